@@ -1,0 +1,1 @@
+"""Source text to typed tables; knows nothing of Django, the database or the site."""

@@ -1,0 +1,1 @@
+"""Formats that batch systems and launchers write."""

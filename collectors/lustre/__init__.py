@@ -1,0 +1,1 @@
+"""Formats that Lustre servers write."""
