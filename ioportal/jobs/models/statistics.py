@@ -55,9 +55,7 @@ class JobStatistics(models.Model):
     class Meta:
         indexes = [
             # The job list sorted by the columns that people sort by; others sort on the fly.
-            models.Index(
-                models.F(column).desc(nulls_last=True), "job", name=f"statistics_{column}"
-            )
+            models.Index(models.F(column).desc(nulls_last=True), "job", name=f"statistics_{column}")
             for column in ("metadata_operations", "read_bytes", "write_bytes", "metadata_rpcs")
         ]
 
