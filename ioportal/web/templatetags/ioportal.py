@@ -1,0 +1,110 @@
+"""How values stand in pages: readable, with the exact value in a title."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from django import template
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ioportal.web import formatting
+
+if TYPE_CHECKING:
+    from django.template import RequestContext
+
+    from ioportal.analysis.metrics import Unit
+    from ioportal.jobs.models import Job
+    from ioportal.web.columns import Column
+
+register = template.Library()
+
+_UNKNOWN = SafeString(f'<span class="unknown" title="not known">{formatting.UNKNOWN}</span>')
+
+
+@register.filter
+def when(moment: datetime | None) -> SafeString:
+    """Show a moment in the site's zone, with UTC in the title."""
+    if moment is None:
+        return _UNKNOWN
+    return _time(moment, "%Y-%m-%d %H:%M:%S")
+
+
+def _time(moment: datetime, form: str) -> SafeString:
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        moment.isoformat(),
+        f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
+        f"{timezone.localtime(moment):{form}}",
+    )
+
+
+@register.filter
+def whole(count: int | None) -> str:
+    """Show a count with its thousands apart."""
+    return formatting.UNKNOWN if count is None else f"{count:,}"
+
+
+@register.filter
+def visible(text: str) -> str:
+    """Show hostile text with its control characters made visible."""
+    return formatting.visible(text)
+
+
+@register.filter
+def percent(share: float) -> int:
+    """Show a share as a whole percentage."""
+    return round(100 * share)
+
+
+@register.simple_tag
+def measure(value: float | None, unit: Unit) -> SafeString:
+    """Show a value of a unit."""
+    if value is None:
+        return _UNKNOWN
+    return format_html(
+        '<data value="{}" title="{}">{}</data>',
+        value,
+        formatting.exact(value, unit),
+        formatting.human(value, unit),
+    )
+
+
+@register.simple_tag
+def cell(column: Column, job: Job) -> SafeString | str:
+    """Show what a column of the job list says about a job."""
+    value = column.of(job)
+    if column.name == "job":
+        return format_html('<a href="{}">{}</a>', reverse("job", args=[job.pk]), value)
+    if column.unit is not None:
+        assert value is None or isinstance(value, int | float)
+        return measure(value, column.unit)
+    if isinstance(value, datetime):
+        return _time(value, "%Y-%m-%d %H:%M")
+    if column.name == "state":
+        return badge(job.state, job.get_state_display())
+    if column.name == "quality":
+        return badge(str(value), str(value)) if value else _UNKNOWN
+    text = formatting.visible(str(value or ""))
+    return format_html('<span class="text" title="{0}">{0}</span>', text) if text else _UNKNOWN
+
+
+@register.simple_tag
+def badge(kind: str, text: str) -> SafeString:
+    """Show a state or quality: its colour is never its only sign."""
+    return format_html('<span class="badge {}">{}</span>', kind, text)
+
+
+@register.simple_tag(takes_context=True)
+def same_page(context: RequestContext, **changes: object) -> str:
+    """Return this page's query with parameters changed; None removes one."""
+    query = context["request"].GET.copy()
+    for name in ("page", "format", *changes):
+        query.pop(name, None)
+    for name, value in changes.items():
+        if value is not None:
+            query[name] = str(value)
+    return f"?{query.urlencode()}"
