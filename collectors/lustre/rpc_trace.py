@@ -88,7 +88,7 @@ class RepeatedRecords:
 
     def __init__(self) -> None:
         self._batches: deque[_Batch] = deque()
-        self._remembered = 0
+        self.remembered = 0
 
     def drop_from(self, records: pl.DataFrame) -> pl.DataFrame:
         """Return `records` without those seen before, and remember them."""
@@ -109,11 +109,11 @@ class RepeatedRecords:
 
     def _remember(self, batch: _Batch) -> None:
         self._batches.append(batch)
-        self._remembered += len(batch.fingerprints)
-        while self._remembered > REPEAT_RECORDS or (
+        self.remembered += len(batch.fingerprints)
+        while self.remembered > REPEAT_RECORDS or (
             self._batches[0].last_us < batch.first_us - REPEAT_SPAN_US
         ):
-            self._remembered -= len(self._batches.popleft().fingerprints)
+            self.remembered -= len(self._batches.popleft().fingerprints)
 
 
 def parse(source: Source, seen: RepeatedRecords | None = None) -> Iterator[Parsed]:
@@ -136,11 +136,7 @@ def parse(source: Source, seen: RepeatedRecords | None = None) -> Iterator[Parse
     seen = seen or RepeatedRecords()
     for chunk in source.chunks():
         lines = split_lines(chunk)
-        claims = lines.filter(pl.col("text").str.contains(HANDLED, literal=True))
-        ends_open = not chunk.text.endswith(b"\n")
-        records, rejects = read_exactly(
-            claims, chunk.first_line + len(lines) - 1 if ends_open else 0
-        )
+        records, rejects = read_exactly(lines)
         new = seen.drop_from(records)
         yield Parsed(
             windows(new),
@@ -150,26 +146,31 @@ def parse(source: Source, seen: RepeatedRecords | None = None) -> Iterator[Parse
 
 
 def split_lines(chunk: Chunk) -> pl.DataFrame:
-    """Return the lines of a chunk and their numbers, with U+FFFD for what is not UTF-8."""
-    text = chunk.text.decode(errors="replace").removesuffix("\n")
-    texts = pl.Series("text", text.split("\n"), dtype=pl.String)
-    return texts.to_frame().with_row_index("line", chunk.first_line).cast({"line": pl.Int64})
+    """Return the lines of a chunk: `line` (its number), `text` (U+FFFD for what is not UTF-8).
+
+    `ended` is false for a last line that ends with the source and not with a newline.
+    """
+    texts = chunk.text.decode(errors="replace").split("\n")
+    ended = texts[-1] == ""
+    return (
+        pl.DataFrame({"text": texts[:-1] if ended else texts}, schema={"text": pl.String})
+        .with_row_index("line", chunk.first_line)
+        .with_columns(pl.col("line").cast(pl.Int64), ended=(pl.row_index() < pl.len() - 1) | ended)
+    )
 
 
-def read_exactly(claims: pl.DataFrame, open_line: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read lines that say "Handled RPC", whatever their version.
-
-    Args:
-        claims: `line` and `text`.
-        open_line: the number of the line that ends with the source and not with a newline, or 0.
+def read_exactly(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read the handled RPCs of `lines`, whatever their version.
 
     Returns:
-        The records that could be read, and `tables.REJECTS` for the others.
+        The records, and `tables.REJECTS` for the lines that claim to be one and cannot be read.
     """
+    claims = lines.filter(pl.col("text").str.contains(HANDLED, literal=True))
     fields = pl.col("fields").struct
     read = claims.with_columns(fields=pl.col("text").str.extract_groups(_LINE)).select(
         "line",
         "text",
+        "ended",
         time_us=_time_us(fields["seconds"], fields["micros"]),
         nid=fields["nid"],
         job=fields["job"].fill_null(""),
@@ -190,9 +191,9 @@ def read_exactly(claims: pl.DataFrame, open_line: int) -> tuple[pl.DataFrame, pl
             (pl.col("opcode").is_null(), "opcode is not a 16-bit number"),
             (pl.col("names_job") & ~pl.col("has_job"), "no job id"),
             (~pl.col("names_job") & pl.col("has_job"), "job id without a field name"),
-            (pl.col("job").str.len_chars() > JOB_CHARACTERS, "job id is too long"),
             (~pl.col("has_tail") & pl.col("job").str.contains(" "), "timing tail is cut"),
-            (~pl.col("has_tail") & (pl.col("line") == open_line), "the text ends in this line"),
+            (pl.col("job").str.len_chars() > JOB_CHARACTERS, "job id is too long"),
+            (~pl.col("has_tail") & ~pl.col("ended"), "the text ends in this line"),
         )
     )
     rejects = (
