@@ -55,7 +55,7 @@ _MOMENT = _spaced(
     r"(?:\.(?<fraction>[0-9]{1,9}) (?<unit>secs\.[nu]secs))? $"
 )
 _COUNTER = _spaced(
-    r"^ [A-Za-z_][A-Za-z0-9_]* : \{ samples: [0-9]+ , unit: [A-Za-z]+ "
+    r"^ [A-Za-z_][A-Za-z0-9_]* : \{ samples: [0-9]+,\x20unit: [A-Za-z]+ "
     r"(?:, [a-z]+: (?:[0-9]+|\{[^{}]*\}) )*\} $"
 )
 _COUNTER_HEAD = _spaced(r"^ [A-Za-z_][A-Za-z0-9_]* : \{")
@@ -201,14 +201,14 @@ def _kind() -> pl.Expr:
 def _readings(counters: pl.DataFrame) -> pl.DataFrame:
     """Read lines of the shape `_COUNTER`; the columns are those of `counters.sift_readings`."""
     text = pl.col("text")
-    # name, "{ samples", "5, unit" and the rest: far faster than the groups of a pattern.
+    # "name", "{ samples", "5, unit" and the rest: far faster than the groups of a pattern.
     parts = text.str.splitn(":", 4).struct
     return counters.select(
         "line",
         "text",
         "row",
         name=parts["field_0"].str.strip_chars(),
-        samples=parts["field_2"].str.strip_chars(" \t,unit"),
+        samples=parts["field_2"].str.head(-len(", unit")).str.strip_chars(),
         sum=pl.when(text.str.contains(_COUNTS_BYTES)).then(text).str.extract(_SUM, 1),
     )
 
@@ -240,7 +240,7 @@ def _unwrap(odd: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame
     joined = (
         pieces.filter("wanted")
         .group_by("group", maintain_order=True)
-        .agg(pl.first("line", "row"), text.str.join(" "))
+        .agg(pl.first("line", "row"), text.str.strip_chars().str.join(" "))
         .filter(text.str.contains(_COUNTER))
     )
     members = pieces.join(joined.select("group", head="line"), on="group", how="left").with_columns(
