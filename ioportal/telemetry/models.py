@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+_WINDOW_S = 10
+
+
+def floor_to_window(moment: datetime) -> datetime:
+    """Return the start of the RPC window that holds a moment."""
+    return moment.replace(second=moment.second // _WINDOW_S * _WINDOW_S, microsecond=0)
+
+
 class Principal(models.IntegerChoices):
     """What an operation is charged to, or why it is not."""
 
@@ -166,7 +174,8 @@ class IoWindow(models.Model):
 
 for _model in (JobSnapshot, TargetSnapshot, IoWindow):
     for _counter in COUNTERS:
-        _model.add_to_class(_counter, models.BigIntegerField())
+        # Null: this version of the server, or this kind of target, does not count it.
+        _model.add_to_class(_counter, models.BigIntegerField(null=True))
 
 
 class Coverage(models.Model):
