@@ -20,7 +20,7 @@ _NAME_CHARACTERS = 255
 _NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{_NAME_CHARACTERS}}}")
 _RANGES = r"\[\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*\]"
 _BRACKETS = re.compile(_RANGES, re.ASCII)
-_ITEM = re.compile(rf"(?:[A-Za-z0-9._-]|{_RANGES})+", re.ASCII)
+_ITEM = re.compile(rf"(?:[A-Za-z0-9._-]++|{_RANGES})++", re.ASCII)
 _LIST = re.compile(rf"{_ITEM.pattern}(?:,{_ITEM.pattern})*", re.ASCII)
 # The number that tells hosts of one kind apart: the last one before the domain.
 _NUMBERED = re.compile(r"(|[^.]*[^.\d])(\d{1,9})([^.\d]*(?:\..*)?)", re.ASCII)
@@ -76,6 +76,8 @@ def count(text: str) -> int:
 def _items(text: str) -> Sequence[str]:
     if not text:
         return []
+    if _NAME.fullmatch(text):  # most jobs have one node
+        return [text]
     if not _LIST.fullmatch(text):
         raise Unreadable(f"{text[:64]!r} is not a host list")
     items = _ITEM.findall(text)

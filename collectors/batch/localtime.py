@@ -50,6 +50,8 @@ def readings(wall: datetime, zone: ZoneInfo) -> Readings:
     if wall.tzinfo:
         return (utc(wall),)
     first = utc(wall.replace(tzinfo=zone))
+    if zone.utcoffset(wall) == zone.utcoffset(wall.replace(fold=1)):
+        return (first,)
     second = utc(wall.replace(tzinfo=zone, fold=1))
     return (first, second) if second > first else (first,)
 

@@ -10,7 +10,7 @@ from collectors.parsed import Account, Parsed, Reject
 from collectors.source import Source
 from collectors.tables import Table
 
-PART_LINES = 50_000
+PART_LINES = 10_000
 PART_CHARACTERS = 16 * 1024 * 1024
 
 Row = dict[str, object]

@@ -99,9 +99,11 @@ class _Layout:
     @classmethod
     def of_header(cls, text: str) -> Self | None:
         """Return the layout that `text` announces; None: it is no header."""
-        columns = text.lower().removesuffix(_BAR).split(_BAR)
-        layout = cls(tuple(columns), text)
-        is_header = layout.names_the_job and all(map(_COLUMN.fullmatch, columns))
+        lowered = text.lower()
+        if "jobid" not in lowered:
+            return None
+        layout = cls(tuple(lowered.removesuffix(_BAR).split(_BAR)), text)
+        is_header = layout.names_the_job and all(map(_COLUMN.fullmatch, layout.columns))
         return layout if is_header else None
 
     @property
@@ -291,8 +293,10 @@ def _exit(text: str) -> tuple[int | None, int | None]:
 
 def _count(fields: dict[str, str], *columns: str) -> int | None:
     """Return the first of `columns` that holds a number."""
-    texts = (_optional(fields.get(column, ""), column) for column in columns)
-    return next((number for number in texts if number is not None), None)
+    for column in columns:
+        if text := fields.get(column):
+            return whole_number(text, column, INT32_MAX)
+    return None
 
 
 def _optional(text: str, what: str) -> int | None:

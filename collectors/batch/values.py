@@ -1,6 +1,7 @@
 """Values as batch systems print them: whole numbers, durations, job ids."""
 
 import re
+from functools import lru_cache
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -40,6 +41,7 @@ def whole_number(text: str, what: str, largest: int = INT64_MAX) -> int:
     return number
 
 
+@lru_cache(maxsize=4096)  # time limits and short runs repeat
 def duration_s(text: str, what: str) -> float:
     """Return a duration in seconds.
 
