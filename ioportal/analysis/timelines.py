@@ -38,8 +38,9 @@ class Gap:
 class Steps:
     """Rates that are constant between two moments.
 
-    `frame` has columns ``start``, ``end``, ``observed`` (sources that were, at least 1) and one rate
-    per second for each kind; rows are in order and do not overlap.
+    `frame` has columns ``start``, ``end``, ``observed`` (sources that were; 0 where two reads are
+    so far apart that only a mean is known) and one rate per second for each kind; rows are in order
+    and do not overlap.
     `sources` is how many there are to observe.
     """
 
@@ -84,10 +85,10 @@ def rates(
         sources: how many there are to observe, seen or not.
 
     Returns:
-        Steps wherever at least one source was observed; none without windows and intervals.
+        Steps wherever a source was observed or a window is; none without windows and intervals.
     """
     windows = windows.filter(pl.col("seconds") > 0)
-    seen = _united(pl.concat([frame.select(list(OBSERVED)) for frame in (windows, observed)]))
+    seen = united(observed)
     change = {kind: pl.col(kind).fill_null(0) / pl.col("seconds") for kind in kinds}
     begins = windows.select(pl.col("start").alias("at"), active=1, observed=0, **change)
     ends = windows.select(
@@ -105,6 +106,7 @@ def rates(
             pl.col("at").alias("start"),
             pl.col("at").shift(-1).alias("end"),
             pl.col("observed").cum_sum().cast(pl.Int64),
+            (pl.col("active").cum_sum() > 0).alias("active"),
             # Adding and taking away leaves rounding errors: none where nothing is left.
             *(
                 pl.when(pl.col("active").cum_sum() > 0)
@@ -114,7 +116,8 @@ def rates(
                 for kind in kinds
             ),
         )
-        .filter(pl.col("end").is_not_null(), pl.col("observed") > 0)
+        .filter(pl.col("end").is_not_null(), (pl.col("observed") > 0) | pl.col("active"))
+        .drop("active")
     )
     return Steps(frame, tuple(kinds), sources)
 
@@ -185,13 +188,17 @@ def coarsened(steps: Steps, at_most: int) -> Steps:
     return Steps(joined, steps.kinds, steps.sources)
 
 
-def _united(intervals: pl.DataFrame) -> pl.DataFrame:
-    """Join intervals of one source that overlap or meet."""
+def united(intervals: pl.DataFrame) -> pl.DataFrame:
+    """Join intervals of one source that overlap or meet; those of no length are dropped.
+
+    Takes and returns the columns of `OBSERVED`, by source and time.
+    """
     reached = pl.col("end").cum_max().shift().over("source")
     return (
         intervals.sort("source", "start")
         .with_columns((pl.col("start") > reached).fill_null(value=True).cum_sum().alias("island"))
-        .group_by("source", "island")
+        .group_by("source", "island", maintain_order=True)
         .agg(pl.col("start").min(), pl.col("end").max())
         .filter(pl.col("end") > pl.col("start"))
+        .drop("island")
     )

@@ -8,6 +8,7 @@ opacity behind a slash, that whoever draws it resolves; its times are local to `
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ Figure = dict[str, Any]
 
 _NAMED_KINDS = 7  # of a stack; more are one layer, "other"
 _LABELLED_SHARE = 0.05  # of the range: shorter gaps carry no words
-_HEIGHTS = {"lines": 210, "stack": 250}
+_HEIGHT = 230
 _DASHES = ("solid", "4px,2px", "1px,2px")
 
 
@@ -61,7 +62,8 @@ class TimeAxis:
 
     def local(self, moment: datetime) -> str:
         """Return a moment as Plotly's axis takes it."""
-        return (moment + self.offset).replace(tzinfo=None).isoformat(timespec="milliseconds")
+        local = moment.astimezone(UTC).replace(tzinfo=None) + self.offset
+        return local.isoformat(timespec="milliseconds")
 
     def share(self, gap: Gap) -> float:
         """Return how much of the range a gap takes."""
@@ -74,6 +76,11 @@ class Meaning(Enum):
     RUN = "--ink-soft"  # the job begins or ends
     BREAK = "--warn"  # what is counted changed
     FAULT = "--bad"  # figures around it may be wrong
+
+    @property
+    def height(self) -> float:
+        """Where its words stand in the plot: 0 bottom, 1 top."""
+        return 0.84 if self is Meaning.FAULT else 0.97
 
 
 @dataclass(frozen=True)
@@ -102,13 +109,13 @@ def figure(chart: Chart, steps: Steps, axis: TimeAxis, marks: Sequence[Mark] = (
     return {
         "data": traces,
         "layout": {
-            "height": _HEIGHTS[chart.style.value],
+            "height": _HEIGHT,
             "margin": {"l": 62, "r": 12, "t": 30, "b": 26},
             "barmode": "stack",
             "bargap": 0,
             "hovermode": "x unified",
             "dragmode": "zoom",
-            "showlegend": len(traces) > 1,
+            "showlegend": True,
             "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
             "xaxis": {
                 "type": "date",
@@ -150,37 +157,49 @@ def shown_kinds(steps: Steps) -> list[str]:
 
 def _lines(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
     given = colours(list(steps.kinds))
-    return [
+    outlines = {kind: _runs(steps.frame, kind, axis) for kind in steps.kinds}
+    lines = [
         {
             "type": "scatter",
             "mode": "lines",
             "name": chart.labels.get(kind, kind),
-            **_outline(steps.frame, kind, axis),
+            **_joined(runs),
             "line": {"color": given[kind], "width": 1.6, "dash": _DASHES[number % len(_DASHES)]},
-            "fill": "tozeroy" if number == 0 else "none",
-            "fillcolor": f"{given[kind]}/0.14",
             "connectgaps": False,
             "hovertemplate": f"%{{y:,.4~s}} {chart.unit}",
         }
-        for number, kind in enumerate(steps.kinds)
+        for number, (kind, runs) in enumerate(outlines.items())
     ]
+    first = steps.kinds[0]
+    # An area of its own: the one that a line fills would reach across gaps.
+    area = {
+        "type": "scatter",
+        "mode": "none",
+        **_joined([[(run[0][0], 0.0), *run, (run[-1][0], 0.0)] for run in outlines[first]]),
+        "fill": "toself",
+        "fillcolor": f"{given[first]}/0.14",
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    return [area, *lines]
 
 
-def _outline(frame: pl.DataFrame, kind: str, axis: TimeAxis) -> Figure:
-    """Return the corners of the steps; a null lifts the pen where steps do not meet."""
-    x: list[str | None] = []
-    y: list[float | None] = []
+def _runs(frame: pl.DataFrame, kind: str, axis: TimeAxis) -> list[list[tuple[str, float]]]:
+    """Return the corners of the steps, a list for each run of steps that meet."""
+    runs: list[list[tuple[str, float]]] = []
     reached = None
-    for start, end, rate in frame.select("start", "end", kind).iter_rows():
-        if rate is None:
-            continue
-        if reached is not None and start != reached:
-            x.append(None)
-            y.append(None)
-        x += [axis.local(start), axis.local(end)]
-        y += [rate, rate]
+    for start, end, rate in frame.select("start", "end", kind).drop_nulls().iter_rows():
+        if start != reached:
+            runs.append([])
+        runs[-1] += [(axis.local(start), rate), (axis.local(end), rate)]
         reached = end
-    return {"x": x, "y": y}
+    return runs
+
+
+def _joined(runs: list[list[tuple[str, float]]]) -> Figure:
+    """Return the corners of all runs; a null lifts the pen between two."""
+    corners = [corner for run in runs for corner in (*run, (None, None))][:-1]
+    return {"x": [x for x, _ in corners], "y": [y for _, y in corners]}
 
 
 def _stack(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
@@ -216,7 +235,7 @@ def _mark_words(axis: TimeAxis, marks: Sequence[Mark]) -> list[Figure]:
     return [
         {
             "x": axis.local(at),
-            "y": 1,
+            "y": meaning.height,
             "yref": "paper",
             "yanchor": "top",
             "xanchor": "left" if at - axis.start < (axis.end - axis.start) / 2 else "right",
@@ -264,7 +283,7 @@ def _shade(axis: TimeAxis, gap: Gap) -> Figure:
 def _gap_words(axis: TimeAxis, gap: Gap) -> Figure:
     return {
         "x": axis.local(gap.start + (gap.end - gap.start) / 2),
-        "y": 1,
+        "y": 1 if gap.in_part else 0.5,
         "yref": "paper",
         "yanchor": "top",
         "showarrow": False,

@@ -8,12 +8,13 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http import JsonResponse, StreamingHttpResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-Row = Sequence[object] if TYPE_CHECKING else tuple
+    from django.http import HttpRequest
+
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -24,47 +25,58 @@ class _Echo:
         return text
 
 
-def csv_response(name: str, header: Sequence[str], rows: Iterable[Row]) -> StreamingHttpResponse:
-    """Stream rows as a CSV file to be saved under `name`.
+def twin(
+    request: HttpRequest,
+    name: str,
+    about: dict[str, Any],
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+) -> StreamingHttpResponse:
+    """Answer with rows as ``format`` asks: JSON, or CSV to be saved under `name`.
+
+    The JSON is one object: `about`'s members, and under ``rows`` an object per row.
+    """
+    if request.GET.get("format") == "json":
+        return StreamingHttpResponse(
+            _json_pieces(about, header, rows), content_type="application/json"
+        )
+    response = StreamingHttpResponse(
+        _csv_lines(header, rows), content_type="text/csv; charset=utf-8"
+    )
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)
+    response["Content-Disposition"] = f'attachment; filename="{safe}.csv"'
+    return response
+
+
+def json_response(value: dict[str, Any]) -> JsonResponse:
+    """Answer with one object."""
+    return JsonResponse(value)
+
+
+def refuse(errors: dict[str, list[str]]) -> JsonResponse:
+    """Answer a twin's query that was not understood."""
+    return JsonResponse({"errors": errors}, status=400)
+
+
+def _csv_lines(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Yield the lines of a CSV file.
 
     A text that a spreadsheet would run as a formula gets an apostrophe in front: names of jobs are
     chosen by their users. The JSON twin has every text as it is.
     """
     writer = csv.writer(_Echo())
-    lines = (writer.writerow([_cell(v) for v in row]) for row in chain([header], rows))
-    response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    return response
-
-
-def json_rows_response(
-    about: dict[str, Any], key: str, header: Sequence[str], rows: Iterable[Row]
-) -> StreamingHttpResponse:
-    """Stream an object of `about`'s members and, under `key`, one object per row."""
-    return StreamingHttpResponse(
-        _json_pieces(about, key, header, rows), content_type="application/json"
-    )
-
-
-def json_response(value: dict[str, Any]) -> JsonResponse:
-    """Answer with one object."""
-    return JsonResponse(value, json_dumps_params={"default": str})
-
-
-def refuse(errors: dict[str, list[str]]) -> HttpResponse:
-    """Answer a twin's query that was not understood."""
-    return JsonResponse({"errors": errors}, status=400)
+    for row in chain([header], rows):
+        yield writer.writerow([_cell(value) for value in row])
 
 
 def _json_pieces(
-    about: dict[str, Any], key: str, header: Sequence[str], rows: Iterable[Row]
+    about: dict[str, Any], header: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> Iterator[str]:
     head = json.dumps(about, default=_json_value)[:-1]
-    yield f"{head}{', ' if about else ''}{json.dumps(key)}: ["
+    yield f'{head}{", " if about else ""}"rows": ['
     for number, row in enumerate(rows):
-        yield ("\n" if number == 0 else ",\n") + json.dumps(
-            dict(zip(header, row, strict=True)), default=_json_value
-        )
+        named = dict(zip(header, row, strict=True))
+        yield ("\n" if number == 0 else ",\n") + json.dumps(named, default=_json_value)
     yield "\n]}\n"
 
 

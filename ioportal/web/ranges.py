@@ -39,11 +39,6 @@ class TimeRange:
             raise ValidationError("The range must end after it starts.")
         return cls(start, end, asked=bool(query.get("start") or query.get("end")))
 
-    def widened(self, share: float) -> TimeRange:
-        """Return the range with a share of its length before and after it."""
-        margin = (self.end - self.start) * share
-        return TimeRange(self.start - margin, self.end + margin)
-
     @property
     def axis(self) -> TimeAxis:
         """The range on the site's clock, with the offset of its start."""
@@ -51,9 +46,24 @@ class TimeRange:
         return TimeAxis(self.start, self.end, offset)
 
     @property
+    def local_start(self) -> str:
+        """Its start as a browser's field takes it."""
+        return _local(self.start)
+
+    @property
+    def local_end(self) -> str:
+        """Its end as a browser's field takes it."""
+        return _local(self.end)
+
+    @property
     def offset(self) -> str:
         """The offset of its clock as ISO 8601 writes it: '-04:00'."""
         return timezone.localtime(self.start).isoformat()[-6:]
+
+
+def _local(moment: datetime) -> str:
+    parts = "milliseconds" if moment.microsecond else "seconds"
+    return timezone.make_naive(moment).isoformat(timespec=parts)
 
 
 def _moment(text: str | None, default: datetime) -> datetime:

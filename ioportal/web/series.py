@@ -8,7 +8,6 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.conf import settings
 from django.db.models import DateTimeField, F, Func, Max, Min, Sum, Value
 
 from collectors.lustre import opcodes
@@ -19,19 +18,18 @@ from ioportal.charts.timelines import Mark, Meaning
 from ioportal.jobs.models import Server, ServerVersion, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow
+from ioportal.web.ranges import TimeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ioportal.jobs.models import Job
-    from ioportal.web.ranges import TimeRange
 
 STEPS_SHOWN = 720
 IO_KINDS = (*METADATA_OPERATIONS, "read", "write", "read_bytes", "write_bytes")
 _RPC_WINDOW = timedelta(seconds=10)
-_TRACE_GAP = timedelta(seconds=1)  # between two files of one trace
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_OSTS = 0  # IoWindow.target_id of a filesystem's OSTs together
+_FOLDED = 0  # as IoWindow.target_id of a filesystem's OSTs
 
 
 class _Bin(Func):
@@ -53,17 +51,19 @@ class JobSeries:
         # Whole RPC windows; polls are rarer, so that one of them fills several bins or just one.
         bins = (window.end - window.start) / STEPS_SHOWN / _RPC_WINDOW
         self._bin = _RPC_WINDOW * max(1, ceil(bins))
+        before, after = (window.start - _EPOCH) % self._bin, (_EPOCH - window.end) % self._bin
+        self._bins = TimeRange(window.start - before, window.end + after)  # whole ones
 
     def metadata(self, kinds: Sequence[str]) -> Steps:
         """Return operations on the MDTs per second."""
-        windows = self._io_windows.filter(pl.col("source") != _OSTS)
+        windows = self._io_windows.filter(pl.col("source") != _FOLDED)
         return self._steps(windows, self._read_mdts, kinds, self._targets_of(Target.Kind.MDT).len())
 
     def data(self, kinds: Sequence[str]) -> Steps:
         """Return requests or bytes on the OSTs, and on MDTs that hold small files, per second."""
         windows = self._io_windows
-        on_mdts = windows.filter(pl.col("source") != _OSTS, pl.any_horizontal(pl.col(kinds) > 0))
-        on_osts = windows.filter(pl.col("source") == _OSTS)
+        on_mdts = windows.filter(pl.col("source") != _FOLDED, pl.any_horizontal(pl.col(kinds) > 0))
+        on_osts = windows.filter(pl.col("source") == _FOLDED)
         mdts = self._read_mdts.join(on_mdts, on="source", how="semi")
         return self._steps(
             pl.concat([on_mdts, on_osts]),
@@ -97,38 +97,51 @@ class JobSeries:
         )
         return Steps(frame, ("service", "queue"), steps.sources)
 
+    @property
+    def run_marks(self) -> list[Mark]:
+        """The job's own begin and end."""
+        ends = (self._job.started_at, self._job.ended_at)
+        return [Mark(at, "", Meaning.RUN) for at in ends if at]
+
     @cached_property
-    def marks(self) -> list[Mark]:
-        """The job's own begin and end, and changes of what its MDSs count."""
-        ends = [self._job.started_at, self._job.ended_at]
-        run = [Mark(at, "", Meaning.RUN) for at in ends if at]
+    def version_marks(self) -> list[Mark]:
+        """Changes of the metadata servers' version, and so of what they count."""
         versions = ServerVersion.objects.filter(
             server__in=self._mds_ids, since__lte=self._window.end
         ).select_related("server")
-        marks, before = [], {}
+        marks = []
+        before: dict[str, str] = {}
         for version in versions.order_by("since"):
             name = version.server.name
             if version.since > self._window.start and name in before:
                 text = f"{name}: {before[name]} → {version.version}"
                 marks.append(Mark(version.since, text, Meaning.BREAK))
             before[name] = version.version
-        return [*run, *marks]
+        return marks
+
+    def reset_marks(self, *, on_mdts: bool) -> list[Mark]:
+        """Reads of MDTs, or of OSTs, that found counters lower than before, without a reason."""
+        return [
+            Mark(at, "counters fell", Meaning.FAULT)
+            for at, target in self._resets
+            if (target != _FOLDED) is on_mdts
+        ]
 
     @cached_property
-    def resets(self) -> list[Mark]:
-        """Reads that found counters lower than before, without a reason."""
-        rows = (
-            self._io_rows.filter(basis=IoWindow.Basis.RESET)
-            .order_by("end")
-            .values_list("end", flat=True)
-        )
-        return [Mark(at, "counters fell", Meaning.FAULT) for at in sorted(set(rows))]
+    def _resets(self) -> list[tuple[datetime, int]]:
+        rows = self._io_rows.filter(basis=IoWindow.Basis.RESET).values_list("end", "target_id")
+        return sorted(set(rows))
 
-    def undated(self, kinds: Sequence[str]) -> dict[str, int]:
-        """Return counts of the first read of a target: of unknown duration, so without a rate."""
+    def traces(self, run: TimeRange) -> list[TimeRange]:
+        """When at least one of the metadata servers was traced in the job's run."""
+        return [TimeRange(*seen) for seen in coverage.traced(self._mds_ids, run.start, run.end)]
+
+    @cached_property
+    def undated(self) -> dict[str, int]:
+        """Counts of first reads of a target: of unknown duration, so without a rate."""
         totals = IoWindow.objects.of_job(self._job.pk).filter(basis=IoWindow.Basis.TOTAL)
-        sums: dict[str, Any] = totals.aggregate(**{f"sum_{kind}": Sum(kind) for kind in kinds})
-        return {kind: sums[f"sum_{kind}"] for kind in kinds if sums[f"sum_{kind}"]}
+        sums = totals.aggregate(**{f"sum_{kind}": Sum(kind) for kind in IO_KINDS})
+        return {kind: int(sums[f"sum_{kind}"] or 0) for kind in IO_KINDS}
 
     @property
     def _io_rows(self) -> Any:
@@ -164,7 +177,7 @@ class JobSeries:
         sums = ("count", "timed", "service_us_sum", "total_us_sum")
         rows = (
             ChargedRpc.objects.of_job(self._job.pk)
-            .filter(start__gt=self._window.start - _RPC_WINDOW, start__lt=self._window.end)
+            .between(self._bins.start, self._bins.end)
             .filter(server_id__in=self._mds_ids)
             .annotate(bin=_Bin("start", self._bin))
             .values("server_id", "bin", "opcode")
@@ -194,7 +207,8 @@ class JobSeries:
         return clipped(windows, self._traced, ("opcode", *sums))
 
     def _rpc_steps(self, windows: pl.DataFrame, kinds: Sequence[str]) -> Steps:
-        return self._steps(windows, self._traced, kinds, len(self._mds_ids))
+        """RPCs are known where any MDS was traced: what one tells is not a part of another's."""
+        return self._steps(_folded(windows), _folded(self._traced), kinds, sources=1)
 
     def _steps(
         self, windows: pl.DataFrame, observed: pl.DataFrame, kinds: Sequence[str], sources: int
@@ -222,27 +236,27 @@ class JobSeries:
 
     @cached_property
     def _read_mdts(self) -> pl.DataFrame:
-        return self._intervals(
-            Coverage.Source.JOB_STATS, self._targets_of(Target.Kind.MDT).to_list()
-        )
+        return self._observed(Coverage.Source.JOB_STATS, self._targets_of(Target.Kind.MDT))
 
     @cached_property
     def _read_osts(self) -> pl.DataFrame:
         """Reads of any OST: the windows of all of them are folded."""
-        return self._intervals(
-            Coverage.Source.JOB_STATS, self._targets_of(Target.Kind.OST).to_list(), folded=True
-        )
+        osts = self._targets_of(Target.Kind.OST)
+        return _folded(self._observed(Coverage.Source.JOB_STATS, osts))
 
     @cached_property
     def _traced(self) -> pl.DataFrame:
-        return self._intervals(Coverage.Source.RPC_TRACE, self._mds_ids)
+        return self._observed(Coverage.Source.RPC_TRACE, self._mds_ids)
 
-    def _intervals(
-        self, source: Coverage.Source, ids: Sequence[int], *, folded: bool = False
-    ) -> pl.DataFrame:
-        gap = _TRACE_GAP if source is Coverage.Source.RPC_TRACE else settings.POLL_GAP
-        window = self._window
-        return coverage.intervals(source, ids, window.start, window.end, gap, folded=folded)
+    def _observed(self, source: Coverage.Source, ids: Iterable[int]) -> pl.DataFrame:
+        found = coverage.by_source(source, list(ids), self._bins.start, self._bins.end)
+        rows = [(source_id, *interval) for source_id, interval in found]
+        return pl.DataFrame(rows, schema=OBSERVED, orient="row")
+
+
+def _folded(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take all sources as one."""
+    return frame.with_columns(pl.lit(_FOLDED, pl.Int64).alias("source"))
 
 
 def _seconds(start: str, end: str) -> pl.Expr:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from django.urls import path
 from django.views.generic import RedirectView
 
-from ioportal.web.views import jobs, palette
+from ioportal.web.views import job, job_twins, jobs, palette
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="job_list"), name="home"),
     path("jobs/", jobs.job_list, name="job_list"),
-    path("jobs/<int:pk>/", jobs.job_list, name="job"),
+    path("jobs/<int:pk>/", job.detail, name="job"),
+    path("jobs/<int:pk>/rpcs/", job_twins.rpcs, name="job_rpcs"),
+    path("jobs/<int:pk>/peers/", job_twins.standings, name="job_peers"),
+    path("jobs/<int:pk>/timelines/<slug:name>/", job_twins.timeline, name="job_timeline"),
+    path("jobs/<slug:cluster>/<str:batch_id>/", job.find, name="find_job"),
     path("ingest/", jobs.job_list, name="segment_list"),
+    path("ingest/segments/<int:pk>/", jobs.job_list, name="segment"),
     path("palette-<slug:version>.css", palette.stylesheet, name="palette"),
 ]

@@ -11,12 +11,12 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from ioportal.analysis.metrics import Unit
 from ioportal.web import formatting
 
 if TYPE_CHECKING:
     from django.template import RequestContext
 
-    from ioportal.analysis.metrics import Unit
     from ioportal.jobs.models import Job
     from ioportal.web.columns import Column
 
@@ -61,15 +61,17 @@ def percent(share: float) -> int:
 
 
 @register.simple_tag
-def measure(value: float | None, unit: Unit) -> SafeString:
-    """Show a value of a unit."""
+def measure(value: float | None, unit: Unit, *, alone: bool = False) -> SafeString:
+    """Show a value of a unit; one that stands alone, without a head, says '/s' itself."""
     if value is None:
         return _UNKNOWN
+    is_rate = unit in {Unit.PER_SECOND, Unit.RPCS_PER_SECOND}
     return format_html(
-        '<data value="{}" title="{}">{}</data>',
+        '<data value="{}" title="{}">{}{}</data>',
         value,
         formatting.exact(value, unit),
         formatting.human(value, unit),
+        " /s" if alone and is_rate else "",
     )
 
 
@@ -108,3 +110,39 @@ def same_page(context: RequestContext, **changes: object) -> str:
         if value is not None:
             query[name] = str(value)
     return f"?{query.urlencode()}"
+
+
+@register.simple_tag
+def share(part: int, whole_count: int) -> str:
+    """Show a part of a whole in percent."""
+    return formatting.significant(100 * part / whole_count) if whole_count else formatting.UNKNOWN
+
+
+@register.filter
+def rate(value: float | None) -> str:
+    """Show a rate with two decimals, as the RPC report does."""
+    return formatting.UNKNOWN if value is None else f"{value:,.2f}"
+
+
+@register.filter
+def round_us(value: float) -> str:
+    """Show a mean in whole microseconds, as the RPC report does."""
+    return f"{round(value):,}"
+
+
+@register.filter
+def significant(value: float | None) -> str:
+    """Show a number in about three significant digits."""
+    return formatting.UNKNOWN if value is None else formatting.significant(value)
+
+
+@register.filter
+def seconds(value: float) -> str:
+    """Show a time span."""
+    return formatting.duration(value)
+
+
+@register.simple_tag
+def strip_x(rank: float) -> str:
+    """Return where a rank's mark begins on a strip of 100."""
+    return f"{min(98.6, max(0.0, 100 * rank - 0.7)):.1f}"

@@ -26,16 +26,13 @@ _ROWS_AT_ONCE = 2_000
 def job_list(request: UserRequest) -> HttpResponseBase:
     """Jobs by filters, sorted by any column."""
     listing = Listing(request.user, request.GET)
-    form = request.GET.get("format")
-    if form in {"csv", "json"} and not listing.is_valid:
-        return exports.refuse(listing.filter.errors)
-    header = ["id", *(column.name for column in listing.columns)]
-    if form == "csv":
-        return exports.csv_response("jobs", header, _rows(listing))
-    if form == "json":
+    if request.GET.get("format") in {"csv", "json"}:
+        if not listing.is_valid:
+            return exports.refuse(listing.filter.errors)
+        header = ["id", *(column.name for column in listing.columns)]
         about = {"sort": listing.sort, "at_most": COUNTED}
-        return exports.json_rows_response(about, "jobs", header, _rows(listing))
-    return render(request, "jobs/list.html", {"listing": listing})
+        return exports.twin(request, "jobs", about, header, _rows(listing))
+    return render(request, "jobs/list.html", {"listing": listing, "section": "jobs"})
 
 
 def _rows(listing: Listing) -> Iterator[list[object]]:
