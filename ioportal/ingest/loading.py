@@ -61,6 +61,8 @@ class Loader(Protocol):
     """Stores the parts of one text; one class per format (`ioportal.ingest.formats`)."""
 
     reached: datetime | None  # the latest record so far, where the text is in order of time
+    # Lines of another format are rejects, not irrelevant: a text without either is what it says.
+    rejects_foreign_lines: bool
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""
@@ -170,7 +172,10 @@ class _Load:
 
     def finish(self) -> None:
         """Complete what the loader stored; refuse a text that is nothing of the kind."""
-        if not self._account.accepted:
+        counted = self._account
+        if not counted.accepted and not (
+            counted.irrelevant and not counted.rejected and self._loader.rejects_foreign_lines
+        ):
             raise Refused(self._nothing_accepted())
         self._loader.finish()
 

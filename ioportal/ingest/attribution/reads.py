@@ -70,10 +70,10 @@ judged AS (
             WHEN o.taken_at IS NULL AND n.entry_started_at < n.previous_at THEN %(TOTAL)s
             WHEN o.taken_at IS NULL THEN %(NEW_ENTRY)s
             WHEN n.entry_started_at > o.entry_started_at THEN %(RESTARTED)s
-            WHEN NOT ({fell}) THEN %(DIFFERENCE)s
-            WHEN o.snapshot_at < n.taken_at - %(cleanup_s)s * interval '1 second'
+            WHEN ({fell}) AND o.snapshot_at < n.taken_at - %(cleanup_s)s * interval '1 second'
                 THEN %(RESTARTED)s
-            ELSE %(RESET)s
+            WHEN {fell} THEN %(RESET)s
+            ELSE %(DIFFERENCE)s
         END AS basis
     FROM new n
     LEFT JOIN telemetry_jobsnapshot o

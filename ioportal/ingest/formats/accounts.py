@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class _AccountLoader:
     """What all accounting has in common."""
 
+    rejects_foreign_lines = True
+
     def __init__(self, segment: Segment, origin: Origin, command: Command) -> None:
         self.reached: datetime | None = None
         self.command = command
@@ -130,6 +132,8 @@ class PbsLoader(_AccountLoader):
 
 class AlpsLoader(_AccountLoader):
     """ALPS: where each launch of a Cray ran."""
+
+    rejects_foreign_lines = False  # other programs write to the same syslog
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""

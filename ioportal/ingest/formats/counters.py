@@ -30,6 +30,7 @@ class _ReadLoader:
     """What both kinds of read have in common."""
 
     coverage: ClassVar[Coverage.Source]
+    rejects_foreign_lines = False  # a dump of lctl has other parameters
 
     def __init__(self, segment: Segment, origin: Origin, command: Command) -> None:
         self.reached: datetime | None = None

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class RpcTraceLoader:
     """A server's RPC trace; it covers the interval from its first record to its last."""
 
+    rejects_foreign_lines = False  # the debug log has other subsystems' lines
+
     def __init__(self, segment: Segment, origin: Origin, command: Command) -> None:
         self.reached: datetime | None = None
         self._segment = segment
