@@ -7,11 +7,14 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 import zstandard
 
 from collectors.parsed import SourceUnavailable
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 CHUNK_BYTES = 32 * 1024 * 1024
 LINE_BYTES = 1024 * 1024  # the rest of a longer line is dropped: no format has such lines
@@ -36,23 +39,27 @@ class Source:
         name: what messages call it.
         chunk_bytes: about how much text one chunk holds.
 
-    Raises (while reading):
-        SourceUnavailable: the stream cannot be read or decompressed.
+    Raises (when made, and while reading):
+        SourceUnavailable: the stream cannot be read or decompressed to its end.
     """
 
     def __init__(self, stream: BinaryIO, name: str, chunk_bytes: int = CHUNK_BYTES) -> None:
         self.name = name
         self._chunk_bytes = chunk_bytes
         self._digest = hashlib.sha256()
-        self._stream = _decompressed(stream, name)
+        try:
+            self._stream = _decompressed(stream)
+        except OSError as error:
+            raise self._unavailable(error) from error
 
     @classmethod
     def open(cls, path: Path, chunk_bytes: int = CHUNK_BYTES) -> Self:
         """Open a file; `SourceUnavailable` when it cannot be."""
         try:
-            return cls(path.open("rb"), str(path), chunk_bytes)
-        except OSError as error:
-            raise SourceUnavailable(f"{path}: {error.strerror}") from error
+            stream = path.open("rb")
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+            raise SourceUnavailable(f"{path}: cannot be opened: {error}") from error
+        return cls(stream, str(path), chunk_bytes)
 
     @property
     def digest(self) -> str:
@@ -60,20 +67,20 @@ class Source:
         return self._digest.hexdigest()
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the text in chunks of whole lines; an empty source yields nothing."""
+        """Yield the text in chunks of whole lines; an empty source yields nothing.
+
+        The same text gives the same chunks, however the stream hands it out. A line longer than
+        `LINE_BYTES` is cut there and stays one line.
+        """
         first_line = 1
         rest = b""
         while block := self._read(self._chunk_bytes):
-            end = block.rfind(b"\n") + 1
-            if end == 0:
-                rest = (rest + block)[: LINE_BYTES + self._chunk_bytes]
-                if len(rest) > LINE_BYTES:
-                    rest = rest[:LINE_BYTES]
-                continue
-            text = rest + block[:end]
-            rest = block[end:]
-            yield Chunk(first_line, text)
-            first_line += text.count(b"\n")
+            text = rest + block
+            end = text.rfind(b"\n") + 1
+            if end:
+                yield Chunk(first_line, _cut_long_lines(text[:end]))
+                first_line += text.count(b"\n")
+            rest = text[end : end + LINE_BYTES]
         if rest:
             yield Chunk(first_line, rest)
 
@@ -81,19 +88,88 @@ class Source:
         try:
             block = self._stream.read(size)
         except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-            raise SourceUnavailable(f"{self.name}: cannot be read to its end: {error}") from error
+            raise self._unavailable(error) from error
         self._digest.update(block)
         return block
 
+    def _unavailable(self, error: Exception) -> SourceUnavailable:
+        return SourceUnavailable(f"{self.name}: cannot be read to its end: {error}")
 
-def _decompressed(stream: BinaryIO, name: str) -> BinaryIO:
-    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
-    try:
-        magic = buffered.peek(4)[:4]
-    except OSError as error:
-        raise SourceUnavailable(f"{name}: {error.strerror}") from error
+
+class _Patient(io.RawIOBase):
+    """A stream that comes in any portions (a pipe), read in portions as large as asked for."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        target = memoryview(buffer).cast("B")
+        filled = 0
+        while filled < len(target) and (part := self._stream.read(len(target) - filled)):
+            target[filled : filled + len(part)] = part
+            filled += len(part)
+        return filled
+
+
+class _ZstdText(io.RawIOBase):
+    """The text of zstd frames.
+
+    `zstandard`'s own reader takes a stream that stops inside a frame for one that has ended.
+    """
+
+    # A zstd block can stand for 32,768 times its size: little at a time bounds what comes of it.
+    _INPUT_BYTES = 512
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._compressed = b""  # read, but not decompressed yet
+        self._text = memoryview(b"")  # decompressed, but not read yet
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        while not self._text and self._fill():
+            self._text = memoryview(self._frame.decompress(self._compressed))
+            self._compressed = self._frame.unused_data
+        target = memoryview(buffer).cast("B")
+        size = min(len(target), len(self._text))
+        target[:size] = self._text[:size]
+        self._text = self._text[size:]
+        return size
+
+    def _fill(self) -> bool:
+        """Have a frame and something for it; False at the end of the last frame."""
+        self._compressed = self._compressed or self._stream.read(self._INPUT_BYTES)
+        if not self._compressed and not self._frame.eof:
+            raise EOFError("the zstd stream ends inside a frame")
+        if self._compressed and self._frame.eof:
+            self._frame = zstandard.ZstdDecompressor().decompressobj()
+        return bool(self._compressed)
+
+
+def _decompressed(stream: BinaryIO) -> BinaryIO:
+    buffered = io.BufferedReader(_Patient(stream))
+    magic = buffered.peek(len(_ZSTD_MAGIC))
     if magic.startswith(_GZIP_MAGIC):
-        return gzip.GzipFile(fileobj=buffered)  # type: ignore[return-value]
-    if magic == _ZSTD_MAGIC:
-        return zstandard.ZstdDecompressor().stream_reader(buffered, read_across_frames=True)  # type: ignore[return-value]
+        return gzip.GzipFile(fileobj=buffered)  # type: ignore[return-value]  # a BinaryIO in all we use
+    if magic.startswith(_ZSTD_MAGIC):
+        return io.BufferedReader(_ZstdText(buffered))
     return buffered
+
+
+def _cut_long_lines(text: bytes) -> bytes:
+    """Drop what a line has beyond `LINE_BYTES`; every newline stays."""
+    parts = []
+    kept = line = 0  # where the part to keep begins, where the current line begins
+    while len(text) - line > LINE_BYTES:
+        newline = text.rfind(b"\n", line, line + LINE_BYTES + 1)  # leaps over many short lines
+        if newline < 0:
+            parts.append(text[kept : line + LINE_BYTES])
+            kept = newline = text.find(b"\n", line + LINE_BYTES)
+        line = newline + 1
+    return b"".join([*parts, text[kept:]]) if parts else text

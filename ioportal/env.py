@@ -1,0 +1,77 @@
+"""Configuration from the environment: a missing or nonsensical value stops the start."""
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
+_DURATION = re.compile(r"(\d+)([smhd])")
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off"})
+
+
+def text(name: str, default: str | None = None) -> str:
+    """Return a variable's value; without a default it must be set."""
+    value = os.environ.get(name, default)
+    if value is None:
+        raise ImproperlyConfigured(f"Set {name} in the environment ('make env' prints local ones).")
+    return value
+
+
+def words(name: str, default: str) -> list[str]:
+    """Return a comma-separated variable as a list."""
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def flag(name: str, *, default: bool) -> bool:
+    """Return a yes/no variable."""
+    value = os.environ.get(name, str(default)).lower()
+    if value not in _TRUE | _FALSE:
+        raise ImproperlyConfigured(f"{name}={value!r}: say yes or no.")
+    return value in _TRUE
+
+
+def duration(name: str, default: str) -> timedelta:
+    """Return a variable such as ``90s``, ``15m``, ``48h`` or ``30d``."""
+    value = text(name, default)
+    match = _DURATION.fullmatch(value)
+    if not match:
+        raise ImproperlyConfigured(f"{name}={value!r}: give a number and s, m, h or d, like 48h.")
+    return timedelta(seconds=int(match[1]) * _UNIT_SECONDS[match[2]])
+
+
+def secret(name: str) -> str:
+    """Return a secret from the variable itself or from the file that ``NAME_FILE`` names."""
+    if path := os.environ.get(f"{name}_FILE"):
+        try:
+            return Path(path).read_text().strip()
+        except OSError as error:
+            raise ImproperlyConfigured(f"{name}_FILE={path}: {error.strerror}.") from error
+    return text(name)
+
+
+def database(name: str) -> dict[str, object]:
+    """Return Django's entry for a PostgreSQL address (``postgresql://user@host:port/name``).
+
+    ``NAME_PASSWORD_FILE`` may hold the password instead of the address.
+    """
+    try:
+        parts = conninfo_to_dict(text(name))
+    except ProgrammingError as error:
+        raise ImproperlyConfigured(f"{name} is not a PostgreSQL address: {error}") from error
+    password = parts.get("password", "")
+    if os.environ.get(f"{name}_PASSWORD_FILE"):
+        password = secret(f"{name}_PASSWORD")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.get("dbname", "ioportal"),
+        "USER": parts.get("user", ""),
+        "PASSWORD": password,
+        "HOST": parts.get("host", ""),
+        "PORT": parts.get("port", ""),
+    }

@@ -1,0 +1,138 @@
+"""What was loaded, what was refused, and which derived rows wait to be made anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from ioportal.jobs.models import Cluster, Job, Server, Target
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+
+class SegmentQuerySet(models.QuerySet["Segment"]):
+    """Questions about segments."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Segments `user` may see: raw logs name everybody's jobs, so staff only."""
+        return self if user.is_staff else self.none()
+
+
+class Segment(models.Model):
+    """A file or batch that was loaded, once."""
+
+    class Format(models.TextChoices):
+        """The formats, by the names the command line uses."""
+
+        RPCTRACE = "rpctrace", "Lustre RPC trace"
+        JOB_STATS = "job_stats", "Lustre job_stats"
+        MD_STATS = "md_stats", "Lustre md_stats"
+        SACCT = "sacct", "Slurm sacct"
+        PBS = "pbs", "PBS or Torque accounting"
+        ALPS = "alps", "ALPS placement"
+
+    format = models.CharField(max_length=16, choices=Format)
+    # SHA-256 of the text together with what it is said to be: the same text twice is one segment.
+    digest = models.CharField(max_length=64, unique=True)
+    name = models.CharField(max_length=1024)  # of the file, for people
+    cluster = models.ForeignKey(Cluster, models.CASCADE, null=True, blank=True)
+    server = models.ForeignKey(Server, models.CASCADE, null=True, blank=True)
+    targets = models.ManyToManyField(Target, blank=True)
+    start = models.DateTimeField(null=True)  # first record; of counters, the moment of the read
+    end = models.DateTimeField(null=True)  # last record
+    loaded_at = models.DateTimeField(auto_now_add=True)
+
+    lines = models.BigIntegerField(default=0)
+    accepted = models.BigIntegerField(default=0)
+    rejected = models.BigIntegerField(default=0)
+    irrelevant = models.BigIntegerField(default=0)
+    rejected_by_reason = models.JSONField(default=dict)  # reason -> lines
+    records = models.BigIntegerField(default=0)  # rows stored, before any derivation
+    operations = models.BigIntegerField(default=0)  # RPCs; for counters, the sum of the totals
+
+    objects = SegmentQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="segment_accounts_for_every_line",
+                condition=models.Q(
+                    lines=models.F("accepted") + models.F("rejected") + models.F("irrelevant")
+                ),
+            )
+        ]
+        indexes = [
+            # The ingest page; a server's loaded extents.
+            models.Index(name="segment_recent", fields=["-loaded_at"]),
+            models.Index(name="segment_extent", fields=["format", "server", "start"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Reject(models.Model):
+    """A line that claims to be data and is not readable; the first of each reason are kept."""
+
+    segment = models.ForeignKey(Segment, models.CASCADE, related_name="rejects")
+    line = models.BigIntegerField()
+    text = models.TextField()
+    reason = models.TextField()
+
+    class Meta:
+        indexes = [models.Index(name="reject_line", fields=["segment", "line"])]
+
+    def __str__(self) -> str:
+        return f"{self.segment} line {self.line}: {self.reason}"
+
+
+class AccountingRecord(models.Model):
+    """Where a job's facts were read: one row per accounting record."""
+
+    segment = models.ForeignKey(Segment, models.CASCADE, related_name="accounting_records")
+    line = models.BigIntegerField()
+    job = models.ForeignKey(Job, models.CASCADE, null=True, related_name="records")
+
+    def __str__(self) -> str:
+        return f"{self.segment} line {self.line}"
+
+
+class _Touched(models.Model):
+    """Pending: an interval whose derived rows no longer follow from the raw ones."""
+
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+
+    class Meta:
+        abstract = True
+
+
+class TouchedTrace(_Touched):
+    """Raw RPC windows of a server came or went."""
+
+    server = models.ForeignKey(Server, models.CASCADE)
+
+    def __str__(self) -> str:
+        return f"{self.server} {self.start} to {self.end}"
+
+
+class TouchedReads(_Touched):
+    """Snapshots of a target came or went."""
+
+    target = models.ForeignKey(Target, models.CASCADE)
+
+    def __str__(self) -> str:
+        return f"{self.target} {self.start} to {self.end}"
+
+
+class TouchedJob(_Touched):
+    """A job's time or nodes changed."""
+
+    job = models.ForeignKey(Job, models.CASCADE)
+    node_ids = ArrayField(models.BigIntegerField())  # nodes it holds or held before
+
+    def __str__(self) -> str:
+        return f"{self.job} {self.start} to {self.end}"

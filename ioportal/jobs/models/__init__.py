@@ -1,0 +1,33 @@
+"""What a site has and runs."""
+
+from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
+from ioportal.jobs.models.site import (
+    Cluster,
+    Filesystem,
+    Nid,
+    Node,
+    Server,
+    ServerVersion,
+    Service,
+    SourceJobId,
+    Target,
+)
+from ioportal.jobs.models.statistics import JobStatistics, StaleStatistics
+
+__all__ = [
+    "Allocation",
+    "Cluster",
+    "Filesystem",
+    "Job",
+    "JobQuerySet",
+    "JobStatistics",
+    "Launch",
+    "Nid",
+    "Node",
+    "Server",
+    "ServerVersion",
+    "Service",
+    "SourceJobId",
+    "StaleStatistics",
+    "Target",
+]

@@ -1,0 +1,152 @@
+"""Batch jobs as their scheduler accounted for them, and where they ran."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from django.contrib.postgres.indexes import GistIndex
+from django.db import models
+from django.db.models import F, Q
+
+from ioportal.jobs.models.site import Cluster, Node
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.contrib.auth.models import AnonymousUser, User
+
+
+class JobQuerySet(models.QuerySet["Job"]):
+    """Questions about jobs."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Jobs `user` may see: staff see all, others their own and their projects'."""
+        if user.is_staff:
+            return self
+        return self.filter(
+            Q(owner=user.get_username()) | Q(project__in=user.groups.values("name"))
+        ).exclude(owner="")
+
+    def overlapping(self, start: datetime, end: datetime) -> Self:
+        """Jobs that ran at any moment of [start, end); still-running jobs count."""
+        return self.filter(started_at__lt=end).filter(Q(ended_at=None) | Q(ended_at__gt=start))
+
+
+class Job(models.Model):
+    """A batch job; of several accounting records the one that knows most stands here."""
+
+    class State(models.TextChoices):
+        """How far it came; the words of `collectors.batch.states`."""
+
+        PENDING = "pending", "pending"
+        RUNNING = "running", "running"
+        SUSPENDED = "suspended", "suspended"
+        REQUEUED = "requeued", "requeued"
+        COMPLETED = "completed", "completed"
+        FAILED = "failed", "failed"
+        CANCELLED = "cancelled", "cancelled"
+        TIMEOUT = "timeout", "timed out"
+        NODE_FAIL = "node_fail", "node failed"
+        PREEMPTED = "preempted", "preempted"
+        OUT_OF_MEMORY = "out_of_memory", "out of memory"
+        UNKNOWN = "unknown", "unknown"
+
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="jobs")
+    batch_id = models.CharField(max_length=64)  # not unique: ids repeat, jobs are requeued
+    array_index = models.CharField(max_length=64, blank=True)
+    submitted_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True, blank=True)  # null: still pending
+    ended_at = models.DateTimeField(null=True, blank=True)  # null: not ended
+    name = models.CharField(max_length=255, blank=True)
+    owner = models.CharField(max_length=64, blank=True)
+    project = models.CharField(max_length=128, blank=True)
+    queue = models.CharField(max_length=128, blank=True)
+    state = models.CharField(max_length=16, choices=State)
+    exit_status = models.IntegerField(null=True, blank=True)
+    exit_signal = models.IntegerField(null=True, blank=True)
+    node_count = models.IntegerField(default=0)
+    core_count = models.IntegerField(default=0)
+    cpu_s = models.FloatField(null=True, blank=True)
+    time_limit_s = models.BigIntegerField(null=True, blank=True)
+    nodes = models.TextField(blank=True)  # folded host list, as the scheduler gave it
+    # Records of one job are ordered by what they know, so that any order of loading ends alike.
+    standing = models.CharField(max_length=128)
+
+    objects = JobQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="job_identity",
+                fields=["cluster", "batch_id", "array_index", "submitted_at"],
+            ),
+            models.CheckConstraint(
+                name="job_ends_after_start",
+                condition=Q(ended_at=None) | Q(ended_at__gte=F("started_at")),
+            ),
+        ]
+        indexes = [
+            # Attribution: the jobs that ran in an interval.
+            GistIndex(
+                models.Func("started_at", "ended_at", function="tstzrange"), name="job_during"
+            ),
+            # Attribution: a source's job id to the job of that time.
+            models.Index(name="job_batch_id", fields=["batch_id", "cluster"]),
+            # The job list: newest first, and one owner's newest first.
+            models.Index(name="job_recent", fields=["-started_at"]),
+            models.Index(name="job_owner_recent", fields=["owner", "-started_at"]),
+            models.Index(name="job_project_recent", fields=["project", "-started_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.display_id
+
+    @property
+    def display_id(self) -> str:
+        """The id as people write it: '3567126' or '3567126[4]'."""
+        return f"{self.batch_id}[{self.array_index}]" if self.array_index else self.batch_id
+
+
+class Allocation(models.Model):
+    """A node held by a job for the time that the job ran."""
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="allocations")
+    node = models.ForeignKey(Node, models.CASCADE, related_name="allocations")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="allocation_identity", fields=["job", "node"])]
+
+    def __str__(self) -> str:
+        return f"{self.node} for {self.job}"
+
+
+class Launch(models.Model):
+    """An application start inside a job: an ALPS apid or a Slurm step."""
+
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="launches")
+    name = models.CharField(max_length=64)  # the apid; a Slurm step as '123.0'
+    batch_id = models.CharField(max_length=64, blank=True)
+    array_index = models.CharField(max_length=64, blank=True)
+    started_at = models.DateTimeField(null=True)  # null: only its end was seen
+    ended_at = models.DateTimeField(null=True)
+    node_count = models.IntegerField(default=0)
+    nodes = models.TextField(blank=True)  # folded host list
+    command = models.TextField(blank=True)
+    exit_status = models.IntegerField(null=True)
+    exit_signal = models.IntegerField(null=True)
+    job = models.ForeignKey(Job, models.SET_NULL, null=True, related_name="launches")
+
+    class Meta:
+        indexes = [
+            models.Index(name="launch_name", fields=["name"]),
+            models.Index(name="launch_batch", fields=["cluster", "batch_id", "array_index"]),
+        ]
+        constraints = [
+            # apids and steps do not repeat while a cluster lives; its batch id sets repeats apart.
+            models.UniqueConstraint(
+                name="launch_identity", fields=["cluster", "name", "batch_id", "array_index"]
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

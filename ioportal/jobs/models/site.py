@@ -1,0 +1,235 @@
+"""What a site consists of: clusters and their nodes, filesystems and their servers."""
+
+from __future__ import annotations
+
+import re
+from zoneinfo import ZoneInfo, available_timezones
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+
+def validate_time_zone(name: str) -> None:
+    """Refuse what is not an IANA time zone."""
+    if name not in available_timezones():
+        raise ValidationError(f"{name!r} is not a time zone like 'Europe/Berlin' or 'UTC'.")
+
+
+def validate_job_id_pattern(pattern: str) -> None:
+    """Refuse what is not a regular expression with a group that names a job."""
+    try:
+        groups = re.compile(pattern).groupindex
+    except re.error as error:
+        raise ValidationError(f"{pattern!r} is not a regular expression: {error}.") from error
+    if not {"batch_id", "launch"} & groups.keys():
+        raise ValidationError(
+            "The pattern needs a group (?P<batch_id>...) or (?P<launch>...): it names the job."
+        )
+
+
+def validate_node_format(name_format: str) -> None:
+    """Refuse a node name that does not hold the NID's number."""
+    try:
+        different = name_format.format(number=1) != name_format.format(number=2)
+    except (IndexError, KeyError, ValueError, AttributeError) as error:
+        raise ValidationError(f"{name_format!r}: write it like 'nid{{number:05d}}'.") from error
+    if not different:
+        raise ValidationError(
+            f"{name_format!r} lacks {{number}}: write it like 'nid{{number:05d}}'."
+        )
+
+
+class Cluster(models.Model):
+    """A compute system with one batch system."""
+
+    class BatchSystem(models.TextChoices):
+        """What schedules its jobs."""
+
+        SLURM = "slurm", "Slurm"
+        PBS = "pbs", "PBS or Torque"
+
+    name = models.SlugField(unique=True)
+    time_zone = models.CharField(
+        max_length=64,
+        validators=[validate_time_zone],
+        help_text="Accounting headers carry local times without a zone.",
+    )
+    batch_system = models.CharField(max_length=8, choices=BatchSystem)
+    exec_hosts_are_compute_nodes = models.BooleanField(
+        default=True,
+        help_text="No on a Cray: PBS names the MOM node there, ALPS the compute nodes.",
+    )
+    nid_network = models.CharField(
+        max_length=16,
+        blank=True,
+        help_text="A NID rule, first half: NIDs of this network (such as 'gni') are its nodes.",
+    )
+    nid_node_format = models.CharField(
+        max_length=64,
+        blank=True,
+        validators=[validate_node_format],
+        help_text="A NID rule, second half: 'nid{number:05d}' makes 42@gni the node nid00042.",
+    )
+    simulated = models.BooleanField(default=False, help_text="Its data is made up; pages say so.")
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                name="cluster_nid_rule_whole",
+                condition=models.Q(nid_network="", nid_node_format="")
+                | ~models.Q(nid_network="") & ~models.Q(nid_node_format=""),
+                violation_error_message="Give both halves of the NID rule, or neither.",
+            ),
+            # One network is one address space: two clusters cannot own the same NIDs.
+            models.UniqueConstraint(
+                name="cluster_nid_network",
+                fields=["nid_network"],
+                condition=~models.Q(nid_network=""),
+                violation_error_message="Another cluster has this NID network already.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The zone of its accounting's local times."""
+        return ZoneInfo(self.time_zone)
+
+
+class Node(models.Model):
+    """A compute or login node; accounting names them, so they are added as they appear."""
+
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
+    name = models.CharField(max_length=255)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="node_identity", fields=["cluster", "name"])]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Nid(models.Model):
+    """A Lustre network id seen in telemetry or registered; unique in a site's network."""
+
+    text = models.CharField(max_length=128, unique=True)
+    node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="nids")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Filesystem(models.Model):
+    """A Lustre filesystem."""
+
+    name = models.SlugField(unique=True)
+    clusters = models.ManyToManyField(
+        Cluster, related_name="filesystems", help_text="Whose jobs its job ids name."
+    )
+    job_id_pattern = models.CharField(
+        max_length=255,
+        validators=[validate_job_id_pattern],
+        default=r"(?P<batch_id>\d+)(\[(?P<array_index>\d+)\])?(\..*)?",
+        help_text="What a job id of a batch job looks like, whole; groups: batch_id, array_index, "
+        "launch (an ALPS apid). Anything else is a process name.",
+    )
+    simulated = models.BooleanField(default=False, help_text="Its data is made up; pages say so.")
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Server(models.Model):
+    """An MDS or OSS host."""
+
+    class Kind(models.TextChoices):
+        """What it serves."""
+
+        MDS = "mds", "MDS"
+        OSS = "oss", "OSS"
+
+    filesystem = models.ForeignKey(Filesystem, models.CASCADE, related_name="servers")
+    name = models.CharField(max_length=255, unique=True)
+    kind = models.CharField(max_length=3, choices=Kind, default=Kind.MDS)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ServerVersion(models.Model):
+    """The Lustre version a server runs from a moment on; what `open` counts depends on it."""
+
+    server = models.ForeignKey(Server, models.CASCADE, related_name="versions")
+    version = models.CharField(max_length=32)
+    since = models.DateTimeField()
+
+    class Meta:
+        ordering = ["server", "since"]
+        constraints = [models.UniqueConstraint(name="server_version", fields=["server", "since"])]
+
+    def __str__(self) -> str:
+        return self.version
+
+
+class Target(models.Model):
+    """An MDT or OST."""
+
+    class Kind(models.TextChoices):
+        """Metadata or object storage."""
+
+        MDT = "mdt", "MDT"
+        OST = "ost", "OST"
+
+    filesystem = models.ForeignKey(Filesystem, models.CASCADE, related_name="targets")
+    server = models.ForeignKey(
+        Server, models.SET_NULL, null=True, blank=True, related_name="targets"
+    )
+    name = models.CharField(max_length=64, unique=True, help_text="As in 'atlas2-MDT0000'.")
+    kind = models.CharField(max_length=3, choices=Kind)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Service(models.Model):
+    """A thread family of a server by its thread-name base: 'mdt', 'mdt_rdpg', 'll_ost_io'."""
+
+    name = models.CharField(max_length=32, unique=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SourceJobId(models.Model):
+    """A job id as telemetry carries it, and what the filesystem's pattern reads in it."""
+
+    filesystem = models.ForeignKey(Filesystem, models.CASCADE)
+    text = models.CharField(max_length=255)
+    batch_id = models.CharField(max_length=64, blank=True)  # "": a process name
+    array_index = models.CharField(max_length=64, blank=True)
+    launch = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="source_job_id_identity", fields=["filesystem", "text"])
+        ]
+        indexes = [
+            # Late binding: which source ids name the job that just arrived.
+            models.Index(name="source_job_id_batch", fields=["batch_id"]),
+            models.Index(name="source_job_id_launch", fields=["launch"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.text

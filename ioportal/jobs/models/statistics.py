@@ -1,0 +1,77 @@
+"""One row of figures per job, and the pending rows that ask for it."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from ioportal.analysis.metrics import METADATA_OPERATIONS
+from ioportal.jobs.models.job import Job
+
+
+class JobStatistics(models.Model):
+    """A job's metrics as docs/metrics.md defines them; null: not known."""
+
+    class Quality(models.TextChoices):
+        """How far the figures can be trusted."""
+
+        GOOD = "good", "good"
+        PARTIAL = "partial", "partial"
+        POOR = "poor", "poor"
+
+    job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="statistics")
+    computed_at = models.DateTimeField()
+
+    duration_s = models.FloatField(null=True)
+    node_count = models.IntegerField(default=0)
+    cpu_efficiency = models.FloatField(null=True)
+    read_bytes = models.BigIntegerField(null=True)
+    write_bytes = models.BigIntegerField(null=True)
+    read_bytes_per_node = models.FloatField(null=True)
+    write_bytes_per_node = models.FloatField(null=True)
+    mean_read_bytes = models.FloatField(null=True)
+    mean_write_bytes = models.FloatField(null=True)
+    metadata_operations = models.BigIntegerField(null=True)
+    opens = models.BigIntegerField(null=True)
+    closes = models.BigIntegerField(null=True)
+    open_close_ratio = models.FloatField(null=True)
+    metadata_operations_per_node = models.FloatField(null=True)
+    metadata_rate = models.FloatField(null=True)
+    peak_metadata_rate = models.FloatField(null=True)
+    peak_resolution_s = models.FloatField(null=True)  # the interval that peak was measured over
+    startup_share = models.FloatField(null=True)
+    largest_target_share = models.FloatField(null=True)
+    metadata_rpcs = models.BigIntegerField(null=True)
+    metadata_rpc_rate = models.FloatField(null=True)
+    mean_service_us = models.FloatField(null=True)
+    max_service_us = models.BigIntegerField(null=True)
+    mean_queue_us = models.FloatField(null=True)
+
+    quality = models.CharField(max_length=8, choices=Quality)
+    quality_reasons = models.JSONField(default=list)  # sentences; empty where quality is good
+    covered_share = models.FloatField(default=0)  # of the run, by reads of all its MDTs
+    ambiguous_share = models.FloatField(default=0)
+    resets = models.IntegerField(default=0)
+
+    class Meta:
+        indexes = [
+            # The job list sorted by the columns that people sort by; others sort on the fly.
+            models.Index(models.F(column).desc(nulls_last=True), "job", name=f"statistics_{column}")
+            for column in ("metadata_operations", "read_bytes", "write_bytes", "metadata_rpcs")
+        ]
+
+    def __str__(self) -> str:
+        return f"statistics of {self.job_id}"
+
+
+# Operations by kind, as in the seeds' tables: `count_open`, `count_mkdir`, ...
+for _kind in METADATA_OPERATIONS:
+    JobStatistics.add_to_class(f"count_{_kind}", models.BigIntegerField(null=True))
+
+
+class StaleStatistics(models.Model):
+    """Pending: a job whose windows or record changed since its statistics were computed."""
+
+    job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
+
+    def __str__(self) -> str:
+        return f"job {self.job_id}"

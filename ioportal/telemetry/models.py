@@ -1,0 +1,199 @@
+"""Windows and counters over time. Samples carry no foreign key to jobs: jobs come and go.
+
+The tables are hypertables that `migrations/` creates with SQL; Django reads them and never alters
+them. None has a unique key: a raw row belongs to its segment, and a segment is loaded once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from django.db import models
+
+from collectors.tables import COUNTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+
+class Principal(models.IntegerChoices):
+    """What an operation is charged to, or why it is not."""
+
+    JOB = 1, "job"
+    PROCESS = 2, "process"
+    HOST = 3, "host"
+    PENDING = 4, "pending"
+    AMBIGUOUS = 5, "ambiguous"
+    UNATTRIBUTED = 6, "unattributed"
+
+
+class Method(models.IntegerChoices):
+    """How a job was found."""
+
+    JOB_ID = 1, "the job id that the source carried"
+    NODE = 2, "the only job on the node"
+    NODE_PROCESS = 3, "the only job on the node of that process"
+    NONE = 0, "no job"
+
+
+class WindowQuerySet(models.QuerySet[models.Model]):
+    """Questions about windows."""
+
+    def between(self, start: datetime, end: datetime) -> Self:
+        """Windows that begin in [start, end)."""
+        return self.filter(start__gte=start, start__lt=end)
+
+    def of_job(self, job_id: int) -> Self:
+        """Windows charged to a job."""
+        return self.filter(kind=Principal.JOB, job_id=job_id)
+
+
+class _RpcTimes(models.Model):
+    """Counts and times of a group of RPCs; times in microseconds over the `timed` ones."""
+
+    count = models.BigIntegerField()
+    timed = models.BigIntegerField()
+    service_us_sum = models.BigIntegerField()
+    service_us_min = models.BigIntegerField()  # 0 where timed is 0, like the three below
+    service_us_max = models.BigIntegerField()
+    queue_us_min = models.BigIntegerField()
+    queue_us_max = models.BigIntegerField()
+    total_us_sum = models.BigIntegerField()
+
+    class Meta:
+        abstract = True
+
+
+class RpcWindow(_RpcTimes):
+    """Raw and immutable: 10 s x server x NID x job id x service x opcode of one segment."""
+
+    pk = models.CompositePrimaryKey("segment_id", "start", "nid_id", "opcode")  # for Django only
+    start = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    server_id = models.IntegerField()
+    nid_id = models.IntegerField()
+    source_job_id = models.IntegerField()  # 0: the request carried none
+    service_id = models.SmallIntegerField()
+    opcode = models.SmallIntegerField()
+    first = models.DateTimeField()
+    last = models.DateTimeField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
+class ChargedRpc(_RpcTimes):
+    """Derived from raw windows: 10 s x server x service x opcode of one principal.
+
+    `nid_id` is 0 where the principal is found by job id, and for jobs, whose nodes are folded.
+    """
+
+    pk = models.CompositePrimaryKey("start", "server_id", "kind", "job_id")  # for Django only
+    start = models.DateTimeField()
+    server_id = models.IntegerField()
+    kind = models.SmallIntegerField(choices=Principal)
+    method = models.SmallIntegerField(choices=Method)
+    job_id = models.BigIntegerField()
+    source_job_id = models.IntegerField()
+    nid_id = models.IntegerField()
+    service_id = models.SmallIntegerField()
+    opcode = models.SmallIntegerField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
+class JobSnapshot(models.Model):
+    """Raw and immutable: one job_stats entry as one read of its target showed it (totals)."""
+
+    pk = models.CompositePrimaryKey("segment_id", "taken_at", "target_id", "source_job_id")
+    taken_at = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    target_id = models.IntegerField()
+    source_job_id = models.IntegerField()  # 0: an empty job id
+    snapshot_at = models.DateTimeField(null=True)
+    entry_started_at = models.DateTimeField(null=True)
+
+    class Meta:
+        managed = False
+
+
+class TargetSnapshot(models.Model):
+    """Raw and immutable: md_stats of a whole MDT as one read showed it (totals)."""
+
+    pk = models.CompositePrimaryKey("segment_id", "taken_at", "target_id")
+    taken_at = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    target_id = models.IntegerField()
+    snapshot_at = models.DateTimeField(null=True)
+
+    class Meta:
+        managed = False
+
+
+class IoWindow(models.Model):
+    """Derived from snapshots: what one job id did on an MDT, or on all OSTs, between two reads."""
+
+    class Basis(models.IntegerChoices):
+        """What the counts rest on."""
+
+        DIFFERENCE = 1, "difference of two reads"
+        NEW_ENTRY = 2, "an entry that began between two reads"
+        RESTARTED = 3, "an entry that idled, was dropped and began again"
+        RESET = 4, "counters fell without a reason: operations may be missing"
+        TOTAL = 5, "first read of the target: a total of unknown duration"
+
+    pk = models.CompositePrimaryKey("start", "target_id", "source_job_id")  # for Django only
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    filesystem_id = models.IntegerField()
+    target_id = models.IntegerField()  # 0: the filesystem's OSTs folded
+    source_job_id = models.IntegerField()
+    kind = models.SmallIntegerField(choices=Principal)
+    job_id = models.BigIntegerField()
+    basis = models.SmallIntegerField(choices=Basis)
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
+for _model in (JobSnapshot, TargetSnapshot, IoWindow):
+    for _counter in COUNTERS:
+        _model.add_to_class(_counter, models.BigIntegerField())
+
+
+class Coverage(models.Model):
+    """An interval in which a source was observed; outside of them nothing is known."""
+
+    class Source(models.TextChoices):
+        """What was observed."""
+
+        RPC_TRACE = "rpctrace", "RPC trace of a server"
+        JOB_STATS = "job_stats", "job_stats of a target"
+        MD_STATS = "md_stats", "md_stats of a target"
+
+    id: ClassVar[int]
+    source = models.CharField(max_length=16, choices=Source)
+    source_id = models.IntegerField()  # a server for rpctrace, a target for the others
+    start = models.DateTimeField()
+    end = models.DateTimeField()  # a read of counters is an instant: end == start
+    segment_id = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(name="coverage_source", fields=["source", "source_id", "start"])]
+        constraints = [
+            models.CheckConstraint(
+                name="coverage_ends_after_start",
+                condition=models.Q(end__gte=models.F("start")),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.start} to {self.end}"

@@ -1,0 +1,6 @@
+"""Addresses of the site."""
+
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [path("admin/", admin.site.urls)]

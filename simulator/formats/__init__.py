@@ -1,0 +1,1 @@
+"""One module per raw format: each writes text exactly as its source would."""

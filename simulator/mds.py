@@ -1,0 +1,80 @@
+"""The metadata server: thread pools that serve requests first come, first served."""
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.jobs import Ints
+
+MDS_GETATTR = 33
+MDS_CLOSE = 35
+MDS_REINT = 36
+MDS_READPAGE = 37
+MDS_STATFS = 41
+MDS_SYNC = 44
+MDS_GETXATTR = 49
+LDLM_ENQUEUE = 101
+LDLM_CANCEL = 103
+OBD_PING = 400
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A service of the MDS: threads of one name base, split over two CPU partitions."""
+
+    base: str
+    first_thread: int  # its threads are numbered from here on, over all pools
+    size: int
+
+    def names(self) -> list[str]:
+        """Return the thread names, as the kernel calls them."""
+        return [f"{self.base}{n % 2:02d}_{n // 2:03d}" for n in range(self.size)]
+
+
+MAIN = Pool("mdt", 0, 16)
+READPAGE = Pool("mdt_rdpg", 16, 12)  # clients send close here, too
+CANCEL = Pool("ldlm_cn", 28, 8)
+POOLS = (MAIN, READPAGE, CANCEL)
+THREAD_NAMES = [name for pool in POOLS for name in pool.names()]
+
+_POOL_OF_OPCODE = {MDS_CLOSE: READPAGE, MDS_READPAGE: READPAGE, LDLM_CANCEL: CANCEL}
+
+
+def pool_of(opcode: int) -> Pool:
+    """Return the pool that serves `opcode`."""
+    return _POOL_OF_OPCODE.get(opcode, MAIN)
+
+
+def serve(arrival_us: Ints, service_us: Ints, opcode: Ints) -> tuple[Ints, Ints]:
+    """Serve requests in order of arrival, each in the pool of its opcode.
+
+    Args:
+        arrival_us: shape (n,), ascending.
+        service_us: shape (n,), how long each keeps its thread.
+        opcode: shape (n,).
+
+    Returns:
+        When each starts (never before its arrival) and the number of the thread that serves it.
+    """
+    start_us = np.empty_like(arrival_us)
+    thread = np.empty_like(arrival_us)
+    pool_start = np.array([pool_of(int(code)).first_thread for code in np.unique(opcode)])
+    first_thread = pool_start[np.unique(opcode, return_inverse=True)[1]]
+    for pool in POOLS:
+        mine = np.flatnonzero(first_thread == pool.first_thread)
+        start_us[mine], thread[mine] = _serve_in(pool, arrival_us[mine], service_us[mine])
+    return start_us, thread
+
+
+def _serve_in(pool: Pool, arrival_us: Ints, service_us: Ints) -> tuple[list[int], list[int]]:
+    free = [(0, pool.first_thread + n) for n in range(pool.size)]  # a heap of (free from, thread)
+    starts: list[int] = []
+    threads: list[int] = []
+    for arrival, service in zip(arrival_us.tolist(), service_us.tolist(), strict=True):
+        free_from, thread = free[0]
+        start = max(arrival, free_from)
+        heapq.heapreplace(free, (start + service, thread))
+        starts.append(start)
+        threads.append(thread)
+    return starts, threads

@@ -1,0 +1,158 @@
+import gzip
+import hashlib
+import io
+import os
+import tracemalloc
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collectors import source as source_module
+from collectors.parsed import SourceUnavailable
+from collectors.source import Source
+
+TEXT = b"".join(b"line %d of the log\n" % n for n in range(5_000))
+
+
+class ShortReads(io.BytesIO):
+    """A pipe: whatever is asked for, it hands out a few bytes."""
+
+    def read(self, size=-1):
+        return super().read(min(size, 7) if size >= 0 else 7)
+
+
+def zstd(text):
+    return zstandard.ZstdCompressor().compress(text)
+
+
+def read(stream, chunk_bytes=1_000):
+    return list(Source(stream, "a log", chunk_bytes).chunks())
+
+
+def joined(chunks):
+    return b"".join(chunk.text for chunk in chunks)
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        pytest.param(TEXT, id="plain"),
+        pytest.param(gzip.compress(TEXT), id="gzip"),
+        pytest.param(gzip.compress(TEXT[:777]) + gzip.compress(TEXT[777:]), id="gzip members"),
+        pytest.param(zstd(TEXT), id="zstd"),
+        pytest.param(zstd(TEXT[:777]) + zstd(TEXT[777:]), id="zstd frames"),
+    ],
+)
+@pytest.mark.parametrize("stream", [io.BytesIO, ShortReads])
+def test_the_same_text_gives_the_same_chunks_and_digest_however_it_comes(packed, stream):
+    source = Source(stream(packed), "a log", chunk_bytes=1_000)
+
+    chunks = list(source.chunks())
+
+    assert joined(chunks) == TEXT
+    assert chunks == read(io.BytesIO(TEXT))
+    assert source.digest == hashlib.sha256(TEXT).hexdigest()
+
+
+@given(text=st.binary(max_size=300), chunk_bytes=st.integers(1, 50))
+def test_chunks_are_whole_lines_with_their_numbers(text, chunk_bytes):
+    chunks = read(io.BytesIO(b"-" + text), chunk_bytes)  # "-": no magic number by chance
+
+    assert joined(chunks) == b"-" + text
+    assert all(chunk.text.endswith(b"\n") for chunk in chunks[:-1])
+    lines_before = 1
+    for chunk in chunks:
+        assert chunk.first_line == lines_before
+        lines_before += chunk.text.count(b"\n")
+
+
+@pytest.mark.parametrize("empty", [b"", gzip.compress(b""), zstd(b"")])
+def test_an_empty_source_yields_nothing(empty):
+    source = Source(io.BytesIO(empty), "a log")
+
+    assert list(source.chunks()) == []
+    assert source.digest == hashlib.sha256(b"").hexdigest()
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(TEXT), zstd(TEXT)])
+@pytest.mark.parametrize("kept", [5, 100, -1])
+def test_a_truncated_archive_is_unavailable(packed, kept):
+    with pytest.raises(SourceUnavailable, match="a log: cannot be read to its end"):
+        read(io.BytesIO(packed[:kept]))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd])
+def test_a_damaged_archive_is_unavailable(pack):
+    noise = os.urandom(4_000)  # stays as long when packed
+    packed = bytearray(pack(noise + TEXT))
+    packed[500:2_000] = bytes(1_500)
+
+    with pytest.raises(SourceUnavailable):
+        read(io.BytesIO(packed[:3_000]))
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(TEXT), zstd(TEXT)])
+def test_an_archive_with_rubbish_behind_it_is_unavailable(packed):
+    with pytest.raises(SourceUnavailable):
+        read(io.BytesIO(packed + b"rubbish"))
+
+
+def test_a_missing_file_a_folder_and_an_impossible_name_are_unavailable(tmp_path):
+    for path in (tmp_path / "missing.log", tmp_path, tmp_path / "nul\0.log"):
+        with pytest.raises(SourceUnavailable):
+            Source.open(path)
+
+
+def test_a_file_is_opened_by_its_first_bytes_not_by_its_name(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_bytes(zstd(TEXT))
+
+    assert joined(Source.open(path).chunks()) == TEXT
+
+
+@given(
+    lines=st.lists(st.integers(0, 350), max_size=12),
+    chunk_bytes=st.integers(1, 500),
+    last_line_is_open=st.booleans(),
+)
+def test_a_long_line_is_cut_and_stays_one_line(lines, chunk_bytes, last_line_is_open):
+    text = b"".join(b"x" * length + b"\n" for length in lines)
+    cut = b"".join(b"x" * min(length, 100) + b"\n" for length in lines)
+    if last_line_is_open:
+        text, cut = text.removesuffix(b"\n"), cut.removesuffix(b"\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_module, "LINE_BYTES", 100)
+
+        assert joined(read(io.BytesIO(text), chunk_bytes)) == cut
+
+
+def test_one_endless_line_takes_bounded_memory():
+    class Endless(io.RawIOBase):
+        left = 200_000_000
+
+        def read(self, size=-1):
+            size = min(size, self.left)
+            self.left -= size
+            return b"x" * size
+
+    tracemalloc.start()
+    (chunk,) = read(Endless(), chunk_bytes=1_000_000)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(chunk.text) == source_module.LINE_BYTES
+    assert peak_bytes < 10_000_000
+
+
+def test_an_archive_that_swells_takes_bounded_memory():
+    bomb = zstd(bytes(300_000_000))
+
+    tracemalloc.start()
+    read(io.BytesIO(bomb), chunk_bytes=1_000_000)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(bomb) < 30_000
+    assert peak_bytes < 100_000_000
