@@ -11,6 +11,8 @@ PORT ?= 8000
 VENV := .venv/bin
 RUN := $(PYTHON) -m scripts.services run
 MANAGE := $(RUN) $(VENV)/python manage.py
+LOCK := $(VENV)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+    --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,3 +59,32 @@ stop:  ## Stop what this checkout started
 
 env:  ## Print settings as NAME=value lines, for: export $$(make env)
 	@$(PYTHON) -m scripts.services env
+
+lock: setup-dev  ## Lock the newest versions that pyproject.toml allows, with hashes
+	@echo "==> Locking"
+	@echo pip | $(LOCK) --output-file requirements/installer.txt -
+	@$(LOCK) --output-file requirements/base.txt pyproject.toml
+	@$(LOCK) --output-file requirements/dev.txt --extra dev --constraints requirements/base.txt \
+	    pyproject.toml
+
+clean: stop  ## Stop and remove all that was made here, the database included
+	@rm -rf .venv var staticfiles .*_cache .hypothesis
+	@find . -name __pycache__ -prune -exec rm -rf {} +
+
+# -- steps of the targets above ---------------------------------------------------------------
+
+setup:
+	@$(PYTHON) -m scripts.bootstrap base
+
+setup-dev:
+	@$(PYTHON) -m scripts.bootstrap dev
+
+setup-test:
+	@$(PYTHON) -m scripts.bootstrap dev chromium
+
+setup-bench:
+	@$(PYTHON) -m scripts.bootstrap base mawk
+
+migrate: services
+	@echo "==> Migrating the database"
+	@$(MANAGE) migrate --verbosity 0

@@ -2,8 +2,8 @@
 
 usage: python -m scripts.bootstrap LOCK [PROGRAM...]
 
-LOCK names a lock file of requirements/; programs are those wanted besides the ones that the services need.
-Quick when there is nothing to do. Runs on any Python >= 3.11 with its standard library alone.
+LOCK names a lock file of requirements/; each PROGRAM is wanted besides those that the services
+need. Quick when there is nothing to do; needs no more than Python's standard library.
 """
 
 from __future__ import annotations

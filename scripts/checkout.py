@@ -54,7 +54,7 @@ def run_logged(
     env: Mapping[str, str] = os.environ,
     text: str = "",
 ) -> None:
-    """Run `command` with `text` as its input; its output goes to var/log, and is shown if it fails."""
+    """Run `command` with `text` as its input; keep its output in var/log, show it on failure."""
     log = LOGS / f"{log_name}.log"
     with log.open("w") as output:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Create the secrets that docker-compose.yml hands to its containers as files; once, never again."""
+"""Create, once, the secrets that docker-compose.yml hands to its containers as files."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 usage: python -m scripts.serve PORT
 
 Every line of theirs is shown behind a name. If one of them ends, all do. Their settings are in the
-environment (``python -m scripts.services run``). A port that is taken gives way to the next free one.
+environment (``python -m scripts.services run``). Where PORT is taken, the next free one is used.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from scripts.checkout import CHECKOUT, VAR, Problem, exit_status, say
 from scripts.process import OwnProcess
 
 if TYPE_CHECKING:
+    from asyncio import StreamReader
     from asyncio.subprocess import Process
 
 PORTAL = OwnProcess("the portal", VAR / "portal", "portal.pid", ("python", "python3"))
@@ -77,14 +78,13 @@ async def start(command: list[str]) -> Process:
 
 
 async def show_lines(name: str, child: Process) -> None:
-    assert child.stdout is not None
-    async for line in child.stdout:
+    async for line in cast("StreamReader", child.stdout):
         print(f"{name:>6} | {line.decode(errors='replace')}", end="", flush=True)
 
 
 async def announce(port: int) -> None:
     """Say where the portal is, once it answers."""
-    while not await answers(port):
+    while not await answers(port):  # noqa: ASYNC110 - only asking tells
         await asyncio.sleep(POLL_S)
     say(f"The portal is at http://{HOST}:{port}/ - stop it with Ctrl-C or `make stop`")
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scripts.checkout import VAR, alone, exit_status, say
+from scripts.serve import PORTAL
 from scripts.services import compose, daemons
 from scripts.services.choice import choose
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 USAGE = "usage: python -m scripts.services start | stop | env | run COMMAND..."
 
@@ -23,8 +27,10 @@ def start() -> None:
 
 def stop() -> None:
     with alone():
+        PORTAL.stop()
         daemons.stop()
         compose.stop()
+        say("Nothing that this checkout started is running")
 
 
 def env() -> None:

@@ -6,7 +6,7 @@ from scripts.services.daemons import HOME
 
 
 def wrapper(*root: str, uid: int, home: str = str(HOME)) -> tuple[str, ...]:
-    """The words before a command: `root` are the mounts that make up /, `home` the only place to write.
+    """The words before a command: `root` mounts make up its /, and it writes below `home` only.
 
     PostgreSQL refuses to run as root; in its user namespace it runs as `uid`, which is whoever
     started it outside. There is no --die-with-parent: servers outlive the command that starts them.

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def choose() -> Way:
     """The first way that applies: given, installed, private Debian root, containers.
 
-    A private root stays the way once it is there, because the data below var/ is its PostgreSQL's. It is also the
-    way where none applies: its programs are then asked for.
+    A private root stays the way once it is there, because the data below var/ is its PostgreSQL's.
+    It is also the way where none applies: its programs are then asked for.
     """
     ours = [*daemons.addresses().values(), *compose.addresses().values()]
     if way := given.way(ours):

@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey in containers, those of docker-compose.yml, on ports of this machine only."""
+"""PostgreSQL and Valkey as docker-compose.yml has them, on ports of this machine only."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ def stop() -> None:
 def compose() -> tuple[str, ...]:
     # Two checkouts on one machine are two projects.
     checkout = hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]
-    files = (CHECKOUT / "docker-compose.yml", CHECKOUT / "scripts/services/docker-compose.ports.yml")
+    files = (
+        CHECKOUT / "docker-compose.yml",
+        CHECKOUT / "scripts/services/docker-compose.ports.yml",
+    )
     return (
         *("docker", "compose", "--project-name", f"ioportal-{checkout}"),
         *("--env-file", str(PORTS)),

@@ -149,7 +149,7 @@ def reachable_sockets() -> Path:
     remembered = VAR / "short_socket_folder"
     link = Path(remembered.read_text()) if remembered.exists() else None
     if link is None or not link.is_symlink() or link.readlink() != SOCKETS:
-        link = Path(tempfile.mkdtemp(prefix="ioportal-", dir="/tmp"), "run")  # noqa: S108 - private
+        link = Path(tempfile.mkdtemp(prefix="ioportal-", dir="/tmp"), "run")
         link.symlink_to(SOCKETS)
         remembered.write_text(str(link))
     return link

@@ -19,8 +19,8 @@ PATIENCE_S = 5
 def way(our_addresses: Iterable[str]) -> Way | None:
     """The way of given addresses; None without any.
 
-    `our_addresses` are those of servers that this checkout starts itself: a shell that was told them
-    by ``make env`` still wants them started.
+    `our_addresses` are those of servers that this checkout starts itself: a shell that got them
+    from ``make env`` still wants them started.
     """
     given = {name: os.environ.get(name, "") for name in (DATABASE, BROKER)}
     if set(given.values()) <= {"", *our_addresses}:

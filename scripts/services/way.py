@@ -14,6 +14,8 @@ class Way:
     """How the two servers are had, under a name for people."""
 
     name: str
-    addresses: Callable[[], Mapping[str, str]]  # settings by name, as ioportal/settings.py reads them
+    addresses: Callable[
+        [], Mapping[str, str]
+    ]  # settings by name, as ioportal/settings.py reads them
     start: Callable[[], None]  # returns when both answer; safe to call when they already do
     programs: tuple[str, ...] = ()  # needed on PATH to start them
