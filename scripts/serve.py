@@ -36,7 +36,7 @@ def commands(port: int) -> dict[str, list[str]]:
     """The three programs, by the name that their lines are shown behind."""
     programs = CHECKOUT / ".venv/bin"
     granian = [f"{programs}/granian", "--interface", "wsgi", "--host", HOST, "--port", str(port)]
-    celery = [f"{programs}/celery", "--app", "ioportal.celery"]
+    celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
     return {
         "web": [*granian, "--workers", WORKERS, "ioportal.wsgi:application"],
         "worker": [*celery, "worker", "--concurrency", WORKERS, "--loglevel", "INFO"],
