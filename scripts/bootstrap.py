@@ -44,14 +44,16 @@ def install_debian_packages(programs: tuple[str, ...]) -> None:
         missing.append("python3-venv")
     if not missing:
         return
+    update = ("apt-get", "update")
     install = ("apt-get", "install", "--yes", "--no-install-recommends", *missing)
     if not is_root():
-        raise Problem(f"Run this as root, then try again:\n{' '.join(install)}")
+        line = " && ".join(map(" ".join, (update, install)))
+        raise Problem(f"Run this line as root, then try again:\n{line}")
     if shutil.which("apt-get") is None:
         raise Problem(f"Not a Debian machine: install {', '.join(missing)} by your own means")
     say(f"Installing Debian packages: {' '.join(missing)}")
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    run_logged(("apt-get", "update"), "apt-get-update", env=environment)
+    run_logged(update, "apt-get-update", env=environment)
     run_logged(install, "apt-get-install", env=environment)
 
 

@@ -68,8 +68,13 @@ def run_logged(
             check=False,
         )
     if done.returncode != 0:
-        last_lines = "\n".join(log.read_text(errors="replace").splitlines()[-LINES_SHOWN:])
-        raise Problem(f"{Path(command[0]).name} failed, see {log}\n{last_lines}")
+        raise failure(f"{Path(command[0]).name} failed", log)
+
+
+def failure(what: str, log: Path) -> Problem:
+    """A problem that shows the end of the log in which its reason stands."""
+    last_lines = log.read_text(errors="replace").splitlines()[-LINES_SHOWN:]
+    return Problem("\n".join([f"{what}, see {log}:", *last_lines]))
 
 
 def exit_status(action: Callable[[], None]) -> int:

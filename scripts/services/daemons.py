@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from scripts.checkout import LOGS, VAR, Problem, run_logged, say
+from scripts.checkout import LOGS, VAR, failure, run_logged, say
 from scripts.process import OwnProcess, wait_until
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def start_one(process: OwnProcess, command: Sequence[str], is_ready: Callable[[]
         )
     wait_until(lambda: started.poll() is not None or is_ready(), otherwise=not_ready)
     if started.poll() is not None:
-        raise Problem(f"{process.name} ended at once, see {log}")
+        raise failure(f"{process.name} ended at once", log)
 
 
 def postgres_is_ready() -> bool:
