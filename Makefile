@@ -52,7 +52,7 @@ bench: setup-bench services  ## Measure the parsers and the loading; update docs
 	@$(RUN) $(VENV)/python -m bench
 
 services: setup  ## Start PostgreSQL and Valkey, or check those given in the environment
-	@$(PYTHON) -m scripts.services start
+	@$(VENV)/python -m scripts.services start
 
 stop:  ## Stop what this checkout started
 	@$(PYTHON) -m scripts.services stop

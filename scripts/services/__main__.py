@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from typing import TYPE_CHECKING
-
 from scripts.checkout import VAR, alone, exit_status, say
 from scripts.serve import PORTAL
 from scripts.services import compose, daemons
 from scripts.services.choice import choose
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+SECRET_KEY, SECRET_KEY_FILE = "IOPORTAL_SECRET_KEY", "IOPORTAL_SECRET_KEY_FILE"
 USAGE = "usage: python -m scripts.services start | stop | env | run COMMAND..."
 
 
@@ -45,15 +41,18 @@ def run(command: list[str]) -> None:
 def environment() -> dict[str, str]:
     """What ioportal/settings.py must be told to work from this checkout."""
     with alone():
-        return {**choose().addresses(), "IOPORTAL_SECRET_KEY_FILE": str(secret_key_file())}
+        return {**choose().addresses(), **secret_key()}
 
 
-def secret_key_file() -> Path:
+def secret_key() -> dict[str, str]:
+    """The key given in the environment, or one of our own, created once."""
+    if given := {SECRET_KEY, SECRET_KEY_FILE} & os.environ.keys():
+        return {name: os.environ[name] for name in given}
     path = VAR / "secret_key"
     if not path.exists():
         path.touch(mode=0o600)
         path.write_text(secrets.token_urlsafe(50))
-    return path
+    return {SECRET_KEY_FILE: str(path)}
 
 
 def main() -> None:
