@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+
 from scripts.checkout import VAR, alone, exit_status, say
 from scripts.serve import PORTAL
 from scripts.services import compose, daemons
