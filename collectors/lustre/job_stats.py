@@ -1,0 +1,253 @@
+"""Lustre job_stats of MDTs and OSTs, 2.5 to 2.17: what each job id did on a target.
+
+Source: docs/formats.md, "job_stats"; lustre/obdclass/lprocfs_jobstats.c.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Self
+
+import polars as pl
+
+from collectors.lustre.counters import (
+    clocks,
+    moments,
+    parsed,
+    sift_moments,
+    sift_readings,
+    totals,
+)
+from collectors.lustre.params import (
+    NO_BLOCK,
+    PARAMETER,
+    numbered_lines,
+    parameter_of,
+    place,
+    repeated,
+    whole_blocks,
+)
+from collectors.parsed import Parsed
+from collectors.source import Chunk, Source
+from collectors.tables import JOB_COUNTERS
+
+NOT_JOB_STATS = "not a line of job_stats"
+CUT = "ends before its closing brace"
+NO_JOB_ID = "the job_id of its entry is not readable"
+SECOND_ENTRY = "belongs to a second entry of the same target and job id"
+
+JOB_CHARACTERS = 255  # Lustre prints 31, and four for each that it escapes
+REMEMBERED_ENTRIES = 1_000_000  # so far back a second entry is recognised
+
+
+def _spaced(pattern: str) -> str:
+    """Return `pattern` with each blank standing for any number of blanks."""
+    return pattern.replace(" ", r"[ \t]*")
+
+
+_OPENING = re.compile(rb"^-", re.MULTILINE)
+_PARAMETER = parameter_of("mdt|obdfilter", "job_stats")
+_TITLE = _spaced(rf"(?:{_PARAMETER}(?:job_stats:)?|^job_stats:) $")
+_HEADER = _spaced(r"^job_stats: $")
+_JOB_ID = _spaced(r'^-[ \t]+job_id : (?:"(.*)"|(.*?)) $')
+_MOMENT = _spaced(
+    r"^ (?<name>snapshot_time|start_time|elapsed_time) : (?<seconds>[0-9]{1,12})"
+    r"(?:\.(?<fraction>[0-9]{1,9}) (?<unit>secs\.[nu]secs))? $"
+)
+_COUNTER = _spaced(
+    r"^ [A-Za-z_][A-Za-z0-9_]* : \{ samples: [0-9]+,\x20unit: [A-Za-z]+ "
+    r"(?:, [a-z]+: (?:[0-9]+|\{[^{}]*\}) )*\} $"
+)
+_COUNTER_HEAD = _spaced(r"^ [A-Za-z_][A-Za-z0-9_]* : \{")
+_HISTOGRAM_HEAD = _spaced(r"^ hist:")
+_COUNTS_BYTES = _spaced(r"^ (?:(?:read|write)_bytes :|(?:read|write) :.*unit: bytes)")
+_SUM = _spaced(r"\bsum: ([0-9]+)")
+_LCTL_ERROR = "error: get_param"
+_ESCAPES = {rf"\x{code:02x}": chr(code) for code in range(0x20, 0x7F)}
+
+
+@dataclass(frozen=True)
+class _State:
+    """What the lines so far say about the next one."""
+
+    inside: bool  # whether it belongs to a job_stats
+    target: str
+    seen: pl.DataFrame  # target, job: the latest entries, to recognise a second one
+
+    def after(self, marks: pl.DataFrame, entries: pl.DataFrame) -> Self:
+        """Return the state after these marks, of which `entries` are new."""
+        if marks.is_empty():
+            return self
+        inside, target = marks.select("inside", "target").row(-1)
+        seen = pl.concat([self.seen, entries.select("target", "job")]).tail(REMEMBERED_ENTRIES)
+        return replace(self, inside=inside, target=target, seen=seen)
+
+
+def parse(source: Source) -> Iterator[Parsed]:
+    """Read job_stats, with or without the framing of `lctl get_param`, of one or many targets.
+
+    Yields:
+        Parts whose table is `tables.JOB_COUNTERS`: totals since the entry was created. A counter
+        is null where no readable line tells it, which is not zero.
+
+    Raises:
+        SourceUnavailable: the source cannot be opened or decompressed.
+    """
+    state = _State(
+        inside=False, target="", seen=pl.DataFrame(schema={"target": pl.String, "job": pl.String})
+    )
+    for chunk in whole_blocks(source, _OPENING):
+        part, state = _read(chunk, state)
+        yield part
+
+
+def _read(chunk: Chunk, state: _State) -> tuple[Parsed, _State]:
+    lines = numbered_lines(chunk)
+    marks = _marks(lines, state, unterminated=chunk.first_line + chunk.text.count(b"\n"))
+    entries = marks.filter(pl.col("row").is_not_null())
+
+    placed = place(lines, marks, inside=state.inside).with_columns(
+        counter=pl.col("reason").is_null() & pl.col("text").str.contains(_COUNTER)
+    )
+    others = placed.filter(~pl.col("counter")).with_columns(kind=_kind())
+    times, repeated_times = sift_moments(moments(others.filter(kind="moment"), _MOMENT))
+    wrapped, continuations, unreadable = _unwrap(others.filter(kind="odd"))
+    readings, bad_readings = sift_readings(
+        pl.concat([_readings(placed.filter("counter")), _readings(wrapped)]).sort("line")
+    )
+
+    accepted = (
+        others.filter(kind="title").height
+        + times.height
+        + readings.height
+        + continuations.join(readings.select(head="line"), on="head", how="semi").height
+    )
+    rejected = [
+        others.filter(kind="misplaced"),
+        repeated_times,
+        unreadable,
+        bad_readings,
+        continuations.join(bad_readings.select("reason", head="line"), on="head"),
+    ]
+    table = totals(clocks(entries, times), readings).select(*JOB_COUNTERS.columns)
+    part = parsed(table, lines=lines.height, accepted=accepted, rejected=rejected)
+    return part, state.after(marks, entries)
+
+
+def _marks(lines: pl.DataFrame, state: _State, unterminated: int) -> pl.DataFrame:
+    """Return the lines that open a parameter, a job_stats or an entry, in order.
+
+    Columns: line; inside; target and job; row and reason as `place` wants them.
+    """
+    text = pl.col("text")
+    found = (
+        lines.filter(~text.str.starts_with(" "))
+        .with_columns(
+            parameter=text.str.contains(PARAMETER),
+            target=text.str.extract(_PARAMETER, 1),
+            header=text.str.contains(_HEADER),
+            dash=text.str.starts_with("-"),
+            job=pl.coalesce(text.str.extract(_JOB_ID, 1), text.str.extract(_JOB_ID, 2)),
+        )
+        .filter(pl.any_horizontal("parameter", "header", "dash"))
+    )
+    parameter, target, job = pl.col("parameter"), pl.col("target"), pl.col("job")
+    located = found.with_columns(
+        # A header or an entry is job_stats even where a lost line above would have named it.
+        inside=pl.when(parameter)
+        .then(target.is_not_null())
+        .when(pl.col("header") | job.is_not_null())
+        .then(pl.lit(value=True))
+        .forward_fill()
+        .fill_null(value=state.inside),
+        target=pl.when(parameter)
+        .then(target.fill_null(""))
+        .forward_fill()
+        .fill_null(value=state.target),
+        job=pl.when(job.str.len_chars() <= JOB_CHARACTERS, pl.col("line") != unterminated).then(
+            job.str.replace_many(_ESCAPES, ascii_case_insensitive=True)
+        ),
+    )
+    judged = located.with_columns(
+        reason=pl.when(~pl.col("dash"))
+        .then(pl.lit(NO_BLOCK))
+        .when(job.is_null())
+        .then(pl.lit(NO_JOB_ID))
+        .when(repeated(located, state.seen))
+        .then(pl.lit(SECOND_ENTRY))
+    )
+    good = pl.col("reason").is_null()
+    return judged.select(
+        "line", "inside", "target", "job", "reason", row=pl.when(good).then(good.cum_sum())
+    )
+
+
+def _kind() -> pl.Expr:
+    """What a line inside job_stats is, if it is no counter of an entry."""
+    text, placed = pl.col("text"), pl.col("reason").is_null()
+    return (
+        pl.when((text.str.strip_chars() == "") | text.str.starts_with(_LCTL_ERROR))
+        .then(pl.lit("irrelevant"))
+        .when(text.str.contains(_TITLE) | (placed & text.str.starts_with("-")))
+        .then(pl.lit("title"))
+        .when(~placed)
+        .then(pl.lit("misplaced"))
+        .when(text.str.contains(_MOMENT))
+        .then(pl.lit("moment"))
+        .otherwise(pl.lit("odd"))
+    )
+
+
+def _readings(counters: pl.DataFrame) -> pl.DataFrame:
+    """Read lines of the shape `_COUNTER`; the columns are those of `counters.sift_readings`."""
+    text = pl.col("text")
+    # "name", "{ samples", "5, unit" and the rest: far faster than the groups of a pattern.
+    parts = text.str.splitn(":", 4).struct
+    return counters.select(
+        "line",
+        "text",
+        "row",
+        name=parts["field_0"].str.strip_chars(),
+        samples=parts["field_2"].str.head(-len(", unit")).str.strip_chars(),
+        sum=pl.when(text.str.contains(_COUNTS_BYTES)).then(text).str.extract(_SUM, 1),
+    )
+
+
+def _unwrap(odd: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Put together counters that were wrapped inside their braces.
+
+    Returns:
+        The counters, each with the number of its first line; their other lines, with that number
+        as `head`; and the lines that cannot be made a counter of, with the reason.
+    """
+    text, prior = pl.col("text"), pl.col("prior")
+    opens = text.str.contains(_COUNTER_HEAD) & ~text.str.contains(_HISTOGRAM_HEAD)
+    braces = text.str.count_matches("{", literal=True).cast(pl.Int32) - text.str.count_matches(
+        "}", literal=True
+    )
+    pieces = (
+        odd.with_columns(
+            opens=opens,
+            braces=braces,
+            group=(opens | (pl.col("line").diff() != 1)).fill_null(value=True).cum_sum(),
+        )
+        .with_columns(prior=pl.col("braces").cum_sum().over("group") - pl.col("braces"))
+        .with_columns(
+            # Down to the brace that closes the first one, and no further.
+            wanted=(pl.col("opens") | (prior > 0)).cast(pl.Int8).cum_min().over("group") == 1
+        )
+    )
+    joined = (
+        pieces.filter("wanted")
+        .group_by("group", maintain_order=True)
+        .agg(pl.first("line", "row"), text.str.strip_chars().str.join(" "))
+        .filter(text.str.contains(_COUNTER))
+    )
+    members = pieces.join(joined.select("group", head="line"), on="group", how="left").with_columns(
+        used=pl.col("wanted") & pl.col("head").is_not_null()
+    )
+    unreadable = members.filter(~pl.col("used")).with_columns(
+        reason=pl.when(pl.col("braces") > 0).then(pl.lit(CUT)).otherwise(pl.lit(NOT_JOB_STATS))
+    )
+    continuations = members.filter("used", pl.col("line") != pl.col("head"))
+    return joined, continuations, unreadable
