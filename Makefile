@@ -5,7 +5,7 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-data serve test check audit bench services stop env lock clean \
+.PHONY: help demo demo-data serve test check audit bench services stop env secrets lock clean \
         setup setup-dev setup-test setup-bench migrate
 
 VENV := .venv/bin
@@ -59,6 +59,9 @@ stop:  ## Stop what this checkout started
 
 env:  ## Print settings as NAME=value lines, for: export $$(make env)
 	@$(PYTHON) -m scripts.services env
+
+secrets:  ## Create the secrets that docker-compose.yml needs (production)
+	@$(PYTHON) -m scripts.production_secrets
 
 lock: setup-dev  ## Lock the newest versions that pyproject.toml allows, with hashes
 	@echo "==> Locking"

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import sys
 
 from scripts.checkout import CHECKOUT, exit_status, say
 
 FOLDER = CHECKOUT / "secrets"
+NAMES = ("db_password", "secret_key")
 
 
 def create() -> None:
     if FOLDER.exists():
-        say("secrets/ exists already")
         return
-    password = secrets.token_urlsafe(32)
     new = CHECKOUT / "secrets.new"
-    new.mkdir(mode=0o700, exist_ok=True)  # keeps everybody out, whatever the files' own modes say
-    for name, value in {
-        "secret_key": secrets.token_urlsafe(50),
-        "db_password": password,
-        "database_url": f"postgresql://ioportal:{password}@db/ioportal",
-    }.items():
-        (new / name).write_text(value)
-        (new / name).chmod(0o444)  # in the containers other users must read them
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(mode=0o700)  # keeps others out; inside the containers users differ,
+    for name in NAMES:
+        (new / name).write_text(secrets.token_urlsafe(50))
+        (new / name).chmod(0o444)  # and all of them must read the file
     new.rename(FOLDER)
-    say("Created secrets/: keep a copy of it where you keep passwords")
+    say("Created secrets/: keep a copy where you keep passwords")
 
 
 def read(name: str) -> str:
