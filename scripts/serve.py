@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
 
 PORTAL = OwnProcess("the portal", VAR / "portal", "portal.pid", ("python", "python3"))
+DEMO_LOGIN = VAR / "demo_login"  # "name password", written by `manage.py demo_data`
 HOST = "127.0.0.1"
 PORTS_TRIED = 100
 WORKERS = "2"
@@ -83,10 +84,13 @@ async def show_lines(name: str, child: Process) -> None:
 
 
 async def announce(port: int) -> None:
-    """Say where the portal is, once it answers."""
+    """Say where the portal is and how to log in, once it answers."""
     while not await answers(port):  # noqa: ASYNC110 - only asking tells
         await asyncio.sleep(POLL_S)
-    say(f"The portal is at http://{HOST}:{port}/ - stop it with Ctrl-C or `make stop`")
+    say(f"The portal is at http://{HOST}:{port}/ (Ctrl-C or `make stop` ends it)")
+    if DEMO_LOGIN.exists():
+        name, password = DEMO_LOGIN.read_text().split()
+        say(f"Log in as {name} with the password {password}")
 
 
 async def answers(port: int) -> bool:
