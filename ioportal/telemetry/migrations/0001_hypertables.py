@@ -86,6 +86,8 @@ SELECT create_hypertable('telemetry_chargedrpc', by_range('start', INTERVAL '1 d
     create_default_indexes => false);
 -- A job's page; re-charging a job.
 CREATE INDEX chargedrpc_job ON telemetry_chargedrpc (job_id, start) WHERE job_id <> 0;
+-- Re-charging nodes; what is ambiguous on them.
+CREATE INDEX chargedrpc_nid ON telemetry_chargedrpc (nid_id, start) WHERE nid_id <> 0;
 -- Re-charging a server's interval; an overview.
 CREATE INDEX chargedrpc_server ON telemetry_chargedrpc (server_id, start);
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from argparse import ArgumentTypeError
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Model
-from django.utils.dateparse import parse_datetime
 
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
@@ -26,6 +24,7 @@ from ioportal.ingest.loading import Loaded, Loader, Origin, Refused, Text, load
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Cluster, Filesystem, Server, Target
 from ioportal.stages import drain
+from ioportal.times import moment
 
 if TYPE_CHECKING:
     from django.core.management.base import OutputWrapper
@@ -63,7 +62,7 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--at",
-            type=_moment,
+            type=moment,
             help="when counters were read, as 2017-07-06T13:52:55Z; default: the file's modification time",
         )
         parser.add_argument(
@@ -149,16 +148,6 @@ def _modified(name: str) -> datetime:
         return datetime.fromtimestamp(int(Path(name).stat().st_mtime), UTC)
     except OSError as error:
         raise SourceUnavailable(f"{name}: {error.strerror}") from error
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = parse_datetime(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise ArgumentTypeError(f"{text!r} is not a time with its zone, like 2017-07-06T13:52:55Z")
-    return moment.astimezone(UTC)
 
 
 def _origin(options: dict[str, Any]) -> Origin:
