@@ -44,23 +44,29 @@ class OwnProcess:
         except OSError:
             return False
 
-    def pid(self) -> int | None:
-        """Its id while it runs."""
+    def recorded_pid(self) -> int | None:
+        """What the pid file says; its process may have ended long ago."""
         try:
-            pid = int(self.pid_file.read_text().split(maxsplit=1)[0])
+            return int(self.pid_file.read_text().split(maxsplit=1)[0])
         except (FileNotFoundError, ValueError, IndexError):
             return None
-        return pid if self.owns(pid) else None
+
+    def pid(self) -> int | None:
+        """Its id while it runs."""
+        pid = self.recorded_pid()
+        return pid if pid is not None and self.owns(pid) else None
 
     def forget_crash(self) -> None:
-        """Wait for the children of a killed process to end, then remove what it left behind."""
+        """After a crash: wait for its children to end, and see that nothing hinders the next start."""
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
         leftovers = [pid for pid in pids if self.owns(pid)]
         wait_until(
             lambda: not any(map(self.owns, leftovers)),
             otherwise=f"{self.name} was killed and its processes do not end: {leftovers}",
         )
-        self.pid_file.unlink(missing_ok=True)
+        # A server handles its stale pid file itself, unless the number is another process's by now.
+        if Path("/proc", str(self.recorded_pid())).exists():
+            self.pid_file.unlink()
 
     def stop(self) -> None:
         """Ask it to end, and wait until it did."""

@@ -117,10 +117,7 @@ def start_one(process: OwnProcess, command: Sequence[str], is_ready: Callable[[]
 
 def postgres_is_ready() -> bool:
     """Whether PostgreSQL says so in the last line of its pid file, where its pg_ctl looks too."""
-    try:
-        return POSTGRES.pid_file.read_text().rstrip().endswith("\nready")
-    except FileNotFoundError:
-        return False
+    return POSTGRES.pid() is not None and POSTGRES.pid_file.read_text().rstrip().endswith("\nready")
 
 
 def valkey_is_ready() -> bool:

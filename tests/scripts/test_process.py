@@ -63,11 +63,24 @@ def test_a_pid_file_of_nonsense_is_no_process(sleeper, text):
     assert sleeper.pid() is None
 
 
-def test_what_a_killed_process_left_is_waited_for_and_removed(sleeper, run):
+def test_the_children_of_a_killed_process_are_waited_for(sleeper, run):
     child = run("sleep", "0.3", cwd=sleeper.folder)
-    sleeper.pid_file.write_text("1")
 
     sleeper.forget_crash()
 
     assert child.wait(timeout=1) == 0
-    assert not sleeper.pid_file.exists()
+
+
+@pytest.mark.parametrize(
+    ("pid", "stays"),
+    [
+        pytest.param("999999999", True, id="of no process: the server sees that itself"),
+        pytest.param("1", False, id="of another process: the server would refuse to start"),
+    ],
+)
+def test_a_stale_pid_file_does_not_hinder_the_next_start(sleeper, pid, stays):
+    sleeper.pid_file.write_text(pid)
+
+    sleeper.forget_crash()
+
+    assert sleeper.pid_file.exists() is stays
