@@ -57,7 +57,7 @@ class OwnProcess:
         return pid if pid is not None and self.owns(pid) else None
 
     def forget_crash(self) -> None:
-        """After a crash: wait for its children to end, and see that nothing hinders the next start."""
+        """After a crash: wait for its children to end and see that it can start again."""
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
         leftovers = [pid for pid in pids if self.owns(pid)]
         wait_until(
