@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 from psycopg import sql
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # An entry that idles for job_cleanup_interval is dropped, and begins again at zero.
 _CLEANUP_S = 600
 
-_CONSTANTS = {
+_CONSTANTS: dict[str, Any] = {
     **MARGINS,
     **{kind.name: kind.value for kind in Principal},
     **{basis.name: basis.value for basis in IoWindow.Basis},
@@ -82,7 +82,8 @@ judged AS (
             AND o.taken_at >= %(start)s AND o.taken_at < %(end)s
 ),
 windows AS MATERIALIZED (
-    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end", source_job_id, segment_id, max(basis) AS basis, {added}
+    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end",
+        source_job_id, segment_id, max(basis) AS basis, {added}
     FROM judged
     GROUP BY 1, 2, 3, 4
 ),

@@ -27,7 +27,7 @@ class _AccountLoader:
 
     rejects_foreign_lines = True
 
-    def __init__(self, segment: Segment, origin: Origin, command: Command) -> None:
+    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
         self.reached: datetime | None = None
         self.command = command
         self.cluster = needed(origin.cluster, "--cluster: whose accounting it is")
