@@ -16,6 +16,7 @@ from django.db.models import Model
 
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
+from ioportal.celery import REFRESH_STATISTICS, wake
 from ioportal.ingest import charging
 from ioportal.ingest.accounts import SegmentAccount
 from ioportal.ingest.formats import LOADERS
@@ -88,6 +89,7 @@ class Command(BaseCommand):
         except (Refused, SourceUnavailable) as error:
             raise CommandError(str(error)) from error
         drain(charging.charge_pending)
+        wake(REFRESH_STATISTICS)
         for text in loaded:
             account.add(text.segment)
         seconds = round(time.monotonic() - begun, 3)
