@@ -8,7 +8,7 @@ Source: docs/formats.md, "lctl get_param"; lustre/utils/lustre_cfg.c.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -33,12 +33,13 @@ def parameter_of(heads: str, tail: str) -> str:
     return rf"^(?:{heads})\.([^\s=]+)\.{tail}="
 
 
-def whole_blocks(source: Source, opening: re.Pattern[bytes]) -> Iterator[Chunk]:
+def whole_blocks(source: Source, *openings: re.Pattern[bytes]) -> Iterator[Chunk]:
     """Cut the text of `source` into small chunks, none of which ends inside a block.
 
     Args:
         source: the text.
-        opening: matches where a block begins; multi-line.
+        openings: where a block begins; multi-line. A later one counts only where no earlier one is
+            found.
 
     Yields:
         Chunks that begin where a block begins, unless the text holds none, or one with more than
@@ -48,7 +49,7 @@ def whole_blocks(source: Source, opening: re.Pattern[bytes]) -> Iterator[Chunk]:
     for chunk in source.chunks():
         for piece in _pieces(chunk.text):
             text = held + piece
-            end = _last_opening(text, opening)
+            end = _last_opening(text, openings)
             if end:
                 yield Chunk(first_line, text[:end])
             first_line += text.count(b"\n", 0, end)
@@ -65,17 +66,18 @@ def _pieces(text: bytes) -> Iterator[bytes]:
         start = end
 
 
-def _last_opening(text: bytes, opening: re.Pattern[bytes]) -> int:
+def _last_opening(text: bytes, openings: Sequence[re.Pattern[bytes]]) -> int:
     """Return where the block begins that `text` ends in; the end of `text` if it is in none."""
     tail = len(text)
     for _ in range(BLOCK_LINES + 1):
         tail = text.rfind(b"\n", 0, tail)
         if tail < 0:
             break
-    last = len(text)
-    for match in opening.finditer(text, tail + 1):
-        last = match.start()
-    return last
+    for opening in openings:
+        starts = [match.start() for match in opening.finditer(text, tail + 1)]
+        if starts:
+            return starts[-1]
+    return len(text)
 
 
 def numbered_lines(chunk: Chunk) -> pl.DataFrame:
