@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from django.db import connection, models, transaction
-from django.db.models import Q
+from django.db.models import Max, Min, Q
 
 from ioportal.ingest.attribution import named, reads, rpcs
 from ioportal.ingest.models import TouchedJob, TouchedReads, TouchedTrace
@@ -49,6 +49,20 @@ def charge_pending(limit: int = 500) -> int:
         }
         StaleStatistics.objects.bulk_create(StaleStatistics(job_id=pk) for pk in sorted(stale))
         return len(traces) + len(polled) + len(jobs)
+
+
+def touch_everything() -> None:
+    """Ask for all derived rows anew: the registered site changed."""
+    TouchedTrace.objects.bulk_create(
+        TouchedTrace(server_id=trace.source_id, start=trace.start, end=trace.end)
+        for trace in Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
+    )
+    TouchedReads.objects.bulk_create(
+        TouchedReads(target_id=row["source_id"], start=row["first"], end=row["last"])
+        for row in Coverage.objects.filter(source=Coverage.Source.JOB_STATS)
+        .values("source_id")
+        .annotate(first=Min("start"), last=Max("end"))
+    )
 
 
 def _claim(model: type[_Row], limit: int) -> list[_Row]:

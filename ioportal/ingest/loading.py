@@ -61,6 +61,8 @@ class Loader(Protocol):
     """Stores the parts of one text; one class per format (`ioportal.ingest.formats`)."""
 
     reached: datetime | None  # the latest record so far, where the text is in order of time
+    # Lines of another format are rejects, not irrelevant: a text without either is what it says.
+    rejects_foreign_lines: bool
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""
@@ -144,7 +146,7 @@ class _Load:
         self.source = self._open()
         self.segment = Segment.objects.create(
             format=self._format,
-            digest=f"loading {uuid4()}",
+            digest=f"{Segment.LOADING}{uuid4()}",
             name=self.source.name[-1024:],
             cluster=self._origin.cluster,
             server=self._origin.server,
@@ -169,13 +171,32 @@ class _Load:
         return True
 
     def finish(self) -> None:
-        """Complete the segment."""
+        """Complete what the loader stored; refuse a text that is nothing of the kind."""
+        counted = self._account
+        if not counted.accepted and not (
+            counted.irrelevant and not counted.rejected and self._loader.rejects_foreign_lines
+        ):
+            raise Refused(self._nothing_accepted())
         self._loader.finish()
+
+    def save(self) -> None:
+        """Complete the segment: from here on it is loaded."""
         for name in ("lines", "accepted", "rejected", "irrelevant"):
             setattr(self.segment, name, getattr(self._account, name))
         self.segment.rejected_by_reason = dict(self._reasons)
         self.segment.digest = self.digest()
         self.segment.save()
+
+    def _nothing_accepted(self) -> str:
+        kind = Segment.Format(self._format).label
+        if not self._account.lines:
+            return f"{self.source.name} is empty. Nothing was loaded."
+        first = self.segment.rejects.order_by("line").first()
+        why = f" Line {first.line}: {first.reason}." if first else ""
+        return (
+            f"{self.source.name}: none of its {self._account.lines:,} lines is {kind}.{why} "
+            "Nothing was loaded. Check the FORMAT that was named."
+        )
 
     def digest(self) -> str:
         """Return the digest of the text together with what it is said to be."""
@@ -213,3 +234,5 @@ def _load_side_by_side(loads: list[_Load]) -> None:
         raise _KnownText
     for load in loads:
         load.finish()
+    for load in loads:
+        load.save()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from django.db import connection
-from django.db.models import Q
 
 from collectors.batch import hostlists
 from ioportal.jobs import names

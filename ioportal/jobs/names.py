@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _NAMES_LOCK = 7_301  # any number that no other advisory lock uses
 _BATCH = 5_000
+NID_CHARACTERS = 128
+SERVICE_CHARACTERS = 32
+SOURCE_JOB_ID_CHARACTERS = 255
 _NID_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
@@ -103,6 +106,14 @@ def read_job_id(pattern: re.Pattern[str], text: str) -> dict[str, str]:
     return {name: found.get(name) or "" for name in ("batch_id", "array_index", "launch")}
 
 
+def ruled_node(cluster: Cluster, nid: str) -> str | None:
+    """Return the node that a cluster's rule makes of a NID; None where it says nothing."""
+    number, _, network = nid.rpartition("@")
+    if network != cluster.nid_network or not _NID_NUMBER.fullmatch(number):
+        return None
+    return cluster.nid_node_format.format(number=int(number))
+
+
 def _lookup(
     rows: models.QuerySet[models.Model], column: str
 ) -> Callable[[list[str]], dict[str, int]]:
@@ -128,12 +139,7 @@ def _create(rows: Iterable[models.Model]) -> None:
 def _add_nids(new: list[str]) -> None:
     node_of: dict[str, int] = {}
     for cluster in Cluster.objects.exclude(nid_network=""):
-        suffix = f"@{cluster.nid_network}"
-        ruled = {
-            nid: cluster.nid_node_format.format(number=int(nid.removesuffix(suffix)))
-            for nid in new
-            if nid.endswith(suffix) and _NID_NUMBER.fullmatch(nid.removesuffix(suffix))
-        }
+        ruled = {nid: name for nid in new if (name := ruled_node(cluster, nid))}
         ids = nodes(cluster).ids(pl.Series(list(ruled.values()), dtype=pl.String))
         node_of |= dict(zip(ruled, ids, strict=True))
     _create(Nid(text=nid, node_id=node_of.get(nid)) for nid in new)

@@ -46,7 +46,7 @@ def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         copy.write(_SIGNATURE)
         for part in frame.iter_slices(_ROWS_PER_WRITE):
-            for rows in _by_nulls(part.select(types)):
+            for rows in _by_nulls(part.select(*types)):
                 copy.write(_encode(rows, types))
         copy.write(_TRAILER)
 

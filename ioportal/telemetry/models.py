@@ -13,7 +13,6 @@ from django.db import models
 from collectors.tables import COUNTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
 
 
@@ -105,6 +104,7 @@ class ChargedRpc(_RpcTimes):
     kind = models.SmallIntegerField(choices=Principal)
     method = models.SmallIntegerField(choices=Method)
     job_id = models.BigIntegerField()
+    segment_id = models.BigIntegerField()  # so that each segment's account can be re-added
     source_job_id = models.IntegerField()
     nid_id = models.IntegerField()
     service_id = models.SmallIntegerField()
@@ -159,6 +159,7 @@ class IoWindow(models.Model):
     pk = models.CompositePrimaryKey("start", "target_id", "source_job_id")  # for Django only
     start = models.DateTimeField()
     end = models.DateTimeField()
+    segment_id = models.BigIntegerField()  # of the read that ends it
     filesystem_id = models.IntegerField()
     target_id = models.IntegerField()  # 0: the filesystem's OSTs folded
     source_job_id = models.IntegerField()

@@ -28,7 +28,7 @@ named AS (
             SELECT n.job_id,
                 n.started_at < greatest(k."end", k.start + interval '1 microsecond')
                     AND n.ended_at > k.start AS running
-            FROM ingest_namedjob n
+            FROM jobs_namedjob n
             WHERE n.source_job_id = k.source_job_id
                 AND n.started_at - %(starts_within)s < k."end"
                 AND n.ended_at + %(ended_within)s > k.start
@@ -43,7 +43,7 @@ def source_job_ids(job_ids: Iterable[int]) -> list[int]:
     """Return the source job ids that may name one of these jobs."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT DISTINCT source_job_id FROM ingest_namedjob WHERE job_id = ANY(%s)",
+            "SELECT DISTINCT source_job_id FROM jobs_namedjob WHERE job_id = ANY(%s)",
             [sorted(job_ids)],
         )
         return [row[0] for row in cursor.fetchall()]

@@ -63,17 +63,17 @@ new AS MATERIALIZED (
         AND (r.previous_at IS NULL OR r.previous_at >= %(start)s)
 ),
 judged AS (
-    SELECT n.target_id, n.source_job_id, n.previous_at, n.taken_at, {now}, {before},
+    SELECT n.segment_id, n.source_job_id, n.previous_at, n.taken_at, {now}, {before},
         CASE
             WHEN n.previous_at IS NULL THEN %(TOTAL)s
             -- It is older than the read that lacked it: that read was not whole.
             WHEN o.taken_at IS NULL AND n.entry_started_at < n.previous_at THEN %(TOTAL)s
             WHEN o.taken_at IS NULL THEN %(NEW_ENTRY)s
             WHEN n.entry_started_at > o.entry_started_at THEN %(RESTARTED)s
-            WHEN NOT ({fell}) THEN %(DIFFERENCE)s
-            WHEN o.snapshot_at < n.taken_at - %(cleanup_s)s * interval '1 second'
+            WHEN ({fell}) AND o.snapshot_at < n.taken_at - %(cleanup_s)s * interval '1 second'
                 THEN %(RESTARTED)s
-            ELSE %(RESET)s
+            WHEN {fell} THEN %(RESET)s
+            ELSE %(DIFFERENCE)s
         END AS basis
     FROM new n
     LEFT JOIN telemetry_jobsnapshot o
@@ -82,18 +82,18 @@ judged AS (
             AND o.taken_at >= %(start)s AND o.taken_at < %(end)s
 ),
 windows AS MATERIALIZED (
-    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end", source_job_id, max(basis) AS basis, {added}
+    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end", source_job_id, segment_id, max(basis) AS basis, {added}
     FROM judged
-    GROUP BY 1, 2, 3
+    GROUP BY 1, 2, 3, 4
 ),
-keys AS (SELECT source_job_id, start, "end" FROM windows),
+keys AS (SELECT DISTINCT source_job_id, start, "end" FROM windows),
 """
     + NAMED
     + """
 INSERT INTO telemetry_iowindow (
-    start, "end", filesystem_id, target_id, source_job_id, basis, kind, job_id, {names}
+    start, "end", segment_id, filesystem_id, target_id, source_job_id, basis, kind, job_id, {names}
 )
-SELECT w.start, w."end", %(filesystem)s, %(folded_target)s, w.source_job_id, w.basis,
+SELECT w.start, w."end", w.segment_id, %(filesystem)s, %(folded_target)s, w.source_job_id, w.basis,
 """
     + _KIND
     + ","
@@ -113,9 +113,9 @@ WHERE {something}
         for name in COUNTERS
     ),
     added=sql.SQL(", ").join(
-        sql.SQL("sum({} - CASE WHEN basis = %(DIFFERENCE)s THEN {} ELSE 0 END)::bigint AS {}").format(
-            sql.Identifier(name), sql.Identifier(f"old_{name}"), sql.Identifier(name)
-        )
+        sql.SQL(
+            "sum({} - CASE WHEN basis = %(DIFFERENCE)s THEN {} ELSE 0 END)::bigint AS {}"
+        ).format(sql.Identifier(name), sql.Identifier(f"old_{name}"), sql.Identifier(name))
         for name in COUNTERS
     ),
     names=_each("{}"),
@@ -158,7 +158,7 @@ def derive(
 
     Args:
         filesystem_id: the filesystem of all of them.
-        targets: one MDT, or all OSTs of the filesystem: their windows of equal ends are added up.
+        targets: one MDT, or all OSTs of the filesystem: what one text says of several is added up.
         folded_target: what the windows say their target is: the MDT, or 0 for the OSTs.
         start: a read, or a moment before the first one.
         end: a read.

@@ -86,11 +86,11 @@ attributed AS (
 _CHARGE_TAIL = """
 )
 INSERT INTO telemetry_chargedrpc (
-    start, server_id, service_id, opcode, kind, job_id, source_job_id, nid_id, method,
+    start, segment_id, server_id, service_id, opcode, kind, job_id, source_job_id, nid_id, method,
     count, timed, service_us_sum, service_us_min, service_us_max,
     queue_us_min, queue_us_max, total_us_sum
 )
-SELECT start, server_id, service_id, opcode, kind,
+SELECT start, segment_id, server_id, service_id, opcode, kind,
     CASE WHEN kind = %(JOB)s THEN found_job_id ELSE 0 END AS charged_job,
     CASE WHEN kind = %(JOB)s THEN 0 ELSE source_job_id END AS charged_source_job,
     CASE WHEN kind = %(JOB)s OR named THEN 0 ELSE nid_id END AS charged_nid,
@@ -108,7 +108,7 @@ FROM attributed
 WHERE %(jobs)s::bigint[] IS NULL
     OR (kind <> %(JOB)s OR found_job_id = ANY(%(jobs)s))
         AND (NOT named OR source_job_id = ANY(%(source_job_ids)s::integer[]))
-GROUP BY start, server_id, service_id, opcode, kind,
+GROUP BY start, segment_id, server_id, service_id, opcode, kind,
     charged_job, charged_source_job, charged_nid, charged_by
 """
 

@@ -72,6 +72,7 @@ CHARGED_RPC = f"""
 CREATE TABLE telemetry_chargedrpc (
     start timestamptz NOT NULL,
     job_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
     server_id integer NOT NULL,
     source_job_id integer NOT NULL,
     nid_id integer NOT NULL,
@@ -85,6 +86,8 @@ SELECT create_hypertable('telemetry_chargedrpc', by_range('start', INTERVAL '1 d
     create_default_indexes => false);
 -- A job's page; re-charging a job.
 CREATE INDEX chargedrpc_job ON telemetry_chargedrpc (job_id, start) WHERE job_id <> 0;
+-- Re-charging nodes; what is ambiguous on them.
+CREATE INDEX chargedrpc_nid ON telemetry_chargedrpc (nid_id, start) WHERE nid_id <> 0;
 -- Re-charging a server's interval; an overview.
 CREATE INDEX chargedrpc_server ON telemetry_chargedrpc (server_id, start);
 """
@@ -123,6 +126,7 @@ CREATE TABLE telemetry_iowindow (
     start timestamptz NOT NULL,
     "end" timestamptz NOT NULL,
     job_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
     filesystem_id integer NOT NULL,
     target_id integer NOT NULL,
     source_job_id integer NOT NULL,
@@ -135,6 +139,8 @@ SELECT create_hypertable('telemetry_iowindow', by_range('start', INTERVAL '7 day
 -- A job's page; re-charging a job.
 CREATE INDEX iowindow_job ON telemetry_iowindow (job_id, start) WHERE job_id <> 0;
 CREATE INDEX iowindow_source_job ON telemetry_iowindow (source_job_id, start);
+-- A segment's account.
+CREATE INDEX iowindow_segment ON telemetry_iowindow (segment_id);
 -- Deriving a target's interval anew.
 CREATE INDEX iowindow_target ON telemetry_iowindow (filesystem_id, target_id, start);
 """

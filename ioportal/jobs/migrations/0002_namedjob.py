@@ -3,7 +3,7 @@
 from django.db import migrations
 
 NAMED_JOB = """
-CREATE VIEW ingest_namedjob AS
+CREATE VIEW jobs_namedjob AS
 SELECT s.id AS source_job_id, j.id AS job_id, j.started_at,
     coalesce(j.ended_at, 'infinity') AS ended_at
 FROM jobs_sourcejobid s
@@ -22,5 +22,5 @@ WHERE s.launch <> '' AND j.started_at IS NOT NULL
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ingest", "0001_initial"), ("jobs", "0001_initial")]
-    operations = [migrations.RunSQL(NAMED_JOB, reverse_sql="DROP VIEW ingest_namedjob")]
+    dependencies = [("jobs", "0001_initial")]
+    operations = [migrations.RunSQL(NAMED_JOB, reverse_sql="DROP VIEW jobs_namedjob")]
