@@ -24,8 +24,8 @@ PBS = re.compile(
 ALPS = re.compile(
     r"<150>1 (?P<time>\S+-04:00) c\d+-\dc\ds\dn\d (?:aprun|apsys) \d+ p0-\w+ \[alps_msgs@34\] "
     r"apid=(?P<apid>\d+), (?P<event>Starting|Finishing), user=\d+, batch_id=(?P<id>\d+\.titan), "
-    r"(?:cmd_line=\"[^\"]+ \", num_nodes=(?P<count>\d+), node_list=(?P<nodes>[\d,-]+), cwd=\"[^\"]+\""
-    r"|exit_code=\d+, exitcode_array=\d+, exitsignal_array=\d+)"
+    r"(?:cmd_line=\"[^\"]+ \", num_nodes=(?P<count>\d+), node_list=(?P<nodes>[\d,-]+), "
+    r"cwd=\"[^\"]+\"|exit_code=\d+, exitcode_array=\d+, exitsignal_array=\d+)"
 )
 _COUNTER = re.compile(
     r"  (\w+): +\{ samples: {1,11}(\d+), unit: (?: reqs \}|bytes, "

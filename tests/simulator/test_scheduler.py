@@ -11,16 +11,14 @@ ALICE = User("alice", 10_001, "ABC001")
 HOUR = 3_600
 
 
-class NoCampaign:
-    def next_job(self, now, present):
-        return None
-
-
 class Pilots:
-    """Keeps two one-node jobs present."""
+    """Keeps so many one-node jobs present."""
+
+    def __init__(self, wanted):
+        self.wanted = wanted
 
     def next_job(self, now, present):
-        return job(1, submitted=now, runtime_s=600) if present < 2 else None
+        return job(1, submitted=now, runtime_s=600) if present < self.wanted else None
 
 
 def job(node_count, *, submitted=0, runtime_s=HOUR, limit_s=2 * HOUR, **others):
@@ -38,9 +36,9 @@ def job(node_count, *, submitted=0, runtime_s=HOUR, limit_s=2 * HOUR, **others):
     )
 
 
-def run(*jobs, fixed=(), campaign=None, opens=0, closes=10 * HOUR, held_back=0):
+def run(*jobs, fixed=(), pilots=0, opens=0, closes=10 * HOUR, held_back=0):
     scheduler = Scheduler(10, held_back, opens, closes, np.random.default_rng(1))
-    return scheduler.run(jobs, fixed, campaign or NoCampaign())
+    return scheduler.run(jobs, fixed, Pilots(pilots))
 
 
 def test_jobs_that_fit_together_run_together():
@@ -99,7 +97,7 @@ def test_a_deleted_job_ends_early_or_never_starts():
 
 
 def test_a_campaign_goes_on_as_its_jobs_end():
-    pilots = run(campaign=Pilots(), closes=2 * HOUR)
+    pilots = run(pilots=2, closes=2 * HOUR)
 
     moments = range(300, 2 * HOUR, 60)
     at_once = [sum(p.started <= m < (p.ended or 9e9) for p in pilots if p.started) for m in moments]
