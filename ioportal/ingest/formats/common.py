@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from collectors.lustre.rpc_trace import RepeatedRecords
+from collectors.lustre.rpc_repeats import RepeatedRecords
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import Segment, TouchedReads, TouchedTrace
 from ioportal.telemetry.models import (
