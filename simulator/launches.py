@@ -67,7 +67,7 @@ def add_launches(
 def _launch(apid: int, start: _Start, until: int) -> Launch:
     job = start.job
     ended = start.ended_us < until * MICROSECONDS
-    last = job.ended is not None and start.ended_us > (job.ended - _EPILOGUE_S) * MICROSECONDS
+    last = job.ended is not None and start.ended_us > (job.ended - _EPILOGUE_S - 1) * MICROSECONDS
     status = job.exit_status if last else 0
     return Launch(
         apid,
@@ -91,7 +91,7 @@ def _starts(job: Job, rng: np.random.Generator) -> Iterator[_Start]:
         bounds = np.linspace(first, last, steps + 1) * MICROSECONDS
         for begin, finish in pairwise(bounds):
             jitter_us = int(rng.integers(100_000, 900_000))
-            yield _Start(int(begin) + jitter_us, int(finish) + jitter_us // 2, nodes, job)
+            yield _Start(int(begin) + jitter_us, int(finish) - jitter_us, nodes, job)
 
 
 def _steps(job: Job, length_s: int, rng: np.random.Generator) -> int:

@@ -33,10 +33,14 @@ _CONSTANTS = {
 
 def _metadata(alias: str) -> sql.Composed:
     """Return the sum of the metadata operations of a row."""
-    return sql.SQL("(") + sql.SQL(" + ").join(
-        sql.SQL("coalesce({}, 0)").format(sql.Identifier(alias, name))
-        for name in METADATA_OPERATIONS
-    ) + sql.SQL(")")
+    return (
+        sql.SQL("(")
+        + sql.SQL(" + ").join(
+            sql.SQL("coalesce({}, 0)").format(sql.Identifier(alias, name))
+            for name in METADATA_OPERATIONS
+        )
+        + sql.SQL(")")
+    )
 
 
 # The jobs asked for, each with the end of its run; one that runs still is known up to the last
@@ -167,7 +171,9 @@ SELECT runs.job_id, (
             AND w.start >= runs.start - interval '10 seconds' AND w.start < runs."end"
     )::float8 AS rpcs
 FROM runs
-""").format(metadata=_metadata("w")).as_string()
+""")
+    .format(metadata=_metadata("w"))
+    .as_string()
 )
 
 _TARGET_SHARES = sql.SQL(
@@ -255,7 +261,7 @@ class _Figures:
             *(
                 _by_job(query, values)
                 for query in (
-                    _RUNS + "SELECT job_id, start, \"end\" FROM runs",
+                    _RUNS + 'SELECT job_id, start, "end" FROM runs',
                     _IO_TOTALS,
                     _PEAKS,
                     _TARGET_SHARES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 from psycopg import sql
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # An entry that idles for job_cleanup_interval is dropped, and begins again at zero.
 _CLEANUP_S = 600
 
-_CONSTANTS = {
+_CONSTANTS: dict[str, Any] = {
     **MARGINS,
     **{kind.name: kind.value for kind in Principal},
     **{basis.name: basis.value for basis in IoWindow.Basis},
@@ -70,10 +70,10 @@ judged AS (
             WHEN o.taken_at IS NULL AND n.entry_started_at < n.previous_at THEN %(TOTAL)s
             WHEN o.taken_at IS NULL THEN %(NEW_ENTRY)s
             WHEN n.entry_started_at > o.entry_started_at THEN %(RESTARTED)s
-            WHEN NOT ({fell}) THEN %(DIFFERENCE)s
-            WHEN o.snapshot_at < n.taken_at - %(cleanup_s)s * interval '1 second'
+            WHEN ({fell}) AND o.snapshot_at < n.taken_at - %(cleanup_s)s * interval '1 second'
                 THEN %(RESTARTED)s
-            ELSE %(RESET)s
+            WHEN {fell} THEN %(RESET)s
+            ELSE %(DIFFERENCE)s
         END AS basis
     FROM new n
     LEFT JOIN telemetry_jobsnapshot o
@@ -82,7 +82,8 @@ judged AS (
             AND o.taken_at >= %(start)s AND o.taken_at < %(end)s
 ),
 windows AS MATERIALIZED (
-    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end", source_job_id, segment_id, max(basis) AS basis, {added}
+    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end",
+        source_job_id, segment_id, max(basis) AS basis, {added}
     FROM judged
     GROUP BY 1, 2, 3, 4
 ),

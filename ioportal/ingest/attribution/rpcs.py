@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
@@ -130,7 +130,7 @@ WHERE start >= %(start)s AND start < %(end)s AND (
 )
 """
 
-_CONSTANTS = {
+_CONSTANTS: dict[str, Any] = {
     **MARGINS,
     **{kind.name: kind.value for kind in Principal},
     "BY_NONE": Method.NONE.value,
