@@ -178,10 +178,7 @@ def coarsened(steps: Steps, at_most: int) -> Steps:
             pl.col("start").first(),
             pl.col("end").last(),
             pl.col("observed").min(),
-            *(
-                ((pl.col(kind) * seconds).sum() / seconds.sum()).alias(kind)
-                for kind in steps.kinds
-            ),
+            *(((pl.col(kind) * seconds).sum() / seconds.sum()).alias(kind) for kind in steps.kinds),
         )
         .drop("run", "part")
     )

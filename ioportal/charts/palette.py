@@ -7,7 +7,8 @@ Figures name a token such as ``--series-1``; whoever draws them resolves it for 
 
 from typing import Final
 
-SERIES: Final = {  # token: (on a light background, on a dark one)
+# Token to the colour on a light background and on a dark one.
+SERIES: Final = {
     "--series-1": ("#0068a8", "#58aee8"),  # blue
     "--series-2": ("#c44e00", "#ff9150"),  # vermilion
     "--series-3": ("#00805f", "#3cc99c"),  # green
@@ -17,11 +18,11 @@ SERIES: Final = {  # token: (on a light background, on a dark one)
     "--series-7": ("#7a6a00", "#ded36a"),  # olive
     "--series-rest": ("#8a949e", "#77838f"),  # what has no colour of its own
 }
-HUES: Final = tuple(token for token in SERIES if token != "--series-rest")
 REST: Final = "--series-rest"
+HUES: Final = tuple(token for token in SERIES if token != REST)
 
 # The same operation has the same colour on every chart.
-_PREFERRED = {
+_OF_KIND = {
     "open": "--series-1",
     "close": "--series-2",
     "getattr": "--series-3",
@@ -47,8 +48,8 @@ def colours(kinds: list[str]) -> dict[str, str]:
     """Give each kind a token: its own one if free, else the next free one, else the rest's."""
     given: dict[str, str] = {}
     for kind in kinds:
-        if _PREFERRED.get(kind) not in {None, *given.values()}:
-            given[kind] = _PREFERRED[kind]
+        if _OF_KIND.get(kind) not in {None, *given.values()}:
+            given[kind] = _OF_KIND[kind]
     free = [hue for hue in HUES if hue not in given.values()]
     for kind in kinds:
         if kind not in given:

@@ -104,7 +104,9 @@ def figure(chart: Chart, steps: Steps, axis: TimeAxis, marks: Sequence[Mark] = (
     Returns:
         ``{"data": [...], "layout": {...}}``; no data gives an empty, wholly shaded plot.
     """
-    traces = _lines(chart, steps, axis) if chart.style is Style.LINES else _stack(chart, steps, axis)
+    traces = (
+        _lines(chart, steps, axis) if chart.style is Style.LINES else _stack(chart, steps, axis)
+    )
     gaps = steps.gaps(axis.start, axis.end)
     return {
         "data": traces,
@@ -116,7 +118,13 @@ def figure(chart: Chart, steps: Steps, axis: TimeAxis, marks: Sequence[Mark] = (
             "hovermode": "x unified",
             "dragmode": "zoom",
             "showlegend": True,
-            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "y": 1.02,
+                "yanchor": "bottom",
+                "traceorder": "normal",
+            },
             "xaxis": {
                 "type": "date",
                 "range": [axis.local(axis.start), axis.local(axis.end)],

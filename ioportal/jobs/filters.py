@@ -68,9 +68,7 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
         queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
     )
     name = filters.CharFilter("name", lookup_expr="icontains", label="Name contains")
-    start = filters.IsoDateTimeFilter(
-        method="running_after", label="Ran after", widget=LocalMoment
-    )
+    start = filters.IsoDateTimeFilter(method="running_after", label="Ran after", widget=LocalMoment)
     end = filters.IsoDateTimeFilter(
         "started_at", lookup_expr="lt", label="Ran before", widget=LocalMoment
     )
@@ -88,9 +86,8 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
     def find(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
         """Keep jobs whose id, array task ('3485999[4]') or launch is one of the words."""
         words = _split(value)
-        wanted = Q(batch_id__in=words) | Exists(
-            Launch.objects.filter(job=OuterRef("pk"), name__in=words)
-        )
+        of_launch = Exists(Launch.objects.filter(job=OuterRef("pk"), name__in=words))
+        wanted = Q(batch_id__in=words) | Q(of_launch)
         for task in filter(None, map(_ARRAY_TASK.fullmatch, words)):
             wanted |= Q(**task.groupdict())
         return jobs.filter(wanted) if words else jobs

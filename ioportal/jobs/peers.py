@@ -83,7 +83,7 @@ def standings(job: Job, statistics: JobStatistics) -> list[Standing]:
     known = [metric for metric in METRICS if getattr(statistics, metric.name) is not None]
     if not known:
         return []
-    figures = {}
+    figures: dict[str, Aggregate] = {}
     for metric in known:
         name, value = metric.name, getattr(statistics, metric.name)
         figures[f"{name}_n"] = Count(name)
@@ -101,7 +101,7 @@ def standings(job: Job, statistics: JobStatistics) -> list[Standing]:
     ]
 
 
-def _standing(
+def _standing(  # noqa: PLR0917  (in the order of the figures)
     metric: Metric, value: float, peers: int, below: int, equal: int, quantiles: list[float] | None
 ) -> Standing:
     if peers < FEWEST or quantiles is None:

@@ -87,11 +87,9 @@ def by_source(
     A single read of counters observes nothing.
     """
     gap = timedelta(0) if source is Coverage.Source.RPC_TRACE else settings.POLL_GAP
+    values: dict[str, Any] = {"source": source.value, "ids": list(ids), "gap": gap}
     with connection.cursor() as cursor:
-        cursor.execute(
-            _BY_SOURCE,
-            {"source": source.value, "ids": list(ids), "start": start, "end": end, "gap": gap},
-        )
+        cursor.execute(_BY_SOURCE, values | {"start": start, "end": end})
         return [(source_id, Interval(*interval)) for source_id, *interval in cursor.fetchall()]
 
 

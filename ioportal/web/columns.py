@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS, Unit
 from ioportal.web.formatting import SHORT_UNITS
@@ -31,7 +31,7 @@ class Column:
     ascending_first: bool = False
     shown: str = ""
 
-    def of(self, job: Job) -> object:
+    def of(self, job: Job) -> Any:
         """Return the value for a job; None where it is not known."""
         if self.field.startswith("statistics__") and not hasattr(job, "statistics"):
             return None

@@ -33,9 +33,15 @@ class PlotlyFinder(BaseFinder):
         """Nothing can be configured wrongly."""
         return []
 
-    def find(self, path: str, *_args: Any, **_kwargs: Any) -> str | list[str]:
+    def find(  # type: ignore[override]  # the stubs want overloads
+        self,
+        path: str,
+        find_all: bool = False,  # noqa: FBT001, FBT002  (Django's signature)
+    ) -> str | list[str]:
         """Return where the file is, or an empty list."""
-        return self._storage.path(_FILE) if path == _FILE else []
+        if path != _FILE:
+            return []
+        return [self._storage.path(_FILE)] if find_all else self._storage.path(_FILE)
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterable[Any]:  # noqa: ARG002  (Django's)
         """Yield the one file, for collectstatic."""

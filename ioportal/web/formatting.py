@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ioportal.analysis.metrics import Unit
 
-UNKNOWN = "–"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNKNOWN = "\u2013"  # an en dash
 
 _DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -33,23 +38,7 @@ SHORT_UNITS = {
 
 def human(value: float | None, unit: Unit) -> str:
     """Return a value in three significant digits or more; counts are written out."""
-    if value is None:
-        return UNKNOWN
-    match unit:
-        case Unit.BYTES:
-            return decimal_bytes(value)
-        case Unit.BYTES_PER_SECOND:
-            return f"{decimal_bytes(value)}/s"
-        case Unit.SECONDS:
-            return duration(value)
-        case Unit.MICROSECONDS:
-            return microseconds(value)
-        case Unit.SHARE:
-            return f"{significant(100 * value)} %"
-        case Unit.COUNT | Unit.RPCS | Unit.NODES:
-            return f"{round(value):,}"
-        case _:
-            return significant(value)
+    return UNKNOWN if value is None else _WRITE.get(unit, significant)(value)
 
 
 def exact(value: float | None, unit: Unit) -> str:
@@ -103,18 +92,20 @@ def microseconds(value: float) -> str:
 
 
 def visible(text: str) -> str:
-    """Return hostile text with control and direction characters made visible.
+    r"""Return hostile text with all that prints nothing, or turns the reading direction, as codes.
 
-    C0 controls become their Unicode pictures; others that print nothing or turn the reading
-    direction become their code point.
+    An escape character becomes ``\\x1b``, a right-to-left override ``\\u202e``.
     """
-    return "".join(map(_visible, text))
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _visible(character: str) -> str:
-    code = ord(character)
-    if code < 0x20:  # noqa: PLR2004  (C0 controls)
-        return chr(0x2400 + code)
-    if code == 0x7F:  # noqa: PLR2004  (delete)
-        return "\u2421"
-    return character if character.isprintable() else f"\\u{{{code:x}}}"
+_WRITE: dict[Unit, Callable[[float], str]] = {
+    Unit.BYTES: decimal_bytes,
+    Unit.BYTES_PER_SECOND: lambda value: f"{decimal_bytes(value)}/s",
+    Unit.SECONDS: duration,
+    Unit.MICROSECONDS: microseconds,
+    Unit.SHARE: lambda value: f"{significant(100 * value)} %",
+    Unit.COUNT: lambda value: f"{round(value):,}",
+    Unit.RPCS: lambda value: f"{round(value):,}",
+    Unit.NODES: lambda value: f"{round(value):,}",
+}

@@ -7,13 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from django.core.paginator import Paginator
 from django.db.models import Count, F, QuerySet
 
 from ioportal.jobs.filters import NOT_COMPUTED, JobFilter
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.web import columns
-from ioportal.web.columns import Column
+from ioportal.web.pages import COUNTED, CountedPaginator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,25 +23,11 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
     from ioportal.jobs.models import JobQuerySet
+    from ioportal.web.columns import Column
 
-COUNTED = 100_000  # jobs beyond are neither counted nor paged to: filters reach them
 PER_PAGE = 50
 DEFAULT_SORT = "-started"
 _FACET_VALUES = 8
-
-
-class CountedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
-    """Pages over at most `COUNTED` jobs."""
-
-    @cached_property
-    def reached(self) -> int:
-        """Jobs counted: one more than `COUNTED` where there are more."""
-        return self.object_list.order_by()[: COUNTED + 1].count()
-
-    @cached_property
-    def count(self) -> int:  # type: ignore[override]  # Django declares a property, this caches it
-        """Jobs that pages reach."""
-        return min(self.reached, COUNTED)
 
 
 @dataclass(frozen=True)
@@ -108,7 +93,7 @@ class Listing:
     @cached_property
     def page(self) -> Page[Job]:
         """The page that the URL names; nonsense means the first, too far means the last."""
-        return CountedPaginator(self.jobs, PER_PAGE).get_page(self.query.get("page"))
+        return self._paginator.get_page(self.query.get("page"))
 
     @property
     def counts_stop(self) -> bool:
@@ -128,8 +113,9 @@ class Listing:
     @cached_property
     def facets(self) -> list[Facet]:
         """Counts by state, quality, queue and user, of at most the newest `COUNTED` jobs."""
-        states = dict(Job.State.choices)
-        qualities = {**dict(JobStatistics.Quality.choices), None: "not computed yet"}
+        states: dict[str | None, str] = {state: state.label for state in Job.State}
+        qualities: dict[str | None, str] = {None: "not computed yet"}
+        qualities |= {quality: quality.label for quality in JobStatistics.Quality}
         return [
             self._facet("State", "state", "state", states),
             self._facet("Data quality", "quality", "statistics__quality", qualities),
@@ -165,11 +151,9 @@ class Listing:
         kept = {k: [v for v in values if v] for k, values in parameters.items()}
         return "?" + urlencode(kept, doseq=True)
 
-    @property
+    @cached_property
     def _paginator(self) -> CountedPaginator:
-        paginator = self.page.paginator
-        assert isinstance(paginator, CountedPaginator)
-        return paginator
+        return CountedPaginator(self.jobs, PER_PAGE)
 
     @cached_property
     def _facet_jobs(self) -> QuerySet[Job]:

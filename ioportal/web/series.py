@@ -85,7 +85,9 @@ class JobSeries:
     def rpc_times(self) -> Steps:
         """Mean service and queue time of the timed RPCs, in microseconds."""
         sums = ["timed", "service_us_sum", "total_us_sum"]
-        windows = self._rpc_counts.group_by(list(WINDOW), maintain_order=True).agg(pl.col(sums).sum())
+        windows = self._rpc_counts.group_by(list(WINDOW), maintain_order=True).agg(
+            pl.col(sums).sum()
+        )
         steps = self._rpc_steps(windows, sums)
         timed = pl.when(pl.col("timed") > 0).then(pl.col("timed"))
         frame = steps.frame.select(

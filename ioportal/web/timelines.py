@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from collectors.tables import BYTES
 from ioportal.analysis.metrics import METADATA_OPERATIONS
-from ioportal.analysis.timelines import Steps
 from ioportal.charts import timelines as charts
 from ioportal.charts.timelines import Chart, Mark, Style
 from ioportal.web.formatting import decimal_bytes
-from ioportal.web.series import JobSeries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from ioportal.analysis.timelines import Steps
     from ioportal.web.ranges import TimeRange
+    from ioportal.web.series import JobSeries
 
 ROWS_SHOWN = 100  # of a chart's table on the page; its twins have all
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 from django.views.generic import RedirectView
 
-from ioportal.web.views import job, job_twins, jobs, palette
+from ioportal.web.views import coverage, ingest, job, job_twins, jobs, palette
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="job_list"), name="home"),
@@ -15,7 +15,10 @@ urlpatterns = [
     path("jobs/<int:pk>/peers/", job_twins.standings, name="job_peers"),
     path("jobs/<int:pk>/timelines/<slug:name>/", job_twins.timeline, name="job_timeline"),
     path("jobs/<slug:cluster>/<str:batch_id>/", job.find, name="find_job"),
-    path("ingest/", jobs.job_list, name="segment_list"),
-    path("ingest/segments/<int:pk>/", jobs.job_list, name="segment"),
+    path("ingest/", ingest.segment_list, name="segment_list"),
+    path("ingest/segments/<int:pk>/", ingest.segment, name="segment"),
+    path("ingest/coverage/", coverage.coverage, name="coverage"),
+    path("ingest/nids/", ingest.nids, name="unregistered_nids"),
+    path("ingest/pending/", ingest.pending, name="pending_ids"),
     path("palette-<slug:version>.css", palette.stylesheet, name="palette"),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import floor
 from typing import TYPE_CHECKING
 
 from django import template
@@ -82,7 +83,6 @@ def cell(column: Column, job: Job) -> SafeString | str:
     if column.name == "job":
         return format_html('<a href="{}">{}</a>', reverse("job", args=[job.pk]), value)
     if column.unit is not None:
-        assert value is None or isinstance(value, int | float)
         return measure(value, column.unit)
     if isinstance(value, datetime):
         return _time(value, "%Y-%m-%d %H:%M")
@@ -146,3 +146,15 @@ def seconds(value: float) -> str:
 def strip_x(rank: float) -> str:
     """Return where a rank's mark begins on a strip of 100."""
     return f"{min(98.6, max(0.0, 100 * rank - 0.7)):.1f}"
+
+
+@register.filter
+def hundredfold(part: float) -> str:
+    """Show a share as a percentage without its sign, never rounded up to all."""
+    return f"{floor(1000 * part) / 10:.1f}"
+
+
+@register.filter
+def file_name(path: str) -> str:
+    """Show the last part of a file's name, with its control characters made visible."""
+    return formatting.visible(path.rsplit("/", 1)[-1])

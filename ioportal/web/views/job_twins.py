@@ -117,10 +117,18 @@ def standings(request: UserRequest, pk: int) -> HttpResponseBase:
     """Where a job stands among its peers."""
     job = visible_job(request, pk)
     statistics = statistics_of(job)
+    found = peers.standings(job, statistics) if statistics else []
     rows = (
-        [s.metric.name, str(s.metric.unit), s.value, s.peers, s.rank]
-        + [*(s.quartiles or (None, None, None)), s.p90]
-        for s in (peers.standings(job, statistics) if statistics else [])
+        [
+            standing.metric.name,
+            str(standing.metric.unit),
+            standing.value,
+            standing.peers,
+            standing.rank,
+            *(standing.quartiles or (None, None, None)),
+            standing.p90,
+        ]
+        for standing in found
     )
     about = {"job": job.display_id, "cluster": job.cluster.name}
     return exports.twin(request, f"{job.batch_id}-peers", about, _STANDINGS_HEADER, rows)

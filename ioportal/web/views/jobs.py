@@ -9,7 +9,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from ioportal.web import exports
-from ioportal.web.listing import COUNTED, Listing
+from ioportal.web.listing import Listing
+from ioportal.web.pages import COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
