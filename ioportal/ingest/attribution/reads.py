@@ -136,7 +136,7 @@ _NOW = (
 _BIND = (
     "UPDATE telemetry_iowindow w SET (kind, job_id) = "
     + _NOW
-    + " WHERE source_job_id = ANY(%(source_job_ids)s) AND (kind, job_id) IS DISTINCT FROM "
+    + " WHERE source_job_id = ANY(%(source_job_ids)s) AND (kind, job_id) <> "
     + _NOW
 )
 
