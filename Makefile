@@ -83,7 +83,7 @@ setup-dev:
 	@$(PYTHON) -m scripts.bootstrap dev
 
 setup-test:
-	@$(PYTHON) -m scripts.bootstrap dev chromium
+	@$(PYTHON) -m scripts.bootstrap dev chromium libatomic.so.1
 
 setup-bench:
 	@$(PYTHON) -m scripts.bootstrap base mawk
