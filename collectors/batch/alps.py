@@ -19,7 +19,7 @@ NID_DIGITS = 5  # of the host names of Cray XE, XK and XC systems: "nid00042"
 _PROGRAM = re.compile(r"<\d{1,3}>1 (?P<time>\S+) \S+ (?:aprun|apsys)(?= |$)", re.ASCII)
 _HEAD_FIELDS = 7  # <priority>1, time, host, program, process id, message id, structured data
 _SUBJECT = "[alps_msgs@"
-_CLAIM = re.compile(r"\[alps_msgs@.*, (?:Starting|Finishing),")
+_KINDS = (", Starting,", ", Finishing,")
 _EVENT = re.compile(r"apid=(?P<apid>[^,]*), (?P<kind>\w+)(?P<rest>,.*)", re.ASCII)
 _VALUE = re.compile(r", (\w+)=([^,]*)(?=(,|$))", re.ASCII)
 _COMMAND = ', cmd_line="'
@@ -52,7 +52,7 @@ def parse(source: Source) -> Iterator[Parsed]:
 def _read(record: Record) -> Row | None:
     syslog = _PROGRAM.match(record.text)
     if syslog is None:
-        if _CLAIM.search(record.text):
+        if _SUBJECT in record.text and any(kind in record.text for kind in _KINDS):
             raise Unreadable("the line does not begin as a syslog record of aprun or apsys")
         return None
     *head, text = record.text.split(" ", _HEAD_FIELDS)

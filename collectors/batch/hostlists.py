@@ -12,7 +12,7 @@ from math import prod
 
 from ClusterShell.RangeSet import RangeSet  # type: ignore[import-untyped]  # it ships no types
 
-from collectors.batch.values import Unreadable
+from collectors.batch.values import Unreadable, shown
 
 NODES_MAX = 200_000  # ten times the largest machines
 
@@ -40,7 +40,7 @@ def fold(names: Iterable[str]) -> str:
     _check_size(len(unique))
     for name in unique:
         if not _NAME.fullmatch(name):
-            raise Unreadable(f"{name[:64]!r} is not a host name")
+            raise Unreadable(f"{shown(name)} is not a host name")
         if numbered := _NUMBERED.fullmatch(name):
             head, number, tail = numbered.groups()
             numbers.setdefault((head, tail), []).append(number)
@@ -79,7 +79,7 @@ def _items(text: str) -> Sequence[str]:
     if _NAME.fullmatch(text):  # most jobs have one node
         return [text]
     if not _LIST.fullmatch(text):
-        raise Unreadable(f"{text[:64]!r} is not a host list")
+        raise Unreadable(f"{shown(text)} is not a host list")
     items = _ITEM.findall(text)
     _check_size(sum(_size(item) for item in items))
     return items
@@ -88,7 +88,7 @@ def _items(text: str) -> Sequence[str]:
 def _size(item: str) -> int:
     brackets = _BRACKETS.findall(item)
     if len(item) - sum(map(len, brackets)) > _NAME_CHARACTERS:
-        raise Unreadable(f"{item[:64]!r}... is longer than a host name")
+        raise Unreadable(f"{shown(item)} is longer than a host name")
     return prod(
         sum(_range_size(*part.partition("-")[::2]) for part in bracket[1:-1].split(","))
         for bracket in brackets

@@ -11,7 +11,7 @@ from itertools import product
 from math import inf
 from zoneinfo import ZoneInfo
 
-from collectors.batch.values import Unreadable
+from collectors.batch.values import Unreadable, shown
 
 EARLIEST_S = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp())
 LATEST_S = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
@@ -38,7 +38,7 @@ def stamp(text: str, what: str) -> datetime:
             return datetime.fromisoformat(text)
     except ValueError:
         pass  # a month 13, or trailing text
-    raise Unreadable(f"{what} {text[:64]!r} is not a time")
+    raise Unreadable(f"{what} {shown(text)} is not a time")
 
 
 def readings(wall: datetime, zone: ZoneInfo) -> Readings:

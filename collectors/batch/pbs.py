@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from collectors.batch import hostlists, localtime, states
 from collectors.batch.records import Record, Row, numbered_lines, parts
-from collectors.batch.values import INT32_MAX, Unreadable, batch_id, duration_s, whole_number
+from collectors.batch.values import INT32_MAX, Unreadable, batch_id, duration_s, shown, whole_number
 from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import JOBS
@@ -78,26 +78,24 @@ def parse(
 
 
 def _records(source: Source) -> Iterator[Record]:
-    first, texts, characters = 0, [""], 0
+    """Yield records, with the lines that a mail or a tool has wrapped joined again."""
+    first, texts, room = 0, [], 0  # `room`: for so many characters more; 0: nothing to continue
     for line, text in numbered_lines(source):
-        characters += len(text)
-        if _continues(texts[0], text) and characters <= RECORD_CHARACTERS:
+        begins = bool(_BEGINNING.match(text))
+        if not begins and text.strip() and len(text) <= room:
             texts.append(text)
+            room -= len(text)
             continue
-        if first:
-            yield Record(first, _joined(texts), len(texts))
-        first, texts, characters = line, [text], len(text)
-    if first:
-        yield Record(first, _joined(texts), len(texts))
+        if texts:
+            yield _joined(first, texts)
+        first, texts, room = line, [text], RECORD_CHARACTERS if begins else 0
+    if texts:
+        yield _joined(first, texts)
 
 
-def _continues(beginning: str, text: str) -> bool:
-    """Tell whether `text` is the rest of a record that a mail or a tool has wrapped."""
-    return bool(text.strip() and _BEGINNING.match(beginning) and not _BEGINNING.match(text))
-
-
-def _joined(texts: list[str]) -> str:
-    return " ".join(text.strip() for text in texts)  # wrapping takes the place of a blank
+def _joined(first: int, texts: list[str]) -> Record:
+    # The line break has taken the place of a blank.
+    return Record(first, " ".join(text.strip() for text in texts), len(texts))
 
 
 def _read(record: Record, zone: ZoneInfo, *, with_nodes: bool) -> Row | None:
@@ -179,10 +177,7 @@ def _job(
         **times._asdict(),
         "node_count": len(hosts)
         or _number(attributes, "unique_node_count", "Resource_List.nodect"),
-        "core_count": _vnode_cores(attributes)
-        or _number(attributes, "total_execution_slots")
-        or slots
-        or _number(attributes, "Resource_List.ncpus"),
+        "core_count": _cores(attributes, slots),
         "cpu_s": _duration_s(attributes, "resources_used.cput"),
         "time_limit_s": None if limit_s is None else int(limit_s),
         "nodes": hostlists.fold(hosts),
@@ -226,7 +221,7 @@ def _slots(text: str) -> int:
     for part in text.split(",") if text else ():
         slot = _SLOT.fullmatch(part)
         if slot is None:
-            raise Unreadable(f"exec_host: {part[:64]!r} are not slots")
+            raise Unreadable(f"exec_host: {shown(part)} are not slots")
         first, copies, last = slot.groups()
         total += int(copies) if copies else int(last or first) - int(first) + 1
     return total
@@ -237,8 +232,17 @@ def _vnodes(attributes: dict[str, str]) -> list[str]:
     return text.split("+") if text else []
 
 
-def _vnode_cores(attributes: dict[str, str]) -> int:
-    return sum(map(int, _NCPUS.findall(attributes.get("exec_vnode", ""))))
+def _cores(attributes: dict[str, str], slots: int | None) -> int | None:
+    """Return the cores of a job: granted, if the record tells, or else asked for."""
+    cores = (
+        sum(map(int, _NCPUS.findall(attributes.get("exec_vnode", ""))))
+        or _number(attributes, "total_execution_slots")
+        or slots
+        or _number(attributes, "Resource_List.ncpus")
+    )
+    if cores and cores > INT32_MAX:
+        raise Unreadable(f"{cores} cores are too many")
+    return cores
 
 
 def _epoch(attributes: dict[str, str], key: str) -> localtime.Readings:

@@ -5,7 +5,7 @@ Source: docs/formats.md, "sacct"; src/sacct/print.c and src/common/parse_time.c 
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Self
@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from collectors.batch import hostlists, localtime, states
 from collectors.batch.records import Record, Row, numbered_lines, parts
-from collectors.batch.values import INT32_MAX, Unreadable, duration_s, whole_number
+from collectors.batch.values import INT32_MAX, Unreadable, duration_s, shown, whole_number
 from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import JOBS
@@ -57,6 +57,7 @@ _JOB_ID = re.compile(
     r"(?:\.(?P<step>[\w+-]+))?",
     re.ASCII,
 )
+_BEGINS_JOB_ID = re.compile(r"\d+(?:[_+.].*)?", re.ASCII | re.DOTALL)  # of a cut line, too
 _COLUMN = re.compile(r"[a-z][a-z0-9_/]*")
 _ALLOCATED_CPUS = re.compile(r"(?:^|,)cpu=(\d+)", re.ASCII)
 _NO_TIME = frozenset({"", "Unknown", "None", "0"})
@@ -136,7 +137,9 @@ class _Layout:
         found, expected = text.count(_BAR) + 1, len(self.columns)
         if found == expected:
             return ""
-        if not self.header:
+        if found == 1:
+            remedy = "this is not the output of sacct --parsable2"
+        elif not self.header:
             remedy = "export with a header line (without --noheader), or name the columns in order"
         elif found > expected and self._bars_after_name > 0:
             remedy = "if a name holds a '|', export with JobName as the last column"
@@ -155,7 +158,9 @@ class _Layout:
     def begins_record(self, text: str) -> bool:
         """Tell whether a job id stands where records have theirs."""
         cells = text.split(_BAR, self._id_column + 1)
-        return len(cells) > self._id_column and bool(_JOB_ID.fullmatch(cells[self._id_column]))
+        return len(cells) > self._id_column and bool(
+            _BEGINS_JOB_ID.fullmatch(cells[self._id_column])
+        )
 
     def continues(self, record: str, text: str) -> bool:
         """Tell whether the line `text` belongs to the job name that ends, or breaks off, `record`.
@@ -178,7 +183,7 @@ class _Layout:
 
 @dataclass(frozen=True)
 class _Record(Record):
-    layout: _Layout = _Layout(COLUMNS)
+    layout: _Layout = field(kw_only=True)
 
 
 def _records(source: Source, layout: _Layout) -> Iterator[_Record]:
@@ -252,7 +257,7 @@ def _identity(fields: dict[str, str]) -> tuple[str, str, str]:
     job_id = fields.get("jobid") or fields.get("jobidraw", "")
     match = _JOB_ID.fullmatch(job_id)
     if match is None:
-        raise Unreadable(f"JobID {job_id[:64]!r} is not a job id")
+        raise Unreadable(f"JobID {shown(job_id)} is not a job id")
     raw = fields.get("jobidraw", "").partition(".")[0]
     batch_id = (
         str(whole_number(raw, "JobIDRaw")) if raw else match["job"] + (match["component"] or "")
@@ -268,7 +273,7 @@ def _run(
     elapsed_s = _duration_s(fields, "elapsed")
     if elapsed_s is None:
         elapsed_s = _count(fields, "elapsedraw")
-    waited = state in states.NOT_STARTED or (fields.get("nodelist") == _NO_NODES and not elapsed_s)
+    waited = state == states.PENDING or (fields.get("nodelist") == _NO_NODES and not elapsed_s)
     starts = () if waited else _readings(fields, "start", zone)
     # Some exports print the start, or now, as the end of a job that still runs.
     ends = () if state in states.NOT_ENDED else _readings(fields, "end", zone)

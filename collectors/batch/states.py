@@ -2,7 +2,7 @@
 
 import re
 
-from collectors.batch.values import Unreadable
+from collectors.batch.values import Unreadable, shown
 
 PENDING = "pending"
 RUNNING = "running"
@@ -31,7 +31,6 @@ STATES = (
     OUT_OF_MEMORY,
     UNKNOWN,
 )
-NOT_STARTED = frozenset({PENDING})
 NOT_ENDED = frozenset({PENDING, RUNNING, SUSPENDED})
 
 _SLURM = {
@@ -92,7 +91,7 @@ def of_slurm(text: str) -> str:
     """
     word = text.partition(" ")[0]
     if not _SLURM_WORD.fullmatch(word):
-        raise Unreadable(f"state {text[:64]!r} is not a word in capitals")
+        raise Unreadable(f"state {shown(text)} is not a word in capitals")
     if word.endswith("+"):
         meant = {state for name, state in _SLURM.items() if name.startswith(word[:-1])}
         return meant.pop() if len(meant) == 1 else UNKNOWN

@@ -6,6 +6,7 @@ from functools import lru_cache
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
+_SHOWN_CHARACTERS = 64
 _DIGITS = 18  # as many as always fit into 64 bits
 _DURATION = re.compile(
     r"(?:(?P<days>\d{1,6})-)?(?:(?:(?:(?P<more_days>\d{1,6}):)?(?P<hours>\d{1,9}):)?"
@@ -21,6 +22,11 @@ class Unreadable(Exception):  # noqa: N818  (a verdict on a record, which become
     """A value that claims to be data and is not readable; the message is the reason."""
 
 
+def shown(text: str) -> str:
+    """Return `text` as messages quote it: short, and on one line."""
+    return repr(text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}...")
+
+
 def whole_number(text: str, what: str, largest: int = INT64_MAX) -> int:
     """Return a whole number that may carry a minus sign.
 
@@ -34,7 +40,7 @@ def whole_number(text: str, what: str, largest: int = INT64_MAX) -> int:
     """
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
-        raise Unreadable(f"{what} {text!r} is not a whole number")
+        raise Unreadable(f"{what} {shown(text)} is not a whole number")
     number = int(text)
     if abs(number) > largest:
         raise Unreadable(f"{what} {text} is too large")
@@ -57,7 +63,7 @@ def duration_s(text: str, what: str) -> float:
     """
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise Unreadable(f"{what} {text!r} is not a duration")
+        raise Unreadable(f"{what} {shown(text)} is not a duration")
     days, more_days, hours, minutes, seconds = match.groups()
     whole = (int(days or 0) + int(more_days or 0)) * 86_400
     return whole + int(hours or 0) * 3_600 + int(minutes or 0) * 60 + float(seconds)
@@ -76,5 +82,5 @@ def batch_id(text: str) -> tuple[str, str]:
     """
     match = _BATCH_ID.fullmatch(text)
     if match is None:
-        raise Unreadable(f"job id {text[:64]!r} is not a number with an optional index and server")
+        raise Unreadable(f"job id {shown(text)} is not a number with an optional index and server")
     return match["number"], match["index"] or match["old_index"] or ""

@@ -249,5 +249,5 @@ def _unwrap(odd: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame
     unreadable = members.filter(~pl.col("used")).with_columns(
         reason=pl.when(pl.col("braces") > 0).then(pl.lit(CUT)).otherwise(pl.lit(NOT_JOB_STATS))
     )
-    continuations = members.filter("used", pl.col("line") != pl.col("head"))
+    continuations = members.filter("used", pl.col("line") != pl.col("head")).drop("reason")
     return joined, continuations, unreadable

@@ -30,7 +30,7 @@ def judge(covered: float, ambiguous: float, resets: int) -> Quality:
     """Grade what is known of a job.
 
     Args:
-        covered: share of its run in which the counters of its metadata targets were observed, 0 to 1.
+        covered: share of its run in which its metadata targets' counters were observed, 0 to 1.
         ambiguous: share of its operations that another job may have done, 0 to 1.
         resets: windows whose counters fell for no known reason.
 
@@ -42,11 +42,8 @@ def judge(covered: float, ambiguous: float, resets: int) -> Quality:
     """
     reasons = []
     if covered < GOOD_COVERED:
-        reasons.append(
-            "The metadata targets' counters were not read while it ran."
-            if covered == 0
-            else f"The metadata targets' counters were observed for {floor(100 * covered)} % of its run."
-        )
+        share = f"in {floor(100 * covered)} % of its run" if covered else "while it ran: never"
+        reasons.append(f"The metadata targets' counters were observed {share}.")
     if ambiguous > GOOD_AMBIGUOUS:
         reasons.append(f"{ceil(100 * ambiguous)} % of its operations may be another job's.")
     if resets:

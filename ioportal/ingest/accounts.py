@@ -1,9 +1,12 @@
-"""Accounts: where every line and every operation of a segment went, re-added from what is stored."""
+"""Accounts: where every line and operation of a segment went, re-added from what is stored."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from django.db.models import Count, F, Sum, Value
@@ -19,11 +22,17 @@ from ioportal.telemetry.models import (
     Principal,
     RpcWindow,
     TargetSnapshot,
+    WindowQuerySet,
     floor_to_window,
 )
 
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
 _CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
+_RPCS: Any = F("count")
+_OPERATIONS: Any = reduce(add, (Coalesce(F(name), Value(0)) for name in OPERATIONS))
 
 
 @dataclass
@@ -57,26 +66,15 @@ class SegmentAccount:
 
 def charged_operations(segment: Segment) -> dict[Principal, int]:
     """Return a segment's operations by the kind of principal they are charged to."""
-    if segment.start is None or segment.end is None:
-        return {}
+    windows: QuerySet[Any]
     if segment.format == Segment.Format.RPCTRACE:
-        windows = ChargedRpc.objects.between(floor_to_window(segment.start), segment.end + _MOMENT)
-        amount = F("count")
+        windows, amount = _within(segment, ChargedRpc.objects.all()), _RPCS
     elif segment.format == Segment.Format.JOB_STATS:
-        windows = IoWindow.objects.filter(end=segment.end)
-        amount = operations_of_row()
+        windows, amount = IoWindow.objects.all(), _OPERATIONS
     else:
         return {}
     rows = windows.filter(segment_id=segment.pk).values("kind").annotate(amount=Sum(amount))
     return {Principal(row["kind"]): int(row["amount"]) for row in rows}
-
-
-def operations_of_row() -> Coalesce:
-    """Return the sum of all counted operations of a row of counters."""
-    total = Coalesce(F(OPERATIONS[0]), Value(0))
-    for name in OPERATIONS[1:]:
-        total += Coalesce(F(name), Value(0))
-    return total
 
 
 def differences(segment: Segment) -> list[str]:
@@ -98,17 +96,23 @@ def differences(segment: Segment) -> list[str]:
     return found
 
 
+def _within(segment: Segment, windows: WindowQuerySet) -> WindowQuerySet:
+    """Return the windows that begin where the segment's records lie."""
+    if segment.start is None or segment.end is None:
+        return windows.none()
+    return windows.between(floor_to_window(segment.start), segment.end + _MOMENT)
+
+
 def _stored(segment: Segment) -> tuple[int, int]:
     """Return how many raw rows a segment has, and their operations."""
-    if segment.start is None or segment.end is None:
-        return 0, 0
+    raw: QuerySet[Any]
+    read_at = segment.end
     if segment.format == Segment.Format.RPCTRACE:
-        raw = RpcWindow.objects.between(floor_to_window(segment.start), segment.end + _MOMENT)
-        amount = F("count")
-    elif segment.format == Segment.Format.JOB_STATS:
-        raw, amount = JobSnapshot.objects.filter(taken_at=segment.end), operations_of_row()
-    elif segment.format == Segment.Format.MD_STATS:
-        raw, amount = TargetSnapshot.objects.filter(taken_at=segment.end), operations_of_row()
+        raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
+    elif read_at and segment.format == Segment.Format.JOB_STATS:
+        raw, amount = JobSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
+    elif read_at and segment.format == Segment.Format.MD_STATS:
+        raw, amount = TargetSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
     else:
         return segment.accounting_records.count(), 0
     totals = raw.filter(segment_id=segment.pk).aggregate(
@@ -123,42 +127,37 @@ def _expected(segment: Segment) -> int:
         return segment.operations
     if segment.format != Segment.Format.JOB_STATS or segment.end is None:
         return 0
-    return sum(
-        _added(target_id, segment.end) for target_id in segment.targets.values_list("pk", flat=True)
-    )
+    targets = segment.targets.values_list("pk", flat=True)
+    return sum(_added(target_id, segment.end) for target_id in targets)
 
 
 def _added(target_id: int, read_at: datetime) -> int:
-    """Return what a target's counters gained since the read before, entry by entry."""
+    """Return what a target's counters gained since the read before, entry by entry.
+
+    Reckoned here, not in the database, so that it is not the derivation checked against itself.
+    """
     reads = Coverage.objects.filter(source=Coverage.Source.JOB_STATS, source_id=target_id)
     before = reads.filter(start__lt=read_at).order_by("-start").first()
     now = _snapshot(target_id, read_at)
-    if before is None:
-        return int(now.select(pl.sum_horizontal(pl.sum(*OPERATIONS))).item() or 0)
-    old = _snapshot(target_id, before.start)
+    old = _snapshot(target_id, before.start) if before else now.clear()
     both = now.join(old, on="source_job_id", how="left", suffix="_old")
     fell = pl.any_horizontal(pl.col(name) < pl.col(f"{name}_old") for name in COUNTERS)
-    went_on = (
-        pl.col("taken_at_old").is_not_null()
-        & ~fell.fill_null(value=False)
-        & ~(pl.col("entry_started_at") > pl.col("entry_started_at_old")).fill_null(value=False)
-    )
+    began_again = pl.col("entry_started_at") > pl.col("entry_started_at_old")
+    went_on = ~(fell.fill_null(value=False) | began_again.fill_null(value=False))
     gained = [
-        pl.col(name) - pl.when(went_on).then(pl.col(f"{name}_old")).otherwise(0)
+        pl.col(name) - pl.when(went_on).then(pl.col(f"{name}_old").fill_null(0)).otherwise(0)
         for name in OPERATIONS
     ]
     return int(both.select(pl.sum_horizontal(gained).sum()).item() or 0)
 
 
 def _snapshot(target_id: int, taken_at: datetime) -> pl.DataFrame:
-    columns = ["source_job_id", "taken_at", "entry_started_at", *COUNTERS]
+    columns = ["source_job_id", "entry_started_at", *COUNTERS]
+    rows = JobSnapshot.objects.filter(target_id=target_id, taken_at=taken_at)
     return pl.DataFrame(
-        list(
-            JobSnapshot.objects.filter(target_id=target_id, taken_at=taken_at).values_list(*columns)
-        ),
+        list(rows.values_list(*columns)),
         schema={
             "source_job_id": pl.Int32,
-            "taken_at": UTC_US,
             "entry_started_at": UTC_US,
             **dict.fromkeys(COUNTERS, pl.Int64),
         },

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 from uuid import uuid4
 
 import polars as pl
@@ -61,6 +61,8 @@ class Loader(Protocol):
     """Stores the parts of one text; one class per format (`ioportal.ingest.formats`)."""
 
     reached: datetime | None  # the latest record so far, where the text is in order of time
+    # Lines of another format are rejects, not irrelevant: a text without either is what it says.
+    rejects_foreign_lines: bool
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""
@@ -70,6 +72,9 @@ class Loader(Protocol):
 
     def finish(self) -> None:
         """Complete the segment: its extent, coverage and pending intervals."""
+
+
+LoaderOf: TypeAlias = "Callable[[Segment, Origin], Loader]"
 
 
 @dataclass(frozen=True)
@@ -83,10 +88,16 @@ class Loaded:
 def load(
     texts: list[Text],
     segment_format: Segment.Format,
-    loader_of: Callable[[Segment, Origin], Loader],
+    attempt: Callable[[], LoaderOf],
     on_progress: Callable[[Source, Account], None] = lambda _source, _account: None,
 ) -> list[Loaded]:
     """Load texts in one transaction, side by side in order of their records' times.
+
+    Args:
+        texts: each becomes a segment, unless it is one already.
+        segment_format: of all of them.
+        attempt: begins an attempt, with no memory of one that was taken back; gives loaders.
+        on_progress: told after every part.
 
     Raises:
         Refused: one contradicts what is loaded or registered.
@@ -95,6 +106,7 @@ def load(
     known: dict[int, Segment] = {}
     while True:
         new = [number for number in range(len(texts)) if number not in known]
+        loader_of = attempt()
         loads = [_Load(texts[number], segment_format, loader_of, on_progress) for number in new]
         try:
             with transaction.atomic():
@@ -127,7 +139,7 @@ class _Load:
         self,
         text: Text,
         segment_format: Segment.Format,
-        loader_of: Callable[[Segment, Origin], Loader],
+        loader_of: LoaderOf,
         on_progress: Callable[[Source, Account], None],
     ) -> None:
         self._format = segment_format
@@ -170,7 +182,10 @@ class _Load:
 
     def finish(self) -> None:
         """Complete what the loader stored; refuse a text that is nothing of the kind."""
-        if not self._account.accepted:
+        counted = self._account
+        if not counted.accepted and not (
+            counted.irrelevant and not counted.rejected and self._loader.rejects_foreign_lines
+        ):
             raise Refused(self._nothing_accepted())
         self._loader.finish()
 

@@ -118,7 +118,8 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
         update_conflicts=True,
         unique_fields=["cluster", "name", "batch_id", "array_index"],
         update_fields=(
-            "started_at", "ended_at", "node_count", "nodes", "command", "exit_status", "exit_signal",
+            "started_at", "ended_at", "node_count", "nodes", "command", "exit_status",
+            "exit_signal",
         ),
     )  # fmt: skip
     batch_ids = {row["batch_id"] for row in rows} - {""}

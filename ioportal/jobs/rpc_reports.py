@@ -50,7 +50,7 @@ def of_job(
         ChargedRpc.objects.of_job(job.pk),
         RpcWindow.objects.filter(nid_id__in=nids),
         _metadata_servers(job.cluster),
-        *_within(job.started_at, job.ended_at, start, end),
+        _within(job.started_at, job.ended_at, start, end),
         nodes_held=job.allocations.count(),
     )
 
@@ -74,8 +74,7 @@ def of_launch(
         windows,
         windows,
         _metadata_servers(launch.cluster),
-        start,
-        end,
+        (start, end),
         nodes_held=launch.node_count,
     )
 
@@ -96,14 +95,14 @@ def of_kind(
         windows = windows.filter(nid_id__in=nids)
     title = " ".join(filter(None, (str(kind.label).capitalize(), process, host)))
     servers = Server.objects.filter(kind=Server.Kind.MDS)
-    return _report(title, windows, windows, servers, start, end, nodes_held=None)
+    return _report(title, windows, windows, servers, (start, end), nodes_held=None)
 
 
 def of_everything(start: datetime, end: datetime) -> RpcReport | None:
     """Report all metadata RPCs in [start, end)."""
     windows = RpcWindow.objects.all()
     servers = Server.objects.filter(kind=Server.Kind.MDS)
-    return _report("Everything", windows, windows, servers, start, end, nodes_held=None)
+    return _report("Everything", windows, windows, servers, (start, end), nodes_held=None)
 
 
 def _metadata_servers(cluster: Cluster) -> QuerySet[Server]:
@@ -123,11 +122,11 @@ def _report(
     windows: QuerySet[Any],
     by_node: QuerySet[Any],
     servers: QuerySet[Server],
-    start: datetime,
-    end: datetime,
+    within: tuple[datetime, datetime],
     *,
     nodes_held: int | None,
 ) -> RpcReport | None:
+    start, end = within
     server_ids = list(servers.values_list("pk", flat=True))
     covered_s = coverage.seconds(coverage.traced(server_ids, start, end))
     if not covered_s:

@@ -33,10 +33,14 @@ _CONSTANTS = {
 
 def _metadata(alias: str) -> sql.Composed:
     """Return the sum of the metadata operations of a row."""
-    return sql.SQL("(") + sql.SQL(" + ").join(
-        sql.SQL("coalesce({}, 0)").format(sql.Identifier(alias, name))
-        for name in METADATA_OPERATIONS
-    ) + sql.SQL(")")
+    return (
+        sql.SQL("(")
+        + sql.SQL(" + ").join(
+            sql.SQL("coalesce({}, 0)").format(sql.Identifier(alias, name))
+            for name in METADATA_OPERATIONS
+        )
+        + sql.SQL(")")
+    )
 
 
 # The jobs asked for, each with the end of its run; one that runs still is known up to the last
@@ -153,21 +157,36 @@ GROUP BY job_id
 # What may be the job's or another's: by ids that name several jobs, and on nodes that several hold.
 _AMBIGUOUS = (
     _RUNS
-    + sql.SQL("""
-SELECT runs.job_id, (
-        SELECT coalesce(sum({metadata}), 0)
-        FROM jobs_namedjob n JOIN telemetry_iowindow w ON w.source_job_id = n.source_job_id
-        WHERE n.job_id = runs.job_id AND w.kind = %(AMBIGUOUS)s
-            AND w.start < runs."end" AND w."end" > runs.start
-    )::float8 AS operations, (
-        SELECT coalesce(sum(w.count), 0)
-        FROM jobs_allocation a JOIN jobs_nid i ON i.node_id = a.node_id
-        JOIN telemetry_chargedrpc w ON w.nid_id = i.id
-        WHERE a.job_id = runs.job_id AND w.kind = %(AMBIGUOUS)s
-            AND w.start >= runs.start - interval '10 seconds' AND w.start < runs."end"
-    )::float8 AS rpcs
+    + sql.SQL(""",
+named AS MATERIALIZED (
+    SELECT n.source_job_id, runs.job_id, runs.start, runs."end"
+    FROM jobs_namedjob n JOIN runs USING (job_id)
+    WHERE n.job_id = ANY(%(jobs)s)
+),
+operations AS (
+    SELECT n.job_id, sum({metadata})::float8 AS operations
+    FROM named n JOIN telemetry_iowindow w ON w.source_job_id = n.source_job_id
+        AND w.start < n."end" AND w."end" > n.start
+    WHERE w.kind = %(AMBIGUOUS)s
+    GROUP BY n.job_id
+),
+rpcs AS (
+    SELECT runs.job_id, sum(w.count)::float8 AS rpcs
+    FROM runs
+    JOIN jobs_allocation a ON a.job_id = runs.job_id
+    JOIN jobs_nid i ON i.node_id = a.node_id
+    JOIN telemetry_chargedrpc w ON w.nid_id = i.id
+        AND w.start >= runs.start - interval '10 seconds' AND w.start < runs."end"
+    WHERE w.kind = %(AMBIGUOUS)s
+    GROUP BY runs.job_id
+)
+SELECT runs.job_id, coalesce(operations, 0) AS operations, coalesce(rpcs, 0) AS rpcs
 FROM runs
-""").format(metadata=_metadata("w")).as_string()
+LEFT JOIN operations USING (job_id)
+LEFT JOIN rpcs USING (job_id)
+""")
+    .format(metadata=_metadata("w"))
+    .as_string()
 )
 
 _TARGET_SHARES = sql.SQL(
@@ -255,7 +274,7 @@ class _Figures:
             *(
                 _by_job(query, values)
                 for query in (
-                    _RUNS + "SELECT job_id, start, \"end\" FROM runs",
+                    _RUNS + 'SELECT job_id, start, "end" FROM runs',
                     _IO_TOTALS,
                     _PEAKS,
                     _TARGET_SHARES,

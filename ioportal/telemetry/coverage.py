@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.conf import settings
 from django.db import connection
@@ -24,8 +24,8 @@ class Interval(NamedTuple):
     def seconds(self) -> float:
         """How long it is: the difference of two times in epoch seconds.
 
-        Doubles carry these to a quarter of a microsecond, as in the tools whose rates administrators
-        compare ours with: 39,012 RPCs from .211385 to .774394 are 69,291.96 per second.
+        Doubles carry these to a quarter of a microsecond, as in the tools whose rates ours are
+        compared with: 39,012 RPCs from .211385 to .774394 are 69,291.96 per second.
         """
         return self.end.timestamp() - self.start.timestamp()
 
@@ -90,7 +90,7 @@ def seconds(observed: list[Interval]) -> float:
     return sum(interval.seconds for interval in observed)
 
 
-def _intervals(query: str, **values: object) -> list[Interval]:
+def _intervals(query: str, **values: Any) -> list[Interval]:
     with connection.cursor() as cursor:
         cursor.execute(query, values)
         return [Interval(start, end) for start, end in cursor.fetchall()]

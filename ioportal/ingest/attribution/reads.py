@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 from psycopg import sql
 
 from collectors.tables import COUNTERS
-from ioportal.ingest.attribution.named import MARGINS, NAMED
 from ioportal.telemetry.models import Coverage, IoWindow, Principal
 
 if TYPE_CHECKING:
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 # An entry that idles for job_cleanup_interval is dropped, and begins again at zero.
 _CLEANUP_S = 600
 
-_CONSTANTS = {
-    **MARGINS,
+_CONSTANTS: dict[str, Any] = {
     **{kind.name: kind.value for kind in Principal},
     **{basis.name: basis.value for basis in IoWindow.Basis},
     "JOB_STATS": Coverage.Source.JOB_STATS.value,
@@ -70,10 +68,10 @@ judged AS (
             WHEN o.taken_at IS NULL AND n.entry_started_at < n.previous_at THEN %(TOTAL)s
             WHEN o.taken_at IS NULL THEN %(NEW_ENTRY)s
             WHEN n.entry_started_at > o.entry_started_at THEN %(RESTARTED)s
-            WHEN NOT ({fell}) THEN %(DIFFERENCE)s
-            WHEN o.snapshot_at < n.taken_at - %(cleanup_s)s * interval '1 second'
+            WHEN ({fell}) AND o.snapshot_at < n.taken_at - %(cleanup_s)s * interval '1 second'
                 THEN %(RESTARTED)s
-            ELSE %(RESET)s
+            WHEN {fell} THEN %(RESET)s
+            ELSE %(DIFFERENCE)s
         END AS basis
     FROM new n
     LEFT JOIN telemetry_jobsnapshot o
@@ -82,14 +80,11 @@ judged AS (
             AND o.taken_at >= %(start)s AND o.taken_at < %(end)s
 ),
 windows AS MATERIALIZED (
-    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end", source_job_id, segment_id, max(basis) AS basis, {added}
+    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end",
+        source_job_id, segment_id, max(basis) AS basis, {added}
     FROM judged
     GROUP BY 1, 2, 3, 4
-),
-keys AS (SELECT DISTINCT source_job_id, start, "end" FROM windows),
-"""
-    + NAMED
-    + """
+)
 INSERT INTO telemetry_iowindow (
     start, "end", segment_id, filesystem_id, target_id, source_job_id, basis, kind, job_id, {names}
 )
@@ -100,7 +95,7 @@ SELECT w.start, w."end", w.segment_id, %(filesystem)s, %(folded_target)s, w.sour
     + _JOB
     + """, {sums}
 FROM windows w
-JOIN named n USING (source_job_id, start, "end")
+CROSS JOIN LATERAL jobs_job_named(w.source_job_id, w.start, w."end") n
 LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
 WHERE {something}
 """
@@ -129,25 +124,20 @@ WHERE filesystem_id = %(filesystem)s AND target_id = %(folded_target)s
     AND start >= %(start)s AND "end" > %(start)s AND "end" <= %(end)s
 """
 
-_BIND = (
-    """
-WITH keys AS (
-    SELECT DISTINCT source_job_id, start, "end" FROM telemetry_iowindow
-    WHERE source_job_id = ANY(%(source_job_ids)s)
-),
-"""
-    + NAMED
-    + """
-UPDATE telemetry_iowindow w
-SET kind = """
+_NOW = (
+    "(SELECT"
     + _KIND
-    + """, job_id = """
+    + ","
     + _JOB
     + """
-FROM named n JOIN jobs_sourcejobid s ON s.id = n.source_job_id
-WHERE w.source_job_id = n.source_job_id AND w.start = n.start AND w."end" = n."end"
-    AND w.job_id <> """
-    + _JOB
+    FROM jobs_job_named(w.source_job_id, w.start, w."end") n, jobs_sourcejobid s
+    WHERE s.id = w.source_job_id)"""
+)
+_BIND = (
+    "UPDATE telemetry_iowindow w SET (kind, job_id) = "
+    + _NOW
+    + " WHERE source_job_id = ANY(%(source_job_ids)s) AND (kind, job_id) <> "
+    + _NOW
 )
 
 

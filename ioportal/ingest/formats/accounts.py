@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 class _AccountLoader:
     """What all accounting has in common."""
 
-    def __init__(self, segment: Segment, origin: Origin, command: Command) -> None:
+    rejects_foreign_lines = True
+
+    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
         self.reached: datetime | None = None
         self.command = command
         self.cluster = needed(origin.cluster, "--cluster: whose accounting it is")
@@ -130,6 +132,8 @@ class PbsLoader(_AccountLoader):
 
 class AlpsLoader(_AccountLoader):
     """ALPS: where each launch of a Cray ran."""
+
+    rejects_foreign_lines = False  # other programs write to the same syslog
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""

@@ -30,8 +30,9 @@ class _ReadLoader:
     """What both kinds of read have in common."""
 
     coverage: ClassVar[Coverage.Source]
+    rejects_foreign_lines = False  # a dump of lctl has other parameters
 
-    def __init__(self, segment: Segment, origin: Origin, command: Command) -> None:
+    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
         self.reached: datetime | None = None
         self._segment = segment
         self._origin = origin
@@ -109,8 +110,8 @@ class JobStatsLoader(_ReadLoader):
 
     coverage = Coverage.Source.JOB_STATS
 
-    def __init__(self, segment: Segment, origin: Origin, command: Command) -> None:
-        super().__init__(segment, origin, command)
+    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+        super().__init__(command, segment, origin)
         self._source_job_ids: dict[Filesystem, names.Names] = {}
 
     def parts(self, source: Source) -> Iterator[Parsed]:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 class RpcTraceLoader:
     """A server's RPC trace; it covers the interval from its first record to its last."""
 
-    def __init__(self, segment: Segment, origin: Origin, command: Command) -> None:
+    rejects_foreign_lines = False  # the debug log has other subsystems' lines
+
+    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
         self.reached: datetime | None = None
         self._segment = segment
         self._command = command
@@ -63,7 +65,7 @@ class RpcTraceLoader:
         self._segment.start = min(first, self._segment.start or first)
         self._segment.end = self.reached = max(last, self._segment.end or last)
         self._segment.records += windows.height
-        self._segment.operations += windows["count"].sum()
+        self._segment.operations += int(windows["count"].sum())
 
     def finish(self) -> None:
         """Cover the extent, unless another segment of the server covers part of it."""

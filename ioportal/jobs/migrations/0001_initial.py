@@ -2,8 +2,9 @@
 
 import django.contrib.postgres.indexes
 import django.db.models.deletion
-import ioportal.jobs.models.site
 from django.db import migrations, models
+
+import ioportal.jobs.models.site
 
 
 class Migration(migrations.Migration):

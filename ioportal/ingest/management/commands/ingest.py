@@ -16,11 +16,12 @@ from django.db.models import Model
 
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
+from ioportal.celery import REFRESH_STATISTICS, wake
 from ioportal.ingest import charging
 from ioportal.ingest.accounts import SegmentAccount
 from ioportal.ingest.formats import LOADERS
 from ioportal.ingest.formats import Command as Asked
-from ioportal.ingest.loading import Loaded, Loader, Origin, Refused, Text, load
+from ioportal.ingest.loading import Loaded, LoaderOf, Origin, Refused, Text, load
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Cluster, Filesystem, Server, Target
 from ioportal.stages import drain
@@ -37,6 +38,8 @@ _Thing = TypeVar("_Thing", bound=Model)
 
 
 class Command(BaseCommand):
+    """Loads log files."""
+
     help = (
         "Load log files, charge what they tell to jobs, and account for every line. "
         "Plain, gzip and zstd files; - reads standard input. A file is loaded whole or not at all, "
@@ -63,7 +66,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--at",
             type=moment,
-            help="when counters were read, as 2017-07-06T13:52:55Z; default: the file's modification time",
+            help="when counters were read, as 2017-07-06T13:52:55Z; else the file's own time",
         )
         parser.add_argument(
             "--columns",
@@ -86,6 +89,7 @@ class Command(BaseCommand):
         except (Refused, SourceUnavailable) as error:
             raise CommandError(str(error)) from error
         drain(charging.charge_pending)
+        wake(REFRESH_STATISTICS)
         for text in loaded:
             account.add(text.segment)
         seconds = round(time.monotonic() - begun, 3)
@@ -108,14 +112,13 @@ class Command(BaseCommand):
             for name in options["files"]
         ]
         progress = _Progress(self.stderr)
-        loader = partial(_loader, LOADERS[chosen], command)
+
+        def attempt() -> LoaderOf:
+            return partial(LOADERS[chosen], command.afresh())
+
         if chosen == Segment.Format.RPCTRACE:
-            return load(texts, chosen, loader, progress)
-        return [loaded for text in texts for loaded in load([text], chosen, loader, progress)]
-
-
-def _loader(loader: type[Loader], command: Asked, segment: Segment, origin: Origin) -> Loader:
-    return loader(segment, origin, command)
+            return load(texts, chosen, attempt, progress)
+        return [loaded for text in texts for loaded in load([text], chosen, attempt, progress)]
 
 
 class _Progress:
@@ -169,15 +172,15 @@ def _registered(model: type[_Thing], name: str | None) -> _Thing | None:
     if name is None:
         return None
     manager = model._default_manager  # noqa: SLF001  (Django's documented manager)
-    try:
-        return manager.get(name=name)
-    except model.DoesNotExist:
-        kind = model._meta.verbose_name  # noqa: SLF001  (documented)
+    thing = manager.filter(name=name).first()
+    if thing is None:
+        kind = model.__name__.lower()
         known = ", ".join(manager.order_by("name").values_list("name", flat=True)[:10]) or "none"
         raise Refused(
             f"{kind} {name!r} is not registered (known: {known}). Add it on the Site page, or as a "
             f"[[{kind}]] to the file that 'manage.py register' reads."
-        ) from None
+        )
+    return thing
 
 
 def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> str:

@@ -13,6 +13,8 @@ from ioportal.stages import drain
 
 
 class Command(BaseCommand):
+    """Checks every segment's account."""
+
     help = "Re-add what is stored of every segment against its account; exit 1 on a difference."
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
