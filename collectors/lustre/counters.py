@@ -122,7 +122,7 @@ def totals(rows: pl.DataFrame, readings: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def parsed(
+def assembled(
     table: pl.DataFrame, *, lines: int, accepted: int, rejected: Sequence[pl.DataFrame]
 ) -> Parsed:
     """Return one part: of its `lines`, those neither accepted nor rejected were irrelevant.

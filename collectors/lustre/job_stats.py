@@ -11,9 +11,9 @@ from typing import Self
 import polars as pl
 
 from collectors.lustre.counters import (
+    assembled,
     clocks,
     moments,
-    parsed,
     sift_moments,
     sift_readings,
     totals,
@@ -130,7 +130,7 @@ def _read(chunk: Chunk, state: _State) -> tuple[Parsed, _State]:
         continuations.join(bad_readings.select("reason", head="line"), on="head"),
     ]
     table = totals(clocks(entries, times), readings).select(*JOB_COUNTERS.columns)
-    part = parsed(table, lines=lines.height, accepted=accepted, rejected=rejected)
+    part = assembled(table, lines=lines.height, accepted=accepted, rejected=rejected)
     return part, state.after(marks, entries)
 
 
