@@ -1,12 +1,93 @@
+# Everything a developer or a first-time visitor runs. `make help` lists it.
+
 PYTHON ?= python3
+PORT ?= 8000
 
-.PHONY: services stop env
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo demo-data serve test check audit bench services stop env secrets lock clean \
+        setup setup-dev setup-test setup-bench migrate
 
-services:  ## Start PostgreSQL and Valkey
-	@$(PYTHON) -m scripts.services start
+VENV := .venv/bin
+RUN := $(PYTHON) -m scripts.services run
+MANAGE := $(RUN) $(VENV)/python manage.py
+LOCK := $(VENV)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+    --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: demo-data serve  ## Set up everything with simulated data and serve it until Ctrl-C
+
+demo-data: migrate  ## All of demo but the serving
+	@echo "==> Loading the demo data"
+	@$(MANAGE) demo_data
+
+serve: migrate  ## Run web, worker and beat until Ctrl-C (PORT=8000)
+	@$(MANAGE) collectstatic --noinput --verbosity 0
+	@$(RUN) $(VENV)/python -m scripts.serve $(PORT)
+
+test: setup-test services check  ## Run the checks and the whole test suite
+	@echo "==> Running the tests"
+	@$(RUN) $(VENV)/pytest
+
+check: setup-dev services  ## Run the linters, the type checker and the project's contracts
+	@echo "==> ruff"
+	@$(VENV)/ruff check
+	@$(VENV)/ruff format --check
+	@echo "==> djlint"
+	@$(VENV)/djlint templates --check --lint --quiet
+	@echo "==> import-linter"
+	@$(VENV)/lint-imports
+	@echo "==> mypy"
+	@$(RUN) $(VENV)/mypy
+	@echo "==> Django"
+	@$(MANAGE) check
+	@$(MANAGE) makemigrations --check --dry-run
+
+audit: setup-dev  ## Look the locked packages up for known vulnerabilities
+	@$(VENV)/pip-audit --require-hashes --disable-pip --requirement requirements/dev.txt
+
+bench: setup-bench services  ## Measure the parsers and the loading; update docs/performance.md
+	@$(RUN) $(VENV)/python -m bench
+
+services: setup  ## Start PostgreSQL and Valkey, or check those given in the environment
+	@$(VENV)/python -m scripts.services start
 
 stop:  ## Stop what this checkout started
 	@$(PYTHON) -m scripts.services stop
 
-env:  ## Print the settings of this checkout's services as NAME=value lines
+env:  ## Print settings as NAME=value lines, for: export $$(make env)
 	@$(PYTHON) -m scripts.services env
+
+secrets:  ## Create the secrets that docker-compose.yml needs (production)
+	@$(PYTHON) -m scripts.production_secrets
+
+lock: setup-dev  ## Lock the newest versions that pyproject.toml allows, with hashes
+	@echo "==> Locking"
+	@echo pip | $(LOCK) --output-file requirements/installer.txt -
+	@$(LOCK) --output-file requirements/base.txt pyproject.toml
+	@$(LOCK) --output-file requirements/dev.txt --extra dev --constraints requirements/base.txt \
+	    pyproject.toml
+
+clean: stop  ## Stop and remove all that was made here, the database included
+	@rm -rf .venv var staticfiles .*_cache .hypothesis
+	@find . -name __pycache__ -prune -exec rm -rf {} +
+
+# -- steps of the targets above ---------------------------------------------------------------
+
+setup:
+	@$(PYTHON) -m scripts.bootstrap base
+
+setup-dev:
+	@$(PYTHON) -m scripts.bootstrap dev
+
+setup-test:
+	@$(PYTHON) -m scripts.bootstrap dev chromium
+
+setup-bench:
+	@$(PYTHON) -m scripts.bootstrap base mawk
+
+migrate: services
+	@echo "==> Migrating the database"
+	@$(MANAGE) migrate --verbosity 0

@@ -120,9 +120,13 @@ X_FRAME_OPTIONS = "DENY"
 
 CELERY_BROKER_URL = env.text("IOPORTAL_BROKER_URL")
 CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A lost wake-up costs at most this long (docs/architecture.md, "Stages").
-STAGE_INTERVAL = env.duration("IOPORTAL_STAGE_INTERVAL", "5s")
+CELERY_BEAT_SCHEDULE = {
+    name: {"task": name, "schedule": env.duration("IOPORTAL_STAGE_INTERVAL", "5s")}
+    for name in ("ioportal.ingest.tasks.charge_pending", "ioportal.jobs.tasks.refresh_statistics")
+}
 
 # Two reads of a target further apart than this leave a gap: entries idle for longer than Lustre's
 # job_cleanup_interval (600 s unless a site changes it) may have been dropped in between.

@@ -1,30 +1,43 @@
-"""The demo centre: all raw files of a few days, under one folder."""
+"""The demo: all raw files of the centre under one folder."""
 
 from pathlib import Path
 
 import numpy as np
 
-from simulator import golden, site
+from simulator import centre, counter_files, crisis, golden, server_log, site, truth
+from simulator.centre import END, START, Centre
 from simulator.clock import MICROSECONDS, local
 from simulator.formats import alps, pbs, rpctrace, site_toml
-from simulator.jobs import Job, Launch
+from simulator.progress import say
 from simulator.randomness import stream
-from simulator.server_log import names, records
 
-END = local(2017, 7, 8)
 GOLDEN_FIRST_END_US = local(2017, 7, 5, "14:41:07") * MICROSECONDS + 211_385
+_GOLDEN_NEIGHBOURS = 150  # nodes of others that show up in the golden trace
 
 
 def write(seed: int, out: Path) -> None:
-    """Write the centre's files under `out`."""
-    jobs = _golden_jobs(seed)
+    """Write the centre's files under `out`; the same seed gives the same bytes."""
     out.mkdir(parents=True, exist_ok=True)
+    say("three days pass")
+    happened = centre.happen(seed)
+    say(f"{len(happened.jobs):,} jobs")
     (out / "site.toml").write_text(site_toml.text())
-    _write_texts(out / "pbs", pbs.daily_files(jobs, END))
-    _write_texts(
-        out / "alps", {f"messages-{day}": text for day, text in alps.daily_files(jobs, END).items()}
-    )
-    _write_golden(seed, jobs, out / "rpctrace" / "golden.log")
+    _write_batch_logs(happened, out)
+    _write_golden(seed, happened, out / "rpctrace")
+    traced = crisis.write(seed, happened, out / "rpctrace")
+    say("counters")
+    shown = counter_files.write(seed, happened.sources, START, END, out)
+    (out / "truth.json").write_text(truth.text(seed, happened, shown, traced))
+    say(f"written to {out}")
+
+
+def _write_batch_logs(happened: Centre, out: Path) -> None:
+    in_time = [job for job in happened.jobs if job is not happened.late]
+    _write_texts(out / "pbs", pbs.daily_files(in_time, END))
+    late = "".join(pbs.daily_files([happened.late], END).values())
+    _write_texts(out / "late", {"pbs-20170706": late})
+    launches = alps.daily_files(happened.jobs, END)
+    _write_texts(out / "alps", {f"messages-{day}": text for day, text in launches.items()})
 
 
 def _write_texts(folder: Path, texts: dict[str, str]) -> None:
@@ -33,50 +46,18 @@ def _write_texts(folder: Path, texts: dict[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def _golden_jobs(seed: int) -> list[Job]:
-    rng = stream(seed, "golden nodes")
-    nodes = rng.permutation(site.NODE_COUNT)
-    jobs = []
-    for apid, number, start, launched_us, end in (
-        (9_205_355, 3_519_633, "14:31:02", 14_334_071, "16:12:40"),
-        (9_205_593, 3_519_650, "14:38:48", 14_402_917, "16:31:15"),
-    ):
-        count = golden.NODES[apid]
-        mine, nodes = np.sort(nodes[:count]), nodes[count:]
-        started = local(2017, 7, 5, start)
-        ended = local(2017, 7, 5, end)
-        job = Job(
-            number=number,
-            user=site.PANDA,
-            name="atlas_pilot",
-            queue="batch",
-            node_count=count,
-            limit_s=7_200,
-            submitted=started - 1_871,
-            started=started,
-            ended=ended,
-            nodes=mine,
-        )
-        job.launches.append(
-            Launch(
-                apid,
-                started * MICROSECONDS + launched_us,
-                (ended - 4) * MICROSECONDS + 338_120,
-                mine,
-                "./wrapper_mpi.py",
-            )
-        )
-        jobs.append(job)
-    return jobs
-
-
-def _write_golden(seed: int, jobs: list[Job], path: Path) -> None:
-    rng = stream(seed, "golden trace")
-    nodes = {launch.apid: launch.nodes for job in jobs for launch in job.launches}
-    free = np.setdiff1d(np.arange(site.NODE_COUNT), np.concatenate(list(nodes.values())))
-    others = np.concatenate([rng.choice(free, 150), [site.client(n) for n in site.LOGIN_NIDS]])
-    served = golden.requests(nodes, others, GOLDEN_FIRST_END_US, rng)
-    text = rpctrace.lines(records(served, seed, rng, handling_share=0), names(seed))
-    path.parent.mkdir(exist_ok=True)
-    with path.open("wb") as file:
-        rpctrace.write(text, file)
+def _write_golden(seed: int, happened: Centre, folder: Path) -> None:
+    chance = stream(seed, "golden trace")
+    nodes = {apid: job.nodes for apid, job in happened.golden.items()}
+    elsewhere = np.setdiff1d(np.arange(site.NODE_COUNT), np.concatenate(list(nodes.values())))
+    others = np.concatenate(
+        [
+            chance.choice(elsewhere, _GOLDEN_NEIGHBOURS, replace=False),
+            [site.client(nid) for nid in site.HOST_OF_NID],
+        ]
+    )
+    served = golden.requests(nodes, others, GOLDEN_FIRST_END_US, chance)
+    records = server_log.records(served, seed, chance, handling_share=0)
+    folder.mkdir(exist_ok=True)
+    with (folder / "golden.log").open("wb") as file:
+        rpctrace.write(rpctrace.lines(records, server_log.names(seed)), file)

@@ -51,7 +51,6 @@ LISTING = {
         Row(mds.MDS_GETATTR, 13, 16, 21, 38),
     ),
 }
-NODES = {9_205_593: 300, 9_205_355: 62}
 
 
 def requests(
@@ -60,7 +59,7 @@ def requests(
     """Return the requests of the two launches and of some other clients, in order of their ends.
 
     Args:
-        nodes: the nodes of each launch, `NODES[apid]` of them; each sends one request at least.
+        nodes: the nodes of each launch in `LISTING`; each sends one request at least.
         others: clients outside the launches; they stay strictly inside the extent.
         first_end_us: when the first request ends; the last ends `EXTENT_US` later.
         rng: the source of chance.
@@ -78,7 +77,7 @@ def requests(
     return Served(
         end_us=end_us,
         service_us=service_us,
-        wait_us=np.rint(rng.lognormal(2.6, 0.7, size=len(end_us))).astype(np.int64) + 4,
+        wait_us=mds.dispatch_times(len(end_us), rng),
         opcode=opcode,
         client=client,
         thread=_threads(end_us - service_us, service_us, opcode),
@@ -104,7 +103,7 @@ def _others(others: Ints, first_end_us: int, rng: np.random.Generator) -> tuple[
         p=[0.55, 0.2, 0.1, 0.05, 0.1],
         size=_OTHERS,
     )
-    service_us = np.rint(rng.lognormal(3.5, 0.4, size=_OTHERS)).astype(np.int64)
+    service_us = mds.service_times(opcode, np.zeros(_OTHERS), rng)
     end_us = first_end_us + rng.integers(1, EXTENT_US, size=_OTHERS)
     return end_us, service_us, opcode, rng.choice(others, _OTHERS)
 

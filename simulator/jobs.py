@@ -1,6 +1,7 @@
 """What the batch system and the launcher know of a job."""
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,21 @@ from numpy.typing import NDArray
 from simulator.site import BATCH_CNAMES, BATCH_HOSTS, BATCH_SERVER, CORES_PER_NODE, User
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Kind(Enum):
+    """What a job does to the filesystem: its label in the truth file."""
+
+    SIMULATION = "simulation"
+    CHECKPOINTER = "checkpointer"
+    SCANNER = "stat-heavy scanner"
+    SMALL_FILES = "small files"
+    ENSEMBLE = "ensemble of scripts"
+    ANALYSIS = "analysis"
+    PANDA = "panda"
+    PANDA_CRISIS = "panda, wide stripes"  # over 2 million metadata operations on 300 nodes
+    PANDA_STRIPED = "panda, one stripe"  # after the mitigation
 
 
 @dataclass(frozen=True)
@@ -23,22 +39,44 @@ class Launch:
     exit_signal: int = 0
 
 
-@dataclass
+@dataclass(eq=False)
 class Job:
-    """A batch job; times are epoch seconds."""
+    """A batch job; times are epoch seconds.
+
+    Args:
+        number: the batch id without its server.
+        user: who submitted it.
+        name: its name.
+        queue: its queue.
+        kind: what it does.
+        node_count: nodes it asks for.
+        limit_s: wall time it asks for.
+        runtime_s: wall time it needs.
+        submitted: when it was submitted.
+        delete_at: when somebody deletes it if it is not over; None: nobody does.
+        started: None: still queued when the logs end.
+        ended: None: still running when the logs end.
+        nodes: the node numbers it holds, ascending.
+        exit_status: of its script, as PBS reports it.
+        busy_share: CPU time / (cores x wall time).
+        launches: its application starts.
+    """
 
     number: int
     user: User
     name: str
     queue: str
+    kind: Kind
     node_count: int
     limit_s: int
+    runtime_s: int
     submitted: int
-    started: int | None = None  # None: still queued when the logs end
-    ended: int | None = None  # None: still running when the logs end
+    delete_at: int | None = None
+    started: int | None = None
+    ended: int | None = None
     nodes: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     exit_status: int = 0
-    busy_share: float = 0.9  # CPU time / (cores x wall time)
+    busy_share: float = 0.9
     launches: list[Launch] = field(default_factory=list)
 
     @property

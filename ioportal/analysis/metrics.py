@@ -159,7 +159,8 @@ METRICS = (
         "Start-up share",
         Unit.SHARE,
         Source.JOB_STATS_MDT,
-        "metadata operations of windows that end in the first 10 % of the run / metadata operations",
+        "metadata operations of windows that end in the first 10 % of the run "
+        "/ metadata operations",
         "Unknown where a poll interval is longer than 10 % of the run.",
     ),
     Metric(

@@ -20,9 +20,15 @@ class SegmentQuerySet(models.QuerySet["Segment"]):
         """Segments `user` may see: raw logs name everybody's jobs, so staff only."""
         return self if user.is_staff else self.none()
 
+    def loaded(self) -> Self:
+        """Segments that are complete: not those of the load that asks."""
+        return self.exclude(digest__startswith=Segment.LOADING)
+
 
 class Segment(models.Model):
     """A file or batch that was loaded, once."""
+
+    LOADING = "loading "  # begins the digest of one that is not complete
 
     class Format(models.TextChoices):
         """The formats, by the names the command line uses."""

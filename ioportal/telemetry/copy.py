@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from django.db import connection
 from psycopg import sql
 
 if TYPE_CHECKING:
-    from django.db.backends.utils import CursorWrapper
+    from django.db import models
 
 # PostgreSQL counts microseconds from here.
 _EPOCH_US = 946_684_800_000_000
@@ -19,30 +20,33 @@ _WIRE = {  # PostgreSQL's type to its big-endian form
     "smallint": ">i2",
     "integer": ">i4",
     "bigint": ">i8",
-    "timestamptz": ">i8",
+    "timestamp with time zone": ">i8",
     "double precision": ">f8",
 }
 _ROWS_PER_WRITE = 100_000
 
 
-def copy_frame(
-    cursor: CursorWrapper, table: str, types: dict[str, str], frame: pl.DataFrame
-) -> None:
-    """Append every row of `frame` to `table`.
+def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
+    """Append every row of `frame` to the table of `model`, in the current transaction.
 
     Args:
-        cursor: Django's cursor, in a transaction.
-        table: its name in the database.
-        types: PostgreSQL type of each column to fill; `frame` has these columns.
-        frame: any number of rows; timestamps as polars datetimes in microseconds.
+        model: its columns are numbers and timestamps.
+        frame: any number of rows, with the model's columns but those that the database fills in;
+            timestamps as polars datetimes in microseconds.
     """
+    types = {
+        field.column: str(field.db_type(connection))
+        for field in model._meta.concrete_fields  # noqa: SLF001  (Django's documented meta API)
+        if field.column in frame.columns
+    }
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
-        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, types))
+        sql.Identifier(model._meta.db_table),  # noqa: SLF001  (likewise)
+        sql.SQL(", ").join(map(sql.Identifier, types)),
     )
-    with cursor.copy(statement) as copy:
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
         copy.write(_SIGNATURE)
         for part in frame.iter_slices(_ROWS_PER_WRITE):
-            for rows in _by_nulls(part.select(types)):
+            for rows in _by_nulls(part.select(*types)):
                 copy.write(_encode(rows, types))
         copy.write(_TRAILER)
 
@@ -71,6 +75,6 @@ def _encode(frame: pl.DataFrame, types: dict[str, str]) -> memoryview:
             rows[f"{name} length"] = -1
             continue
         values = frame[name].to_physical().to_numpy()
-        rows[name] = values - _EPOCH_US if kind == "timestamptz" else values
+        rows[name] = values - _EPOCH_US if kind == "timestamp with time zone" else values
         rows[f"{name} length"] = rows.dtype[name].itemsize
     return rows.data.cast("B")

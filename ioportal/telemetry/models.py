@@ -13,8 +13,15 @@ from django.db import models
 from collectors.tables import COUNTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
+
+
+_WINDOW_S = 10
+
+
+def floor_to_window(moment: datetime) -> datetime:
+    """Return the start of the RPC window that holds a moment."""
+    return moment.replace(second=moment.second // _WINDOW_S * _WINDOW_S, microsecond=0)
 
 
 class Principal(models.IntegerChoices):
@@ -97,6 +104,7 @@ class ChargedRpc(_RpcTimes):
     kind = models.SmallIntegerField(choices=Principal)
     method = models.SmallIntegerField(choices=Method)
     job_id = models.BigIntegerField()
+    segment_id = models.BigIntegerField()  # so that each segment's account can be re-added
     source_job_id = models.IntegerField()
     nid_id = models.IntegerField()
     service_id = models.SmallIntegerField()
@@ -151,6 +159,7 @@ class IoWindow(models.Model):
     pk = models.CompositePrimaryKey("start", "target_id", "source_job_id")  # for Django only
     start = models.DateTimeField()
     end = models.DateTimeField()
+    segment_id = models.BigIntegerField()  # of the read that ends it
     filesystem_id = models.IntegerField()
     target_id = models.IntegerField()  # 0: the filesystem's OSTs folded
     source_job_id = models.IntegerField()
@@ -166,7 +175,8 @@ class IoWindow(models.Model):
 
 for _model in (JobSnapshot, TargetSnapshot, IoWindow):
     for _counter in COUNTERS:
-        _model.add_to_class(_counter, models.BigIntegerField())
+        # Null: this version of the server, or this kind of target, does not count it.
+        _model.add_to_class(_counter, models.BigIntegerField(null=True))
 
 
 class Coverage(models.Model):

@@ -51,7 +51,7 @@ def lines(records: pl.DataFrame, names: Names, version: Version = Version.V2_8) 
     request = (
         pl.concat_str(
             pl.lit(" RPC req@00000000"),
-            ((column("xid") * 2_654_435_761) % 90_000_000 + 10_000_000).cast(pl.String),
+            (column("xid") * 773 % 89_999_999 + 10_000_000).cast(pl.String),
         )
         if version is Version.V2_15
         else pl.lit("")

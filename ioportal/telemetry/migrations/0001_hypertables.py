@@ -3,39 +3,39 @@
 from django.db import migrations
 
 COUNTERS = """
-    "open" bigint NOT NULL,
-    "close" bigint NOT NULL,
-    "mknod" bigint NOT NULL,
-    "link" bigint NOT NULL,
-    "unlink" bigint NOT NULL,
-    "mkdir" bigint NOT NULL,
-    "rmdir" bigint NOT NULL,
-    "rename" bigint NOT NULL,
-    "getattr" bigint NOT NULL,
-    "setattr" bigint NOT NULL,
-    "getxattr" bigint NOT NULL,
-    "setxattr" bigint NOT NULL,
-    "statfs" bigint NOT NULL,
-    "sync" bigint NOT NULL,
-    "migrate" bigint NOT NULL,
-    "fallocate" bigint NOT NULL,
-    "readpage" bigint NOT NULL,
-    "read" bigint NOT NULL,
-    "write" bigint NOT NULL,
-    "punch" bigint NOT NULL,
-    "destroy" bigint NOT NULL,
-    "create" bigint NOT NULL,
-    "get_info" bigint NOT NULL,
-    "set_info" bigint NOT NULL,
-    "quotactl" bigint NOT NULL,
-    "prealloc" bigint NOT NULL,
-    "samedir_rename" bigint NOT NULL,
-    "crossdir_rename" bigint NOT NULL,
-    "parallel_rename_file" bigint NOT NULL,
-    "parallel_rename_dir" bigint NOT NULL,
-    "rename_trylocks" bigint NOT NULL,
-    "read_bytes" bigint NOT NULL,
-    "write_bytes" bigint NOT NULL
+    "open" bigint,
+    "close" bigint,
+    "mknod" bigint,
+    "link" bigint,
+    "unlink" bigint,
+    "mkdir" bigint,
+    "rmdir" bigint,
+    "rename" bigint,
+    "getattr" bigint,
+    "setattr" bigint,
+    "getxattr" bigint,
+    "setxattr" bigint,
+    "statfs" bigint,
+    "sync" bigint,
+    "migrate" bigint,
+    "fallocate" bigint,
+    "readpage" bigint,
+    "read" bigint,
+    "write" bigint,
+    "punch" bigint,
+    "destroy" bigint,
+    "create" bigint,
+    "get_info" bigint,
+    "set_info" bigint,
+    "quotactl" bigint,
+    "prealloc" bigint,
+    "samedir_rename" bigint,
+    "crossdir_rename" bigint,
+    "parallel_rename_file" bigint,
+    "parallel_rename_dir" bigint,
+    "rename_trylocks" bigint,
+    "read_bytes" bigint,
+    "write_bytes" bigint
 """
 
 TIMES = """
@@ -72,6 +72,7 @@ CHARGED_RPC = f"""
 CREATE TABLE telemetry_chargedrpc (
     start timestamptz NOT NULL,
     job_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
     server_id integer NOT NULL,
     source_job_id integer NOT NULL,
     nid_id integer NOT NULL,
@@ -85,6 +86,8 @@ SELECT create_hypertable('telemetry_chargedrpc', by_range('start', INTERVAL '1 d
     create_default_indexes => false);
 -- A job's page; re-charging a job.
 CREATE INDEX chargedrpc_job ON telemetry_chargedrpc (job_id, start) WHERE job_id <> 0;
+-- Re-charging nodes; what is ambiguous on them.
+CREATE INDEX chargedrpc_nid ON telemetry_chargedrpc (nid_id, start) WHERE nid_id <> 0;
 -- Re-charging a server's interval; an overview.
 CREATE INDEX chargedrpc_server ON telemetry_chargedrpc (server_id, start);
 """
@@ -123,6 +126,7 @@ CREATE TABLE telemetry_iowindow (
     start timestamptz NOT NULL,
     "end" timestamptz NOT NULL,
     job_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
     filesystem_id integer NOT NULL,
     target_id integer NOT NULL,
     source_job_id integer NOT NULL,
@@ -135,6 +139,8 @@ SELECT create_hypertable('telemetry_iowindow', by_range('start', INTERVAL '7 day
 -- A job's page; re-charging a job.
 CREATE INDEX iowindow_job ON telemetry_iowindow (job_id, start) WHERE job_id <> 0;
 CREATE INDEX iowindow_source_job ON telemetry_iowindow (source_job_id, start);
+-- A segment's account.
+CREATE INDEX iowindow_segment ON telemetry_iowindow (segment_id);
 -- Deriving a target's interval anew.
 CREATE INDEX iowindow_target ON telemetry_iowindow (filesystem_id, target_id, start);
 """

@@ -1,0 +1,27 @@
+# The portal: web, worker and beat are this one image with different commands (docker-compose.yml).
+
+FROM python:3.11-slim-bookworm AS packages
+COPY requirements/installer.txt requirements/base.txt /requirements/
+RUN python -m venv /opt/venv \
+    && for lock in installer base; do \
+        /opt/venv/bin/pip install --no-cache-dir --no-deps --only-binary=:all: --require-hashes \
+            --requirement "/requirements/$lock.txt" || exit 1; \
+    done
+
+FROM python:3.11-slim-bookworm
+RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin ioportal
+COPY --from=packages /opt/venv /opt/venv
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1
+WORKDIR /srv/ioportal
+COPY manage.py ./
+COPY collectors collectors
+COPY ioportal ioportal
+COPY templates templates
+COPY static static
+# Collecting static files reads the settings, which want these three; nothing is reached or kept.
+RUN DATABASE_URL=postgresql:///none IOPORTAL_BROKER_URL=memory:// IOPORTAL_SECRET_KEY=none \
+    python manage.py collectstatic --noinput --verbosity 0
+USER ioportal
+EXPOSE 8000
+CMD ["granian", "--interface", "wsgi", "--host", "0.0.0.0", "--port", "8000", \
+     "--workers", "2", "ioportal.wsgi:application"]

@@ -1,0 +1,113 @@
+"""Local times without a zone, read in the zone of the cluster, and the runs between them.
+
+Twice a year a wall clock does not name one moment. In autumn an hour comes twice: both readings are
+kept until something decides between them. In spring an hour is skipped; a time inside it can only
+come from a clock that had not been put forward yet, and is read with the offset before the change.
+"""
+
+import re
+from datetime import UTC, datetime
+from itertools import product
+from math import inf
+from zoneinfo import ZoneInfo
+
+from collectors.batch.values import Unreadable, shown
+
+EARLIEST_S = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp())
+LATEST_S = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
+
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d", re.ASCII)
+
+_SHOWN = "%Y-%m-%dT%H:%M:%SZ"
+
+Readings = tuple[datetime, ...]  # in UTC, the earlier first: none (not known), one, or two
+
+
+def stamp(text: str, what: str) -> datetime:
+    """Return the time that ``YYYY-MM-DDTHH:MM:SS`` names, naive unless an offset follows.
+
+    Args:
+        text: as printed; a fraction of a second and an offset may follow.
+        what: what messages call it.
+
+    Raises:
+        Unreadable: it is not such a time.
+    """
+    try:
+        if _STAMP.match(text):
+            return datetime.fromisoformat(text)
+    except ValueError:
+        pass  # a month 13, or trailing text
+    raise Unreadable(f"{what} {shown(text)} is not a time")
+
+
+def readings(wall: datetime, zone: ZoneInfo) -> Readings:
+    """Return the moments that `wall` may mean in `zone`: one, or two; one if it has an offset.
+
+    Raises:
+        Unreadable: the moment lies outside the calendar.
+    """
+    if wall.tzinfo:
+        return (utc(wall),)
+    first = utc(wall.replace(tzinfo=zone))
+    if zone.utcoffset(wall) == zone.utcoffset(wall.replace(fold=1)):
+        return (first,)
+    second = utc(wall.replace(tzinfo=zone, fold=1))
+    return (first, second) if second > first else (first,)
+
+
+def utc(aware: datetime) -> datetime:
+    """Return an aware time in UTC.
+
+    Raises:
+        Unreadable: it lies outside the calendar there.
+    """
+    try:
+        return aware.astimezone(UTC)
+    except OverflowError as error:
+        raise Unreadable(f"time {aware} is outside the calendar") from error
+
+
+def moment(epoch_s: int) -> datetime:
+    """Return the moment `epoch_s` seconds after 1970.
+
+    Raises:
+        Unreadable: there were no batch systems then; a number of something else stands here.
+    """
+    if not EARLIEST_S <= epoch_s <= LATEST_S:
+        raise Unreadable(f"{epoch_s} is not the time of a job in epoch seconds")
+    return datetime.fromtimestamp(epoch_s, UTC)
+
+
+def run_between(
+    starts: Readings, ends: Readings, lasted_s: float | None
+) -> tuple[datetime | None, datetime | None]:
+    """Return when a run started and ended, of all readings those that fit best.
+
+    Args:
+        starts: readings of the start.
+        ends: readings of the end.
+        lasted_s: seconds between the two as the source counted them; None: it does not say.
+
+    Returns:
+        The pair that lasted as long as `lasted_s` says; without that, one that does not end before
+        it starts. Of equally good pairs the earliest.
+
+    Raises:
+        Unreadable: every pair ends before it starts.
+    """
+    pairs = product(starts or (None,), ends or (None,))
+    start, end = min(pairs, key=lambda pair: _misfit_s(pair, lasted_s))
+    if start and end and end < start:
+        raise Unreadable(f"the job ends at {end:{_SHOWN}}, before it starts at {start:{_SHOWN}}")
+    return start, end
+
+
+def _misfit_s(pair: tuple[datetime | None, datetime | None], lasted_s: float | None) -> float:
+    start, end = pair
+    if start is None or end is None:
+        return 0
+    span_s = (end - start).total_seconds()
+    if span_s < 0:
+        return inf
+    return 0 if lasted_s is None else abs(span_s - lasted_s)

@@ -1,0 +1,55 @@
+"""How far a job's figures can be trusted, with the reasons in words."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil, floor
+
+GOOD_COVERED = 0.95
+GOOD_AMBIGUOUS = 0.05
+PARTIAL_COVERED = 0.5
+PARTIAL_AMBIGUOUS = 0.25
+
+
+class Grade(StrEnum):
+    """From figures that may be judged to figures that only hint."""
+
+    GOOD = "good"
+    PARTIAL = "partial"
+    POOR = "poor"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """A grade and the sentences that explain it; none where it is good."""
+
+    grade: Grade
+    reasons: tuple[str, ...]
+
+
+def judge(covered: float, ambiguous: float, resets: int) -> Quality:
+    """Grade what is known of a job.
+
+    Args:
+        covered: share of its run in which its metadata targets' counters were observed, 0 to 1.
+        ambiguous: share of its operations that another job may have done, 0 to 1.
+        resets: windows whose counters fell for no known reason.
+
+    Returns:
+        Good when covered >= 95 %, ambiguous <= 5 % and nothing was reset; partial when covered
+        >= 50 % and ambiguous <= 25 %; otherwise poor.
+
+    Source: docs/metrics.md, "Quality".
+    """
+    reasons = []
+    if covered < GOOD_COVERED:
+        share = f"in {floor(100 * covered)} % of its run" if covered else "while it ran: never"
+        reasons.append(f"The metadata targets' counters were observed {share}.")
+    if ambiguous > GOOD_AMBIGUOUS:
+        reasons.append(f"{ceil(100 * ambiguous)} % of its operations may be another job's.")
+    if resets:
+        times = "once" if resets == 1 else f"{resets} times"
+        reasons.append(f"Counters fell {times} for no known reason: operations may be missing.")
+    if not reasons:
+        return Quality(Grade.GOOD, ())
+    usable = covered >= PARTIAL_COVERED and ambiguous <= PARTIAL_AMBIGUOUS
+    return Quality(Grade.PARTIAL if usable else Grade.POOR, tuple(reasons))

@@ -1,0 +1,39 @@
+"""The queue, and the one place that knows in which order the stages work.
+
+The database holds what is to be done; a message only saves waiting for the next beat. So one that
+is lost, doubled or out of order changes nothing.
+"""
+
+import os
+from typing import Any
+
+import structlog
+from celery import Celery, signals
+from kombu.exceptions import OperationalError
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
+
+CHARGE_PENDING = "ioportal.ingest.tasks.charge_pending"
+REFRESH_STATISTICS = "ioportal.jobs.tasks.refresh_statistics"
+STAGES = (CHARGE_PENDING, REFRESH_STATISTICS)
+
+log = structlog.get_logger()
+
+app = Celery("ioportal")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+
+def wake(stage: str) -> None:
+    """Have a stage run soon; without a broker it runs at its next beat."""
+    try:
+        app.send_task(stage, retry=False)
+    except OperationalError as error:
+        log.warning("wake_up_lost", stage=stage, error=str(error))
+
+
+@signals.task_success.connect
+def wake_next(sender: Any, **_: Any) -> None:
+    """When a stage is done, have the one after it look."""
+    if sender.name in STAGES[:-1]:
+        wake(STAGES[STAGES.index(sender.name) + 1])

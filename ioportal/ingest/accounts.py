@@ -1,0 +1,165 @@
+"""Accounts: where every line and operation of a segment went, re-added from what is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from django.db.models import Count, F, Sum, Value
+from django.db.models.functions import Coalesce
+
+from collectors.tables import COUNTERS, OPERATIONS, UTC_US
+from ioportal.ingest.models import Segment
+from ioportal.telemetry.models import (
+    ChargedRpc,
+    Coverage,
+    IoWindow,
+    JobSnapshot,
+    Principal,
+    RpcWindow,
+    TargetSnapshot,
+    WindowQuerySet,
+    floor_to_window,
+)
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+_CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
+_MOMENT = timedelta(microseconds=1)
+_RPCS: Any = F("count")
+_OPERATIONS: Any = reduce(add, (Coalesce(F(name), Value(0)) for name in OPERATIONS))
+
+
+@dataclass
+class SegmentAccount:
+    """What a segment, or several, brought; operations of counters are those since the last read."""
+
+    lines: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    irrelevant: int = 0
+    operations: int = 0
+    charged: dict[str, int] = field(
+        default_factory=lambda: {str(kind.label): 0 for kind in _CHARGED}
+    )
+    pending: int = 0
+    ambiguous: int = 0
+    unattributed: int = 0
+
+    def add(self, segment: Segment) -> None:
+        """Add a segment's lines as counted, and its operations as they are charged now."""
+        for name in ("lines", "accepted", "rejected", "irrelevant"):
+            setattr(self, name, getattr(self, name) + getattr(segment, name))
+        for kind, operations in charged_operations(segment).items():
+            self.operations += operations
+            if kind in _CHARGED:
+                self.charged[str(kind.label)] += operations
+            else:
+                name = str(kind.label)
+                setattr(self, name, getattr(self, name) + operations)
+
+
+def charged_operations(segment: Segment) -> dict[Principal, int]:
+    """Return a segment's operations by the kind of principal they are charged to."""
+    windows: QuerySet[Any]
+    if segment.format == Segment.Format.RPCTRACE:
+        windows, amount = _within(segment, ChargedRpc.objects.all()), _RPCS
+    elif segment.format == Segment.Format.JOB_STATS:
+        windows, amount = IoWindow.objects.all(), _OPERATIONS
+    else:
+        return {}
+    rows = windows.filter(segment_id=segment.pk).values("kind").annotate(amount=Sum(amount))
+    return {Principal(row["kind"]): int(row["amount"]) for row in rows}
+
+
+def differences(segment: Segment) -> list[str]:
+    """Re-add what is stored of a segment; return a sentence for every figure that is off."""
+    found = []
+    if segment.lines != segment.accepted + segment.rejected + segment.irrelevant:
+        found.append(f"{segment.lines} lines are not the sum of their kinds")
+    if sum(segment.rejected_by_reason.values()) != segment.rejected:
+        found.append(f"{segment.rejected} rejects are not the sum of their reasons")
+    records, operations = _stored(segment)
+    if records != segment.records:
+        found.append(f"{segment.records} records were accepted, {records} are stored")
+    if operations != segment.operations:
+        found.append(f"{segment.operations} operations were counted, {operations} are stored")
+    charged = sum(charged_operations(segment).values())
+    expected = _expected(segment)
+    if charged != expected:
+        found.append(f"{expected} operations are to be charged, {charged} are")
+    return found
+
+
+def _within(segment: Segment, windows: WindowQuerySet) -> WindowQuerySet:
+    """Return the windows that begin where the segment's records lie."""
+    if segment.start is None or segment.end is None:
+        return windows.none()
+    return windows.between(floor_to_window(segment.start), segment.end + _MOMENT)
+
+
+def _stored(segment: Segment) -> tuple[int, int]:
+    """Return how many raw rows a segment has, and their operations."""
+    raw: QuerySet[Any]
+    read_at = segment.end
+    if segment.format == Segment.Format.RPCTRACE:
+        raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
+    elif read_at and segment.format == Segment.Format.JOB_STATS:
+        raw, amount = JobSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
+    elif read_at and segment.format == Segment.Format.MD_STATS:
+        raw, amount = TargetSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
+    else:
+        return segment.accounting_records.count(), 0
+    totals = raw.filter(segment_id=segment.pk).aggregate(
+        records=Count("segment_id"), operations=Sum(amount)
+    )
+    return totals["records"], int(totals["operations"] or 0)
+
+
+def _expected(segment: Segment) -> int:
+    """Return the operations that a segment has to charge."""
+    if segment.format == Segment.Format.RPCTRACE:
+        return segment.operations
+    if segment.format != Segment.Format.JOB_STATS or segment.end is None:
+        return 0
+    targets = segment.targets.values_list("pk", flat=True)
+    return sum(_added(target_id, segment.end) for target_id in targets)
+
+
+def _added(target_id: int, read_at: datetime) -> int:
+    """Return what a target's counters gained since the read before, entry by entry.
+
+    Reckoned here, not in the database, so that it is not the derivation checked against itself.
+    """
+    reads = Coverage.objects.filter(source=Coverage.Source.JOB_STATS, source_id=target_id)
+    before = reads.filter(start__lt=read_at).order_by("-start").first()
+    now = _snapshot(target_id, read_at)
+    old = _snapshot(target_id, before.start) if before else now.clear()
+    both = now.join(old, on="source_job_id", how="left", suffix="_old")
+    fell = pl.any_horizontal(pl.col(name) < pl.col(f"{name}_old") for name in COUNTERS)
+    began_again = pl.col("entry_started_at") > pl.col("entry_started_at_old")
+    went_on = ~(fell.fill_null(value=False) | began_again.fill_null(value=False))
+    gained = [
+        pl.col(name) - pl.when(went_on).then(pl.col(f"{name}_old").fill_null(0)).otherwise(0)
+        for name in OPERATIONS
+    ]
+    return int(both.select(pl.sum_horizontal(gained).sum()).item() or 0)
+
+
+def _snapshot(target_id: int, taken_at: datetime) -> pl.DataFrame:
+    columns = ["source_job_id", "entry_started_at", *COUNTERS]
+    rows = JobSnapshot.objects.filter(target_id=target_id, taken_at=taken_at)
+    return pl.DataFrame(
+        list(rows.values_list(*columns)),
+        schema={
+            "source_job_id": pl.Int32,
+            "entry_started_at": UTC_US,
+            **dict.fromkeys(COUNTERS, pl.Int64),
+        },
+        orient="row",
+    )

@@ -1,0 +1,183 @@
+"""Differences between reads of job_stats, charged by the job ids that they carry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection
+from psycopg import sql
+
+from collectors.tables import COUNTERS
+from ioportal.ingest.attribution.named import MARGINS, NAMED
+from ioportal.telemetry.models import Coverage, IoWindow, Principal
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+# An entry that idles for job_cleanup_interval is dropped, and begins again at zero.
+_CLEANUP_S = 600
+
+_CONSTANTS: dict[str, Any] = {
+    **MARGINS,
+    **{kind.name: kind.value for kind in Principal},
+    **{basis.name: basis.value for basis in IoWindow.Basis},
+    "JOB_STATS": Coverage.Source.JOB_STATS.value,
+    "cleanup_s": _CLEANUP_S,
+}
+
+_KIND = """
+    CASE
+        WHEN w.source_job_id = 0 THEN %(UNATTRIBUTED)s
+        WHEN s.batch_id = '' AND s.launch = '' THEN %(PROCESS)s
+        WHEN n.jobs = 0 THEN %(PENDING)s
+        WHEN n.jobs = 1 THEN %(JOB)s
+        ELSE %(AMBIGUOUS)s
+    END
+"""
+_JOB = "CASE WHEN n.jobs = 1 THEN n.job_id ELSE 0 END"
+
+
+def _each(form: str, separator: str = ", ") -> sql.Composed:
+    """Return `form` once per counter, with the counter's name for every {}."""
+    return sql.SQL(separator).join(
+        sql.SQL(form).format(*[sql.Identifier(name)] * form.count("{}")) for name in COUNTERS
+    )
+
+
+_DERIVE = sql.SQL(
+    """
+WITH reads AS MATERIALIZED (
+    SELECT c.source_id AS target_id, c.start AS taken_at, (
+        SELECT max(p.start) FROM telemetry_coverage p
+        WHERE p.source = %(JOB_STATS)s AND p.source_id = c.source_id AND p.start < c.start
+    ) AS previous_at
+    FROM telemetry_coverage c
+    WHERE c.source = %(JOB_STATS)s AND c.source_id = ANY(%(targets)s)
+        AND c.start > %(start)s AND c.start <= %(end)s
+),
+new AS MATERIALIZED (
+    SELECT r.previous_at, s.*
+    FROM reads r
+    JOIN telemetry_jobsnapshot s ON s.target_id = r.target_id AND s.taken_at = r.taken_at
+    WHERE s.taken_at > %(start)s AND s.taken_at <= %(end)s
+        AND (r.previous_at IS NULL OR r.previous_at >= %(start)s)
+),
+judged AS (
+    SELECT n.segment_id, n.source_job_id, n.previous_at, n.taken_at, {now}, {before},
+        CASE
+            WHEN n.previous_at IS NULL THEN %(TOTAL)s
+            -- It is older than the read that lacked it: that read was not whole.
+            WHEN o.taken_at IS NULL AND n.entry_started_at < n.previous_at THEN %(TOTAL)s
+            WHEN o.taken_at IS NULL THEN %(NEW_ENTRY)s
+            WHEN n.entry_started_at > o.entry_started_at THEN %(RESTARTED)s
+            WHEN ({fell}) AND o.snapshot_at < n.taken_at - %(cleanup_s)s * interval '1 second'
+                THEN %(RESTARTED)s
+            WHEN {fell} THEN %(RESET)s
+            ELSE %(DIFFERENCE)s
+        END AS basis
+    FROM new n
+    LEFT JOIN telemetry_jobsnapshot o
+        ON o.target_id = n.target_id AND o.taken_at = n.previous_at
+            AND o.source_job_id = n.source_job_id
+            AND o.taken_at >= %(start)s AND o.taken_at < %(end)s
+),
+windows AS MATERIALIZED (
+    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end",
+        source_job_id, segment_id, max(basis) AS basis, {added}
+    FROM judged
+    GROUP BY 1, 2, 3, 4
+),
+keys AS (SELECT DISTINCT source_job_id, start, "end" FROM windows),
+"""
+    + NAMED
+    + """
+INSERT INTO telemetry_iowindow (
+    start, "end", segment_id, filesystem_id, target_id, source_job_id, basis, kind, job_id, {names}
+)
+SELECT w.start, w."end", w.segment_id, %(filesystem)s, %(folded_target)s, w.source_job_id, w.basis,
+"""
+    + _KIND
+    + ","
+    + _JOB
+    + """, {sums}
+FROM windows w
+JOIN named n USING (source_job_id, start, "end")
+LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
+WHERE {something}
+"""
+).format(
+    fell=_each("n.{} < o.{}", " OR "),
+    # What the counter shows now, less what it showed before where it went on from there.
+    now=_each("n.{}"),
+    before=sql.SQL(", ").join(
+        sql.SQL("o.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"old_{name}"))
+        for name in COUNTERS
+    ),
+    added=sql.SQL(", ").join(
+        sql.SQL(
+            "sum({} - CASE WHEN basis = %(DIFFERENCE)s THEN {} ELSE 0 END)::bigint AS {}"
+        ).format(sql.Identifier(name), sql.Identifier(f"old_{name}"), sql.Identifier(name))
+        for name in COUNTERS
+    ),
+    names=_each("{}"),
+    sums=_each("w.{}"),
+    something=_each("w.{} > 0", " OR "),
+)
+
+_CLEAR = """
+DELETE FROM telemetry_iowindow
+WHERE filesystem_id = %(filesystem)s AND target_id = %(folded_target)s
+    AND start >= %(start)s AND "end" > %(start)s AND "end" <= %(end)s
+"""
+
+_BIND = (
+    """
+WITH keys AS (
+    SELECT DISTINCT source_job_id, start, "end" FROM telemetry_iowindow
+    WHERE source_job_id = ANY(%(source_job_ids)s)
+),
+"""
+    + NAMED
+    + """
+UPDATE telemetry_iowindow w
+SET kind = """
+    + _KIND
+    + """, job_id = """
+    + _JOB
+    + """
+FROM named n JOIN jobs_sourcejobid s ON s.id = n.source_job_id
+WHERE w.source_job_id = n.source_job_id AND w.start = n.start AND w."end" = n."end"
+    AND w.job_id <> """
+    + _JOB
+)
+
+
+def derive(
+    filesystem_id: int, targets: list[int], folded_target: int, start: datetime, end: datetime
+) -> None:
+    """Derive the windows between all reads of `targets` that lie in (start, end].
+
+    Args:
+        filesystem_id: the filesystem of all of them.
+        targets: one MDT, or all OSTs of the filesystem: what one text says of several is added up.
+        folded_target: what the windows say their target is: the MDT, or 0 for the OSTs.
+        start: a read, or a moment before the first one.
+        end: a read.
+    """
+    values = {
+        **_CONSTANTS,
+        "filesystem": filesystem_id,
+        "targets": targets,
+        "folded_target": folded_target,
+        "start": start,
+        "end": end,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_CLEAR, values)
+        cursor.execute(_DERIVE, values)
+
+
+def bind(source_job_ids: list[int]) -> None:
+    """Charge existing windows of some job ids anew: a job that they may name came or changed."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BIND, {**_CONSTANTS, "source_job_ids": source_job_ids})

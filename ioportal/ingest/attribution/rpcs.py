@@ -1,0 +1,174 @@
+"""Charging RPC windows: by the job id they carry, else by who held the node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection
+
+from ioportal.ingest.attribution.named import MARGINS, NAMED
+from ioportal.telemetry.models import Method, Principal
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+# The rows that one of the two charges below makes anew. A row carries a job id (`named`), or is
+# found by its node: never both, so that what is deleted is exactly what is inserted.
+_OF_SERVER = "w.server_id = %(server)s"
+_OF_JOBS = "(w.nid_id = ANY(%(nids)s) OR w.source_job_id = ANY(%(source_job_ids)s))"
+
+_CHARGE_HEAD = """
+WITH active AS MATERIALIZED (
+    SELECT id, started_at, ended_at
+    FROM jobs_job
+    WHERE started_at IS NOT NULL
+        AND tstzrange(started_at, ended_at) && tstzrange(%(start)s, %(end)s)
+),
+held AS MATERIALIZED (
+    SELECT a.node_id, j.id AS job_id, j.started_at, j.ended_at
+    FROM active j JOIN jobs_allocation a ON a.job_id = j.id
+),
+-- Each node's time, cut wherever a job begins or ends on it.
+changes AS (
+    SELECT node_id, at, sum(jobs) AS jobs, sum(job_id) AS job_id
+    FROM (
+        SELECT node_id, started_at AS at, 1 AS jobs, job_id FROM held
+        UNION ALL
+        SELECT node_id, ended_at, -1, -job_id FROM held WHERE ended_at IS NOT NULL
+        UNION ALL
+        SELECT DISTINCT node_id, timestamptz '-infinity', 0, 0 FROM held
+    ) events
+    GROUP BY node_id, at
+),
+slots AS MATERIALIZED (
+    SELECT node_id, at AS since, coalesce(lead(at) OVER later, 'infinity') AS until,
+        sum(jobs) OVER later AS jobs, sum(job_id) OVER later AS job_id
+    FROM changes
+    WINDOW later AS (PARTITION BY node_id ORDER BY at)
+),
+keys AS (
+    SELECT DISTINCT w.source_job_id, w.start, w.start + interval '10 seconds' AS "end"
+    FROM telemetry_rpcwindow w
+    JOIN jobs_sourcejobid s ON s.id = w.source_job_id AND (s.batch_id <> '' OR s.launch <> '')
+    WHERE w.start >= %(start)s AND w.start < %(end)s AND
+"""
+
+_CHARGE_RAW = (
+    """
+),
+"""
+    + NAMED
+    + """,
+attributed AS (
+    SELECT w.*, c.jobs IS NOT NULL AS named,
+        CASE
+            WHEN c.jobs = 0 THEN %(PENDING)s
+            WHEN c.jobs = 1 THEN %(JOB)s
+            WHEN c.jobs > 1 THEN %(AMBIGUOUS)s
+            -- Never across a job's begin or end: the window's own records tell.
+            WHEN b.jobs > 1 OR w.last >= b.until THEN %(AMBIGUOUS)s
+            WHEN b.jobs = 1 THEN %(JOB)s
+            WHEN w.source_job_id <> 0 THEN %(PROCESS)s
+            WHEN n.node_id IS NULL AND n.text <> '0@lo' THEN %(UNATTRIBUTED)s
+            ELSE %(HOST)s
+        END AS kind,
+        CASE WHEN c.jobs IS NOT NULL THEN c.job_id ELSE b.job_id END AS found_job_id
+    FROM telemetry_rpcwindow w
+    JOIN jobs_nid n ON n.id = w.nid_id
+    LEFT JOIN named c ON c.source_job_id = w.source_job_id AND c.start = w.start
+    LEFT JOIN slots b
+        ON b.node_id = n.node_id AND b.since <= w.first AND w.first < b.until
+            AND c.jobs IS NULL
+    WHERE w.start >= %(start)s AND w.start < %(end)s AND
+"""
+)
+
+_CHARGE_TAIL = """
+)
+INSERT INTO telemetry_chargedrpc (
+    start, segment_id, server_id, service_id, opcode, kind, job_id, source_job_id, nid_id, method,
+    count, timed, service_us_sum, service_us_min, service_us_max,
+    queue_us_min, queue_us_max, total_us_sum
+)
+SELECT start, segment_id, server_id, service_id, opcode, kind,
+    CASE WHEN kind = %(JOB)s THEN found_job_id ELSE 0 END AS charged_job,
+    CASE WHEN kind = %(JOB)s THEN 0 ELSE source_job_id END AS charged_source_job,
+    CASE WHEN kind = %(JOB)s OR named THEN 0 ELSE nid_id END AS charged_nid,
+    CASE
+        WHEN kind <> %(JOB)s THEN %(BY_NONE)s
+        WHEN named THEN %(BY_JOB_ID)s
+        WHEN source_job_id <> 0 THEN %(BY_NODE_PROCESS)s
+        ELSE %(BY_NODE)s
+    END AS charged_by,
+    sum(count), sum(timed), sum(service_us_sum),
+    coalesce(min(service_us_min) FILTER (WHERE timed > 0), 0), max(service_us_max),
+    coalesce(min(queue_us_min) FILTER (WHERE timed > 0), 0), max(queue_us_max),
+    sum(total_us_sum)
+FROM attributed
+WHERE %(jobs)s::bigint[] IS NULL
+    OR (kind <> %(JOB)s OR found_job_id = ANY(%(jobs)s))
+        AND (NOT named OR source_job_id = ANY(%(source_job_ids)s::integer[]))
+GROUP BY start, segment_id, server_id, service_id, opcode, kind,
+    charged_job, charged_source_job, charged_nid, charged_by
+"""
+
+_CHARGE_SERVER = _CHARGE_HEAD + _OF_SERVER + _CHARGE_RAW + _OF_SERVER + _CHARGE_TAIL
+_CHARGE_JOBS = _CHARGE_HEAD + _OF_JOBS + _CHARGE_RAW + _OF_JOBS + _CHARGE_TAIL
+
+_CLEAR_SERVER = """
+DELETE FROM telemetry_chargedrpc
+WHERE server_id = %(server)s AND start >= %(start)s AND start < %(end)s
+"""
+
+_CLEAR_JOBS = """
+DELETE FROM telemetry_chargedrpc
+WHERE start >= %(start)s AND start < %(end)s AND (
+    job_id = ANY(%(jobs)s)
+    OR kind <> %(JOB)s AND (
+        nid_id = ANY(%(nids)s) OR nid_id = 0 AND source_job_id = ANY(%(source_job_ids)s)
+    )
+)
+"""
+
+_CONSTANTS: dict[str, Any] = {
+    **MARGINS,
+    **{kind.name: kind.value for kind in Principal},
+    "BY_NONE": Method.NONE.value,
+    "BY_JOB_ID": Method.JOB_ID.value,
+    "BY_NODE": Method.NODE.value,
+    "BY_NODE_PROCESS": Method.NODE_PROCESS.value,
+}
+
+
+def charge_server(server_id: int, start: datetime, end: datetime) -> None:
+    """Derive all charged rows of a server in [start, end), both at a window's edge."""
+    values = {**_CONSTANTS, "server": server_id, "start": start, "end": end}
+    values |= {"jobs": None, "source_job_ids": None}
+    with connection.cursor() as cursor:
+        cursor.execute(_CLEAR_SERVER, values)
+        cursor.execute(_CHARGE_SERVER, values)
+
+
+def charge_jobs(
+    job_ids: list[int],
+    nids: list[int],
+    source_job_ids: list[int],
+    start: datetime,
+    end: datetime,
+) -> None:
+    """Derive the charged rows of some jobs, their nodes and their job ids in [start, end).
+
+    `nids` are those of all nodes of all these jobs, and `job_ids` hold every job that shares one
+    of the nodes in the interval: otherwise rows of a job would be made from a part of its nodes.
+    """
+    values = {
+        **_CONSTANTS,
+        "jobs": job_ids,
+        "nids": nids,
+        "source_job_ids": source_job_ids,
+        "start": start,
+        "end": end,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_CLEAR_JOBS, values)
+        cursor.execute(_CHARGE_JOBS, values)

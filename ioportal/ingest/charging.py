@@ -1,0 +1,194 @@
+"""The charging stage: claims touched intervals and derives their rows anew.
+
+One charger runs at a time (a lock until its transaction ends), so that two cannot insert the same
+rows from what each saw of the other's half-done work. Loading goes on beside it: what commits while
+a charge runs has left a touched interval of its own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
+
+from django.db import connection, models, transaction
+from django.db.models import Max, Min, Q
+
+from ioportal.ingest.attribution import named, reads, rpcs
+from ioportal.ingest.models import TouchedJob, TouchedReads, TouchedTrace
+from ioportal.jobs.models import Allocation, Job, Nid, StaleStatistics, Target
+from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow, floor_to_window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_CHARGING_LOCK = 7_302  # any number that no other advisory lock uses
+_WINDOW = timedelta(seconds=10)
+_MOMENT = timedelta(microseconds=1)
+
+_Row = TypeVar("_Row", bound=models.Model)
+
+
+def charge_pending(limit: int = 500) -> int:
+    """Claim up to `limit` touched intervals of each kind and derive their rows; return how many.
+
+    The caller goes on until it is 0. Safe to run twice and beside itself.
+    """
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CHARGING_LOCK])
+        traces = _claim(TouchedTrace, limit)
+        polled = _claim(TouchedReads, limit)
+        jobs = _claim(TouchedJob, limit)
+        stale = {
+            *chain.from_iterable(map(_charge_trace, traces)),
+            *_charge_reads(polled),
+            *_charge_jobs(jobs),
+        }
+        StaleStatistics.objects.bulk_create(StaleStatistics(job_id=pk) for pk in sorted(stale))
+        return len(traces) + len(polled) + len(jobs)
+
+
+def touch_everything() -> None:
+    """Ask for all derived rows anew: the registered site changed."""
+    TouchedTrace.objects.bulk_create(
+        TouchedTrace(server_id=trace.source_id, start=trace.start, end=trace.end)
+        for trace in Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
+    )
+    TouchedReads.objects.bulk_create(
+        TouchedReads(target_id=row["source_id"], start=row["first"], end=row["last"])
+        for row in Coverage.objects.filter(source=Coverage.Source.JOB_STATS)
+        .values("source_id")
+        .annotate(first=Min("start"), last=Max("end"))
+    )
+
+
+def _claim(model: type[_Row], limit: int) -> list[_Row]:
+    """Take the oldest pending rows; they are gone when the transaction commits."""
+    claimed = list(model._default_manager.order_by("pk")[:limit])  # noqa: SLF001  (documented)
+    model._default_manager.filter(pk__in=[row.pk for row in claimed]).delete()  # noqa: SLF001
+    return claimed
+
+
+def _charge_trace(touched: TouchedTrace) -> set[int]:
+    """Charge a server's windows; return the jobs that gained or lost some."""
+    start, end = floor_to_window(touched.start), floor_to_window(touched.end) + _WINDOW
+    windows = ChargedRpc.objects.between(start, end).filter(server_id=touched.server_id)
+    before = _jobs_of(windows)
+    rpcs.charge_server(touched.server_id, start, end)
+    return before | _jobs_of(windows)
+
+
+def _charge_reads(touched: list[TouchedReads]) -> set[int]:
+    """Derive the windows around some reads; return the jobs that gained or lost some."""
+    spans: dict[tuple[int, int], list[_Span]] = defaultdict(list)
+    targets = Target.objects.in_bulk({row.target_id for row in touched})
+    for row in touched:
+        target = targets[row.target_id]
+        folded_target = target.pk if target.kind == Target.Kind.MDT else 0
+        spans[target.filesystem_id, folded_target].append(_between_reads(row))
+    stale: set[int] = set()
+    for (filesystem, folded_target), wanted in spans.items():
+        together = (
+            [folded_target]
+            if folded_target
+            else list(
+                Target.objects.filter(filesystem=filesystem, kind=Target.Kind.OST).values_list(
+                    "pk", flat=True
+                )
+            )
+        )
+        for span in _merged(wanted):
+            windows = IoWindow.objects.filter(
+                filesystem_id=filesystem,
+                target_id=folded_target,
+                start__gte=span.start,
+                end__lte=span.end,
+            )
+            stale |= _jobs_of(windows)
+            reads.derive(filesystem, together, folded_target, span.start, span.end)
+            stale |= _jobs_of(windows)
+    return stale
+
+
+def _charge_jobs(touched: list[TouchedJob]) -> set[int]:
+    """Charge what some jobs may have done; return the jobs whose windows may have changed."""
+    job_ids = {row.job_id for row in touched}
+    source_job_ids = named.source_job_ids(job_ids)
+    io_windows = IoWindow.objects.filter(source_job_id__in=source_job_ids)
+    stale = job_ids | _jobs_of(io_windows)
+    reads.bind(source_job_ids)
+    stale |= _jobs_of(io_windows)
+
+    margin_before, margin_after = (
+        (named.STARTS_WITHIN, named.ENDED_WITHIN) if source_job_ids else (timedelta(0),) * 2
+    )
+    for span in _merged(
+        _Span(row.start - margin_before, row.end + margin_after, {row.job_id}, {*row.node_ids})
+        for row in touched
+    ):
+        traced = Coverage.objects.filter(
+            source=Coverage.Source.RPC_TRACE, start__lt=span.end, end__gt=span.start
+        )
+        if traced.exists():
+            stale |= _charge_span(span, source_job_ids)
+    return stale
+
+
+def _charge_span(span: _Span, source_job_ids: list[int]) -> set[int]:
+    """Charge the RPCs of a span's jobs and of all that share their nodes; return these jobs."""
+    start, end = floor_to_window(span.start), floor_to_window(span.end) + _WINDOW
+    nodes = span.node_ids.union(
+        Allocation.objects.filter(job__in=span.job_ids).values_list("node_id", flat=True)
+    )
+    sharing = set(
+        Job.objects.overlapping(start, end)
+        .filter(allocations__node__in=nodes)
+        .values_list("pk", flat=True)
+    )
+    jobs = span.job_ids | sharing
+    nids = Nid.objects.filter(
+        Q(node__in=nodes) | Q(node__allocations__job__in=sharing)
+    ).values_list("pk", flat=True)
+    rpcs.charge_jobs(sorted(jobs), sorted(set(nids)), source_job_ids, start, end)
+    return jobs
+
+
+@dataclass
+class _Span:
+    """An interval, and what is to be charged in it."""
+
+    start: datetime
+    end: datetime
+    job_ids: set[int] = field(default_factory=set)
+    node_ids: set[int] = field(default_factory=set)
+
+
+def _merged(spans: Iterable[_Span]) -> list[_Span]:
+    """Join spans that overlap or touch."""
+    merged: list[_Span] = []
+    for span in sorted(spans, key=lambda span: span.start):
+        if merged and span.start <= merged[-1].end:
+            last = merged[-1]
+            last.end = max(last.end, span.end)
+            last.job_ids |= span.job_ids
+            last.node_ids |= span.node_ids
+        else:
+            merged.append(span)
+    return merged
+
+
+def _between_reads(touched: TouchedReads) -> _Span:
+    """Widen an interval to the reads before and after it."""
+    polls = Coverage.objects.filter(source=Coverage.Source.JOB_STATS, source_id=touched.target_id)
+    before = polls.filter(start__lt=touched.start).order_by("-start").first()
+    after = polls.filter(start__gt=touched.end).order_by("start").first()
+    return _Span(
+        before.start if before else touched.start - _MOMENT, after.start if after else touched.end
+    )
+
+
+def _jobs_of(windows: models.QuerySet[models.Model]) -> set[int]:
+    return set(windows.exclude(job_id=0).values_list("job_id", flat=True).distinct())

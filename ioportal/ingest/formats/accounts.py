@@ -1,0 +1,144 @@
+"""Accounting: jobs of sacct and PBS, launches of sacct's steps and of ALPS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from collectors.batch import alps, pbs, sacct
+from ioportal.ingest.formats.common import Command, needed
+from ioportal.ingest.loading import Refused
+from ioportal.ingest.models import AccountingRecord, Segment, TouchedJob
+from ioportal.jobs import accounting
+from ioportal.telemetry.copy import copy_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from collectors.parsed import Parsed
+    from collectors.source import Source
+    from ioportal.ingest.loading import Origin
+
+
+class _AccountLoader:
+    """What all accounting has in common."""
+
+    rejects_foreign_lines = True
+
+    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+        self.reached: datetime | None = None
+        self.command = command
+        self.cluster = needed(origin.cluster, "--cluster: whose accounting it is")
+        self._segment = segment
+        self._changes: list[accounting.Change] = []
+
+    def finish(self) -> None:
+        """Ask for what the changed jobs may have done."""
+        TouchedJob.objects.bulk_create(
+            TouchedJob(
+                job_id=change.job_id,
+                start=change.start,
+                end=change.end,
+                node_ids=list(change.node_ids),
+            )
+            for change in self._changes
+        )
+
+    def store_jobs(self, records: pl.DataFrame) -> None:
+        """Store records of jobs, and where each was read."""
+        self._extend(records, "submitted_at", "started_at", "ended_at")
+        recorded = accounting.record_jobs(self.cluster, records)
+        self._changes += recorded.changes
+        self._store_places(
+            records.select(
+                "line",
+                job_id=pl.col("line").replace_strict(recorded.job_of_line, return_dtype=pl.Int64),
+            )
+        )
+
+    def store_launches(self, records: pl.DataFrame) -> None:
+        """Store records of launches, and where each was read."""
+        self._extend(records, "started_at", "ended_at")
+        self._changes += accounting.record_launches(self.cluster, records)
+        self._store_places(records.select("line", job_id=pl.lit(None, pl.Int64)))
+
+    def _extend(self, records: pl.DataFrame, *times: str) -> None:
+        first, last = records.select(
+            first=pl.min_horizontal(pl.min(*times)), last=pl.max_horizontal(pl.max(*times))
+        ).row(0)
+        if first:
+            self._segment.start = min(first, self._segment.start or first)
+            self._segment.end = max(last, self._segment.end or last)
+
+    def _store_places(self, places: pl.DataFrame) -> None:
+        copy_frame(
+            AccountingRecord, places.with_columns(pl.lit(self._segment.pk).alias("segment_id"))
+        )
+        self._segment.records += places.height
+
+
+class SacctLoader(_AccountLoader):
+    """Slurm's sacct: jobs and their steps."""
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text."""
+        columns = self.command.columns
+        if columns is None:
+            return sacct.parse(source, self.cluster.zone)
+        try:
+            return sacct.parse(source, self.cluster.zone, columns)
+        except ValueError as error:
+            raise Refused(f"--columns: {error}") from error
+
+    def store(self, parsed: Parsed) -> None:
+        """Store jobs, then their steps."""
+        records = parsed.table
+        foreign = records.filter(
+            pl.col("cluster") != "",
+            pl.col("cluster").str.to_lowercase() != self.cluster.name.lower(),
+        )
+        if not foreign.is_empty():
+            line, cluster = foreign.select("line", "cluster").row(0)
+            raise Refused(
+                f"line {line} is of cluster {cluster[:64]!r}, not of {self.cluster}. Load it with "
+                "--cluster of that name, or export one cluster at a time (sacct --clusters)."
+            )
+        is_step = pl.col("launch") != ""
+        self.store_jobs(records.filter(~is_step))
+        self.store_launches(
+            records.filter(is_step).with_columns(
+                launch=pl.concat_str("batch_id", pl.lit("."), "launch"), command="name"
+            )
+        )
+
+
+class PbsLoader(_AccountLoader):
+    """PBS or Torque accounting."""
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text."""
+        return pbs.parse(
+            source,
+            self.cluster.zone,
+            exec_hosts_are_compute_nodes=self.cluster.exec_hosts_are_compute_nodes,
+        )
+
+    def store(self, parsed: Parsed) -> None:
+        """Store jobs."""
+        self.store_jobs(parsed.table)
+
+
+class AlpsLoader(_AccountLoader):
+    """ALPS: where each launch of a Cray ran."""
+
+    rejects_foreign_lines = False  # other programs write to the same syslog
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text."""
+        return alps.parse(source)
+
+    def store(self, parsed: Parsed) -> None:
+        """Store launches."""
+        self.store_launches(parsed.table)

@@ -1,0 +1,75 @@
+"""What every format's loader needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeVar
+
+from collectors.lustre.rpc_trace import RepeatedRecords
+from ioportal.ingest.loading import Refused
+from ioportal.ingest.models import Segment, TouchedReads, TouchedTrace
+from ioportal.telemetry.models import (
+    Coverage,
+    JobSnapshot,
+    RpcWindow,
+    TargetSnapshot,
+    floor_to_window,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_Thing = TypeVar("_Thing")
+
+_MOMENT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Command:
+    """What one command asks of all its texts."""
+
+    replace: bool = False
+    columns: Sequence[str] | None = None  # of an sacct text without a header
+    seen: RepeatedRecords = field(default_factory=RepeatedRecords)
+
+
+def needed(thing: _Thing | None, what: str) -> _Thing:
+    """Return `thing`, which a format cannot do without."""
+    if thing is None:
+        raise Refused(f"Give {what}.")
+    return thing
+
+
+def overlap(segment: Segment, other: Segment, of: str) -> Refused:
+    """Return the refusal of a text whose records another one may hold already."""
+    return Refused(
+        f"{segment.name} overlaps {other.name} of {of}, loaded {other.loaded_at:%Y-%m-%d %H:%M} "
+        f"UTC with records from {other.start} to {other.end}. Nothing was loaded. Use --replace "
+        "to drop the loaded one, or give both files in one command after dropping it."
+    )
+
+
+def discard(segment: Segment) -> None:
+    """Drop a segment, its raw rows and its coverage; what was derived from them is made anew."""
+    coverage = Coverage.objects.filter(segment_id=segment.pk)
+    covered = list(coverage)
+    coverage.delete()
+    if segment.start is None or segment.end is None:
+        pass
+    elif segment.server_id:
+        RpcWindow.objects.between(floor_to_window(segment.start), segment.end + _MOMENT).filter(
+            segment_id=segment.pk
+        ).delete()
+        TouchedTrace.objects.create(
+            server_id=segment.server_id, start=segment.start, end=segment.end
+        )
+    else:
+        for snapshots in (JobSnapshot, TargetSnapshot):
+            snapshots.objects.filter(segment_id=segment.pk, taken_at=segment.start).delete()
+        TouchedReads.objects.bulk_create(
+            TouchedReads(target_id=read.source_id, start=read.start, end=read.end)
+            for read in covered
+            if read.source == Coverage.Source.JOB_STATS
+        )
+    segment.delete()

@@ -1,0 +1,152 @@
+"""Reads of counters: job_stats and md_stats of one or many targets at one moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from collectors.lustre import job_stats, md_stats
+from collectors.tables import OPERATIONS
+from ioportal.ingest.formats.common import Command, discard, needed, overlap
+from ioportal.ingest.loading import Refused
+from ioportal.ingest.models import Segment, TouchedReads
+from ioportal.jobs import names
+from ioportal.jobs.models import Target
+from ioportal.telemetry.copy import copy_frame
+from ioportal.telemetry.models import Coverage, JobSnapshot, TargetSnapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from collectors.parsed import Parsed
+    from collectors.source import Source
+    from ioportal.ingest.loading import Origin
+    from ioportal.jobs.models import Filesystem
+
+
+class _ReadLoader:
+    """What both kinds of read have in common."""
+
+    coverage: ClassVar[Coverage.Source]
+    rejects_foreign_lines = False  # a dump of lctl has other parameters
+
+    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+        self.reached: datetime | None = None
+        self._segment = segment
+        self._origin = origin
+        self._command = command
+        self._read_at = needed(origin.read_at, "--at: when the counters were read")
+        self._registered = {
+            target.name: target for target in Target.objects.select_related("filesystem")
+        }
+        self._read: dict[str, Target] = {}
+
+    def finish(self) -> None:
+        """Cover the moment of the read, unless it was loaded from another text."""
+        segment = self._segment
+        targets = sorted(set(self._read.values()), key=lambda target: target.pk)
+        if not targets:
+            return
+        # Held until the commit: two loads cannot both find the moment free.
+        list(
+            Target.objects.select_for_update().filter(pk__in=[t.pk for t in targets]).order_by("pk")
+        )
+        for earlier in Coverage.objects.filter(
+            source=self.coverage, source_id__in=[t.pk for t in targets], start=self._read_at
+        ):
+            other = Segment.objects.filter(pk=earlier.segment_id).first()
+            if other is None:
+                continue  # discarded a moment ago, for another of its targets
+            if not self._command.replace:
+                target = Target.objects.get(pk=earlier.source_id)
+                raise overlap(segment, other, f"target {target}")
+            discard(other)
+        segment.start = segment.end = self._read_at
+        segment.targets.set(targets)
+        Coverage.objects.bulk_create(
+            Coverage(
+                source=self.coverage,
+                source_id=target.pk,
+                start=self._read_at,
+                end=self._read_at,
+                segment_id=segment.pk,
+            )
+            for target in targets
+        )
+        self.touch(targets)
+
+    def touch(self, targets: list[Target]) -> None:
+        """Leave what is to be derived anew; nothing unless a subclass says so."""
+
+    def placed(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Add what both kinds of snapshot store besides the counters."""
+        for name in table["target"].unique().sort():
+            self._read[name] = self._target(name)
+        self._segment.records += table.height
+        self._segment.operations += table.select(pl.sum_horizontal(pl.sum(*OPERATIONS))).item()
+        ids = {name: target.pk for name, target in self._read.items()}
+        return table.with_columns(
+            pl.col("target").replace_strict(ids, return_dtype=pl.Int32).alias("target_id"),
+            pl.lit(self._segment.pk).alias("segment_id"),
+            pl.lit(self._read_at).cast(pl.Datetime("us", "UTC")).alias("taken_at"),
+        )
+
+    def _target(self, name: str) -> Target:
+        if not name:
+            return needed(self._origin.target, "--target: the text does not name its target")
+        if name not in self._registered:
+            raise Refused(
+                f"{self._segment.name}: target {name[:64]!r} is not registered. Add it to its "
+                "filesystem on the Site page, or as a [[target]] to the file that "
+                "'manage.py register' reads."
+            )
+        return self._registered[name]
+
+
+class JobStatsLoader(_ReadLoader):
+    """job_stats of MDTs and OSTs."""
+
+    coverage = Coverage.Source.JOB_STATS
+
+    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+        super().__init__(command, segment, origin)
+        self._source_job_ids: dict[Filesystem, names.Names] = {}
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text."""
+        return job_stats.parse(source)
+
+    def store(self, parsed: Parsed) -> None:
+        """Append the entries."""
+        entries = self.placed(parsed.table).with_columns(
+            names.storable(pl.col("job"), names.SOURCE_JOB_ID_CHARACTERS)
+        )
+        for (target,), part in entries.partition_by("target", as_dict=True).items():
+            filesystem = self._read[target].filesystem
+            if filesystem not in self._source_job_ids:
+                self._source_job_ids[filesystem] = names.source_job_ids(filesystem)
+            ids = self._source_job_ids[filesystem].ids(part["job"])
+            copy_frame(JobSnapshot, part.with_columns(ids.alias("source_job_id")))
+
+    def touch(self, targets: list[Target]) -> None:
+        """Ask for the differences around this read."""
+        TouchedReads.objects.bulk_create(
+            TouchedReads(target=target, start=self._read_at, end=self._read_at)
+            for target in targets
+        )
+
+
+class MdStatsLoader(_ReadLoader):
+    """md_stats of MDTs: totals that job_stats are held against, read when they are compared."""
+
+    coverage = Coverage.Source.MD_STATS
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text."""
+        return md_stats.parse(source)
+
+    def store(self, parsed: Parsed) -> None:
+        """Append the totals."""
+        copy_frame(TargetSnapshot, self.placed(parsed.table))

@@ -1,0 +1,238 @@
+"""Loading: a text becomes a segment with its raw rows, once, and whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+from uuid import uuid4
+
+import polars as pl
+from django.db import IntegrityError, transaction
+
+from collectors.parsed import REJECT_TEXT_CHARACTERS, Account
+from ioportal.ingest.models import Reject, Segment
+from ioportal.jobs import names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from collectors.parsed import Parsed
+    from collectors.source import Source
+    from ioportal.jobs.models import Cluster, Filesystem, Server, Target
+
+REJECTS_KEPT = 1_000  # of each reason
+REASONS_KEPT = 100
+_OTHER_REASONS = "other reasons"
+_NOTHING_YET = datetime.min.replace(tzinfo=UTC)
+
+
+class Refused(Exception):  # noqa: N818  (a decision about the input, not a fault)
+    """The text cannot be loaded as asked; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a text is said to be: who wrote it, and when it was read."""
+
+    cluster: Cluster | None = None
+    filesystem: Filesystem | None = None
+    server: Server | None = None
+    target: Target | None = None
+    read_at: datetime | None = None
+
+    def identity(self) -> str:
+        """Return what makes equal texts different segments."""
+        told = (self.cluster, self.filesystem, self.server, self.target, self.read_at)
+        return "\n".join(str(thing or "") for thing in told)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text to load: how to open it, and what it is said to be."""
+
+    open: Callable[[], Source]
+    origin: Origin
+
+
+class Loader(Protocol):
+    """Stores the parts of one text; one class per format (`ioportal.ingest.formats`)."""
+
+    reached: datetime | None  # the latest record so far, where the text is in order of time
+    # Lines of another format are rejects, not irrelevant: a text without either is what it says.
+    rejects_foreign_lines: bool
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text."""
+
+    def store(self, parsed: Parsed) -> None:
+        """Append a part's rows."""
+
+    def finish(self) -> None:
+        """Complete the segment: its extent, coverage and pending intervals."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What became of a text."""
+
+    segment: Segment
+    already: bool  # it was loaded before; nothing was done
+
+
+def load(
+    texts: list[Text],
+    segment_format: Segment.Format,
+    loader_of: Callable[[Segment, Origin], Loader],
+    on_progress: Callable[[Source, Account], None] = lambda _source, _account: None,
+) -> list[Loaded]:
+    """Load texts in one transaction, side by side in order of their records' times.
+
+    Raises:
+        Refused: one contradicts what is loaded or registered.
+        SourceUnavailable: one cannot be read to its end.
+    """
+    known: dict[int, Segment] = {}
+    while True:
+        new = [number for number in range(len(texts)) if number not in known]
+        loads = [_Load(texts[number], segment_format, loader_of, on_progress) for number in new]
+        try:
+            with transaction.atomic():
+                _load_side_by_side(loads)
+        except (_KnownText, IntegrityError):
+            found = {
+                number: segment
+                for number, load in zip(new, loads, strict=True)
+                if (segment := Segment.objects.filter(digest=load.digest()).first())
+            }
+            if not found:
+                raise
+            known |= found
+            continue
+        fresh = {number: load.segment for number, load in zip(new, loads, strict=True)}
+        return [
+            Loaded({**known, **fresh}[number], already=number in known)
+            for number in range(len(texts))
+        ]
+
+
+class _KnownText(Exception):  # noqa: N818  (takes back what was done so far)
+    """One of the texts is loaded already."""
+
+
+class _Load:
+    """One text on its way into the database."""
+
+    def __init__(
+        self,
+        text: Text,
+        segment_format: Segment.Format,
+        loader_of: Callable[[Segment, Origin], Loader],
+        on_progress: Callable[[Source, Account], None],
+    ) -> None:
+        self._format = segment_format
+        self._origin = text.origin
+        self._open = text.open
+        self._loader_of = loader_of
+        self._on_progress = on_progress
+        self._account = Account()
+        self._reasons: Counter[str] = Counter()
+        self._kept: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """Create the segment; its digest is known at the end."""
+        self.source = self._open()
+        self.segment = Segment.objects.create(
+            format=self._format,
+            digest=f"{Segment.LOADING}{uuid4()}",
+            name=self.source.name[-1024:],
+            cluster=self._origin.cluster,
+            server=self._origin.server,
+        )
+        self._loader = self._loader_of(self.segment, self._origin)
+        self._parts = self._loader.parts(self.source)
+
+    @property
+    def reached(self) -> datetime:
+        """The time up to which its records are stored."""
+        return self._loader.reached or _NOTHING_YET
+
+    def step(self) -> bool:
+        """Store the next part; False when there is none."""
+        parsed = next(self._parts, None)
+        if parsed is None:
+            return False
+        self._loader.store(parsed)
+        self._account += parsed.account
+        self._keep_rejects(parsed)
+        self._on_progress(self.source, self._account)
+        return True
+
+    def finish(self) -> None:
+        """Complete what the loader stored; refuse a text that is nothing of the kind."""
+        counted = self._account
+        if not counted.accepted and not (
+            counted.irrelevant and not counted.rejected and self._loader.rejects_foreign_lines
+        ):
+            raise Refused(self._nothing_accepted())
+        self._loader.finish()
+
+    def save(self) -> None:
+        """Complete the segment: from here on it is loaded."""
+        for name in ("lines", "accepted", "rejected", "irrelevant"):
+            setattr(self.segment, name, getattr(self._account, name))
+        self.segment.rejected_by_reason = dict(self._reasons)
+        self.segment.digest = self.digest()
+        self.segment.save()
+
+    def _nothing_accepted(self) -> str:
+        kind = Segment.Format(self._format).label
+        if not self._account.lines:
+            return f"{self.source.name} is empty. Nothing was loaded."
+        first = self.segment.rejects.order_by("line").first()
+        why = f" Line {first.line}: {first.reason}." if first else ""
+        return (
+            f"{self.source.name}: none of its {self._account.lines:,} lines is {kind}.{why} "
+            "Nothing was loaded. Check the FORMAT that was named."
+        )
+
+    def digest(self) -> str:
+        """Return the digest of the text together with what it is said to be."""
+        identity = f"{self._format}\n{self._origin.identity()}\n{self.source.digest}"
+        return hashlib.sha256(identity.encode()).hexdigest()
+
+    def _keep_rejects(self, parsed: Parsed) -> None:
+        """Count every reject by its reason; store the first of each."""
+        if parsed.rejects.is_empty():
+            return
+        reasons = parsed.rejects["reason"].value_counts(sort=True)
+        for reason, lines in reasons.iter_rows():
+            named = reason in self._reasons or len(self._reasons) < REASONS_KEPT
+            self._reasons[reason if named else _OTHER_REASONS] += lines
+        number = pl.int_range(1, pl.len() + 1).over("reason")
+        before = pl.col("reason").replace_strict(self._kept, default=0, return_dtype=pl.Int64)
+        kept = parsed.rejects.filter(
+            pl.col("reason").is_in(list(self._reasons)), before + number <= REJECTS_KEPT
+        ).with_columns(names.storable(pl.col("text", "reason"), REJECT_TEXT_CHARACTERS))
+        self._kept.update(kept["reason"].to_list())
+        Reject.objects.bulk_create(
+            Reject(segment=self.segment, **row) for row in kept.iter_rows(named=True)
+        )
+
+
+def _load_side_by_side(loads: list[_Load]) -> None:
+    for load in loads:
+        load.begin()
+    unfinished = list(loads)
+    while unfinished:
+        behind = min(unfinished, key=lambda load: load.reached)
+        if not behind.step():
+            unfinished.remove(behind)
+    if Segment.objects.filter(digest__in=[load.digest() for load in loads]).exists():
+        raise _KnownText
+    for load in loads:
+        load.finish()
+    for load in loads:
+        load.save()

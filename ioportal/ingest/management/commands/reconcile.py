@@ -1,0 +1,31 @@
+"""Re-add the stored figures against every segment's account: ``manage.py reconcile``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from ioportal.ingest import charging
+from ioportal.ingest.accounts import differences
+from ioportal.ingest.models import Segment
+from ioportal.stages import drain
+
+
+class Command(BaseCommand):
+    """Checks every segment's account."""
+
+    help = "Re-add what is stored of every segment against its account; exit 1 on a difference."
+
+    def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
+        """Check every segment."""
+        drain(charging.charge_pending)
+        segments = off = 0
+        for segment in Segment.objects.loaded().order_by("pk").iterator():
+            segments += 1
+            for sentence in differences(segment):
+                off += 1
+                self.stderr.write(f"segment {segment.pk}, {segment.name}: {sentence}")
+        if off:
+            raise CommandError(f"{off} differences in {segments} segments.")
+        self.stdout.write(f"{segments} segments reconcile.")

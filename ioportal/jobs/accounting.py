@@ -1,0 +1,283 @@
+"""What batch systems and launchers tell: jobs, their nodes and their launches.
+
+Records of one job may come in any order, twice, and from several files. The record that knows most
+stands (ended before running before pending, then the later end), whichever came last.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from django.db import connection
+
+from collectors.batch import hostlists
+from ioportal.jobs import names
+from ioportal.jobs.models import Allocation, Job, Launch, StaleStatistics
+from ioportal.telemetry.copy import copy_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from ioportal.jobs.models import Cluster
+
+STILL_RUNNING = datetime(2200, 1, 1, tzinfo=UTC)  # an end for intervals that have none yet
+
+_ACCOUNTING_LOCK = 7_303  # any number that no other advisory lock uses
+_BATCH = 2_000
+_AN_HOUR = timedelta(hours=1)  # what a forgotten daylight-saving change shifts a syslog stamp by
+
+_Identity = tuple[str, str, datetime]  # batch id, array index, submit time
+
+_FACTS = (
+    "started_at", "ended_at", "name", "owner", "project", "queue", "state", "exit_status",
+    "exit_signal", "node_count", "core_count", "cpu_s", "time_limit_s", "nodes", "standing",
+)  # fmt: skip
+
+
+_SIZES = {  # characters that the database keeps
+    "batch_id": 64,
+    "array_index": 64,
+    "name": 255,
+    "user": 64,
+    "project": 128,
+    "queue": 128,
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A job whose time or nodes are other than they were: what it may have touched."""
+
+    job_id: int
+    start: datetime
+    end: datetime
+    node_ids: tuple[int, ...]  # held now or before
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a table of records changed, and which job each of its lines speaks of."""
+
+    changes: list[Change]
+    job_of_line: dict[int, int]
+
+
+def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
+    """Store jobs; `records` are rows of `tables.JOBS` without launches, all with a submit time."""
+    _lock()
+    rows = _with_standing(records)
+    best = {
+        _identity(row): row
+        for row in rows.sort("batch_id", "array_index", "submitted_at", "standing").to_dicts()
+    }
+    known = _known_jobs(cluster, {batch_id for batch_id, _, _ in best})
+    told = [
+        _job(cluster, row)
+        for identity, row in best.items()
+        if identity not in known or row["standing"] > known[identity].standing
+    ]
+    Job.objects.bulk_create(
+        told,
+        batch_size=_BATCH,
+        update_conflicts=True,
+        unique_fields=["cluster", "batch_id", "array_index", "submitted_at"],
+        update_fields=_FACTS,
+    )
+    ids = {_identity_of(job): job.pk for job in [*known.values(), *told]}
+    _link_launches(cluster, {job.batch_id for job in told})
+    changes = _allocate(cluster, [(known.get(_identity_of(job)), job) for job in told])
+    StaleStatistics.objects.bulk_create(StaleStatistics(job_id=job.pk) for job in told)
+    return Recorded(changes, {row["line"]: ids[_identity(row)] for row in rows.to_dicts()})
+
+
+def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
+    """Store launches; `records` are rows of `tables.LAUNCHES`, starts and ends in any order."""
+    _lock()
+    rows = records.to_dicts()
+    known = {
+        (launch.name, launch.batch_id, launch.array_index): launch
+        for part in _parts(sorted({row["launch"] for row in rows}))
+        for launch in Launch.objects.filter(cluster=cluster, name__in=part)
+    }
+    for row in rows:
+        identity = (row["launch"], row["batch_id"], row["array_index"])
+        known[identity] = _merged(
+            known.get(identity)
+            or Launch(
+                cluster=cluster, name=identity[0], batch_id=identity[1], array_index=identity[2]
+            ),
+            row,
+        )
+    Launch.objects.bulk_create(
+        [known[identity] for identity in sorted(known)],
+        batch_size=_BATCH,
+        update_conflicts=True,
+        unique_fields=["cluster", "name", "batch_id", "array_index"],
+        update_fields=(
+            "started_at", "ended_at", "node_count", "nodes", "command", "exit_status",
+            "exit_signal",
+        ),
+    )  # fmt: skip
+    batch_ids = {row["batch_id"] for row in rows} - {""}
+    _link_launches(cluster, batch_ids)
+    jobs = _known_jobs(cluster, batch_ids).values()
+    return _allocate(cluster, [(job, job) for job in jobs if not job.nodes])
+
+
+def _lock() -> None:
+    """One accounting load at a time: each decides by what is stored which record stands."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ACCOUNTING_LOCK])
+
+
+def _with_standing(records: pl.DataFrame) -> pl.DataFrame:
+    """Add the text that orders records of one job: greater knows more."""
+    digits = 20
+
+    def microseconds(column: str) -> pl.Expr:
+        return pl.col(column).dt.epoch("us").fill_null(0).cast(pl.String).str.zfill(digits)
+
+    return records.with_columns(
+        *(names.storable(pl.col(column), size) for column, size in _SIZES.items()),
+        standing=pl.concat_str(
+            pl.when(pl.col("ended_at").is_not_null())
+            .then(pl.lit("2"))
+            .when(pl.col("started_at").is_not_null())
+            .then(pl.lit("1"))
+            .otherwise(pl.lit("0")),
+            microseconds("ended_at"),
+            microseconds("started_at"),
+            # Equal in all that: any fixed order will do, but it must be one.
+            pl.concat_str("state", "exit_status", "cpu_s", "nodes", ignore_nulls=True),
+        ).str.slice(0, 128),
+    )
+
+
+def _identity(row: dict[str, Any]) -> _Identity:
+    return row["batch_id"], row["array_index"], row["submitted_at"]
+
+
+def _identity_of(job: Job) -> _Identity:
+    return job.batch_id, job.array_index, job.submitted_at
+
+
+def _job(cluster: Cluster, row: dict[str, Any]) -> Job:
+    same = {
+        name: row[name]
+        for name in ("batch_id", "array_index", "submitted_at", *_FACTS)
+        if name in row
+    }
+    return Job(
+        cluster=cluster,
+        **same
+        | {
+            "owner": row["user"],
+            "node_count": row["node_count"] or 0,
+            "core_count": row["core_count"] or 0,
+        },
+    )
+
+
+def _known_jobs(cluster: Cluster, batch_ids: Collection[str]) -> dict[_Identity, Job]:
+    return {
+        _identity_of(job): job
+        for part in _parts(sorted(batch_ids))
+        for job in Job.objects.filter(cluster=cluster, batch_id__in=part)
+    }
+
+
+def _parts(values: list[str]) -> Iterable[list[str]]:
+    return (values[start : start + _BATCH] for start in range(0, len(values), _BATCH))
+
+
+def _merged(launch: Launch, row: dict[str, Any]) -> Launch:
+    """Add a record to what is known of a launch; the order of records does not matter."""
+    starts = [moment for moment in (launch.started_at, row["started_at"]) if moment]
+    ends = [moment for moment in (launch.ended_at, row["ended_at"]) if moment]
+    launch.started_at = min(starts, default=None)
+    launch.ended_at = max(ends, default=None)
+    if (
+        launch.started_at
+        and launch.ended_at
+        and launch.ended_at < launch.started_at <= launch.ended_at + _AN_HOUR
+    ):
+        launch.ended_at += _AN_HOUR
+    if row["nodes"]:
+        launch.nodes, launch.node_count = row["nodes"], row["node_count"] or 0
+        launch.command = row["command"] or ""
+    for status in ("exit_status", "exit_signal"):
+        if row[status] is not None:
+            setattr(launch, status, row[status])
+    return launch
+
+
+_LINK = """
+UPDATE jobs_launch l
+SET job_id = (
+    SELECT j.id FROM jobs_job j
+    WHERE j.cluster_id = l.cluster_id AND j.batch_id = l.batch_id
+        AND j.array_index = l.array_index
+        AND j.started_at <= coalesce(l.started_at, l.ended_at) + interval '5 minutes'
+    ORDER BY j.started_at DESC LIMIT 1
+)
+WHERE l.cluster_id = %s AND l.batch_id = ANY(%s)
+"""
+
+
+def _link_launches(cluster: Cluster, batch_ids: Collection[str]) -> None:
+    """Give launches the job of their time: ids repeat, the last one begun before holds them."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LINK, [cluster.pk, sorted(batch_ids)])
+
+
+def _allocate(cluster: Cluster, jobs: list[tuple[Job | None, Job]]) -> list[Change]:
+    """Store which nodes the jobs hold; `jobs` are pairs of what was known and what is."""
+    launched: dict[int, list[str]] = defaultdict(list)
+    unnamed = [job.pk for _, job in jobs if not job.nodes]
+    for job_id, nodes in Launch.objects.filter(job__in=unnamed).values_list("job_id", "nodes"):
+        launched[job_id].append(nodes)
+    held_before: dict[int, set[int]] = defaultdict(set)
+    for job_id, node_id in Allocation.objects.filter(
+        job__in=[job.pk for _, job in jobs]
+    ).values_list("job_id", "node_id"):
+        held_before[job_id].add(node_id)
+
+    started = [(before, job) for before, job in jobs if job.started_at]
+    expanded = pl.DataFrame(
+        [
+            {"job_id": job.pk, "name": hostlists.expand(job.nodes or ",".join(launched[job.pk]))}
+            for _, job in started
+        ],
+        schema={"job_id": pl.Int64, "name": pl.List(pl.String)},
+    ).explode("name", empty_as_null=False)
+    held = expanded.select("job_id", node_id=names.nodes(cluster).ids(expanded["name"])).unique()
+    now = {
+        job_id: set(group["node_id"])
+        for (job_id,), group in held.partition_by("job_id", as_dict=True).items()
+    }
+    moved = [job.pk for _, job in started if now.get(job.pk, set()) != held_before[job.pk]]
+    Allocation.objects.filter(job__in=moved).delete()
+    copy_frame(Allocation, held.filter(pl.col("job_id").is_in(moved)))
+    return [
+        _change(before, job, now.get(job.pk, set()) | held_before[job.pk])
+        for before, job in started
+        if job.pk in moved or before is None or _run(before) != _run(job)
+    ]
+
+
+def _run(job: Job) -> tuple[datetime | None, datetime | None]:
+    return job.started_at, job.ended_at
+
+
+def _change(before: Job | None, job: Job, node_ids: set[int]) -> Change:
+    runs = [run for run in (before, job) if run and run.started_at]
+    return Change(
+        job.pk,
+        min(run.started_at for run in runs if run.started_at),
+        max(run.ended_at or STILL_RUNNING for run in runs),
+        tuple(sorted(node_ids)),
+    )

@@ -1,0 +1,145 @@
+"""Names that telemetry carries (NIDs, job ids, services) and the small numbers that stand for them.
+
+New names are added under one lock until the transaction ends: two loads that meet each other's new
+names in different order would otherwise wait for each other for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import polars as pl
+from django.db import connection, models
+
+from ioportal.jobs.models import Cluster, Nid, Node, Service, SourceJobId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ioportal.jobs.models import Filesystem
+
+_NAMES_LOCK = 7_301  # any number that no other advisory lock uses
+_BATCH = 5_000
+NID_CHARACTERS = 128
+SERVICE_CHARACTERS = 32
+SOURCE_JOB_ID_CHARACTERS = 255
+_NID_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+class Names:
+    """A growing table of names to numbers, looked up column-wise.
+
+    Args:
+        known: numbers of those of some names that the database has.
+        add: puts names that it lacks into the database.
+    """
+
+    def __init__(
+        self, known: Callable[[list[str]], dict[str, int]], add: Callable[[list[str]], None]
+    ) -> None:
+        self._known = known
+        self._add = add
+        self._ids: dict[str, int] = {}
+
+    def ids(self, names: pl.Series) -> pl.Series:
+        """Return the number of each name, adding those that are new."""
+        missing = sorted(set(names.unique().to_list()) - self._ids.keys())
+        if missing:
+            self._ids |= self._known(missing)
+            new = [name for name in missing if name not in self._ids]
+            if new:
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_NAMES_LOCK])
+                self._add(new)
+                self._ids |= self._known(new)
+        return names.replace_strict(self._ids, return_dtype=pl.Int32)
+
+
+def storable(column: pl.Expr, characters: int) -> pl.Expr:
+    """Return a text column as the database can hold it: cut, and without NUL characters."""
+    return column.str.replace_all("\x00", "\ufffd", literal=True).str.slice(0, characters)
+
+
+def nids() -> Names:
+    """NIDs; a new one gets its node by its cluster's rule, if there is one."""
+    return Names(_lookup(Nid.objects.all(), "text"), _add_nids)
+
+
+def nodes(cluster: Cluster) -> Names:
+    """Nodes of a cluster."""
+    return Names(
+        _lookup(Node.objects.filter(cluster=cluster), "name"),
+        lambda new: _create(Node(cluster=cluster, name=name) for name in new),
+    )
+
+
+def services() -> Names:
+    """Thread-name bases."""
+    return Names(
+        _lookup(Service.objects.all(), "name"),
+        lambda new: _create(Service(name=name) for name in new),
+    )
+
+
+def source_job_ids(filesystem: Filesystem) -> Names:
+    """Job ids as the clients of a filesystem send them; the empty one is 0."""
+    lookup = _lookup(SourceJobId.objects.filter(filesystem=filesystem), "text")
+
+    def known(names: list[str]) -> dict[str, int]:
+        return {"": 0} | lookup(names)
+
+    def add(new: list[str]) -> None:
+        pattern = re.compile(filesystem.job_id_pattern)
+        _create(
+            SourceJobId(filesystem=filesystem, text=text, **read_job_id(pattern, text))
+            for text in new
+        )
+
+    return Names(known, add)
+
+
+def read_job_id(pattern: re.Pattern[str], text: str) -> dict[str, str]:
+    """Return the parts of a job id that `pattern` finds; none where it is a process name."""
+    match = pattern.fullmatch(text)
+    found = match.groupdict() if match else {}
+    return {name: found.get(name) or "" for name in ("batch_id", "array_index", "launch")}
+
+
+def ruled_node(cluster: Cluster, nid: str) -> str | None:
+    """Return the node that a cluster's rule makes of a NID; None where it says nothing."""
+    number, _, network = nid.rpartition("@")
+    if network != cluster.nid_network or not _NID_NUMBER.fullmatch(number):
+        return None
+    return cluster.nid_node_format.format(number=int(number))
+
+
+def _lookup(
+    rows: models.QuerySet[models.Model], column: str
+) -> Callable[[list[str]], dict[str, int]]:
+    def known(names: list[str]) -> dict[str, int]:
+        return {
+            name: pk
+            for start in range(0, len(names), _BATCH)
+            for name, pk in rows.filter(
+                **{f"{column}__in": names[start : start + _BATCH]}
+            ).values_list(column, "pk")
+        }
+
+    return known
+
+
+def _create(rows: Iterable[models.Model]) -> None:
+    rows = list(rows)
+    type(rows[0])._default_manager.bulk_create(  # noqa: SLF001  (Django's documented manager)
+        rows, batch_size=_BATCH, ignore_conflicts=True
+    )
+
+
+def _add_nids(new: list[str]) -> None:
+    node_of: dict[str, int] = {}
+    for cluster in Cluster.objects.exclude(nid_network=""):
+        ruled = {nid: name for nid in new if (name := ruled_node(cluster, nid))}
+        ids = nodes(cluster).ids(pl.Series(list(ruled.values()), dtype=pl.String))
+        node_of |= dict(zip(ruled, ids, strict=True))
+    _create(Nid(text=nid, node_id=node_of.get(nid)) for nid in new)

@@ -1,0 +1,354 @@
+"""One row of figures per job, from its windows and its record: the statistics stage.
+
+Each query answers for a batch of jobs at once. Definitions: docs/metrics.md, written from
+`ioportal.analysis.metrics`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from psycopg import sql
+
+from ioportal.analysis import quality
+from ioportal.analysis.metrics import METADATA_OPERATIONS
+from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
+from ioportal.telemetry.models import Coverage, IoWindow, Principal
+
+_STARTUP_SHARE = 0.1  # of the run
+
+_CONSTANTS = {
+    **{kind.name: kind.value for kind in Principal},
+    **{basis.name: basis.value for basis in IoWindow.Basis},
+    "JOB_STATS": Coverage.Source.JOB_STATS.value,
+    "MD_STATS": Coverage.Source.MD_STATS.value,
+    "RPC_TRACE": Coverage.Source.RPC_TRACE.value,
+    "startup_share": _STARTUP_SHARE,
+}
+
+
+def _metadata(alias: str) -> sql.Composed:
+    """Return the sum of the metadata operations of a row."""
+    return (
+        sql.SQL("(")
+        + sql.SQL(" + ").join(
+            sql.SQL("coalesce({}, 0)").format(sql.Identifier(alias, name))
+            for name in METADATA_OPERATIONS
+        )
+        + sql.SQL(")")
+    )
+
+
+# The jobs asked for, each with the end of its run; one that runs still is known up to the last
+# record of any source.
+_RUNS = """
+WITH runs AS MATERIALIZED (
+    SELECT j.id AS job_id, j.cluster_id, j.started_at AS start,
+        coalesce(j.ended_at, greatest(j.started_at, (
+            SELECT max(c."end") FROM telemetry_coverage c WHERE c."end" <= %(now)s
+        ))) AS "end"
+    FROM jobs_job j
+    WHERE j.id = ANY(%(jobs)s) AND j.started_at IS NOT NULL
+)
+"""
+
+_IO_TOTALS = sql.SQL(
+    """
+SELECT w.job_id,
+    {kinds},
+    sum(w.read_bytes) AS read_bytes, sum(w.write_bytes) AS write_bytes,
+    sum(w.read) AS reads, sum(w.write) AS writes,
+    sum({metadata}) FILTER (WHERE w.target_id <> 0) AS metadata_operations,
+    sum({metadata}) FILTER (WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s) AS timed_operations,
+    sum({metadata}) FILTER (
+        WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s
+            AND w."end" <= j.started_at + %(startup_share)s * (j.ended_at - j.started_at)
+    ) AS startup_operations,
+    max(w."end" - w.start) FILTER (WHERE w.target_id <> 0) AS widest,
+    count(*) FILTER (WHERE w.basis = %(RESET)s) AS resets
+FROM telemetry_iowindow w JOIN jobs_job j ON j.id = w.job_id
+WHERE w.job_id = ANY(%(jobs)s)
+GROUP BY w.job_id
+"""
+).format(
+    kinds=sql.SQL(", ").join(
+        sql.SQL("sum({}) FILTER (WHERE w.target_id <> 0) AS {}").format(
+            sql.Identifier("w", name), sql.Identifier(f"count_{name}")
+        )
+        for name in METADATA_OPERATIONS
+    ),
+    metadata=_metadata("w"),
+)
+
+_PEAKS = sql.SQL(
+    """
+SELECT DISTINCT ON (job_id) job_id, operations / width AS rate, width
+FROM (
+    SELECT job_id, extract(epoch FROM "end" - start)::float8 AS width,
+        sum({metadata})::float8 AS operations
+    FROM telemetry_iowindow w
+    WHERE job_id = ANY(%(jobs)s) AND target_id <> 0 AND basis <> %(TOTAL)s AND "end" > start
+    GROUP BY job_id, start, "end"
+) windows
+ORDER BY job_id, rate DESC, width
+"""
+).format(metadata=_metadata("w"))
+
+_RPC_TOTALS = """
+SELECT w.job_id, sum(w.count) AS rpcs, sum(w.timed) AS timed,
+    sum(w.service_us_sum) AS service_us, max(w.service_us_max) AS longest_us,
+    sum(w.total_us_sum) - sum(w.service_us_sum) AS queue_us
+FROM telemetry_chargedrpc w JOIN jobs_server s ON s.id = w.server_id AND s.kind = 'mds'
+WHERE w.job_id = ANY(%(jobs)s)
+GROUP BY w.job_id
+"""
+
+_TRACED = (
+    _RUNS
+    + """
+SELECT job_id, sum(extract(epoch FROM upper(r) - lower(r)))::float8 AS traced_s
+FROM (
+    SELECT runs.job_id, unnest(range_agg(
+        tstzrange(greatest(c.start, runs.start), least(c."end", runs."end"))
+    )) AS r
+    FROM runs
+    JOIN jobs_filesystem_clusters f ON f.cluster_id = runs.cluster_id
+    JOIN jobs_server s ON s.filesystem_id = f.filesystem_id AND s.kind = 'mds'
+    JOIN telemetry_coverage c ON c.source = %(RPC_TRACE)s AND c.source_id = s.id
+        AND c.start < runs."end" AND c."end" > runs.start
+    GROUP BY runs.job_id
+) traced
+GROUP BY job_id
+"""
+)
+
+# Per job: the share of its run that the reads of its filesystems' MDTs observed, their mean.
+_COVERED = (
+    _RUNS
+    + """,
+reads AS MATERIALIZED (
+    SELECT c.source_id AS target_id, c.start AS "end",
+        lag(c.start) OVER (PARTITION BY c.source_id ORDER BY c.start) AS start
+    FROM telemetry_coverage c
+    WHERE c.source = %(JOB_STATS)s
+        AND c.start >= (SELECT min(start) FROM runs) - %(gap)s
+        AND c.start <= (SELECT max("end") FROM runs) + %(gap)s
+)
+SELECT job_id, avg(covered_s)::float8 AS covered_s
+FROM (
+    SELECT runs.job_id, t.id, coalesce(sum(extract(epoch FROM
+        least(reads."end", runs."end") - greatest(reads.start, runs.start)
+    )), 0) AS covered_s
+    FROM runs
+    JOIN jobs_filesystem_clusters f ON f.cluster_id = runs.cluster_id
+    JOIN jobs_target t ON t.filesystem_id = f.filesystem_id AND t.kind = 'mdt'
+    LEFT JOIN reads ON reads.target_id = t.id AND reads."end" - reads.start <= %(gap)s
+        AND reads.start < runs."end" AND reads."end" > runs.start
+    GROUP BY runs.job_id, t.id
+) targets
+GROUP BY job_id
+"""
+)
+
+# What may be the job's or another's: by ids that name several jobs, and on nodes that several hold.
+_AMBIGUOUS = (
+    _RUNS
+    + sql.SQL("""
+SELECT runs.job_id, (
+        SELECT coalesce(sum({metadata}), 0)
+        FROM jobs_namedjob n JOIN telemetry_iowindow w ON w.source_job_id = n.source_job_id
+        WHERE n.job_id = runs.job_id AND w.kind = %(AMBIGUOUS)s
+            AND w.start < runs."end" AND w."end" > runs.start
+    )::float8 AS operations, (
+        SELECT coalesce(sum(w.count), 0)
+        FROM jobs_allocation a JOIN jobs_nid i ON i.node_id = a.node_id
+        JOIN telemetry_chargedrpc w ON w.nid_id = i.id
+        WHERE a.job_id = runs.job_id AND w.kind = %(AMBIGUOUS)s
+            AND w.start >= runs.start - interval '10 seconds' AND w.start < runs."end"
+    )::float8 AS rpcs
+FROM runs
+""")
+    .format(metadata=_metadata("w"))
+    .as_string()
+)
+
+_TARGET_SHARES = sql.SQL(
+    """
+SELECT job_id, max(operations / (later.total - earlier.total)) AS share
+FROM (
+    SELECT job_id, target_id, min(start) AS start, max("end") AS "end",
+        sum({of_job})::float8 AS operations
+    FROM telemetry_iowindow w
+    WHERE job_id = ANY(%(jobs)s) AND target_id <> 0 AND basis <> %(TOTAL)s
+    GROUP BY job_id, target_id
+) spans
+JOIN LATERAL (
+    SELECT {of_target} AS total FROM telemetry_targetsnapshot t
+    WHERE t.target_id = spans.target_id AND t.taken_at = spans.start
+) earlier ON true
+JOIN LATERAL (
+    SELECT {of_target} AS total FROM telemetry_targetsnapshot t
+    WHERE t.target_id = spans.target_id AND t.taken_at = spans."end"
+) later ON later.total > earlier.total
+GROUP BY job_id
+"""
+).format(of_job=_metadata("w"), of_target=_metadata("t"))
+
+
+def refresh_statistics(limit: int = 500) -> int:
+    """Claim jobs whose windows or record changed and compute their figures; return how many.
+
+    The caller goes on until it is 0. Safe to run twice and beside itself.
+    """
+    with transaction.atomic():
+        claimed = list(
+            StaleStatistics.objects.select_for_update(skip_locked=True).order_by("pk")[:limit]
+        )
+        StaleStatistics.objects.filter(pk__in=[row.pk for row in claimed]).delete()
+        # Two stages may hold rows of one job: the second waits here, and sees what the first saw.
+        jobs = list(
+            Job.objects.select_for_update()
+            .filter(pk__in={row.job_id for row in claimed}, started_at__isnull=False)
+            .order_by("pk")
+        )
+        figures = _Figures.of(jobs)
+        JobStatistics.objects.bulk_create(
+            [figures.statistics(job) for job in jobs],
+            update_conflicts=True,
+            unique_fields=["job"],
+            update_fields=_COMPUTED,
+        )
+        return len(claimed)
+
+
+_COMPUTED = [
+    field.name
+    for field in JobStatistics._meta.concrete_fields  # noqa: SLF001  (documented meta API)
+    if field.name != "job"
+]
+
+_Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """What each query says, by job."""
+
+    now: datetime
+    runs: dict[int, _Row]
+    io: dict[int, _Row]
+    peaks: dict[int, _Row]
+    shares: dict[int, _Row]
+    rpcs: dict[int, _Row]
+    traced: dict[int, _Row]
+    covered: dict[int, _Row]
+    ambiguous: dict[int, _Row]
+
+    @classmethod
+    def of(cls, jobs: list[Job]) -> _Figures:
+        now = datetime.now(UTC)
+        values = _CONSTANTS | {
+            "jobs": [job.pk for job in jobs],
+            "gap": settings.POLL_GAP,
+            "now": now,
+        }
+        return cls(
+            now,
+            *(
+                _by_job(query, values)
+                for query in (
+                    _RUNS + 'SELECT job_id, start, "end" FROM runs',
+                    _IO_TOTALS,
+                    _PEAKS,
+                    _TARGET_SHARES,
+                    _RPC_TOTALS,
+                    _TRACED,
+                    _COVERED,
+                    _AMBIGUOUS,
+                )
+            ),
+        )
+
+    def statistics(self, job: Job) -> JobStatistics:
+        """Return a job's row."""
+        run = self.runs[job.pk]
+        duration_s = (run["end"] - run["start"]).total_seconds()
+        nodes = job.node_count
+        row = JobStatistics(
+            job=job,
+            computed_at=self.now,
+            duration_s=duration_s,
+            node_count=nodes,
+            cpu_efficiency=_ratio(job.cpu_s, job.core_count * duration_s) if job.ended_at else None,
+        )
+        covered_s = self.covered.get(job.pk, {}).get("covered_s") or 0.0
+        row.covered_share = min(1.0, covered_s / duration_s) if duration_s else 0.0
+        if io := self.io.get(job.pk):
+            _set_io(row, io, covered_s, timedelta(seconds=duration_s))
+        if peak := self.peaks.get(job.pk):
+            row.peak_metadata_rate, row.peak_resolution_s = peak["rate"], peak["width"]
+        row.largest_target_share = self.shares.get(job.pk, {}).get("share")
+        if traced := self.traced.get(job.pk):
+            _set_rpcs(row, self.rpcs.get(job.pk, {}), traced["traced_s"])
+        ambiguous = self.ambiguous[job.pk]
+        row.ambiguous_share = max(
+            _share(ambiguous["operations"], row.metadata_operations),
+            _share(ambiguous["rpcs"], row.metadata_rpcs),
+        )
+        judged = quality.judge(row.covered_share, row.ambiguous_share, row.resets)
+        row.quality, row.quality_reasons = judged.grade.value, list(judged.reasons)
+        return row
+
+
+def _set_io(row: JobStatistics, io: _Row, covered_s: float, duration: timedelta) -> None:
+    """Set what job_stats tell."""
+    nodes = row.node_count
+    row.read_bytes, row.write_bytes = _whole(io["read_bytes"]), _whole(io["write_bytes"])
+    row.read_bytes_per_node = _ratio(row.read_bytes, nodes)
+    row.write_bytes_per_node = _ratio(row.write_bytes, nodes)
+    row.mean_read_bytes = _ratio(row.read_bytes, io["reads"])
+    row.mean_write_bytes = _ratio(row.write_bytes, io["writes"])
+    for kind in METADATA_OPERATIONS:
+        setattr(row, f"count_{kind}", _whole(io[f"count_{kind}"]))
+    row.metadata_operations = operations = _whole(io["metadata_operations"])
+    row.opens, row.closes = _whole(io["count_open"]), _whole(io["count_close"])
+    row.open_close_ratio = _ratio(row.opens, row.closes)
+    row.metadata_operations_per_node = _ratio(operations, nodes)
+    row.metadata_rate = _ratio(_whole(io["timed_operations"]), covered_s)
+    if io["widest"] is not None and io["widest"] <= _STARTUP_SHARE * duration:
+        row.startup_share = _ratio(io["startup_operations"] or 0, operations)
+    row.resets = io["resets"]
+
+
+def _set_rpcs(row: JobStatistics, rpcs: _Row, traced_s: float) -> None:
+    """Set what a trace tells; a trace without RPCs of the job tells that there were none."""
+    row.metadata_rpcs = _whole(rpcs.get("rpcs")) or 0
+    row.metadata_rpc_rate = _ratio(row.metadata_rpcs, traced_s)
+    if timed := rpcs.get("timed"):
+        row.mean_service_us = _ratio(rpcs["service_us"], timed)
+        row.max_service_us = rpcs["longest_us"]
+        row.mean_queue_us = _ratio(rpcs["queue_us"], timed)
+
+
+def _by_job(query: str | sql.Composed, values: _Row) -> dict[int, _Row]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, values)
+        names = [column.name for column in cursor.description or ()]
+        return {row[0]: dict(zip(names, row, strict=True)) for row in cursor.fetchall()}
+
+
+def _whole(amount: Any) -> int | None:
+    return None if amount is None else int(amount)
+
+
+def _ratio(amount: Any, of: Any) -> float | None:
+    """Return amount / of; None where one is not known or there is nothing to divide by."""
+    return None if amount is None or not of else float(amount) / float(of)
+
+
+def _share(part: float, rest: int | None) -> float:
+    return part / (part + (rest or 0)) if part else 0.0

@@ -1,0 +1,13 @@
+"""The statistics stage as a task."""
+
+from celery import shared_task
+from django.db import OperationalError
+
+from ioportal.jobs import statistics
+from ioportal.stages import drain
+
+
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def refresh_statistics() -> None:
+    """Compute the figures of jobs that changed."""
+    drain(statistics.refresh_statistics)

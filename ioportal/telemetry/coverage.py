@@ -1,0 +1,96 @@
+"""When a source was observed. Outside of that nothing is known, and it is never zero."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.conf import settings
+from django.db import connection
+
+from ioportal.telemetry.models import Coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+
+class Interval(NamedTuple):
+    """[start, end)."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def seconds(self) -> float:
+        """How long it is: the difference of two times in epoch seconds.
+
+        Doubles carry these to a quarter of a microsecond, as in the tools whose rates ours are
+        compared with: 39,012 RPCs from .211385 to .774394 are 69,291.96 per second.
+        """
+        return self.end.timestamp() - self.start.timestamp()
+
+
+_TRACED = """
+SELECT lower(r), upper(r) FROM unnest((
+    SELECT range_agg(tstzrange(greatest(start, %(start)s), least("end", %(end)s)))
+    FROM telemetry_coverage
+    WHERE source = %(source)s AND source_id = ANY(%(ids)s)
+        AND start < %(end)s AND "end" > %(start)s
+)) r
+"""
+
+# Counters are cumulative: two reads observe all that lies between them, unless they are so far
+# apart that entries may have come and gone.
+_READ = """
+SELECT lower(r), upper(r) FROM unnest((
+    SELECT range_agg(tstzrange(greatest(previous, %(start)s), least(start, %(end)s)))
+    FROM (
+        SELECT start, lag(start) OVER (ORDER BY start) AS previous
+        FROM telemetry_coverage
+        WHERE source = %(source)s AND source_id = %(id)s
+            AND start >= %(start)s - %(gap)s AND start <= %(end)s + %(gap)s
+    ) reads
+    WHERE start - previous <= %(gap)s AND previous < %(end)s AND start > %(start)s
+)) r
+"""
+
+
+def traced(server_ids: Collection[int], start: datetime, end: datetime) -> list[Interval]:
+    """Return when at least one of the servers was traced, within [start, end)."""
+    return _intervals(
+        _TRACED,
+        source=Coverage.Source.RPC_TRACE.value,
+        ids=list(server_ids),
+        start=start,
+        end=end,
+    )
+
+
+def read(source: Coverage.Source, target_id: int, start: datetime, end: datetime) -> list[Interval]:
+    """Return when the counters of a target were observed, within [start, end)."""
+    return _intervals(
+        _READ, source=source.value, id=target_id, start=start, end=end, gap=settings.POLL_GAP
+    )
+
+
+def gaps(observed: list[Interval], start: datetime, end: datetime) -> list[Interval]:
+    """Return the parts of [start, end) outside of `observed`, which is in order."""
+    found, since = [], start
+    for interval in observed:
+        if interval.start > since:
+            found.append(Interval(since, interval.start))
+        since = max(since, interval.end)
+    if since < end:
+        found.append(Interval(since, end))
+    return found
+
+
+def seconds(observed: list[Interval]) -> float:
+    """Return how long some disjoint intervals are together."""
+    return sum(interval.seconds for interval in observed)
+
+
+def _intervals(query: str, **values: Any) -> list[Interval]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, values)
+        return [Interval(start, end) for start, end in cursor.fetchall()]

@@ -1,0 +1,103 @@
+"""Make this machine ready: Debian packages from outside, Python packages in ``.venv``.
+
+usage: python -m scripts.bootstrap LOCK [PROGRAM...]
+
+LOCK names a lock file of requirements/; each PROGRAM is wanted besides those that the services
+need. Quick when there is nothing to do; needs no more than Python's standard library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from scripts.checkout import CHECKOUT, Problem, alone, exit_status, is_root, run_logged, say
+from scripts.services.choice import choose
+
+LOCKS = CHECKOUT / "requirements"
+VENV = CHECKOUT / ".venv"
+OLDEST_PYTHON = (3, 11)
+PACKAGE_OF = {
+    "bwrap": "bubblewrap",
+    "chromium": "chromium",
+    "mawk": "mawk",
+    "mmdebstrap": "mmdebstrap",
+}
+
+
+def bootstrap(lock: str, programs: tuple[str, ...]) -> None:
+    if sys.version_info < OLDEST_PYTHON:
+        raise Problem(f"{sys.executable} is too old: make PYTHON=python3.11 (or newer)")
+    with alone():
+        install_debian_packages((*choose().programs, *programs))
+        install_python_packages(lock)
+
+
+def install_debian_packages(programs: tuple[str, ...]) -> None:
+    """Install what is missing as root; otherwise name the line that root must run."""
+    missing = [PACKAGE_OF[program] for program in programs if shutil.which(program) is None]
+    if importlib.util.find_spec("ensurepip") is None:
+        missing.append("python3-venv")
+    if not missing:
+        return
+    update = ("apt-get", "update")
+    install = ("apt-get", "install", "--yes", "--no-install-recommends", *missing)
+    if not is_root():
+        line = " && ".join(map(" ".join, (update, install)))
+        raise Problem(f"Run this line as root, then try again:\n{line}")
+    if shutil.which("apt-get") is None:
+        raise Problem(f"Not a Debian machine: install {', '.join(missing)} by your own means")
+    say(f"Installing Debian packages: {' '.join(missing)}")
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    run_logged(update, "apt-get-update", env=environment)
+    run_logged(install, "apt-get-install", env=environment)
+
+
+def install_python_packages(lock: str) -> None:
+    """Bring .venv to what the lock file says; "dev" contains "base"."""
+    digest = digest_of_locks()
+    if digest in (stamped("dev"), stamped(lock)):
+        return
+    if stamped("base") != digest:
+        say("Creating the virtual environment .venv")
+        python = str(Path(sys.executable).resolve())  # never that of .venv itself
+        run_logged((python, "-m", "venv", "--clear", str(VENV)), "venv")
+        pip_install("installer")
+    say(f"Installing the Python packages of requirements/{lock}.txt")
+    pip_install(lock)
+    (VENV / f"{lock}.installed").write_text(digest)
+
+
+def pip_install(lock: str) -> None:
+    options = ("--require-hashes", "--only-binary=:all:", "--no-deps", "--quiet")
+    pip = (str(VENV / "bin/python"), "-m", "pip", "install", *options)
+    run_logged((*pip, "--requirement", str(LOCKS / f"{lock}.txt")), f"pip-{lock}")
+
+
+def stamped(lock: str) -> str | None:
+    stamp = VENV / f"{lock}.installed"
+    return stamp.read_text() if stamp.exists() else None
+
+
+def digest_of_locks() -> str:
+    """Of all that .venv depends on: it works for one Python, in one place, for one set of locks."""
+    digest = hashlib.sha256(f"{sys.version} {CHECKOUT}".encode())
+    for path in sorted(LOCKS.glob("*.txt")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case [("base" | "dev") as lock, *programs] if set(programs) <= set(PACKAGE_OF):
+            bootstrap(lock, tuple(programs))
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status(main))

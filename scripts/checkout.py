@@ -1,0 +1,87 @@
+"""What the scripts share: where things are in this checkout, how they speak and how they fail."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+VAR = CHECKOUT / "var"
+LOGS = VAR / "log"
+LINES_SHOWN = 15
+
+
+class Problem(Exception):  # noqa: N818 - it ends a command with advice, it is not a defect
+    """A command cannot go on; the message says why and what to do."""
+
+
+def say(message: str) -> None:
+    print(f"==> {message}", file=sys.stderr, flush=True)
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let one command at a time change what is below var/."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    if VAR.stat().st_uid != os.geteuid():
+        raise Problem(f"{VAR} belongs to the user {VAR.owner()}: run this as that user")
+    with (VAR / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Waiting for another command in this checkout")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def run_logged(
+    command: Sequence[str],
+    log_name: str,
+    *,
+    cwd: Path = CHECKOUT,
+    env: Mapping[str, str] = os.environ,
+    text: str = "",
+) -> None:
+    """Run `command` with `text` as its input; keep its output in var/log, show it on failure."""
+    log = LOGS / f"{log_name}.log"
+    with log.open("w") as output:
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env=env,
+            input=text,
+            text=True,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    if done.returncode != 0:
+        raise failure(f"{Path(command[0]).name} failed", log)
+
+
+def failure(what: str, log: Path) -> Problem:
+    """A problem that shows the end of the log in which its reason stands."""
+    last_lines = log.read_text(errors="replace").splitlines()[-LINES_SHOWN:]
+    return Problem("\n".join([f"{what}, see {log}:", *last_lines]))
+
+
+def exit_status(action: Callable[[], None]) -> int:
+    """Run `action`; a problem is told in a line and becomes exit status 1."""
+    try:
+        action()
+    except (Problem, OSError) as problem:
+        say(str(problem))
+        return 1
+    return 0

@@ -1,0 +1,138 @@
+"""Run the portal in the foreground until told to stop: web server, Celery worker and Celery beat.
+
+usage: python -m scripts.serve PORT
+
+Every line of theirs is shown behind a name. If one of them ends, all do. Their settings are in the
+environment (``python -m scripts.services run``). Where PORT is taken, the next free one is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT
+from typing import TYPE_CHECKING, cast
+
+from scripts.checkout import CHECKOUT, VAR, Problem, exit_status, say
+from scripts.process import OwnProcess
+
+if TYPE_CHECKING:
+    from asyncio import StreamReader
+    from asyncio.subprocess import Process
+
+PORTAL = OwnProcess("the portal", VAR / "portal", "portal.pid", ("python", "python3"))
+DEMO_LOGIN = VAR / "demo_login"  # "name password", written by `manage.py demo_data`
+HOST = "127.0.0.1"
+PORTS_TRIED = 100
+WORKERS = "2"
+STOP_WITHIN_S = 20
+LONGEST_LINE_BYTES = 2**20
+POLL_S = 0.2
+
+
+def commands(port: int) -> dict[str, list[str]]:
+    """The three programs, by the name that their lines are shown behind."""
+    programs = CHECKOUT / ".venv/bin"
+    granian = [f"{programs}/granian", "--interface", "wsgi", "--host", HOST, "--port", str(port)]
+    celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
+    return {
+        "web": [*granian, "--workers", WORKERS, "ioportal.wsgi:application"],
+        "worker": [*celery, "worker", "--concurrency", WORKERS, "--loglevel", "INFO"],
+        "beat": [*celery, "beat", "--schedule", f"{PORTAL.folder}/beat", "--loglevel", "INFO"],
+    }
+
+
+async def serve(port: int) -> None:
+    """Return when told to stop; a program that ends by itself is a problem."""
+    told_to_stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
+    children: dict[str, Process] = {}
+    async with asyncio.TaskGroup() as tasks:
+        for name, command in commands(port).items():
+            children[name] = await start(command)
+            tasks.create_task(show_lines(name, children[name]))
+        announcing = tasks.create_task(announce(port))
+        ends = [asyncio.create_task(child.wait(), name=name) for name, child in children.items()]
+        stopping = asyncio.create_task(told_to_stop.wait())
+        ended, _ = await asyncio.wait([stopping, *ends], return_when=asyncio.FIRST_COMPLETED)
+        announcing.cancel()
+        await asyncio.gather(*map(end, children.values()))
+    if stopping not in ended:
+        raise Problem(f"{ended.pop().get_name()} ended by itself, so the others were stopped")
+
+
+async def start(command: list[str]) -> Process:
+    return await asyncio.create_subprocess_exec(
+        *("setpriv", "--pdeathsig", "TERM"),  # it ends with this process, even if that is killed
+        *command,
+        cwd=CHECKOUT,
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
+        limit=LONGEST_LINE_BYTES,
+        start_new_session=True,  # Ctrl-C reaches us alone, and we stop each in its own way
+    )
+
+
+async def show_lines(name: str, child: Process) -> None:
+    async for line in cast("StreamReader", child.stdout):
+        print(f"{name:>6} | {line.decode(errors='replace')}", end="", flush=True)
+
+
+async def announce(port: int) -> None:
+    """Say where the portal is and how to log in, once it answers."""
+    while not await answers(port):  # noqa: ASYNC110 - only asking tells
+        await asyncio.sleep(POLL_S)
+    say(f"The portal is at http://{HOST}:{port}/ (Ctrl-C or `make stop` ends it)")
+    if DEMO_LOGIN.exists():
+        name, password = DEMO_LOGIN.read_text().split()
+        say(f"Log in as {name} with the password {password}")
+
+
+async def answers(port: int) -> bool:
+    try:
+        reader, writer = await asyncio.open_connection(HOST, port)
+        writer.write(f"GET / HTTP/1.0\r\nHost: {HOST}\r\n\r\n".encode())
+        answer = await reader.read(len(b"HTTP"))
+        writer.close()
+    except OSError:
+        return False
+    return answer == b"HTTP"
+
+
+async def end(child: Process) -> None:
+    if child.returncode is None:
+        child.terminate()
+    try:
+        await asyncio.wait_for(child.wait(), STOP_WITHIN_S)
+    except TimeoutError:
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def free_port(first: int) -> int:
+    for port in range(first, first + PORTS_TRIED):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+    raise Problem(f"No free port from {first} to {first + PORTS_TRIED - 1}: make serve PORT=...")
+
+
+def main() -> None:
+    if PORTAL.pid():
+        raise Problem("The portal is running already: `make stop` stops it")
+    PORTAL.folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(PORTAL.folder)  # by which it is recognised
+    PORTAL.pid_file.write_text(str(os.getpid()))
+    asyncio.run(serve(free_port(int(sys.argv[1]))))
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status(main))

@@ -1,0 +1,79 @@
+"""PostgreSQL and Valkey as docker-compose.yml has them, on ports of this machine only."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+from urllib.parse import quote
+
+from scripts import production_secrets
+from scripts.checkout import CHECKOUT, VAR, run_logged, say
+from scripts.services.way import Way
+
+PORTS = VAR / "compose.env"
+SERVICES = ("db", "valkey")
+
+
+def way() -> Way | None:
+    """The way of containers; None without an engine."""
+    return Way("docker compose", addresses, start) if works() else None
+
+
+def works() -> bool:
+    """Whether there is an engine to talk to, and compose to do it."""
+    if shutil.which("docker") is None:
+        return False
+    probes = (["docker", "info"], ["docker", "compose", "version"])
+    return all(
+        subprocess.run(probe, capture_output=True, check=False).returncode == 0 for probe in probes
+    )
+
+
+def addresses() -> dict[str, str]:
+    """Addresses of the two containers; empty before they were first started."""
+    if not PORTS.exists():
+        return {}
+    ports = dict(line.split("=") for line in PORTS.read_text().split())
+    password = quote(production_secrets.read("db_password"))
+    return {
+        "DATABASE_URL": f"postgresql://ioportal:{password}@127.0.0.1:{ports['DB_PORT']}/ioportal",
+        "IOPORTAL_BROKER_URL": f"redis://127.0.0.1:{ports['VALKEY_PORT']}/0",
+    }
+
+
+def start() -> None:
+    production_secrets.create()
+    if not PORTS.exists():
+        PORTS.write_text(f"DB_PORT={free_port()}\nVALKEY_PORT={free_port()}\n")
+    say("Starting PostgreSQL and Valkey in containers (docker compose)")
+    run_logged((*compose(), "up", "--detach", "--wait", *SERVICES), "compose")
+
+
+def stop() -> None:
+    if PORTS.exists() and works():
+        say("Stopping the containers of PostgreSQL and Valkey")
+        run_logged((*compose(), "stop", *SERVICES), "compose")
+
+
+def compose() -> tuple[str, ...]:
+    # Two checkouts on one machine are two projects.
+    checkout = hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]
+    files = (
+        CHECKOUT / "docker-compose.yml",
+        CHECKOUT / "scripts/services/docker-compose.ports.yml",
+    )
+    return (
+        *("docker", "compose", "--project-name", f"ioportal-{checkout}"),
+        *("--env-file", str(PORTS)),
+        *(word for file in files for word in ("--file", str(file))),
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

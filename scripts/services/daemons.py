@@ -1,0 +1,152 @@
+"""PostgreSQL and Valkey as processes of this checkout, whatever programs they are run from.
+
+They write below ``var/services`` only and listen on unix sockets in its folder ``run``, which only
+its owner can enter, and on no port: checkouts cannot collide, and nobody else on the machine can
+connect. Every path they are given is relative, because they may see that folder under another name
+(`debian_root`) and because the paths of sockets must be short.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from scripts.checkout import LOGS, VAR, failure, run_logged, say
+from scripts.process import OwnProcess, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+HOME = VAR / "services"
+SOCKETS = HOME / "run"
+POSTGRES = OwnProcess("PostgreSQL", HOME / "postgres", "postmaster.pid", ("postgres",))
+VALKEY = OwnProcess("Valkey", HOME / "valkey", "valkey.pid", ("valkey-server", "redis-server"))
+
+ROLE = DATABASE = "ioportal"
+CONFIGURATION = Path(__file__).with_name("postgresql.conf")
+ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin"}
+# sockaddr_un holds 107 bytes and a zero; the longest name behind the folder is PostgreSQL's.
+LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.5432")
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Where the two servers are, and the words before them that make them run unprivileged."""
+
+    postgres_folder: Path  # of initdb and postgres
+    valkey: Path
+    wrapper: tuple[str, ...]
+
+    def initdb(self, folder: Path) -> tuple[str, ...]:
+        # "trust" is right here: the socket is in a folder that only its owner can enter.
+        options = (f"--username={ROLE}", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8")
+        return (*self.wrapper, f"{self.postgres_folder}/initdb", "-D", folder.name, *options)
+
+    def postgres(self, *arguments: str) -> tuple[str, ...]:
+        return (*self.wrapper, f"{self.postgres_folder}/postgres", *arguments)
+
+    def valkey_server(self) -> tuple[str, ...]:
+        return (
+            *(*self.wrapper, str(self.valkey)),
+            *("--dir", VALKEY.folder.name, "--pidfile", VALKEY.pid_file.name),
+            *("--port", "0", "--unixsocket", "../run/valkey.sock", "--unixsocketperm", "700"),
+            *("--save", ""),  # it carries wake-ups only: losing them costs seconds
+        )
+
+
+def start(programs: Programs) -> None:
+    SOCKETS.mkdir(parents=True, exist_ok=True)
+    HOME.chmod(0o700)
+    create_cluster(programs)
+    shutil.copyfile(CONFIGURATION, POSTGRES.folder / "postgresql.conf")
+    serve = programs.postgres("-D", POSTGRES.folder.name, "-k", "../run")
+    start_one(POSTGRES, serve, postgres_is_ready)
+    VALKEY.folder.mkdir(exist_ok=True)
+    start_one(VALKEY, programs.valkey_server(), valkey_is_ready)
+
+
+def stop() -> None:
+    VALKEY.stop()
+    POSTGRES.stop()
+
+
+def create_cluster(programs: Programs) -> None:
+    """Create the database cluster with our database, once; an interrupted attempt leaves none."""
+    if POSTGRES.folder.exists():
+        return
+    say("Creating the database")
+    new = HOME / "postgres.new"
+    shutil.rmtree(new, ignore_errors=True)
+    run_logged(programs.initdb(new), "initdb", cwd=HOME, env=ENVIRONMENT)
+    single_user = programs.postgres("--single", "-D", new.name, "postgres")
+    create = f"CREATE DATABASE {DATABASE}"
+    run_logged(single_user, "createdb", cwd=HOME, env=ENVIRONMENT, text=create)
+    new.rename(POSTGRES.folder)
+
+
+def start_one(process: OwnProcess, command: Sequence[str], is_ready: Callable[[], bool]) -> None:
+    log = LOGS / f"{process.name.lower()}.log"
+    not_ready = f"{process.name} does not answer, see {log}"
+    if process.pid():
+        say(f"{process.name} is running already")
+        wait_until(is_ready, otherwise=not_ready)
+        return
+    process.forget_crash()
+    say(f"Starting {process.name}")
+    with log.open("ab") as output:
+        started = subprocess.Popen(
+            command,
+            cwd=HOME,
+            env=ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # it outlives this command and its terminal
+        )
+    wait_until(lambda: started.poll() is not None or is_ready(), otherwise=not_ready)
+    if started.poll() is not None:
+        raise failure(f"{process.name} ended at once", log)
+
+
+def postgres_is_ready() -> bool:
+    """Whether PostgreSQL says so in the last line of its pid file, where its pg_ctl looks too."""
+    return POSTGRES.pid() is not None and POSTGRES.pid_file.read_text().rstrip().endswith("\nready")
+
+
+def valkey_is_ready() -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(f"{reachable_sockets()}/valkey.sock")
+        except OSError:
+            return False
+        client.sendall(b"PING\r\n")
+        return client.recv(len("+PONG")) == b"+PONG"
+
+
+def addresses() -> dict[str, str]:
+    """Where the two listen, for libpq and for Celery."""
+    sockets = quote(str(reachable_sockets()))
+    return {
+        "DATABASE_URL": f"postgresql://{ROLE}@/{DATABASE}?host={sockets}",
+        "IOPORTAL_BROKER_URL": f"redis+socket://{sockets}/valkey.sock",
+    }
+
+
+def reachable_sockets() -> Path:
+    """`SOCKETS`, or a link to it in a short private folder where its own path is too long."""
+    if len(os.fsencode(SOCKETS)) <= LONGEST_SOCKET_FOLDER:
+        return SOCKETS
+    remembered = VAR / "short_socket_folder"
+    link = Path(remembered.read_text()) if remembered.exists() else None
+    if link is None or not link.is_symlink() or link.readlink() != SOCKETS:
+        link = Path(tempfile.mkdtemp(prefix="ioportal-", dir="/tmp"), "run")
+        link.symlink_to(SOCKETS)
+        remembered.write_text(str(link))
+    return link

@@ -1,0 +1,60 @@
+"""PostgreSQL with TimescaleDB and Valkey or Redis, where this machine has them installed.
+
+Only their programs are used: the machine's own servers, if they run, are left alone.
+"""
+
+from __future__ import annotations
+
+import pwd
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from scripts.checkout import is_root
+from scripts.services import bubblewrap, daemons
+from scripts.services.way import Way
+
+# Debian keeps its versions out of PATH, so do the PGDG packages for RPM systems.
+POSTGRES_FOLDERS = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin")
+
+
+def way() -> Way | None:
+    """The way of the newest PostgreSQL that has TimescaleDB; None without it, or without Valkey."""
+    valkey = shutil.which("valkey-server") or shutil.which("redis-server")
+    folders = [folder for folder in postgres_folders() if has_timescaledb(folder)]
+    if valkey is None or not folders:
+        return None
+    wrapper: tuple[str, ...] = ()
+    if is_root():
+        uid = pwd.getpwnam("daemon").pw_uid  # initdb wants a user that has a name
+        wrapper = bubblewrap.wrapper("--ro-bind", "/", "/", uid=uid)
+    programs = daemons.Programs(max(folders, key=version), Path(valkey), wrapper)
+    return Way(
+        "programs installed on this machine",
+        daemons.addresses,
+        lambda: daemons.start(programs),
+        wrapper[:1],
+    )
+
+
+def postgres_folders() -> set[Path]:
+    found = {folder for pattern in POSTGRES_FOLDERS for folder in Path("/").glob(pattern)}
+    if on_path := shutil.which("postgres"):
+        found.add(Path(on_path).resolve().parent)
+    return {folder for folder in found if (folder / "pg_config").exists()}
+
+
+def has_timescaledb(folder: Path) -> bool:
+    return Path(pg_config(folder, "--sharedir"), "extension/timescaledb.control").exists()
+
+
+def version(folder: Path) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", pg_config(folder, "--version")))
+
+
+def pg_config(folder: Path, option: str) -> str:
+    done = subprocess.run(
+        [folder / "pg_config", option], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()

@@ -1,0 +1,149 @@
+"""What jobs, processes and hosts do to the filesystem, as bursts of operations."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simulator.jobs import Floats, Ints
+from simulator.site import OSTS
+
+# What an MDT of Lustre 2.8 counts, in its order.
+MDT_KINDS = (
+    "open",
+    "close",
+    "mknod",
+    "link",
+    "unlink",
+    "mkdir",
+    "rmdir",
+    "rename",
+    "getattr",
+    "setattr",
+    "getxattr",
+    "setxattr",
+    "statfs",
+    "sync",
+    "samedir_rename",
+    "crossdir_rename",
+)
+# Counted inside `rename`: no operations of their own.
+RENAME = MDT_KINDS.index("rename")
+RENAMES = (MDT_KINDS.index("samedir_rename"), MDT_KINDS.index("crossdir_rename"))
+OPERATIONS = slice(0, RENAMES[0])
+
+EVEN_SPREAD = (1 / len(OSTS),) * len(OSTS)
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """Read or write requests to OSTs, all of one size."""
+
+    count: int = 0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Operations spread evenly over ``[start, end)``, epoch seconds.
+
+    Args:
+        start: when it begins.
+        end: when it is over; nothing may pause for long inside, so use several bursts.
+        mdt: operations by kind; `rename` is left to `samedir_rename` and `crossdir_rename`.
+        reads: read requests to OSTs.
+        writes: write requests to OSTs.
+    """
+
+    start: int
+    end: int
+    mdt: dict[str, int]
+    reads: Transfers = Transfers()
+    writes: Transfers = Transfers()
+
+
+@dataclass(frozen=True)
+class Source:
+    """One who sends operations, as the filesystem sees it.
+
+    Args:
+        job_id: what its requests carry and job_stats shows; None: nothing, so that only the
+            target's own totals count it.
+        clients: where its requests come from (indices into site.NIDS).
+        bursts: what it does, in order of time.
+        spread: its share of each OST; adds up to 1.
+        blocked_share: the part of its enqueues that waits for other clients' locks while it
+            occupies a server thread.
+        readpages_per_getattr: directory pages that it reads besides (job_stats of 2.8 do not
+            count them, the RPC trace does).
+    """
+
+    job_id: str | None
+    clients: Ints
+    bursts: tuple[Burst, ...]
+    spread: tuple[float, ...] = EVEN_SPREAD
+    blocked_share: float = 0.0
+    readpages_per_getattr: float = 0.004
+    _shape: tuple[Ints, Ints, Ints] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        totals = np.array(
+            [[burst.mdt.get(kind, 0) for kind in MDT_KINDS] for burst in self.bursts],
+            dtype=np.int64,
+        ).reshape(len(self.bursts), len(MDT_KINDS))
+        starts = np.array([burst.start for burst in self.bursts], dtype=np.int64)
+        ends = np.array([burst.end for burst in self.bursts], dtype=np.int64)
+        object.__setattr__(self, "_shape", (starts, ends, totals))
+
+    @property
+    def start(self) -> int:
+        """Return when its first burst begins."""
+        return self.bursts[0].start
+
+    @property
+    def end(self) -> int:
+        """Return when its last burst is over."""
+        return max(burst.end for burst in self.bursts)
+
+    def mdt_counts(self, times: Ints) -> Ints:
+        """Return the operations done before each of `times`: shape (times, MDT_KINDS)."""
+        starts, ends, totals = self._shape
+        counts = _done(starts, ends, totals, times)
+        counts[:, RENAME] = counts[:, RENAMES].sum(axis=1)
+        return counts
+
+    def ost_requests(self, ost: int, times: Ints) -> tuple[Ints, Ints]:
+        """Return, for one OST, the requests done before each of `times`, and all, by burst.
+
+        Both have the bursts' reads and writes in their last axis:
+        shapes (times, bursts, 2) and (bursts, 2).
+        """
+        starts, ends, _ = self._shape
+        below, upto = sum(self.spread[:ost]), sum(self.spread[: ost + 1])
+        requests = np.array([(b.reads.count, b.writes.count) for b in self.bursts], dtype=np.int64)
+        totals = _cut(requests, upto) - _cut(requests, below)
+        return _done_by_burst(starts, ends, totals, times), totals
+
+    def mdt_intervals(self) -> list[tuple[int, int]]:
+        """Return when it sends to the MDT."""
+        return [(burst.start, burst.end) for burst in self.bursts if any(burst.mdt.values())]
+
+
+def _cut(totals: Ints, share: float) -> Ints:
+    """Return the first `share` of whole totals; shares that end at 1 leave nothing over."""
+    first: Ints = np.floor(totals * share + 1e-9).astype(np.int64)
+    return first
+
+
+def _fractions(starts: Ints, ends: Ints, times: Ints) -> Floats:
+    fractions: Floats = np.clip((times[:, None] - starts) / (ends - starts), 0.0, 1.0)
+    return fractions
+
+
+def _done_by_burst(starts: Ints, ends: Ints, totals: Ints, times: Ints) -> Ints:
+    done: Ints = np.floor(_fractions(starts, ends, times)[:, :, None] * totals).astype(np.int64)
+    return done
+
+
+def _done(starts: Ints, ends: Ints, totals: Ints, times: Ints) -> Ints:
+    done: Ints = _done_by_burst(starts, ends, totals, times).sum(axis=1)
+    return done

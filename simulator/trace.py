@@ -1,0 +1,117 @@
+"""The RPC trace around the start of the crisis: every operation becomes a request in the queue."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator import mds, site
+from simulator.activity import MDT_KINDS, Source
+from simulator.clock import MICROSECONDS
+from simulator.jobs import Ints
+from simulator.server_log import Served
+
+_BIN_S = 10  # inside a bin, requests come at random
+# Which request an operation is. mknod comes with its open; a rename counts where it happens.
+_OPCODE_OF_KIND = {
+    "open": mds.LDLM_ENQUEUE,
+    "close": mds.MDS_CLOSE,
+    "link": mds.MDS_REINT,
+    "unlink": mds.MDS_REINT,
+    "mkdir": mds.MDS_REINT,
+    "rmdir": mds.MDS_REINT,
+    "getattr": mds.LDLM_ENQUEUE,
+    "setattr": mds.MDS_REINT,
+    "getxattr": mds.MDS_GETXATTR,
+    "setxattr": mds.MDS_REINT,
+    "statfs": mds.MDS_STATFS,
+    "sync": mds.MDS_SYNC,
+    "samedir_rename": mds.MDS_REINT,
+    "crossdir_rename": mds.MDS_REINT,
+}
+_GETATTRS_WITHOUT_INTENT = 0.06
+_CANCELS_PER_ENQUEUE = 0.016
+_PINGS_PER_S = 12
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Requests on their way to the server; arrays of shape (n,)."""
+
+    arrival_us: Ints
+    opcode: Ints
+    client: Ints
+    source: Ints  # index into the sources; -1: a ping
+
+
+def requests(sources: Sequence[Source], start: int, end: int, rng: np.random.Generator) -> Requests:
+    """Return what the sources send in ``[start, end)``, in order of arrival."""
+    active = [n for n, s in enumerate(sources) if s.start < end and s.end > start]
+    bins = np.arange(start, end + 1, _BIN_S)
+    parts = [_of_source(n, sources[n], bins, rng) for n in active]
+    parts.append(_pings(start, end, rng))
+    arrival_us, opcode, client, source = (
+        np.concatenate(columns) for columns in zip(*parts, strict=True)
+    )
+    order = np.argsort(arrival_us, kind="stable")
+    return Requests(arrival_us[order], opcode[order], client[order], source[order])
+
+
+def _of_source(
+    number: int, source: Source, bins: Ints, rng: np.random.Generator
+) -> tuple[Ints, ...]:
+    operations = np.diff(source.mdt_counts(bins), axis=0)
+    columns = [
+        (code, operations[:, MDT_KINDS.index(kind)]) for kind, code in _OPCODE_OF_KIND.items()
+    ]
+    getattrs = operations[:, MDT_KINDS.index("getattr")]
+    enqueues = getattrs + operations[:, MDT_KINDS.index("open")]
+    columns += [
+        (mds.MDS_READPAGE, rng.binomial(getattrs, source.readpages_per_getattr)),
+        (mds.LDLM_CANCEL, rng.binomial(enqueues, _CANCELS_PER_ENQUEUE)),
+    ]
+    counts = np.array([count for _, count in columns])  # (columns, bins)
+    opcode = np.repeat([code for code, _ in columns], counts.sum(axis=1))
+    bin_start = np.repeat(np.tile(bins[:-1], len(columns)), counts.ravel())
+    size = len(opcode)
+    plain = (opcode == mds.LDLM_ENQUEUE) & (rng.random(size) < _GETATTRS_WITHOUT_INTENT)
+    return (
+        bin_start * MICROSECONDS + rng.integers(_BIN_S * MICROSECONDS, size=size),
+        np.where(plain, mds.MDS_GETATTR, opcode),
+        rng.choice(source.clients, size),
+        np.full(size, number),
+    )
+
+
+def _pings(start: int, end: int, rng: np.random.Generator) -> tuple[Ints, ...]:
+    size = _PINGS_PER_S * (end - start)
+    return (
+        rng.integers(start * MICROSECONDS, end * MICROSECONDS, size=size),
+        np.full(size, mds.OBD_PING),
+        rng.integers(site.NODE_COUNT, size=size),
+        np.full(size, -1),
+    )
+
+
+def serve(
+    asked: Requests, sources: Sequence[Source], rng: np.random.Generator
+) -> tuple[Served, Ints]:
+    """Send requests through the server; return them in order of their ends, with their sources."""
+    blocked_share = np.array([source.blocked_share for source in sources] + [0.0])
+    service_us = mds.service_times(asked.opcode, blocked_share[asked.source], rng)
+    ready_us = asked.arrival_us + mds.dispatch_times(len(service_us), rng)
+    order = np.argsort(ready_us, kind="stable")
+    ready_us, service_us, source = ready_us[order], service_us[order], asked.source[order]
+    opcode = asked.opcode[order]
+    start_us, thread = mds.serve(ready_us, service_us, opcode)
+    end_us = start_us + service_us
+    served = Served(
+        end_us=end_us,
+        service_us=service_us,
+        wait_us=start_us - asked.arrival_us[order],
+        opcode=opcode,
+        client=asked.client[order],
+        thread=thread,
+    )
+    by_end = np.argsort(end_us, kind="stable")
+    return served.take(by_end), source[by_end]

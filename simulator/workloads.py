@@ -1,0 +1,198 @@
+"""The centre's ordinary users: what they submit, when, and how it behaves."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.jobs import Floats, Ints, Job, Kind
+from simulator.site import User
+
+_HOUR_S = 3_600
+_LIMITS_S = tuple(hours * _HOUR_S // 2 for hours in (1, 2, 4, 8, 12, 16, 24))  # what people ask for
+_EXITS = {0: 0.93, 1: 0.05, 139: 0.02}  # exit status: how often
+_TIMED_OUT = 271  # 256 + SIGTERM
+_NUMBERED = 0.4  # of the job names end in a number
+_FIRST_USER = 0.45  # of a profile's jobs are the first user's; of the rest, the second's; ...
+_QUEUE_BACKLOG_S = 5 * _HOUR_S  # what was submitted while the machine was closed
+# Submissions per hour of the (local) day, as a multiple of the mean.
+_BY_HOUR = np.array([0.5] * 7 + [0.8, 1.2, 1.6, 1.8, 1.7, 1.5, 1.6, 1.7, 1.6, 1.4, 1.0] + [0.7] * 6)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A kind of job and who submits it.
+
+    Args:
+        kind: its label.
+        users: its users; the first submits most.
+        names: job names.
+        command: what aprun starts.
+        per_hour: mean number of submissions.
+        nodes: node counts to choose from.
+        weights: how often each is chosen.
+        median_s: median run time.
+        spread: standard deviation of the logarithm of the run time.
+        longest_s: the longest run time.
+        busy_share: CPU time / (cores x wall time), typically.
+        launches: most launches in one job, one after the other.
+    """
+
+    kind: Kind
+    users: tuple[User, ...]
+    names: tuple[str, ...]
+    command: str
+    per_hour: float
+    nodes: tuple[int, ...]
+    weights: tuple[float, ...]
+    median_s: float
+    spread: float
+    longest_s: int
+    busy_share: float
+    launches: int
+
+
+PROFILES = (
+    Profile(
+        Kind.SIMULATION,
+        (
+            User("mkessler", 10_233, "FUS104"),
+            User("tanakay", 10_871, "CHM061"),
+            User("rosalind", 11_902, "BIP112"),
+            User("osei", 12_077, "CLI115"),
+            User("dvorak", 12_415, "MAT049"),
+            User("p_iyer", 13_020, "AST031"),
+        ),
+        ("plasma_edge", "md_prod", "wall_les", "ocean025", "alloy_scan", "sn_core", "restart"),
+        "./solver.x -in input.nml",
+        per_hour=7.0,
+        nodes=(16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096),
+        weights=(0.14, 0.14, 0.16, 0.18, 0.14, 0.11, 0.07, 0.045, 0.015),
+        median_s=2.1 * _HOUR_S,
+        spread=0.7,
+        longest_s=12 * _HOUR_S,
+        busy_share=0.93,
+        launches=3,
+    ),
+    Profile(
+        Kind.CHECKPOINTER,
+        (
+            User("haugen", 10_544, "TUR017"),
+            User("lindqvst", 11_340, "CSC091"),
+            User("bbarros", 12_981, "NPH008"),
+        ),
+        ("dns_4096", "lattice_96", "ckpt_stress"),
+        "./dns.x --checkpoint-interval 3600",
+        per_hour=1.0,
+        nodes=(512, 1_024, 2_000, 3_000),
+        weights=(0.45, 0.35, 0.15, 0.05),
+        median_s=3.2 * _HOUR_S,
+        spread=0.5,
+        longest_s=12 * _HOUR_S,
+        busy_share=0.9,
+        launches=1,
+    ),
+    Profile(
+        Kind.SCANNER,
+        (User("fmoreau", 11_087, "CLI115"), User("annikab", 13_377, "GEO022")),
+        ("catalogue", "find_stale", "du_projects"),
+        "./walk_tree.py --stat",
+        per_hour=0.5,
+        nodes=(1, 2, 4),
+        weights=(0.6, 0.3, 0.1),
+        median_s=0.8 * _HOUR_S,
+        spread=0.5,
+        longest_s=2 * _HOUR_S,
+        busy_share=0.05,
+        launches=1,
+    ),
+    Profile(
+        Kind.SMALL_FILES,
+        (User("geneve", 12_260, "BIP112"), User("wuxian", 13_818, "CSC200")),
+        ("blast_split", "tiles", "extract_frames"),
+        "./per_item.sh items.lst",
+        per_hour=0.7,
+        nodes=(8, 16, 32, 64),
+        weights=(0.4, 0.3, 0.2, 0.1),
+        median_s=1.1 * _HOUR_S,
+        spread=0.5,
+        longest_s=6 * _HOUR_S,
+        busy_share=0.4,
+        launches=2,
+    ),
+    Profile(
+        Kind.ENSEMBLE,
+        (User("sarkisov", 10_699, "ENG103"), User("nkemelu", 13_105, "MAT049")),
+        ("uq_sweep", "dakota_run", "screening"),
+        "python run_member.py",
+        per_hour=0.7,
+        nodes=(16, 32, 64, 128),
+        weights=(0.35, 0.35, 0.2, 0.1),
+        median_s=1.8 * _HOUR_S,
+        spread=0.5,
+        longest_s=8 * _HOUR_S,
+        busy_share=0.7,
+        launches=40,
+    ),
+    Profile(
+        Kind.ANALYSIS,
+        (
+            User("osei", 12_077, "CLI115"),
+            User("p_iyer", 13_020, "AST031"),
+            User("yolanda", 13_551, "CHM061"),
+            User("quist", 13_902, "FUS104"),
+        ),
+        ("plot", "post", "merge_h5", "debug_run", "viz_movie"),
+        "python analyse.py",
+        per_hour=4.0,
+        nodes=(1, 2, 4, 8, 16),
+        weights=(0.4, 0.25, 0.15, 0.12, 0.08),
+        median_s=0.4 * _HOUR_S,
+        spread=0.8,
+        longest_s=2 * _HOUR_S,
+        busy_share=0.5,
+        launches=2,
+    ),
+)
+
+
+def jobs(opens: int, closes: int, rng: np.random.Generator) -> list[Job]:
+    """Return the ordinary users' jobs in order of submission; their numbers are still 0."""
+    hours = np.arange(opens - _QUEUE_BACKLOG_S, closes, _HOUR_S)
+    found = [
+        _job(profile, int(hour + second), rng)
+        for profile in PROFILES
+        for hour, submissions in zip(hours, rng.poisson(_mean(profile, hours)), strict=True)
+        for second in rng.integers(_HOUR_S, size=submissions)
+    ]
+    return sorted(found, key=lambda job: job.submitted)
+
+
+def _mean(profile: Profile, hours: Ints) -> Floats:
+    shape: Floats = _BY_HOUR[(hours // _HOUR_S - 4) % 24]  # July in New York: UTC - 4
+    return profile.per_hour / float(_BY_HOUR.mean()) * shape
+
+
+def _job(profile: Profile, submitted: int, rng: np.random.Generator) -> Job:
+    needed_s = int(
+        np.clip(profile.median_s * rng.lognormal(0, profile.spread), 240, profile.longest_s)
+    )
+    # Some guess too low and are stopped at their limit.
+    limit_s = next(
+        (limit for limit in _LIMITS_S if limit >= needed_s * rng.uniform(0.9, 1.7)), _LIMITS_S[-1]
+    )
+    user = min(int(rng.geometric(_FIRST_USER)) - 1, len(profile.users) - 1)
+    name = str(rng.choice(profile.names))
+    status = int(rng.choice(list(_EXITS), p=list(_EXITS.values())))
+    return Job(
+        number=0,
+        user=profile.users[user],
+        name=f"{name}_{rng.integers(1, 40)}" if rng.random() < _NUMBERED else name,
+        queue="debug" if profile.kind is Kind.ANALYSIS and limit_s <= _HOUR_S else "batch",
+        kind=profile.kind,
+        node_count=int(rng.choice(profile.nodes, p=profile.weights)),
+        limit_s=limit_s,
+        runtime_s=min(needed_s, limit_s),
+        submitted=submitted,
+        exit_status=_TIMED_OUT if needed_s > limit_s else status,
+        busy_share=float(np.clip(profile.busy_share * rng.normal(1, 0.06), 0.01, 0.99)),
+    )

@@ -1,0 +1,108 @@
+"""What every parser of batch formats owes, whatever it is fed."""
+
+from functools import partial
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from collectors.batch import alps, hostlists, pbs, sacct, states
+
+BERLIN = ZoneInfo("Europe/Berlin")
+CASES = [
+    pytest.param((partial(sacct.parse, zone=BERLIN), "slurm_sacct", name), id=f"sacct {name}")
+    for name in ("header.txt", "no_header.txt", "closed.txt")
+]
+CASES += [
+    pytest.param((partial(pbs.parse, zone=BERLIN), "pbs_accounting", name), id=f"pbs {name}")
+    for name in ("openpbs.txt", "torque.txt", "wrapped.txt")
+]
+CASES.append(pytest.param((alps.parse, "alps", "messages.txt"), id="alps messages.txt"))
+
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstd: the source judges them
+SHARP = [b"|", b"\n", b";", b"\0", b'"', b"[0-9", b"9" * 30, b"=", b" end=1 ", b"node_list=1, "]
+DAMAGE = st.lists(
+    st.tuples(st.floats(0, 1), st.integers(0, 200), st.binary(max_size=5) | st.sampled_from(SHARP)),
+    max_size=8,
+)
+
+
+@pytest.fixture(scope="session", params=CASES)
+def case(request, source, whole, fixture_text):
+    """A parser, as a function of bytes, and a file that it understands."""
+    parse, form, name = request.param
+
+    def parsed(text, chunk_bytes=1 << 20):
+        return whole(parse(source(text, chunk_bytes=chunk_bytes)))
+
+    return parsed, fixture_text(form, name)
+
+
+def damaged(text, damage):
+    """Put other bytes in the place of some, but for the first, which could make it a gzip file."""
+    for where, length, other in damage:
+        at = 1 + int(where * len(text))
+        text = text[:at] + other + text[at + length :]
+    return text
+
+
+def assert_sound(parsed, text):
+    """Every line is accounted for, and what was accepted can be stored and used."""
+    account = parsed.account
+    assert account.lines == text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
+    assert account.lines == account.accepted + account.rejected + account.irrelevant
+    assert account.accepted == parsed.table.height
+    assert account.rejected == parsed.rejects.height
+    for row in parsed.table.to_dicts():
+        assert row["batch_id"].isascii()
+        assert row.get("state", states.UNKNOWN) in states.STATES
+        if row["started_at"] and row["ended_at"]:
+            assert row["started_at"] <= row["ended_at"]
+        hostlists.expand(row["nodes"])
+
+
+@given(damage=DAMAGE)
+def test_a_damaged_file_raises_nothing_and_loses_no_line(case, damage):
+    parse, good = case
+    text = damaged(good, damage)
+
+    assert_sound(parse(text), text)
+
+
+@given(text=st.binary(max_size=300))
+def test_no_bytes_raise_anything(case, text):
+    assume(not text.startswith(PACKED))
+    parse, _ = case
+
+    assert_sound(parse(text), text)
+
+
+@given(damage=DAMAGE, chunk_bytes=st.integers(1, 3_000))
+@settings(max_examples=30)
+def test_where_the_text_is_cut_into_chunks_changes_nothing(case, damage, chunk_bytes):
+    parse, good = case
+    text = damaged(good, damage)
+
+    at_once = parse(text)
+    in_chunks = parse(text, chunk_bytes)
+
+    assert in_chunks.table.equals(at_once.table)
+    assert in_chunks.rejects.equals(at_once.rejects)
+    assert in_chunks.account == at_once.account
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(b"|" * 500_000, id="bars"),
+        pytest.param(b";" * 500_000, id="semicolons"),
+        pytest.param(b"[" * 500_000, id="brackets"),
+        pytest.param(b"\n" * 100_000, id="newlines"),
+        pytest.param(b"\x7fELF\x02\x01\x01\0" * 50_000, id="binary"),
+    ],
+)
+def test_a_text_without_any_sense_is_accounted_for(case, text):
+    parse, _ = case
+
+    assert_sound(parse(text), text)

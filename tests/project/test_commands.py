@@ -1,0 +1,32 @@
+"""The commands that the README promises."""
+
+import os
+import subprocess
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[2]
+
+
+def test_make_help_lists_every_command_with_what_it_does():
+    shown = subprocess.run(
+        ["make", "--no-print-directory", "help"],
+        cwd=PROJECT,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    listed = dict(
+        line.removeprefix("make ").split(maxsplit=1) for line in shown.stdout.splitlines()
+    )
+    assert {"demo", "demo-data", "serve", "test", "check", "audit", "bench"} <= listed.keys()
+    assert {"services", "stop", "env", "secrets", "lock", "clean", "help"} <= listed.keys()
+    assert all(listed.values())
+
+
+def test_continuous_integration_runs_the_test_command():
+    script = PROJECT / ".ci/run"
+
+    assert os.access(script, os.X_OK)
+    assert script.read_text().endswith("exec make test\n")

@@ -1,0 +1,52 @@
+"""Addresses in the environment decide who runs the servers."""
+
+import pytest
+
+from scripts.checkout import Problem
+from scripts.services import given
+
+OURS = ["postgresql://ours", "redis+socket:///ours"]
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    def set_both(database, broker):
+        monkeypatch.setenv("DATABASE_URL", database)
+        monkeypatch.setenv("IOPORTAL_BROKER_URL", broker)
+
+    return set_both
+
+
+def test_addresses_of_others_are_taken_as_they_are(environment):
+    environment("postgresql://db.example.org/ioportal", "redis://mq.example.org")
+
+    assert given.way(OURS).addresses() == {
+        "DATABASE_URL": "postgresql://db.example.org/ioportal",
+        "IOPORTAL_BROKER_URL": "redis://mq.example.org",
+    }
+
+
+@pytest.mark.parametrize("addresses", [("", ""), OURS, (OURS[0], "")])
+def test_none_or_our_own_addresses_leave_the_choice_to_the_machine(environment, addresses):
+    environment(*addresses)
+
+    assert given.way(OURS) is None
+
+
+def test_one_address_of_two_is_refused(environment):
+    environment("postgresql://db.example.org/ioportal", "")
+
+    with pytest.raises(Problem, match="both, or neither"):
+        given.way(OURS)
+
+
+def test_a_database_that_does_not_answer_is_named(environment):
+    environment("postgresql://nobody@127.0.0.1:1/none", "redis://127.0.0.1:1")
+
+    with pytest.raises(Problem, match=r"DATABASE_URL cannot be used: .*refused"):
+        given.way(OURS).start()
+
+
+def test_a_broker_that_does_not_answer_is_named():
+    with pytest.raises(Problem, match=r"IOPORTAL_BROKER_URL cannot be used: .*refused"):
+        given.check_broker("redis://127.0.0.1:1")
