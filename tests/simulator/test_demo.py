@@ -16,9 +16,7 @@ def digests(folder):
 
 
 def python(*arguments, **environment):
-    subprocess.run(  # noqa: S603  (our own command)
-        [sys.executable, *arguments], check=True, env=os.environ | environment
-    )
+    subprocess.run([sys.executable, *arguments], check=True, env=os.environ | environment)
 
 
 def test_a_seed_gives_the_same_bytes_again(centre, tmp_path):

@@ -29,7 +29,7 @@ def dumps(centre):
 @pytest.fixture(scope="module")
 def load(dumps):
     """Return (requests per second, busy threads, mean wait in us) of each 10 s."""
-    done = subprocess.run(  # noqa: S603  (our own program over our own text)
+    done = subprocess.run(
         [AWK, LOAD], input="".join(dumps.values()), check=True, capture_output=True, text=True
     )
     rows = sorted(tuple(map(float, line.split())) for line in done.stdout.splitlines())

@@ -21,7 +21,7 @@ from ioportal.ingest import charging
 from ioportal.ingest.accounts import SegmentAccount
 from ioportal.ingest.formats import LOADERS
 from ioportal.ingest.formats import Command as Asked
-from ioportal.ingest.loading import Loaded, Origin, Refused, Text, load
+from ioportal.ingest.loading import Loaded, LoaderOf, Origin, Refused, Text, load
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Cluster, Filesystem, Server, Target
 from ioportal.stages import drain
@@ -112,10 +112,13 @@ class Command(BaseCommand):
             for name in options["files"]
         ]
         progress = _Progress(self.stderr)
-        loader = partial(LOADERS[chosen], command)
+
+        def attempt() -> LoaderOf:
+            return partial(LOADERS[chosen], command.afresh())
+
         if chosen == Segment.Format.RPCTRACE:
-            return load(texts, chosen, loader, progress)
-        return [loaded for text in texts for loaded in load([text], chosen, loader, progress)]
+            return load(texts, chosen, attempt, progress)
+        return [loaded for text in texts for loaded in load([text], chosen, attempt, progress)]
 
 
 class _Progress:
