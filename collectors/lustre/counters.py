@@ -33,8 +33,8 @@ def moments(lines: pl.DataFrame, shape: str) -> pl.DataFrame:
     Args:
         lines: line, text, row.
         shape: a pattern that they match, with groups name, seconds (at most 12 digits), fraction
-            and unit ("secs.nsecs" or
-            "secs.usecs"); fraction is a number of nanoseconds or microseconds, padded or not.
+            (of so many nanoseconds or microseconds, padded or not) and unit ("secs.nsecs" or
+            "secs.usecs").
     """
     found = lines.with_columns(found=pl.col("text").str.extract_groups(shape)).unnest("found")
     fraction = pl.col("fraction").cast(pl.Int64).fill_null(0)
@@ -109,20 +109,17 @@ def totals(rows: pl.DataFrame, readings: pl.DataFrame) -> pl.DataFrame:
     samples of `read_bytes` where it was printed, of `read` otherwise, and the bytes are the sum of
     whichever counts bytes.
     """
+    in_bytes = readings.filter(pl.col("sum").is_not_null())
     samples = _joined(rows, readings, "samples", COUNTERS)
-    sums = _joined(rows.select("row"), readings, "sum", (*BYTES, *_REQUESTS))
+    sums = _joined(rows.select("row"), in_bytes, "sum", (*BYTES, *_REQUESTS))
+    either = [pl.coalesce(pair) for pair in zip(BYTES, _REQUESTS, strict=True)]
     return samples.with_columns(
-        pl.coalesce(counted, requests).alias(requests)
-        for counted, requests in zip(BYTES, _REQUESTS, strict=True)
-    ).with_columns(
-        sums.select(
-            pl.coalesce(counted, requests).alias(counted)
-            for counted, requests in zip(BYTES, _REQUESTS, strict=True)
-        )
+        *(value.alias(name) for value, name in zip(either, _REQUESTS, strict=True)),
+        *sums.select(value.alias(name) for value, name in zip(either, BYTES, strict=True)),
     )
 
 
-def parsed(
+def assembled(
     table: pl.DataFrame, *, lines: int, accepted: int, rejected: Sequence[pl.DataFrame]
 ) -> Parsed:
     """Return one part: of its `lines`, those neither accepted nor rejected were irrelevant.

@@ -261,7 +261,7 @@ TEXTS = st.tuples(
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_no_bytes_raise(content):
     content = text(NAME, TIME) + content
 
@@ -272,7 +272,7 @@ def test_no_bytes_raise(content):
 
 
 @given(TEXTS, st.integers(1, 400))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_where_the_text_is_cut_into_chunks_changes_nothing(content, chunk_bytes):
     rows, rejects, account = read(md_stats, TARGET_COUNTERS, content)
 
@@ -300,7 +300,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
     st.integers(10, 35),
     st.integers(1, 1000),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_what_a_version_prints_comes_back_exactly(blocks, tail, width, chunk_bytes):
     lines, expected = [], []
     for number, (us, counters) in enumerate(blocks):
