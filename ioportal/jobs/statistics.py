@@ -17,7 +17,7 @@ from psycopg import sql
 from ioportal.analysis import quality
 from ioportal.analysis.metrics import METADATA_OPERATIONS
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
-from ioportal.telemetry.models import Coverage, IoWindow, Principal
+from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 
 _STARTUP_SHARE = 0.1  # of the run
 
@@ -355,7 +355,7 @@ def _by_job(query: str | sql.Composed, values: _Row) -> dict[int, _Row]:
 
 
 def _whole(amount: Any) -> int | None:
-    return None if amount is None else int(amount)
+    return None if amount is None else min(int(amount), LARGEST_BIGINT)
 
 
 def _ratio(amount: Any, of: Any) -> float | None:

@@ -8,7 +8,7 @@ from django.db import connection
 from psycopg import sql
 
 from collectors.tables import COUNTERS
-from ioportal.telemetry.models import Coverage, IoWindow, Principal
+from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,6 +21,7 @@ _CONSTANTS: dict[str, Any] = {
     **{basis.name: basis.value for basis in IoWindow.Basis},
     "JOB_STATS": Coverage.Source.JOB_STATS.value,
     "cleanup_s": _CLEANUP_S,
+    "largest": LARGEST_BIGINT,
 }
 
 _KIND = """
@@ -109,7 +110,9 @@ WHERE {something}
     ),
     added=sql.SQL(", ").join(
         sql.SQL(
-            "sum({} - CASE WHEN basis = %(DIFFERENCE)s THEN {} ELSE 0 END)::bigint AS {}"
+            # (no real counters add up to more than a bigint; made-up ones must not stop the stage)
+            "least(sum({} - CASE WHEN basis = %(DIFFERENCE)s THEN {} ELSE 0 END), %(largest)s)"
+            "::bigint AS {}"
         ).format(sql.Identifier(name), sql.Identifier(f"old_{name}"), sql.Identifier(name))
         for name in COUNTERS
     ),

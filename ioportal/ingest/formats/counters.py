@@ -14,7 +14,7 @@ from ioportal.ingest.models import Segment, TouchedReads
 from ioportal.jobs import names
 from ioportal.jobs.models import Target
 from ioportal.telemetry.copy import copy_frame
-from ioportal.telemetry.models import Coverage, JobSnapshot, TargetSnapshot
+from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, JobSnapshot, TargetSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,8 @@ class _ReadLoader:
         for name in table["target"].unique().sort():
             self._read[name] = self._target(name)
         self._segment.records += table.height
-        self._segment.operations += table.select(pl.sum_horizontal(pl.sum(*OPERATIONS))).item()
+        operations = table.select(pl.sum_horizontal(pl.col(OPERATIONS).cast(pl.Int128).sum()))
+        self._segment.operations = min(self._segment.operations + operations.item(), LARGEST_BIGINT)
         ids = {name: target.pk for name, target in self._read.items()}
         return table.with_columns(
             pl.col("target").replace_strict(ids, return_dtype=pl.Int32).alias("target_id"),
