@@ -17,13 +17,16 @@ from collectors.tables import BYTES, COUNTERS, REJECTS, UTC_US
 
 MOMENTS = ("snapshot_time", "start_time", "elapsed_time")
 
-TOO_BIG = "a number is above 2^63-1"
+TOO_BIG = "a number is too large to be believed"
 REPEATED = "repeats an earlier line of its entry"
 
 _REQUESTS = ("read", "write")  # what BYTES are the bytes of
 _SECOND_US = 1_000_000
 # What a wall clock can show: 2001 to 2106. A clock that counts uptime needs 31 years to get there.
 _WALL_US = (1_000_000_000 * _SECOND_US, 2**32 * _SECOND_US)
+# Larger numbers are not believed; these leave room to add up what many jobs and targets count.
+_SAMPLES = 2**53 - 1  # a million operations a second for 285 years
+_SUM = 2**60 - 1  # bytes, or microseconds
 _UNKNOWN_NAME_CHARACTERS = 40
 
 
@@ -62,7 +65,9 @@ def sift_readings(readings: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """
     known = pl.col("name").is_in(COUNTERS)
     samples, total = (pl.col(c).cast(pl.Int64, strict=False) for c in ("samples", "sum"))
-    too_big = samples.is_null() | (total.is_null() & pl.col("sum").is_not_null())
+    too_big = ~(samples <= _SAMPLES).fill_null(value=False) | (
+        pl.col("sum").is_not_null() & ~(total <= _SUM).fill_null(value=False)
+    )
     judged = readings.filter(known | (samples != 0).fill_null(value=True)).with_columns(
         samples=samples,
         sum=total,

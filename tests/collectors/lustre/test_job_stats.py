@@ -637,7 +637,7 @@ VERSIONS = {
     "2.15.2": ((*MDT, "fallocate"), "usecs", " ", "ns", True),
     "2.17": ((*MDT, "rename_trylocks", "readpage"), "usecs", " ", "ns", True),
 }
-NUMBERS = st.integers(0, 2**63 - 1)
+NUMBERS = st.integers(0, 2**53 - 1)
 JOBS = st.lists(
     st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=31).filter(
         lambda job: "\\" not in job and '"' not in job

@@ -292,7 +292,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
     st.lists(
         st.tuples(
             st.integers(10**15 + 1, 4 * 10**15),
-            st.dictionaries(st.sampled_from(COUNTERS[:16]), st.integers(1, 2**63 - 1)),
+            st.dictionaries(st.sampled_from(COUNTERS[:16]), st.integers(1, 2**53 - 1)),
         ),
         max_size=4,
     ),
