@@ -380,7 +380,7 @@ def test_a_damaged_file_loses_only_what_is_damaged():
     ]
     assert reasons(rejects) == [
         (5, "ends before its closing brace"),
-        (22, "a number is above 2^63-1"),
+        (22, "a number is too large to be believed"),
         (25, "unknown counter frobnicate"),
         (44, "not a line of job_stats"),
         *((line, "the job_id of its entry is not readable") for line in range(58, 76)),
@@ -417,7 +417,7 @@ def test_a_number_that_does_not_fit_is_rejected(counter):
     rows, rejects, _ = parse(HEADER, JOB, counter)
 
     assert row_sum(rows, COUNTERS) == 0
-    assert reasons(rejects) == [(3, "a number is above 2^63-1")]
+    assert reasons(rejects) == [(3, "a number is too large to be believed")]
 
 
 def test_numbers_that_are_not_stored_may_be_of_any_size():

@@ -206,7 +206,7 @@ def test_a_sum_at_the_very_end_may_lack_digits():
 def test_a_number_that_does_not_fit_is_rejected():
     _, rejects, _ = parse(TIME, "open 9223372036854775808 samples [reqs]")
 
-    assert reasons(rejects) == [(2, "a number is above 2^63-1")]
+    assert reasons(rejects) == [(2, "a number is too large to be believed")]
 
 
 def test_a_line_that_an_md_stats_has_already_is_rejected():
