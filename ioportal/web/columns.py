@@ -51,6 +51,7 @@ _FACTS = (
     Column("project", "Project", "project", ascending_first=True),
     Column("queue", "Queue", "queue", ascending_first=True),
     Column("state", "State", "state", ascending_first=True),
+    Column("quality", "Quality", "statistics__quality", about="how far the figures can be trusted"),
     Column("submitted", "Submitted", "submitted_at"),
     Column("started", "Started", "started_at"),
     Column("ended", "Ended", "ended_at"),
@@ -66,10 +67,7 @@ _KINDS = tuple(
     for kind in METADATA_OPERATIONS
     if kind not in {"open", "close"}  # those are the metrics `opens` and `closes`
 )
-_QUALITY = Column(
-    "quality", "Quality", "statistics__quality", about="how far the figures can be trusted"
-)
-COLUMNS = (*_FACTS, *_METRICS, _QUALITY, *_KINDS)
+COLUMNS = (*_FACTS, *_METRICS, *_KINDS)
 BY_NAME = {column.name: column for column in COLUMNS}
 
 DEFAULT = (
@@ -79,17 +77,16 @@ DEFAULT = (
     "project",
     "queue",
     "state",
+    "quality",
     "started",
-    "duration_s",
     "node_count",
+    "duration_s",
+    "read_bytes",
+    "write_bytes",
     "metadata_operations",
     "peak_metadata_rate",
     "opens",
     "open_close_ratio",
-    "read_bytes",
-    "write_bytes",
-    "metadata_rpcs",
-    "quality",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from collectors.batch import hostlists
 from ioportal.analysis.metrics import BY_NAME, METADATA_OPERATIONS, METRICS, Metric
 from ioportal.web import formatting
 
@@ -51,6 +52,17 @@ class Figure:
     note: str = ""
 
 
+def hosts(job: Job) -> str:
+    """Return the folded names of a job's nodes; "" where they are not known.
+
+    On a Cray the batch system names none of them: those that its launches were placed on stand in.
+    """
+    if job.nodes:
+        return job.nodes
+    names = job.allocations.order_by("node__name").values_list("node__name", flat=True)
+    return hostlists.fold(names)
+
+
 def groups(statistics: JobStatistics) -> dict[str, list[Figure]]:
     """Return all metrics of a job by what they are about."""
     return {
@@ -73,6 +85,7 @@ def facts(job: Job, statistics: JobStatistics | None) -> dict[str, Any]:
         "simulated": job.cluster.simulated,
         "job": job.display_id,
         **{name: getattr(job, name) for name in _FACTS},
+        "nodes": hosts(job),
         "quality": None,
     }
     if statistics:
@@ -101,7 +114,6 @@ _FACTS = (
     "core_count",
     "cpu_s",
     "time_limit_s",
-    "nodes",
 )
 _QUALITY = (
     "quality",

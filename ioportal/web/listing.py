@@ -106,9 +106,10 @@ class Listing:
         return self._paginator.count
 
     @property
-    def simulated(self) -> bool:
-        """Whether a job on the page is made up."""
-        return any(job.cluster.simulated for job in self.page)
+    def simulated_clusters(self) -> str:
+        """What of the page is made up, in words; "" for nothing."""
+        names = sorted({job.cluster.name for job in self.page if job.cluster.simulated})
+        return f"All that is listed of {' and '.join(names)}" if names else ""
 
     @cached_property
     def facets(self) -> list[Facet]:

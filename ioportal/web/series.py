@@ -8,7 +8,8 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db.models import DateTimeField, F, Func, Max, Min, Sum, Value
+from django.db.models import DateTimeField, F, Func, Sum, Value
+from django.db.models.functions import Greatest
 
 from collectors.lustre import opcodes
 from collectors.tables import UTC_US
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 STEPS_SHOWN = 720
 IO_KINDS = (*METADATA_OPERATIONS, "read", "write", "read_bytes", "write_bytes")
 _RPC_WINDOW = timedelta(seconds=10)
+_EXACT_UP_TO = timedelta(minutes=1)  # bins no longer than usual polls would join nothing
+_MOMENT = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FOLDED = 0  # as IoWindow.target_id of a filesystem's OSTs
 
@@ -48,9 +51,8 @@ class JobSeries:
     def __init__(self, job: Job, window: TimeRange) -> None:
         self._job = job
         self._window = window
-        # Whole RPC windows; polls are rarer, so that one of them fills several bins or just one.
         bins = (window.end - window.start) / STEPS_SHOWN / _RPC_WINDOW
-        self._bin = _RPC_WINDOW * max(1, ceil(bins))
+        self._bin = _RPC_WINDOW * max(1, ceil(bins))  # whole RPC windows
         before, after = (window.start - _EPOCH) % self._bin, (_EPOCH - window.end) % self._bin
         self._bins = TimeRange(window.start - before, window.end + after)  # whole ones
 
@@ -135,8 +137,12 @@ class JobSeries:
         return sorted(set(rows))
 
     def traces(self, run: TimeRange) -> list[TimeRange]:
-        """When at least one of the metadata servers was traced in the job's run."""
-        return [TimeRange(*seen) for seen in coverage.traced(self._mds_ids, run.start, run.end)]
+        """When at least one of the metadata servers was traced in the job's run.
+
+        Ranges are half-open: one that ended with the last record would leave it out.
+        """
+        traced = coverage.traced(self._mds_ids, run.start, run.end)
+        return [TimeRange(seen.start, seen.end + _MOMENT) for seen in traced]
 
     @cached_property
     def undated(self) -> dict[str, int]:
@@ -154,18 +160,17 @@ class JobSeries:
 
     @cached_property
     def _io_windows(self) -> pl.DataFrame:
-        """Windows between reads; those that begin in one bin and end in one are taken together."""
+        """Windows between reads, with their own bounds; in a long range, those of its bins."""
+        width = self._bin if self._bin > _EXACT_UP_TO else _MOMENT
         rows = (
             self._io_rows.exclude(basis=IoWindow.Basis.TOTAL)
-            .annotate(begins=_Bin("start", self._bin), ends=_Bin("end", self._bin))
-            .values("target_id", "begins", "ends")
-            .annotate(
-                first=Min("start"),
-                last=Max("end"),
-                **{f"sum_{kind}": Sum(kind) for kind in IO_KINDS},
+            .values(
+                "target_id",
+                begins=_Bin("start", width),
+                ends=Greatest(_Bin("end", width), _Bin("start", width) + Value(width)),
             )
-            .order_by("target_id", "begins", "ends")
-            .values_list("target_id", "first", "last", *(f"sum_{kind}" for kind in IO_KINDS))
+            .annotate(**{f"sum_{kind}": Sum(kind) for kind in IO_KINDS})
+            .values_list("target_id", "begins", "ends", *(f"sum_{kind}" for kind in IO_KINDS))
         )
         return pl.DataFrame(
             list(rows),

@@ -5,6 +5,8 @@
 (() => {
   const CONFIG = { displayModeBar: false, responsive: true, doubleClick: false, scrollZoom: false };
   const MINUTES = 300_000; // in milliseconds
+  const NARROW = 480; // pixels: the legend takes several lines there,
+  const LEGEND = 70; // which the plot must not lose
   const probe = document.createElement("span");
   probe.hidden = true;
   document.documentElement.append(probe);
@@ -24,9 +26,10 @@
     return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, resolved(part)]));
   }
 
-  function layout(figure) {
+  function layout(figure, width) {
     return resolved({
       ...figure.layout,
+      height: figure.layout.height + (width < NARROW ? LEGEND : 0),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 11, color: "--ink-soft" },
@@ -38,7 +41,7 @@
     const figure = JSON.parse(document.getElementById(plot.dataset.plot).textContent);
     plot.querySelector("noscript")?.remove();
     const isNew = !plot.classList.contains("js-plotly-plot");
-    Plotly.react(plot, resolved(figure.data), layout(figure), CONFIG);
+    Plotly.react(plot, resolved(figure.data), layout(figure, plot.clientWidth), CONFIG);
     if (!isNew) return;
     const charts = plot.closest("[data-charts]");
     if (!charts) return;

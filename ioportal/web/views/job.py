@@ -63,6 +63,7 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
         "section": "jobs",
         "job": job,
         "statistics": statistics,
+        "hosts": job_facts.hosts(job),
         "is_stale": StaleStatistics.objects.filter(job_id=job.pk).exists(),
         "launches": job.launches.order_by("started_at", "name"),
         "namesakes": _namesakes(request, job),
