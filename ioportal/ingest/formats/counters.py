@@ -46,7 +46,8 @@ class _ReadLoader:
     def finish(self) -> None:
         """Cover the moment of the read, unless it was loaded from another text."""
         segment = self._segment
-        targets = sorted(set(self._read.values()), key=lambda target: target.pk)
+        told = set(self._read.values()) or {self._origin.target}  # it had no jobs at that moment
+        targets = sorted(filter(None, told), key=lambda target: target.pk)
         if not targets:
             return
         # Held until the commit: two loads cannot both find the moment free.
