@@ -46,8 +46,10 @@ class _ReadLoader:
     def finish(self) -> None:
         """Cover the moment of the read, unless it was loaded from another text."""
         segment = self._segment
-        told = set(self._read.values()) or {self._origin.target}  # it had no jobs at that moment
-        targets = sorted(filter(None, told), key=lambda target: target.pk)
+        told = set(self._read.values())
+        if not told and self._origin.target:
+            told = {self._origin.target}  # it had no jobs at that moment
+        targets = sorted(told, key=lambda target: target.pk)
         if not targets:
             return
         # Held until the commit: two loads cannot both find the moment free.
