@@ -25,7 +25,6 @@ class Life:
     """An entry from its creation to its end: dropped when idle, or zeroed by a remount."""
 
     begin: int
-    last_update: int
     until: int  # the last moment at which it is visible
     intervals: tuple[tuple[int, int], ...]
 
@@ -72,7 +71,7 @@ def _continues(group: list[tuple[int, int]], start: int, remounts: Sequence[int]
 def _life(group: list[tuple[int, int]], remounts: Sequence[int]) -> Life:
     begin, last = group[0][0], max(end for _, end in group)
     until = min([last + CLEANUP_S, *(moment - 1 for moment in remounts if moment > begin)])
-    return Life(begin, last, until, tuple(group))
+    return Life(begin, until, tuple(group))
 
 
 def mdt_sightings(source: Source, polls: Ints, remounts: Sequence[int]) -> Iterator[Sightings]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from simulator.clock import MICROSECONDS
-from simulator.jobs import Ints, Job, Kind, Launch
+from simulator.jobs import PILOTS, Ints, Job, Kind, Launch
 
 _COMMANDS = {
     Kind.SIMULATION: "./solver.x -in input.nml",
@@ -97,6 +97,6 @@ def _starts(job: Job, rng: np.random.Generator) -> Iterator[_Start]:
 def _steps(job: Job, length_s: int, rng: np.random.Generator) -> int:
     if job.kind is Kind.ENSEMBLE:
         return max(length_s // _MEMBER_S, 1)
-    if job.kind.value.startswith("panda") or length_s < _STEP_S:
+    if job.kind in PILOTS or length_s < _STEP_S:
         return 1
     return int(rng.integers(1, _MOST_STEPS + 1))

@@ -1,7 +1,7 @@
 """What batch systems and launchers tell: jobs, their nodes and their launches.
 
 Records of one job may come in any order, twice, and from several files. The record that knows most
-stands (ended before running before pending, then the later end), whichever came last.
+stands (the later start, then the later end), whichever came last.
 """
 
 from __future__ import annotations
@@ -103,15 +103,25 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
         for part in _parts(sorted({row["launch"] for row in rows}))
         for launch in Launch.objects.filter(cluster=cluster, name__in=part)
     }
+    # A line that was cut before its batch id speaks of the launch of that name.
+    named = {name: (name, batch_id, index) for name, batch_id, index in known if batch_id}
+    adopted = []
     for row in rows:
         identity = (row["launch"], row["batch_id"], row["array_index"])
-        known[identity] = _merged(
-            known.get(identity)
-            or Launch(
-                cluster=cluster, name=identity[0], batch_id=identity[1], array_index=identity[2]
-            ),
-            row,
+        unnamed = (row["launch"], "", "")
+        if identity == unnamed:
+            identity = named.get(row["launch"], unnamed)
+        else:
+            named[row["launch"]] = identity
+            if unnamed in known and identity not in known:
+                launch = known[identity] = known.pop(unnamed)
+                adopted.append(launch.pk)
+                launch.pk, launch.batch_id, launch.array_index = None, *identity[1:]
+        launch = known.get(identity) or Launch(
+            cluster=cluster, name=identity[0], batch_id=identity[1], array_index=identity[2]
         )
+        known[identity] = _merged(launch, row)
+    Launch.objects.filter(pk__in=adopted).delete()
     Launch.objects.bulk_create(
         [known[identity] for identity in sorted(known)],
         batch_size=_BATCH,
@@ -144,13 +154,9 @@ def _with_standing(records: pl.DataFrame) -> pl.DataFrame:
     return records.with_columns(
         *(names.storable(pl.col(column), size) for column, size in _SIZES.items()),
         standing=pl.concat_str(
-            pl.when(pl.col("ended_at").is_not_null())
-            .then(pl.lit("2"))
-            .when(pl.col("started_at").is_not_null())
-            .then(pl.lit("1"))
-            .otherwise(pl.lit("0")),
-            microseconds("ended_at"),
+            # A job that was requeued runs again: its last run stands.
             microseconds("started_at"),
+            microseconds("ended_at"),
             # Equal in all that: any fixed order will do, but it must be one.
             pl.concat_str("state", "exit_status", "cpu_s", "nodes", ignore_nulls=True),
         ).str.slice(0, 128),
@@ -238,7 +244,8 @@ def _allocate(cluster: Cluster, jobs: list[tuple[Job | None, Job]]) -> list[Chan
     """Store which nodes the jobs hold; `jobs` are pairs of what was known and what is."""
     launched: dict[int, list[str]] = defaultdict(list)
     unnamed = [job.pk for _, job in jobs if not job.nodes]
-    for job_id, nodes in Launch.objects.filter(job__in=unnamed).values_list("job_id", "nodes"):
+    placed = Launch.objects.filter(job__in=unnamed).exclude(nodes="")
+    for job_id, nodes in placed.values_list("job_id", "nodes"):
         launched[job_id].append(nodes)
     held_before: dict[int, set[int]] = defaultdict(set)
     for job_id, node_id in Allocation.objects.filter(
@@ -249,8 +256,9 @@ def _allocate(cluster: Cluster, jobs: list[tuple[Job | None, Job]]) -> list[Chan
     started = [(before, job) for before, job in jobs if job.started_at]
     expanded = pl.DataFrame(
         [
-            {"job_id": job.pk, "name": hostlists.expand(job.nodes or ",".join(launched[job.pk]))}
+            {"job_id": job.pk, "name": hostlists.expand(nodes)}
             for _, job in started
+            for nodes in ([job.nodes] if job.nodes else launched[job.pk])
         ],
         schema={"job_id": pl.Int64, "name": pl.List(pl.String)},
     ).explode("name", empty_as_null=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 
@@ -15,9 +15,11 @@ from ioportal.jobs.models import (
     ServerVersion,
     Target,
 )
+from ioportal.jobs.registration import apply
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
+    from django.forms import ModelForm
     from django.http import HttpRequest
 
 admin.site.site_header = "ioportal: registration of the site"
@@ -25,8 +27,23 @@ admin.site.site_title = "ioportal"
 admin.site.index_title = "What this site consists of"
 
 
+class RegistrationAdmin(admin.ModelAdmin):
+    """What the site consists of; a change is applied to what was seen before."""
+
+    def save_related(
+        self,
+        request: HttpRequest,
+        form: ModelForm,
+        formsets: Any,
+        change: bool,  # noqa: FBT001
+    ) -> None:
+        """Save, then apply."""
+        super().save_related(request, form, formsets, change)
+        apply(form.instance)
+
+
 @admin.register(Cluster)
-class ClusterAdmin(admin.ModelAdmin):
+class ClusterAdmin(RegistrationAdmin):
     """Compute systems and their NID rules."""
 
     list_display = ("name", "batch_system", "time_zone", "nid_rule", "simulated")
@@ -53,7 +70,7 @@ class ClusterAdmin(admin.ModelAdmin):
 
 
 @admin.register(Filesystem)
-class FilesystemAdmin(admin.ModelAdmin):
+class FilesystemAdmin(RegistrationAdmin):
     """Lustre filesystems and what their job ids look like."""
 
     list_display = ("name", "job_id_pattern", "simulated")
@@ -129,7 +146,7 @@ class UnregisteredFilter(admin.SimpleListFilter):
 
 
 @admin.register(Nid)
-class NidAdmin(admin.ModelAdmin):
+class NidAdmin(RegistrationAdmin):
     """Lustre network ids and the nodes that have them."""
 
     list_display = ("text", "node", "cluster")
