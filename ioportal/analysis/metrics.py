@@ -144,7 +144,7 @@ METRICS = (
         "Mean metadata rate",
         Unit.PER_SECOND,
         Source.JOB_STATS_MDT,
-        "metadata operations of windows with known duration / covered seconds",
+        "metadata operations of observed windows / observed seconds",
     ),
     Metric(
         "peak_metadata_rate",
