@@ -147,8 +147,11 @@ SET kind = """
     + """
 FROM named n JOIN jobs_sourcejobid s ON s.id = n.source_job_id
 WHERE w.source_job_id = n.source_job_id AND w.start = n.start AND w."end" = n."end"
-    AND w.job_id <> """
+    AND (w.kind, w.job_id) <> ("""
+    + _KIND
+    + ", "
     + _JOB
+    + ")"
 )
 
 
@@ -177,7 +180,7 @@ def derive(
         cursor.execute(_DERIVE, values)
 
 
-def bind(source_job_ids: list[int]) -> None:
+def bind(source_job_ids: set[int]) -> None:
     """Charge existing windows of some job ids anew: a job that they may name came or changed."""
     with connection.cursor() as cursor:
-        cursor.execute(_BIND, {**_CONSTANTS, "source_job_ids": source_job_ids})
+        cursor.execute(_BIND, {**_CONSTANTS, "source_job_ids": sorted(source_job_ids)})
