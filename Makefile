@@ -46,7 +46,7 @@ check: setup-dev services  ## Run the linters, the type checker and the project'
 	@$(MANAGE) makemigrations --check --dry-run
 
 audit: setup-dev  ## Look the locked packages up for known vulnerabilities
-	@$(VENV)/pip-audit --require-hashes --disable-pip --requirement requirements/dev.txt
+	@$(VENV)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/dev.txt
 
 bench: setup-bench services  ## Measure the parsers and the loading; update docs/performance.md
 	@$(RUN) $(VENV)/python -m bench
@@ -57,7 +57,7 @@ services: setup  ## Start PostgreSQL and Valkey, or check those given in the env
 stop:  ## Stop what this checkout started
 	@$(PYTHON) -m scripts.services stop
 
-env:  ## Print settings as NAME=value lines, for: export $$(make env)
+env:  ## Print settings as NAME=value lines, for: export $(make env)
 	@$(PYTHON) -m scripts.services env
 
 secrets:  ## Create the secrets that docker-compose.yml needs (production)
@@ -83,7 +83,7 @@ setup-dev:
 	@$(PYTHON) -m scripts.bootstrap dev
 
 setup-test:
-	@$(PYTHON) -m scripts.bootstrap dev chromium
+	@$(PYTHON) -m scripts.bootstrap dev chromium libatomic.so.1
 
 setup-bench:
 	@$(PYTHON) -m scripts.bootstrap base mawk

@@ -13,10 +13,9 @@ from kombu.exceptions import OperationalError
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
 
-STAGES = (
-    "ioportal.ingest.tasks.charge_pending",
-    "ioportal.jobs.tasks.refresh_statistics",
-)
+CHARGE_PENDING = "ioportal.ingest.tasks.charge_pending"
+REFRESH_STATISTICS = "ioportal.jobs.tasks.refresh_statistics"
+STAGES = (CHARGE_PENDING, REFRESH_STATISTICS)
 
 log = structlog.get_logger()
 

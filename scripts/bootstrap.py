@@ -1,13 +1,14 @@
 """Make this machine ready: Debian packages from outside, Python packages in ``.venv``.
 
-usage: python -m scripts.bootstrap LOCK [PROGRAM...]
+usage: python -m scripts.bootstrap LOCK [NEED...]
 
-LOCK names a lock file of requirements/; each PROGRAM is wanted besides those that the services
-need. Quick when there is nothing to do; needs no more than Python's standard library.
+LOCK names a lock file of requirements/; each NEED is a program or a shared library that is wanted
+besides those of the services. Quick when there is nothing to do; runs on Python's standard library.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib.util
 import os
@@ -24,37 +25,49 @@ OLDEST_PYTHON = (3, 11)
 PACKAGE_OF = {
     "bwrap": "bubblewrap",
     "chromium": "chromium",
+    "libatomic.so.1": "libatomic1",  # wanted by what Playwright brings along
     "mawk": "mawk",
     "mmdebstrap": "mmdebstrap",
 }
 
 
-def bootstrap(lock: str, programs: tuple[str, ...]) -> None:
+def bootstrap(lock: str, needs: list[str]) -> None:
     if sys.version_info < OLDEST_PYTHON:
         raise Problem(f"{sys.executable} is too old: make PYTHON=python3.11 (or newer)")
     with alone():
-        install_debian_packages((*choose().programs, *programs))
+        install_debian_packages([*choose().programs, *needs])
         install_python_packages(lock)
 
 
-def install_debian_packages(programs: tuple[str, ...]) -> None:
+def install_debian_packages(needs: list[str]) -> None:
     """Install what is missing as root; otherwise name the line that root must run."""
-    missing = [PACKAGE_OF[program] for program in programs if shutil.which(program) is None]
+    missing = [PACKAGE_OF[need] for need in needs if not is_there(need)]
     if importlib.util.find_spec("ensurepip") is None:
         missing.append("python3-venv")
     if not missing:
         return
+    if shutil.which("apt-get") is None:
+        raise Problem(f"Not a Debian machine: install {', '.join(missing)} by your own means")
     update = ("apt-get", "update")
     install = ("apt-get", "install", "--yes", "--no-install-recommends", *missing)
     if not is_root():
         line = " && ".join(map(" ".join, (update, install)))
         raise Problem(f"Run this line as root, then try again:\n{line}")
-    if shutil.which("apt-get") is None:
-        raise Problem(f"Not a Debian machine: install {', '.join(missing)} by your own means")
     say(f"Installing Debian packages: {' '.join(missing)}")
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     run_logged(update, "apt-get-update", env=environment)
     run_logged(install, "apt-get-install", env=environment)
+
+
+def is_there(need: str) -> bool:
+    """Whether a program is on PATH, or a shared library can be loaded."""
+    if ".so" not in need:
+        return shutil.which(need) is not None
+    try:
+        ctypes.CDLL(need)
+    except OSError:
+        return False
+    return True
 
 
 def install_python_packages(lock: str) -> None:
@@ -93,8 +106,8 @@ def digest_of_locks() -> str:
 
 def main() -> None:
     match sys.argv[1:]:
-        case [("base" | "dev") as lock, *programs] if set(programs) <= set(PACKAGE_OF):
-            bootstrap(lock, tuple(programs))
+        case [("base" | "dev") as lock, *needs] if set(needs) <= PACKAGE_OF.keys():
+            bootstrap(lock, needs)
         case _:
             sys.exit(__doc__)
 

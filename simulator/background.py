@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from simulator.activity import Burst, Source, Transfers
-from simulator.jobs import Job, Kind
+from simulator.jobs import Ints, Job, Kind
 from simulator.site import LOGIN_NIDS, NODE_COUNT, POLICY_NID, client
 
 _LOGIN_PROCESSES = (
@@ -20,6 +20,10 @@ _LOGIN_PROCESSES = (
     "hepprod-sync.15311",
 )
 _KERNEL_THREADS = ("kworker/3:1.0", "kworker/u66:2.0", "ptlrpcd_03_12.0")
+_POLICY_PER_S = {"getattr": 48.0, "getxattr": 9.0, "open": 1.2, "close": 1.2}
+_NAMELESS_PER_S = {"getattr": 0.11, "statfs": 0.05}
+_HEALTH_CHECKED = 3_000  # nodes that are idle or not, and check their mounts
+_HEALTH_CHECKS_PER_S = {"statfs": 6.0, "getattr": 7.5}
 _SLICE_S = 6 * 3_600  # what goes on for days is told in slices of this length
 _MIB = 1_024 * 1_024
 
@@ -32,14 +36,8 @@ def sources(jobs: Iterable[Job], start: int, end: int, rng: np.random.Generator)
     ]
     found += [
         _steady("rbh-scan.0", np.array([client(POLICY_NID)]), _slices(start, end), _POLICY_PER_S),
-        _steady("", logins, _slices(start, end), {"getattr": 0.11, "statfs": 0.05}),
-        # The nodes' health check runs without a job's environment.
-        _steady(
-            None,
-            np.sort(rng.choice(NODE_COUNT, 3_000, replace=False)),
-            _slices(start, end),
-            {"statfs": 6.0, "getattr": 7.5},
-        ),
+        _steady("", logins, _slices(start, end), _NAMELESS_PER_S),
+        _steady(None, _some_nodes(_HEALTH_CHECKED, rng), _slices(start, end), _HEALTH_CHECKS_PER_S),
     ]
     found += [_kernel_thread(thread, start, end, rng) for thread in _KERNEL_THREADS]
     for job in jobs:
@@ -48,7 +46,8 @@ def sources(jobs: Iterable[Job], start: int, end: int, rng: np.random.Generator)
     return found
 
 
-_POLICY_PER_S = {"getattr": 48.0, "getxattr": 9.0, "open": 1.2, "close": 1.2}
+def _some_nodes(count: int, rng: np.random.Generator) -> Ints:
+    return np.sort(rng.choice(NODE_COUNT, count, replace=False))
 
 
 def _slices(start: int, end: int) -> list[tuple[int, int]]:
@@ -56,7 +55,7 @@ def _slices(start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _steady(
-    job_id: str | None, clients: np.ndarray, spans: list[tuple[int, int]], per_s: dict[str, float]
+    job_id: str | None, clients: Ints, spans: list[tuple[int, int]], per_s: dict[str, float]
 ) -> Source:
     return Source(
         job_id,
@@ -69,7 +68,7 @@ def _steady(
 
 
 def _sessions(
-    process: str, clients: np.ndarray, start: int, end: int, rng: np.random.Generator
+    process: str, clients: Ints, start: int, end: int, rng: np.random.Generator
 ) -> Source:
     """Return somebody's work on a log-in node: an hour now and then."""
     bursts = []
@@ -104,7 +103,7 @@ def _kernel_thread(thread: str, start: int, end: int, rng: np.random.Generator) 
         Burst(a, b, {"getattr": 300, "setattr": 400}, writes=Transfers(9_000, _MIB))
         for a, b in _slices(start, end)
     )
-    return Source(thread, np.sort(rng.choice(NODE_COUNT, 40, replace=False)), bursts)
+    return Source(thread, _some_nodes(40, rng), bursts)
 
 
 def _statahead(job: Job, started: int, end: int, rng: np.random.Generator) -> Iterator[Source]:

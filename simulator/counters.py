@@ -25,13 +25,12 @@ class Life:
     """An entry from its creation to its end: dropped when idle, or zeroed by a remount."""
 
     begin: int
-    last_update: int
-    until: int  # visible before this moment
+    until: int  # the last moment at which it is visible
     intervals: tuple[tuple[int, int], ...]
 
     def visible(self, polls: Ints) -> Ints:
         """Return which polls show it (indices into `polls`)."""
-        return np.flatnonzero((polls > self.begin) & (polls < self.until))
+        return np.flatnonzero((polls > self.begin) & (polls <= self.until))
 
     def updated(self, poll: int) -> int:
         """Return the last update that a poll shows."""
@@ -71,8 +70,8 @@ def _continues(group: list[tuple[int, int]], start: int, remounts: Sequence[int]
 
 def _life(group: list[tuple[int, int]], remounts: Sequence[int]) -> Life:
     begin, last = group[0][0], max(end for _, end in group)
-    until = min([last + CLEANUP_S, *(moment for moment in remounts if moment > begin)])
-    return Life(begin, last, until, tuple(group))
+    until = min([last + CLEANUP_S, *(moment - 1 for moment in remounts if moment > begin)])
+    return Life(begin, until, tuple(group))
 
 
 def mdt_sightings(source: Source, polls: Ints, remounts: Sequence[int]) -> Iterator[Sightings]:

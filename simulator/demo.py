@@ -1,4 +1,15 @@
-"""The demo: all raw files of the centre under one folder."""
+"""The demo: all raw files of the centre under one folder.
+
+site.toml                      registration of the cluster, the filesystem and its servers
+pbs/20170705                   accounting of a local day
+late/pbs-20170706              accounting that comes later than the rest
+alps/messages-20170705         launches of a local day
+job_stats/TARGET or OSS/TIME.txt, md_stats/MDT/TIME.txt
+                               one read each: its time (UTC) is the name, and the file's mtime
+rpctrace/golden.log            0.563 s of the MDS: the seeds' listing
+rpctrace/SERVER.TIME.log.gz    the start of the crisis, in two dumps
+truth.json                     what really happened: for tests only
+"""
 
 from pathlib import Path
 

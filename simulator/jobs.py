@@ -26,6 +26,9 @@ class Kind(Enum):
     PANDA_STRIPED = "panda, one stripe"  # after the mitigation
 
 
+PILOTS = frozenset({Kind.PANDA, Kind.PANDA_CRISIS, Kind.PANDA_STRIPED})
+
+
 @dataclass(frozen=True)
 class Launch:
     """An application start inside a job (one aprun)."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from simulator.clock import MICROSECONDS
-from simulator.jobs import Ints, Job, Kind, Launch
+from simulator.jobs import PILOTS, Ints, Job, Kind, Launch
 
 _COMMANDS = {
     Kind.SIMULATION: "./solver.x -in input.nml",
@@ -67,7 +67,7 @@ def add_launches(
 def _launch(apid: int, start: _Start, until: int) -> Launch:
     job = start.job
     ended = start.ended_us < until * MICROSECONDS
-    last = job.ended is not None and start.ended_us > (job.ended - _EPILOGUE_S) * MICROSECONDS
+    last = job.ended is not None and start.ended_us > (job.ended - _EPILOGUE_S - 1) * MICROSECONDS
     status = job.exit_status if last else 0
     return Launch(
         apid,
@@ -91,12 +91,12 @@ def _starts(job: Job, rng: np.random.Generator) -> Iterator[_Start]:
         bounds = np.linspace(first, last, steps + 1) * MICROSECONDS
         for begin, finish in pairwise(bounds):
             jitter_us = int(rng.integers(100_000, 900_000))
-            yield _Start(int(begin) + jitter_us, int(finish) + jitter_us // 2, nodes, job)
+            yield _Start(int(begin) + jitter_us, int(finish) - jitter_us, nodes, job)
 
 
 def _steps(job: Job, length_s: int, rng: np.random.Generator) -> int:
     if job.kind is Kind.ENSEMBLE:
         return max(length_s // _MEMBER_S, 1)
-    if job.kind.value.startswith("panda") or length_s < _STEP_S:
+    if job.kind in PILOTS or length_s < _STEP_S:
         return 1
     return int(rng.integers(1, _MOST_STEPS + 1))

@@ -41,9 +41,13 @@ THREAD_NAMES = [name for pool in POOLS for name in pool.names()]
 _POOL_OF_OPCODE = {MDS_CLOSE: READPAGE, MDS_READPAGE: READPAGE, LDLM_CANCEL: CANCEL}
 
 
-def pool_of(opcode: int) -> Pool:
-    """Return the pool that serves `opcode`."""
-    return _POOL_OF_OPCODE.get(opcode, MAIN)
+def pools_of(opcode: Ints) -> tuple[Ints, Ints]:
+    """Return the first thread and the size of the pool that serves each opcode."""
+    codes, inverse = np.unique(opcode, return_inverse=True)
+    pools = [_POOL_OF_OPCODE.get(code, MAIN) for code in codes.tolist()]
+    first_thread = np.array([pool.first_thread for pool in pools])[inverse]
+    size = np.array([pool.size for pool in pools])[inverse]
+    return first_thread, size
 
 
 # Service time of a request that finds all it needs in memory: median in us, spread of its
@@ -112,8 +116,7 @@ def serve(arrival_us: Ints, service_us: Ints, opcode: Ints) -> tuple[Ints, Ints]
     """
     start_us = np.empty_like(arrival_us)
     thread = np.empty_like(arrival_us)
-    pool_start = np.array([pool_of(int(code)).first_thread for code in np.unique(opcode)])
-    first_thread = pool_start[np.unique(opcode, return_inverse=True)[1]]
+    first_thread, _ = pools_of(opcode)
     for pool in POOLS:
         mine = np.flatnonzero(first_thread == pool.first_thread)
         start_us[mine], thread[mine] = _serve_in(pool, arrival_us[mine], service_us[mine])

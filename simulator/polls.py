@@ -12,7 +12,7 @@ _EVERY_S_IN_CRISIS = 60
 _DENSE = (local(2017, 7, 6, "09:40:00"), local(2017, 7, 6, "10:40:00"))
 GAP = (local(2017, 7, 7, "08:20:00"), local(2017, 7, 7, "09:00:00"))  # no read in between
 MDT_REMOUNT = local(2017, 7, 7, "14:47:30")
-_LATENESS_S = 9  # cron starts the reads up to this much late
+_LATENESS_S = 9  # a server's timer is late by the same time always, up to this
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Schedule:
 
 
 def schedule(start: int, end: int, rng: np.random.Generator) -> Schedule:
-    """Return one server's reads from `start` to `end`."""
-    usual = np.arange(start, end, _EVERY_S)
+    """Return one server's reads from `start` to `end`; the last one sees all that happened."""
+    usual = np.arange(start, end + 1, _EVERY_S)
     moments = np.union1d(usual, np.arange(*_DENSE, _EVERY_S_IN_CRISIS))
     moments = moments[(moments <= GAP[0]) | (moments >= GAP[1])]
-    return Schedule(moments + rng.integers(1, _LATENESS_S, size=len(moments)))
+    return Schedule(moments + int(rng.integers(1, _LATENESS_S)))

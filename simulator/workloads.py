@@ -26,7 +26,6 @@ class Profile:
         kind: its label.
         users: its users; the first submits most.
         names: job names.
-        command: what aprun starts.
         per_hour: mean number of submissions.
         nodes: node counts to choose from.
         weights: how often each is chosen.
@@ -34,13 +33,11 @@ class Profile:
         spread: standard deviation of the logarithm of the run time.
         longest_s: the longest run time.
         busy_share: CPU time / (cores x wall time), typically.
-        launches: most launches in one job, one after the other.
     """
 
     kind: Kind
     users: tuple[User, ...]
     names: tuple[str, ...]
-    command: str
     per_hour: float
     nodes: tuple[int, ...]
     weights: tuple[float, ...]
@@ -48,7 +45,6 @@ class Profile:
     spread: float
     longest_s: int
     busy_share: float
-    launches: int
 
 
 PROFILES = (
@@ -63,7 +59,6 @@ PROFILES = (
             User("p_iyer", 13_020, "AST031"),
         ),
         ("plasma_edge", "md_prod", "wall_les", "ocean025", "alloy_scan", "sn_core", "restart"),
-        "./solver.x -in input.nml",
         per_hour=7.0,
         nodes=(16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096),
         weights=(0.14, 0.14, 0.16, 0.18, 0.14, 0.11, 0.07, 0.045, 0.015),
@@ -71,7 +66,6 @@ PROFILES = (
         spread=0.7,
         longest_s=12 * _HOUR_S,
         busy_share=0.93,
-        launches=3,
     ),
     Profile(
         Kind.CHECKPOINTER,
@@ -81,7 +75,6 @@ PROFILES = (
             User("bbarros", 12_981, "NPH008"),
         ),
         ("dns_4096", "lattice_96", "ckpt_stress"),
-        "./dns.x --checkpoint-interval 3600",
         per_hour=1.0,
         nodes=(512, 1_024, 2_000, 3_000),
         weights=(0.45, 0.35, 0.15, 0.05),
@@ -89,13 +82,11 @@ PROFILES = (
         spread=0.5,
         longest_s=12 * _HOUR_S,
         busy_share=0.9,
-        launches=1,
     ),
     Profile(
         Kind.SCANNER,
         (User("fmoreau", 11_087, "CLI115"), User("annikab", 13_377, "GEO022")),
         ("catalogue", "find_stale", "du_projects"),
-        "./walk_tree.py --stat",
         per_hour=0.5,
         nodes=(1, 2, 4),
         weights=(0.6, 0.3, 0.1),
@@ -103,13 +94,11 @@ PROFILES = (
         spread=0.5,
         longest_s=2 * _HOUR_S,
         busy_share=0.05,
-        launches=1,
     ),
     Profile(
         Kind.SMALL_FILES,
         (User("geneve", 12_260, "BIP112"), User("wuxian", 13_818, "CSC200")),
         ("blast_split", "tiles", "extract_frames"),
-        "./per_item.sh items.lst",
         per_hour=0.7,
         nodes=(8, 16, 32, 64),
         weights=(0.4, 0.3, 0.2, 0.1),
@@ -117,13 +106,11 @@ PROFILES = (
         spread=0.5,
         longest_s=6 * _HOUR_S,
         busy_share=0.4,
-        launches=2,
     ),
     Profile(
         Kind.ENSEMBLE,
         (User("sarkisov", 10_699, "ENG103"), User("nkemelu", 13_105, "MAT049")),
         ("uq_sweep", "dakota_run", "screening"),
-        "python run_member.py",
         per_hour=0.7,
         nodes=(16, 32, 64, 128),
         weights=(0.35, 0.35, 0.2, 0.1),
@@ -131,7 +118,6 @@ PROFILES = (
         spread=0.5,
         longest_s=8 * _HOUR_S,
         busy_share=0.7,
-        launches=40,
     ),
     Profile(
         Kind.ANALYSIS,
@@ -142,7 +128,6 @@ PROFILES = (
             User("quist", 13_902, "FUS104"),
         ),
         ("plot", "post", "merge_h5", "debug_run", "viz_movie"),
-        "python analyse.py",
         per_hour=4.0,
         nodes=(1, 2, 4, 8, 16),
         weights=(0.4, 0.25, 0.15, 0.12, 0.08),
@@ -150,7 +135,6 @@ PROFILES = (
         spread=0.8,
         longest_s=2 * _HOUR_S,
         busy_share=0.5,
-        launches=2,
     ),
 )
 

@@ -11,9 +11,9 @@ from typing import Self
 import polars as pl
 
 from collectors.lustre.counters import (
+    assembled,
     clocks,
     moments,
-    parsed,
     sift_moments,
     sift_readings,
     totals,
@@ -37,8 +37,8 @@ SECOND_BLOCK = "belongs to a second md_stats of the same target"
 
 REMEMBERED_TARGETS = 10_000  # so far back a second md_stats is recognised
 
-# A value starts on the line below its name, or beside it: that line opens no block of its own.
-_OPENING = re.compile(rb"%b|(?<!=\n)^snapshot_time[ \t]" % PARAMETER.encode(), re.MULTILINE)
+_NAME = re.compile(PARAMETER.encode(), re.MULTILINE)
+_FIRST_LINE = re.compile(rb"^snapshot_time\s", re.MULTILINE)
 _PARAMETER = parameter_of("mdt", "md_stats")
 _START = rf"(?:{_PARAMETER}|^)"
 _TITLE = rf"{_PARAMETER}\s*$"
@@ -81,7 +81,7 @@ def parse(source: Source) -> Iterator[Parsed]:
         SourceUnavailable: the source cannot be opened or decompressed.
     """
     state = _State(inside=False, framed=False, seen=pl.DataFrame(schema={"target": pl.String}))
-    for chunk in whole_blocks(source, _OPENING):
+    for chunk in whole_blocks(source, _NAME, _FIRST_LINE):
         part, state = _read(chunk, state)
         yield part
 
@@ -97,7 +97,7 @@ def _read(chunk: Chunk, state: _State) -> tuple[Parsed, _State]:
     readings, bad_readings = sift_readings(_readings(placed.filter(kind="counter")))
 
     table = totals(clocks(blocks, times), readings).select(*TARGET_COUNTERS.columns)
-    part = parsed(
+    part = assembled(
         table,
         lines=lines.height,
         accepted=placed.filter(kind="title").height + times.height + readings.height,

@@ -14,12 +14,12 @@ Source: docs/formats.md, "RPC trace"; printf in lustre/ptlrpc/service.c and prin
 1.8 to 2.17.
 """
 
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
 
+from collectors.lustre.rpc_plain import read_plain
+from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed
 from collectors.source import Chunk, Source
 from collectors.tables import RPC_WINDOWS
@@ -29,36 +29,29 @@ LONGEST_US = 86_400_000_000  # a day; a longer time is not believed, and 10^8 of
 LATEST_S = 2**32 - 1  # the header's seconds are an unsigned 32-bit number
 JOB_CHARACTERS = 31  # Lustre cuts a job id there
 
-REPEAT_SPAN_US = 60_000_000
-REPEAT_RECORDS = 8_000_000  # remembered at most: 8 bytes each
-
 HANDLED = "Handled RPC"
 
 _TAIL = (
     r" Request process?ed in (?P<service_us>-?[0-9]+)us \((?P<total_us>-?[0-9]+)us total\)"
-    r" trans -?[0-9]+ rc -?[0-9]+/-?[0-9]+"
+    r" trans .*/-?[0-9]+"
 )
 # The parts of a line in their order; a line that stops matching in one is rejected for its reason.
+# What is not used is not judged, but for what tells a record that was cut from a whole one.
 _PARTS = (
-    (r"[0-9a-f]{8}:[0-9a-f]{8}:", "no debug-log header"),
-    (r"[0-9]+\.[0-9]F?:", "header ends in the CPU"),
+    (r"[^:]*:[^:]*:", "no debug-log header"),
+    (r"[^:]*:", "header ends in the CPU"),
     (r"(?P<seconds>[0-9]+)\.(?P<micros>[0-9]{6}):", "header ends in the time"),
-    (r"[0-9]+:[0-9]+:[0-9]+:", "header ends in the thread's numbers"),
-    (r"\([^:()]+:[0-9]+:[0-9A-Za-z_]+\(\)\) ", "header ends in the place in the source"),
+    (r"[^:]*:[^:]*:[^:]*:", "header ends in the thread's numbers"),
+    (r"[^:]*:[^:]*:[^:]*\(\)\) ", "header ends in the place in the source"),
     (HANDLED + " ", f'message does not begin with "{HANDLED}"'),
-    (r"(?:req@[^ ]+ )?pname:cluuid\+ref:pid:xid:nid:opc(?P<names_job>:job)? ", "no field names"),
-    (r"(?P<thread>.{1,16}?):[^:+]*\+-?[0-9]+:", "no thread name and client"),
-    (r"-?[0-9]+:", "no client pid"),
-    (r"x(?P<xid>[0-9]+):", "no xid"),
-    (
-        r"(?:U?[0-9]+|LNET_PID_ANY)-(?P<nid>[^ @]+@(?:[0-9A-Za-z_]+|<[0-9]+:[0-9]+>)|<\?>):",
-        "no NID",
-    ),
+    (r"(?:req@[^:]* )?pname:[^:]*:[^:]*:[^:]*:[^:]*:opc(?P<names_job>:job)? ", "no field names"),
+    (r"(?P<thread>[^:]{1,16}):", "no thread name"),
+    (r"[^:]*:", "no client"),
+    (r"[^:]*:", "no client pid"),
+    (r"(?P<xid>x[^:]*):", "no xid"),
+    (r"(?:U?[0-9]+|LNET_PID_ANY)-(?P<nid>[^ @]+@(?:[^ :]+|<[0-9]+:[0-9]+>)):", "no NID"),
     (r"(?P<opcode>-?[0-9]+)", "no opcode"),
-    (
-        r"(?::(?P<job>.*?))?(?:" + _TAIL + r")?\r?$",
-        "unreadable after the opcode",
-    ),
+    (r"(?::(?P<job>.*?))?(?:" + _TAIL + ")?$", "unreadable after the opcode"),
 )
 _PREFIXES = ["^" + "".join(part for part, _ in _PARTS[: n + 1]) for n in range(len(_PARTS))]
 _LINE = _PREFIXES[-1]
@@ -66,54 +59,6 @@ _LINE = _PREFIXES[-1]
 # What is known of one handled RPC. Times are microseconds, `time_us` since the epoch; the other two
 # are null where it is not timed.
 _RECORD = ("time_us", "nid", "job", "service", "opcode", "xid", "service_us", "total_us")
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """Fingerprints of records, and the span of their times."""
-
-    first_us: int
-    last_us: int
-    fingerprints: pl.Series
-
-
-class RepeatedRecords:
-    """Remembers records for a while, to recognise those that were dumped twice.
-
-    Racing dumpers write the same record again a little later: in the same file, or in another one
-    of the same server; sources that share this memory must be parsed interleaved by their times.
-    Two records are the same when NID, xid, opcode and time are. What is kept is a hash of 64 bits:
-    with `REPEAT_RECORDS` in memory a new record is mistaken for an old one once in 2 * 10^12.
-    """
-
-    def __init__(self) -> None:
-        self._batches: deque[_Batch] = deque()
-        self.remembered = 0
-
-    def drop_from(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Return `records` without those seen before, and remember them."""
-        if records.is_empty():
-            return records
-        fingerprints = records.select(
-            pl.struct("nid", "xid", "opcode", "time_us").hash(seed=0)
-        ).to_series()
-        new = fingerprints.is_first_distinct()
-        first_us, last_us = records.select(
-            pl.min("time_us").alias("first"), pl.max("time_us").alias("last")
-        ).row(0)
-        for batch in self._batches:
-            if batch.first_us <= last_us and first_us <= batch.last_us:
-                new &= ~fingerprints.is_in(batch.fingerprints.implode())
-        self._remember(_Batch(first_us, last_us, fingerprints.filter(new)))
-        return records.filter(new)
-
-    def _remember(self, batch: _Batch) -> None:
-        self._batches.append(batch)
-        self.remembered += len(batch.fingerprints)
-        while self.remembered > REPEAT_RECORDS or (
-            self._batches[0].last_us < batch.first_us - REPEAT_SPAN_US
-        ):
-            self.remembered -= len(self._batches.popleft().fingerprints)
 
 
 def parse(source: Source, seen: RepeatedRecords | None = None) -> Iterator[Parsed]:
@@ -136,7 +81,10 @@ def parse(source: Source, seen: RepeatedRecords | None = None) -> Iterator[Parse
     seen = seen or RepeatedRecords()
     for chunk in source.chunks():
         lines = split_lines(chunk)
-        records, rejects = read_exactly(lines)
+        fast = read_plain(chunk_text(chunk))
+        is_plain = fast["is_plain"] & ~lines["text"].str.ends_with(":")  # beyond
+        exact, rejects = read_exactly(lines.filter(~is_plain))
+        records = pl.concat([believed(fast.filter(is_plain)), exact])
         new = seen.drop_from(records)
         yield Parsed(
             windows(new),
@@ -145,18 +93,20 @@ def parse(source: Source, seen: RepeatedRecords | None = None) -> Iterator[Parse
         )
 
 
+def chunk_text(chunk: Chunk) -> bytes:
+    """Return the text of a chunk as UTF-8, with U+FFFD for what is not."""
+    return chunk.text if chunk.text.isascii() else chunk.text.decode(errors="replace").encode()
+
+
 def split_lines(chunk: Chunk) -> pl.DataFrame:
     """Return the lines of a chunk: `line` (its number), `text` (U+FFFD for what is not UTF-8).
 
     `ended` is false for a last line that ends with the source and not with a newline.
     """
-    texts = chunk.text.decode(errors="replace").split("\n")
-    ended = texts[-1] == ""
-    return (
-        pl.DataFrame({"text": texts[:-1] if ended else texts}, schema={"text": pl.String})
-        .with_row_index("line", chunk.first_line)
-        .with_columns(pl.col("line").cast(pl.Int64), ended=(pl.row_index() < pl.len() - 1) | ended)
-    )
+    ended = chunk.text.endswith(b"\n")
+    return pl.read_lines(
+        chunk_text(chunk), name="text", row_index_name="line", row_index_offset=chunk.first_line
+    ).with_columns(pl.col("line").cast(pl.Int64), ended=(pl.row_index() < pl.len() - 1) | ended)
 
 
 def read_exactly(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -201,7 +151,7 @@ def read_exactly(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         .sort("line")
         .select("line", pl.col("text").str.slice(0, REJECT_TEXT_CHARACTERS), "reason")
     )
-    return _believed(matched.filter(pl.col("reason").is_null())), rejects
+    return believed(matched.filter(pl.col("reason").is_null())), rejects
 
 
 def _time_us(seconds: pl.Expr, micros: pl.Expr) -> pl.Expr:
@@ -228,7 +178,7 @@ def _first_that_holds(*cases: tuple[pl.Expr, pl.Expr | str]) -> pl.Expr:
     )
 
 
-def _believed(records: pl.DataFrame) -> pl.DataFrame:
+def believed(records: pl.DataFrame) -> pl.DataFrame:
     """Keep the columns of a record, and its times only where they can be true."""
     service_us, total_us = pl.col("service_us"), pl.col("total_us")
     timed = (service_us >= 0) & (service_us <= total_us) & (total_us <= LONGEST_US)

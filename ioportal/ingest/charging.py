@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection, models, transaction
 from django.db.models import Max, Min, Q
@@ -51,7 +51,7 @@ def charge_pending(limit: int = 500) -> int:
         return len(traces) + len(polled) + len(jobs)
 
 
-def touch_everything() -> None:
+def touch_everything(**_: Any) -> None:
     """Ask for all derived rows anew: the registered site changed."""
     TouchedTrace.objects.bulk_create(
         TouchedTrace(server_id=trace.source_id, start=trace.start, end=trace.end)

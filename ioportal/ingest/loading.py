@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 from uuid import uuid4
 
 import polars as pl
@@ -74,6 +74,9 @@ class Loader(Protocol):
         """Complete the segment: its extent, coverage and pending intervals."""
 
 
+LoaderOf: TypeAlias = "Callable[[Segment, Origin], Loader]"
+
+
 @dataclass(frozen=True)
 class Loaded:
     """What became of a text."""
@@ -85,10 +88,16 @@ class Loaded:
 def load(
     texts: list[Text],
     segment_format: Segment.Format,
-    loader_of: Callable[[Segment, Origin], Loader],
+    attempt: Callable[[], LoaderOf],
     on_progress: Callable[[Source, Account], None] = lambda _source, _account: None,
 ) -> list[Loaded]:
     """Load texts in one transaction, side by side in order of their records' times.
+
+    Args:
+        texts: each becomes a segment, unless it is one already.
+        segment_format: of all of them.
+        attempt: begins an attempt, with no memory of one that was taken back; gives loaders.
+        on_progress: told after every part.
 
     Raises:
         Refused: one contradicts what is loaded or registered.
@@ -97,6 +106,7 @@ def load(
     known: dict[int, Segment] = {}
     while True:
         new = [number for number in range(len(texts)) if number not in known]
+        loader_of = attempt()
         loads = [_Load(texts[number], segment_format, loader_of, on_progress) for number in new]
         try:
             with transaction.atomic():
@@ -129,7 +139,7 @@ class _Load:
         self,
         text: Text,
         segment_format: Segment.Format,
-        loader_of: Callable[[Segment, Origin], Loader],
+        loader_of: LoaderOf,
         on_progress: Callable[[Source, Account], None],
     ) -> None:
         self._format = segment_format

@@ -1,8 +1,7 @@
 """What batch systems and launchers tell: jobs, their nodes and their launches.
 
 Records of one job may come in any order, twice, and from several files. The record that knows most
-stands, whichever came last: that of its last run (a job may be requeued), and of a run the one that
-tells its end.
+stands (the later start, then the later end), whichever came last.
 """
 
 from __future__ import annotations
@@ -109,15 +108,25 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
         for part in _parts(sorted({row["launch"] for row in rows}))
         for launch in Launch.objects.filter(cluster=cluster, name__in=part)
     }
+    # A line that was cut before its batch id speaks of the launch of that name.
+    named = {name: (name, batch_id, index) for name, batch_id, index in known if batch_id}
+    adopted = []
     for row in rows:
         identity = (row["launch"], row["batch_id"], row["array_index"])
-        known[identity] = _merged(
-            known.get(identity)
-            or Launch(
-                cluster=cluster, name=identity[0], batch_id=identity[1], array_index=identity[2]
-            ),
-            row,
+        unnamed = (row["launch"], "", "")
+        if identity == unnamed:
+            identity = named.get(row["launch"], unnamed)
+        else:
+            named[row["launch"]] = identity
+            if unnamed in known and identity not in known:
+                launch = known[identity] = known.pop(unnamed)
+                adopted.append(launch.pk)
+                launch.pk, launch.batch_id, launch.array_index = None, *identity[1:]
+        launch = known.get(identity) or Launch(
+            cluster=cluster, name=identity[0], batch_id=identity[1], array_index=identity[2]
         )
+        known[identity] = _merged(launch, row)
+    Launch.objects.filter(pk__in=adopted).delete()
     Launch.objects.bulk_create(
         [known[identity] for identity in sorted(known)],
         batch_size=_BATCH,
@@ -154,6 +163,7 @@ def _with_standing(records: pl.DataFrame) -> pl.DataFrame:
     return records.with_columns(
         *(names.storable(pl.col(column), size) for column, size in _SIZES.items()),
         standing=pl.concat_str(
+            # A job that was requeued runs again: its last run stands.
             microseconds("started_at"),
             microseconds("ended_at"),
             # Equal in all that: any fixed order will do, but it must be one.
@@ -261,7 +271,8 @@ def _allocate(
     """
     launched: dict[int, set[str]] = defaultdict(set)
     unnamed = [job.pk for _, job in jobs if not job.nodes]
-    for job_id, nodes in Launch.objects.filter(job__in=unnamed).values_list("job_id", "nodes"):
+    placed = Launch.objects.filter(job__in=unnamed).exclude(nodes="")
+    for job_id, nodes in placed.values_list("job_id", "nodes"):
         launched[job_id].add(nodes)
     held_before: dict[int, set[int]] = defaultdict(set)
     for job_id, node_id in Allocation.objects.filter(

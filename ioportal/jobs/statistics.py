@@ -17,7 +17,7 @@ from psycopg import sql
 from ioportal.analysis import quality
 from ioportal.analysis.metrics import METADATA_OPERATIONS
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
-from ioportal.telemetry.models import Coverage, IoWindow, Principal
+from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 
 _STARTUP_SHARE = 0.1  # of the run
 
@@ -157,20 +157,33 @@ GROUP BY job_id
 # What may be the job's or another's: by ids that name several jobs, and on nodes that several hold.
 _AMBIGUOUS = (
     _RUNS
-    + sql.SQL("""
-SELECT runs.job_id, (
-        SELECT coalesce(sum({metadata}), 0)
-        FROM jobs_namedjob n JOIN telemetry_iowindow w ON w.source_job_id = n.source_job_id
-        WHERE n.job_id = runs.job_id AND w.kind = %(AMBIGUOUS)s
-            AND w.start < runs."end" AND w."end" > runs.start
-    )::float8 AS operations, (
-        SELECT coalesce(sum(w.count), 0)
-        FROM jobs_allocation a JOIN jobs_nid i ON i.node_id = a.node_id
-        JOIN telemetry_chargedrpc w ON w.nid_id = i.id
-        WHERE a.job_id = runs.job_id AND w.kind = %(AMBIGUOUS)s
-            AND w.start >= runs.start - interval '10 seconds' AND w.start < runs."end"
-    )::float8 AS rpcs
+    + sql.SQL(""",
+named AS MATERIALIZED (
+    SELECT n.source_job_id, runs.job_id, runs.start, runs."end"
+    FROM jobs_namedjob n JOIN runs USING (job_id)
+    WHERE n.job_id = ANY(%(jobs)s)
+),
+operations AS (
+    SELECT n.job_id, sum({metadata})::float8 AS operations
+    FROM named n JOIN telemetry_iowindow w ON w.source_job_id = n.source_job_id
+        AND w.start < n."end" AND w."end" > n.start
+    WHERE w.kind = %(AMBIGUOUS)s
+    GROUP BY n.job_id
+),
+rpcs AS (
+    SELECT runs.job_id, sum(w.count)::float8 AS rpcs
+    FROM runs
+    JOIN jobs_allocation a ON a.job_id = runs.job_id
+    JOIN jobs_nid i ON i.node_id = a.node_id
+    JOIN telemetry_chargedrpc w ON w.nid_id = i.id
+        AND w.start >= runs.start - interval '10 seconds' AND w.start < runs."end"
+    WHERE w.kind = %(AMBIGUOUS)s
+    GROUP BY runs.job_id
+)
+SELECT runs.job_id, coalesce(operations, 0) AS operations, coalesce(rpcs, 0) AS rpcs
 FROM runs
+LEFT JOIN operations USING (job_id)
+LEFT JOIN rpcs USING (job_id)
 """)
     .format(metadata=_metadata("w"))
     .as_string()
@@ -342,7 +355,7 @@ def _by_job(query: str | sql.Composed, values: _Row) -> dict[int, _Row]:
 
 
 def _whole(amount: Any) -> int | None:
-    return None if amount is None else int(amount)
+    return None if amount is None else min(int(amount), LARGEST_BIGINT)
 
 
 def _ratio(amount: Any, of: Any) -> float | None:

@@ -1,20 +1,21 @@
-"""Lines of a Lustre debug log with +rpctrace, written whole columns at a time."""
+"""Lines of a Lustre debug log with +rpctrace, written whole columns at a time.
+
+A frame of records has the columns
+
+    time_us       when the record was written, epoch microseconds
+    handled       true: "Handled RPC", at the end; false: "Handling RPC", at the start
+    cpu, first    the CPU that wrote it; whether it was the first record of an emptied buffer
+    thread        index into `Names.threads`
+    client        index into `Names.nids` and `Names.uuids`
+    ref, pid, xid, opcode, trans, rc, job
+    service_us, total_us   printed on "Handled" records only
+"""
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import BinaryIO
 
 import polars as pl
-
-_COLUMNS = """Columns of a frame of records:
-    time_us       when the record was written, epoch microseconds
-    handled       true: "Handled RPC", at the end; false: "Handling RPC", at the start
-    cpu, first    CPU that wrote it; whether it was the first record of an emptied buffer
-    thread        index into `Names.threads`
-    client        index into `Names.nids` and `Names.uuids`
-    ref, pid, xid, opcode, trans, rc, job
-    service_us, total_us   read on "Handled" records only
-"""
 
 
 class Version(Enum):
@@ -51,7 +52,7 @@ def lines(records: pl.DataFrame, names: Names, version: Version = Version.V2_8) 
     request = (
         pl.concat_str(
             pl.lit(" RPC req@00000000"),
-            ((column("xid") * 2_654_435_761) % 90_000_000 + 10_000_000).cast(pl.String),
+            (column("xid") * 773 % 89_999_999 + 10_000_000).cast(pl.String),
         )
         if version is Version.V2_15
         else pl.lit("")

@@ -1,10 +1,15 @@
 """What this checkout started it may stop, and nothing else."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from scripts.process import OwnProcess
+from scripts.process import OwnProcess, wait_until
+
+
+def name_of(process):
+    return Path(f"/proc/{process.pid}/comm").read_text().strip()
 
 
 @pytest.fixture
@@ -20,6 +25,7 @@ def run():
     def run(*command, cwd):
         process = subprocess.Popen(command, cwd=cwd)
         started.append(process)
+        wait_until(lambda: name_of(process) == command[0], otherwise="it is still a copy of us")
         return process
 
     yield run

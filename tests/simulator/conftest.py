@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from simulator import demo
@@ -9,3 +11,8 @@ def centre(tmp_path_factory):
     out = tmp_path_factory.mktemp("centre")
     demo.write(1, out)
     return out
+
+
+@pytest.fixture(scope="session")
+def truth(centre):
+    return json.loads((centre / "truth.json").read_text())

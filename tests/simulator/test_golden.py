@@ -1,12 +1,8 @@
 """The golden trace against the seeds' listing, counted by awk and not by our own code."""
 
-import re
-import shutil
-import subprocess
-
 import pytest
 
-AWK = shutil.which("awk")
+from tests.simulator.reading import alps_lines, awk, unfold
 
 # Opcode: count, min, average and max service time in microseconds, as the listing prints them.
 LISTING = {
@@ -72,27 +68,15 @@ EXTENT = r"""
 """
 
 
-def nids_of(messages, apid):
-    line = next(
-        line for line in messages.read_text().splitlines() if f"apid={apid}, Starting" in line
-    )
-    folded = re.search(r"node_list=([\d,-]+), ", line).group(1)
-    for run in folded.split(","):
-        first, _, last = run.partition("-")
-        yield from (f"{node}@gni" for node in range(int(first), int(last or first) + 1))
-
-
-def awk(program, *files):
-    done = subprocess.run(
-        [AWK, program, *map(str, files)], check=True, capture_output=True, text=True
-    )
-    return done.stdout.splitlines()
+def nids_of(folder, apid):
+    start = next(line for line in alps_lines(folder) if int(line["apid"]) == apid)
+    return [f"{node}@gni" for node in unfold(start["nodes"])]
 
 
 @pytest.mark.parametrize("apid", LISTING)
 def test_awk_finds_the_counts_and_service_times_of_the_listing(centre, tmp_path, apid):
     nids = tmp_path / "nids"
-    nids.write_text("\n".join(nids_of(centre / "alps" / "messages-20170705", apid)) + "\n")
+    nids.write_text("\n".join(nids_of(centre / "alps", apid)) + "\n")
 
     rows = [line.split() for line in awk(SUMMARY, nids, centre / "rpctrace" / "golden.log")]
 

@@ -1,42 +1,13 @@
-"""A job id that telemetry carries, and the job of that time that it names."""
+"""The job ids that telemetry carries, and the jobs that they may name."""
 
 from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import connection
 
-# A job that ran then is named before one that begins soon (clocks differ) or ended lately
-# (write-back and clean-up carry its id still).
+# As in the function jobs_job_named of the database: how far from its run a job is named still.
 STARTS_WITHIN = timedelta(minutes=5)
 ENDED_WITHIN = timedelta(hours=1)
-MARGINS = {"starts_within": STARTS_WITHIN, "ended_within": ENDED_WITHIN}
-
-# Goes after a CTE keys(source_job_id, start, end); values are those of MARGINS.
-NAMED = """
-named AS (
-    SELECT source_job_id, start, "end",
-        CASE WHEN running > 0 THEN running ELSE near END AS jobs,
-        CASE WHEN running > 0 THEN running_job ELSE near_job END AS job_id
-    FROM (
-        SELECT k.source_job_id, k.start, k."end",
-            count(DISTINCT j.job_id) FILTER (WHERE j.running) AS running,
-            min(j.job_id) FILTER (WHERE j.running) AS running_job,
-            count(DISTINCT j.job_id) AS near,
-            min(j.job_id) AS near_job
-        FROM keys k
-        LEFT JOIN LATERAL (
-            SELECT n.job_id,
-                n.started_at < greatest(k."end", k.start + interval '1 microsecond')
-                    AND n.ended_at > k.start AS running
-            FROM jobs_namedjob n
-            WHERE n.source_job_id = k.source_job_id
-                AND n.started_at - %(starts_within)s < k."end"
-                AND n.ended_at + %(ended_within)s > k.start
-        ) j ON true
-        GROUP BY k.source_job_id, k.start, k."end"
-    ) candidates
-)
-"""
 
 
 def namesakes(job_ids: Iterable[int]) -> tuple[set[int], set[int]]:

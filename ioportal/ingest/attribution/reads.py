@@ -8,8 +8,7 @@ from django.db import connection
 from psycopg import sql
 
 from collectors.tables import COUNTERS
-from ioportal.ingest.attribution.named import MARGINS, NAMED
-from ioportal.telemetry.models import Coverage, IoWindow, Principal
+from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
 _CLEANUP_S = 600
 
 _CONSTANTS: dict[str, Any] = {
-    **MARGINS,
     **{kind.name: kind.value for kind in Principal},
     **{basis.name: basis.value for basis in IoWindow.Basis},
     "JOB_STATS": Coverage.Source.JOB_STATS.value,
     "cleanup_s": _CLEANUP_S,
+    "largest": LARGEST_BIGINT,
 }
 
 _KIND = """
@@ -86,11 +85,7 @@ windows AS MATERIALIZED (
         source_job_id, segment_id, max(basis) AS basis, {added}
     FROM judged
     GROUP BY 1, 2, 3, 4
-),
-keys AS (SELECT DISTINCT source_job_id, start, "end" FROM windows),
-"""
-    + NAMED
-    + """
+)
 INSERT INTO telemetry_iowindow (
     start, "end", segment_id, filesystem_id, target_id, source_job_id, basis, kind, job_id, {names}
 )
@@ -101,7 +96,7 @@ SELECT w.start, w."end", w.segment_id, %(filesystem)s, %(folded_target)s, w.sour
     + _JOB
     + """, {sums}
 FROM windows w
-JOIN named n USING (source_job_id, start, "end")
+CROSS JOIN LATERAL jobs_job_named(w.source_job_id, w.start, w."end") n
 LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
 WHERE {something}
 """
@@ -115,7 +110,9 @@ WHERE {something}
     ),
     added=sql.SQL(", ").join(
         sql.SQL(
-            "sum({} - CASE WHEN basis = %(DIFFERENCE)s THEN {} ELSE 0 END)::bigint AS {}"
+            # (no real counters add up to more than a bigint; made-up ones must not stop the stage)
+            "least(sum({} - CASE WHEN basis = %(DIFFERENCE)s THEN {} ELSE 0 END), %(largest)s)"
+            "::bigint AS {}"
         ).format(sql.Identifier(name), sql.Identifier(f"old_{name}"), sql.Identifier(name))
         for name in COUNTERS
     ),
@@ -130,28 +127,20 @@ WHERE filesystem_id = %(filesystem)s AND target_id = %(folded_target)s
     AND start >= %(start)s AND "end" > %(start)s AND "end" <= %(end)s
 """
 
+_NOW = (
+    "(SELECT"
+    + _KIND
+    + ","
+    + _JOB
+    + """
+    FROM jobs_job_named(w.source_job_id, w.start, w."end") n, jobs_sourcejobid s
+    WHERE s.id = w.source_job_id)"""
+)
 _BIND = (
-    """
-WITH keys AS (
-    SELECT DISTINCT source_job_id, start, "end" FROM telemetry_iowindow
-    WHERE source_job_id = ANY(%(source_job_ids)s)
-),
-"""
-    + NAMED
-    + """
-UPDATE telemetry_iowindow w
-SET kind = """
-    + _KIND
-    + """, job_id = """
-    + _JOB
-    + """
-FROM named n JOIN jobs_sourcejobid s ON s.id = n.source_job_id
-WHERE w.source_job_id = n.source_job_id AND w.start = n.start AND w."end" = n."end"
-    AND (w.kind, w.job_id) <> ("""
-    + _KIND
-    + ", "
-    + _JOB
-    + ")"
+    "UPDATE telemetry_iowindow w SET (kind, job_id) = "
+    + _NOW
+    + " WHERE source_job_id = ANY(%(source_job_ids)s) AND (kind, job_id) <> "
+    + _NOW
 )
 
 
@@ -180,7 +169,7 @@ def derive(
         cursor.execute(_DERIVE, values)
 
 
-def bind(source_job_ids: set[int]) -> None:
+def bind(source_job_ids: list[int]) -> None:
     """Charge existing windows of some job ids anew: a job that they may name came or changed."""
     with connection.cursor() as cursor:
-        cursor.execute(_BIND, {**_CONSTANTS, "source_job_ids": sorted(source_job_ids)})
+        cursor.execute(_BIND, {**_CONSTANTS, "source_job_ids": source_job_ids})

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
-from ioportal.ingest.attribution.named import MARGINS, NAMED
 from ioportal.telemetry.models import Method, Principal
 
 if TYPE_CHECKING:
@@ -47,18 +46,21 @@ slots AS MATERIALIZED (
     WINDOW later AS (PARTITION BY node_id ORDER BY at)
 ),
 keys AS (
-    SELECT DISTINCT w.source_job_id, w.start, w.start + interval '10 seconds' AS "end"
+    SELECT DISTINCT w.source_job_id, w.start
     FROM telemetry_rpcwindow w
     JOIN jobs_sourcejobid s ON s.id = w.source_job_id AND (s.batch_id <> '' OR s.launch <> '')
     WHERE w.start >= %(start)s AND w.start < %(end)s AND
 """
 
-_CHARGE_RAW = (
-    """
+_CHARGE_RAW = """
 ),
-"""
-    + NAMED
-    + """,
+named AS (
+    SELECT k.source_job_id, k.start, n.jobs, n.job_id
+    FROM keys k
+    CROSS JOIN LATERAL jobs_job_named(
+        k.source_job_id, k.start, k.start + interval '10 seconds'
+    ) n
+),
 attributed AS (
     SELECT w.*, c.jobs IS NOT NULL AS named,
         CASE
@@ -81,7 +83,6 @@ attributed AS (
             AND c.jobs IS NULL
     WHERE w.start >= %(start)s AND w.start < %(end)s AND
 """
-)
 
 _CHARGE_TAIL = """
 )
@@ -134,7 +135,6 @@ WHERE start >= %(start)s AND start < %(end)s AND (
 """
 
 _CONSTANTS: dict[str, Any] = {
-    **MARGINS,
     **{kind.name: kind.value for kind in Principal},
     "BY_NONE": Method.NONE.value,
     "BY_JOB_ID": Method.JOB_ID.value,

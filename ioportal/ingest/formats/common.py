@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from collectors.lustre.rpc_trace import RepeatedRecords
+from collectors.lustre.rpc_repeats import RepeatedRecords
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import Segment, TouchedReads, TouchedTrace
 from ioportal.telemetry.models import (
@@ -32,6 +32,10 @@ class Command:
     replace: bool = False
     columns: Sequence[str] | None = None  # of an sacct text without a header
     seen: RepeatedRecords = field(default_factory=RepeatedRecords)
+
+    def afresh(self) -> Command:
+        """Return the same command with nothing seen yet."""
+        return replace(self, seen=RepeatedRecords())
 
 
 def needed(thing: _Thing | None, what: str) -> _Thing:

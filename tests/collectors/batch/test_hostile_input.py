@@ -63,7 +63,7 @@ def assert_sound(parsed, text):
 
 
 @given(damage=DAMAGE)
-@settings(deadline=None)
+@settings(max_examples=50)
 def test_a_damaged_file_raises_nothing_and_loses_no_line(case, damage):
     parse, good = case
     text = damaged(good, damage)
@@ -72,7 +72,7 @@ def test_a_damaged_file_raises_nothing_and_loses_no_line(case, damage):
 
 
 @given(text=st.binary(max_size=300))
-@settings(deadline=None)
+@settings(max_examples=50)
 def test_no_bytes_raise_anything(case, text):
     assume(not text.startswith(PACKED))
     parse, _ = case
@@ -81,7 +81,7 @@ def test_no_bytes_raise_anything(case, text):
 
 
 @given(damage=DAMAGE, chunk_bytes=st.integers(1, 3_000))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=20)
 def test_where_the_text_is_cut_into_chunks_changes_nothing(case, damage, chunk_bytes):
     parse, good = case
     text = damaged(good, damage)

@@ -93,12 +93,12 @@ def test_a_range_that_cannot_be_counted_through_is_named(text):
     ],
 )
 def test_a_list_that_would_explode_is_refused_before_it_does(text):
-    started = time.monotonic()
+    started = time.process_time()
 
     with pytest.raises(Unreadable, match=f"more than {hostlists.NODES_MAX}"):
         hostlists.expand(text)
 
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_a_list_that_would_explode_is_refused_before_it_does(text):
     ],
 )
 def test_a_hostile_text_is_refused_in_linear_time(text):
-    started = time.monotonic()
+    started = time.process_time()
 
     with pytest.raises(Unreadable):
         hostlists.count(text)
 
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_names_with_many_numbers_are_folded_in_linear_time():
@@ -126,11 +126,11 @@ def test_names_with_many_numbers_are_folded_in_linear_time():
         for chassis in range(30)
         for node in range(20)
     ]
-    started = time.monotonic()
+    started = time.process_time()
 
     text = hostlists.fold(reversed(names))
 
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
     assert set(hostlists.expand(text)) == set(names)
 
 

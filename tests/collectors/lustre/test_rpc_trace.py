@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from collectors import tables
-from collectors.lustre import rpc_trace
+from collectors.lustre import rpc_repeats, rpc_trace
+from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import Account, SourceUnavailable
 from collectors.source import Source
 
@@ -226,13 +227,14 @@ def test_what_is_no_handled_rpc_is_irrelevant(line):
     ("line", "reason"),
     [
         ("I said Handled RPC!", "no debug-log header"),
-        ("00000100:00100000:5" + ENQUEUE, "header ends in the CPU"),
+        ("00000100:00100000:5 Handled RPC", "header ends in the CPU"),
+        ("00000100:00100000:5" + ENQUEUE, "header ends in the time"),
         ("00000100:00100000:5.0:1441096201.0045" + ENQUEUE, "header ends in the time"),
-        (ENQUEUE.replace(":17344:0:", ":17344:"), "header ends in the thread's numbers"),
+        (f"{HEADER[:46]}Handled RPC", "header ends in the thread's numbers"),
         (ENQUEUE.replace(":2114:", ":"), "header ends in the place in the source"),
         (HANDLING + " Handled RPC", 'message does not begin with "Handled RPC"'),
         (ENQUEUE.replace(":opc ", ":o"), "no field names"),
-        (f"{HEADER}Handled RPC {LABEL} mdt00_003:0f1c2d3e-1111", "no thread name and client"),
+        (f"{HEADER}Handled RPC {LABEL} mdt00_003:0f1c2d3e-1111", "no client"),
         (f"{HEADER}Handled RPC {LABEL} mdt00_003:{CLIENT}", "no client pid"),
         (f"{HEADER}Handled RPC {LABEL} mdt00_003:{CLIENT}:x15109637", "no xid"),
         (f"{HEADER}Handled RPC {LABEL} mdt00_003:{CLIENT}:x15:12345-42", "no NID"),
@@ -362,7 +364,7 @@ def test_records_that_differ_in_nid_xid_opcode_or_time_are_two(old, new):
 
 
 def test_two_files_of_one_server_share_what_was_seen():
-    seen = rpc_trace.RepeatedRecords()
+    seen = RepeatedRecords()
     files = [log(*RPCS[:12]), log(*RPCS[8:])]
     parsers = [rpc_trace.parse(Source(io.BytesIO(text), "a log", 600), seen) for text in files]
     accepted = 0
@@ -379,7 +381,7 @@ def test_two_files_of_one_server_share_what_was_seen():
 
 def test_records_are_remembered_for_a_minute_not_for_good():
     hour = [moved(ENQUEUE, step) for step in range(0, 3_600_000_000, 1_000_000)]
-    seen = rpc_trace.RepeatedRecords()
+    seen = RepeatedRecords()
 
     parse(log(*hour), chunk_bytes=3_000, seen=seen)
 
@@ -388,8 +390,8 @@ def test_records_are_remembered_for_a_minute_not_for_good():
 
 
 def test_no_more_records_are_remembered_than_memory_is_meant_for(monkeypatch):
-    monkeypatch.setattr(rpc_trace, "REPEAT_RECORDS", 50)
-    seen = rpc_trace.RepeatedRecords()
+    monkeypatch.setattr(rpc_repeats, "RECORDS", 50)
+    seen = RepeatedRecords()
 
     parse(log(*(moved(ENQUEUE, step) for step in range(1_000))), chunk_bytes=3_000, seen=seen)
 
@@ -510,7 +512,7 @@ texts = st.builds(
 
 def parse_exactly(text, chunk_bytes):
     """What `parse` must return, by its exact path alone."""
-    seen = rpc_trace.RepeatedRecords()
+    seen = RepeatedRecords()
     tables_, rejects, account = [tables.RPC_WINDOWS.empty()], [tables.REJECTS.empty()], Account()
     for chunk in Source(io.BytesIO(text), "a log", chunk_bytes).chunks():
         lines = rpc_trace.split_lines(chunk)

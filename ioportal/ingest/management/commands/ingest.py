@@ -16,11 +16,12 @@ from django.db.models import Model
 
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
+from ioportal.celery import REFRESH_STATISTICS, wake
 from ioportal.ingest import charging
 from ioportal.ingest.accounts import SegmentAccount
 from ioportal.ingest.formats import LOADERS
 from ioportal.ingest.formats import Command as Asked
-from ioportal.ingest.loading import Loaded, Origin, Refused, Text, load
+from ioportal.ingest.loading import Loaded, LoaderOf, Origin, Refused, Text, load
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Cluster, Filesystem, Server, Target
 from ioportal.stages import drain
@@ -88,6 +89,7 @@ class Command(BaseCommand):
         except (Refused, SourceUnavailable) as error:
             raise CommandError(str(error)) from error
         drain(charging.charge_pending)
+        wake(REFRESH_STATISTICS)
         for text in loaded:
             account.add(text.segment)
         seconds = round(time.monotonic() - begun, 3)
@@ -110,10 +112,13 @@ class Command(BaseCommand):
             for name in options["files"]
         ]
         progress = _Progress(self.stderr)
-        loader = partial(LOADERS[chosen], command)
+
+        def attempt() -> LoaderOf:
+            return partial(LOADERS[chosen], command.afresh())
+
         if chosen == Segment.Format.RPCTRACE:
-            return load(texts, chosen, loader, progress)
-        return [loaded for text in texts for loaded in load([text], chosen, loader, progress)]
+            return load(texts, chosen, attempt, progress)
+        return [loaded for text in texts for loaded in load([text], chosen, attempt, progress)]
 
 
 class _Progress:

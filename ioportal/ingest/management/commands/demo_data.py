@@ -1,0 +1,102 @@
+"""Fill the portal with a made-up centre: ``manage.py demo_data``."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandParser
+
+from ioportal.ingest import charging
+from ioportal.jobs import statistics
+from ioportal.stages import drain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_VAR = settings.BASE_DIR / "var"
+_LOGIN = _VAR / "demo_login"  # "name password"
+_ADMINISTRATOR = "admin"
+_CLUSTER, _SERVER = "titan", "atlas2-mds1"
+
+
+class Command(BaseCommand):
+    """Writes raw logs of the simulated centre and loads them through the collectors."""
+
+    help = (
+        "Write the raw logs of a simulated centre, register it and load the logs through the "
+        "collectors. What is loaded already is not loaded again."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("--seed", type=int, default=1, help="of the simulation (1)")
+        parser.add_argument("--logs", type=Path, default=_VAR / "demo", help="where logs go")
+
+    def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
+        """Simulate, register, load, compute, and create the log-in."""
+        logs: Path = options["logs"]
+        begun = time.monotonic()
+
+        def say(what: str) -> None:
+            self.stdout.write(f"  {time.monotonic() - begun:5.0f} s  {what}")
+
+        if not (logs / "site.toml").exists():
+            say("simulating three days of a centre")
+            _simulate(options["seed"], logs)
+        say("registering the site")
+        call_command("register", logs / "site.toml", stdout=self.stderr)
+        for what, arguments in _loads(logs):
+            say(f"loading {what}")
+            call_command("ingest", *arguments, stdout=self.stderr)
+        say("computing job statistics")
+        drain(charging.charge_pending)
+        drain(statistics.refresh_statistics)
+        name, password = _login()
+        say(f"done; log in as {name} with the password {password}")
+
+
+def _simulate(seed: int, logs: Path) -> None:
+    """Run the simulator as a program of its own: it shares nothing with the portal."""
+    subprocess.run(  # noqa: S603  (a program of this project)
+        [sys.executable, "-m", "simulator", "demo", "--seed", str(seed), "--out", str(logs)],
+        cwd=settings.BASE_DIR,
+        check=True,
+    )
+
+
+def _loads(logs: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield what is loaded, in order, and the arguments of `ingest` for it."""
+    for what, arguments, pattern in (
+        ("launches", ["alps", "--cluster", _CLUSTER], "alps/*"),
+        ("jobs", ["pbs", "--cluster", _CLUSTER], "pbs/*"),
+        ("RPC traces", ["rpctrace", "--server", _SERVER], "rpctrace/*"),
+        ("counters of the MDT", ["md_stats"], "md_stats/*/*"),
+        ("counters by job", ["job_stats"], "job_stats/*/*"),
+        ("accounting that came late", ["pbs", "--cluster", _CLUSTER], "late/pbs-*"),
+    ):
+        files = sorted(map(str, logs.glob(pattern)))
+        yield f"{what}: {len(files)} files", [*arguments, *files]
+
+
+def _login() -> tuple[str, str]:
+    """Return the administrator's name and password, made up at the first run."""
+    if _LOGIN.exists():
+        name, password = _LOGIN.read_text().split()
+    else:
+        name, password = _ADMINISTRATOR, secrets.token_urlsafe(9)
+        _LOGIN.touch(mode=0o600)
+        _LOGIN.write_text(f"{name} {password}\n")
+    user, _ = get_user_model().objects.get_or_create(
+        username=name, defaults={"is_staff": True, "is_superuser": True}
+    )
+    user.set_password(password)
+    user.save()
+    return name, password

@@ -1,0 +1,77 @@
+"""Lives of a job_stats entry."""
+
+import numpy as np
+import pytest
+
+from simulator import counters
+from simulator.activity import MDT_KINDS, Burst, Source, Transfers
+
+OPEN = MDT_KINDS.index("open")
+
+
+def opens(*bursts):
+    """Return a source with bursts of (start, end, opens)."""
+    return Source(
+        "1.titan", np.array([0]), tuple(Burst(start, end, {"open": n}) for start, end, n in bursts)
+    )
+
+
+def shown(source, polls, remounts=()):
+    """Return [(poll time, last update, opens)] of all sightings."""
+    return [
+        (polls[poll], updated, counts[OPEN])
+        for life in counters.mdt_sightings(source, np.array(polls), remounts)
+        for poll, updated, counts in zip(life.polls, life.snapshot_s, life.counts, strict=True)
+    ]
+
+
+def test_counters_grow_during_a_burst_and_stay_while_the_entry_idles():
+    polls = [50, 100, 300, 700, 701]
+
+    assert shown(opens((0, 100, 10)), polls) == [
+        (50, 50, 5),
+        (100, 100, 10),
+        (300, 100, 10),
+        (700, 100, 10),  # ten idle minutes; then it is dropped
+    ]
+
+
+def test_a_source_that_comes_back_in_time_goes_on_counting():
+    assert shown(opens((0, 100, 10), (700, 800, 5)), [650, 900]) == [(650, 100, 10), (900, 800, 15)]
+
+
+def test_a_source_that_comes_back_later_begins_at_zero():
+    assert shown(opens((0, 100, 10), (701, 800, 5)), [650, 900]) == [(650, 100, 10), (900, 800, 5)]
+
+
+def test_a_remount_zeroes_an_entry_in_the_middle_of_a_burst():
+    assert shown(opens((0, 1_000, 1_000)), [300, 500, 600], remounts=[400]) == [
+        (300, 300, 300),
+        (500, 500, 100),
+        (600, 600, 200),
+    ]
+
+
+def test_a_remount_ends_an_idle_entry():
+    assert shown(opens((0, 100, 10)), [150, 250], remounts=[200]) == [(150, 100, 10)]
+
+
+def test_the_whole_target_counts_those_without_an_id_too():
+    nobody = Source(None, np.array([0]), (Burst(0, 100, {"open": 7}),))
+    totals = counters.mdt_totals([opens((0, 100, 10)), nobody], np.array([100, 300]), [200])
+
+    assert totals[:, OPEN].tolist() == [17, 0]
+    assert not list(counters.mdt_sightings(nobody, np.array([100]), ()))
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 4_001])
+def test_osts_share_requests_without_losing_any(count):
+    source = Source(
+        "1.titan",
+        np.array([0]),
+        (Burst(0, 10, {}, writes=Transfers(count, 4_096)),),
+        spread=(0.1, 0.2, 0.3, 0.4),
+    )
+
+    totals = [int(source.ost_requests(ost, np.array([10]))[1].sum()) for ost in range(4)]
+    assert sum(totals) == count

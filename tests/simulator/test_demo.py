@@ -1,0 +1,54 @@
+"""The demo as a whole: repeatable, alone, and registered."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tomllib
+
+
+def digests(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
+
+
+def python(*arguments, **environment):
+    subprocess.run([sys.executable, *arguments], check=True, env=os.environ | environment)
+
+
+def test_a_seed_gives_the_same_bytes_again(centre, tmp_path):
+    python("-m", "simulator", "demo", "--seed", "1", "--out", str(tmp_path), PYTHONHASHSEED="7")
+
+    assert digests(tmp_path) == digests(centre)
+
+
+def test_the_simulator_knows_neither_the_collectors_nor_the_portal():
+    python(
+        "-c",
+        "import sys, simulator.__main__\n"
+        "assert not {'collectors', 'ioportal'} & {name.split('.')[0] for name in sys.modules}",
+    )
+
+
+def test_the_registration_file_names_what_the_logs_name(centre):
+    site = tomllib.loads((centre / "site.toml").read_text())
+
+    (cluster,) = site["cluster"]
+    assert cluster["nodes"] == "nid[00000-18687]"
+    assert cluster["nid_rule"]["node"].format(number=4217) == "nid04217"
+    assert {nid["node"] for nid in cluster["nid"]} >= {"titan-ext1", "titan-policy1"}
+    assert {target["name"] for target in site["target"]} == {
+        "atlas2-MDT0000",
+        *(f"atlas2-OST{n:04d}" for n in range(4)),
+    }
+    assert all(server["version"][0]["version"] == "2.8.0" for server in site["server"])
+
+
+def test_the_demo_is_of_moderate_size(centre):
+    files = [path for path in centre.rglob("*") if path.is_file()]
+
+    assert len(files) < 2_100
+    assert sum(path.stat().st_size for path in files) < 250_000_000
