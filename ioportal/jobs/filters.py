@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import django_filters as filters
 from django import forms
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -74,7 +74,7 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
     )
     nodes_min = filters.NumberFilter("node_count", lookup_expr="gte", label="Nodes from")
     nodes_max = filters.NumberFilter("node_count", lookup_expr="lte", label="to")
-    state = filters.MultipleChoiceFilter(choices=Job.State.choices, label="State")
+    state = filters.MultipleChoiceFilter(choices=Job.State.choices, distinct=False, label="State")
     quality = filters.MultipleChoiceFilter(
         choices=_QUALITIES, method="of_quality", label="Data quality"
     )
@@ -86,8 +86,9 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
     def find(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
         """Keep jobs whose id, array task ('3485999[4]') or launch is one of the words."""
         words = _split(value)
-        of_launch = Exists(Launch.objects.filter(job=OuterRef("pk"), name__in=words))
-        wanted = Q(batch_id__in=words) | Q(of_launch)
+        launches = Launch.objects.filter(name__in=words, job__isnull=False)
+        # Looked up first: joined by OR, a condition on launches would visit every job.
+        wanted = Q(batch_id__in=words) | Q(pk__in=list(launches.values_list("job", flat=True)))
         for task in filter(None, map(_ARRAY_TASK.fullmatch, words)):
             wanted |= Q(**task.groupdict())
         return jobs.filter(wanted) if words else jobs

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Case, F, Value, When
+from django.db.models.functions import Concat
+
 from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS, Unit
 from ioportal.web.formatting import SHORT_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from django.db.models.expressions import Combinable
 
     from ioportal.jobs.models import Job
 
@@ -38,11 +43,20 @@ class Column:
         return attrgetter((self.shown or self.field).replace("__", "."))(job)
 
     @property
+    def expression(self) -> Combinable:
+        """What the database returns for the twins."""
+        return _DISPLAY_ID if self.shown == "display_id" else F(self.field)
+
+    @property
     def header_unit(self) -> str:
         """The unit as the column's head shows it."""
         return SHORT_UNITS[self.unit] if self.unit else ""
 
 
+_DISPLAY_ID = Case(
+    When(array_index="", then=F("batch_id")),
+    default=Concat(F("batch_id"), Value("["), F("array_index"), Value("]")),
+)
 _FACTS = (
     Column("job", "Job", "batch_id", ascending_first=True, shown="display_id"),
     Column("cluster", "Cluster", "cluster__name", ascending_first=True),

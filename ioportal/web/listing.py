@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.db.models import Count, F, QuerySet
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ioportal.web.columns import Column
 
 PER_PAGE = 50
+FACETED = 20_000  # jobs that facets count, the newest
 DEFAULT_SORT = "-started"
 _FACET_VALUES = 8
 
@@ -83,22 +84,38 @@ class Listing:
         return jobs
 
     @property
-    def jobs(self) -> QuerySet[Job]:
-        """The jobs in order, with all that a row shows."""
-        column = columns.BY_NAME[self.sort.lstrip("-")]
-        return self.filtered.select_related("cluster", "statistics").order_by(
-            _order(column.field, descending=self.sort.startswith("-")), "-pk"
-        )
+    def ordered(self) -> JobQuerySet:
+        """The jobs in order."""
+        column = columns.BY_NAME[self.sort.removeprefix("-")]
+        return self.filtered.order_by(_order(column, descending=self.sort.startswith("-")), "-pk")
+
+    def values(self) -> QuerySet[Job, tuple[Any, ...]]:
+        """Return each job's key and the values of the columns, in order."""
+        return self.ordered.values_list("pk", *(column.expression for column in self.columns))
 
     @cached_property
-    def page(self) -> Page[Job]:
-        """The page that the URL names; nonsense means the first, too far means the last."""
+    def page(self) -> Page[int]:
+        """The page that the URL names, of keys; nonsense means the first, too far the last."""
         return self._paginator.get_page(self.query.get("page"))
+
+    @cached_property
+    def jobs(self) -> list[Job]:
+        """The page's jobs with all that a row shows, by key: sorting whole rows is slow."""
+        keys = list(self.page)
+        found = Job.objects.select_related("cluster", "statistics").in_bulk(keys)
+        return [found[key] for key in keys if key in found]
 
     @property
     def counts_stop(self) -> bool:
         """Whether there are more jobs than are counted."""
         return self._paginator.reached > COUNTED
+
+    faceted = FACETED
+
+    @property
+    def facets_stop(self) -> bool:
+        """Whether there are more jobs than the facets count."""
+        return self.total > FACETED
 
     @property
     def total(self) -> int:
@@ -108,12 +125,12 @@ class Listing:
     @property
     def simulated_clusters(self) -> str:
         """What of the page is made up, in words; "" for nothing."""
-        names = sorted({job.cluster.name for job in self.page if job.cluster.simulated})
+        names = sorted({job.cluster.name for job in self.jobs if job.cluster.simulated})
         return f"All that is listed of {' and '.join(names)}" if names else ""
 
     @cached_property
     def facets(self) -> list[Facet]:
-        """Counts by state, quality, queue and user, of at most the newest `COUNTED` jobs."""
+        """Counts by state, quality, queue and user, of at most the newest `FACETED` jobs."""
         states: dict[str | None, str] = {state: state.label for state in Job.State}
         qualities: dict[str | None, str] = {None: "not computed yet"}
         qualities |= {quality: quality.label for quality in JobStatistics.Quality}
@@ -154,13 +171,13 @@ class Listing:
 
     @cached_property
     def _paginator(self) -> CountedPaginator:
-        return CountedPaginator(self.jobs, PER_PAGE)
+        return CountedPaginator(self.ordered.values_list("pk", flat=True), PER_PAGE)
 
     @cached_property
     def _facet_jobs(self) -> QuerySet[Job]:
-        if not self.counts_stop:
+        if not self.facets_stop:
             return self.filtered
-        newest = self.filtered.order_by("-started_at")[:COUNTED]
+        newest = self.filtered.order_by("-started_at")[:FACETED]
         return Job.objects.filter(pk__in=newest.values("pk"))
 
     def _facet(self, title: str, name: str, field: str, labels: dict[str | None, str]) -> Facet:
@@ -192,5 +209,12 @@ def _sort(wanted: str) -> str:
     return wanted if wanted.removeprefix("-") in columns.BY_NAME else DEFAULT_SORT
 
 
-def _order(field: str, *, descending: bool) -> OrderBy:
-    return F(field).desc(nulls_last=True) if descending else F(field).asc(nulls_last=True)
+def _order(column: Column, *, descending: bool) -> OrderBy:
+    """Order by a column; what is not known comes last.
+
+    Of facts only times may be missing: what has not started, or not ended, is the newest.
+    """
+    field = F(column.field)
+    if not column.field.startswith("statistics__"):
+        return field.desc() if descending else field.asc()
+    return field.desc(nulls_last=True) if descending else field.asc(nulls_last=True)

@@ -13,8 +13,6 @@ from ioportal.web.listing import Listing
 from ioportal.web.pages import COUNTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.http import HttpResponseBase
 
     from ioportal.web.requests import UserRequest
@@ -32,10 +30,6 @@ def job_list(request: UserRequest) -> HttpResponseBase:
             return exports.refuse(listing.filter.errors)
         header = ["id", *(column.name for column in listing.columns)]
         about = {"sort": listing.sort, "at_most": COUNTED}
-        return exports.twin(request, "jobs", about, header, _rows(listing))
+        rows = listing.values()[:COUNTED].iterator(_ROWS_AT_ONCE)
+        return exports.twin(request, "jobs", about, header, rows)
     return render(request, "jobs/list.html", {"listing": listing, "section": "jobs"})
-
-
-def _rows(listing: Listing) -> Iterator[list[object]]:
-    for job in listing.jobs[:COUNTED].iterator(_ROWS_AT_ONCE):
-        yield [job.pk, *(column.of(job) for column in listing.columns)]
