@@ -3,26 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-# Kinds that an MDT counts and that change or look up metadata; reads and writes of small files
-# kept on an MDT (`read`, `write`, `punch`, `fallocate`) are data.
-METADATA_OPERATIONS = (
-    "open",
-    "close",
-    "mknod",
-    "link",
-    "unlink",
-    "mkdir",
-    "rmdir",
-    "rename",
-    "getattr",
-    "setattr",
-    "getxattr",
-    "setxattr",
-    "statfs",
-    "sync",
-    "migrate",
-    "readpage",
-)
+from collectors.tables import METADATA_OPERATIONS
 
 
 class Unit(StrEnum):

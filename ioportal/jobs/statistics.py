@@ -14,8 +14,8 @@ from django.conf import settings
 from django.db import connection, transaction
 from psycopg import sql
 
+from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
-from ioportal.analysis.metrics import METADATA_OPERATIONS
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 
