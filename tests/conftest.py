@@ -130,7 +130,10 @@ def ingest(db):
 
     def run(form, *files, **options):
         out = io.StringIO()
-        call_command("ingest", form, *map(str, files), json=True, stdout=out, **options)
+        flags = [
+            f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items()
+        ]
+        call_command("ingest", form, *map(str, files), "--json", *flags, stdout=out)
         return json.loads(out.getvalue())
 
     return run

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.db import connection, transaction
 from psycopg import sql
 
+from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
-from ioportal.analysis.metrics import METADATA_OPERATIONS
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 
@@ -63,7 +63,9 @@ SELECT w.job_id,
     sum(w.read_bytes) AS read_bytes, sum(w.write_bytes) AS write_bytes,
     sum(w.read) AS reads, sum(w.write) AS writes,
     sum({metadata}) FILTER (WHERE w.target_id <> 0) AS metadata_operations,
-    sum({metadata}) FILTER (WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s) AS timed_operations,
+    sum({metadata}) FILTER (
+        WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s AND w."end" - w.start <= %(gap)s
+    ) AS timed_operations,
     sum({metadata}) FILTER (
         WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s
             AND w."end" <= j.started_at + %(startup_share)s * (j.ended_at - j.started_at)
@@ -91,7 +93,8 @@ FROM (
     SELECT job_id, extract(epoch FROM "end" - start)::float8 AS width,
         sum({metadata})::float8 AS operations
     FROM telemetry_iowindow w
-    WHERE job_id = ANY(%(jobs)s) AND target_id <> 0 AND basis <> %(TOTAL)s AND "end" > start
+    WHERE job_id = ANY(%(jobs)s) AND target_id <> 0 AND basis <> %(TOTAL)s
+        AND "end" > start AND "end" - start <= %(gap)s
     GROUP BY job_id, start, "end"
 ) windows
 ORDER BY job_id, rate DESC, width

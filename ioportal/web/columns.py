@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Case, F, Value, When
 from django.db.models.functions import Concat
 
-from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS, Unit
+from collectors.tables import METADATA_OPERATIONS
+from ioportal.analysis.metrics import METRICS, Unit
 from ioportal.web.formatting import SHORT_UNITS
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from collectors.batch import hostlists
-from ioportal.analysis.metrics import BY_NAME, METADATA_OPERATIONS, METRICS, Metric
+from collectors.tables import METADATA_OPERATIONS
+from ioportal.analysis.metrics import BY_NAME, METRICS, Metric
 from ioportal.web import formatting
 
 if TYPE_CHECKING:

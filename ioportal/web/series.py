@@ -12,8 +12,7 @@ from django.db.models import DateTimeField, F, Func, Sum, Value
 from django.db.models.functions import Greatest
 
 from collectors.lustre import opcodes
-from collectors.tables import UTC_US
-from ioportal.analysis.metrics import METADATA_OPERATIONS
+from collectors.tables import METADATA_OPERATIONS, UTC_US
 from ioportal.analysis.timelines import OBSERVED, WINDOW, Steps, clipped, coarsened, rates
 from ioportal.charts.timelines import Mark, Meaning
 from ioportal.jobs.models import Server, ServerVersion, Target

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from collectors.tables import BYTES
-from ioportal.analysis.metrics import METADATA_OPERATIONS
+from collectors.tables import BYTES, METADATA_OPERATIONS
 from ioportal.charts import timelines as charts
 from ioportal.charts.timelines import Chart, Mark, Style
 from ioportal.web.formatting import decimal_bytes
