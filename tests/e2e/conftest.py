@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connections
 from playwright.sync_api import sync_playwright
 
 from tests.web import stories
@@ -34,15 +33,6 @@ def browser():
         yield started
         started.close()
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _connections_end_with_their_request():
-    """Keep the server's threads from holding the database that is dropped at the end."""
-    default = connections.databases["default"]
-    kept, default["CONN_MAX_AGE"] = default["CONN_MAX_AGE"], 0
-    yield
-    default["CONN_MAX_AGE"] = kept
 
 
 @pytest.fixture(autouse=True)
