@@ -6,10 +6,8 @@ import polars as pl
 
 UTC_US = pl.Datetime("us", "UTC")
 
-# What job_stats and md_stats count, in the order of docs/metrics.md. Every one is a number of
-# operations. `samedir_rename` and `crossdir_rename` are subsets of `rename`; `read` and `write` are
-# the number of read and write requests (one thing with `read_bytes`, counted once).
-OPERATIONS = (
+# What job_stats and md_stats count, each a number of operations. These change or look up metadata:
+METADATA_OPERATIONS = (
     "open",
     "close",
     "mknod",
@@ -25,11 +23,15 @@ OPERATIONS = (
     "statfs",
     "sync",
     "migrate",
-    "fallocate",
     "readpage",
+)
+# These read, write or keep objects; an MDT counts the first four for small files kept on it. `read`
+# and `write` are requests: one thing with `read_bytes` and `write_bytes`, counted once.
+DATA_OPERATIONS = (
     "read",
     "write",
     "punch",
+    "fallocate",
     "destroy",
     "create",
     "get_info",
@@ -37,6 +39,7 @@ OPERATIONS = (
     "quotactl",
     "prealloc",
 )
+OPERATIONS = METADATA_OPERATIONS + DATA_OPERATIONS
 # Counted inside another operation: stored, never summed.
 SUBSETS = (
     "samedir_rename",

@@ -17,13 +17,16 @@ from collectors.tables import BYTES, COUNTERS, REJECTS, UTC_US
 
 MOMENTS = ("snapshot_time", "start_time", "elapsed_time")
 
-TOO_BIG = "a number is above 2^63-1"
+TOO_BIG = "a number is too large to be believed"
 REPEATED = "repeats an earlier line of its entry"
 
 _REQUESTS = ("read", "write")  # what BYTES are the bytes of
 _SECOND_US = 1_000_000
 # What a wall clock can show: 2001 to 2106. A clock that counts uptime needs 31 years to get there.
 _WALL_US = (1_000_000_000 * _SECOND_US, 2**32 * _SECOND_US)
+# Larger numbers are not believed; these leave room to add up what many jobs and targets count.
+_SAMPLES = 2**53 - 1  # a million operations a second for 285 years
+_SUM = 2**60 - 1  # bytes, or microseconds
 _UNKNOWN_NAME_CHARACTERS = 40
 
 
@@ -33,8 +36,8 @@ def moments(lines: pl.DataFrame, shape: str) -> pl.DataFrame:
     Args:
         lines: line, text, row.
         shape: a pattern that they match, with groups name, seconds (at most 12 digits), fraction
-            and unit ("secs.nsecs" or
-            "secs.usecs"); fraction is a number of nanoseconds or microseconds, padded or not.
+            (of so many nanoseconds or microseconds, padded or not) and unit ("secs.nsecs" or
+            "secs.usecs").
     """
     found = lines.with_columns(found=pl.col("text").str.extract_groups(shape)).unnest("found")
     fraction = pl.col("fraction").cast(pl.Int64).fill_null(0)
@@ -62,7 +65,9 @@ def sift_readings(readings: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """
     known = pl.col("name").is_in(COUNTERS)
     samples, total = (pl.col(c).cast(pl.Int64, strict=False) for c in ("samples", "sum"))
-    too_big = samples.is_null() | (total.is_null() & pl.col("sum").is_not_null())
+    too_big = ~(samples <= _SAMPLES).fill_null(value=False) | (
+        pl.col("sum").is_not_null() & ~(total <= _SUM).fill_null(value=False)
+    )
     judged = readings.filter(known | (samples != 0).fill_null(value=True)).with_columns(
         samples=samples,
         sum=total,
@@ -109,20 +114,17 @@ def totals(rows: pl.DataFrame, readings: pl.DataFrame) -> pl.DataFrame:
     samples of `read_bytes` where it was printed, of `read` otherwise, and the bytes are the sum of
     whichever counts bytes.
     """
+    in_bytes = readings.filter(pl.col("sum").is_not_null())
     samples = _joined(rows, readings, "samples", COUNTERS)
-    sums = _joined(rows.select("row"), readings, "sum", (*BYTES, *_REQUESTS))
+    sums = _joined(rows.select("row"), in_bytes, "sum", (*BYTES, *_REQUESTS))
+    either = [pl.coalesce(pair) for pair in zip(BYTES, _REQUESTS, strict=True)]
     return samples.with_columns(
-        pl.coalesce(counted, requests).alias(requests)
-        for counted, requests in zip(BYTES, _REQUESTS, strict=True)
-    ).with_columns(
-        sums.select(
-            pl.coalesce(counted, requests).alias(counted)
-            for counted, requests in zip(BYTES, _REQUESTS, strict=True)
-        )
+        *(value.alias(name) for value, name in zip(either, _REQUESTS, strict=True)),
+        *sums.select(value.alias(name) for value, name in zip(either, BYTES, strict=True)),
     )
 
 
-def parsed(
+def assembled(
     table: pl.DataFrame, *, lines: int, accepted: int, rejected: Sequence[pl.DataFrame]
 ) -> Parsed:
     """Return one part: of its `lines`, those neither accepted nor rejected were irrelevant.

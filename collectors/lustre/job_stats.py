@@ -11,9 +11,9 @@ from typing import Self
 import polars as pl
 
 from collectors.lustre.counters import (
+    assembled,
     clocks,
     moments,
-    parsed,
     sift_moments,
     sift_readings,
     totals,
@@ -59,9 +59,10 @@ _COUNTER = _spaced(
     r"(?:, [a-z]+: (?:[0-9]+|\{[^{}]*\}) )*\} $"
 )
 _COUNTER_HEAD = _spaced(r"^ [A-Za-z_][A-Za-z0-9_]* : \{")
-_HISTOGRAM_HEAD = _spaced(r"^ hist:")
+_HISTOGRAM_HEAD = _spaced(r"^ h?i?s?t? : \{")  # the name may be wrapped itself
 _COUNTS_BYTES = _spaced(r"^ (?:(?:read|write)_bytes :|(?:read|write) :.*unit: bytes)")
 _SUM = _spaced(r"\bsum: ([0-9]+)")
+_UNIT = _spaced(", unit:")
 _LCTL_ERROR = "error: get_param"
 _ESCAPES = {rf"\x{code:02x}": chr(code) for code in range(0x20, 0x7F)}
 
@@ -130,7 +131,7 @@ def _read(chunk: Chunk, state: _State) -> tuple[Parsed, _State]:
         continuations.join(bad_readings.select("reason", head="line"), on="head"),
     ]
     table = totals(clocks(entries, times), readings).select(*JOB_COUNTERS.columns)
-    part = parsed(table, lines=lines.height, accepted=accepted, rejected=rejected)
+    part = assembled(table, lines=lines.height, accepted=accepted, rejected=rejected)
     return part, state.after(marks, entries)
 
 
@@ -216,6 +217,9 @@ def _readings(counters: pl.DataFrame) -> pl.DataFrame:
 def _unwrap(odd: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Put together counters that were wrapped inside their braces.
 
+    Nothing but punctuation parts the words in there, so that it does not matter whether a line was
+    wrapped at a blank or in the middle of a number.
+
     Returns:
         The counters, each with the number of its first line; their other lines, with that number
         as `head`; and the lines that cannot be made a counter of, with the reason.
@@ -240,7 +244,8 @@ def _unwrap(odd: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame
     joined = (
         pieces.filter("wanted")
         .group_by("group", maintain_order=True)
-        .agg(pl.first("line", "row"), text.str.strip_chars().str.join(" "))
+        .agg(pl.first("line", "row"), text.str.strip_chars().str.join())
+        .with_columns(text.str.replace(_UNIT, ", unit:"))
         .filter(text.str.contains(_COUNTER))
     )
     members = pieces.join(joined.select("group", head="line"), on="group", how="left").with_columns(

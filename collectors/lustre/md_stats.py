@@ -11,9 +11,9 @@ from typing import Self
 import polars as pl
 
 from collectors.lustre.counters import (
+    assembled,
     clocks,
     moments,
-    parsed,
     sift_moments,
     sift_readings,
     totals,
@@ -97,7 +97,7 @@ def _read(chunk: Chunk, state: _State) -> tuple[Parsed, _State]:
     readings, bad_readings = sift_readings(_readings(placed.filter(kind="counter")))
 
     table = totals(clocks(blocks, times), readings).select(*TARGET_COUNTERS.columns)
-    part = parsed(
+    part = assembled(
         table,
         lines=lines.height,
         accepted=placed.filter(kind="title").height + times.height + readings.height,

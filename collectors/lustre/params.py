@@ -58,11 +58,11 @@ def whole_blocks(source: Source, *openings: re.Pattern[bytes]) -> Iterator[Chunk
         yield Chunk(first_line, held)
 
 
-def _pieces(text: bytes) -> Iterator[bytes]:
-    start = 0
+def _pieces(text: bytes) -> Iterator[memoryview]:
+    view, start = memoryview(text), 0
     while start < len(text):
         end = text.find(b"\n", start + PIECE_BYTES) + 1 or len(text)
-        yield text[start:end]
+        yield view[start:end]
         start = end
 
 

@@ -3,26 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-# Kinds that an MDT counts and that change or look up metadata; reads and writes of small files
-# kept on an MDT (`read`, `write`, `punch`, `fallocate`) are data.
-METADATA_OPERATIONS = (
-    "open",
-    "close",
-    "mknod",
-    "link",
-    "unlink",
-    "mkdir",
-    "rmdir",
-    "rename",
-    "getattr",
-    "setattr",
-    "getxattr",
-    "setxattr",
-    "statfs",
-    "sync",
-    "migrate",
-    "readpage",
-)
+from collectors.tables import METADATA_OPERATIONS
 
 
 class Unit(StrEnum):
@@ -144,7 +125,7 @@ METRICS = (
         "Mean metadata rate",
         Unit.PER_SECOND,
         Source.JOB_STATS_MDT,
-        "metadata operations of windows with known duration / covered seconds",
+        "metadata operations of observed windows / observed seconds",
     ),
     Metric(
         "peak_metadata_rate",

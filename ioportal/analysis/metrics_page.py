@@ -1,7 +1,8 @@
 """docs/metrics.md, written by ``python -m ioportal.analysis.metrics_page > docs/metrics.md``."""
 
+from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
-from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS, Metric
+from ioportal.analysis.metrics import METRICS, Metric
 
 _HEAD = """# Metrics
 

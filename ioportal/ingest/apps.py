@@ -7,3 +7,10 @@ class IngestConfig(AppConfig):
     """Django's handle on the app."""
 
     name = "ioportal.ingest"
+
+    def ready(self) -> None:
+        """Charge anew what is stored when the registered site changes."""
+        from ioportal.ingest import charging  # noqa: PLC0415  (models are ready only here)
+        from ioportal.jobs.registration import site_changed  # noqa: PLC0415  (likewise)
+
+        site_changed.connect(charging.touch_everything, dispatch_uid="charge anew")

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection, models, transaction
 from django.db.models import Max, Min, Q
@@ -51,7 +51,7 @@ def charge_pending(limit: int = 500) -> int:
         return len(traces) + len(polled) + len(jobs)
 
 
-def touch_everything() -> None:
+def touch_everything(**_: Any) -> None:
     """Ask for all derived rows anew: the registered site changed."""
     TouchedTrace.objects.bulk_create(
         TouchedTrace(server_id=trace.source_id, start=trace.start, end=trace.end)
@@ -116,9 +116,9 @@ def _charge_reads(touched: list[TouchedReads]) -> set[int]:
 def _charge_jobs(touched: list[TouchedJob]) -> set[int]:
     """Charge what some jobs may have done; return the jobs whose windows may have changed."""
     job_ids = {row.job_id for row in touched}
-    source_job_ids = named.source_job_ids(job_ids)
+    namesakes, source_job_ids = named.namesakes(job_ids)
     io_windows = IoWindow.objects.filter(source_job_id__in=source_job_ids)
-    stale = job_ids | _jobs_of(io_windows)
+    stale = namesakes | _jobs_of(io_windows)
     reads.bind(source_job_ids)
     stale |= _jobs_of(io_windows)
 
@@ -130,14 +130,14 @@ def _charge_jobs(touched: list[TouchedJob]) -> set[int]:
         for row in touched
     ):
         traced = Coverage.objects.filter(
-            source=Coverage.Source.RPC_TRACE, start__lt=span.end, end__gt=span.start
+            source=Coverage.Source.RPC_TRACE, start__lt=span.end, end__gte=span.start
         )
         if traced.exists():
-            stale |= _charge_span(span, source_job_ids)
+            stale |= _charge_span(span, namesakes, source_job_ids)
     return stale
 
 
-def _charge_span(span: _Span, source_job_ids: list[int]) -> set[int]:
+def _charge_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) -> set[int]:
     """Charge the RPCs of a span's jobs and of all that share their nodes; return these jobs."""
     start, end = floor_to_window(span.start), floor_to_window(span.end) + _WINDOW
     nodes = span.node_ids.union(
@@ -152,7 +152,14 @@ def _charge_span(span: _Span, source_job_ids: list[int]) -> set[int]:
     nids = Nid.objects.filter(
         Q(node__in=nodes) | Q(node__allocations__job__in=sharing)
     ).values_list("pk", flat=True)
-    rpcs.charge_jobs(sorted(jobs), sorted(set(nids)), source_job_ids, start, end)
+    rpcs.charge_jobs(
+        job_ids=jobs,
+        nids=set(nids),
+        namesakes=namesakes,
+        source_job_ids=source_job_ids,
+        start=start,
+        end=end,
+    )
     return jobs
 
 

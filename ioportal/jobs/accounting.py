@@ -1,7 +1,7 @@
 """What batch systems and launchers tell: jobs, their nodes and their launches.
 
 Records of one job may come in any order, twice, and from several files. The record that knows most
-stands (ended before running before pending, then the later end), whichever came last.
+stands (the later start, then the later end), whichever came last.
 """
 
 from __future__ import annotations
@@ -88,8 +88,13 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
         update_fields=_FACTS,
     )
     ids = {_identity_of(job): job.pk for job in [*known.values(), *told]}
-    _link_launches(cluster, {job.batch_id for job in told})
-    changes = _allocate(cluster, [(known.get(_identity_of(job)), job) for job in told])
+    relinked = _link_launches(cluster, {job.batch_id for job in told})
+    others = Job.objects.filter(pk__in=relinked.difference(job.pk for job in told))
+    changes = _allocate(
+        cluster,
+        [(known.get(_identity_of(job)), job) for job in told] + [(job, job) for job in others],
+        relinked,
+    )
     StaleStatistics.objects.bulk_create(StaleStatistics(job_id=job.pk) for job in told)
     return Recorded(changes, {row["line"]: ids[_identity(row)] for row in rows.to_dicts()})
 
@@ -103,15 +108,25 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
         for part in _parts(sorted({row["launch"] for row in rows}))
         for launch in Launch.objects.filter(cluster=cluster, name__in=part)
     }
+    # A line that was cut before its batch id speaks of the launch of that name.
+    named = {name: (name, batch_id, index) for name, batch_id, index in known if batch_id}
+    adopted = []
     for row in rows:
         identity = (row["launch"], row["batch_id"], row["array_index"])
-        known[identity] = _merged(
-            known.get(identity)
-            or Launch(
-                cluster=cluster, name=identity[0], batch_id=identity[1], array_index=identity[2]
-            ),
-            row,
+        unnamed = (row["launch"], "", "")
+        if identity == unnamed:
+            identity = named.get(row["launch"], unnamed)
+        else:
+            named[row["launch"]] = identity
+            if unnamed in known and identity not in known:
+                launch = known[identity] = known.pop(unnamed)
+                adopted.append(launch.pk)
+                launch.pk, launch.batch_id, launch.array_index = None, *identity[1:]
+        launch = known.get(identity) or Launch(
+            cluster=cluster, name=identity[0], batch_id=identity[1], array_index=identity[2]
         )
+        known[identity] = _merged(launch, row)
+    Launch.objects.filter(pk__in=adopted).delete()
     Launch.objects.bulk_create(
         [known[identity] for identity in sorted(known)],
         batch_size=_BATCH,
@@ -123,9 +138,13 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
         ),
     )  # fmt: skip
     batch_ids = {row["batch_id"] for row in rows} - {""}
-    _link_launches(cluster, batch_ids)
+    relinked = _link_launches(cluster, batch_ids)
     jobs = _known_jobs(cluster, batch_ids).values()
-    return _allocate(cluster, [(job, job) for job in jobs if not job.nodes])
+    return _allocate(
+        cluster,
+        [(job, job) for job in jobs if not job.nodes or job.pk in relinked],
+        relinked,
+    )
 
 
 def _lock() -> None:
@@ -144,13 +163,9 @@ def _with_standing(records: pl.DataFrame) -> pl.DataFrame:
     return records.with_columns(
         *(names.storable(pl.col(column), size) for column, size in _SIZES.items()),
         standing=pl.concat_str(
-            pl.when(pl.col("ended_at").is_not_null())
-            .then(pl.lit("2"))
-            .when(pl.col("started_at").is_not_null())
-            .then(pl.lit("1"))
-            .otherwise(pl.lit("0")),
-            microseconds("ended_at"),
+            # A job that was requeued runs again: its last run stands.
             microseconds("started_at"),
+            microseconds("ended_at"),
             # Equal in all that: any fixed order will do, but it must be one.
             pl.concat_str("state", "exit_status", "cpu_s", "nodes", ignore_nulls=True),
         ).str.slice(0, 128),
@@ -216,30 +231,49 @@ def _merged(launch: Launch, row: dict[str, Any]) -> Launch:
 
 
 _LINK = """
-UPDATE jobs_launch l
-SET job_id = (
-    SELECT j.id FROM jobs_job j
-    WHERE j.cluster_id = l.cluster_id AND j.batch_id = l.batch_id
-        AND j.array_index = l.array_index
-        AND j.started_at <= coalesce(l.started_at, l.ended_at) + interval '5 minutes'
-    ORDER BY j.started_at DESC LIMIT 1
+WITH linked AS (
+    SELECT l.id, l.job_id AS before, (
+        SELECT j.id FROM jobs_job j
+        WHERE j.cluster_id = l.cluster_id AND j.batch_id = l.batch_id
+            AND j.array_index = l.array_index
+            AND j.started_at <= coalesce(l.started_at, l.ended_at) + interval '5 minutes'
+        ORDER BY j.started_at DESC LIMIT 1
+    ) AS after
+    FROM jobs_launch l
+    WHERE l.cluster_id = %s AND l.batch_id = ANY(%s)
 )
-WHERE l.cluster_id = %s AND l.batch_id = ANY(%s)
+UPDATE jobs_launch l SET job_id = linked.after
+FROM linked
+WHERE l.id = linked.id AND linked.before IS DISTINCT FROM linked.after
+RETURNING linked.before, linked.after
 """
 
 
-def _link_launches(cluster: Cluster, batch_ids: Collection[str]) -> None:
-    """Give launches the job of their time: ids repeat, the last one begun before holds them."""
+def _link_launches(cluster: Cluster, batch_ids: Collection[str]) -> set[int]:
+    """Give launches the job of their time: ids repeat, the last one begun before holds them.
+
+    Returns the jobs that gained or lost one.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_LINK, [cluster.pk, sorted(batch_ids)])
+        return {job_id for row in cursor.fetchall() for job_id in row if job_id}
 
 
-def _allocate(cluster: Cluster, jobs: list[tuple[Job | None, Job]]) -> list[Change]:
-    """Store which nodes the jobs hold; `jobs` are pairs of what was known and what is."""
-    launched: dict[int, list[str]] = defaultdict(list)
+def _allocate(
+    cluster: Cluster, jobs: list[tuple[Job | None, Job]], relinked: set[int]
+) -> list[Change]:
+    """Store which nodes the jobs hold, and return what changed.
+
+    Args:
+        cluster: theirs.
+        jobs: pairs of what was known and what is.
+        relinked: those of them whose launches are others than before.
+    """
+    launched: dict[int, set[str]] = defaultdict(set)
     unnamed = [job.pk for _, job in jobs if not job.nodes]
-    for job_id, nodes in Launch.objects.filter(job__in=unnamed).values_list("job_id", "nodes"):
-        launched[job_id].append(nodes)
+    placed = Launch.objects.filter(job__in=unnamed).exclude(nodes="")
+    for job_id, nodes in placed.values_list("job_id", "nodes"):
+        launched[job_id].add(nodes)
     held_before: dict[int, set[int]] = defaultdict(set)
     for job_id, node_id in Allocation.objects.filter(
         job__in=[job.pk for _, job in jobs]
@@ -249,8 +283,9 @@ def _allocate(cluster: Cluster, jobs: list[tuple[Job | None, Job]]) -> list[Chan
     started = [(before, job) for before, job in jobs if job.started_at]
     expanded = pl.DataFrame(
         [
-            {"job_id": job.pk, "name": hostlists.expand(job.nodes or ",".join(launched[job.pk]))}
+            {"job_id": job.pk, "name": hostlists.expand(nodes)}
             for _, job in started
+            for nodes in ([job.nodes] if job.nodes else sorted(launched[job.pk]))
         ],
         schema={"job_id": pl.Int64, "name": pl.List(pl.String)},
     ).explode("name", empty_as_null=False)
@@ -259,13 +294,13 @@ def _allocate(cluster: Cluster, jobs: list[tuple[Job | None, Job]]) -> list[Chan
         job_id: set(group["node_id"])
         for (job_id,), group in held.partition_by("job_id", as_dict=True).items()
     }
-    moved = [job.pk for _, job in started if now.get(job.pk, set()) != held_before[job.pk]]
+    moved = {job.pk for _, job in started if now.get(job.pk, set()) != held_before[job.pk]}
     Allocation.objects.filter(job__in=moved).delete()
     copy_frame(Allocation, held.filter(pl.col("job_id").is_in(moved)))
     return [
         _change(before, job, now.get(job.pk, set()) | held_before[job.pk])
         for before, job in started
-        if job.pk in moved or before is None or _run(before) != _run(job)
+        if job.pk in moved or job.pk in relinked or before is None or _run(before) != _run(job)
     ]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
+from django.dispatch import Signal
 
 from collectors.batch import hostlists
 from collectors.batch.values import Unreadable
@@ -52,6 +53,10 @@ class Unusable(Exception):  # noqa: N818  (a state of the document)
     """The document cannot be registered; the message names the table, the key and the remedy."""
 
 
+# Sent, in the transaction, after anything was registered: who is charged may have changed.
+site_changed = Signal()
+
+
 @transaction.atomic
 def register(document: _Entry) -> list[str]:
     """Register a document as `tomllib` reads it; return a line per table entry."""
@@ -69,7 +74,18 @@ def register(document: _Entry) -> list[str]:
             except ValidationError as error:
                 raise Unusable(f"{place}: {' '.join(error.messages)}") from error
             done.append(f"{table} {entry['name']}")
+    site_changed.send(sender=None)
     return done
+
+
+@transaction.atomic
+def apply(thing: models.Model) -> None:
+    """Apply what was registered on a page to what was seen before."""
+    if isinstance(thing, Cluster):
+        _apply_rule(thing)
+    elif isinstance(thing, Filesystem):
+        _read_job_ids_again(thing)
+    site_changed.send(sender=type(thing))
 
 
 def _cluster(place: str, entry: _Entry) -> None:
@@ -133,10 +149,10 @@ def _filesystem(place: str, entry: _Entry) -> None:
     filesystem.clusters.set(
         [_registered(place, Cluster, name) for name in entry.get("clusters", [])]
     )
-    read_job_ids_again(filesystem)
+    _read_job_ids_again(filesystem)
 
 
-def read_job_ids_again(filesystem: Filesystem) -> None:
+def _read_job_ids_again(filesystem: Filesystem) -> None:
     """Read the job ids that were seen so far with the filesystem's pattern of now."""
     pattern = re.compile(filesystem.job_id_pattern)
     changed = []

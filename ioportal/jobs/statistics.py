@@ -14,10 +14,10 @@ from django.conf import settings
 from django.db import connection, transaction
 from psycopg import sql
 
+from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
-from ioportal.analysis.metrics import METADATA_OPERATIONS
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
-from ioportal.telemetry.models import Coverage, IoWindow, Principal
+from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 
 _STARTUP_SHARE = 0.1  # of the run
 
@@ -63,7 +63,9 @@ SELECT w.job_id,
     sum(w.read_bytes) AS read_bytes, sum(w.write_bytes) AS write_bytes,
     sum(w.read) AS reads, sum(w.write) AS writes,
     sum({metadata}) FILTER (WHERE w.target_id <> 0) AS metadata_operations,
-    sum({metadata}) FILTER (WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s) AS timed_operations,
+    sum({metadata}) FILTER (
+        WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s AND w."end" - w.start <= %(gap)s
+    ) AS timed_operations,
     sum({metadata}) FILTER (
         WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s
             AND w."end" <= j.started_at + %(startup_share)s * (j.ended_at - j.started_at)
@@ -91,7 +93,8 @@ FROM (
     SELECT job_id, extract(epoch FROM "end" - start)::float8 AS width,
         sum({metadata})::float8 AS operations
     FROM telemetry_iowindow w
-    WHERE job_id = ANY(%(jobs)s) AND target_id <> 0 AND basis <> %(TOTAL)s AND "end" > start
+    WHERE job_id = ANY(%(jobs)s) AND target_id <> 0 AND basis <> %(TOTAL)s
+        AND "end" > start AND "end" - start <= %(gap)s
     GROUP BY job_id, start, "end"
 ) windows
 ORDER BY job_id, rate DESC, width
@@ -355,7 +358,7 @@ def _by_job(query: str | sql.Composed, values: _Row) -> dict[int, _Row]:
 
 
 def _whole(amount: Any) -> int | None:
-    return None if amount is None else int(amount)
+    return None if amount is None else min(int(amount), LARGEST_BIGINT)
 
 
 def _ratio(amount: Any, of: Any) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.conf import settings
@@ -53,6 +54,43 @@ SELECT lower(r), upper(r) FROM unnest((
     WHERE start - previous <= %(gap)s AND previous < %(end)s AND start > %(start)s
 )) r
 """
+
+
+# For many sources at once. Rows of one source no further apart than the gap are one interval.
+_BY_SOURCE = """
+WITH seen AS (
+    SELECT source_id, start, "end", max("end") OVER (
+        PARTITION BY source_id ORDER BY start ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS reached
+    FROM telemetry_coverage
+    WHERE source = %(source)s AND source_id = ANY(%(ids)s)
+        AND start <= %(end)s + %(gap)s AND "end" >= %(start)s - %(gap)s
+),
+numbered AS (
+    SELECT *, count(*) FILTER (WHERE start > reached + %(gap)s)
+        OVER (PARTITION BY source_id ORDER BY start) AS island
+    FROM seen
+)
+SELECT source_id, greatest(min(start), %(start)s), least(max("end"), %(end)s)
+FROM numbered
+GROUP BY source_id, island
+HAVING min(start) < %(end)s AND max("end") > %(start)s
+ORDER BY source_id, min(start)
+"""
+
+
+def by_source(
+    source: Coverage.Source, ids: Collection[int], start: datetime, end: datetime
+) -> list[tuple[int, Interval]]:
+    """Return when each of some sources was observed, within [start, end), in order.
+
+    A single read of counters observes nothing.
+    """
+    gap = timedelta(0) if source is Coverage.Source.RPC_TRACE else settings.POLL_GAP
+    values: dict[str, Any] = {"source": source.value, "ids": list(ids), "gap": gap}
+    with connection.cursor() as cursor:
+        cursor.execute(_BY_SOURCE, values | {"start": start, "end": end})
+        return [(source_id, Interval(*interval)) for source_id, *interval in cursor.fetchall()]
 
 
 def traced(server_ids: Collection[int], start: datetime, end: datetime) -> list[Interval]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+LARGEST_BIGINT = 2**63 - 1
 _WINDOW_S = 10
 
 

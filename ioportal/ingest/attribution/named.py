@@ -10,11 +10,26 @@ STARTS_WITHIN = timedelta(minutes=5)
 ENDED_WITHIN = timedelta(hours=1)
 
 
-def source_job_ids(job_ids: Iterable[int]) -> list[int]:
-    """Return the source job ids that may name one of these jobs."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT DISTINCT source_job_id FROM jobs_namedjob WHERE job_id = ANY(%s)",
-            [sorted(job_ids)],
+def namesakes(job_ids: Iterable[int]) -> tuple[set[int], set[int]]:
+    """Return these jobs and all that share a source job id with them, and all their ids.
+
+    What carries one of the ids is one of the jobs', or of several, or pending: nobody else's.
+    """
+    jobs = set(job_ids)
+    while True:
+        source_job_ids = _related(
+            "SELECT DISTINCT source_job_id FROM jobs_namedjob WHERE job_id = ANY(%s)", jobs
         )
-        return [row[0] for row in cursor.fetchall()]
+        named = _related(
+            "SELECT DISTINCT job_id FROM jobs_namedjob WHERE source_job_id = ANY(%s)",
+            source_job_ids,
+        )
+        if named <= jobs:
+            return jobs, source_job_ids
+        jobs |= named
+
+
+def _related(query: str, ids: set[int]) -> set[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, [sorted(ids)])
+        return {row[0] for row in cursor.fetchall()}

@@ -8,7 +8,7 @@ from django.db import connection
 from psycopg import sql
 
 from collectors.tables import COUNTERS
-from ioportal.telemetry.models import Coverage, IoWindow, Principal
+from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,6 +21,7 @@ _CONSTANTS: dict[str, Any] = {
     **{basis.name: basis.value for basis in IoWindow.Basis},
     "JOB_STATS": Coverage.Source.JOB_STATS.value,
     "cleanup_s": _CLEANUP_S,
+    "largest": LARGEST_BIGINT,
 }
 
 _KIND = """
@@ -108,13 +109,14 @@ WHERE {something}
         for name in COUNTERS
     ),
     added=sql.SQL(", ").join(
-        sql.SQL(
-            "sum({} - CASE WHEN basis = %(DIFFERENCE)s THEN {} ELSE 0 END)::bigint AS {}"
-        ).format(sql.Identifier(name), sql.Identifier(f"old_{name}"), sql.Identifier(name))
+        sql.SQL("sum({} - CASE WHEN basis = %(DIFFERENCE)s THEN {} ELSE 0 END) AS {}").format(
+            sql.Identifier(name), sql.Identifier(f"old_{name}"), sql.Identifier(name)
+        )
         for name in COUNTERS
     ),
     names=_each("{}"),
-    sums=_each("w.{}"),
+    # No real counters add up to more than a bigint; made-up ones must not stop the stage.
+    sums=_each("CASE WHEN w.{} > %(largest)s THEN %(largest)s ELSE w.{} END"),
     something=_each("w.{} > 0", " OR "),
 )
 
@@ -166,7 +168,7 @@ def derive(
         cursor.execute(_DERIVE, values)
 
 
-def bind(source_job_ids: list[int]) -> None:
+def bind(source_job_ids: set[int]) -> None:
     """Charge existing windows of some job ids anew: a job that they may name came or changed."""
     with connection.cursor() as cursor:
-        cursor.execute(_BIND, {**_CONSTANTS, "source_job_ids": source_job_ids})
+        cursor.execute(_BIND, {**_CONSTANTS, "source_job_ids": sorted(source_job_ids)})

@@ -68,9 +68,9 @@ attributed AS (
             WHEN c.jobs = 1 THEN %(JOB)s
             WHEN c.jobs > 1 THEN %(AMBIGUOUS)s
             -- Never across a job's begin or end: the window's own records tell.
-            WHEN b.jobs > 1 OR w.last >= b.until THEN %(AMBIGUOUS)s
-            WHEN b.jobs = 1 THEN %(JOB)s
+            WHEN b.jobs = 1 AND w.last < b.until THEN %(JOB)s
             WHEN w.source_job_id <> 0 THEN %(PROCESS)s
+            WHEN b.jobs > 1 OR w.last >= b.until THEN %(AMBIGUOUS)s
             WHEN n.node_id IS NULL AND n.text <> '0@lo' THEN %(UNATTRIBUTED)s
             ELSE %(HOST)s
         END AS kind,
@@ -107,8 +107,10 @@ SELECT start, segment_id, server_id, service_id, opcode, kind,
     sum(total_us_sum)
 FROM attributed
 WHERE %(jobs)s::bigint[] IS NULL
-    OR (kind <> %(JOB)s OR found_job_id = ANY(%(jobs)s))
-        AND (NOT named OR source_job_id = ANY(%(source_job_ids)s::integer[]))
+    OR CASE
+        WHEN named THEN source_job_id = ANY(%(source_job_ids)s::integer[])
+        ELSE kind <> %(JOB)s OR found_job_id = ANY(%(jobs)s)
+    END
 GROUP BY start, segment_id, server_id, service_id, opcode, kind,
     charged_job, charged_source_job, charged_nid, charged_by
 """
@@ -124,7 +126,8 @@ WHERE server_id = %(server)s AND start >= %(start)s AND start < %(end)s
 _CLEAR_JOBS = """
 DELETE FROM telemetry_chargedrpc
 WHERE start >= %(start)s AND start < %(end)s AND (
-    job_id = ANY(%(jobs)s)
+    job_id = ANY(%(jobs)s) AND method <> %(BY_JOB_ID)s
+    OR job_id = ANY(%(namesakes)s) AND method = %(BY_JOB_ID)s
     OR kind <> %(JOB)s AND (
         nid_id = ANY(%(nids)s) OR nid_id = 0 AND source_job_id = ANY(%(source_job_ids)s)
     )
@@ -150,22 +153,31 @@ def charge_server(server_id: int, start: datetime, end: datetime) -> None:
 
 
 def charge_jobs(
-    job_ids: list[int],
-    nids: list[int],
-    source_job_ids: list[int],
+    *,
+    job_ids: set[int],
+    nids: set[int],
+    namesakes: set[int],
+    source_job_ids: set[int],
     start: datetime,
     end: datetime,
 ) -> None:
-    """Derive the charged rows of some jobs, their nodes and their job ids in [start, end).
+    """Derive what was charged by some nodes and by some job ids in [start, end).
 
-    `nids` are those of all nodes of all these jobs, and `job_ids` hold every job that shares one
-    of the nodes in the interval: otherwise rows of a job would be made from a part of its nodes.
+    Args:
+        job_ids: jobs to charge by their nodes.
+        nids: those of all their nodes, now and before. Rows of a job fold its nodes, so a part of
+            them would not do.
+        namesakes: jobs to charge by the job ids that telemetry carries.
+        source_job_ids: all ids that name one of these; for the same reason all of them.
+        start: a window's edge.
+        end: likewise.
     """
     values = {
         **_CONSTANTS,
-        "jobs": job_ids,
-        "nids": nids,
-        "source_job_ids": source_job_ids,
+        "jobs": sorted(job_ids),
+        "nids": sorted(nids),
+        "namesakes": sorted(namesakes),
+        "source_job_ids": sorted(source_job_ids),
         "start": start,
         "end": end,
     }

@@ -14,7 +14,7 @@ from ioportal.ingest.models import Segment, TouchedReads
 from ioportal.jobs import names
 from ioportal.jobs.models import Target
 from ioportal.telemetry.copy import copy_frame
-from ioportal.telemetry.models import Coverage, JobSnapshot, TargetSnapshot
+from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, JobSnapshot, TargetSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,10 @@ class _ReadLoader:
     def finish(self) -> None:
         """Cover the moment of the read, unless it was loaded from another text."""
         segment = self._segment
-        targets = sorted(set(self._read.values()), key=lambda target: target.pk)
+        told = set(self._read.values())
+        if not told and self._origin.target:
+            told = {self._origin.target}  # it had no jobs at that moment
+        targets = sorted(told, key=lambda target: target.pk)
         if not targets:
             return
         # Held until the commit: two loads cannot both find the moment free.
@@ -85,7 +88,8 @@ class _ReadLoader:
         for name in table["target"].unique().sort():
             self._read[name] = self._target(name)
         self._segment.records += table.height
-        self._segment.operations += table.select(pl.sum_horizontal(pl.sum(*OPERATIONS))).item()
+        operations = table.select(pl.sum_horizontal(pl.col(OPERATIONS).cast(pl.Int128).sum()))
+        self._segment.operations = min(self._segment.operations + operations.item(), LARGEST_BIGINT)
         ids = {name: target.pk for name, target in self._read.items()}
         return table.with_columns(
             pl.col("target").replace_strict(ids, return_dtype=pl.Int32).alias("target_id"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from ioportal.analysis.metrics import METADATA_OPERATIONS
+from collectors.tables import METADATA_OPERATIONS
 from ioportal.jobs.models.job import Job
 
 

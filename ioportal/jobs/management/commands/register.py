@@ -8,7 +8,6 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from ioportal.ingest import charging
 from ioportal.jobs.registration import Unusable, register
 
 
@@ -25,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
-        """Register, and charge anew what is stored."""
+        """Register, and have what is stored charged anew."""
         path: Path = options["file"]
         try:
             document = tomllib.loads(path.read_text())
@@ -35,6 +34,5 @@ class Command(BaseCommand):
             done = register(document)
         except Unusable as error:
             raise CommandError(f"{path}: {error} Nothing was registered.") from error
-        charging.touch_everything()
         for line in done:
             self.stdout.write(line)

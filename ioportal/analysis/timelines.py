@@ -1,0 +1,201 @@
+"""Windows of counts as rates over time: steps of true width, gaps where nothing was observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from collectors.tables import UTC_US
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+_DIGITS = 12
+
+# What `rates` takes besides a column of counts per kind.
+WINDOW = {
+    "source": pl.Int64(),
+    "start": UTC_US,
+    "end": UTC_US,
+    "seconds": pl.Float64(),  # observed ones among [start, end): what rates divide by
+}
+OBSERVED = {"source": pl.Int64(), "start": UTC_US, "end": UTC_US}
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An interval in which a source was not observed: all of them, or `in_part` only some."""
+
+    start: datetime
+    end: datetime
+    in_part: bool
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Rates that are constant between two moments.
+
+    `frame` has columns ``start``, ``end``, ``observed`` (sources that were; 0 where two reads are
+    so far apart that only a mean is known) and one rate per second for each kind; rows are in order
+    and do not overlap.
+    `sources` is how many there are to observe.
+    """
+
+    frame: pl.DataFrame
+    kinds: tuple[str, ...]
+    sources: int
+
+    def gaps(self, start: datetime, end: datetime) -> list[Gap]:
+        """Return the parts of [start, end) in which a source was not observed, in order."""
+        gaps: list[Gap] = []
+        reached = start
+        pieces = self.frame.select("start", "end", "observed").iter_rows()
+        for known_from, known_until, observed in (*pieces, (end, end, self.sources)):
+            for begin, stop, some in (
+                (reached, min(known_from, end), False),
+                (max(known_from, reached), min(known_until, end), True),
+            ):
+                if begin >= stop or (some and observed == self.sources):
+                    continue
+                if gaps and gaps[-1].end == begin and gaps[-1].in_part == some:
+                    gaps[-1] = Gap(gaps[-1].start, stop, some)
+                else:
+                    gaps.append(Gap(begin, stop, some))
+            reached = max(reached, known_until)
+        return gaps
+
+
+def rates(
+    windows: pl.DataFrame, observed: pl.DataFrame, kinds: Sequence[str], sources: int
+) -> Steps:
+    """Add up the rates of all sources.
+
+    Windows keep their own bounds: a step begins and ends where some window does, and nothing is
+    spread beyond the window that it was counted in. Where a source was observed and has no window,
+    it did nothing.
+
+    Args:
+        windows: columns of `WINDOW` and a count per kind; null (not counted there) adds nothing.
+            Those without observed seconds are left out: they have no rate.
+        observed: columns of `OBSERVED`.
+        kinds: the columns of counts.
+        sources: how many there are to observe, seen or not.
+
+    Returns:
+        Steps wherever a source was observed or a window is; none without windows and intervals.
+    """
+    windows = windows.filter(pl.col("seconds") > 0)
+    seen = united(observed)
+    change = {kind: pl.col(kind).fill_null(0) / pl.col("seconds") for kind in kinds}
+    begins = windows.select(pl.col("start").alias("at"), active=1, observed=0, **change)
+    ends = windows.select(
+        pl.col("end").alias("at"), active=-1, observed=0, **{k: -rate for k, rate in change.items()}
+    )
+    nothing = dict.fromkeys(kinds, pl.lit(0.0))
+    comes = seen.select(pl.col("start").alias("at"), active=0, observed=1, **nothing)
+    goes = seen.select(pl.col("end").alias("at"), active=0, observed=-1, **nothing)
+    frame = (
+        pl.concat([begins, ends, comes, goes], how="vertical_relaxed")
+        .group_by("at")
+        .sum()
+        .sort("at")
+        .select(
+            pl.col("at").alias("start"),
+            pl.col("at").shift(-1).alias("end"),
+            pl.col("observed").cum_sum().cast(pl.Int64),
+            (pl.col("active").cum_sum() > 0).alias("active"),
+            # Adding and taking away leaves rounding errors: none where nothing is left.
+            *(
+                pl.when(pl.col("active").cum_sum() > 0)
+                .then(pl.col(kind).cum_sum().clip(0).round_sig_figs(_DIGITS))
+                .otherwise(0.0)
+                .alias(kind)
+                for kind in kinds
+            ),
+        )
+        .filter(pl.col("end").is_not_null(), (pl.col("observed") > 0) | pl.col("active"))
+        .drop("active")
+    )
+    return Steps(frame, tuple(kinds), sources)
+
+
+def clipped(windows: pl.DataFrame, observed: pl.DataFrame, kinds: Sequence[str]) -> pl.DataFrame:
+    """Cut windows of a fixed grid to what was observed of them.
+
+    A trace that begins in the middle of a window tells nothing of the time before.
+
+    Args:
+        windows: columns of `WINDOW` and a count per kind; ``seconds`` are replaced.
+        observed: columns of `OBSERVED`.
+        kinds: the columns of counts.
+
+    Returns:
+        The windows that some interval touches, with ``start`` and ``end`` moved inside and
+        ``seconds`` counted.
+    """
+    begin = pl.max_horizontal("start", "seen_from")
+    stop = pl.min_horizontal("end", "seen_until")
+    seen = observed.rename({"start": "seen_from", "end": "seen_until"})
+    return (
+        windows.drop("seconds")
+        .join(seen, on="source")
+        .filter(begin <= stop)
+        .group_by("source", "start", "end", *kinds, maintain_order=True)
+        .agg(
+            begin.min().alias("begin"),
+            stop.max().alias("stop"),
+            (stop - begin).dt.total_microseconds().sum().truediv(1e6).alias("seconds"),
+        )
+        .select(
+            "source",
+            pl.col("begin").alias("start"),
+            pl.col("stop").alias("end"),
+            "seconds",
+            *kinds,
+        )
+    )
+
+
+def coarsened(steps: Steps, at_most: int) -> Steps:
+    """Join neighbouring steps until there are about `at_most`; rates become means over time.
+
+    Steps are joined whole and never across a gap.
+    """
+    frame = steps.frame
+    if frame.height <= at_most:
+        return steps
+    seconds = (pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e6
+    apart = (pl.col("start") != pl.col("end").shift()).fill_null(value=True)
+    together = -(-frame.height // at_most)
+    joined = (
+        frame.with_columns(apart.cum_sum().alias("run"))
+        .with_columns((pl.int_range(pl.len()).over("run") // together).alias("part"))
+        .group_by("run", "part", maintain_order=True)
+        .agg(
+            pl.col("start").first(),
+            pl.col("end").last(),
+            pl.col("observed").min(),
+            *(((pl.col(kind) * seconds).sum() / seconds.sum()).alias(kind) for kind in steps.kinds),
+        )
+        .drop("run", "part")
+    )
+    return Steps(joined, steps.kinds, steps.sources)
+
+
+def united(intervals: pl.DataFrame) -> pl.DataFrame:
+    """Join intervals of one source that overlap or meet; those of no length are dropped.
+
+    Takes and returns the columns of `OBSERVED`, by source and time.
+    """
+    reached = pl.col("end").cum_max().shift().over("source")
+    return (
+        intervals.sort("source", "start")
+        .with_columns((pl.col("start") > reached).fill_null(value=True).cum_sum().alias("island"))
+        .group_by("source", "island", maintain_order=True)
+        .agg(pl.col("start").min(), pl.col("end").max())
+        .filter(pl.col("end") > pl.col("start"))
+        .drop("island")
+    )

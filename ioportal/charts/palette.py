@@ -1,0 +1,63 @@
+"""The colours of data, once: pages' CSS and figures use them by token.
+
+The hues are chosen to stay apart for people with any common colour blindness, in light and dark
+(after the hues that Okabe and Ito recommend, with lightness of our own for each background).
+Figures name a token such as ``--series-1``; whoever draws them resolves it for the theme in use.
+"""
+
+from typing import Final
+
+# Token to the colour on a light background and on a dark one.
+SERIES: Final = {
+    "--series-1": ("#0068a8", "#58aee8"),  # blue
+    "--series-2": ("#c44e00", "#ff9150"),  # vermilion
+    "--series-3": ("#00805f", "#3cc99c"),  # green
+    "--series-4": ("#a8588a", "#e79fcb"),  # purple
+    "--series-5": ("#c98a00", "#f3bd4e"),  # orange
+    "--series-6": ("#3fa3dc", "#a9dbf8"),  # sky
+    "--series-7": ("#7a6a00", "#ded36a"),  # olive
+    "--series-rest": ("#8a949e", "#77838f"),  # what has no colour of its own
+}
+REST: Final = "--series-rest"
+HUES: Final = tuple(token for token in SERIES if token != REST)
+
+# The same operation has the same colour on every chart.
+_OF_KIND = {
+    "open": "--series-1",
+    "close": "--series-2",
+    "getattr": "--series-3",
+    "setattr": "--series-4",
+    "unlink": "--series-5",
+    "readpage": "--series-6",
+    "getxattr": "--series-7",
+    "read": "--series-1",
+    "write": "--series-2",
+    "read_bytes": "--series-1",
+    "write_bytes": "--series-2",
+    "LDLM_ENQUEUE": "--series-1",
+    "MDS_CLOSE": "--series-2",
+    "MDS_GETATTR": "--series-3",
+    "MDS_REINT": "--series-4",
+    "LDLM_CANCEL": "--series-5",
+    "MDS_READPAGE": "--series-6",
+    "MDS_GETXATTR": "--series-7",
+}
+
+
+def colours(kinds: list[str]) -> dict[str, str]:
+    """Give each kind a token: its own one if free, else the next free one, else the rest's."""
+    given: dict[str, str] = {}
+    for kind in kinds:
+        if _OF_KIND.get(kind) not in {None, *given.values()}:
+            given[kind] = _OF_KIND[kind]
+    free = [hue for hue in HUES if hue not in given.values()]
+    for kind in kinds:
+        if kind not in given:
+            given[kind] = free.pop(0) if free else REST
+    return given
+
+
+def stylesheet() -> str:
+    """Return the tokens as CSS custom properties for light and dark."""
+    lines = [f"  {token}: light-dark({light}, {dark});" for token, (light, dark) in SERIES.items()]
+    return "\n".join([":root {", *lines, "}", ""])

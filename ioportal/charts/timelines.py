@@ -1,0 +1,300 @@
+"""Timelines of one principal as Plotly figures: steps of true width, gaps shaded, breaks marked.
+
+A figure is a plain dictionary as Plotly's JavaScript takes it. Its colours are tokens
+(`charts.palette`, and the page's ``--ink``, ``--line``, ``--gap``, ``--warn``, ``--bad``), with an
+opacity behind a slash, that whoever draws it resolves; its times are local to `TimeAxis.offset`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ioportal.charts.palette import REST, colours
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
+
+    from ioportal.analysis.timelines import Gap, Steps
+
+Figure = dict[str, Any]
+
+_NAMED_KINDS = 7  # of a stack; more are one layer, "other"
+_LABELLED_SHARE = 0.05  # of the range: shorter gaps carry no words
+_HEIGHT = 230
+_DASHES = ("solid", "4px,2px", "1px,2px")
+
+
+class Style(Enum):
+    """How kinds stand on one chart."""
+
+    LINES = "lines"  # beside each other
+    STACK = "stack"  # on top of each other: parts of a whole
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What a timeline shows, whatever the data."""
+
+    name: str  # in addresses: never renamed
+    title: str
+    unit: str
+    about: str
+    style: Style
+    labels: dict[str, str]  # kind to words; kinds that it lacks are their own words
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """The range that is shown and the clock on the wall: one offset for all of it.
+
+    With a zone's own clock an hour would come twice, or never, where daylight saving changes.
+    """
+
+    start: datetime
+    end: datetime
+    offset: timedelta
+
+    def local(self, moment: datetime) -> str:
+        """Return a moment as Plotly's axis takes it."""
+        local = moment.astimezone(UTC).replace(tzinfo=None) + self.offset
+        return local.isoformat(timespec="milliseconds")
+
+    def share(self, gap: Gap) -> float:
+        """Return how much of the range a gap takes."""
+        return (gap.end - gap.start) / (self.end - self.start)
+
+
+class Meaning(Enum):
+    """Why a moment is marked; the value is the token of its colour."""
+
+    RUN = "--ink-soft"  # the job begins or ends
+    BREAK = "--warn"  # what is counted changed
+    FAULT = "--bad"  # figures around it may be wrong
+
+    @property
+    def height(self) -> float:
+        """Where its words stand in the plot: 0 bottom, 1 top."""
+        return 0.84 if self is Meaning.FAULT else 0.97
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment that matters for reading the chart."""
+
+    at: datetime
+    text: str
+    meaning: Meaning
+
+
+def figure(chart: Chart, steps: Steps, axis: TimeAxis, marks: Sequence[Mark] = ()) -> Figure:
+    """Draw rates as `chart` says.
+
+    Args:
+        chart: what is drawn; its style decides between lines and a stack.
+        steps: rates in the chart's unit.
+        axis: the range; steps may reach beyond it.
+        marks: moments to draw as vertical lines.
+
+    Returns:
+        ``{"data": [...], "layout": {...}}``; no data gives an empty, wholly shaded plot.
+    """
+    traces = (
+        _lines(chart, steps, axis) if chart.style is Style.LINES else _stack(chart, steps, axis)
+    )
+    gaps = steps.gaps(axis.start, axis.end)
+    return {
+        "data": traces,
+        "layout": {
+            "height": _HEIGHT,
+            "margin": {"l": 62, "r": 12, "t": 30, "b": 26},
+            "barmode": "stack",
+            "bargap": 0,
+            "hovermode": "x unified",
+            "dragmode": "zoom",
+            "showlegend": True,
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "y": 1.02,
+                "yanchor": "bottom",
+                "traceorder": "normal",
+            },
+            "xaxis": {
+                "type": "date",
+                "range": [axis.local(axis.start), axis.local(axis.end)],
+                "gridcolor": "--line",
+                "linecolor": "--line-strong",
+                "ticks": "outside",
+                "tickcolor": "--line-strong",
+                "hoverformat": "%Y-%m-%d %H:%M:%S",
+            },
+            "yaxis": {
+                "title": {"text": chart.unit, "font": {"size": 11}},
+                "rangemode": "tozero",
+                "fixedrange": True,
+                "tickformat": "~s",
+                "nticks": 5,
+                "gridcolor": "--line",
+                "zerolinecolor": "--line-strong",
+            },
+            "shapes": [
+                *(_shade(axis, gap) for gap in gaps),
+                *(_mark_line(axis, mark) for mark in marks),
+            ],
+            "annotations": [
+                *(_gap_words(axis, gap) for gap in gaps if axis.share(gap) > _LABELLED_SHARE),
+                *_mark_words(axis, marks),
+            ],
+        },
+    }
+
+
+def shown_kinds(steps: Steps) -> list[str]:
+    """Return the kinds that happened at all, most frequent first."""
+    seconds = (pl.col("end") - pl.col("start")).dt.total_microseconds()
+    totals = steps.frame.select((pl.col(kind) * seconds).sum() for kind in steps.kinds)
+    counts = {kind: totals[kind].item() if totals.height else 0 for kind in steps.kinds}
+    return sorted((kind for kind in steps.kinds if counts[kind]), key=lambda kind: -counts[kind])
+
+
+def _lines(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
+    given = colours(list(steps.kinds))
+    outlines = {kind: _runs(steps.frame, kind, axis) for kind in steps.kinds}
+    lines = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": chart.labels.get(kind, kind),
+            **_joined(runs),
+            "line": {"color": given[kind], "width": 1.6, "dash": _DASHES[number % len(_DASHES)]},
+            "connectgaps": False,
+            "hovertemplate": f"%{{y:,.4~s}} {chart.unit}",
+        }
+        for number, (kind, runs) in enumerate(outlines.items())
+    ]
+    first = steps.kinds[0]
+    # An area of its own: the one that a line fills would reach across gaps.
+    area = {
+        "type": "scatter",
+        "mode": "none",
+        **_joined([[(run[0][0], 0.0), *run, (run[-1][0], 0.0)] for run in outlines[first]]),
+        "fill": "toself",
+        "fillcolor": f"{given[first]}/0.14",
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    return [area, *lines]
+
+
+def _runs(frame: pl.DataFrame, kind: str, axis: TimeAxis) -> list[list[tuple[str, float]]]:
+    """Return the corners of the steps, a list for each run of steps that meet."""
+    runs: list[list[tuple[str, float]]] = []
+    reached = None
+    for start, end, rate in frame.select("start", "end", kind).drop_nulls().iter_rows():
+        if start != reached:
+            runs.append([])
+        runs[-1] += [(axis.local(start), rate), (axis.local(end), rate)]
+        reached = end
+    return runs
+
+
+def _joined(runs: list[list[tuple[str, float]]]) -> Figure:
+    """Return the corners of all runs; a null lifts the pen between two."""
+    corners = [corner for run in runs for corner in (*run, (None, None))][:-1]
+    return {"x": [x for x, _ in corners], "y": [y for _, y in corners]}
+
+
+def _stack(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
+    kinds = shown_kinds(steps)
+    named, others = kinds[:_NAMED_KINDS], kinds[_NAMED_KINDS:]
+    given = {**colours(named), "other": REST}
+    frame = steps.frame.with_columns(
+        pl.sum_horizontal(others or [pl.lit(0.0)]).alias("other"),
+        milliseconds=(pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e3,
+    )
+    x = [axis.local(start) for start in frame["start"]]
+    return [
+        {
+            "type": "bar",
+            "name": chart.labels.get(kind, kind),
+            "x": x,
+            "y": frame[kind].to_list(),
+            "width": frame["milliseconds"].to_list(),
+            "offset": 0,
+            "marker": {"color": given[kind], "line": {"width": 0}},
+            "hovertemplate": f"%{{y:,.4~s}} {chart.unit}",
+        }
+        for kind in [*named, *(["other"] if others else [])]
+    ]
+
+
+def _mark_words(axis: TimeAxis, marks: Sequence[Mark]) -> list[Figure]:
+    """Label marks above the plot, those of one moment together; the run's ends need no words."""
+    texts: dict[tuple[datetime, Meaning], list[str]] = {}
+    for mark in marks:
+        if mark.meaning is not Meaning.RUN and axis.start <= mark.at <= axis.end:
+            texts.setdefault((mark.at, mark.meaning), []).append(mark.text)
+    return [
+        {
+            "x": axis.local(at),
+            "y": meaning.height,
+            "yref": "paper",
+            "yanchor": "top",
+            "xanchor": "left" if at - axis.start < (axis.end - axis.start) / 2 else "right",
+            "showarrow": False,
+            "text": "<br>".join(text.replace("<", "&lt;") for text in lines),
+            "align": "left",
+            "bgcolor": "--panel/0.85",
+            "font": {"size": 10, "color": meaning.value},
+        }
+        for (at, meaning), lines in texts.items()
+    ]
+
+
+def _mark_line(axis: TimeAxis, mark: Mark) -> Figure:
+    at = axis.local(mark.at)
+    return {
+        "type": "line",
+        "x0": at,
+        "x1": at,
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "line": {
+            "color": mark.meaning.value,
+            "width": 1.2,
+            "dash": "dot" if mark.meaning is Meaning.RUN else "dash",
+        },
+    }
+
+
+def _shade(axis: TimeAxis, gap: Gap) -> Figure:
+    return {
+        "type": "rect",
+        "x0": axis.local(gap.start),
+        "x1": axis.local(gap.end),
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "layer": "below",
+        "fillcolor": "--gap/0.5" if gap.in_part else "--gap",
+        "line": {"width": 0},
+    }
+
+
+def _gap_words(axis: TimeAxis, gap: Gap) -> Figure:
+    return {
+        "x": axis.local(gap.start + (gap.end - gap.start) / 2),
+        "y": 1 if gap.in_part else 0.5,
+        "yref": "paper",
+        "yanchor": "top",
+        "showarrow": False,
+        "text": "observed in part" if gap.in_part else "not observed",
+        "font": {"size": 10, "color": "--ink-soft"},
+    }

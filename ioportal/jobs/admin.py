@@ -1,0 +1,161 @@
+"""Registration of a site by its staff, on Django's own pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+
+from ioportal.jobs.models import (
+    Cluster,
+    Filesystem,
+    Nid,
+    Node,
+    Server,
+    ServerVersion,
+    Target,
+)
+from ioportal.jobs.registration import apply
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.forms import ModelForm
+    from django.http import HttpRequest
+
+admin.site.site_header = "ioportal: registration of the site"
+admin.site.site_title = "ioportal"
+admin.site.index_title = "What this site consists of"
+
+
+class RegistrationAdmin(admin.ModelAdmin):
+    """What the site consists of; a change is applied to what was seen before."""
+
+    def save_related(
+        self,
+        request: HttpRequest,
+        form: ModelForm,
+        formsets: Any,
+        change: bool,  # noqa: FBT001
+    ) -> None:
+        """Save, then apply."""
+        super().save_related(request, form, formsets, change)
+        apply(form.instance)
+
+
+@admin.register(Cluster)
+class ClusterAdmin(RegistrationAdmin):
+    """Compute systems and their NID rules."""
+
+    list_display = ("name", "batch_system", "time_zone", "nid_rule", "simulated")
+    list_filter = ("batch_system", "simulated")
+    search_fields = ("name",)
+    fieldsets = (
+        (None, {"fields": ("name", "batch_system", "time_zone", "simulated")}),
+        (
+            "Nodes",
+            {
+                "fields": ("exec_hosts_are_compute_nodes", "nid_network", "nid_node_format"),
+                "description": "How Lustre's NIDs name this cluster's nodes. Without a rule, "
+                "give each NID its node under NIDs or with 'manage.py register'.",
+            },
+        ),
+    )
+
+    @admin.display(description="NID rule")
+    def nid_rule(self, cluster: Cluster) -> str:
+        """Show the rule in one line."""
+        if not cluster.nid_network:
+            return "none"
+        return f"number@{cluster.nid_network} → {cluster.nid_node_format}"
+
+
+@admin.register(Filesystem)
+class FilesystemAdmin(RegistrationAdmin):
+    """Lustre filesystems and what their job ids look like."""
+
+    list_display = ("name", "job_id_pattern", "simulated")
+    filter_horizontal = ("clusters",)
+    search_fields = ("name",)
+
+
+class ServerVersionInline(admin.TabularInline):
+    """The versions that a server ran."""
+
+    model = ServerVersion
+    extra = 1
+    ordering = ("since",)
+    verbose_name = "Lustre version"
+    verbose_name_plural = "Lustre versions: charts break where what a server counts changed"
+
+
+class TargetInline(admin.TabularInline):
+    """The targets that a server serves."""
+
+    model = Target
+    extra = 1
+    fields = ("name", "kind", "filesystem")
+
+
+@admin.register(Server)
+class ServerAdmin(admin.ModelAdmin):
+    """MDS and OSS hosts."""
+
+    list_display = ("name", "kind", "filesystem")
+    list_filter = ("kind", "filesystem")
+    list_select_related = ("filesystem",)
+    search_fields = ("name",)
+    inlines = (ServerVersionInline, TargetInline)
+
+
+@admin.register(Target)
+class TargetAdmin(admin.ModelAdmin):
+    """MDTs and OSTs."""
+
+    list_display = ("name", "kind", "filesystem", "server")
+    list_filter = ("kind", "filesystem")
+    list_select_related = ("filesystem", "server")
+    search_fields = ("name",)
+    autocomplete_fields = ("server",)
+
+
+@admin.register(Node)
+class NodeAdmin(admin.ModelAdmin):
+    """Compute and login nodes; accounting adds them as it names them."""
+
+    list_display = ("name", "cluster")
+    list_filter = ("cluster",)
+    list_select_related = ("cluster",)
+    search_fields = ("name",)
+
+
+class UnregisteredFilter(admin.SimpleListFilter):
+    """NIDs with or without a node."""
+
+    title = "node"
+    parameter_name = "registered"
+
+    def lookups(
+        self, _request: HttpRequest, _model_admin: admin.ModelAdmin[Nid]
+    ) -> list[tuple[str, str]]:
+        """Offer both kinds."""
+        return [("no", "not registered"), ("yes", "registered")]
+
+    def queryset(self, _request: HttpRequest, nids: QuerySet[Nid]) -> QuerySet[Nid]:
+        """Keep the chosen kind."""
+        return nids if self.value() is None else nids.filter(node__isnull=self.value() == "no")
+
+
+@admin.register(Nid)
+class NidAdmin(RegistrationAdmin):
+    """Lustre network ids and the nodes that have them."""
+
+    list_display = ("text", "node", "cluster")
+    list_filter = (UnregisteredFilter, "node__cluster")
+    list_select_related = ("node__cluster",)
+    search_fields = ("text",)
+    autocomplete_fields = ("node",)
+
+    @admin.display(description="cluster")
+    def cluster(self, nid: Nid) -> str:
+        """Name the node's cluster."""
+        return nid.node.cluster.name if nid.node else "not registered"

@@ -1,0 +1,109 @@
+"""Which jobs are meant: the one set of filters, for pages and for whatever else lists jobs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import django_filters as filters
+from django import forms
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from ioportal.jobs.models import Cluster, Job, JobStatistics, Launch
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ioportal.jobs.models import JobQuerySet
+
+_WORDS = re.compile(r"[\s,|]+")
+_ARRAY_TASK = re.compile(r"(?P<batch_id>[^\[\]]+)\[(?P<array_index>[^\[\]]+)\]")
+NOT_COMPUTED = "none"  # of the quality filter: jobs without statistics
+_QUALITIES = [*JobStatistics.Quality.choices, (NOT_COMPUTED, "not computed yet")]
+
+
+class LocalMoment(forms.DateTimeInput):
+    """A browser's own field for a moment in the site's zone; URLs may carry any offset."""
+
+    input_type = "datetime-local"
+
+    def __init__(self) -> None:
+        super().__init__({"step": 1})
+
+    def format_value(self, value: datetime | str | None) -> str | None:
+        """Return the moment as the browser wants it; what is no moment stays as it is."""
+        if isinstance(value, str):
+            try:
+                moment = parse_datetime(value)
+            except ValueError:
+                moment = None
+            if moment is None:
+                return value
+            value = moment
+        if value is None:
+            return None
+        local = timezone.make_naive(value) if timezone.is_aware(value) else value
+        return local.isoformat(timespec="seconds")
+
+
+class WordsFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter is untyped
+    """Exact values, several of them separated by commas, bars or blanks: any of them matches."""
+
+    def filter(self, jobs: JobQuerySet, value: str) -> JobQuerySet:
+        """Keep the jobs with one of the values."""
+        words = _split(value)
+        return jobs.filter(**{f"{self.field_name}__in": words}) if words else jobs
+
+
+class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
+    """Jobs by who, what, where, when, how large, how it ended and how well it was observed."""
+
+    q = filters.CharFilter(method="find", label="Job or launch")
+    user = WordsFilter("owner", label="User")
+    project = WordsFilter("project", label="Project")
+    queue = WordsFilter("queue", label="Queue")
+    cluster = filters.ModelChoiceFilter(
+        queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
+    )
+    name = filters.CharFilter("name", lookup_expr="icontains", label="Name contains")
+    start = filters.IsoDateTimeFilter(method="running_after", label="Ran after", widget=LocalMoment)
+    end = filters.IsoDateTimeFilter(
+        "started_at", lookup_expr="lt", label="Ran before", widget=LocalMoment
+    )
+    nodes_min = filters.NumberFilter("node_count", lookup_expr="gte", label="Nodes from")
+    nodes_max = filters.NumberFilter("node_count", lookup_expr="lte", label="to")
+    state = filters.MultipleChoiceFilter(choices=Job.State.choices, distinct=False, label="State")
+    quality = filters.MultipleChoiceFilter(
+        choices=_QUALITIES, method="of_quality", label="Data quality"
+    )
+
+    class Meta:
+        model = Job
+        fields: tuple[str, ...] = ()
+
+    def find(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
+        """Keep jobs whose id, array task ('3485999[4]') or launch is one of the words."""
+        words = _split(value)
+        launches = Launch.objects.filter(name__in=words, job__isnull=False)
+        # Looked up first: joined by OR, a condition on launches would visit every job.
+        wanted = Q(batch_id__in=words) | Q(pk__in=list(launches.values_list("job", flat=True)))
+        for task in filter(None, map(_ARRAY_TASK.fullmatch, words)):
+            wanted |= Q(**task.groupdict())
+        return jobs.filter(wanted) if words else jobs
+
+    def running_after(self, jobs: JobQuerySet, _name: str, value: datetime) -> JobQuerySet:
+        """Keep jobs that still ran at that moment or later; with `end`: jobs that overlap."""
+        return jobs.filter(Q(ended_at__gt=value) | Q(ended_at=None), started_at__isnull=False)
+
+    def of_quality(self, jobs: JobQuerySet, _name: str, values: list[str]) -> JobQuerySet:
+        """Keep jobs whose statistics have one of these qualities."""
+        wanted = Q(statistics__quality__in=[v for v in values if v != NOT_COMPUTED])
+        if NOT_COMPUTED in values:
+            wanted |= Q(statistics=None)
+        return jobs.filter(wanted) if values else jobs
+
+
+def _split(value: str) -> list[str]:
+    return [word for word in _WORDS.split(value) if word]

@@ -1,0 +1,20 @@
+"""What every page knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from ioportal.web.views import palette
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+
+def site(_request: HttpRequest) -> dict[str, object]:
+    """Give the palette's address and the zone that times are shown in."""
+    return {
+        "palette_url": palette.address(),
+        "zone_name": timezone.get_current_timezone_name(),
+    }

@@ -1,0 +1,97 @@
+"""What each source was observed in a range: the coverage page's rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from django.db.models import Max
+
+from ioportal.charts.coverage import strip
+from ioportal.jobs.models import Server, Target
+from ioportal.telemetry import coverage
+from ioportal.telemetry.models import Coverage
+from ioportal.web.ranges import TimeRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from ioportal.telemetry.coverage import Interval
+
+_DEFAULT_RANGE = timedelta(days=3)
+
+
+@dataclass(frozen=True)
+class SourceCoverage:
+    """One source and when it was observed within a range."""
+
+    source: Coverage.Source
+    name: str
+    filesystem: str
+    simulated: bool
+    observed: list[Interval]
+    window: TimeRange
+
+    @property
+    def bars(self) -> list[tuple[float, float]]:
+        """The strip that shows it."""
+        return strip(self.observed, self.window.start, self.window.end)
+
+    @property
+    def share(self) -> float:
+        """How much of the range was observed."""
+        return (
+            coverage.seconds(self.observed) / (self.window.end - self.window.start).total_seconds()
+        )
+
+    @cached_property
+    def gaps(self) -> list[Interval]:
+        """When it was not observed between its first and its last moment."""
+        if not self.observed:
+            return []
+        return coverage.gaps(self.observed, self.observed[0].start, self.observed[-1].end)
+
+    @property
+    def longest_gap(self) -> Interval | None:
+        """The longest time that it was not observed in between."""
+        return max(self.gaps, key=lambda gap: gap.seconds, default=None)
+
+    @property
+    def last(self) -> datetime | None:
+        """When it was observed last."""
+        return self.observed[-1].end if self.observed else None
+
+
+def default_range() -> TimeRange | None:
+    """Return the last days that anything was observed in; None where nothing ever was."""
+    last = Coverage.objects.aggregate(last=Max("end"))["last"]
+    if last is None:
+        return None
+    end = last.replace(microsecond=0) + timedelta(seconds=1)
+    return TimeRange(end - _DEFAULT_RANGE, end)
+
+
+def rows(window: TimeRange) -> Iterator[SourceCoverage]:
+    """Yield every source that was observed in a range, by kind and name."""
+    servers = {
+        server.pk: (server.name, server.filesystem)
+        for server in Server.objects.select_related("filesystem")
+    }
+    targets = {
+        target.pk: (target.name, target.filesystem)
+        for target in Target.objects.select_related("filesystem")
+    }
+    for source in Coverage.Source:
+        named = servers if source is Coverage.Source.RPC_TRACE else targets
+        found = coverage.by_source(source, named.keys(), window.start, window.end)
+        by_id = {pk: [i for _, i in group] for pk, group in groupby(found, key=itemgetter(0))}
+        for pk, (name, filesystem) in sorted(named.items(), key=lambda item: item[1][0]):
+            if pk in by_id:
+                yield SourceCoverage(
+                    source, name, filesystem.name, filesystem.simulated, by_id[pk], window
+                )

@@ -1,0 +1,92 @@
+"""CSV and JSON twins of what pages show: exact values, UTC times, streamed."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from django.http import JsonResponse, StreamingHttpResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from django.http import HttpRequest
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+class _Echo:
+    """A file that hands back what is written to it."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def twin(
+    request: HttpRequest,
+    name: str,
+    about: dict[str, Any],
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+) -> StreamingHttpResponse:
+    """Answer with rows as ``format`` asks: JSON, or CSV to be saved under `name`.
+
+    The JSON is one object: `about`'s members, and under ``rows`` an object per row.
+    """
+    if request.GET.get("format") == "json":
+        return StreamingHttpResponse(
+            _json_pieces(about, header, rows), content_type="application/json"
+        )
+    response = StreamingHttpResponse(
+        _csv_lines(header, rows), content_type="text/csv; charset=utf-8"
+    )
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)
+    response["Content-Disposition"] = f'attachment; filename="{safe}.csv"'
+    return response
+
+
+def json_response(value: dict[str, Any]) -> JsonResponse:
+    """Answer with one object."""
+    return JsonResponse(value)
+
+
+def refuse(errors: dict[str, list[str]]) -> JsonResponse:
+    """Answer a twin's query that was not understood."""
+    return JsonResponse({"errors": errors}, status=400)
+
+
+def _csv_lines(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Yield the lines of a CSV file.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front: names of jobs are
+    chosen by their users. The JSON twin has every text as it is.
+    """
+    writer = csv.writer(_Echo())
+    for row in chain([header], rows):
+        yield writer.writerow([_cell(value) for value in row])
+
+
+def _json_pieces(
+    about: dict[str, Any], header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> Iterator[str]:
+    head = json.dumps(about, default=_json_value)[:-1]
+    yield f'{head}{", " if about else ""}"rows": ['
+    for number, row in enumerate(rows):
+        named = dict(zip(header, row, strict=True))
+        yield ("\n" if number == 0 else ",\n") + json.dumps(named, default=_json_value)
+    yield "\n]}\n"
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
+        return f"'{value}"
+    return "" if value is None else value
+
+
+def _json_value(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

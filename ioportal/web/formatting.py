@@ -1,0 +1,111 @@
+"""Numbers as people read them, and exactly. GB is 10**9 bytes, GiB is 2**30; both mean it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ioportal.analysis.metrics import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNKNOWN = "\u2013"  # an en dash
+
+_DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_SMALL = 10
+_LARGE = 100
+_MINUTE_S = 60
+_DAY_S = 86_400
+_MS_US = 1_000
+_S_US = 1_000_000
+
+# Units of a column of numbers; bytes, times and shares carry theirs in every cell.
+SHORT_UNITS = {
+    Unit.COUNT: "ops",
+    Unit.PER_SECOND: "ops/s",
+    Unit.RPCS: "RPCs",
+    Unit.RPCS_PER_SECOND: "RPCs/s",
+    Unit.BYTES: "bytes",
+    Unit.BYTES_PER_SECOND: "bytes/s",
+    Unit.SECONDS: "h:min:s",
+    Unit.MICROSECONDS: "time",
+    Unit.NODES: "nodes",
+    Unit.RATIO: "ratio",
+    Unit.SHARE: "%",
+}
+
+
+def human(value: float | None, unit: Unit) -> str:
+    """Return a value in three significant digits or more; counts are written out."""
+    return UNKNOWN if value is None else _WRITE.get(unit, significant)(value)
+
+
+def exact(value: float | None, unit: Unit) -> str:
+    """Return a value in full with its unit, for a title; bytes in binary units besides."""
+    if value is None:
+        return "not known"
+    full = f"{value:,}" if isinstance(value, int) else f"{value:,.6f}".rstrip("0").rstrip(".")
+    if unit is Unit.BYTES:
+        return f"{full} bytes = {_scaled(value, 1024, _BINARY)}"
+    return full if unit is Unit.RATIO else f"{full} {unit}"
+
+
+def significant(value: float) -> str:
+    """Return a number with two decimals below 10, one below 100, none above."""
+    if value and abs(value) < 0.01:  # noqa: PLR2004  (two decimals would show zero)
+        return f"{value:.1g}"
+    decimals = 2 if abs(value) < _SMALL else 1 if abs(value) < _LARGE else 0
+    return f"{value:,.{decimals}f}"
+
+
+def decimal_bytes(value: float) -> str:
+    """Return bytes in kB, MB, GB: powers of 1000."""
+    return _scaled(value, 1000, _DECIMAL)
+
+
+def _scaled(value: float, base: int, names: tuple[str, ...]) -> str:
+    power = 0
+    while abs(value) >= base and power < len(names) - 1:
+        value /= base
+        power += 1
+    return f"{significant(value) if power else f'{value:,.0f}'} {names[power]}"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as h:mm:ss, with days in front, or as a fraction below one minute."""
+    if seconds < _MINUTE_S:
+        return f"{significant(seconds)} s" if seconds % 1 else f"{seconds:.0f} s"
+    days, rest = divmod(round(seconds), _DAY_S)
+    hours, rest = divmod(rest, 3600)
+    clock = f"{hours}:{rest // 60:02}:{rest % 60:02}"
+    return f"{days} d {clock}" if days else clock
+
+
+def microseconds(value: float) -> str:
+    """Return microseconds as µs, ms or s."""
+    if value >= _S_US:
+        return f"{significant(value / _S_US)} s"
+    if value >= _MS_US:
+        return f"{significant(value / _MS_US)} ms"
+    return f"{round(value):d} µs" if value >= _SMALL else f"{significant(value)} µs"
+
+
+def visible(text: str) -> str:
+    r"""Return hostile text with all that prints nothing, or turns the reading direction, as codes.
+
+    An escape character becomes ``\\x1b``, a right-to-left override ``\\u202e``.
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+_WRITE: dict[Unit, Callable[[float], str]] = {
+    Unit.BYTES: decimal_bytes,
+    Unit.BYTES_PER_SECOND: lambda value: f"{decimal_bytes(value)}/s",
+    Unit.SECONDS: duration,
+    Unit.MICROSECONDS: microseconds,
+    Unit.SHARE: lambda value: f"{significant(100 * value)} %",
+    Unit.COUNT: lambda value: f"{round(value):,}",
+    Unit.RPCS: lambda value: f"{round(value):,}",
+    Unit.NODES: lambda value: f"{round(value):,}",
+}

@@ -1,0 +1,76 @@
+"""What a request asks about a job."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+
+from ioportal.jobs import rpc_reports
+from ioportal.jobs.models import Job, JobStatistics, Launch
+from ioportal.web.ranges import TimeRange
+
+if TYPE_CHECKING:
+    from ioportal.analysis.rpc_report import RpcReport
+    from ioportal.web.requests import UserRequest
+
+_MARGIN = 0.02  # of the run, shown before and after it
+
+
+def visible_job(request: UserRequest, pk: int) -> Job:
+    """Return a job that the user may see.
+
+    Raises:
+        Http404: there is none; whether somebody else has one is not told.
+    """
+    jobs = Job.objects.visible_to(request.user).select_related("cluster", "statistics")
+    return get_object_or_404(jobs, pk=pk)
+
+
+def statistics_of(job: Job) -> JobStatistics | None:
+    """Return a job's statistics; None while they are not computed."""
+    return getattr(job, "statistics", None)
+
+
+def run_of(job: Job) -> TimeRange | None:
+    """Return when a job ran, up to now while it does; None where it did not."""
+    if job.started_at is None:
+        return None
+    end = job.ended_at or timezone.now()
+    return TimeRange(job.started_at, end) if end > job.started_at else None
+
+
+def shown_by_default(run: TimeRange) -> TimeRange:
+    """Return the range that timelines show unless the URL asks for one: whole seconds."""
+    margin = (run.end - run.start) * _MARGIN + timedelta(seconds=1)
+    start, end = run.start - margin, run.end + margin
+    return TimeRange(start.replace(microsecond=0), end.replace(microsecond=0))
+
+
+def launch_of(request: UserRequest, job: Job) -> Launch | None:
+    """Return the launch that the URL picks.
+
+    Raises:
+        Http404: the job has no such launch.
+    """
+    name = request.GET.get("launch")
+    if not name:
+        return None
+    launch = job.launches.filter(name=name).first()
+    if launch is None:
+        raise Http404(f"Job {job} has no such launch.")
+    return launch
+
+
+def report_of(job: Job, launch: Launch | None, window: TimeRange | None) -> RpcReport | None:
+    """Return the RPC report of a job or of one of its launches, in a part of its run or all of it.
+
+    None where no trace covers any of it.
+    """
+    start, end = (window.start, window.end) if window and window.asked else (None, None)
+    if launch:
+        return rpc_reports.of_launch(launch, start, end)
+    return rpc_reports.of_job(job, start, end)

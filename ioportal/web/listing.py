@@ -1,0 +1,220 @@
+"""The job list as its URL describes it: filters, columns, order, page, facets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.db.models import Count, F, QuerySet
+
+from ioportal.jobs.filters import NOT_COMPUTED, JobFilter
+from ioportal.jobs.models import Job, JobStatistics
+from ioportal.web import columns
+from ioportal.web.pages import COUNTED, CountedPaginator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.contrib.auth.models import User
+    from django.core.paginator import Page
+    from django.db.models.expressions import OrderBy
+    from django.http import QueryDict
+
+    from ioportal.jobs.models import JobQuerySet
+    from ioportal.web.columns import Column
+
+PER_PAGE = 50
+FACETED = 20_000  # jobs that facets count, the newest
+DEFAULT_SORT = "-started"
+_FACET_VALUES = 8
+
+
+@dataclass(frozen=True)
+class FacetValue:
+    """One value of a fact, how many of the filtered jobs have it, and the link that toggles it."""
+
+    label: str
+    count: int
+    share: float  # of the largest count
+    selected: bool
+    url: str
+
+
+@dataclass(frozen=True)
+class Facet:
+    """How the filtered jobs spread over the values of one fact."""
+
+    title: str
+    values: list[FacetValue]
+
+
+class Listing:
+    """The jobs that `user` may see and the URL's query asks for."""
+
+    def __init__(self, user: User, query: QueryDict) -> None:
+        self.query = query
+        self.filter = JobFilter(query, queryset=Job.objects.visible_to(user))
+        self.columns = columns.chosen(
+            name for value in query.getlist("columns") for name in value.split(",")
+        )
+        self.sort = _sort(query.get("sort", ""))
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether every filter was understood."""
+        return bool(self.filter.is_valid())
+
+    @property
+    def hidden_filters(self) -> list[tuple[str, list[str]]]:
+        """What the form carries on without showing it: facets that were chosen, and the order."""
+        names = ("state", "quality", "sort")
+        return [(name, self.query.getlist(name)) for name in names if self.query.get(name)]
+
+    @property
+    def active_filters(self) -> int:
+        """How many filters the URL sets."""
+        return sum(any(self.query.getlist(name)) for name in self.filter.filters)
+
+    @cached_property
+    def filtered(self) -> JobQuerySet:
+        """The jobs, in no order; none where a filter was not understood."""
+        jobs: JobQuerySet = self.filter.qs if self.is_valid else Job.objects.none()
+        return jobs
+
+    @property
+    def ordered(self) -> JobQuerySet:
+        """The jobs in order."""
+        column = columns.BY_NAME[self.sort.removeprefix("-")]
+        return self.filtered.order_by(_order(column, descending=self.sort.startswith("-")), "-pk")
+
+    def values(self) -> QuerySet[Job, tuple[Any, ...]]:
+        """Return each job's key and the values of the columns, in order."""
+        return self.ordered.values_list("pk", *(column.expression for column in self.columns))
+
+    @cached_property
+    def page(self) -> Page[int]:
+        """The page that the URL names, of keys; nonsense means the first, too far the last."""
+        return self._paginator.get_page(self.query.get("page"))
+
+    @cached_property
+    def jobs(self) -> list[Job]:
+        """The page's jobs with all that a row shows, by key: sorting whole rows is slow."""
+        keys = list(self.page)
+        found = Job.objects.select_related("cluster", "statistics").in_bulk(keys)
+        return [found[key] for key in keys if key in found]
+
+    @property
+    def counts_stop(self) -> bool:
+        """Whether there are more jobs than are counted."""
+        return self._paginator.reached > COUNTED
+
+    faceted = FACETED
+
+    @property
+    def facets_stop(self) -> bool:
+        """Whether there are more jobs than the facets count."""
+        return self.total > FACETED
+
+    @property
+    def total(self) -> int:
+        """Jobs found, up to `COUNTED`."""
+        return self._paginator.count
+
+    @property
+    def simulated_clusters(self) -> str:
+        """What of the page is made up, in words; "" for nothing."""
+        names = sorted({job.cluster.name for job in self.jobs if job.cluster.simulated})
+        return f"All that is listed of {' and '.join(names)}" if names else ""
+
+    @cached_property
+    def facets(self) -> list[Facet]:
+        """Counts by state, quality, queue and user, of at most the newest `FACETED` jobs."""
+        states: dict[str | None, str] = {state: state.label for state in Job.State}
+        qualities: dict[str | None, str] = {None: "not computed yet"}
+        qualities |= {quality: quality.label for quality in JobStatistics.Quality}
+        return [
+            self._facet("State", "state", "state", states),
+            self._facet("Data quality", "quality", "statistics__quality", qualities),
+            self._facet("Queue", "queue", "queue", {}),
+            self._facet("User", "user", "owner", {}),
+        ]
+
+    def column_links(self) -> Iterator[tuple[Column, str, str]]:
+        """Yield each column, its ``aria-sort`` and the link that sorts by it."""
+        for column in self.columns:
+            if self.sort == f"-{column.name}":
+                yield column, "descending", self.url(sort=column.name)
+            elif self.sort == column.name:
+                yield column, "ascending", self.url(sort=f"-{column.name}")
+            else:
+                first = column.name if column.ascending_first else f"-{column.name}"
+                yield column, "", self.url(sort=first)
+
+    def choices(self) -> list[tuple[Column, bool]]:
+        """All columns, and whether they are shown."""
+        return [(column, column in self.columns) for column in columns.COLUMNS]
+
+    @property
+    def default_columns(self) -> bool:
+        """Whether the columns are those of a fresh list."""
+        return self.columns == columns.chosen(columns.DEFAULT)
+
+    def url(self, **changes: str | list[str]) -> str:
+        """Return this list's URL with parameters changed, back on its first page."""
+        parameters = {k: v for k, v in self.query.lists() if k not in {"page", "format"}}
+        for name, value in changes.items():
+            parameters[name] = [value] if isinstance(value, str) else value
+        kept = {k: [v for v in values if v] for k, values in parameters.items()}
+        return "?" + urlencode(kept, doseq=True)
+
+    @cached_property
+    def _paginator(self) -> CountedPaginator:
+        return CountedPaginator(self.ordered.values_list("pk", flat=True), PER_PAGE)
+
+    @cached_property
+    def _facet_jobs(self) -> QuerySet[Job]:
+        if not self.facets_stop:
+            return self.filtered
+        newest = self.filtered.order_by("-started_at")[:FACETED]
+        return Job.objects.filter(pk__in=newest.values("pk"))
+
+    def _facet(self, title: str, name: str, field: str, labels: dict[str | None, str]) -> Facet:
+        counts = (
+            self._facet_jobs.order_by()
+            .values_list(field)
+            .annotate(jobs=Count("pk"))
+            .order_by("-jobs", field)[:_FACET_VALUES]
+        )
+        chosen = {word for value in self.query.getlist(name) for word in value.split(",") if word}
+        rows = [(value, jobs) for value, jobs in counts if value != ""]
+        largest = max((jobs for _, jobs in rows), default=1)
+        return Facet(
+            title,
+            [
+                FacetValue(
+                    label=labels.get(value, value),
+                    count=jobs,
+                    share=jobs / largest,
+                    selected=(word := value or NOT_COMPUTED) in chosen,
+                    url=self.url(**{name: sorted(chosen ^ {word})}),
+                )
+                for value, jobs in rows
+            ],
+        )
+
+
+def _sort(wanted: str) -> str:
+    return wanted if wanted.removeprefix("-") in columns.BY_NAME else DEFAULT_SORT
+
+
+def _order(column: Column, *, descending: bool) -> OrderBy:
+    """Order by a column; what is not known comes last.
+
+    Of facts only times may be missing: what has not started, or not ended, is the newest.
+    """
+    field = F(column.field)
+    if not column.field.startswith("statistics__"):
+        return field.desc() if descending else field.asc()
+    return field.desc(nulls_last=True) if descending else field.asc(nulls_last=True)

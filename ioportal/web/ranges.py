@@ -1,0 +1,78 @@
+"""The range of time that a page shows, as its URL says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from ioportal.charts.timelines import TimeAxis
+
+if TYPE_CHECKING:
+    from django.http import QueryDict
+
+_SHORTEST = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True)
+class TimeRange:
+    """A range [start, end) and whether the URL asks for it."""
+
+    start: datetime
+    end: datetime
+    asked: bool = False
+
+    @classmethod
+    def from_query(cls, query: QueryDict, default: TimeRange) -> TimeRange:
+        """Read ``start`` and ``end``; what is missing is the default's.
+
+        Raises:
+            ValidationError: one is not a time, or the range is empty.
+        """
+        start = _moment(query.get("start"), default.start)
+        end = _moment(query.get("end"), default.end)
+        if end - start < _SHORTEST:
+            raise ValidationError("The range must end after it starts.")
+        return cls(start, end, asked=bool(query.get("start") or query.get("end")))
+
+    @property
+    def axis(self) -> TimeAxis:
+        """The range on the site's clock, with the offset of its start."""
+        offset = timezone.localtime(self.start).utcoffset() or timedelta()
+        return TimeAxis(self.start, self.end, offset)
+
+    @property
+    def local_start(self) -> str:
+        """Its start as a browser's field takes it."""
+        return _local(self.start)
+
+    @property
+    def local_end(self) -> str:
+        """Its end as a browser's field takes it."""
+        return _local(self.end)
+
+    @property
+    def offset(self) -> str:
+        """The offset of its clock as ISO 8601 writes it: '-04:00'."""
+        return timezone.localtime(self.start).isoformat()[-6:]
+
+
+def _local(moment: datetime) -> str:
+    parts = "milliseconds" if moment.microsecond else "seconds"
+    return timezone.make_naive(moment).isoformat(timespec=parts)
+
+
+def _moment(text: str | None, default: datetime) -> datetime:
+    if not text:
+        return default
+    try:
+        moment = parse_datetime(text)
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise ValidationError(f"{text[:64]!r} is not a time like 2017-07-06T09:52:55.")
+    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)

@@ -1,0 +1,269 @@
+"""What a job did over time: the rates behind the job page's charts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from django.db.models import DateTimeField, F, Func, Sum, Value
+from django.db.models.functions import Greatest
+
+from collectors.lustre import opcodes
+from collectors.tables import METADATA_OPERATIONS, UTC_US
+from ioportal.analysis.timelines import OBSERVED, WINDOW, Steps, clipped, coarsened, rates
+from ioportal.charts.timelines import Mark, Meaning
+from ioportal.jobs.models import Server, ServerVersion, Target
+from ioportal.telemetry import coverage
+from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow
+from ioportal.web.ranges import TimeRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ioportal.jobs.models import Job
+
+STEPS_SHOWN = 720
+IO_KINDS = (*METADATA_OPERATIONS, "read", "write", "read_bytes", "write_bytes")
+_RPC_WINDOW = timedelta(seconds=10)
+_EXACT_UP_TO = timedelta(minutes=1)  # bins no longer than usual polls would join nothing
+_MOMENT = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FOLDED = 0  # as IoWindow.target_id of a filesystem's OSTs
+
+
+class _Bin(Func):
+    """The start of the bin, of a width counted from 1970, that a moment is in."""
+
+    function = "date_bin"
+    output_field = DateTimeField()
+
+    def __init__(self, moment: str, width: timedelta) -> None:
+        super().__init__(Value(width), F(moment), Value(_EPOCH))
+
+
+class JobSeries:
+    """Rates of one job's operations, bytes and RPCs in a range, at most some hundred steps each."""
+
+    def __init__(self, job: Job, window: TimeRange) -> None:
+        self._job = job
+        self._window = window
+        bins = (window.end - window.start) / STEPS_SHOWN / _RPC_WINDOW
+        self._bin = _RPC_WINDOW * max(1, ceil(bins))  # whole RPC windows
+        before, after = (window.start - _EPOCH) % self._bin, (_EPOCH - window.end) % self._bin
+        self._bins = TimeRange(window.start - before, window.end + after)  # whole ones
+
+    def metadata(self, kinds: Sequence[str]) -> Steps:
+        """Return operations on the MDTs per second."""
+        windows = self._io_windows.filter(pl.col("source") != _FOLDED)
+        return self._steps(windows, self._read_mdts, kinds, self._targets_of(Target.Kind.MDT).len())
+
+    def data(self, kinds: Sequence[str]) -> Steps:
+        """Return requests or bytes on the OSTs, and on MDTs that hold small files, per second."""
+        windows = self._io_windows
+        on_mdts = windows.filter(pl.col("source") != _FOLDED, pl.any_horizontal(pl.col(kinds) > 0))
+        on_osts = windows.filter(pl.col("source") == _FOLDED)
+        mdts = self._read_mdts.join(on_mdts, on="source", how="semi")
+        return self._steps(
+            pl.concat([on_mdts, on_osts]),
+            pl.concat([mdts, self._read_osts]),
+            kinds,
+            1 + on_mdts["source"].n_unique(),
+        )
+
+    @cached_property
+    def rpcs(self) -> Steps:
+        """RPCs of each opcode handled by the MDSs, per second."""
+        names = self._rpc_counts["opcode"].unique(maintain_order=True).to_list()
+        windows = self._rpc_counts.pivot(
+            "opcode", index=list(WINDOW), values="count", aggregate_function="sum"
+        ).with_columns(pl.col(names).fill_null(0) if names else ())
+        return self._rpc_steps(windows, names)
+
+    @cached_property
+    def rpc_times(self) -> Steps:
+        """Mean service and queue time of the timed RPCs, in microseconds."""
+        sums = ["timed", "service_us_sum", "total_us_sum"]
+        windows = self._rpc_counts.group_by(list(WINDOW), maintain_order=True).agg(
+            pl.col(sums).sum()
+        )
+        steps = self._rpc_steps(windows, sums)
+        timed = pl.when(pl.col("timed") > 0).then(pl.col("timed"))
+        frame = steps.frame.select(
+            "start",
+            "end",
+            "observed",
+            (pl.col("service_us_sum") / timed).alias("service"),
+            ((pl.col("total_us_sum") - pl.col("service_us_sum")) / timed).alias("queue"),
+        )
+        return Steps(frame, ("service", "queue"), steps.sources)
+
+    @property
+    def run_marks(self) -> list[Mark]:
+        """The job's own begin and end."""
+        ends = (self._job.started_at, self._job.ended_at)
+        return [Mark(at, "", Meaning.RUN) for at in ends if at]
+
+    @cached_property
+    def version_marks(self) -> list[Mark]:
+        """Changes of the metadata servers' version, and so of what they count."""
+        versions = ServerVersion.objects.filter(
+            server__in=self._mds_ids, since__lte=self._window.end
+        ).select_related("server")
+        marks = []
+        before: dict[str, str] = {}
+        for version in versions.order_by("since"):
+            name = version.server.name
+            if version.since > self._window.start and name in before:
+                text = f"{name}: {before[name]} → {version.version}"
+                marks.append(Mark(version.since, text, Meaning.BREAK))
+            before[name] = version.version
+        return marks
+
+    def reset_marks(self, *, on_mdts: bool) -> list[Mark]:
+        """Reads of MDTs, or of OSTs, that found counters lower than before, without a reason."""
+        return [
+            Mark(at, "counters fell", Meaning.FAULT)
+            for at, target in self._resets
+            if (target != _FOLDED) is on_mdts
+        ]
+
+    @cached_property
+    def _resets(self) -> list[tuple[datetime, int]]:
+        rows = self._io_rows.filter(basis=IoWindow.Basis.RESET).values_list("end", "target_id")
+        return sorted(set(rows))
+
+    def traces(self, run: TimeRange) -> list[TimeRange]:
+        """When at least one of the metadata servers was traced in the job's run.
+
+        Ranges are half-open: one that ended with the last record would leave it out.
+        """
+        traced = coverage.traced(self._mds_ids, run.start, run.end)
+        return [TimeRange(seen.start, seen.end + _MOMENT) for seen in traced]
+
+    @cached_property
+    def undated(self) -> dict[str, int]:
+        """Counts of first reads of a target: of unknown duration, so without a rate."""
+        totals = IoWindow.objects.of_job(self._job.pk).filter(basis=IoWindow.Basis.TOTAL)
+        sums = totals.aggregate(**{f"sum_{kind}": Sum(kind) for kind in IO_KINDS})
+        return {kind: int(sums[f"sum_{kind}"] or 0) for kind in IO_KINDS}
+
+    @property
+    def _io_rows(self) -> Any:
+        """The job's I/O windows that overlap the range."""
+        return IoWindow.objects.of_job(self._job.pk).filter(
+            start__lt=self._window.end, end__gt=self._window.start
+        )
+
+    @cached_property
+    def _io_windows(self) -> pl.DataFrame:
+        """Windows between reads, with their own bounds; in a long range, those of its bins."""
+        width = self._bin if self._bin > _EXACT_UP_TO else _MOMENT
+        rows = (
+            self._io_rows.exclude(basis=IoWindow.Basis.TOTAL)
+            .values(
+                "target_id",
+                begins=_Bin("start", width),
+                ends=Greatest(_Bin("end", width), _Bin("start", width) + Value(width)),
+            )
+            .annotate(**{f"sum_{kind}": Sum(kind) for kind in IO_KINDS})
+            .values_list("target_id", "begins", "ends", *(f"sum_{kind}" for kind in IO_KINDS))
+        )
+        return pl.DataFrame(
+            list(rows),
+            schema={**OBSERVED, **dict.fromkeys(IO_KINDS, pl.Int64)},
+            orient="row",
+        ).with_columns(_seconds("start", "end").alias("seconds"))
+
+    @cached_property
+    def _rpc_counts(self) -> pl.DataFrame:
+        """Windows of each opcode, cut to what was traced."""
+        sums = ("count", "timed", "service_us_sum", "total_us_sum")
+        rows = (
+            ChargedRpc.objects.of_job(self._job.pk)
+            .between(self._bins.start, self._bins.end)
+            .filter(server_id__in=self._mds_ids)
+            .annotate(bin=_Bin("start", self._bin))
+            .values("server_id", "bin", "opcode")
+            .annotate(**{f"sum_{name}": Sum(name) for name in sums})
+            .order_by("server_id", "bin", "opcode")
+            .values_list("server_id", "bin", "opcode", *(f"sum_{name}" for name in sums))
+        )
+        frame = pl.DataFrame(
+            list(rows),
+            schema={
+                "source": pl.Int64,
+                "start": UTC_US,
+                "opcode": pl.Int64,
+                **dict.fromkeys(sums, pl.Int64),
+            },
+            orient="row",
+        )
+        names = {number: opcodes.name_of(number) for number in frame["opcode"].unique()}
+        windows = frame.select(
+            "source",
+            "start",
+            (pl.col("start") + self._bin).alias("end"),
+            pl.lit(0.0).alias("seconds"),
+            pl.col("opcode").replace_strict(names, return_dtype=pl.String),
+            *sums,
+        )
+        return clipped(windows, self._traced, ("opcode", *sums))
+
+    def _rpc_steps(self, windows: pl.DataFrame, kinds: Sequence[str]) -> Steps:
+        """RPCs are known where any MDS was traced: what one tells is not a part of another's."""
+        return self._steps(_folded(windows), _folded(self._traced), kinds, sources=1)
+
+    def _steps(
+        self, windows: pl.DataFrame, observed: pl.DataFrame, kinds: Sequence[str], sources: int
+    ) -> Steps:
+        return coarsened(rates(windows, observed, kinds, sources), STEPS_SHOWN)
+
+    @cached_property
+    def _targets(self) -> pl.DataFrame:
+        """Targets of the cluster's filesystems."""
+        rows = Target.objects.filter(filesystem__clusters=self._job.cluster_id)
+        return pl.DataFrame(
+            list(rows.values_list("pk", "kind")),
+            schema={"target": pl.Int64, "kind": pl.String},
+            orient="row",
+        )
+
+    def _targets_of(self, kind: Target.Kind) -> pl.Series:
+        return self._targets.filter(kind=kind.value)["target"]
+
+    @cached_property
+    def _mds_ids(self) -> list[int]:
+        """Metadata servers of the cluster's filesystems."""
+        servers = Server.objects.filter(filesystem__clusters=self._job.cluster_id)
+        return list(servers.filter(kind=Server.Kind.MDS).values_list("pk", flat=True))
+
+    @cached_property
+    def _read_mdts(self) -> pl.DataFrame:
+        return self._observed(Coverage.Source.JOB_STATS, self._targets_of(Target.Kind.MDT))
+
+    @cached_property
+    def _read_osts(self) -> pl.DataFrame:
+        """Reads of any OST: the windows of all of them are folded."""
+        osts = self._targets_of(Target.Kind.OST)
+        return _folded(self._observed(Coverage.Source.JOB_STATS, osts))
+
+    @cached_property
+    def _traced(self) -> pl.DataFrame:
+        return self._observed(Coverage.Source.RPC_TRACE, self._mds_ids)
+
+    def _observed(self, source: Coverage.Source, ids: Iterable[int]) -> pl.DataFrame:
+        found = coverage.by_source(source, list(ids), self._bins.start, self._bins.end)
+        rows = [(source_id, *interval) for source_id, interval in found]
+        return pl.DataFrame(rows, schema=OBSERVED, orient="row")
+
+
+def _folded(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take all sources as one."""
+    return frame.with_columns(pl.lit(_FOLDED, pl.Int64).alias("source"))
+
+
+def _seconds(start: str, end: str) -> pl.Expr:
+    return (pl.col(end) - pl.col(start)).dt.total_microseconds() / 1e6

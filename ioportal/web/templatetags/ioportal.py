@@ -1,0 +1,160 @@
+"""How values stand in pages: readable, with the exact value in a title."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from math import floor
+from typing import TYPE_CHECKING
+
+from django import template
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ioportal.analysis.metrics import Unit
+from ioportal.web import formatting
+
+if TYPE_CHECKING:
+    from django.template import RequestContext
+
+    from ioportal.jobs.models import Job
+    from ioportal.web.columns import Column
+
+register = template.Library()
+
+_UNKNOWN = SafeString(f'<span class="unknown" title="not known">{formatting.UNKNOWN}</span>')
+
+
+@register.filter
+def when(moment: datetime | None) -> SafeString:
+    """Show a moment in the site's zone, with UTC in the title."""
+    if moment is None:
+        return _UNKNOWN
+    return _time(moment, "%Y-%m-%d %H:%M:%S")
+
+
+def _time(moment: datetime, form: str) -> SafeString:
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        moment.isoformat(),
+        f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
+        f"{timezone.localtime(moment):{form}}",
+    )
+
+
+@register.filter
+def whole(count: int | None) -> str:
+    """Show a count with its thousands apart."""
+    return formatting.UNKNOWN if count is None else f"{count:,}"
+
+
+@register.filter
+def visible(text: str) -> str:
+    """Show hostile text with its control characters made visible."""
+    return formatting.visible(text)
+
+
+@register.filter
+def percent(share: float) -> int:
+    """Show a share as a whole percentage."""
+    return round(100 * share)
+
+
+@register.simple_tag
+def measure(value: float | None, unit: Unit, *, alone: bool = False) -> SafeString:
+    """Show a value of a unit; one that stands alone, without a head, says '/s' itself."""
+    if value is None:
+        return _UNKNOWN
+    is_rate = unit in {Unit.PER_SECOND, Unit.RPCS_PER_SECOND}
+    return format_html(
+        '<data value="{}" title="{}">{}{}</data>',
+        value,
+        formatting.exact(value, unit),
+        formatting.human(value, unit),
+        " /s" if alone and is_rate else "",
+    )
+
+
+@register.simple_tag
+def cell(column: Column, job: Job) -> SafeString | str:
+    """Show what a column of the job list says about a job."""
+    value = column.of(job)
+    if column.name == "job":
+        return format_html('<a href="{}">{}</a>', reverse("job", args=[job.pk]), value)
+    if column.unit is not None:
+        return measure(value, column.unit)
+    if isinstance(value, datetime):
+        return _time(value, "%Y-%m-%d %H:%M")
+    if column.name == "state":
+        return badge(job.state, job.get_state_display())
+    if column.name == "quality":
+        return badge(str(value), str(value)) if value else _UNKNOWN
+    text = formatting.visible(str(value or ""))
+    return format_html('<span class="text" title="{0}">{0}</span>', text) if text else _UNKNOWN
+
+
+@register.simple_tag
+def badge(kind: str, text: str) -> SafeString:
+    """Show a state or quality: its colour is never its only sign."""
+    return format_html('<span class="badge {}">{}</span>', kind, text)
+
+
+@register.simple_tag(takes_context=True)
+def same_page(context: RequestContext, **changes: object) -> str:
+    """Return this page's query with parameters changed; None removes one."""
+    query = context["request"].GET.copy()
+    for name in ("page", "format", *changes):
+        query.pop(name, None)
+    for name, value in changes.items():
+        if value is not None:
+            query[name] = str(value)
+    return f"?{query.urlencode()}"
+
+
+@register.simple_tag
+def share(part: int, whole_count: int) -> str:
+    """Show a part of a whole in percent."""
+    return formatting.significant(100 * part / whole_count) if whole_count else formatting.UNKNOWN
+
+
+@register.filter
+def rate(value: float | None) -> str:
+    """Show a rate with two decimals, as the RPC report does."""
+    return formatting.UNKNOWN if value is None else f"{value:,.2f}"
+
+
+@register.filter
+def round_us(value: float) -> str:
+    """Show a mean in whole microseconds, as the RPC report does."""
+    return f"{round(value):,}"
+
+
+@register.filter
+def significant(value: float | None) -> str:
+    """Show a number in about three significant digits."""
+    return formatting.UNKNOWN if value is None else formatting.significant(value)
+
+
+@register.filter
+def seconds(value: float) -> str:
+    """Show a time span."""
+    return formatting.duration(value)
+
+
+@register.simple_tag
+def strip_x(rank: float) -> str:
+    """Return where a rank's mark begins on a strip of 100."""
+    return f"{min(98.6, max(0.0, 100 * rank - 0.7)):.1f}"
+
+
+@register.filter
+def hundredfold(part: float) -> str:
+    """Show a share as a percentage without its sign, never rounded up to all."""
+    return f"{floor(1000 * part) / 10:.1f}"
+
+
+@register.filter
+def file_name(path: str) -> str:
+    """Show the last part of a file's name, with its control characters made visible."""
+    return formatting.visible(path.rsplit("/", 1)[-1])

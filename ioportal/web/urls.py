@@ -1,0 +1,24 @@
+"""Addresses of the pages."""
+
+from __future__ import annotations
+
+from django.urls import path
+from django.views.generic import RedirectView
+
+from ioportal.web.views import coverage, ingest, job, job_twins, jobs, palette
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="job_list"), name="home"),
+    path("jobs/", jobs.job_list, name="job_list"),
+    path("jobs/<int:pk>/", job.detail, name="job"),
+    path("jobs/<int:pk>/rpcs/", job_twins.rpcs, name="job_rpcs"),
+    path("jobs/<int:pk>/peers/", job_twins.standings, name="job_peers"),
+    path("jobs/<int:pk>/timelines/<slug:name>/", job_twins.timeline, name="job_timeline"),
+    path("jobs/<slug:cluster>/<str:batch_id>/", job.find, name="find_job"),
+    path("ingest/", ingest.segment_list, name="segment_list"),
+    path("ingest/segments/<int:pk>/", ingest.segment, name="segment"),
+    path("ingest/coverage/", coverage.coverage, name="coverage"),
+    path("ingest/nids/", ingest.nids, name="unregistered_nids"),
+    path("ingest/pending/", ingest.pending, name="pending_ids"),
+    path("palette-<slug:version>.css", palette.stylesheet, name="palette"),
+]

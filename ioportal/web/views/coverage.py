@@ -1,0 +1,58 @@
+"""What was observed, and when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.core.exceptions import ValidationError
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from ioportal.web import exports, segments
+from ioportal.web.access import staff_only
+from ioportal.web.coverage import default_range, rows
+from ioportal.web.ranges import TimeRange
+
+if TYPE_CHECKING:
+    from django.http import HttpResponseBase
+
+    from ioportal.web.requests import UserRequest
+
+_HEADER = ["source", "name", "filesystem", "start", "end"]
+
+
+@require_GET
+@staff_only
+def coverage(request: UserRequest) -> HttpResponseBase:
+    """Each source's strip over a range; the twins have its intervals."""
+    window = default_range()
+    refused: list[str] = []
+    if window:
+        try:
+            window = TimeRange.from_query(request.GET, window)
+        except ValidationError as error:
+            refused = error.messages
+    found = list(rows(window)) if window else []
+    if request.GET.get("format") in {"csv", "json"}:
+        if refused:
+            return exports.refuse({"range": refused})
+        intervals = (
+            (row.source.value, row.name, row.filesystem, *interval)
+            for row in found
+            for interval in row.observed
+        )
+        about = {"start": window.start, "end": window.end} if window else {}
+        return exports.twin(request, "coverage", about, _HEADER, intervals)
+    return render(
+        request,
+        "ingest/coverage.html",
+        {
+            "section": "ingest",
+            "tab": "coverage",
+            "waiting": segments.waiting(),
+            "window": window,
+            "refused": refused,
+            "rows": found,
+            "simulated": any(row.simulated for row in found),
+        },
+    )

@@ -1,0 +1,154 @@
+"""What was loaded, what was refused, and what waits for a name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_GET
+
+from ioportal.ingest.accounts import charged_operations
+from ioportal.ingest.models import Segment
+from ioportal.jobs.models import Filesystem
+from ioportal.web import exports, segments
+from ioportal.web.access import staff_only
+from ioportal.web.pages import COUNTED, CountedPaginator
+
+if TYPE_CHECKING:
+    from django.core.paginator import Page
+    from django.db.models import QuerySet
+    from django.http import HttpResponse, HttpResponseBase
+
+    from ioportal.web.requests import UserRequest
+
+_PER_PAGE = 50
+_ROWS_AT_ONCE = 2_000
+_SEGMENT_HEADER = [
+    "id",
+    "format",
+    "name",
+    "start",
+    "end",
+    "lines",
+    "accepted",
+    "rejected",
+    "irrelevant",
+    "records",
+    "operations",
+    "loaded_at",
+]
+_REJECT_HEADER = ["line", "reason", "text"]
+
+
+@require_GET
+@staff_only
+def segment_list(request: UserRequest) -> HttpResponseBase:
+    """Segments, newest first."""
+    chosen = segments.SegmentFilter(
+        request.GET, queryset=Segment.objects.visible_to(request.user).loaded()
+    )
+    if _is_twin(request) and not chosen.is_valid():
+        return exports.refuse(chosen.errors)
+    found = chosen.qs.order_by("-loaded_at", "-pk") if chosen.is_valid() else Segment.objects.none()
+    if _is_twin(request):
+        rows = found.values_list(*_SEGMENT_HEADER)[:COUNTED].iterator(_ROWS_AT_ONCE)
+        return exports.twin(request, "segments", {"at_most": COUNTED}, _SEGMENT_HEADER, rows)
+    page = _page(request, segments.with_sources(found))
+    return render(
+        request,
+        "ingest/segments.html",
+        {
+            **_frame("segments"),
+            "filter": chosen,
+            "page": page,
+            "simulated": any(map(segments.is_simulated, page)),
+        },
+    )
+
+
+@require_GET
+@staff_only
+def segment(request: UserRequest, pk: int) -> HttpResponseBase:
+    """One segment: its account, where its operations went, and the lines that were refused."""
+    known = segments.with_sources(Segment.objects.visible_to(request.user).loaded())
+    shown = get_object_or_404(known, pk=pk)
+    reason = request.GET.get("reason", "")
+    rejects = shown.rejects.order_by("line")
+    if reason:
+        rejects = rejects.filter(reason=reason)
+    if _is_twin(request):
+        rows = rejects.values_list(*_REJECT_HEADER).iterator(_ROWS_AT_ONCE)
+        about = {"segment": shown.name, "rejected_by_reason": shown.rejected_by_reason}
+        return exports.twin(request, f"segment-{pk}-rejects", about, _REJECT_HEADER, rows)
+    return render(
+        request,
+        "ingest/segment.html",
+        {
+            **_frame("segments"),
+            "segment": shown,
+            "charged": charged_operations(shown),
+            "reasons": sorted(shown.rejected_by_reason.items(), key=lambda item: -item[1]),
+            "reason": reason,
+            "page": _page(request, rejects),
+            "simulated": segments.is_simulated(shown),
+        },
+    )
+
+
+@require_GET
+@staff_only
+def nids(request: UserRequest) -> HttpResponseBase:
+    """NIDs that are no node's."""
+    found = segments.unregistered_nids()
+    if word := request.GET.get("q", "").strip():
+        found = found.filter(text__icontains=word.replace("\x00", ""))
+    if _is_twin(request):
+        rows = ([text] for text in found.values_list("text", flat=True)[:COUNTED].iterator())
+        return exports.twin(request, "unregistered-nids", {"at_most": COUNTED}, ["nid"], rows)
+    return render(
+        request,
+        "ingest/nids.html",
+        {
+            **_frame("nids"),
+            "page": _page(request, found),
+            "q": word,
+            "simulated": Filesystem.objects.filter(simulated=True).exists(),
+        },
+    )
+
+
+@require_GET
+@staff_only
+def pending(request: UserRequest) -> HttpResponse:
+    """Job ids that no accounting has named yet."""
+    found = segments.pending_ids()
+    if word := request.GET.get("q", "").strip().replace("\x00", ""):
+        found = found.filter(Q(text__icontains=word))
+    page = _page(request, found)
+    seen = segments.seen([job_id.pk for job_id in page])
+    rows = [(job_id, *seen.get(job_id.pk, (None, None, None))) for job_id in page]
+    return render(
+        request,
+        "ingest/pending.html",
+        {
+            **_frame("pending"),
+            "page": page,
+            "rows": rows,
+            "q": word,
+            "simulated": any(job_id.filesystem.simulated for job_id in page),
+        },
+    )
+
+
+def _frame(tab: str) -> dict[str, Any]:
+    """Return what every ingest page shows around its own matter."""
+    return {"section": "ingest", "tab": tab, "waiting": segments.waiting()}
+
+
+def _page(request: UserRequest, rows: QuerySet[Any]) -> Page[Any]:
+    return CountedPaginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
+
+
+def _is_twin(request: UserRequest) -> bool:
+    return request.GET.get("format") in {"csv", "json"}

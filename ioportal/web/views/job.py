@@ -1,0 +1,129 @@
+"""The page of one job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
+from django.db.models import Sum
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET
+
+from ioportal.jobs import peers
+from ioportal.jobs.models import Job, StaleStatistics
+from ioportal.telemetry.models import ChargedRpc, Method
+from ioportal.web import exports, job_facts
+from ioportal.web.job_requests import (
+    launch_of,
+    report_of,
+    run_of,
+    shown_by_default,
+    statistics_of,
+    visible_job,
+)
+from ioportal.web.ranges import TimeRange
+from ioportal.web.series import JobSeries
+from ioportal.web.timelines import KINDS, Timeline
+
+if TYPE_CHECKING:
+    from django.http import HttpResponseBase
+
+    from ioportal.web.requests import UserRequest
+
+_STARTUP = 0.1  # of the run, as the metric's name has it
+_RECORDS_SHOWN = 5
+_TRACES_LINKED = 5
+_NAMESAKES_SHOWN = 20
+
+
+@require_GET
+@login_required
+def find(request: UserRequest, cluster: str, batch_id: str) -> HttpResponse:
+    """Go to the latest job of a batch id; ``array_index`` picks a task."""
+    jobs = Job.objects.visible_to(request.user).filter(cluster__name=cluster, batch_id=batch_id)
+    if "array_index" in request.GET:
+        jobs = jobs.filter(array_index=request.GET["array_index"])
+    latest = jobs.order_by("-submitted_at", "-pk").first()
+    if latest is None:
+        raise Http404(f"You can see no job {batch_id} of {cluster}.")
+    return redirect("job", latest.pk)
+
+
+@require_GET
+@login_required
+def detail(request: UserRequest, pk: int) -> HttpResponseBase:
+    """What a job was, what it did, and how it compares."""
+    job = visible_job(request, pk)
+    statistics = statistics_of(job)
+    if request.GET.get("format") == "json":
+        return exports.json_response(job_facts.facts(job, statistics))
+    page: dict[str, Any] = {
+        "section": "jobs",
+        "job": job,
+        "statistics": statistics,
+        "hosts": job_facts.hosts(job),
+        "is_stale": StaleStatistics.objects.filter(job_id=job.pk).exists(),
+        "launches": job.launches.order_by("started_at", "name"),
+        "namesakes": _namesakes(request, job),
+        "records": _records(request, job),
+    }
+    if statistics:
+        page |= {
+            "groups": job_facts.groups(statistics),
+            "by_kind": job_facts.by_kind(statistics),
+            "standings": peers.standings(job, statistics),
+            "fewest_peers": peers.FEWEST,
+        }
+    run = run_of(job)
+    if run:
+        page |= _what_it_did(request, job, run)
+    return render(request, "jobs/detail.html", page)
+
+
+def _what_it_did(request: UserRequest, job: Job, run: TimeRange) -> dict[str, Any]:
+    window, refused = shown_by_default(run), []
+    try:
+        window = TimeRange.from_query(request.GET, window)
+    except ValidationError as error:
+        refused = error.messages
+    series = JobSeries(job, window)
+    launch = launch_of(request, job)
+    return {
+        "run": run,
+        "startup": TimeRange(run.start, run.start + (run.end - run.start) * _STARTUP),
+        "window": window,
+        "refused": refused,
+        "timelines": [Timeline(kind, series, window) for kind in KINDS],
+        "traces": series.traces(run)[:_TRACES_LINKED],
+        "launch": launch,
+        "report": report_of(job, launch, window),
+        "methods": _methods(job),
+    }
+
+
+def _methods(job: Job) -> list[tuple[str, int]]:
+    """Return how the job's RPCs were found to be its own, with their numbers."""
+    rows = (
+        ChargedRpc.objects.of_job(job.pk)
+        .values_list("method")
+        .annotate(rpcs=Sum("count"))
+        .order_by("-rpcs")
+    )
+    return [(str(Method(method).label), int(count)) for method, count in rows]
+
+
+def _namesakes(request: UserRequest, job: Job) -> list[Job]:
+    """Return other jobs of the same batch id: ids repeat, tasks of an array share one."""
+    jobs = Job.objects.visible_to(request.user).filter(
+        cluster=job.cluster_id, batch_id=job.batch_id
+    )
+    return list(jobs.exclude(pk=job.pk).order_by("-submitted_at", "-pk")[:_NAMESAKES_SHOWN])
+
+
+def _records(request: UserRequest, job: Job) -> list[Any]:
+    """Return where the job's facts were read; logs are for staff."""
+    if not request.user.is_staff:
+        return []
+    return list(job.records.select_related("segment").order_by("-pk")[:_RECORDS_SHOWN])

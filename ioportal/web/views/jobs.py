@@ -1,0 +1,35 @@
+"""The job list and its twins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from ioportal.web import exports
+from ioportal.web.listing import Listing
+from ioportal.web.pages import COUNTED
+
+if TYPE_CHECKING:
+    from django.http import HttpResponseBase
+
+    from ioportal.web.requests import UserRequest
+
+_ROWS_AT_ONCE = 2_000
+
+
+@require_GET
+@login_required
+def job_list(request: UserRequest) -> HttpResponseBase:
+    """Jobs by filters, sorted by any column."""
+    listing = Listing(request.user, request.GET)
+    if request.GET.get("format") in {"csv", "json"}:
+        if not listing.is_valid:
+            return exports.refuse(listing.filter.errors)
+        header = ["id", *(column.name for column in listing.columns)]
+        about = {"sort": listing.sort, "at_most": COUNTED}
+        rows = listing.values()[:COUNTED].iterator(_ROWS_AT_ONCE)
+        return exports.twin(request, "jobs", about, header, rows)
+    return render(request, "jobs/list.html", {"listing": listing, "section": "jobs"})

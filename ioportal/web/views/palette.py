@@ -1,0 +1,32 @@
+"""The palette of the charts as CSS."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import require_GET
+
+from ioportal.charts import palette
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+_STYLESHEET = palette.stylesheet()
+_VERSION = sha256(_STYLESHEET.encode()).hexdigest()[:12]
+_YEAR_S = 31_536_000
+
+
+@require_GET
+@cache_control(public=True, immutable=True, max_age=_YEAR_S)
+def stylesheet(_request: HttpRequest, version: str) -> HttpResponse:  # noqa: ARG001  (for caches)
+    """The tokens of `charts.palette`; the address changes with them."""
+    return HttpResponse(_STYLESHEET, content_type="text/css")
+
+
+def address() -> str:
+    """Return the address of the palette as it is now."""
+    return reverse("palette", args=[_VERSION])

@@ -1,0 +1,85 @@
+// Draws the figures that the page carries, in the colours of the theme in use, and turns a zoom into
+// an address: the page for that range comes from the server, with its tables and twins.
+"use strict";
+
+(() => {
+  const CONFIG = { displayModeBar: false, responsive: true, doubleClick: false, scrollZoom: false };
+  const MINUTES = 300_000; // in milliseconds
+  const NARROW = 480; // pixels: the legend takes several lines there,
+  const LEGEND = 70; // which the plot must not lose
+  const probe = document.createElement("span");
+  probe.hidden = true;
+  document.documentElement.append(probe);
+
+  // "--series-1/0.2" is the colour of that token at that opacity, for the theme in use.
+  function colour(token) {
+    const [name, opacity] = token.split("/");
+    probe.style.color = `var(${name})`;
+    const [red, green, blue] = getComputedStyle(probe).color.match(/[\d.]+/g);
+    return opacity ? `rgba(${red},${green},${blue},${opacity})` : `rgb(${red},${green},${blue})`;
+  }
+
+  function resolved(value) {
+    if (typeof value === "string") return value.startsWith("--") ? colour(value) : value;
+    if (Array.isArray(value)) return typeof value[0] === "object" ? value.map(resolved) : value;
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, resolved(part)]));
+  }
+
+  function layout(figure, width) {
+    return resolved({
+      ...figure.layout,
+      height: figure.layout.height + (width < NARROW ? LEGEND : 0),
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: getComputedStyle(document.body).fontFamily, size: 11, color: "--ink-soft" },
+      hoverlabel: { bgcolor: "--panel", bordercolor: "--line-strong", font: { color: "--ink" } },
+    });
+  }
+
+  function draw(plot) {
+    const figure = JSON.parse(document.getElementById(plot.dataset.plot).textContent);
+    plot.querySelector("noscript")?.remove();
+    const isNew = !plot.classList.contains("js-plotly-plot");
+    Plotly.react(plot, resolved(figure.data), layout(figure, plot.clientWidth), CONFIG);
+    if (!isNew) return;
+    const charts = plot.closest("[data-charts]");
+    if (!charts) return;
+    plot.on("plotly_relayout", (change) => {
+      const start = change["xaxis.range[0]"];
+      if (start) go(charts, { start, end: change["xaxis.range[1]"] });
+    });
+    plot.on("plotly_doubleclick", () => go(charts, { start: null, end: null }));
+  }
+
+  // Plotly gives local times as "2017-07-06 09:52:55.1234"; ranges of minutes need no fractions.
+  function moment(local, offset, digits) {
+    return local.replace(" ", "T").slice(0, digits) + offset;
+  }
+
+  function go(charts, range) {
+    const address = new URL(location.href);
+    const isLong = Date.parse(range.end) - Date.parse(range.start) > MINUTES;
+    for (const [name, local] of Object.entries(range)) {
+      if (local === null) address.searchParams.delete(name);
+      else address.searchParams.set(name, moment(local, charts.dataset.offset, isLong ? 19 : 23));
+    }
+    const link = document.createElement("a");
+    link.href = address.pathname + address.search;
+    link.hidden = true;
+    charts.closest("[hx-boost]").append(link);
+    htmx.process(link);
+    link.click();
+  }
+
+  function drawAll(root) {
+    root.querySelectorAll("[data-plot]").forEach(draw);
+  }
+
+  drawAll(document);
+  document.addEventListener("themechange", () => drawAll(document));
+  document.addEventListener("htmx:afterSwap", (event) => drawAll(event.detail.elt));
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    event.detail.target.querySelectorAll(".js-plotly-plot").forEach(Plotly.purge);
+  });
+})();

@@ -1,0 +1,163 @@
+"""The database, a site registered in it, and log files ingested as an admin would."""
+
+import io
+import json
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from tests import contents
+
+# Two clusters on one filesystem (one batch system each), and one filesystem beside it.
+SITE = """
+[[cluster]]
+name = "anvil"
+time_zone = "UTC"
+batch = "slurm"
+nodes = "n[1-20]"
+[cluster.nid_rule]
+network = "gni"
+node = "n{number}"
+
+[[cluster]]
+name = "birch"
+time_zone = "America/New_York"
+batch = "pbs"
+nodes = "b[1-9]"
+[[cluster.nid]]
+nid = "10.0.0.1@o2ib"
+node = "b1"
+[[cluster.nid]]
+nid = "10.0.0.2@o2ib"
+node = "b2"
+
+[[filesystem]]
+name = "lake"
+clusters = ["anvil", "birch"]
+
+[[filesystem]]
+name = "pond"
+clusters = ["birch"]
+
+[[server]]
+name = "mds1"
+filesystem = "lake"
+[[server.version]]
+version = "2.12.5"
+since = 2017-01-01
+
+[[server]]
+name = "mds2"
+filesystem = "lake"
+
+[[server]]
+name = "oss1"
+filesystem = "lake"
+kind = "oss"
+
+[[server]]
+name = "pond-mds"
+filesystem = "pond"
+
+[[target]]
+name = "lake-MDT0000"
+filesystem = "lake"
+server = "mds1"
+
+[[target]]
+name = "lake-OST0000"
+filesystem = "lake"
+server = "oss1"
+
+[[target]]
+name = "lake-OST0001"
+filesystem = "lake"
+server = "oss1"
+
+[[target]]
+name = "pond-MDT0000"
+filesystem = "pond"
+server = "pond-mds"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _hypertables_are_emptied_too(request, django_db_blocker):
+    """Django empties the tables that it manages after tests that commit; hypertables are not."""
+    yield
+    mark = request.node.get_closest_marker("django_db")
+    if mark and mark.kwargs.get("transaction"):
+        with django_db_blocker.unblock():
+            contents.empty_hypertables()
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """Write a log file and return its path."""
+
+    def write(name, *texts):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        parts = [text if isinstance(text, bytes) else text.encode() for text in texts]
+        path.write_bytes(b"".join(part.removesuffix(b"\n") + b"\n" for part in parts))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def register(db, tmp_path):
+    """Register what a TOML text says."""
+
+    def run(text):
+        path = tmp_path / "site.toml"
+        path.write_text(text)
+        call_command("register", str(path), stdout=io.StringIO())
+
+    return run
+
+
+@pytest.fixture
+def site(register):
+    """A small site: see `SITE`."""
+    register(SITE)
+
+
+@pytest.fixture
+def ingest(db):
+    """Run ``manage.py ingest`` and return its account."""
+
+    def run(form, *files, **options):
+        out = io.StringIO()
+        flags = [
+            f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items()
+        ]
+        call_command("ingest", form, *map(str, files), "--json", *flags, stdout=out)
+        return json.loads(out.getvalue())
+
+    return run
+
+
+@pytest.fixture
+def reconcile(db):
+    """Run ``manage.py reconcile``, which fails on a difference, and return what it says."""
+
+    def run():
+        out = io.StringIO()
+        call_command("reconcile", stdout=out, stderr=out)
+        return out.getvalue().strip()
+
+    return run
+
+
+@pytest.fixture
+def queries(db):
+    """Run a query and return its rows."""
+
+    def run(query, *values):
+        with connection.cursor() as cursor:
+            cursor.execute(query, values)
+            return cursor.fetchall()
+
+    return run

@@ -1,0 +1,78 @@
+"""What the database holds, by content: ids may differ from load to load, and nothing else."""
+
+from django.db import connection
+from psycopg import sql
+
+_JOB = (
+    "(SELECT concat_ws('/', c.name, j.batch_id, j.array_index, j.submitted_at) FROM jobs_job j "
+    "JOIN jobs_cluster c ON c.id = j.cluster_id WHERE j.id = t.job_id)"
+)
+_SEGMENT = "(SELECT g.digest FROM ingest_segment g WHERE g.id = t.segment_id)"
+_SOURCE_JOB = (
+    "(SELECT concat_ws('/', f.name, s.text) FROM jobs_sourcejobid s "
+    "JOIN jobs_filesystem f ON f.id = s.filesystem_id WHERE s.id = t.source_job_id)"
+)
+_NODE = (
+    "(SELECT concat_ws('/', c.name, n.name) FROM jobs_node n "
+    "JOIN jobs_cluster c ON c.id = n.cluster_id WHERE n.id = t.node_id)"
+)
+# Columns that hold ids, and what they stand for.
+_MEANING = {
+    "job_id": _JOB,
+    "segment_id": _SEGMENT,
+    "source_job_id": _SOURCE_JOB,
+    "node_id": _NODE,
+    "nid_id": "(SELECT i.text FROM jobs_nid i WHERE i.id = t.nid_id)",
+    "service_id": "(SELECT s.name FROM jobs_service s WHERE s.id = t.service_id)",
+    "server_id": "(SELECT s.name FROM jobs_server s WHERE s.id = t.server_id)",
+    "target_id": "(SELECT s.name FROM jobs_target s WHERE s.id = t.target_id)",
+    "filesystem_id": "(SELECT f.name FROM jobs_filesystem f WHERE f.id = t.filesystem_id)",
+    "cluster_id": "(SELECT c.name FROM jobs_cluster c WHERE c.id = t.cluster_id)",
+}
+_OWN_ID = {"id"}
+_CLOCK = {"loaded_at", "computed_at"}  # when it happened to be loaded
+RAW = ("telemetry_rpcwindow", "telemetry_jobsnapshot", "telemetry_targetsnapshot")
+DERIVED = ("telemetry_chargedrpc", "telemetry_iowindow", "jobs_jobstatistics")
+FACTS = (
+    "jobs_job", "jobs_allocation", "jobs_launch", "jobs_nid", "ingest_segment", "ingest_reject",
+    "ingest_accountingrecord", "telemetry_coverage",
+)  # fmt: skip
+
+
+def of(*tables):
+    """Return the rows of some tables as sorted lists of texts, with names in place of ids."""
+    return {table: _rows(table) for table in tables}
+
+
+def everything():
+    """Return the rows of every table that log files fill."""
+    return of(*RAW, *DERIVED, *FACTS)
+
+
+def empty_hypertables():
+    """Drop all rows of the tables that Timescale manages, and Django does not."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT hypertable_name FROM timescaledb_information.hypertables")
+        for (table,) in cursor.fetchall():
+            cursor.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(table)))
+
+
+def _rows(table):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = %s ORDER BY 1",
+            [table],
+        )
+        names = [name for (name,) in cursor.fetchall() if name not in _OWN_ID | _CLOCK]
+        columns = [
+            sql.SQL(_MEANING[name]) if name in _MEANING else sql.Identifier(name) for name in names
+        ]
+        cursor.execute(
+            sql.SQL("SELECT {} FROM {} t").format(
+                sql.SQL(", ").join(columns), sql.Identifier(table)
+            )
+        )
+        return sorted(
+            " ".join(f"{name}={value}" for name, value in zip(names, row, strict=True))
+            for row in cursor.fetchall()
+        )

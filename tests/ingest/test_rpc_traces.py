@@ -1,0 +1,92 @@
+"""RPC traces: every handled RPC is charged to somebody, or said to be nobody's yet."""
+
+import subprocess
+
+import pytest
+
+from tests.logs import CLOSE, GETATTR, OPEN, Run, handling, rpc, sacct
+
+pytestmark = pytest.mark.usefixtures("site")
+
+
+@pytest.fixture
+def trace(logs):
+    """A quarter of an hour of a server, with all that can stand in its log."""
+    lines = [
+        rpc("12:00:01", "1@gni"),
+        rpc("12:00:02", "1@gni", CLOSE, us=(20, 25)),
+        handling("12:00:03"),
+        rpc("12:00:04", "2@gni", job="77"),
+        rpc("12:00:05", "2@gni", job="cp.0"),
+        rpc("12:00:31", "3@gni", GETATTR, us=None),
+        rpc("12:01:00", "10.9.9.9@tcp"),
+        rpc("12:02:00", "0@lo"),
+        "00000100:00100000:7.0:1499256000.000001:0:1:0:(x.c:1:f()) Handled RPC of no shape",
+        "a line of another subsystem",
+        rpc("12:15:00", "1@gni", OPEN),
+    ]
+    return logs("mds1.log", "\n".join(lines))
+
+
+def grep(pattern, path):
+    found = subprocess.run(["grep", "-c", pattern, path], capture_output=True, check=False)
+    return int(found.stdout)
+
+
+def awk(script, path):
+    return int(subprocess.run(["awk", script, path], capture_output=True, check=True).stdout)
+
+
+def test_every_handled_rpc_is_counted_once_as_grep_counts_them(trace, ingest, queries, reconcile):
+    account = ingest("rpctrace", trace, server="mds1")
+
+    handled = grep("Handled RPC", trace)
+    assert account["accepted"] + account["rejected"] == handled
+    assert account["lines"] == grep("", trace)
+    assert account["operations"] == account["accepted"] == 8
+    assert queries("SELECT sum(count) FROM telemetry_rpcwindow") == [(8,)]
+    assert queries("SELECT sum(count) FROM telemetry_chargedrpc") == [(8,)]
+    assert (
+        sum(account["charged"].values())
+        + account["pending"]
+        + account["ambiguous"]
+        + account["unattributed"]
+        == account["operations"]
+    )
+    assert reconcile() == "1 segments reconcile."
+
+
+def test_service_times_add_up_as_awk_adds_them(trace, ingest, queries):
+    ingest("rpctrace", trace, server="mds1")
+
+    script = r"""/Handled RPC .* in [0-9]+us/ {
+        match($0, /in [0-9]+us/); s += substr($0, RSTART + 3, RLENGTH - 5) } END { print s }"""
+    served_us = awk(script, trace)
+    assert queries("SELECT sum(service_us_sum) FROM telemetry_rpcwindow") == [(served_us,)]
+    assert queries("SELECT sum(service_us_sum) FROM telemetry_chargedrpc") == [(served_us,)]
+
+
+def test_without_any_accounting_nobody_is_a_job(trace, ingest):
+    account = ingest("rpctrace", trace, server="mds1")
+
+    assert account["charged"] == {"job": 0, "process": 1, "host": 5}
+    assert (account["pending"], account["ambiguous"], account["unattributed"]) == (1, 0, 1)
+
+
+def test_jobs_are_charged_by_id_by_node_and_by_the_process_on_their_node(
+    trace, logs, ingest, queries
+):
+    ingest(
+        "sacct", logs("jobs", sacct(Run("77", nodes="n2"), Run("78", nodes="n1"))), cluster="anvil"
+    )
+
+    account = ingest("rpctrace", trace, server="mds1")
+
+    assert account["charged"] == {"job": 5, "process": 0, "host": 2}
+    assert account["unattributed"] == 1
+    by_method = queries(
+        "SELECT j.batch_id, c.method, sum(c.count) FROM telemetry_chargedrpc c "
+        "JOIN jobs_job j ON j.id = c.job_id GROUP BY 1, 2 ORDER BY 1, 2"
+    )
+    job_id, node, node_process = 1, 2, 3
+    assert by_method == [("77", job_id, 1), ("77", node_process, 1), ("78", node, 3)]
