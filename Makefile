@@ -23,8 +23,7 @@ demo-data: migrate  ## All of demo but the serving
 	@echo "==> Loading the demo data"
 	@$(MANAGE) demo_data
 
-serve: migrate  ## Run web, worker and beat until Ctrl-C (PORT=8000)
-	@$(MANAGE) collectstatic --noinput --verbosity 0
+serve: migrate staticfiles/staticfiles.json  ## Run web, worker and beat until Ctrl-C (PORT=8000)
 	@$(RUN) $(VENV)/python -m scripts.serve $(PORT)
 
 test: setup-test services check  ## Run the checks and the whole test suite
@@ -87,6 +86,10 @@ setup-test:
 
 setup-bench:
 	@$(PYTHON) -m scripts.bootstrap base mawk
+
+staticfiles/staticfiles.json: requirements/base.txt $(shell find static -type f)
+	@echo "==> Collecting and compressing the static files"
+	@$(MANAGE) collectstatic --noinput --clear --verbosity 0
 
 migrate: services
 	@echo "==> Migrating the database"
