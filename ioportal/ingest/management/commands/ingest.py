@@ -106,7 +106,7 @@ class Command(BaseCommand):
             self.stdout.write(_in_words(loaded, account, seconds))
         if failure:
             raise CommandError(
-                f"{failure} The {len(loaded)} files before it were loaded, none after it."
+                f"{failure} Loaded before it: {len(loaded)} of {len(options['files'])} files."
             ) from failure
 
     def _load(self, options: dict[str, Any]) -> Iterator[list[Loaded]]:
@@ -120,8 +120,9 @@ class Command(BaseCommand):
                 origin
                 if origin.read_at or chosen not in _READS
                 else replace(origin, read_at=_modified(name)),
+                None if name == _STDIN else name,
             )
-            for name in options["files"]
+            for name in dict.fromkeys(options["files"])  # a file named twice is one file
         ]
         progress = _Progress(self.stderr, len(texts))
 
