@@ -28,6 +28,8 @@ from ioportal.stages import drain
 from ioportal.times import moment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.core.management.base import OutputWrapper
 
     from collectors.parsed import Account
@@ -92,10 +94,15 @@ class Command(BaseCommand):
         """Load, charge, and print the account."""
         begun = time.monotonic()
         account = SegmentAccount()
+        loaded: list[Loaded] = []
+        failure = None
         try:
-            loaded = self._load(options)
+            for some in self._load(options):
+                loaded += some
         except (Refused, SourceUnavailable) as error:
-            raise CommandError(str(error)) from error
+            failure = error
+        if failure and not loaded:
+            raise CommandError(str(failure)) from failure
         drain(charging.charge_pending)
         wake(REFRESH_STATISTICS)
         for text in loaded:
@@ -105,8 +112,13 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({**asdict(account), "seconds": seconds}))
         else:
             self.stdout.write(_in_words(loaded, account, seconds))
+        if failure:
+            raise CommandError(
+                f"{failure} The {len(loaded)} files before it were loaded, none after it."
+            ) from failure
 
-    def _load(self, options: dict[str, Any]) -> list[Loaded]:
+    def _load(self, options: dict[str, Any]) -> Iterator[list[Loaded]]:
+        """Load file by file, RPC traces side by side; yield what each step loaded."""
         chosen = Segment.Format(options["format"])
         for name in sorted(set().union(*_TAKES.values()) - _TAKES[chosen]):
             if options[name] is not None:
@@ -129,9 +141,9 @@ class Command(BaseCommand):
         def attempt() -> LoaderOf:
             return partial(LOADERS[chosen], command.afresh())
 
-        if chosen == Segment.Format.RPCTRACE:
-            return load(texts, chosen, attempt, progress)
-        return [loaded for text in texts for loaded in load([text], chosen, attempt, progress)]
+        together = [texts] if chosen == Segment.Format.RPCTRACE else [[text] for text in texts]
+        for group in together:
+            yield load(group, chosen, attempt, progress)
 
 
 class _Progress:
