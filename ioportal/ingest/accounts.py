@@ -9,11 +9,13 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db.models import Count, F, Sum, Value
+from django.db.models import Count, F, Q, Sum, Value
 from django.db.models.functions import Coalesce
 
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
+from ioportal.ingest.attribution import named
 from ioportal.ingest.models import Segment
+from ioportal.jobs.models import Cluster, Job
 from ioportal.telemetry.models import (
     ChargedRpc,
     Coverage,
@@ -29,6 +31,7 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
+_CHARGEABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
 _CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
 _RPCS: Any = F("count")
@@ -75,6 +78,19 @@ def charged_operations(segment: Segment) -> dict[Principal, int]:
         return {}
     rows = windows.filter(segment_id=segment.pk).values("kind").annotate(amount=Sum(amount))
     return {Principal(row["kind"]): int(row["amount"]) for row in rows}
+
+
+def without_jobs(segment: Segment) -> list[str]:
+    """Return the clusters that a segment is to be charged to, if no job of its time is known."""
+    if segment.start is None or segment.end is None or segment.format not in _CHARGEABLE:
+        return []
+    clusters = Cluster.objects.filter(
+        Q(filesystems__servers=segment.server) | Q(filesystems__targets__segment=segment)
+    ).distinct()
+    ran = Job.objects.filter(cluster__in=clusters).overlapping(
+        segment.start - named.ENDED_WITHIN, segment.end + named.STARTS_WITHIN
+    )
+    return [] if ran.exists() else [cluster.name for cluster in clusters]
 
 
 def differences(segment: Segment) -> list[str]:

@@ -39,14 +39,19 @@ class Origin:
     """What a text is said to be: who wrote it, and when it was read."""
 
     cluster: Cluster | None = None
-    filesystem: Filesystem | None = None
+    filesystem: Filesystem | None = None  # what servers and targets must be of
     server: Server | None = None
     target: Target | None = None
     read_at: datetime | None = None
 
+    def check(self, thing: Server | Target) -> None:
+        """Refuse a server or target of another filesystem than the one that was told."""
+        if self.filesystem and thing.filesystem != self.filesystem:
+            raise Refused(f"{thing} is of filesystem {thing.filesystem}, not of {self.filesystem}.")
+
     def identity(self) -> str:
         """Return what makes equal texts different segments."""
-        told = (self.cluster, self.filesystem, self.server, self.target, self.read_at)
+        told = (self.cluster, self.server, self.target, self.read_at)
         return "\n".join(str(thing or "") for thing in told)
 
 

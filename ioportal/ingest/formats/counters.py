@@ -104,7 +104,9 @@ class _ReadLoader:
                 "filesystem on the Site page, or as a [[target]] to the file that "
                 "'manage.py register' reads."
             )
-        return self._registered[name]
+        target = self._registered[name]
+        self._origin.check(target)
+        return target
 
 
 class JobStatsLoader(_ReadLoader):

@@ -18,7 +18,7 @@ from collectors.parsed import SourceUnavailable
 from collectors.source import Source
 from ioportal.celery import REFRESH_STATISTICS, wake
 from ioportal.ingest import charging
-from ioportal.ingest.accounts import SegmentAccount
+from ioportal.ingest.accounts import SegmentAccount, without_jobs
 from ioportal.ingest.formats import LOADERS
 from ioportal.ingest.formats import Command as Asked
 from ioportal.ingest.loading import Loaded, LoaderOf, Origin, Refused, Text, load
@@ -36,6 +36,14 @@ if TYPE_CHECKING:
 
 _STDIN = "-"
 _READS = (Segment.Format.JOB_STATS, Segment.Format.MD_STATS)
+_TAKES = {  # what a text of each format can be said to be
+    Segment.Format.RPCTRACE: {"server", "filesystem"},
+    Segment.Format.JOB_STATS: {"target", "filesystem", "at"},
+    Segment.Format.MD_STATS: {"target", "filesystem", "at"},
+    Segment.Format.SACCT: {"cluster", "columns"},
+    Segment.Format.PBS: {"cluster"},
+    Segment.Format.ALPS: {"cluster"},
+}
 _Thing = TypeVar("_Thing", bound=Model)
 
 
@@ -112,6 +120,11 @@ class Command(BaseCommand):
     def _load(self, options: dict[str, Any]) -> Iterator[list[Loaded]]:
         """Load file by file, RPC traces side by side; yield what each step loaded."""
         chosen = Segment.Format(options["format"])
+        for name in sorted(set().union(*_TAKES.values()) - _TAKES[chosen]):
+            if options[name] is not None:
+                raise Refused(f"{chosen} is not told --{name}: leave it out.")
+        if _STDIN in options["files"] and len(options["files"]) > 1:
+            raise Refused("- (standard input) cannot be combined with other files.")
         command = Asked(replace=options["replace"], columns=options["columns"])
         origin = _origin(options)
         texts = [
@@ -168,23 +181,23 @@ def _modified(name: str) -> datetime:
         return datetime.now(UTC).replace(microsecond=0)
     try:
         return datetime.fromtimestamp(int(Path(name).stat().st_mtime), UTC)
-    except OSError as error:
-        raise SourceUnavailable(f"{name}: {error.strerror}") from error
+    except (OSError, OverflowError, ValueError) as error:  # a year 40,000; a NUL in the name
+        raise SourceUnavailable(f"{name}: its time cannot be told: {error}") from error
 
 
 def _origin(options: dict[str, Any]) -> Origin:
-    filesystem = _registered(Filesystem, options["filesystem"])
-    server = _registered(Server, options["server"])
-    target = _registered(Target, options["target"])
-    for thing in (server, target):
-        if filesystem and thing and thing.filesystem != filesystem:
-            raise Refused(f"{thing} is of filesystem {thing.filesystem}, not of {filesystem}.")
-    return Origin(
+    origin = Origin(
         cluster=_registered(Cluster, options["cluster"]),
-        server=server,
-        target=target,
+        filesystem=_registered(Filesystem, options["filesystem"]),
+        server=_registered(Server, options["server"]),
+        target=_registered(Target, options["target"]),
         read_at=options["at"],
     )
+    if origin.server:
+        origin.check(origin.server)
+    if origin.target:
+        origin.check(origin.target)
+    return origin
 
 
 def _registered(model: type[_Thing], name: str | None) -> _Thing | None:
@@ -225,4 +238,11 @@ def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> 
     for kind in ("pending", "ambiguous", "unattributed"):
         lines.append(f"  {kind:<12}{getattr(account, kind):>15,}")
     lines.append(f"seconds       {seconds:>15,}")
+    lines += [
+        f"{text.segment.name}: no job of {' or '.join(clusters)} is known that ran around "
+        f"{text.segment.start:%Y-%m-%d %H:%M:%S} to {text.segment.end:%Y-%m-%d %H:%M:%S} UTC. Load "
+        "its accounting (sacct, pbs, alps): what it explains is charged then."
+        for text in loaded
+        if (clusters := without_jobs(text.segment))
+    ]
     return "\n".join(lines)
