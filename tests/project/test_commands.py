@@ -20,7 +20,7 @@ def test_make_help_lists_every_command_with_what_it_does():
     listed = dict(
         line.removeprefix("make ").split(maxsplit=1) for line in shown.stdout.splitlines()
     )
-    assert {"demo", "demo-data", "serve", "test", "check", "audit", "bench"} <= listed.keys()
+    assert {"demo", "demo-data", "serve", "test", "check", "format", "audit", "bench"} <= listed.keys()
     assert {"services", "stop", "env", "secrets", "lock", "clean", "help"} <= listed.keys()
     assert all(listed.values())
 
