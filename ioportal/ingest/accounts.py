@@ -140,12 +140,14 @@ def _added(target_id: int, read_at: datetime) -> int:
     before = reads.filter(start__lt=read_at).order_by("-start").first()
     now = _snapshot(target_id, read_at)
     old = _snapshot(target_id, before.start) if before else now.clear()
-    both = now.join(old, on="source_job_id", how="left", suffix="_old")
+    both = now.join(
+        old.with_columns(seen=pl.lit(value=True)), on="source_job_id", how="left", suffix="_old"
+    )
     fell = pl.any_horizontal(pl.col(name) < pl.col(f"{name}_old") for name in COUNTERS)
     began_again = pl.col("entry_started_at") > pl.col("entry_started_at_old")
-    went_on = ~(fell.fill_null(value=False) | began_again.fill_null(value=False))
-    gained = [
-        pl.col(name) - pl.when(went_on).then(pl.col(f"{name}_old").fill_null(0)).otherwise(0)
+    went_on = pl.col("seen") & ~(fell.fill_null(value=False) | began_again.fill_null(value=False))
+    gained = [  # null, and so left out, where the counter was not read both times
+        pl.col(name) - pl.when(went_on).then(pl.col(f"{name}_old")).otherwise(0)
         for name in OPERATIONS
     ]
     return int(both.select(pl.sum_horizontal(gained).sum()).item() or 0)

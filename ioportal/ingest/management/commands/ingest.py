@@ -111,7 +111,7 @@ class Command(BaseCommand):
             )
             for name in options["files"]
         ]
-        progress = _Progress(self.stderr)
+        progress = _Progress(self.stderr, len(texts))
 
         def attempt() -> LoaderOf:
             return partial(LOADERS[chosen], command.afresh())
@@ -126,16 +126,22 @@ class _Progress:
 
     EVERY_S = 5
 
-    def __init__(self, stream: OutputWrapper) -> None:
+    def __init__(self, stream: OutputWrapper, texts: int) -> None:
         self._stream = stream
+        self._texts = texts
+        self._lines: dict[str, int] = {}
         self._begun = self._said = time.monotonic()
 
     def __call__(self, source: Source, account: Account) -> None:
         now = time.monotonic()
+        self._lines[source.name] = account.lines
         if now - self._said >= self.EVERY_S:
             self._said = now
-            rate = account.lines / (now - self._begun)
-            self._stream.write(f"{source.name}: {account.lines:,} lines, {rate:,.0f} lines/s")
+            lines = sum(self._lines.values())
+            self._stream.write(
+                f"{source.name}, {len(self._lines):,} of {self._texts:,}: {lines:,} lines so far, "
+                f"{lines / (now - self._begun):,.0f} per second"
+            )
 
 
 def _open(name: str) -> Source:
