@@ -5,7 +5,7 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-data serve test check audit bench services stop env secrets lock clean \
+.PHONY: help demo demo-data serve test check format audit bench services stop env secrets lock clean \
         setup setup-dev setup-test setup-bench migrate
 
 VENV := .venv/bin
@@ -23,8 +23,7 @@ demo-data: migrate  ## All of demo but the serving
 	@echo "==> Loading the demo data"
 	@$(MANAGE) demo_data
 
-serve: migrate  ## Run web, worker and beat until Ctrl-C (PORT=8000)
-	@$(MANAGE) collectstatic --noinput --verbosity 0
+serve: migrate staticfiles/staticfiles.json  ## Run web, worker and beat until Ctrl-C (PORT=8000)
 	@$(RUN) $(VENV)/python -m scripts.serve $(PORT)
 
 test: setup-test services check  ## Run the checks and the whole test suite
@@ -36,7 +35,7 @@ check: setup-dev services  ## Run the linters, the type checker and the project'
 	@$(VENV)/ruff check
 	@$(VENV)/ruff format --check
 	@echo "==> djlint"
-	@$(VENV)/djlint templates --check --lint --quiet
+	@$(VENV)/djlint templates --check --lint
 	@echo "==> import-linter"
 	@$(VENV)/lint-imports
 	@echo "==> mypy"
@@ -44,6 +43,11 @@ check: setup-dev services  ## Run the linters, the type checker and the project'
 	@echo "==> Django"
 	@$(MANAGE) check
 	@$(MANAGE) makemigrations --check --dry-run
+
+format: setup-dev  ## Bring code and templates into shape
+	@$(VENV)/ruff check --fix --quiet
+	@$(VENV)/ruff format --quiet
+	@$(VENV)/djlint templates --reformat --quiet
 
 audit: setup-dev  ## Look the locked packages up for known vulnerabilities
 	@$(VENV)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/dev.txt
@@ -87,6 +91,10 @@ setup-test:
 
 setup-bench:
 	@$(PYTHON) -m scripts.bootstrap base mawk
+
+staticfiles/staticfiles.json: requirements/base.txt $(shell find static -type f)
+	@echo "==> Collecting and compressing the static files"
+	@$(MANAGE) collectstatic --noinput --clear --verbosity 0
 
 migrate: services
 	@echo "==> Migrating the database"

@@ -47,12 +47,14 @@ class Parsed:
     """One bounded part of a source, understood.
 
     `table` has exactly the columns of the collector's table; `rejects` those of `tables.REJECTS`,
-    every one of this part; `account` covers the lines of this part.
+    every one of this part; `account` covers the lines of this part; `observed` names what this part
+    is a reading of, where that may have been idle and so have no row.
     """
 
     table: pl.DataFrame
     rejects: pl.DataFrame
     account: Account
+    observed: frozenset[str] = frozenset()
 
     @classmethod
     def from_rows(

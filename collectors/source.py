@@ -4,7 +4,8 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
@@ -16,7 +17,7 @@ from collectors.parsed import SourceUnavailable
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-CHUNK_BYTES = 32 * 1024 * 1024
+CHUNK_BYTES = 8 * 1024 * 1024  # malloc() gives such blocks again; larger ones are mapped anew
 LINE_BYTES = 1024 * 1024  # the rest of a longer line is dropped: no format has such lines
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -47,6 +48,8 @@ class Source:
         self.name = name
         self._chunk_bytes = chunk_bytes
         self._digest = hashlib.sha256()
+        self._hasher = ThreadPoolExecutor(max_workers=1)  # hashes beside the parsing
+        self._hashed: Future[None] | None = None
         try:
             self._stream = _decompressed(stream)
         except OSError as error:
@@ -64,6 +67,8 @@ class Source:
     @property
     def digest(self) -> str:
         """SHA-256 of the decompressed text read so far, in hex."""
+        if self._hashed:
+            self._hashed.result()
         return self._digest.hexdigest()
 
     def chunks(self) -> Iterator[Chunk]:
@@ -73,24 +78,28 @@ class Source:
         `LINE_BYTES` is cut there and stays one line.
         """
         first_line = 1
-        rest = b""
-        while block := self._read(self._chunk_bytes):
-            text = rest + block
-            end = text.rfind(b"\n") + 1
-            if end:
-                yield Chunk(first_line, _cut_long_lines(text[:end]))
-                first_line += text.count(b"\n")
-            rest = text[end : end + LINE_BYTES]
-        if rest:
-            yield Chunk(first_line, rest)
+        while text := self._read(self._stream.read, self._chunk_bytes):
+            if not text.endswith(b"\n"):
+                text += self._rest_of_line()
+            text = _cut_long_lines(text)
+            yield Chunk(first_line, text)
+            first_line += text.count(b"\n")
 
-    def _read(self, size: int) -> bytes:
+    def _rest_of_line(self) -> bytes:
+        kept = part = self._read(self._stream.readline, LINE_BYTES)
+        while part and not part.endswith(b"\n"):
+            part = self._read(self._stream.readline, LINE_BYTES)
+        return kept if kept.endswith(b"\n") or not part else kept + b"\n"
+
+    def _read(self, read: Callable[[int], bytes], size: int) -> bytes:
         try:
-            block = self._stream.read(size)
+            text = read(size)
         except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
             raise self._unavailable(error) from error
-        self._digest.update(block)
-        return block
+        if self._hashed:
+            self._hashed.result()  # no more than one text waits
+        self._hashed = self._hasher.submit(self._digest.update, text)
+        return text
 
     def _unavailable(self, error: Exception) -> SourceUnavailable:
         return SourceUnavailable(f"{self.name}: cannot be read to its end: {error}")
@@ -170,6 +179,7 @@ def _cut_long_lines(text: bytes) -> bytes:
         newline = text.rfind(b"\n", line, line + LINE_BYTES + 1)  # leaps over many short lines
         if newline < 0:
             parts.append(text[kept : line + LINE_BYTES])
-            kept = newline = text.find(b"\n", line + LINE_BYTES)
+            newline = text.find(b"\n", line + LINE_BYTES)
+            kept = newline = newline if newline >= 0 else len(text)
         line = newline + 1
     return b"".join([*parts, text[kept:]]) if parts else text

@@ -10,8 +10,8 @@ def moment(text: str) -> datetime:
     """Read a time with its zone; the error says how to write one."""
     try:
         value = parse_datetime(text)
-    except ValueError:
-        value = None
-    if value is None or value.tzinfo is None:
-        raise ArgumentTypeError(f"{text!r} is not a time with its zone, like 2017-07-06T13:52:55Z")
-    return value.astimezone(UTC)
+        if value and value.tzinfo:
+            return value.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass  # a month 13, or a moment outside the calendar
+    raise ArgumentTypeError(f"{text!r} is not a time with its zone, like 2017-07-06T13:52:55Z")

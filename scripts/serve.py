@@ -40,8 +40,8 @@ def commands(port: int) -> dict[str, list[str]]:
     celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
     return {
         "web": [*granian, "--workers", WORKERS, "ioportal.wsgi:application"],
-        "worker": [*celery, "worker", "--concurrency", WORKERS, "--loglevel", "INFO"],
-        "beat": [*celery, "beat", "--schedule", f"{PORTAL.folder}/beat", "--loglevel", "INFO"],
+        "worker": [*celery, "worker", "--concurrency", WORKERS, "--loglevel", "WARNING"],
+        "beat": [*celery, "beat", "--schedule", f"{PORTAL.folder}/beat", "--loglevel", "WARNING"],
     }
 
 

@@ -16,7 +16,7 @@ from simulator.randomness import stream
 from simulator.site import BATCH_SERVER, MDT
 
 _BEGIN = local(2017, 7, 6, "10:00:00")
-_LINES_PER_S = 5_000  # of the made-up time
+_LINES_PER_S = 50_000  # of the made-up time: a drowning server; the golden trace has 86,339
 _BATCH_LINES = 1_000_000
 _NODES_PER_JOB = 50
 _POLL_EVERY_S = 600

@@ -7,6 +7,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
+from ioportal.jobs import tasks
 from tests import contents
 
 # Two clusters on one filesystem (one batch system each), and one filesystem beside it.
@@ -140,15 +141,27 @@ def ingest(db):
 
 
 @pytest.fixture
-def reconcile(db):
-    """Run ``manage.py reconcile``, which fails on a difference, and return what it says."""
+def call(db):
+    """Run a command of manage.py and return what it prints."""
 
-    def run():
+    def run(name, *arguments):
         out = io.StringIO()
-        call_command("reconcile", stdout=out, stderr=out)
+        call_command(name, *map(str, arguments), stdout=out)
         return out.getvalue().strip()
 
     return run
+
+
+@pytest.fixture
+def reconcile(call):
+    """Run ``manage.py reconcile``, which fails on a difference, and return what it says."""
+    return lambda: call("reconcile")
+
+
+@pytest.fixture
+def refresh(db):
+    """Run the statistics stage, as a worker does."""
+    return tasks.refresh_statistics
 
 
 @pytest.fixture

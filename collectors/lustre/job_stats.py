@@ -89,7 +89,8 @@ def parse(source: Source) -> Iterator[Parsed]:
 
     Yields:
         Parts whose table is `tables.JOB_COUNTERS`: totals since the entry was created. A counter
-        is null where no readable line tells it, which is not zero.
+        is null where no readable line tells it, which is not zero. Observed are the targets, also
+        those that no job has used lately ("" where the text does not name it).
 
     Raises:
         SourceUnavailable: the source cannot be opened or decompressed.
@@ -132,7 +133,8 @@ def _read(chunk: Chunk, state: _State) -> tuple[Parsed, _State]:
     ]
     table = totals(clocks(entries, times), readings).select(*JOB_COUNTERS.columns)
     part = assembled(table, lines=lines.height, accepted=accepted, rejected=rejected)
-    return part, state.after(marks, entries)
+    observed = frozenset(marks.filter("inside")["target"])
+    return replace(part, observed=observed), state.after(marks, entries)
 
 
 def _marks(lines: pl.DataFrame, state: _State, unterminated: int) -> pl.DataFrame:

@@ -1,13 +1,15 @@
 """The fast path of RPC traces: plain lines, whose fields fall into columns when split at ':'.
 
 A plain line has the fields of its version, a timing tail, and no other ':' (no IPv6 address, no
-job id with a ':'). What is taken from it is what `rpc_trace.read_exactly` reads in it; a line that
-is odd in any way is left to that.
+job id with a ':'). What is taken from it is what `rpc_exact` reads in it; a line that is odd in any
+way is left to that.
 
 Source: docs/formats.md, "RPC trace".
 """
 
 import polars as pl
+
+from collectors.lustre import rpc_records
 
 # The fields that matter, by their position. `beyond` is there when a line goes on.
 _WITHOUT_JOB = {
@@ -30,19 +32,17 @@ _WITH_JOB = {
     21: "tail",  # 1234567 Request processed in 61us (88us total) trans 0 rc 0/0
     22: "beyond",
 }
-_EARLIEST, _LATEST = pl.lit("0000000000.000000"), pl.lit("4294967295.999999")
+_TAIL = r"^([^ ]*) Request process?ed in ([0-9]+)us \(([0-9]+)us total\) trans [^/]*/-?[0-9]+$"
+_TIME_BYTES = len("1441096201.004512")
 _LABEL_BYTES = len("opc ")
-_THREAD_BYTES = 16
-_JOB_BYTES = 31
-_TAIL = r"^([^ ]*) Request process?ed in ([0-9]+)us \(([0-9]+)us total\) trans .*/-?[0-9]+$"
 
 
 def read_plain(text: bytes) -> pl.DataFrame:
     """Read the plain lines of a text, which is UTF-8.
 
     Returns:
-        One row per line: `is_plain`, and where that is true the columns of a record as `rpc_trace`
-        has them; elsewhere they mean nothing.
+        One row per line: `is_plain`, and where that is true the columns of a record, but for `line`
+        (`rpc_records.COLUMNS`); elsewhere they mean nothing.
     """
     has_job = text.startswith(b"req@", text.find(b"Handled RPC ") + len(b"Handled RPC "))
     names = _WITH_JOB if has_job else _WITHOUT_JOB
@@ -55,32 +55,35 @@ def read_plain(text: bytes) -> pl.DataFrame:
             & call.str.ends_with(" pname")
             & (pl.col("label") == "opc")
             & thread.str.starts_with("job ")
-            & (job.str.len_bytes() <= _JOB_BYTES)
+            & (job.str.len_bytes() <= rpc_records.JOB_CHARACTERS)
         )
     else:
         job, opcode = pl.lit(""), before
         fits = call.str.ends_with("()) Handled RPC pname") & thread.str.starts_with("opc ")
+    is_plain = pl.all_horizontal(
+        fits,
+        time.str.len_bytes() == _TIME_BYTES,
+        time.str.slice(10, 1) == ".",
+        time >= pl.lit("0"),  # cast() would take a sign
+        time < pl.lit(str(rpc_records.LATEST_S + 1)),
+        ~opcode.str.starts_with("+"),
+        thread.str.len_bytes() > _LABEL_BYTES,
+        thread.str.len_bytes() <= _LABEL_BYTES + rpc_records.THREAD_CHARACTERS,
+        pl.col("xid").str.starts_with("x"),
+        pl.col("nid").str.starts_with("12345-"),
+        pl.col("nid").str.len_bytes() > len("12345-"),
+        pl.col("beyond").is_null(),
+    )
     record = {
         "time_us": time.str.replace(".", "", literal=True).cast(pl.Int64, strict=False),
         "nid": pl.col("nid").str.strip_prefix("12345-"),
         "job": job,
-        "service": thread.str.slice(_LABEL_BYTES).str.strip_chars_end("0123456789_"),
+        "service": rpc_records.service_of(thread.str.slice(_LABEL_BYTES)),
         "opcode": opcode.cast(pl.Int16, strict=False),
         "xid": pl.col("xid"),
         "service_us": service_us.cast(pl.Int64, strict=False),
         "total_us": total_us.cast(pl.Int64, strict=False),
     }
-    is_plain = pl.all_horizontal(
-        fits,
-        time.str.len_bytes() == _LATEST.str.len_bytes(),
-        time.str.slice(10, 1) == ".",
-        time.is_between(_EARLIEST, _LATEST),  # as text
-        ~opcode.str.starts_with("+"),  # cast() would take it
-        thread.str.len_bytes().is_between(_LABEL_BYTES + 1, _LABEL_BYTES + _THREAD_BYTES),
-        pl.col("xid").str.starts_with("x"),
-        pl.col("nid").str.contains("^12345-[^ @]+@[^ ]+$"),
-        pl.col("beyond").is_null(),
-    )
     fields = pl.scan_csv(
         text,
         separator=":",
@@ -94,8 +97,12 @@ def read_plain(text: bytes) -> pl.DataFrame:
     return (
         fields.with_columns(pl.col("tail").str.extract_groups(_TAIL))
         .select(**record, is_plain=is_plain)
-        .with_columns(
-            pl.all_horizontal("is_plain", pl.col(*record).is_not_null()).fill_null(value=False)
+        .select(
+            *(name for name in record if name != "xid"),
+            fingerprint=rpc_records.fingerprint(),
+            is_plain=pl.all_horizontal("is_plain", pl.col(*record).is_not_null()).fill_null(
+                value=False
+            ),
         )
         .collect(engine="streaming")
     )

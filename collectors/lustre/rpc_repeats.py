@@ -35,24 +35,27 @@ class RepeatedRecords:
         self.remembered = 0
 
     def drop_from(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Return `records` (nid, xid, opcode, time_us, ...) without the repeated; remember them."""
+        """Return `records` without those seen before, and remember them."""
         if records.is_empty():
             return records
-        fingerprints, first_us, last_us = records.select(
-            fingerprint=pl.struct("nid", "xid", "opcode", "time_us").hash(),
-            first_us=pl.min("time_us"),
-            last_us=pl.max("time_us"),
-        )
-        new = fingerprints.is_first_distinct()
-        batch = _Batch(first_us[0], last_us[0], fingerprints)
+        new = records["fingerprint"].is_first_distinct()
+        if not new.all():
+            records = records.sort("line")  # the first in the text counts
+            new = records["fingerprint"].is_first_distinct()
+        first_us, last_us = records.select(
+            first=pl.col("time_us").min(), last=pl.col("time_us").max()
+        ).row(0)
+        batch = _Batch(first_us, last_us, records["fingerprint"])
         for earlier in self._batches:
             if earlier.first_us <= batch.last_us and batch.first_us <= earlier.last_us:
-                new &= ~fingerprints.is_in(earlier.fingerprints.implode())
+                new &= ~batch.fingerprints.is_in(earlier.fingerprints.implode())
         self._remember(batch)
         return records.filter(new)
 
     def _remember(self, batch: _Batch) -> None:
-        self._batches.append(batch)
         self.remembered += len(batch.fingerprints)
-        while self.remembered > RECORDS or (self._batches[0].last_us < batch.first_us - SPAN_US):
+        while self._batches and (
+            self.remembered > RECORDS or self._batches[0].last_us < batch.first_us - SPAN_US
+        ):
             self.remembered -= len(self._batches.popleft().fingerprints)
+        self._batches.append(batch)

@@ -9,11 +9,13 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db.models import Count, F, Sum, Value
+from django.db.models import Count, F, Q, Sum, Value
 from django.db.models.functions import Coalesce
 
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
+from ioportal.ingest.attribution import named
 from ioportal.ingest.models import Segment
+from ioportal.jobs.models import Cluster, Job
 from ioportal.telemetry.models import (
     ChargedRpc,
     Coverage,
@@ -29,6 +31,7 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
+_CHARGEABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
 _CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
 _RPCS: Any = F("count")
@@ -75,6 +78,19 @@ def charged_operations(segment: Segment) -> dict[Principal, int]:
         return {}
     rows = windows.filter(segment_id=segment.pk).values("kind").annotate(amount=Sum(amount))
     return {Principal(row["kind"]): int(row["amount"]) for row in rows}
+
+
+def without_jobs(segment: Segment) -> list[str]:
+    """Return the clusters that a segment is to be charged to, if no job of its time is known."""
+    if segment.start is None or segment.end is None or segment.format not in _CHARGEABLE:
+        return []
+    clusters = Cluster.objects.filter(
+        Q(filesystems__servers=segment.server) | Q(filesystems__targets__segment=segment)
+    ).distinct()
+    ran = Job.objects.filter(cluster__in=clusters).overlapping(
+        segment.start - named.ENDED_WITHIN, segment.end + named.STARTS_WITHIN
+    )
+    return [] if ran.exists() else [cluster.name for cluster in clusters]
 
 
 def differences(segment: Segment) -> list[str]:
@@ -140,12 +156,14 @@ def _added(target_id: int, read_at: datetime) -> int:
     before = reads.filter(start__lt=read_at).order_by("-start").first()
     now = _snapshot(target_id, read_at)
     old = _snapshot(target_id, before.start) if before else now.clear()
-    both = now.join(old, on="source_job_id", how="left", suffix="_old")
+    both = now.join(
+        old.with_columns(seen=pl.lit(value=True)), on="source_job_id", how="left", suffix="_old"
+    )
     fell = pl.any_horizontal(pl.col(name) < pl.col(f"{name}_old") for name in COUNTERS)
     began_again = pl.col("entry_started_at") > pl.col("entry_started_at_old")
-    went_on = ~(fell.fill_null(value=False) | began_again.fill_null(value=False))
-    gained = [
-        pl.col(name) - pl.when(went_on).then(pl.col(f"{name}_old").fill_null(0)).otherwise(0)
+    went_on = pl.col("seen") & ~(fell.fill_null(value=False) | began_again.fill_null(value=False))
+    gained = [  # null, and so left out, where the counter was not read both times
+        pl.col(name) - pl.when(went_on).then(pl.col(f"{name}_old")).otherwise(0)
         for name in OPERATIONS
     ]
     return int(both.select(pl.sum_horizontal(gained).sum()).item() or 0)

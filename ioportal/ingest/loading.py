@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 REJECTS_KEPT = 1_000  # of each reason
 REASONS_KEPT = 100
+_NAME_CHARACTERS = 1_024
 _OTHER_REASONS = "other reasons"
 _NOTHING_YET = datetime.min.replace(tzinfo=UTC)
 
@@ -38,14 +39,19 @@ class Origin:
     """What a text is said to be: who wrote it, and when it was read."""
 
     cluster: Cluster | None = None
-    filesystem: Filesystem | None = None
+    filesystem: Filesystem | None = None  # what servers and targets must be of
     server: Server | None = None
     target: Target | None = None
     read_at: datetime | None = None
 
+    def check(self, thing: Server | Target) -> None:
+        """Refuse a server or target of another filesystem than the one that was told."""
+        if self.filesystem and thing.filesystem != self.filesystem:
+            raise Refused(f"{thing} is of filesystem {thing.filesystem}, not of {self.filesystem}.")
+
     def identity(self) -> str:
         """Return what makes equal texts different segments."""
-        told = (self.cluster, self.filesystem, self.server, self.target, self.read_at)
+        told = (self.cluster, self.server, self.target, self.read_at)
         return "\n".join(str(thing or "") for thing in told)
 
 
@@ -55,6 +61,7 @@ class Text:
 
     open: Callable[[], Source]
     origin: Origin
+    name: str | None = None  # of the file; None: it can be read only once
 
 
 class Loader(Protocol):
@@ -103,7 +110,11 @@ def load(
         Refused: one contradicts what is loaded or registered.
         SourceUnavailable: one cannot be read to its end.
     """
-    known: dict[int, Segment] = {}
+    known = {
+        number: segment
+        for number, text in enumerate(texts)
+        if (segment := _loaded_before(text, segment_format))
+    }
     while True:
         new = [number for number in range(len(texts)) if number not in known]
         loader_of = attempt()
@@ -126,6 +137,27 @@ def load(
             Loaded({**known, **fresh}[number], already=number in known)
             for number in range(len(texts))
         ]
+
+
+def _loaded_before(text: Text, segment_format: Segment.Format) -> Segment | None:
+    """Return the segment of a text whose name is known: reading is cheaper than loading in vain."""
+    segments = Segment.objects.filter(format=segment_format)
+    if text.name is None or not segments.filter(name=_kept(text.name)).exists():
+        return None
+    source = text.open()
+    for _ in source.chunks():
+        pass
+    return segments.filter(digest=_digest(segment_format, text.origin, source)).first()
+
+
+def _digest(segment_format: Segment.Format, origin: Origin, source: Source) -> str:
+    """Return the digest of a text that was read, together with what it is said to be."""
+    identity = f"{segment_format}\n{origin.identity()}\n{source.digest}"
+    return hashlib.sha256(identity.encode()).hexdigest()
+
+
+def _kept(name: str) -> str:
+    return name[-_NAME_CHARACTERS:]
 
 
 class _KnownText(Exception):  # noqa: N818  (takes back what was done so far)
@@ -157,7 +189,7 @@ class _Load:
         self.segment = Segment.objects.create(
             format=self._format,
             digest=f"{Segment.LOADING}{uuid4()}",
-            name=self.source.name[-1024:],
+            name=_kept(self.source.name),
             cluster=self._origin.cluster,
             server=self._origin.server,
         )
@@ -200,18 +232,17 @@ class _Load:
     def _nothing_accepted(self) -> str:
         kind = Segment.Format(self._format).label
         if not self._account.lines:
-            return f"{self.source.name} is empty. Nothing was loaded."
+            return f"{self.source.name} is empty. Nothing of it was loaded."
         first = self.segment.rejects.order_by("line").first()
         why = f" Line {first.line}: {first.reason}." if first else ""
         return (
             f"{self.source.name}: none of its {self._account.lines:,} lines is {kind}.{why} "
-            "Nothing was loaded. Check the FORMAT that was named."
+            "Nothing of it was loaded. Check the FORMAT that was named."
         )
 
     def digest(self) -> str:
-        """Return the digest of the text together with what it is said to be."""
-        identity = f"{self._format}\n{self._origin.identity()}\n{self.source.digest}"
-        return hashlib.sha256(identity.encode()).hexdigest()
+        """Return the digest of the text, which was read."""
+        return _digest(self._format, self._origin, self.source)
 
     def _keep_rejects(self, parsed: Parsed) -> None:
         """Count every reject by its reason; store the first of each."""

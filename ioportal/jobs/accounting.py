@@ -39,6 +39,7 @@ _FACTS = (
 
 
 _SIZES = {  # characters that the database keeps
+    "launch": 64,
     "batch_id": 64,
     "array_index": 64,
     "name": 255,
@@ -102,7 +103,7 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
 def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
     """Store launches; `records` are rows of `tables.LAUNCHES`, starts and ends in any order."""
     _lock()
-    rows = records.to_dicts()
+    rows = _storable(records).to_dicts()
     known = {
         (launch.name, launch.batch_id, launch.array_index): launch
         for part in _parts(sorted({row["launch"] for row in rows}))
@@ -153,6 +154,15 @@ def _lock() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ACCOUNTING_LOCK])
 
 
+def _storable(records: pl.DataFrame) -> pl.DataFrame:
+    """Cut texts to what the database keeps."""
+    return records.with_columns(
+        names.storable(pl.col(column), size)
+        for column, size in _SIZES.items()
+        if column in records.columns
+    )
+
+
 def _with_standing(records: pl.DataFrame) -> pl.DataFrame:
     """Add the text that orders records of one job: greater knows more."""
     digits = 20
@@ -160,8 +170,7 @@ def _with_standing(records: pl.DataFrame) -> pl.DataFrame:
     def microseconds(column: str) -> pl.Expr:
         return pl.col(column).dt.epoch("us").fill_null(0).cast(pl.String).str.zfill(digits)
 
-    return records.with_columns(
-        *(names.storable(pl.col(column), size) for column, size in _SIZES.items()),
+    return _storable(records).with_columns(
         standing=pl.concat_str(
             # A job that was requeued runs again: its last run stands.
             microseconds("started_at"),

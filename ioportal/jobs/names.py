@@ -24,6 +24,8 @@ _BATCH = 5_000
 NID_CHARACTERS = 128
 SERVICE_CHARACTERS = 32
 SOURCE_JOB_ID_CHARACTERS = 255
+_PART_CHARACTERS = 64  # what is longer names no job that the database holds
+_NO_PARTS = {"batch_id": "", "array_index": "", "launch": ""}
 _NID_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
@@ -103,7 +105,8 @@ def read_job_id(pattern: re.Pattern[str], text: str) -> dict[str, str]:
     """Return the parts of a job id that `pattern` finds; none where it is a process name."""
     match = pattern.fullmatch(text)
     found = match.groupdict() if match else {}
-    return {name: found.get(name) or "" for name in ("batch_id", "array_index", "launch")}
+    parts = {name: found.get(name) or "" for name in ("batch_id", "array_index", "launch")}
+    return parts if all(len(part) <= _PART_CHARACTERS for part in parts.values()) else _NO_PARTS
 
 
 def ruled_node(cluster: Cluster, nid: str) -> str | None:

@@ -130,6 +130,8 @@ def seconds(observed: list[Interval]) -> float:
 
 
 def _intervals(query: str, **values: Any) -> list[Interval]:
+    if values["start"] >= values["end"]:
+        return []
     with connection.cursor() as cursor:
         cursor.execute(query, values)
         return [Interval(start, end) for start, end in cursor.fetchall()]

@@ -82,7 +82,7 @@ class RpcWindow(_RpcTimes):
     server_id = models.IntegerField()
     nid_id = models.IntegerField()
     source_job_id = models.IntegerField()  # 0: the request carried none
-    service_id = models.SmallIntegerField()
+    service_id = models.IntegerField()
     opcode = models.SmallIntegerField()
     first = models.DateTimeField()
     last = models.DateTimeField()
@@ -108,7 +108,7 @@ class ChargedRpc(_RpcTimes):
     segment_id = models.BigIntegerField()  # so that each segment's account can be re-added
     source_job_id = models.IntegerField()
     nid_id = models.IntegerField()
-    service_id = models.SmallIntegerField()
+    service_id = models.IntegerField()
     opcode = models.SmallIntegerField()
 
     objects = WindowQuerySet.as_manager()
@@ -198,7 +198,10 @@ class Coverage(models.Model):
     segment_id = models.BigIntegerField()
 
     class Meta:
-        indexes = [models.Index(name="coverage_source", fields=["source", "source_id", "start"])]
+        indexes = [
+            models.Index(name="coverage_source", fields=["source", "source_id", "start"]),
+            models.Index(name="coverage_segment", fields=["segment_id"]),
+        ]
         constraints = [
             models.CheckConstraint(
                 name="coverage_ends_after_start",

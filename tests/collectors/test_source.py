@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors import source as source_module
@@ -56,6 +56,7 @@ def test_the_same_text_gives_the_same_chunks_and_digest_however_it_comes(packed,
     assert source.digest == hashlib.sha256(TEXT).hexdigest()
 
 
+@settings(deadline=None)
 @given(text=st.binary(max_size=300), chunk_bytes=st.integers(1, 50))
 def test_chunks_are_whole_lines_with_their_numbers(text, chunk_bytes):
     chunks = read(io.BytesIO(b"-" + text), chunk_bytes)  # "-": no magic number by chance
@@ -112,6 +113,7 @@ def test_a_file_is_opened_by_its_first_bytes_not_by_its_name(tmp_path):
     assert joined(Source.open(path).chunks()) == TEXT
 
 
+@settings(deadline=None)
 @given(
     lines=st.lists(st.integers(0, 350), max_size=12),
     chunk_bytes=st.integers(1, 500),

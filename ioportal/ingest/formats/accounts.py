@@ -31,7 +31,7 @@ class _AccountLoader:
         self.reached: datetime | None = None
         self.command = command
         self.cluster = needed(origin.cluster, "--cluster: whose accounting it is")
-        self._segment = segment
+        self.segment = segment
         self._changes: list[accounting.Change] = []
 
     def finish(self) -> None:
@@ -69,14 +69,14 @@ class _AccountLoader:
             first=pl.min_horizontal(pl.min(*times)), last=pl.max_horizontal(pl.max(*times))
         ).row(0)
         if first:
-            self._segment.start = min(first, self._segment.start or first)
-            self._segment.end = max(last, self._segment.end or last)
+            self.segment.start = min(first, self.segment.start or first)
+            self.segment.end = max(last, self.segment.end or last)
 
     def _store_places(self, places: pl.DataFrame) -> None:
         copy_frame(
-            AccountingRecord, places.with_columns(pl.lit(self._segment.pk).alias("segment_id"))
+            AccountingRecord, places.with_columns(pl.lit(self.segment.pk).alias("segment_id"))
         )
-        self._segment.records += places.height
+        self.segment.records += places.height
 
 
 class SacctLoader(_AccountLoader):
@@ -102,10 +102,17 @@ class SacctLoader(_AccountLoader):
         if not foreign.is_empty():
             line, cluster = foreign.select("line", "cluster").row(0)
             raise Refused(
-                f"line {line} is of cluster {cluster[:64]!r}, not of {self.cluster}. Load it with "
-                "--cluster of that name, or export one cluster at a time (sacct --clusters)."
+                f"{self.segment.name}: line {line} is of cluster {cluster[:64]!r}, not of "
+                f"{self.cluster}. Load it with --cluster of that name, or export one cluster at a "
+                "time (sacct --clusters)."
             )
         is_step = pl.col("launch") != ""
+        timeless = records.filter(~is_step, pl.col("submitted_at").is_null())
+        if not timeless.is_empty():
+            raise Refused(
+                f"{self.segment.name}: the job of line {timeless['line'][0]} has no submit time, "
+                "which tells jobs of one id apart. Export with the column Submit."
+            )
         self.store_jobs(records.filter(~is_step))
         self.store_launches(
             records.filter(is_step).with_columns(

@@ -61,12 +61,13 @@ def discard(segment: Segment) -> None:
     coverage.delete()
     if segment.start is None or segment.end is None:
         pass
-    elif segment.server_id:
+    elif segment.format == Segment.Format.RPCTRACE:
         RpcWindow.objects.between(floor_to_window(segment.start), segment.end + _MOMENT).filter(
             segment_id=segment.pk
         ).delete()
-        TouchedTrace.objects.create(
-            server_id=segment.server_id, start=segment.start, end=segment.end
+        TouchedTrace.objects.bulk_create(
+            TouchedTrace(server_id=extent.source_id, start=extent.start, end=extent.end)
+            for extent in covered
         )
     else:
         for snapshots in (JobSnapshot, TargetSnapshot):

@@ -46,10 +46,7 @@ class _ReadLoader:
     def finish(self) -> None:
         """Cover the moment of the read, unless it was loaded from another text."""
         segment = self._segment
-        told = set(self._read.values())
-        if not told and self._origin.target:
-            told = {self._origin.target}  # it had no jobs at that moment
-        targets = sorted(told, key=lambda target: target.pk)
+        targets = sorted(set(self._read.values()), key=lambda target: target.pk)
         if not targets:
             return
         # Held until the commit: two loads cannot both find the moment free.
@@ -83,9 +80,10 @@ class _ReadLoader:
     def touch(self, targets: list[Target]) -> None:
         """Leave what is to be derived anew; nothing unless a subclass says so."""
 
-    def placed(self, table: pl.DataFrame) -> pl.DataFrame:
+    def placed(self, parsed: Parsed) -> pl.DataFrame:
         """Add what both kinds of snapshot store besides the counters."""
-        for name in table["target"].unique().sort():
+        table = parsed.table
+        for name in sorted(parsed.observed.union(table["target"].unique())):
             self._read[name] = self._target(name)
         self._segment.records += table.height
         operations = table.select(pl.sum_horizontal(pl.col(OPERATIONS).cast(pl.Int128).sum()))
@@ -106,7 +104,9 @@ class _ReadLoader:
                 "filesystem on the Site page, or as a [[target]] to the file that "
                 "'manage.py register' reads."
             )
-        return self._registered[name]
+        target = self._registered[name]
+        self._origin.check(target)
+        return target
 
 
 class JobStatsLoader(_ReadLoader):
@@ -124,7 +124,7 @@ class JobStatsLoader(_ReadLoader):
 
     def store(self, parsed: Parsed) -> None:
         """Append the entries."""
-        entries = self.placed(parsed.table).with_columns(
+        entries = self.placed(parsed).with_columns(
             names.storable(pl.col("job"), names.SOURCE_JOB_ID_CHARACTERS)
         )
         for (target,), part in entries.partition_by("target", as_dict=True).items():
@@ -153,4 +153,4 @@ class MdStatsLoader(_ReadLoader):
 
     def store(self, parsed: Parsed) -> None:
         """Append the totals."""
-        copy_frame(TargetSnapshot, self.placed(parsed.table))
+        copy_frame(TargetSnapshot, self.placed(parsed))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
+from django.db.models import Exists, OuterRef
 
 from collectors.lustre import rpc_trace
+from collectors.tables import RPC_WINDOWS
 from ioportal.ingest.formats.common import Command, discard, needed, overlap
 from ioportal.ingest.models import Segment, TouchedTrace
 from ioportal.jobs import names
@@ -18,13 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from django.db.models import QuerySet
+
     from collectors.parsed import Parsed
     from collectors.source import Source
     from ioportal.ingest.loading import Origin
 
 
+# A server's clients ping it every 25 s: silent for this long, it was not recorded.
+SILENCE = timedelta(minutes=5)
+
+_EXTENT = {name: RPC_WINDOWS.columns[name] for name in ("first", "last")}
+
+
 class RpcTraceLoader:
-    """A server's RPC trace; it covers the interval from its first record to its last."""
+    """A server's RPC trace; it covers what lies between its records, but for long silences."""
 
     rejects_foreign_lines = False  # the debug log has other subsystems' lines
 
@@ -34,6 +45,7 @@ class RpcTraceLoader:
         self._command = command
         self._server = needed(origin.server, "--server: the MDS or OSS that wrote the log")
         self._nids = names.nids()
+        self._extents = pl.DataFrame(schema=_EXTENT)
         self._services = names.services()
         self._source_job_ids = names.source_job_ids(self._server.filesystem)
 
@@ -61,33 +73,60 @@ class RpcTraceLoader:
                 self._services.ids(windows["service"]).alias("service_id"),
             ),
         )
-        first, last = windows.select(pl.min("first"), pl.max("last")).row(0)
-        self._segment.start = min(first, self._segment.start or first)
-        self._segment.end = self.reached = max(last, self._segment.end or last)
+        self._extents = _joined(self._extents.vstack(windows.select(*_EXTENT)))
+        self.reached = self._extents["last"][-1]
         self._segment.records += windows.height
         self._segment.operations += int(windows["count"].sum())
 
     def finish(self) -> None:
-        """Cover the extent, unless another segment of the server covers part of it."""
+        """Cover the extents, unless another segment of the server covers part of them."""
         segment = self._segment
-        if segment.start is None or segment.end is None:
+        extents = list(self._extents.iter_rows())
+        if not extents:
             return
-        # Held until the commit: two loads cannot both find the extent free.
+        segment.start, segment.end = extents[0][0], extents[-1][1]
+        # Held until the commit: two loads cannot both find an extent free.
         Server.objects.select_for_update().get(pk=self._server.pk)
-        for other in Segment.objects.loaded().filter(
-            format=segment.format,
-            server=self._server,
-            start__lte=segment.end,
-            end__gte=segment.start,
-        ):
+        Coverage.objects.bulk_create(
+            Coverage(
+                source=Coverage.Source.RPC_TRACE,
+                source_id=self._server.pk,
+                start=first,
+                end=last,
+                segment_id=segment.pk,
+            )
+            for first, last in extents
+        )
+        for other in self._overlapping():
             if not self._command.replace:
                 raise overlap(segment, other, f"server {self._server}")
             discard(other)
-        Coverage.objects.create(
-            source=Coverage.Source.RPC_TRACE,
-            source_id=self._server.pk,
-            start=segment.start,
-            end=segment.end,
-            segment_id=segment.pk,
+        TouchedTrace.objects.bulk_create(
+            TouchedTrace(server=self._server, start=first, end=last) for first, last in extents
         )
-        TouchedTrace.objects.create(server=self._server, start=segment.start, end=segment.end)
+
+    def _overlapping(self) -> QuerySet[Segment]:
+        """Return the segments that were loaded earlier and cover part of what this one does."""
+        covered = Coverage.objects.filter(
+            source=Coverage.Source.RPC_TRACE, source_id=self._server.pk
+        )
+        ours = covered.filter(
+            segment_id=self._segment.pk, start__lte=OuterRef("end"), end__gte=OuterRef("start")
+        )
+        return Segment.objects.loaded().filter(
+            pk__in=covered.filter(Exists(ours)).values("segment_id")
+        )
+
+
+def _joined(extents: pl.DataFrame) -> pl.DataFrame:
+    """Join extents that are no further apart than `SILENCE`; in order."""
+    reached = pl.col("last").cum_max().shift()
+    return (
+        extents.sort("first")
+        .with_columns(
+            (pl.col("first") > reached + SILENCE).fill_null(value=False).cum_sum().alias("island")
+        )
+        .group_by("island", maintain_order=True)
+        .agg(pl.min("first"), pl.max("last"))
+        .select(*_EXTENT)
+    )

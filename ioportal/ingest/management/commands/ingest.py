@@ -18,7 +18,7 @@ from collectors.parsed import SourceUnavailable
 from collectors.source import Source
 from ioportal.celery import REFRESH_STATISTICS, wake
 from ioportal.ingest import charging
-from ioportal.ingest.accounts import SegmentAccount
+from ioportal.ingest.accounts import SegmentAccount, without_jobs
 from ioportal.ingest.formats import LOADERS
 from ioportal.ingest.formats import Command as Asked
 from ioportal.ingest.loading import Loaded, LoaderOf, Origin, Refused, Text, load
@@ -28,12 +28,22 @@ from ioportal.stages import drain
 from ioportal.times import moment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.core.management.base import OutputWrapper
 
     from collectors.parsed import Account
 
 _STDIN = "-"
 _READS = (Segment.Format.JOB_STATS, Segment.Format.MD_STATS)
+_TAKES = {  # what a text of each format can be said to be
+    Segment.Format.RPCTRACE: {"server", "filesystem"},
+    Segment.Format.JOB_STATS: {"target", "filesystem", "at"},
+    Segment.Format.MD_STATS: {"target", "filesystem", "at"},
+    Segment.Format.SACCT: {"cluster", "columns"},
+    Segment.Format.PBS: {"cluster"},
+    Segment.Format.ALPS: {"cluster"},
+}
 _Thing = TypeVar("_Thing", bound=Model)
 
 
@@ -84,10 +94,15 @@ class Command(BaseCommand):
         """Load, charge, and print the account."""
         begun = time.monotonic()
         account = SegmentAccount()
+        loaded: list[Loaded] = []
+        failure = None
         try:
-            loaded = self._load(options)
+            for some in self._load(options):
+                loaded += some
         except (Refused, SourceUnavailable) as error:
-            raise CommandError(str(error)) from error
+            failure = error
+        if failure and not loaded:
+            raise CommandError(str(failure)) from failure
         drain(charging.charge_pending)
         wake(REFRESH_STATISTICS)
         for text in loaded:
@@ -97,9 +112,19 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({**asdict(account), "seconds": seconds}))
         else:
             self.stdout.write(_in_words(loaded, account, seconds))
+        if failure:
+            raise CommandError(
+                f"{failure} Loaded before it: {len(loaded)} of {len(options['files'])} files."
+            ) from failure
 
-    def _load(self, options: dict[str, Any]) -> list[Loaded]:
+    def _load(self, options: dict[str, Any]) -> Iterator[list[Loaded]]:
+        """Load file by file, RPC traces side by side; yield what each step loaded."""
         chosen = Segment.Format(options["format"])
+        for name in sorted(set().union(*_TAKES.values()) - _TAKES[chosen]):
+            if options[name] is not None:
+                raise Refused(f"{chosen} is not told --{name}: leave it out.")
+        if _STDIN in options["files"] and len(options["files"]) > 1:
+            raise Refused("- (standard input) cannot be combined with other files.")
         command = Asked(replace=options["replace"], columns=options["columns"])
         origin = _origin(options)
         texts = [
@@ -108,17 +133,18 @@ class Command(BaseCommand):
                 origin
                 if origin.read_at or chosen not in _READS
                 else replace(origin, read_at=_modified(name)),
+                None if name == _STDIN else name,
             )
-            for name in options["files"]
+            for name in dict.fromkeys(options["files"])  # a file named twice is one file
         ]
-        progress = _Progress(self.stderr)
+        progress = _Progress(self.stderr, len(texts))
 
         def attempt() -> LoaderOf:
             return partial(LOADERS[chosen], command.afresh())
 
-        if chosen == Segment.Format.RPCTRACE:
-            return load(texts, chosen, attempt, progress)
-        return [loaded for text in texts for loaded in load([text], chosen, attempt, progress)]
+        together = [texts] if chosen == Segment.Format.RPCTRACE else [[text] for text in texts]
+        for group in together:
+            yield load(group, chosen, attempt, progress)
 
 
 class _Progress:
@@ -126,16 +152,22 @@ class _Progress:
 
     EVERY_S = 5
 
-    def __init__(self, stream: OutputWrapper) -> None:
+    def __init__(self, stream: OutputWrapper, texts: int) -> None:
         self._stream = stream
+        self._texts = texts
+        self._lines: dict[str, int] = {}
         self._begun = self._said = time.monotonic()
 
     def __call__(self, source: Source, account: Account) -> None:
         now = time.monotonic()
+        self._lines[source.name] = account.lines
         if now - self._said >= self.EVERY_S:
             self._said = now
-            rate = account.lines / (now - self._begun)
-            self._stream.write(f"{source.name}: {account.lines:,} lines, {rate:,.0f} lines/s")
+            lines = sum(self._lines.values())
+            self._stream.write(
+                f"{source.name}, {len(self._lines):,} of {self._texts:,}: {lines:,} lines so far, "
+                f"{lines / (now - self._begun):,.0f} per second"
+            )
 
 
 def _open(name: str) -> Source:
@@ -149,23 +181,23 @@ def _modified(name: str) -> datetime:
         return datetime.now(UTC).replace(microsecond=0)
     try:
         return datetime.fromtimestamp(int(Path(name).stat().st_mtime), UTC)
-    except OSError as error:
-        raise SourceUnavailable(f"{name}: {error.strerror}") from error
+    except (OSError, OverflowError, ValueError) as error:  # a year 40,000; a NUL in the name
+        raise SourceUnavailable(f"{name}: its time cannot be told: {error}") from error
 
 
 def _origin(options: dict[str, Any]) -> Origin:
-    filesystem = _registered(Filesystem, options["filesystem"])
-    server = _registered(Server, options["server"])
-    target = _registered(Target, options["target"])
-    for thing in (server, target):
-        if filesystem and thing and thing.filesystem != filesystem:
-            raise Refused(f"{thing} is of filesystem {thing.filesystem}, not of {filesystem}.")
-    return Origin(
+    origin = Origin(
         cluster=_registered(Cluster, options["cluster"]),
-        server=server,
-        target=target,
+        filesystem=_registered(Filesystem, options["filesystem"]),
+        server=_registered(Server, options["server"]),
+        target=_registered(Target, options["target"]),
         read_at=options["at"],
     )
+    if origin.server:
+        origin.check(origin.server)
+    if origin.target:
+        origin.check(origin.target)
+    return origin
 
 
 def _registered(model: type[_Thing], name: str | None) -> _Thing | None:
@@ -206,4 +238,11 @@ def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> 
     for kind in ("pending", "ambiguous", "unattributed"):
         lines.append(f"  {kind:<12}{getattr(account, kind):>15,}")
     lines.append(f"seconds       {seconds:>15,}")
+    lines += [
+        f"{text.segment.name}: no job of {' or '.join(clusters)} is known that ran around "
+        f"{text.segment.start:%Y-%m-%d %H:%M:%S} to {text.segment.end:%Y-%m-%d %H:%M:%S} UTC. Load "
+        "its accounting (sacct, pbs, alps): what it explains is charged then."
+        for text in loaded
+        if (clusters := without_jobs(text.segment))
+    ]
     return "\n".join(lines)

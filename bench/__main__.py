@@ -1,0 +1,13 @@
+"""Measure how fast logs are read and loaded: ``python -m bench [BENCH...] [--quick]``."""
+
+import os
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
+os.environ["IOPORTAL_BROKER_URL"] = "memory://"  # wakes nobody up
+django.setup()
+
+from bench.run import main  # noqa: E402  (imports models, which need the set-up above)
+
+main()

@@ -1,0 +1,56 @@
+"""Constructed input, written by the simulator into files that are removed at the end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from bench.figures import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VAR = settings.BASE_DIR / "var"
+TRACE_DAY = "2017-07-06"  # of what the simulator constructs: from 14:00 UTC on
+ODD_SHARE = 0.05
+
+
+@contextmanager
+def rpctrace(lines: int, nids: int) -> Iterator[Path]:
+    """Provide a trace of so many lines from so many clients."""
+    with _constructed(
+        f"a trace: {lines:,} lines, {nids:,} NIDs",
+        *("rpctrace", "--lines", f"{lines}", "--nids", f"{nids}", "--odd", f"{ODD_SHARE}"),
+    ) as path:
+        yield path
+
+
+@contextmanager
+def job_stats(jobs: int, poll: int) -> Iterator[Path]:
+    """Provide the dump of an MDT with so many jobs; later polls show larger totals."""
+    with _constructed(
+        f"job_stats: {jobs:,} jobs, poll {poll}",
+        *("job_stats", "--jobs", f"{jobs}", "--poll", f"{poll}"),
+    ) as path:
+        yield path
+
+
+@contextmanager
+def _constructed(what: str, *arguments: str) -> Iterator[Path]:
+    VAR.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=VAR) as folder:
+        path = Path(folder) / "input"
+        say(f"writing {what}")
+        subprocess.run(
+            [sys.executable, "-m", "simulator", *arguments, "--out", str(path)],
+            cwd=settings.BASE_DIR,
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
+        yield path

@@ -1,0 +1,410 @@
+"""Bad input: a message that names file, line and reason, and nothing half-loaded."""
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import pytest
+import zstandard
+from django.core.management import CommandError
+
+from tests import contents
+from tests.logs import (
+    Run,
+    alps,
+    at,
+    finishing,
+    handling,
+    job_stats,
+    md_stats,
+    pbs,
+    rpc,
+    sacct,
+    starting,
+)
+
+pytestmark = pytest.mark.usefixtures("site")
+
+OPTIONS = {
+    "rpctrace": {"server": "mds1"},
+    "job_stats": {"at": "2017-07-05T12:00:00Z"},
+    "md_stats": {"at": "2017-07-05T12:00:00Z"},
+    "sacct": {"cluster": "anvil"},
+    "pbs": {"cluster": "birch"},
+    "alps": {"cluster": "birch"},
+}
+GOOD = {
+    "rpctrace": rpc("12:00"),
+    "job_stats": job_stats("lake-MDT0000", {"77": {"open": 1}}),
+    "md_stats": md_stats("lake-MDT0000", {"open": 1}),
+    "sacct": sacct(Run("77")),
+    "pbs": pbs(("E", Run("77", nodes="b1"))),
+    "alps": alps(starting(9205593, "77", "12:00", "2-3", 2)),
+}
+
+
+FILLED = ("ingest_segment", "ingest_reject", "jobs_job", "jobs_launch", "telemetry_coverage")
+
+
+@pytest.fixture
+def refused(ingest):
+    """Ingest files, expect a refusal that leaves no trace, and return its message."""
+
+    def run(form, *files, **options):
+        told = {name: value for name, value in (OPTIONS[form] | options).items() if value}
+        with pytest.raises(CommandError) as refusal:
+            ingest(form, *files, **told)
+        assert not any(contents.of(*contents.RAW, *FILLED).values())
+        return str(refusal.value)
+
+    return run
+
+
+@pytest.mark.parametrize("form", OPTIONS)
+def test_an_empty_file_is_refused(form, tmp_path, refused):
+    path = tmp_path / "empty.log"
+    path.touch()
+
+    assert refused(form, path) == f"{path} is empty. Nothing was loaded."
+
+
+@pytest.mark.parametrize("form", OPTIONS)
+def test_a_binary_file_is_refused(form, tmp_path, refused):
+    path = tmp_path / "core.1234"
+    path.write_bytes(b"".join(sha256(bytes([n])).digest() for n in range(256)) * 10)
+
+    message = refused(form, path)
+
+    assert message.startswith(f"{path}: none of its ")
+    assert "Nothing was loaded. Check the FORMAT that was named." in message
+
+
+@pytest.mark.parametrize("form", OPTIONS)
+def test_a_file_of_another_format_is_refused(form, logs, refused):
+    for other in GOOD.keys() - {form}:
+        path = logs(other, GOOD[other])
+
+        message = refused(form, path)
+
+        assert message.startswith(f"{path}: none of its ")
+        assert "Check the FORMAT" in message
+
+
+def test_the_first_line_that_cannot_be_read_is_quoted_with_its_reason(logs, refused):
+    path = logs("jobs", "77|what is this")
+
+    message = refused("sacct", path)
+
+    assert "Line 1: columns found: 2, expected: 26" in message
+
+
+@pytest.mark.parametrize("form", OPTIONS)
+def test_a_file_that_is_not_there_is_refused(form, tmp_path, refused):
+    assert str(tmp_path / "gone.log") in refused(form, tmp_path / "gone.log")
+    assert "directory" in refused(form, tmp_path)
+
+
+@pytest.mark.parametrize("form", OPTIONS)
+def test_a_name_says_nothing_about_compression(form, tmp_path, ingest):
+    plain = tmp_path / "plain.gz"
+    plain.write_text(GOOD[form])
+    packed = tmp_path / "packed.log"
+    packed.write_bytes(gzip.compress(GOOD[form].encode()))
+
+    first = ingest(form, plain, **OPTIONS[form])
+    again = ingest(form, packed, **OPTIONS[form])
+
+    assert first["accepted"] >= 1
+    assert first | {"seconds": 0} == again | {"seconds": 0}
+
+
+def test_zstd_is_read(tmp_path, ingest):
+    path = tmp_path / "trace.zst"
+    path.write_bytes(zstandard.compress(GOOD["rpctrace"].encode() + b"\n"))
+
+    assert ingest("rpctrace", path, server="mds1")["operations"] == 1
+
+
+def test_standard_input_is_read(ingest, monkeypatch):
+    text = io.TextIOWrapper(io.BytesIO(gzip.compress(GOOD["rpctrace"].encode() + b"\n")))
+    monkeypatch.setattr(sys, "stdin", text)
+
+    assert ingest("rpctrace", "-", server="mds1")["operations"] == 1
+
+
+@pytest.mark.parametrize("form", OPTIONS)
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+def test_an_archive_that_is_cut_loads_nothing(form, pack, tmp_path, refused):
+    path = tmp_path / "cut"
+    noise = "".join(f"# {sha256(str(n).encode()).hexdigest()}\n" for n in range(1_000))
+    archive = pack((GOOD[form] + "\n" + noise).encode())
+    path.write_bytes(archive[: len(archive) * 2 // 3])
+
+    message = refused(form, path)
+
+    assert message.startswith(f"{path}: cannot be read to its end: ")
+
+
+def test_a_damaged_archive_among_good_files_loads_nothing_of_its_command(logs, tmp_path, refused):
+    damaged = tmp_path / "b.gz"
+    archive = bytearray(gzip.compress("\n".join(rpc("12:05") for _ in range(1_000)).encode()))
+    archive[len(archive) // 2] ^= 0xFF
+    damaged.write_bytes(archive)
+
+    assert str(damaged) in refused("rpctrace", logs("a.log", rpc("12:00")), damaged)
+
+
+def test_a_cut_line_is_one_reject_and_its_neighbours_are_loaded(tmp_path, ingest):
+    path = tmp_path / "cut.log"
+    path.write_text(rpc("12:00") + "\n" + rpc("12:01")[:-30])
+
+    account = ingest("rpctrace", path, server="mds1")
+
+    assert (account["accepted"], account["rejected"]) == (1, 1)
+
+
+@pytest.mark.parametrize("form", OPTIONS)
+def test_huge_lines_do_no_harm(form, tmp_path, ingest):
+    path = tmp_path / "huge.log"
+    path.write_bytes(GOOD[form].encode() + b"\n" + b"x" * 5_000_000 + b"\n")
+
+    account = ingest(form, path, **OPTIONS[form])
+
+    assert account["accepted"] >= 1
+    assert account["lines"] == GOOD[form].rstrip("\n").count("\n") + 2 + GOOD[form].endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("form", "options", "message"),
+    [
+        (
+            "rpctrace",
+            {"server": "mds9"},
+            "server 'mds9' is not registered (known: mds1, mds2, oss1",
+        ),
+        ("sacct", {"cluster": "titan"}, "cluster 'titan' is not registered (known: anvil, birch)"),
+        ("job_stats", {"target": "sea-MDT0000"}, "target 'sea-MDT0000' is not registered"),
+        (
+            "job_stats",
+            {"filesystem": "sea"},
+            "filesystem 'sea' is not registered (known: lake, pond)",
+        ),
+        ("rpctrace", {"filesystem": "pond"}, "mds1 is of filesystem lake, not of pond."),
+        ("job_stats", {"filesystem": "pond"}, "lake-MDT0000 is of filesystem lake, not of pond."),
+        ("rpctrace", {"server": None}, "Give --server"),
+        ("rpctrace", {"cluster": "anvil"}, "rpctrace is not told --cluster: leave it out."),
+        ("sacct", {"at": "2017-07-05T12:00:00Z"}, "sacct is not told --at: leave it out."),
+        ("sacct", {"cluster": None}, "Give --cluster"),
+        ("job_stats", {"at": "noon"}, "'noon' is not a time with its zone"),
+        ("job_stats", {"at": "2017-07-05T12:00:00"}, "is not a time with its zone"),
+        ("job_stats", {"at": "0001-01-01T00:00:00+14:00"}, "is not a time with its zone"),
+    ],
+)
+def test_what_is_not_registered_or_not_told_is_named(form, options, message, logs, refused):
+    assert message in refused(form, logs("log", GOOD[form]), **options)
+
+
+def test_a_target_that_the_text_names_must_be_registered(logs, refused):
+    path = logs("dump", job_stats("sea-MDT0000", {"77": {"open": 1}}))
+
+    message = refused("job_stats", path)
+
+    assert message.startswith(f"{path}: target 'sea-MDT0000' is not registered.")
+    assert "[[target]]" in message
+
+
+def test_a_text_that_does_not_name_its_target_needs_to_be_told(logs, refused):
+    text = job_stats("lake-MDT0000", {"77": {"open": 1}}).partition("\n")[2]
+
+    assert "--target" in refused("job_stats", logs("dump", text))
+    assert "--target" in refused("job_stats", logs("idle", "job_stats:\n"))
+
+
+def test_accounting_of_another_cluster_is_refused_with_file_and_line(logs, refused):
+    path = logs("jobs", sacct(Run("77"), Run("78", cluster="titan")))
+
+    message = refused("sacct", path)
+
+    assert str(path) in message
+    assert "line 3 is of cluster 'titan', not of anvil" in message
+
+
+def test_a_job_that_ends_before_it_starts_is_a_reject(logs, ingest, queries):
+    path = logs("jobs", sacct(Run("77", start="12:00", end="11:00"), Run("78")))
+
+    account = ingest("sacct", path, cluster="anvil")
+
+    assert (account["accepted"], account["rejected"]) == (1, 1)
+    assert queries("SELECT line, reason FROM ingest_reject") == [
+        (2, "the job ends at 2017-07-05T11:00:00Z, before it starts at 2017-07-05T12:00:00Z")
+    ]
+    assert queries("SELECT batch_id FROM jobs_job") == [("78",)]
+
+
+def test_a_launch_that_ends_long_before_it_starts_has_no_rpcs(logs, ingest, call):
+    ingest(
+        "alps",
+        logs(
+            "l",
+            alps(starting(9205593, "815", "12:00", "2-3", 2), finishing(9205593, "815", "09:00")),
+        ),
+        cluster="birch",
+    )
+    ingest("rpctrace", logs("t", rpc("08:00") + "\n" + rpc("13:00")), server="mds1")
+
+    with pytest.raises(CommandError, match="No RPC trace covers launch 9205593"):
+        call("rpc_report", "--launch", "9205593")
+
+
+def test_a_job_without_a_submit_time_is_refused_with_what_to_do(logs, refused):
+    path = logs(
+        "jobs",
+        "JobID|State|Start|End|NodeList|JobName\n77|COMPLETED|2017-07-05T12:00:00|2017-07-05T13:00:00|n1|relax",
+    )
+
+    message = refused("sacct", path)
+
+    assert str(path) in message
+    assert "Submit" in message
+
+
+def test_names_longer_than_the_database_keeps_are_cut(logs, ingest, queries):
+    long = "x" * 2_000
+    run = Run("77", user=long, project=long, queue=long, name=long[:1_000])
+    step = Run("77." + "s" * 300)
+    ingest("sacct", logs("jobs", sacct(run, step)), cluster="anvil")
+
+    [lengths] = queries(
+        "SELECT length(owner), length(project), length(queue), length(name) FROM jobs_job"
+    )
+    assert lengths == (64, 128, 128, 255)
+    assert queries("SELECT length(name) FROM jobs_launch") == [(64,)]
+
+
+@pytest.mark.parametrize(
+    "job", ["7" * 200, "x\0y", "\u00e9" * 31, "a" * 255, " ", "'; DROP TABLE jobs_job"]
+)
+def test_job_ids_may_be_anything(job, logs, ingest, reconcile):
+    for clock, opens in (("12:00", 1), ("12:10", 2)):
+        text = job_stats("lake-MDT0000", {job: {"open": opens}}, snapshot=clock)
+        account = ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
+        assert account["operations"] == 1
+    ingest("rpctrace", logs("t", rpc("12:05", job=job[:31])), server="mds1")
+
+    assert reconcile()
+
+
+def test_counters_beyond_belief_are_rejects(logs, ingest, reconcile):
+    huge = 2**63 - 1
+    for clock in ("12:00", "12:10"):
+        text = "".join(
+            job_stats(
+                f"lake-OST000{n}", {"77": {"read_bytes": (huge, huge), "punch": huge, "sync": n}}
+            )
+            for n in range(2)
+        )
+        account = ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
+        assert account["rejected"] == 4
+
+    assert reconcile()
+
+
+def test_the_largest_believed_counters_do_not_stop_the_stages(logs, ingest, reconcile, refresh):
+    ingest("sacct", logs("jobs", sacct(Run("77"))), cluster="anvil")
+    samples, size = 2**53 - 1, 2**60 - 1
+    for minute in range(0, 60, 2):
+        entry = {"read_bytes": (samples, size), "write_bytes": (samples, size)}
+        if minute % 4:
+            entry = {"read_bytes": (0, 0), "write_bytes": (0, 0)}
+        clock = f"12:{minute:02}"
+        text = job_stats("lake-OST0000", {"77": entry}) + job_stats("lake-OST0001", {"77": entry})
+        ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
+
+    refresh()
+
+    assert reconcile()
+
+
+def test_a_thousand_thousand_services_do_not_run_into_one_another(logs, ingest, queries):
+    lines = [
+        rpc("12:00", thread=f"svc{''.join(chr(97 + (n // 26**k) % 26) for k in range(4))}00_001")
+        for n in range(33_000)
+    ]
+    ingest("rpctrace", logs("t", "\n".join(lines)), server="mds1")
+
+    assert queries(
+        "SELECT count(DISTINCT s.name) FROM telemetry_rpcwindow w "
+        "JOIN jobs_service s ON s.id = w.service_id"
+    ) == [(33_000,)]
+
+
+def test_a_trace_of_a_year_without_jobs_is_loaded_and_says_so(logs, call, ingest):
+    ingest("sacct", logs("jobs", sacct(Run("77"))), cluster="anvil")
+    path = logs("t", rpc(datetime(2012, 3, 4, tzinfo=UTC), "1@gni"))
+
+    said = call("ingest", "rpctrace", path, "--server", "mds1")
+
+    assert f"{path}: no job of anvil or birch is known that ran around 2012-03-04 00:00:00" in said
+    assert "to a host" in said
+
+
+def test_a_trace_of_a_day_with_jobs_says_nothing_of_the_kind(logs, call, ingest):
+    ingest("sacct", logs("jobs", sacct(Run("77"))), cluster="anvil")
+
+    assert "no job" not in call("ingest", "rpctrace", logs("t", rpc("12:00")), "--server=mds1")
+
+
+def test_a_clock_that_jumps_does_not_cover_what_it_jumped_over(logs, ingest, queries, reconcile):
+    wild = datetime(2106, 1, 1, tzinfo=UTC)
+    lines = [rpc("12:00:00"), rpc("12:00:05"), rpc(wild), rpc("12:00:06")]
+    ingest("rpctrace", logs("t", "\n".join(lines)), server="mds1")
+
+    assert queries('SELECT start, "end" FROM telemetry_coverage ORDER BY 1') == [
+        (at("12:00:00"), at("12:00:06")),
+        (wild, wild),
+    ]
+
+    ingest("rpctrace", logs("later", rpc("13:00")), server="mds1")
+
+    assert reconcile()
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "hours"),
+    [
+        pytest.param("11/05/2017 00:30:00", "11/05/2017 01:30:00", None, id="autumn"),
+        pytest.param("03/12/2017 01:30:00", "03/12/2017 03:30:00", None, id="spring"),
+    ],
+)
+def test_accounting_survives_the_change_of_clocks(start, end, hours, logs, ingest):
+    record = f"{end};E;77.sdb;user=alice ctime=1488000000 exec_host=b1/0 Exit_status=0"
+
+    account = ingest("pbs", logs("20171105", record), cluster="birch")
+
+    assert account["rejected"] + account["accepted"] == 1
+
+
+def test_a_wrong_name_of_a_file_may_be_hostile_too(ingest, refused, tmp_path):
+    path = tmp_path / ("x" * 200 + "\n\x1b[31m" + os.sep + "y")
+    path.parent.mkdir()
+    path.write_text(rpc("12:00") + "\n")
+
+    assert ingest("rpctrace", path, server="mds1")["operations"] == 1
+
+
+def test_the_command_exits_with_an_error_for_a_shell_to_see(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "manage.py", "ingest", "nonsense", "x"], capture_output=True, check=False
+    )
+
+    assert done.returncode != 0
+
+
+def test_lines_of_other_subsystems_are_irrelevant(logs, ingest):
+    account = ingest("rpctrace", logs("t", rpc("12:00") + "\n" + handling("12:01")), server="mds1")
+
+    assert (account["lines"], account["irrelevant"]) == (2, 1)
