@@ -12,6 +12,7 @@ from django.utils import timezone
 from ioportal.jobs import rpc_reports
 from ioportal.jobs.models import Job, JobStatistics, Launch
 from ioportal.web.ranges import TimeRange
+from ioportal.web.requests import asked
 
 if TYPE_CHECKING:
     from ioportal.analysis.rpc_report import RpcReport
@@ -56,7 +57,7 @@ def launch_of(request: UserRequest, job: Job) -> Launch | None:
     Raises:
         Http404: the job has no such launch.
     """
-    name = request.GET.get("launch")
+    name = asked(request, "launch")
     if not name:
         return None
     launch = job.launches.filter(name=name).first()
