@@ -66,14 +66,15 @@ class Loader(Protocol):
     """Stores the parts of one text; one class per format (`ioportal.ingest.formats`)."""
 
     reached: datetime | None  # the latest record so far, where the text is in order of time
-    # Lines of another format are rejects, not irrelevant: a text without either is what it says.
-    rejects_foreign_lines: bool
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""
 
     def store(self, parsed: Parsed) -> None:
         """Append a part's rows."""
+
+    def recognises(self, account: Account) -> bool:
+        """Tell whether a text with this account is of the format at all."""
 
     def finish(self) -> None:
         """Complete the segment: its extent, coverage and pending intervals."""
@@ -95,6 +96,8 @@ def load(
     segment_format: Segment.Format,
     attempt: Callable[[], LoaderOf],
     on_progress: Callable[[Source, Account], None] = lambda _source, _account: None,
+    *,
+    replace: bool = False,
 ) -> list[Loaded]:
     """Load texts in one transaction, side by side in order of their records' times.
 
@@ -103,38 +106,53 @@ def load(
         segment_format: of all of them.
         attempt: begins an attempt, with no memory of one that was taken back; gives loaders.
         on_progress: told after every part.
+        replace: load those that are segments again beside those that are not: where they overlap,
+            each record is to be found once.
 
     Raises:
         Refused: one contradicts what is loaded or registered.
         SourceUnavailable: one cannot be read to its end.
     """
     known: dict[int, Segment] = {}
+    same: dict[int, int] = {}  # texts that are the same as one before them
+    again = False
     while True:
-        new = [number for number in range(len(texts)) if number not in known]
+        new = [number for number in range(len(texts)) if number not in known | same]
         loader_of = attempt()
         loads = [_Load(texts[number], segment_format, loader_of, on_progress) for number in new]
         try:
             with transaction.atomic():
-                _load_side_by_side(loads)
-        except (_KnownText, IntegrityError):
+                _load_side_by_side(loads, again=again)
+        except (_KnownText, IntegrityError, Refused):
+            # Refused: another command has loaded the same text meanwhile, perhaps.
+            first: dict[str, int] = {}
+            repeated = {
+                number: first[digest]
+                for number, load in zip(new, loads, strict=True)
+                if (digest := load.digest()) and first.setdefault(digest, number) != number
+            }
             found = {
                 number: segment
-                for number, load in zip(new, loads, strict=True)
-                if (segment := Segment.objects.filter(digest=load.digest()).first())
+                for digest, number in first.items()
+                if (segment := Segment.objects.filter(digest=digest).first())
             }
-            if not found:
+            if not repeated and (again or not found):
                 raise
-            known |= found
+            same |= repeated
+            again = replace and len(found) < len(first)
+            if not again:
+                known |= found
             continue
-        fresh = {number: load.segment for number, load in zip(new, loads, strict=True)}
-        return [
-            Loaded({**known, **fresh}[number], already=number in known)
-            for number in range(len(texts))
-        ]
+        loaded = {number: Loaded(segment, already=True) for number, segment in known.items()}
+        loaded |= {
+            number: Loaded(load.segment, already=False)
+            for number, load in zip(new, loads, strict=True)
+        }
+        return [loaded[same.get(number, number)] for number in range(len(texts))]
 
 
 class _KnownText(Exception):  # noqa: N818  (takes back what was done so far)
-    """One of the texts is loaded already."""
+    """A text is loaded already, or given twice."""
 
 
 class _Load:
@@ -153,6 +171,7 @@ class _Load:
         self._loader_of = loader_of
         self._on_progress = on_progress
         self._account = Account()
+        self._read_whole = False
         self._reasons: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
 
@@ -178,6 +197,7 @@ class _Load:
         """Store the next part; False when there is none."""
         parsed = next(self._parts, None)
         if parsed is None:
+            self._read_whole = True
             return False
         self._loader.store(parsed)
         self._account += parsed.account
@@ -187,10 +207,7 @@ class _Load:
 
     def finish(self) -> None:
         """Complete what the loader stored; refuse a text that is nothing of the kind."""
-        counted = self._account
-        if not counted.accepted and not (
-            counted.irrelevant and not counted.rejected and self._loader.rejects_foreign_lines
-        ):
+        if not self._loader.recognises(self._account):
             raise Refused(self._nothing_accepted())
         self._loader.finish()
 
@@ -214,7 +231,9 @@ class _Load:
         )
 
     def digest(self) -> str:
-        """Return the digest of the text together with what it is said to be."""
+        """Return the digest of the text and what it is said to be; "" until it is read whole."""
+        if not self._read_whole:
+            return ""
         identity = f"{self._format}\n{self._origin.identity()}\n{self.source.digest}"
         return hashlib.sha256(identity.encode()).hexdigest()
 
@@ -237,7 +256,7 @@ class _Load:
         )
 
 
-def _load_side_by_side(loads: list[_Load]) -> None:
+def _load_side_by_side(loads: list[_Load], *, again: bool) -> None:
     for load in loads:
         load.begin()
     unfinished = list(loads)
@@ -245,7 +264,9 @@ def _load_side_by_side(loads: list[_Load]) -> None:
         behind = min(unfinished, key=lambda load: load.reached)
         if not behind.step():
             unfinished.remove(behind)
-    if Segment.objects.filter(digest__in=[load.digest() for load in loads]).exists():
+    digests = {load.digest() for load in loads}
+    is_known = Segment.objects.filter(digest__in=digests).exists() and not again
+    if is_known or len(digests) < len(loads):
         raise _KnownText
     for load in loads:
         load.finish()

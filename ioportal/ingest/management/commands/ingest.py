@@ -143,7 +143,7 @@ class Command(BaseCommand):
 
         together = [texts] if chosen == Segment.Format.RPCTRACE else [[text] for text in texts]
         for group in together:
-            yield load(group, chosen, attempt, progress)
+            yield load(group, chosen, attempt, progress, replace=command.replace)
 
 
 class _Progress:
