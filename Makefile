@@ -5,7 +5,7 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-data serve test check audit bench services stop env secrets lock clean \
+.PHONY: help demo demo-data serve test check format audit bench services stop env secrets lock clean \
         setup setup-dev setup-test setup-bench migrate
 
 VENV := .venv/bin
@@ -35,7 +35,7 @@ check: setup-dev services  ## Run the linters, the type checker and the project'
 	@$(VENV)/ruff check
 	@$(VENV)/ruff format --check
 	@echo "==> djlint"
-	@$(VENV)/djlint templates --check --lint --quiet
+	@$(VENV)/djlint templates --check --lint
 	@echo "==> import-linter"
 	@$(VENV)/lint-imports
 	@echo "==> mypy"
@@ -43,6 +43,11 @@ check: setup-dev services  ## Run the linters, the type checker and the project'
 	@echo "==> Django"
 	@$(MANAGE) check
 	@$(MANAGE) makemigrations --check --dry-run
+
+format: setup-dev  ## Bring code and templates into shape
+	@$(VENV)/ruff check --fix --quiet
+	@$(VENV)/ruff format --quiet
+	@$(VENV)/djlint templates --reformat --quiet
 
 audit: setup-dev  ## Look the locked packages up for known vulnerabilities
 	@$(VENV)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/dev.txt

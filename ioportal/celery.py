@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 from celery import Celery, signals
+from django.conf import settings
 from kombu.exceptions import OperationalError
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
@@ -27,7 +28,7 @@ app.autodiscover_tasks()
 def wake(stage: str) -> None:
     """Have a stage run soon; without a broker it runs at its next beat."""
     try:
-        app.send_task(stage, retry=False)
+        app.send_task(stage, retry=False, expires=settings.WAKE_UP_EXPIRES_S)
     except OperationalError as error:
         log.warning("wake_up_lost", stage=stage, error=str(error))
 

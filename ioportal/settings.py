@@ -130,8 +130,13 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A lost wake-up costs at most this long (docs/architecture.md, "Stages").
+WAKE_UP_EXPIRES_S = 60  # without a worker they must not pile up
 CELERY_BEAT_SCHEDULE = {
-    name: {"task": name, "schedule": env.duration("IOPORTAL_STAGE_INTERVAL", "5s")}
+    name: {
+        "task": name,
+        "schedule": env.duration("IOPORTAL_STAGE_INTERVAL", "5s"),
+        "options": {"expires": WAKE_UP_EXPIRES_S},
+    }
     for name in ("ioportal.ingest.tasks.charge_pending", "ioportal.jobs.tasks.refresh_statistics")
 }
 

@@ -9,7 +9,8 @@ class IngestConfig(AppConfig):
     name = "ioportal.ingest"
 
     def ready(self) -> None:
-        """Charge anew what is stored when the registered site changes."""
+        """Name the queue that tasks go to; charge anew when the registered site changes."""
+        import ioportal.celery  # noqa: F401, PLC0415  (it reads settings, ready only here)
         from ioportal.ingest import charging  # noqa: PLC0415  (models are ready only here)
         from ioportal.jobs.registration import site_changed  # noqa: PLC0415  (likewise)
 

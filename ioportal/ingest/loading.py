@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 REJECTS_KEPT = 1_000  # of each reason
 REASONS_KEPT = 100
+_NAME_CHARACTERS = 1_024
 _OTHER_REASONS = "other reasons"
 _NOTHING_YET = datetime.min.replace(tzinfo=UTC)
 
@@ -60,6 +61,7 @@ class Text:
 
     open: Callable[[], Source]
     origin: Origin
+    name: str | None = None  # of the file; None: it can be read only once
 
 
 class Loader(Protocol):
@@ -113,9 +115,15 @@ def load(
         Refused: one contradicts what is loaded or registered.
         SourceUnavailable: one cannot be read to its end.
     """
-    known: dict[int, Segment] = {}
+    known = {
+        number: segment
+        for number, text in enumerate(texts)
+        if (segment := _loaded_before(text, segment_format))
+    }
     same: dict[int, int] = {}  # texts that are the same as one before them
-    again = False
+    again = replace and 0 < len(known) < len(texts)
+    if again:
+        known = {}
     while True:
         new = [number for number in range(len(texts)) if number not in known | same]
         loader_of = attempt()
@@ -151,6 +159,27 @@ def load(
         return [loaded[same.get(number, number)] for number in range(len(texts))]
 
 
+def _loaded_before(text: Text, segment_format: Segment.Format) -> Segment | None:
+    """Return the segment of a text whose name is known: reading is cheaper than loading in vain."""
+    segments = Segment.objects.filter(format=segment_format)
+    if text.name is None or not segments.filter(name=_kept(text.name)).exists():
+        return None
+    source = text.open()
+    for _ in source.chunks():
+        pass
+    return segments.filter(digest=_digest(segment_format, text.origin, source)).first()
+
+
+def _digest(segment_format: Segment.Format, origin: Origin, source: Source) -> str:
+    """Return the digest of a text that was read, together with what it is said to be."""
+    identity = f"{segment_format}\n{origin.identity()}\n{source.digest}"
+    return hashlib.sha256(identity.encode()).hexdigest()
+
+
+def _kept(name: str) -> str:
+    return name[-_NAME_CHARACTERS:]
+
+
 class _KnownText(Exception):  # noqa: N818  (takes back what was done so far)
     """A text is loaded already, or given twice."""
 
@@ -181,7 +210,7 @@ class _Load:
         self.segment = Segment.objects.create(
             format=self._format,
             digest=f"{Segment.LOADING}{uuid4()}",
-            name=self.source.name[-1024:],
+            name=_kept(self.source.name),
             cluster=self._origin.cluster,
             server=self._origin.server,
         )
@@ -222,20 +251,17 @@ class _Load:
     def _nothing_accepted(self) -> str:
         kind = Segment.Format(self._format).label
         if not self._account.lines:
-            return f"{self.source.name} is empty. Nothing was loaded."
+            return f"{self.source.name} is empty. Nothing of it was loaded."
         first = self.segment.rejects.order_by("line").first()
         why = f" Line {first.line}: {first.reason}." if first else ""
         return (
             f"{self.source.name}: none of its {self._account.lines:,} lines is {kind}.{why} "
-            "Nothing was loaded. Check the FORMAT that was named."
+            "Nothing of it was loaded. Check the FORMAT that was named."
         )
 
     def digest(self) -> str:
-        """Return the digest of the text and what it is said to be; "" until it is read whole."""
-        if not self._read_whole:
-            return ""
-        identity = f"{self._format}\n{self._origin.identity()}\n{self.source.digest}"
-        return hashlib.sha256(identity.encode()).hexdigest()
+        """Return the digest of the text; "" until it is read whole."""
+        return _digest(self._format, self._origin, self.source) if self._read_whole else ""
 
     def _keep_rejects(self, parsed: Parsed) -> None:
         """Count every reject by its reason; store the first of each."""

@@ -105,8 +105,8 @@ class Command(BaseCommand):
             raise CommandError(str(failure)) from failure
         drain(charging.charge_pending)
         wake(REFRESH_STATISTICS)
-        for text in loaded:
-            account.add(text.segment)
+        for segment in {text.segment for text in loaded}:
+            account.add(segment)
         seconds = round(time.monotonic() - begun, 3)
         if options["json"]:
             self.stdout.write(json.dumps({**asdict(account), "seconds": seconds}))
@@ -114,7 +114,7 @@ class Command(BaseCommand):
             self.stdout.write(_in_words(loaded, account, seconds))
         if failure:
             raise CommandError(
-                f"{failure} The {len(loaded)} files before it were loaded, none after it."
+                f"{failure} Loaded before it: {len(loaded)} of {len(options['files'])} files."
             ) from failure
 
     def _load(self, options: dict[str, Any]) -> Iterator[list[Loaded]]:
@@ -133,8 +133,9 @@ class Command(BaseCommand):
                 origin
                 if origin.read_at or chosen not in _READS
                 else replace(origin, read_at=_modified(name)),
+                None if name == _STDIN else name,
             )
-            for name in options["files"]
+            for name in dict.fromkeys(options["files"])  # a file named twice is one file
         ]
         progress = _Progress(self.stderr, len(texts))
 
