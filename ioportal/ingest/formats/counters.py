@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from collectors.parsed import Parsed
+    from collectors.parsed import Account, Parsed
     from collectors.source import Source
     from ioportal.ingest.loading import Origin
     from ioportal.jobs.models import Filesystem
@@ -30,7 +30,6 @@ class _ReadLoader:
     """What both kinds of read have in common."""
 
     coverage: ClassVar[Coverage.Source]
-    rejects_foreign_lines = False  # a dump of lctl has other parameters
 
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
         self.reached: datetime | None = None
@@ -42,6 +41,10 @@ class _ReadLoader:
             target.name: target for target in Target.objects.select_related("filesystem")
         }
         self._read: dict[str, Target] = {}
+
+    def recognises(self, account: Account) -> bool:
+        """Tell whether there is a line of the counters: a dump of lctl has other parameters."""
+        return account.accepted > 0
 
     def finish(self) -> None:
         """Cover the moment of the read, unless it was loaded from another text."""
