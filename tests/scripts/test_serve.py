@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import threading
 
 import pytest
 
@@ -36,9 +35,9 @@ def test_when_one_program_ends_the_others_do_too(run):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_told_to_stop_all_end_and_nothing_is_wrong(run, number):
-    threading.Timer(0.5, os.kill, (os.getpid(), number)).start()
+    tell = f"kill -{number.value} {os.getpid()}; exec sleep 60"
 
-    run(web=UNTIL_STOPPED, worker=UNTIL_STOPPED)
+    run(web=UNTIL_STOPPED, worker=["sh", "-c", tell])
 
 
 def test_a_port_that_is_taken_gives_way_to_the_next_free_one():
