@@ -78,10 +78,10 @@ class _ReadLoader:
             )
             for target in targets
         )
-        self.touch(targets)
-
-    def touch(self, targets: list[Target]) -> None:
-        """Leave what is to be derived anew; nothing unless a subclass says so."""
+        TouchedReads.objects.bulk_create(
+            TouchedReads(target=target, start=self._read_at, end=self._read_at)
+            for target in targets
+        )
 
     def placed(self, parsed: Parsed) -> pl.DataFrame:
         """Add what both kinds of snapshot store besides the counters."""
@@ -136,13 +136,6 @@ class JobStatsLoader(_ReadLoader):
                 self._source_job_ids[filesystem] = names.source_job_ids(filesystem)
             ids = self._source_job_ids[filesystem].ids(part["job"])
             copy_frame(JobSnapshot, part.with_columns(ids.alias("source_job_id")))
-
-    def touch(self, targets: list[Target]) -> None:
-        """Ask for the differences around this read."""
-        TouchedReads.objects.bulk_create(
-            TouchedReads(target=target, start=self._read_at, end=self._read_at)
-            for target in targets
-        )
 
 
 class MdStatsLoader(_ReadLoader):

@@ -105,8 +105,8 @@ class Command(BaseCommand):
             raise CommandError(str(failure)) from failure
         drain(charging.charge_pending)
         wake(REFRESH_STATISTICS)
-        for text in loaded:
-            account.add(text.segment)
+        for segment in {text.segment for text in loaded}:
+            account.add(segment)
         seconds = round(time.monotonic() - begun, 3)
         if options["json"]:
             self.stdout.write(json.dumps({**asdict(account), "seconds": seconds}))
