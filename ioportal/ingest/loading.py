@@ -115,59 +115,52 @@ def load(
         Refused: one contradicts what is loaded or registered.
         SourceUnavailable: one cannot be read to its end.
     """
-    known = {
-        number: segment
-        for number, text in enumerate(texts)
-        if (segment := _loaded_before(text, segment_format))
-    }
-    same: dict[int, int] = {}  # texts that are the same as one before them
-    again = replace and 0 < len(known) < len(texts)
-    if again:
-        known = {}
-    while True:
-        new = [number for number in range(len(texts)) if number not in known | same]
-        loader_of = attempt()
-        loads = [_Load(texts[number], segment_format, loader_of, on_progress) for number in new]
-        try:
-            with transaction.atomic():
-                _load_side_by_side(loads, again=again)
-        except (_KnownText, IntegrityError, Refused):
-            # Refused: another command has loaded the same text meanwhile, perhaps.
-            first: dict[str, int] = {}
-            repeated = {
-                number: first[digest]
-                for number, load in zip(new, loads, strict=True)
-                if (digest := load.digest()) and first.setdefault(digest, number) != number
-            }
-            found = {
-                number: segment
-                for digest, number in first.items()
-                if (segment := Segment.objects.filter(digest=digest).first())
-            }
-            if not repeated and (again or not found):
-                raise
-            same |= repeated
-            again = replace and len(found) < len(first)
-            if not again:
-                known |= found
-            continue
-        loaded = {number: Loaded(segment, already=True) for number, segment in known.items()}
-        loaded |= {
-            number: Loaded(load.segment, already=False)
-            for number, load in zip(new, loads, strict=True)
-        }
-        return [loaded[same.get(number, number)] for number in range(len(texts))]
+    digests = [_digest_before(text, segment_format, alone=len(texts) == 1) for text in texts]
+    known = {segment.digest: segment for segment in Segment.objects.filter(digest__in=digests)}
+    again = replace and not known.keys() >= set(digests)
+    new = [
+        number
+        for number, digest in enumerate(digests)
+        if not digest or (digest not in digests[:number] and (again or digest not in known))
+    ]
+    loader_of = attempt()
+    loads = [_Load(texts[number], segment_format, loader_of, on_progress) for number in new]
+    try:
+        with transaction.atomic():
+            _load_side_by_side(loads, again=again)
+    except (_KnownText, IntegrityError, Refused):
+        # A text of a new name was known, or another command has loaded one meanwhile.
+        loaded = list(Segment.objects.filter(digest__in=[load.digest() for load in loads]))
+        if again or not loaded:
+            raise
+        if len(texts) == 1:
+            return [Loaded(loaded[0], already=True)]
+        return load(texts, segment_format, attempt, on_progress, replace=replace)
+    for number, loaded_text in zip(new, loads, strict=True):
+        digests[number] = loaded_text.segment.digest
+    fresh = {loaded_text.segment.digest: loaded_text.segment for loaded_text in loads}
+    return [
+        Loaded(fresh[digest], already=False)
+        if digest in fresh
+        else Loaded(known[digest], already=True)
+        for digest in digests
+    ]
 
 
-def _loaded_before(text: Text, segment_format: Segment.Format) -> Segment | None:
-    """Return the segment of a text whose name is known: reading is cheaper than loading in vain."""
-    segments = Segment.objects.filter(format=segment_format)
-    if text.name is None or not segments.filter(name=_kept(text.name)).exists():
-        return None
+def _digest_before(text: Text, segment_format: Segment.Format, *, alone: bool) -> str:
+    """Return a text's digest before it is loaded, by reading it through; "" where that is vain.
+
+    A text that comes alone under a new name is most likely new.
+    """
+    if text.name is None:
+        return ""
+    segments = Segment.objects.filter(format=segment_format, name=_kept(text.name))
+    if alone and not segments.exists():
+        return ""
     source = text.open()
     for _ in source.chunks():
         pass
-    return segments.filter(digest=_digest(segment_format, text.origin, source)).first()
+    return _digest(segment_format, text.origin, source)
 
 
 def _digest(segment_format: Segment.Format, origin: Origin, source: Source) -> str:
@@ -260,7 +253,7 @@ class _Load:
         )
 
     def digest(self) -> str:
-        """Return the digest of the text; "" until it is read whole."""
+        """Return the digest of the text and what it is said to be; "" until it is read whole."""
         return _digest(self._format, self._origin, self.source) if self._read_whole else ""
 
     def _keep_rejects(self, parsed: Parsed) -> None:

@@ -70,10 +70,12 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
         "records": _records(request, job),
     }
     if statistics:
+        standings = peers.standings(job, statistics)
         page |= {
             "groups": job_facts.groups(statistics),
             "by_kind": job_facts.by_kind(statistics),
-            "standings": peers.standings(job, statistics),
+            "standings": standings,
+            "peers_known": any(standing.rank is not None for standing in standings),
             "fewest_peers": peers.FEWEST,
         }
     run = run_of(job)

@@ -135,7 +135,7 @@ class Command(BaseCommand):
                 else replace(origin, read_at=_modified(name)),
                 None if name == _STDIN else name,
             )
-            for name in dict.fromkeys(options["files"])  # a file named twice is one file
+            for name in options["files"]
         ]
         progress = _Progress(self.stderr, len(texts))
 
