@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from collectors.parsed import Parsed
+    from collectors.parsed import Account, Parsed
     from collectors.source import Source
     from ioportal.ingest.loading import Origin
 
@@ -37,21 +37,28 @@ _EXTENT = {name: RPC_WINDOWS.columns[name] for name in ("first", "last")}
 class RpcTraceLoader:
     """A server's RPC trace; it covers what lies between its records, but for long silences."""
 
-    rejects_foreign_lines = False  # the debug log has other subsystems' lines
-
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
         self.reached: datetime | None = None
         self._segment = segment
         self._command = command
         self._server = needed(origin.server, "--server: the MDS or OSS that wrote the log")
         self._nids = names.nids()
+        self._repeats = 0
         self._extents = pl.DataFrame(schema=_EXTENT)
         self._services = names.services()
         self._source_job_ids = names.source_job_ids(self._server.filesystem)
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text, without records that another text of this command has."""
-        return rpc_trace.parse(source, self._command.seen)
+        seen = self._command.seen
+        parts = rpc_trace.parse(source, seen)
+        while True:
+            before = seen.dropped
+            parsed = next(parts, None)
+            if parsed is None:
+                return
+            self._repeats += seen.dropped - before
+            yield parsed
 
     def store(self, parsed: Parsed) -> None:
         """Append the windows."""
@@ -77,6 +84,10 @@ class RpcTraceLoader:
         self.reached = self._extents["last"][-1]
         self._segment.records += windows.height
         self._segment.operations += int(windows["count"].sum())
+
+    def recognises(self, account: Account) -> bool:
+        """Tell whether there is a handled RPC: the debug log has other subsystems' lines."""
+        return account.accepted + self._repeats > 0
 
     def finish(self) -> None:
         """Cover the extents, unless another segment of the server covers part of them."""
