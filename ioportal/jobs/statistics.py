@@ -73,7 +73,8 @@ runs AS MATERIALIZED (
 """
 
 _IO_TOTALS = sql.SQL(
-    """
+    _RUNS
+    + """
 SELECT w.job_id,
     {kinds},
     sum(w.read_bytes) AS read_bytes, sum(w.write_bytes) AS write_bytes,
@@ -84,11 +85,11 @@ SELECT w.job_id,
     ) AS timed_operations,
     sum({metadata}) FILTER (
         WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s
-            AND w."end" <= j.started_at + %(startup_share)s * (j.ended_at - j.started_at)
+            AND w."end" <= runs.start + %(startup_share)s * (runs."end" - runs.start)
     ) AS startup_operations,
     max(w."end" - w.start) FILTER (WHERE w.target_id <> 0) AS widest,
     count(*) FILTER (WHERE w.basis = %(RESET)s) AS resets
-FROM telemetry_iowindow w JOIN jobs_job j ON j.id = w.job_id
+FROM telemetry_iowindow w JOIN runs USING (job_id)
 WHERE w.job_id = ANY(%(jobs)s)
 GROUP BY w.job_id
 """
