@@ -50,7 +50,7 @@ class RepeatedRecords:
             if earlier.first_us <= batch.last_us and batch.first_us <= earlier.last_us:
                 new &= ~batch.fingerprints.is_in(earlier.fingerprints.implode())
         self._remember(batch)
-        return records.filter(new)
+        return records if new.all() else records.filter(new)
 
     def _remember(self, batch: _Batch) -> None:
         self.remembered += len(batch.fingerprints)
