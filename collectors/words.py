@@ -17,6 +17,8 @@ Sizes: TypeAlias = npt.NDArray[np.integer] | int  # numbers of bytes
 Words: TypeAlias = npt.NDArray[np.uint64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
+_MOST_WORDS = 8  # in a string
+
 _EVERY = 0x0101010101010101  # times a byte: a word of that byte
 _LOW_BITS, _HIGH_BIT = 0x7F * _EVERY, 0x80 * _EVERY
 _MIX = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: its multiples spread well
@@ -27,8 +29,10 @@ def _by_size(words: Iterable[int]) -> Words:
 
 
 _SIZES = range(WORD_BYTES + 1)
-_BITS = _by_size(8 * n for n in range(WORD_BYTES + 2))
-_KEPT = _by_size(2 ** (8 * n) - 1 for n in _SIZES)
+# What to keep of a row of words, by the bytes of the string that are left for it: many below zero.
+_KEPT = _by_size(
+    2 ** (8 * min(max(n, 0), 8)) - 1 for n in range(-8 * _MOST_WORDS, 8 * _MOST_WORDS + 1)
+)
 _TO_THE_END = _by_size(8 * min(8 - n, 7) for n in _SIZES)  # how far to shift n bytes
 _LEADING_ZEROS = _by_size(int.from_bytes(b"0" * (8 - n), "little") if n else -1 for n in _SIZES)
 
@@ -44,12 +48,17 @@ class Text:
         """Return the words that begin at `places`."""
         return self._words[places]
 
-    def string(self, places: Places, size: Sizes, words: int) -> list[Words]:
-        """Return the strings of `size` bytes at `places` as rows of words, NULs behind them."""
-        starts = range(0, words * WORD_BYTES, WORD_BYTES)
+    def string(self, places: Places, size: Places, words: int) -> list[Words]:
+        """Return strings as rows of words with NULs behind them.
+
+        Args:
+            places: where the strings begin.
+            size: how many bytes they have, 0 to 8 * `words`.
+            words: how many rows to return.
+        """
         return [
-            self.words(places + start) & _KEPT[np.clip(size - start, 0, WORD_BYTES)]
-            for start in starts
+            self.words(places + WORD_BYTES * row) & _KEPT[size + WORD_BYTES * (_MOST_WORDS - row)]
+            for row in range(words)
         ]
 
     def says(self, literal: bytes, places: Places) -> Bools:
@@ -62,10 +71,10 @@ class Text:
         return np.ndarray(max(len(self._text) - size + 1, 0), dtype, self._text, strides=1)
 
 
-def strings(rows: list[Words]) -> list[bytes]:
-    """Return what `Text.string` found as strings."""
+def strings(rows: list[Words]) -> npt.NDArray[np.bytes_]:
+    """Return what `Text.string` found, as strings."""
     joined = np.stack(rows, axis=1)
-    return joined.view(f"S{joined.shape[1] * WORD_BYTES}").ravel().tolist()  # type: ignore[no-any-return]  # bytes
+    return joined.view(f"S{len(rows) * WORD_BYTES}").ravel()
 
 
 def before(char: bytes, words: Words) -> Places:
@@ -73,11 +82,6 @@ def before(char: bytes, words: Words) -> Places:
     differing = words ^ ord(char) * _EVERY
     found = (differing - _EVERY) & ~differing & _HIGH_BIT  # its lowest bit is where it is
     return np.bitwise_count((found - 1) & ~found).astype(np.intp) >> 3
-
-
-def behind(words: Words, size: Places) -> Words:
-    """Return each word without its first `size` (0 to 9) bytes."""
-    return words >> _BITS[size]
 
 
 def before_number(words: Words) -> Places:

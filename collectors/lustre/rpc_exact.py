@@ -28,13 +28,13 @@ _LINE = (
     (r"(?P<thread>[^:]+):", "no thread name"),
     (r"[^:]*:", "no client"),
     (r"[^:]*:", "no client pid"),
-    (r"x(?P<xid>[0-9]+):", "no xid"),
+    (r"x(?P<xid>[^:]*):", "no xid"),
     (r"(?:U?[0-9]+|LNET_PID_ANY)-(?P<end>.*)$", "no NID"),
 )
 _CALL = rf"\(\)\) {HANDLED} (?:req@.* )?pname$"
 _TAIL = (
     r" Request process?ed in (?P<service_us>-?[0-9]+)us \((?P<total_us>-?[0-9]+)us total\)"
-    r" trans .*/-?[0-9]+"
+    r" trans .*/.+"
 )
 _END = (
     # A NID stands between colons; an IPv6 address and an unknown kind of network have their own.
@@ -59,7 +59,6 @@ def read_exactly(lines: pl.DataFrame) -> tuple[Records, pl.DataFrame]:
         _extracted(_extracted(claims, "text", _LINE), "end", _END)
         .with_columns(
             time_us=_time_us(pl.col("seconds"), pl.col("micros")),
-            xid=pl.col("xid").cast(pl.UInt64, strict=False),
             opcode=pl.col("opcode").cast(pl.Int16, strict=False),
             job=pl.col("job").fill_null(""),
             has_job=pl.col("job").is_not_null(),
@@ -77,15 +76,14 @@ def _records(read: pl.DataFrame) -> Records:
     job = rpc_records.hashed(read["job"], rpc_records.JOB_CHARACTERS)
     services = read.select(service=rpc_records.service_of(pl.col("thread"))).to_series()
     service = rpc_records.hashed(services, rpc_records.THREAD_CHARACTERS)
+    xid = rpc_records.hashed(read["xid"], rpc_records.XID_CHARACTERS)
     opcode = read["opcode"].cast(pl.Int64).to_numpy().view(np.uint64)
     time_us = read["time_us"].to_numpy().view(np.uint64)
     records = read.with_columns(
         pl.col("service_us", "total_us").cast(pl.Int64, strict=False),
         services,
         pl.Series("group", rpc_records.group_of(nid, job, service, opcode)),
-        pl.Series(
-            "fingerprint", rpc_records.fingerprint_of(nid, read["xid"].to_numpy(), opcode, time_us)
-        ),
+        pl.Series("fingerprint", rpc_records.fingerprint_of(nid, xid, opcode, time_us)),
     )
     return Records(
         records.select(*rpc_records.NUMBERS), records.select(*rpc_records.NAMES).unique("group")
@@ -97,7 +95,7 @@ _WRONG = (
     (~pl.col("call").str.contains(_CALL), f'message does not begin with "{HANDLED}"'),
     (pl.col("thread").str.len_chars() > rpc_records.THREAD_CHARACTERS, "no thread name"),
     (pl.col("time_us").is_null(), "time is not in 1970 to 2106"),
-    (pl.col("xid").is_null(), "xid is not a 64-bit number"),
+    (pl.col("xid").str.len_chars() > rpc_records.XID_CHARACTERS, "no xid"),
     (pl.col("nid").str.len_chars() > rpc_records.NID_CHARACTERS, "NID is too long"),
     (pl.col("opcode").is_null(), "opcode is not a 16-bit number"),
     (pl.col("names_job").is_not_null() & ~pl.col("has_job"), "no job id"),

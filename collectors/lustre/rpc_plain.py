@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from collectors.lustre import rpc_records
-from collectors.lustre.rpc_records import Records
+from collectors.lustre.rpc_records import NAMES, NUMBERS, Records
 from collectors.words import (
     WORD_BYTES,
     Bools,
@@ -26,7 +26,6 @@ from collectors.words import (
     Words,
     before,
     before_number,
-    behind,
     mixed,
     number,
     strings,
@@ -36,15 +35,15 @@ BLOCK_BYTES = 2 * 1024 * 1024  # what is worked on stays in the processor's cach
 REACH_BYTES = 128  # words are read a little beyond a line: the last line of a text is never plain
 
 # The longest plain strings.
-_NID_WORDS, _SERVICE_WORDS, _JOB_WORDS = 3, 2, 4
+_NID_WORDS, _SERVICE_WORDS, _JOB_WORDS, _XID_WORDS = 3, 2, 4, 2
 
 _CALL = b"()) Handled RPC "
 _CALL_WITH_POINTER, _POINTER_BYTES = _CALL + b"req@", 16
 _NID_PREFIX = b":12345-"
 _ARRIVED, _TOTAL = b"us (", b"us total) trans "
 
-# Arrays of one length: numbers; places and sizes of strings.
-_Fields: TypeAlias = dict[str, npt.NDArray[Any]]
+# Fields of plain lines: those of `rpc_records.NUMBERS` and `NAMES`, arrays of one length.
+Fields: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -62,30 +61,40 @@ class _Shape:
         return self.thread_end + (6 if self.has_job else 5)
 
 
-def read_plain(text: bytes, first_line: int) -> tuple[Places, Records]:
+def read_plain(text: bytes, first_line: int) -> tuple[Places, list[Fields]]:
     """Read the plain lines of a text (UTF-8, no NUL), whose first line has the given number.
 
     Returns:
-        Where all newlines are; the records of the plain lines.
+        Where all newlines are; the fields of the plain lines, block by block, for `records_of`.
     """
     shape = _shape_of(text)
     newlines = []
     blocks = []
     line = first_line
     for start, end in _blocks(text):
-        block = _Lines(memoryview(text)[start : end + REACH_BYTES], end - start, shape)
-        newlines.append(block.ends + start)
-        fields = block.fields()
+        lines = _Lines(memoryview(text)[start : end + REACH_BYTES], end - start, shape)
+        fields = lines.fields()
         fields["line"] += line
-        for string in ("nid", "service", "job"):
-            fields[string] += start
+        line += len(lines.ends)
+        newlines.append(lines.ends + start)
         blocks.append(fields)
-        line += len(block.ends)
+    return np.concatenate(newlines), blocks
+
+
+def records_of(blocks: list[Fields]) -> Records:
+    """Put together what `read_plain` found; there is at least one block."""
     fields = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-    numbers = pl.DataFrame({name: fields[name] for name in rpc_records.NUMBERS})
-    return np.concatenate(newlines), Records(
-        numbers.cast(rpc_records.NUMBERS), _names(Text(text), fields)
+    numbers = pl.DataFrame({name: fields[name] for name in NUMBERS})
+    is_named = numbers["group"].is_first_distinct().to_numpy()
+    names = pl.DataFrame(
+        {
+            name: pl.Series(fields[name][is_named].tolist(), dtype=pl.Binary)
+            if dtype == pl.String
+            else fields[name][is_named]
+            for name, dtype in NAMES.items()
+        }
     )
+    return Records(numbers.cast(NUMBERS), names.cast(NAMES))
 
 
 def _shape_of(text: bytes) -> _Shape:
@@ -105,27 +114,6 @@ def _blocks(text: bytes) -> Iterator[tuple[int, int]]:
         end = text.rfind(b"\n", start, start + BLOCK_BYTES) + 1 or len(text)
         yield start, end
         start = end
-
-
-def _names(text: Text, fields: _Fields) -> pl.DataFrame:
-    """Return what the groups stand for."""
-    groups = pl.Series(fields["group"])
-    first = groups.is_first_distinct().to_numpy()
-    named = {name: field[first] for name, field in fields.items()}
-
-    def names(of: str, words: int) -> pl.Series:
-        found = strings(text.string(named[of], named[of + "_size"], words))
-        return pl.Series(found, dtype=pl.Binary).cast(pl.String)
-
-    return pl.DataFrame(
-        {
-            "group": named["group"],
-            "nid": names("nid", _NID_WORDS),
-            "job": names("job", _JOB_WORDS),
-            "service": names("service", _SERVICE_WORDS),
-            "opcode": named["opcode"],
-        },
-    ).cast(rpc_records.NAMES)
 
 
 class _Lines:
@@ -152,33 +140,28 @@ class _Lines:
         self._label = label[has_label]
         self._is_plain = np.ones(len(self._numbers), np.bool_)
 
-    def fields(self) -> _Fields:
+    def fields(self) -> Fields:
         """Return the fields of the lines that are plain indeed."""
         if self._shape.has_job:
             self._expect_a_call_with_pointer()
         time_us = self._time_us()
-        service, service_size = self._service()
+        service = self._service()
         xid = self._xid()
-        nid, nid_size = self._nid()
+        nid = self._nid()
         opcode, end = self._opcode()
-        job, job_size = self._job(end)
-        service_us, total_us = self._times(job + job_size)
-        nid_hash = mixed(self._text.string(nid, nid_size, _NID_WORDS))
-        job_hash = mixed(self._text.string(job, job_size, _JOB_WORDS * self._shape.has_job))
-        service_hash = mixed(self._text.string(service, service_size, _SERVICE_WORDS))
+        job, end = self._job(end)
+        service_us, total_us = self._times(end)
+        hashes = mixed(nid), mixed(job), mixed(service)
         fields = {
             "line": self._numbers,
             "time_us": time_us,
             "service_us": service_us,
             "total_us": total_us,
-            "group": rpc_records.group_of(nid_hash, job_hash, service_hash, opcode),
-            "fingerprint": rpc_records.fingerprint_of(nid_hash, xid, opcode, time_us),
-            "nid": nid,
-            "nid_size": nid_size,
-            "job": job,
-            "job_size": job_size,
-            "service": service,
-            "service_size": service_size,
+            "group": rpc_records.group_of(*hashes, opcode),
+            "fingerprint": rpc_records.fingerprint_of(hashes[0], mixed(xid), opcode, time_us),
+            "nid": strings(nid),
+            "job": strings(job),
+            "service": strings(service),
             "opcode": opcode,
         }
         return {name: field[self._is_plain] for name, field in fields.items()}
@@ -214,29 +197,32 @@ class _Lines:
         self._must(seconds <= rpc_records.LATEST_S)
         return seconds * 1_000_000 + self._number(self._text.words(start + 11), 6)
 
-    def _service(self) -> tuple[Places, Places]:
+    def _string(self, places: Places, size: Places, words: int) -> list[Words]:
+        most = words * WORD_BYTES
+        self._must((size >= 0) & (size <= most))
+        return self._text.string(places, np.minimum(np.maximum(size, 0), most), words)
+
+    def _service(self) -> list[Words]:
         """Return the base of the thread's name: all but the numbers at its end."""
         start, end = self._label + len(self._shape.label), self._after_thread(0)
         self._must(end - start <= rpc_records.THREAD_CHARACTERS)
         kept = before_number(self._text.words(end - WORD_BYTES))
         size = end - start - WORD_BYTES + kept
         self._must((kept > 0) & (size > 0))
-        return start, size
+        return self._string(start, size, _SERVICE_WORDS)
 
-    def _xid(self) -> Words:
+    def _xid(self) -> list[Words]:
         colon, end = self._after_thread(2), self._after_thread(3)
         self._must_say(b":x", colon)
-        digits = end - colon - len(":x")
-        self._must((digits > 8) & (digits <= 16))
-        upper = self._number(self._text.words(colon + len(":x")), np.clip(digits - 8, 0, 8))
-        return upper * 10**8 + self._number(self._text.words(end - 8), 8)
+        start = colon + len(":x")
+        return self._string(start, end - start, _XID_WORDS)
 
-    def _nid(self) -> tuple[Places, Places]:
+    def _nid(self) -> list[Words]:
         colon, end = self._after_thread(3), self._after_thread(4)
         self._must_say(_NID_PREFIX, colon)
         start = colon + len(_NID_PREFIX)
-        self._must((end > start) & (end - start <= _NID_WORDS * WORD_BYTES))
-        return start, end - start
+        self._must(end > start)
+        return self._string(start, end - start, _NID_WORDS)
 
     def _opcode(self) -> tuple[Words, Places]:
         """Return the opcodes, and where they end."""
@@ -247,15 +233,16 @@ class _Lines:
         self._must(opcode <= rpc_records.LARGEST_OPCODE)
         return opcode, start + size
 
-    def _job(self, colon: Places) -> tuple[Places, Places]:
+    def _job(self, colon: Places) -> tuple[list[Words], Places]:
+        """Return the job ids, and where they end."""
         if not self._shape.has_job:
-            return colon, np.zeros_like(colon)
+            return [np.zeros(len(colon), np.uint64)], colon
         start, size = colon + 1, np.zeros_like(colon)
         for passed in range(0, _JOB_WORDS * WORD_BYTES, WORD_BYTES):
             in_word = before(b" ", self._text.words(start + passed))
             size += np.where(size == passed, in_word, 0)
         self._must(size <= rpc_records.JOB_CHARACTERS)
-        return start, size
+        return self._string(start, size, _JOB_WORDS), start + size
 
     def _times(self, start: Places) -> tuple[Words, Words]:
         """Read the timing tail."""
@@ -269,12 +256,9 @@ class _Lines:
         return service_us, total_us
 
     def _expect_a_status(self) -> None:
-        """Want the line to end like "rc 301/-2": then it was not cut."""
+        """Expect the line to end like "rc 301/-2": then it was not cut."""
         last = self._text.words(self.ends[self._numbers] - WORD_BYTES)
-        slash = before(b"/", last)
-        status = behind(last, slash + 1)
-        sign = (before(b"-", status) == 0).astype(np.intp)
-        self._number(behind(status, sign), np.maximum(WORD_BYTES - 1 - slash - sign, 0))
+        self._must(before(b"/", last) < WORD_BYTES - 1)
 
     def _number_before_us(self, start: Places) -> tuple[Words, Places]:
         word = self._text.words(start)

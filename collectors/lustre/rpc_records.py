@@ -12,6 +12,7 @@ from collectors.words import WORD_BYTES, Words, mixed
 LATEST_S = 2**32 - 1  # the header's seconds are an unsigned 32-bit number
 LARGEST_OPCODE = 2**15 - 1
 THREAD_CHARACTERS = 16
+XID_CHARACTERS = 20
 NID_CHARACTERS = 64
 JOB_CHARACTERS = 31  # Lustre cuts a job id there
 

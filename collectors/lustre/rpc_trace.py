@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from collectors.lustre.rpc_exact import read_exactly
-from collectors.lustre.rpc_plain import read_plain
+from collectors.lustre.rpc_plain import Fields, read_plain, records_of
 from collectors.lustre.rpc_records import Records
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import Account, Parsed
@@ -41,10 +41,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Part:
-    """Some chunks: the records of plain lines, and the odd lines as `read_exactly` takes them."""
+    """Some chunks: what `records_of` takes of plain lines, and `read_exactly` of the others."""
 
     lines: int
-    plain: Records
+    plain: list[Fields]
     odd: pl.DataFrame
 
 
@@ -99,7 +99,7 @@ def _parts(source: Source) -> Iterator[_Part]:
     while some := [_read_chunk(chunk) for chunk in islice(chunks, PART_CHUNKS)]:
         yield _Part(
             sum(part.lines for part in some),
-            Records.concat(part.plain for part in some),
+            [fields for part in some for fields in part.plain],
             pl.concat(part.odd for part in some),
         )
 
@@ -109,10 +109,12 @@ def _read_chunk(chunk: Chunk) -> _Part:
     newlines, plain = read_plain(text, chunk.first_line)
     starts, ends = np.append(0, newlines + 1), np.append(newlines, len(text))
     is_odd = np.ones(len(ends), np.bool_)
-    is_odd[plain.numbers["line"].to_numpy() - chunk.first_line] = False
+    for fields in plain:
+        is_odd[fields["line"] - chunk.first_line] = False
     is_odd[-1] = not text.endswith(b"\n")  # otherwise there is no line behind the last newline
     odd = np.flatnonzero(is_odd)
-    texts = [text[start:end] for start, end in zip(starts[odd], ends[odd], strict=True)]
+    places = zip(starts[odd].tolist(), ends[odd].tolist(), strict=True)
+    texts = [text[start:end] for start, end in places]
     lines = {
         "line": odd + chunk.first_line,
         "text": pl.Series(texts, dtype=pl.Binary).cast(pl.String).str.strip_suffix("\r"),
@@ -130,7 +132,7 @@ def cleaned(text: bytes) -> bytes:
 
 def _read_odd(part: _Part) -> _Reading:
     odd, rejects = read_exactly(part.odd)
-    return _Reading(part.lines, Records.concat([part.plain, odd]), rejects)
+    return _Reading(part.lines, Records.concat([records_of(part.plain), odd]), rejects)
 
 
 def _without_repeated(reading: _Reading, seen: RepeatedRecords) -> _Reading:

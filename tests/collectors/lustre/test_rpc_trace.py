@@ -1,6 +1,5 @@
 import io
 import subprocess
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -528,8 +527,8 @@ def parse_exactly(text, chunk_bytes):
 
 
 def none_is_plain(text, first_line):
-    newlines, records = rpc_plain.read_plain(text, first_line)
-    return newlines, replace(records, numbers=records.numbers.clear())
+    newlines, blocks = rpc_plain.read_plain(text, first_line)
+    return newlines, [{name: field[:0] for name, field in block.items()} for block in blocks]
 
 
 @settings(max_examples=200, deadline=None)
