@@ -22,7 +22,7 @@ VALUES = [
 PAGES = {
     "/jobs/": ["q", "user", "name", "cluster", "start", "end", "nodes_min", "state"],
     "/jobs/?": ["quality", "sort", "columns", "page", "format"],
-    "/jobs/{job}/": ["start", "end", "launch", "format"],
+    "/jobs/{job}/": ["start", "launch"],
     "/jobs/{job}/timelines/rpcs/": ["start", "end", "format"],
     "/jobs/{job}/rpcs/": ["start", "end", "launch", "format"],
     "/jobs/anvil/1/": ["array_index"],
