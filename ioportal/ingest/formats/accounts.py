@@ -15,7 +15,6 @@ from ioportal.telemetry.copy import copy_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from collectors.parsed import Parsed
     from collectors.source import Source
@@ -26,9 +25,9 @@ class _AccountLoader:
     """What all accounting has in common."""
 
     rejects_foreign_lines = True
+    time_column: str | None = None
 
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
-        self.reached: datetime | None = None
         self.command = command
         self.cluster = needed(origin.cluster, "--cluster: whose accounting it is")
         self.segment = segment

@@ -18,7 +18,6 @@ from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, JobSnapshot, Tar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from collectors.parsed import Parsed
     from collectors.source import Source
@@ -31,9 +30,9 @@ class _ReadLoader:
 
     coverage: ClassVar[Coverage.Source]
     rejects_foreign_lines = False  # a dump of lctl has other parameters
+    time_column: str | None = None
 
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
-        self.reached: datetime | None = None
         self._segment = segment
         self._origin = origin
         self._command = command
