@@ -51,6 +51,8 @@ class RepeatedRecords:
             if earlier.first_us <= batch.last_us and batch.first_us <= earlier.last_us:
                 new &= ~batch.fingerprints.is_in(earlier.fingerprints.implode())
         self._remember(batch)
+        if new.all():
+            return records
         kept = records.filter(new)
         self.dropped += len(records) - len(kept)
         return kept

@@ -75,7 +75,8 @@ runs AS MATERIALIZED (
 """
 
 _IO_TOTALS = sql.SQL(
-    """
+    _RUNS
+    + """
 SELECT w.job_id,
     {kinds},
     sum(w.read_bytes) AS read_bytes, sum(w.write_bytes) AS write_bytes,
@@ -86,11 +87,11 @@ SELECT w.job_id,
     ) AS timed_operations,
     sum({metadata}) FILTER (
         WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s
-            AND w."end" <= j.started_at + %(startup_share)s * (j.ended_at - j.started_at)
+            AND w."end" <= runs.start + %(startup_share)s * (runs."end" - runs.start)
     ) AS startup_operations,
     max(w."end" - w.start) FILTER (WHERE w.target_id <> 0) AS widest,
     count(*) FILTER (WHERE w.basis = %(RESET)s) AS resets
-FROM telemetry_iowindow w JOIN jobs_job j ON j.id = w.job_id
+FROM telemetry_iowindow w JOIN runs USING (job_id)
 WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
 GROUP BY w.job_id
 """
@@ -327,9 +328,7 @@ class _Figures:
         covered_s = self.covered.get(job.pk, {}).get("covered_s") or 0.0
         row.covered_share = min(1.0, covered_s / duration_s) if duration_s else 0.0
         if io := self.io.get(job.pk):
-            _set_io(row, io, covered_s)
-            if job.ended_at and io["widest"] is not None:
-                _set_startup(row, io, timedelta(seconds=duration_s))
+            _set_io(row, io, covered_s, timedelta(seconds=duration_s))
         if peak := self.peaks.get(job.pk):
             row.peak_metadata_rate, row.peak_resolution_s = peak["rate"], peak["width"]
         row.largest_target_share = self.shares.get(job.pk, {}).get("share")
@@ -345,7 +344,7 @@ class _Figures:
         return row
 
 
-def _set_io(row: JobStatistics, io: _Row, covered_s: float) -> None:
+def _set_io(row: JobStatistics, io: _Row, covered_s: float, duration: timedelta) -> None:
     """Set what job_stats tell."""
     nodes = row.node_count
     row.read_bytes, row.write_bytes = _whole(io["read_bytes"]), _whole(io["write_bytes"])
@@ -360,13 +359,9 @@ def _set_io(row: JobStatistics, io: _Row, covered_s: float) -> None:
     row.open_close_ratio = _ratio(row.opens, row.closes)
     row.metadata_operations_per_node = _ratio(operations, nodes)
     row.metadata_rate = _ratio(_whole(io["timed_operations"]), covered_s)
+    if io["widest"] is not None and io["widest"] <= _STARTUP_SHARE * duration:
+        row.startup_share = _ratio(io["startup_operations"] or 0, operations)
     row.resets = io["resets"]
-
-
-def _set_startup(row: JobStatistics, io: _Row, duration: timedelta) -> None:
-    """Set what was done at first, where the intervals are narrow enough to tell."""
-    if io["widest"] <= _STARTUP_SHARE * duration:
-        row.startup_share = _ratio(io["startup_operations"] or 0, row.metadata_operations)
 
 
 def _set_rpcs(row: JobStatistics, rpcs: _Row, traced_s: float) -> None:

@@ -165,11 +165,11 @@ def test_intervals_too_wide_tell_no_start_up_share(jobs, polled, figures):
     assert figures().startup_share is None
 
 
-def test_a_job_that_runs_has_no_start_up_share_yet(jobs, polled, figures):
+def test_the_start_up_share_of_a_job_that_runs_is_of_its_run_so_far(jobs, polled, figures):
     jobs(Run("77").running())
-    polled({clock: 100 * n for n, clock in enumerate(every_ten_minutes("12:00", "14:00"))})
+    polled({clock: 100 * n for n, clock in enumerate(every_ten_minutes("12:00", "15:20"))})
 
-    assert figures().startup_share is None
+    assert figures().startup_share == pytest.approx(2 / 20)
 
 
 def test_a_job_that_runs_is_known_up_to_the_last_record(jobs, polled, figures):

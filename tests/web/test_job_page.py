@@ -137,6 +137,15 @@ def test_a_range_in_the_address_zooms_everything(page):
     )
 
 
+def test_times_without_an_offset_are_those_of_the_site(page, settings):
+    settings.TIME_ZONE = "Pacific/Auckland"  # twelve hours ahead in July
+    rows = csv_of(page("timelines/opens-closes/?start=2017-07-06T00:01&end=2017-07-06T00:02"))
+
+    assert [row["start"] for row in rows] == ["2017-07-05T12:00:00+00:00"]
+    assert "2017-07-06 00:00:00" in words_of(page())
+    assert "Pacific/Auckland, UTC+12:00" in words_of(page())
+
+
 @pytest.mark.parametrize(
     ("query", "why"),
     [
