@@ -45,6 +45,8 @@ def _metadata(alias: str) -> sql.Composed:
     )
 
 
+# (Where a query says "not 0" besides, that is for the sake of an index which holds no zeros.)
+
 # The jobs asked for, each with the end of its run; one that runs still is known up to the last
 # record of its cluster's filesystems.
 _RUNS = """
@@ -90,7 +92,7 @@ SELECT w.job_id,
     max(w."end" - w.start) FILTER (WHERE w.target_id <> 0) AS widest,
     count(*) FILTER (WHERE w.basis = %(RESET)s) AS resets
 FROM telemetry_iowindow w JOIN runs USING (job_id)
-WHERE w.job_id = ANY(%(jobs)s)
+WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
 GROUP BY w.job_id
 """
 ).format(
@@ -110,7 +112,7 @@ FROM (
     SELECT job_id, extract(epoch FROM "end" - start)::float8 AS width,
         sum({metadata})::float8 AS operations
     FROM telemetry_iowindow w
-    WHERE job_id = ANY(%(jobs)s) AND target_id <> 0 AND basis <> %(TOTAL)s
+    WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
         AND "end" > start AND "end" - start <= %(gap)s
     GROUP BY job_id, start, "end"
 ) windows
@@ -123,7 +125,7 @@ SELECT w.job_id, sum(w.count) AS rpcs, sum(w.timed) AS timed,
     sum(w.service_us_sum) AS service_us, max(w.service_us_max) AS longest_us,
     sum(w.total_us_sum) - sum(w.service_us_sum) AS queue_us
 FROM telemetry_chargedrpc w JOIN jobs_server s ON s.id = w.server_id AND s.kind = 'mds'
-WHERE w.job_id = ANY(%(jobs)s)
+WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
 GROUP BY w.job_id
 """
 
@@ -162,7 +164,7 @@ SELECT job_id, avg(covered_s)::float8 AS covered_s
 FROM (
     SELECT runs.job_id, t.id, coalesce(sum(extract(epoch FROM
         least(reads."end", runs."end") - greatest(reads.start, runs.start)
-    )), 0) AS covered_s
+    )) FILTER (WHERE reads.target_id IS NOT NULL), 0) AS covered_s
     FROM runs
     JOIN jobs_filesystem_clusters f ON f.cluster_id = runs.cluster_id
     JOIN jobs_target t ON t.filesystem_id = f.filesystem_id AND t.kind = 'mdt'
@@ -191,14 +193,22 @@ operations AS (
     GROUP BY n.job_id
 ),
 rpcs AS (
-    SELECT runs.job_id, sum(w.count)::float8 AS rpcs
-    FROM runs
-    JOIN jobs_allocation a ON a.job_id = runs.job_id
-    JOIN jobs_nid i ON i.node_id = a.node_id
-    JOIN telemetry_chargedrpc w ON w.nid_id = i.id
-        AND w.start >= runs.start - interval '10 seconds' AND w.start < runs."end"
-    WHERE w.kind = %(AMBIGUOUS)s
-    GROUP BY runs.job_id
+    SELECT job_id, sum(count)::float8 AS rpcs
+    FROM (
+        SELECT runs.job_id, w.count
+        FROM runs
+        JOIN jobs_allocation a ON a.job_id = runs.job_id
+        JOIN jobs_nid i ON i.node_id = a.node_id
+        JOIN telemetry_chargedrpc w ON w.nid_id = i.id AND w.nid_id <> 0
+            AND w.start >= runs.start - interval '10 seconds' AND w.start < runs."end"
+        WHERE w.kind = %(AMBIGUOUS)s
+        UNION ALL
+        SELECT n.job_id, w.count
+        FROM named n JOIN telemetry_chargedrpc w ON w.source_job_id = n.source_job_id
+            AND w.start >= n.start - interval '10 seconds' AND w.start < n."end"
+        WHERE w.kind = %(AMBIGUOUS)s AND w.source_job_id <> 0 AND w.nid_id = 0
+    ) anothers
+    GROUP BY job_id
 )
 SELECT runs.job_id, coalesce(operations, 0) AS operations, coalesce(rpcs, 0) AS rpcs
 FROM runs
@@ -216,7 +226,7 @@ FROM (
     SELECT job_id, target_id, min(start) AS start, max("end") AS "end",
         sum({of_job})::float8 AS operations
     FROM telemetry_iowindow w
-    WHERE job_id = ANY(%(jobs)s) AND target_id <> 0 AND basis <> %(TOTAL)s
+    WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
     GROUP BY job_id, target_id
 ) spans
 JOIN LATERAL (

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 # The rows that one of the two charges below makes anew. A row carries a job id (`named`), or is
 # found by its node: never both, so that what is deleted is exactly what is inserted.
 _OF_SERVER = "w.server_id = %(server)s"
-_OF_JOBS = "(w.nid_id = ANY(%(nids)s) OR w.source_job_id = ANY(%(source_job_ids)s))"
+# ("Not 0" is said for the sake of indexes which hold no zeros, here and below.)
+_OF_JOBS = """(
+    w.nid_id = ANY(%(nids)s)
+    OR w.source_job_id <> 0 AND w.source_job_id = ANY(%(source_job_ids)s)
+)"""
 
 # Who held the node of each NID. Its time is cut wherever a job begins or ends on the node: `since`
 # has these moments in order, `jobs` and `job_ids` what runs from each of them on.
@@ -140,11 +144,10 @@ WHERE server_id = %(server)s AND start >= %(start)s AND start < %(end)s
 _CLEAR_JOBS = """
 DELETE FROM telemetry_chargedrpc
 WHERE start >= %(start)s AND start < %(end)s AND (
-    job_id = ANY(%(jobs)s) AND method <> %(BY_JOB_ID)s
-    OR job_id = ANY(%(namesakes)s) AND method = %(BY_JOB_ID)s
-    OR kind <> %(JOB)s AND (
-        nid_id = ANY(%(nids)s) OR nid_id = 0 AND source_job_id = ANY(%(source_job_ids)s)
-    )
+    job_id <> 0 AND job_id = ANY(%(jobs)s) AND method <> %(BY_JOB_ID)s
+    OR job_id <> 0 AND job_id = ANY(%(namesakes)s) AND method = %(BY_JOB_ID)s
+    OR nid_id <> 0 AND nid_id = ANY(%(nids)s)
+    OR source_job_id <> 0 AND source_job_id = ANY(%(source_job_ids)s) AND nid_id = 0
 )
 """
 

@@ -1,0 +1,420 @@
+"""A job's figures, each against a calculation of its own here."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS
+from ioportal.jobs.models import Job, JobStatistics
+from tests.logs import CLOSE, OPEN, Run, at, job_stats, md_stats, pbs, rpc, sacct
+
+pytestmark = pytest.mark.usefixtures("site")
+
+MDT, OSTS = "lake-MDT0000", ("lake-OST0000", "lake-OST0001")
+HOUR = 3_600
+
+
+@pytest.fixture
+def read(logs, ingest):
+    """Load what a target's counters showed at a time of day."""
+
+    def run(clock, *texts, form="job_stats"):
+        path = logs(f"{form}-{clock}-{len(texts[0])}", *texts)
+        return ingest(form, path, at=at(clock).isoformat())
+
+    return run
+
+
+@pytest.fixture
+def jobs(logs, ingest):
+    """Load jobs of anvil."""
+    return lambda *runs: ingest("sacct", logs(f"s{hash(runs)}", sacct(*runs)), cluster="anvil")
+
+
+@pytest.fixture
+def figures(refresh):
+    """A job's figures once the stage has run."""
+
+    def of(batch_id="77"):
+        refresh()
+        return JobStatistics.objects.get(job__batch_id=batch_id)
+
+    return of
+
+
+@pytest.fixture
+def polled(read):
+    """Read the MDT every ten minutes from 11:50 to 13:10; the job opens at a known pace."""
+
+    def run(opens_by_clock, **others):
+        for clock, opens in opens_by_clock.items():
+            counters = {"open": opens} | {kind: factor * opens for kind, factor in others.items()}
+            read(clock, job_stats(MDT, {"77": counters}, snapshot=clock))
+
+    return run
+
+
+def every_ten_minutes(first="11:50", last="13:10"):
+    clock = at(first)
+    while clock <= at(last):
+        yield f"{clock:%H:%M}"
+        clock += timedelta(minutes=10)
+
+
+def test_the_record_gives_duration_nodes_and_cpu_efficiency(jobs, figures):
+    jobs(
+        Run(
+            "77",
+            start="12:00",
+            end="13:00",
+            nodes="n[1-4]",
+            node_count=4,
+            cores=64,
+            cpu="1-08:00:00",
+        )
+    )
+
+    job = figures()
+
+    assert job.duration_s == HOUR
+    assert job.node_count == 4
+    assert job.cpu_efficiency == pytest.approx(32 * HOUR / (64 * HOUR))
+
+
+def test_operations_are_added_up_by_kind(jobs, read, figures):
+    jobs(Run("77", nodes="n[1-2]", node_count=2))
+    counted = {kind: 3 * number for number, kind in enumerate(METADATA_OPERATIONS, start=1)}
+    # Data on the MDT, and what is counted in a rename already, are no metadata operations.
+    others = {"samedir_rename": 5, "crossdir_rename": 1, "punch": 7, "fallocate": 9}
+    read("12:00", job_stats(MDT, {"77": dict.fromkeys([*counted, *others], 0)}))
+    read("12:30", job_stats(MDT, {"77": counted | others}, snapshot="12:29"))
+
+    job = figures()
+
+    for kind, amount in counted.items():
+        assert getattr(job, f"count_{kind}") == amount
+    total = sum(counted.values())
+    assert job.metadata_operations == total
+    assert (job.opens, job.closes) == (counted["open"], counted["close"])
+    assert job.open_close_ratio == pytest.approx(counted["open"] / counted["close"])
+    assert job.metadata_operations_per_node == total / 2
+
+
+def test_bytes_and_requests_of_all_targets_are_added_up(jobs, read, figures):
+    jobs(Run("77", nodes="n[1-2]", node_count=2))
+    idle = {"read_bytes": (0, 0), "write_bytes": (0, 0)}
+    read("12:00", *(job_stats(target, {"77": idle}) for target in OSTS))
+    read(
+        "12:30",
+        job_stats(OSTS[0], {"77": {"read_bytes": (10, 40_960)}}),
+        job_stats(OSTS[1], {"77": {"read_bytes": (30, 81_920), "write_bytes": (4, 4_000)}}),
+    )
+    # Small files live on the MDT.
+    read("12:00", job_stats(MDT, {"77": {"read_bytes": (0, 0)}}))
+    read("12:30", job_stats(MDT, {"77": {"read_bytes": (5, 500)}}))
+
+    job = figures()
+
+    assert (job.read_bytes, job.write_bytes) == (40_960 + 81_920 + 500, 4_000)
+    assert (job.read_bytes_per_node, job.write_bytes_per_node) == (123_380 / 2, 2_000)
+    assert job.mean_read_bytes == pytest.approx(123_380 / 45)
+    assert job.mean_write_bytes == 1_000
+
+
+def test_rates_divide_by_covered_seconds(jobs, polled, figures):
+    jobs(Run("77"))
+    polled({clock: 100 * n for n, clock in enumerate(every_ten_minutes("12:00", "13:00"))})
+
+    job = figures()
+
+    assert job.covered_share == 1
+    assert job.metadata_operations == 600
+    assert job.metadata_rate == pytest.approx(600 / HOUR)
+    assert job.peak_metadata_rate == pytest.approx(100 / 600)
+    assert job.peak_resolution_s == 600
+
+
+def test_the_peak_is_that_of_one_interval(jobs, polled, figures):
+    jobs(Run("77"))
+    polled({"12:00": 0, "12:10": 10, "12:12": 910, "12:20": 1_000, "12:30": 1_010, "13:00": 1_010})
+
+    job = figures()
+
+    assert job.peak_metadata_rate == pytest.approx(900 / 120)
+    assert job.peak_resolution_s == 120
+
+
+def test_the_start_up_share_is_what_was_done_in_the_first_tenth(jobs, polled, figures):
+    jobs(Run("77", start="12:00", end="13:40"))
+    polled(
+        {
+            "12:00": 0,
+            "12:05": 700,
+            "12:10": 800,
+            **dict.fromkeys(every_ten_minutes("12:20", "13:40"), 1000),
+        }
+    )
+
+    assert figures().startup_share == pytest.approx(0.8)
+
+
+def test_intervals_too_wide_tell_no_start_up_share(jobs, polled, figures):
+    jobs(Run("77"))
+    polled({clock: 100 * n for n, clock in enumerate(every_ten_minutes("12:00", "13:00"))})
+
+    assert figures().startup_share is None
+
+
+def test_the_start_up_share_of_a_job_that_runs_is_of_its_run_so_far(jobs, polled, figures):
+    jobs(Run("77").running())
+    polled({clock: 100 * n for n, clock in enumerate(every_ten_minutes("12:00", "15:20"))})
+
+    assert figures().startup_share == pytest.approx(2 / 20)
+
+
+def test_a_job_that_runs_is_known_up_to_the_last_record(jobs, polled, figures):
+    jobs(Run("77", cpu="00:00:00").running())
+    polled({clock: 100 * n for n, clock in enumerate(every_ten_minutes("12:00", "12:40"))})
+
+    job = figures()
+
+    assert job.duration_s == 40 * 60
+    assert job.cpu_efficiency is None
+    assert job.metadata_rate == pytest.approx(400 / 2_400)
+    assert (job.covered_share, job.quality) == (1, "good")
+
+    polled({"12:50": 900})
+
+    assert figures().duration_s == 50 * 60
+
+
+def test_totals_of_unknown_duration_count_and_are_kept_out_of_rates(jobs, polled, figures):
+    jobs(Run("77", start="12:00", end="13:00"))
+    polled({"12:30": 5_000, "12:40": 5_100, "12:50": 5_200, "13:00": 5_300})
+
+    job = figures()
+
+    assert job.metadata_operations == 5_300
+    assert job.metadata_rate == pytest.approx(300 / 1_800)
+    assert job.peak_metadata_rate == pytest.approx(100 / 600)
+
+
+def test_what_happened_in_a_gap_is_no_rate(jobs, polled, figures, settings):
+    settings.POLL_GAP = timedelta(minutes=20)
+    jobs(Run("77", start="12:00", end="13:00"))
+    polled({"12:00": 0, "12:10": 100, "12:50": 9_100, "13:00": 9_200})
+
+    job = figures()
+
+    assert job.metadata_operations == 9_200
+    assert job.covered_share == pytest.approx(20 / 60)
+    assert job.metadata_rate == pytest.approx(200 / 1_200)
+    assert job.peak_metadata_rate == pytest.approx(100 / 600)
+    assert job.quality == "poor"
+    assert job.quality_reasons == [
+        "The metadata targets' counters were observed in 33 % of its run."
+    ]
+
+
+def test_the_share_of_a_target_is_held_against_its_own_totals(jobs, read, figures):
+    jobs(Run("77"))
+    for clock, mine, all_of_them in (
+        ("12:00", 100, 10_000),
+        ("12:30", 700, 12_000),
+        ("13:00", 700, 14_000),
+    ):
+        read(clock, job_stats(MDT, {"77": {"open": mine}}, snapshot="12:30"))
+        read(clock, md_stats(MDT, {"open": all_of_them}), form="md_stats")
+
+    assert figures().largest_target_share == pytest.approx(600 / 2_000)
+
+
+def test_totals_that_come_later_complete_the_figures(jobs, read, figures):
+    jobs(Run("77"))
+    for clock, opens in (("12:00", 0), ("13:00", 600)):
+        read(clock, job_stats(MDT, {"77": {"open": opens}}, snapshot=clock))
+    assert figures().largest_target_share is None
+
+    for clock, opens in (("12:00", 0), ("13:00", 800)):
+        read(clock, md_stats(MDT, {"open": opens}), form="md_stats")
+
+    assert figures().largest_target_share == pytest.approx(0.75)
+
+
+def test_a_trace_gives_rpcs_rates_and_times(jobs, logs, ingest, figures):
+    jobs(Run("77", start="12:00", end="13:00"))
+    lines = [
+        rpc("12:10:00", us=(10, 30)),
+        rpc("12:10:01", opcode=CLOSE, us=(50, 60)),
+        rpc("12:10:20", us=None),
+        rpc("12:10:40", opcode=OPEN, us=(30, 30)),
+    ]
+    ingest("rpctrace", logs("t", *lines), server="mds1")
+
+    job = figures()
+
+    assert job.metadata_rpcs == 4
+    assert job.metadata_rpc_rate == pytest.approx(4 / 40)
+    assert job.mean_service_us == pytest.approx((10 + 50 + 30) / 3)
+    assert job.max_service_us == 50
+    assert job.mean_queue_us == pytest.approx((20 + 10 + 0) / 3)
+
+
+def test_a_trace_without_the_job_tells_that_it_sent_nothing(jobs, logs, ingest, figures):
+    jobs(Run("77"))
+    assert figures().metadata_rpcs is None
+
+    ingest("rpctrace", logs("t", rpc("12:10", "9@gni"), rpc("12:11", "9@gni")), server="mds1")
+
+    job = figures()
+    assert (job.metadata_rpcs, job.metadata_rpc_rate) == (0, 0)
+
+
+def test_object_servers_are_no_metadata(jobs, logs, ingest, figures):
+    jobs(Run("77"))
+    ingest("rpctrace", logs("t", rpc("12:10"), rpc("12:11")), server="oss1")
+
+    assert figures().metadata_rpcs is None
+
+
+def test_a_well_observed_job_is_good(jobs, polled, figures):
+    jobs(Run("77"))
+    polled(dict.fromkeys(every_ten_minutes(), 5))
+
+    job = figures()
+
+    assert (job.quality, job.quality_reasons) == ("good", [])
+
+
+@pytest.mark.parametrize(
+    ("first", "grade", "share"),
+    [
+        ("12:03", "good", "95"),
+        ("12:04", "partial", "93"),
+        ("12:30", "partial", "50"),
+        ("12:31", "poor", "48"),
+    ],
+)
+def test_the_grade_falls_with_the_share_that_was_observed(
+    jobs, polled, figures, first, grade, share
+):
+    jobs(Run("77", start="12:00", end="13:00"))
+    later = (clock for clock in every_ten_minutes("12:10", "13:00") if clock > first)
+    polled(dict.fromkeys([first, *later], 1))
+
+    job = figures()
+
+    assert job.quality == grade
+    assert (grade == "good") == (job.quality_reasons == [])
+    assert all(f"in {share} % of its run" in reason for reason in job.quality_reasons)
+
+
+def test_a_job_that_nobody_observed_is_poor(jobs, figures):
+    jobs(Run("77"))
+
+    job = figures()
+
+    assert job.quality == "poor"
+    assert job.quality_reasons == [
+        "The metadata targets' counters were observed while it ran: never."
+    ]
+    assert job.metadata_operations is None
+
+
+def test_reads_that_come_later_make_a_job_better(jobs, polled, figures):
+    jobs(Run("77"))
+    polled({"12:00": 0, "12:10": 5})
+    assert figures().quality == "poor"
+
+    polled(dict.fromkeys(every_ten_minutes("12:20", "13:00"), 5))
+
+    assert figures().quality == "good"
+
+
+def test_a_reset_is_a_reason(jobs, polled, figures):
+    jobs(Run("77"))
+    polled(
+        {
+            "12:00": 0,
+            "12:10": 500,
+            "12:20": 30,
+            **dict.fromkeys(every_ten_minutes("12:30", "13:00"), 30),
+        }
+    )
+
+    job = figures()
+
+    assert (job.quality, job.resets) == ("partial", 1)
+    assert job.quality_reasons == [
+        "Counters fell once for no known reason: operations may be missing."
+    ]
+
+
+def test_operations_that_may_be_anothers_are_a_reason(jobs, logs, ingest, polled, figures):
+    jobs(Run("77", nodes="n[1-2]", node_count=2), Run("78", nodes="n2"))
+    polled(dict.fromkeys(every_ten_minutes(), 5))
+    own, shared = [rpc("12:10", "1@gni")] * 3, [rpc("12:10:01", "2@gni")]
+    lines = [line.replace(":x15", f":x{n}") for n, line in enumerate(own + shared, start=20)]
+    ingest("rpctrace", logs("t", *lines), server="mds1")
+
+    job = figures()
+
+    assert job.metadata_rpcs == 3
+    assert job.ambiguous_share == pytest.approx(1 / 4)
+    assert job.quality == "partial"
+    assert job.quality_reasons == ["25 % of its operations may be another job's."]
+    assert figures("78").quality == "poor"
+
+
+def test_an_id_that_two_clusters_use_is_a_reason(jobs, logs, ingest, refresh):
+    jobs(Run("77"))
+    ingest("pbs", logs("p", pbs(("E", Run("77", nodes="b1")))), cluster="birch")
+    ingest("rpctrace", logs("t", rpc("12:10", "9@gni", job="77")), server="mds1")
+    refresh()
+
+    for job in Job.objects.filter(batch_id="77"):
+        assert job.statistics.ambiguous_share == 1
+        assert job.statistics.quality == "poor"
+
+
+def test_every_metric_is_a_figure_of_a_job(jobs, figures):
+    jobs(Run("77"))
+
+    job = figures()
+
+    assert all(hasattr(job, metric.name) for metric in METRICS)
+
+
+def test_figures_of_several_jobs_computed_together_are_their_own(jobs, read, figures):
+    jobs(Run("77"), Run("78", nodes="n2"), Run("79", nodes="n3", end="12:30"))
+    for clock, factor in (("12:00", 0), ("12:10", 1), ("12:20", 5)):
+        entries = {str(job): {"open": job * factor} for job in (77, 78, 79)}
+        read(clock, job_stats(MDT, entries, snapshot=clock))
+
+    assert [figures(str(job)).opens for job in (77, 78, 79)] == [5 * 77, 5 * 78, 5 * 79]
+    assert figures("79").covered_share == pytest.approx(20 / 30)
+    assert figures("77").covered_share == pytest.approx(20 / 60)
+
+
+def test_a_job_without_any_duration_does_no_harm(jobs, polled, figures):
+    jobs(Run("77", start="12:10", end="12:10"))
+    polled(dict.fromkeys(every_ten_minutes(), 5))
+
+    job = figures()
+
+    assert (job.duration_s, job.covered_share, job.cpu_efficiency) == (0, 0, None)
+
+
+def test_a_pending_job_has_no_figures(jobs, refresh):
+    jobs(Run("77", start=None, end=None, nodes=""))
+
+    refresh()
+
+    assert not JobStatistics.objects.exists()
+
+
+def test_figures_tell_when_they_were_computed(jobs, figures):
+    jobs(Run("77"))
+    before = datetime.now(UTC)
+
+    assert figures().computed_at >= before
