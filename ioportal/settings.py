@@ -93,6 +93,7 @@ STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "ioportal.web.finders.PlotlyFinder",
 ]
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True  # compressing Plotly once is slow enough
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {

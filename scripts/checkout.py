@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -84,4 +85,6 @@ def exit_status(action: Callable[[], None]) -> int:
     except (Problem, OSError) as problem:
         say(str(problem))
         return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     return 0

@@ -49,6 +49,14 @@ def everything():
     return of(*RAW, *DERIVED, *FACTS)
 
 
+def forget():
+    """Drop all that was loaded; what is registered stays."""
+    loaded = [*RAW, *DERIVED, *(table for table in FACTS if table != "jobs_nid")]
+    with connection.cursor() as cursor:
+        for table in loaded:
+            cursor.execute(sql.SQL("TRUNCATE {} CASCADE").format(sql.Identifier(table)))
+
+
 def empty_hypertables():
     """Drop all rows of the tables that Timescale manages, and Django does not."""
     with connection.cursor() as cursor:

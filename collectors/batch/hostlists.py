@@ -20,7 +20,8 @@ _NAME_CHARACTERS = 255
 _NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{_NAME_CHARACTERS}}}")
 _RANGES = r"\[\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*\]"
 _BRACKETS = re.compile(_RANGES, re.ASCII)
-_ITEM = re.compile(rf"(?:[A-Za-z0-9._-]++|{_RANGES})++", re.ASCII)
+# An atomic group, not nested possessive repeats: Python 3.11.2 takes "n[1" for a match of those.
+_ITEM = re.compile(rf"(?>(?:[A-Za-z0-9._-]+|{_RANGES})+)", re.ASCII)
 _LIST = re.compile(rf"{_ITEM.pattern}(?:,{_ITEM.pattern})*", re.ASCII)
 # The number that tells hosts of one kind apart: the last one before the domain.
 _NUMBERED = re.compile(r"(|[^.]*[^.\d])(\d{1,9})([^.\d]*(?:\..*)?)", re.ASCII)

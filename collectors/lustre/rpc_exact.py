@@ -5,9 +5,11 @@ Source: docs/formats.md, "RPC trace".
 
 from collections.abc import Iterator
 
+import numpy as np
 import polars as pl
 
 from collectors.lustre import rpc_records
+from collectors.lustre.rpc_records import Records
 from collectors.parsed import REJECT_TEXT_CHARACTERS
 from collectors.tables import REJECTS
 
@@ -22,17 +24,17 @@ _LINE = (
     (r"(?P<seconds>[0-9]+)\.(?P<micros>[0-9]{6}):", "header ends in the time"),
     (r"[^:]*:[^:]*:[^:]*:", "header ends in the thread's numbers"),
     (r"[^:]*:[^:]*:(?P<call>[^:]*):", "no field names"),
-    (r"[^:]*:[^:]*:[^:]*:[^:]*:opc(?P<names_job>:job)? ", "no field names"),
+    (r"cluuid\+ref:pid:xid:nid:opc(?P<names_job>:job)? ", "no field names"),
     (r"(?P<thread>[^:]+):", "no thread name"),
     (r"[^:]*:", "no client"),
     (r"[^:]*:", "no client pid"),
-    (r"(?P<xid>x[^:]*):", "no xid"),
+    (r"x(?P<xid>[^:]*):", "no xid"),
     (r"(?:U?[0-9]+|LNET_PID_ANY)-(?P<end>.*)$", "no NID"),
 )
 _CALL = rf"\(\)\) {HANDLED} (?:req@.* )?pname$"
 _TAIL = (
     r" Request process?ed in (?P<service_us>-?[0-9]+)us \((?P<total_us>-?[0-9]+)us total\)"
-    r" trans [^/]*/-?[0-9]+"
+    r" trans .*/.+"
 )
 _END = (
     # A NID stands between colons; an IPv6 address and an unknown kind of network have their own.
@@ -42,16 +44,15 @@ _END = (
 )
 
 
-def read_exactly(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read_exactly(lines: pl.DataFrame) -> tuple[Records, pl.DataFrame]:
     """Read the handled RPCs among lines.
 
     Args:
-        lines: `line` (its number), `text`, and `ended`: false for one that ends with its source and
-            not with a newline.
+        lines: `line` (its number), `text` (without NUL), and `ended`: false for one that ends with
+            its source and not with a newline.
 
     Returns:
-        The records (`rpc_records.COLUMNS`), and `tables.REJECTS` for the lines that claim to be a
-        handled RPC and cannot be read.
+        The records, and `tables.REJECTS` for the lines that claim to be one and cannot be read.
     """
     claims = lines.lazy().filter(pl.col("text").str.contains(HANDLED, literal=True))
     read = (
@@ -67,12 +68,26 @@ def read_exactly(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         .with_columns(is_wrong=~pl.col("matches") | pl.any_horizontal(wrong for wrong, _ in _WRONG))
         .collect()
     )
-    records = read.filter(~pl.col("is_wrong")).with_columns(
+    return _records(read.filter(~pl.col("is_wrong"))), _rejects(read.filter("is_wrong"))
+
+
+def _records(read: pl.DataFrame) -> Records:
+    nid = rpc_records.hashed(read["nid"], rpc_records.NID_CHARACTERS)
+    job = rpc_records.hashed(read["job"], rpc_records.JOB_CHARACTERS)
+    services = read.select(service=rpc_records.service_of(pl.col("thread"))).to_series()
+    service = rpc_records.hashed(services, rpc_records.THREAD_CHARACTERS)
+    xid = rpc_records.hashed(read["xid"], rpc_records.XID_CHARACTERS)
+    opcode = read["opcode"].cast(pl.Int64).to_numpy().view(np.uint64)
+    time_us = read["time_us"].to_numpy().view(np.uint64)
+    records = read.with_columns(
         pl.col("service_us", "total_us").cast(pl.Int64, strict=False),
-        service=rpc_records.service_of(pl.col("thread")),
-        fingerprint=rpc_records.fingerprint(),
+        services,
+        pl.Series("group", rpc_records.group_of(nid, job, service, opcode)),
+        pl.Series("fingerprint", rpc_records.fingerprint_of(nid, xid, opcode, time_us)),
     )
-    return records.select(*rpc_records.COLUMNS), _rejects(read.filter("is_wrong"))
+    return Records(
+        records.select(*rpc_records.NUMBERS), records.select(*rpc_records.NAMES).unique("group")
+    )
 
 
 # What may be wrong with a line that matches.
@@ -80,6 +95,8 @@ _WRONG = (
     (~pl.col("call").str.contains(_CALL), f'message does not begin with "{HANDLED}"'),
     (pl.col("thread").str.len_chars() > rpc_records.THREAD_CHARACTERS, "no thread name"),
     (pl.col("time_us").is_null(), "time is not in 1970 to 2106"),
+    (pl.col("xid").str.len_chars() > rpc_records.XID_CHARACTERS, "no xid"),
+    (pl.col("nid").str.len_chars() > rpc_records.NID_CHARACTERS, "NID is too long"),
     (pl.col("opcode").is_null(), "opcode is not a 16-bit number"),
     (pl.col("names_job").is_not_null() & ~pl.col("has_job"), "no job id"),
     (pl.col("names_job").is_null() & pl.col("has_job"), "job id without a field name"),

@@ -33,6 +33,7 @@ class RepeatedRecords:
     def __init__(self) -> None:
         self._batches: deque[_Batch] = deque()
         self.remembered = 0
+        self.dropped = 0
 
     def drop_from(self, records: pl.DataFrame) -> pl.DataFrame:
         """Return `records` without those seen before, and remember them."""
@@ -50,7 +51,11 @@ class RepeatedRecords:
             if earlier.first_us <= batch.last_us and batch.first_us <= earlier.last_us:
                 new &= ~batch.fingerprints.is_in(earlier.fingerprints.implode())
         self._remember(batch)
-        return records.filter(new)
+        if new.all():
+            return records
+        kept = records.filter(new)
+        self.dropped += len(records) - len(kept)
+        return kept
 
     def _remember(self, batch: _Batch) -> None:
         self.remembered += len(batch.fingerprints)

@@ -14,17 +14,18 @@ Source: docs/formats.md, "RPC trace"; printf in lustre/ptlrpc/service.c and prin
 1.8 to 2.17.
 """
 
-from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TypeVar
 
+import numpy as np
 import polars as pl
 
-from collectors.lustre import rpc_records
 from collectors.lustre.rpc_exact import read_exactly
-from collectors.lustre.rpc_plain import read_plain
+from collectors.lustre.rpc_plain import Fields, read_plain, records_of
+from collectors.lustre.rpc_records import Records
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import Account, Parsed
 from collectors.source import Chunk, Source
@@ -32,22 +33,32 @@ from collectors.tables import RPC_WINDOWS
 
 WINDOW_US = 10_000_000
 LONGEST_US = 86_400_000_000  # a day; a longer time is not believed, and 10^8 of them fit an Int64
+PART_CHUNKS = 8  # windows of few, large parts are fewer rows
 
-READERS = 2
-PART_CHUNKS = 16  # windows of few, large parts are fewer rows
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some chunks: what `records_of` takes of plain lines, and `read_exactly` of the others."""
+
+    lines: int
+    plain: list[Fields]
+    odd: pl.DataFrame
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """What a chunk says: how many lines, the records and the rejects among them."""
+    """What some chunks say."""
 
     lines: int
-    records: pl.DataFrame
+    records: Records
     rejects: pl.DataFrame
 
 
 def parse(source: Source, seen: RepeatedRecords | None = None) -> Iterator[Parsed]:
-    """Read a debug log and window its handled RPCs: a `Parsed` of `RPC_WINDOWS` per 16 chunks.
+    """Read a debug log and window its handled RPCs: a `Parsed` of `RPC_WINDOWS` per 8 chunks.
 
     Args:
         source: the log as `lctl dk` or `lctl debug_file` print it, one server's.
@@ -64,60 +75,87 @@ def parse(source: Source, seen: RepeatedRecords | None = None) -> Iterator[Parse
         SourceUnavailable: the source cannot be read to its end. Nothing else: bad data is data.
     """
     seen = seen or RepeatedRecords()
-    readings = _readings(source)
-    while part := list(islice(readings, PART_CHUNKS)):
-        lines = sum(reading.lines for reading in part)
-        records = seen.drop_from(pl.concat(reading.records for reading in part))
-        rejects = pl.concat(reading.rejects for reading in part)
-        account = Account(lines, len(records), len(rejects), lines - len(records) - len(rejects))
-        yield Parsed(windows(records), rejects, account)
+    with ThreadPoolExecutor(1) as helper:
+        readings = _beside(helper, _read_odd, _parts(source))
+        yield from _beside(helper, _add_up, (_without_repeated(part, seen) for part in readings))
 
 
-def _readings(source: Source) -> Iterator[_Reading]:
-    """Read the chunks of a source in their order, several at a time."""
-    with ThreadPoolExecutor(READERS) as readers:
-        started: deque[Future[_Reading]] = deque()
-        for chunk in source.chunks():
-            started.append(readers.submit(_read, chunk))
-            if len(started) > READERS:
-                yield started.popleft().result()
-        for reading in started:
-            yield reading.result()
+def _beside(
+    helper: Executor, function: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[Result]:
+    """Yield what `function` makes of each item; the helper makes it while the next one is got."""
+    started = None
+    for item in items:
+        following = helper.submit(function, item)
+        if started:
+            yield started.result()
+        started = following
+    if started:
+        yield started.result()
 
 
-def _read(chunk: Chunk) -> _Reading:
-    text = utf8(chunk.text)
-    lines = split_lines(text, chunk.first_line)
-    plain = read_plain(text).with_columns(lines["line"])
-    goes_on = lines["text"].str.ends_with(":")  # with an empty field, which columns do not show
-    is_plain = plain["is_plain"] & ~goes_on
-    exact, rejects = read_exactly(lines.filter(~is_plain))
-    records = pl.concat([plain.filter(is_plain).select(*rpc_records.COLUMNS), exact])
-    return _Reading(len(lines), records, rejects)
+def _parts(source: Source) -> Iterator[_Part]:
+    chunks = source.chunks()
+    while some := [_read_chunk(chunk) for chunk in islice(chunks, PART_CHUNKS)]:
+        yield _Part(
+            sum(part.lines for part in some),
+            [fields for part in some for fields in part.plain],
+            pl.concat(part.odd for part in some),
+        )
 
 
-def utf8(text: bytes) -> bytes:
-    """Return a text with U+FFFD for what is not UTF-8 in it."""
-    return text if text.isascii() else text.decode(errors="replace").encode()
+def _read_chunk(chunk: Chunk) -> _Part:
+    text = cleaned(chunk.text)
+    newlines, plain = read_plain(text, chunk.first_line)
+    starts, ends = np.append(0, newlines + 1), np.append(newlines, len(text))
+    is_odd = np.ones(len(ends), np.bool_)
+    for fields in plain:
+        is_odd[fields["line"] - chunk.first_line] = False
+    is_odd[-1] = not text.endswith(b"\n")  # otherwise there is no line behind the last newline
+    odd = np.flatnonzero(is_odd)
+    places = zip(starts[odd].tolist(), ends[odd].tolist(), strict=True)
+    texts = [text[start:end] for start, end in places]
+    lines = {
+        "line": odd + chunk.first_line,
+        "text": pl.Series(texts, dtype=pl.Binary).cast(pl.String).str.strip_suffix("\r"),
+        "ended": odd < len(newlines),
+    }
+    return _Part(len(newlines) + int(is_odd[-1]), plain, pl.DataFrame(lines))
 
 
-def split_lines(text: bytes, first_line: int) -> pl.DataFrame:
-    """Return the lines of a text, as `read_exactly` takes them."""
-    is_last = pl.row_index() == pl.len() - 1
-    return pl.read_lines(text, name="text").with_columns(
-        line=pl.row_index().cast(pl.Int64) + first_line,
-        ended=~is_last | text.endswith(b"\n"),
-    )
+def cleaned(text: bytes) -> bytes:
+    """Return a text with U+FFFD for NUL and for what is not UTF-8."""
+    if text.isascii() and b"\0" not in text:
+        return text
+    return text.decode(errors="replace").replace("\0", "\ufffd").encode()
 
 
-def windows(records: pl.DataFrame) -> pl.DataFrame:
+def _read_odd(part: _Part) -> _Reading:
+    odd, rejects = read_exactly(part.odd)
+    return _Reading(part.lines, Records.concat([records_of(part.plain), odd]), rejects)
+
+
+def _without_repeated(reading: _Reading, seen: RepeatedRecords) -> _Reading:
+    records = replace(reading.records, numbers=seen.drop_from(reading.records.numbers))
+    return replace(reading, records=records)
+
+
+def _add_up(reading: _Reading) -> Parsed:
+    accepted, rejected = len(reading.records.numbers), len(reading.rejects)
+    irrelevant = reading.lines - accepted - rejected
+    account = Account(reading.lines, accepted, rejected, irrelevant)
+    return Parsed(windows(reading.records), reading.rejects, account)
+
+
+def windows(records: Records) -> pl.DataFrame:
     """Add records up into `RPC_WINDOWS`."""
     time_us, service_us, total_us = pl.col("time_us"), pl.col("service_us"), pl.col("total_us")
     queue_us = total_us - service_us
     timed = (service_us >= 0) & (service_us <= total_us) & (total_us <= LONGEST_US)
     return (
-        records.with_columns(pl.when(timed).then(pl.col("service_us", "total_us")))
-        .group_by("nid", "job", "service", "opcode", start=time_us // WINDOW_US * WINDOW_US)
+        records.numbers.lazy()
+        .with_columns(pl.when(timed).then(pl.col("service_us", "total_us")))
+        .group_by("group", start=time_us // WINDOW_US * WINDOW_US)
         .agg(
             count=pl.len(),
             timed=service_us.count(),
@@ -130,5 +168,7 @@ def windows(records: pl.DataFrame) -> pl.DataFrame:
             first=time_us.min(),
             last=time_us.max(),
         )
+        .join(records.names.lazy().unique("group"), on="group")
         .select(pl.col(name).cast(dtype) for name, dtype in RPC_WINDOWS.columns.items())
+        .collect()
     )

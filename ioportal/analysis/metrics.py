@@ -54,7 +54,7 @@ METRICS = (
         "Duration",
         Unit.SECONDS,
         Source.ACCOUNTING,
-        "end - start; now - start while running",
+        "end - start; while it runs, the last record of its filesystems - start",
     ),
     Metric("node_count", "Nodes", Unit.NODES, Source.ACCOUNTING, "nodes of the job's allocation"),
     Metric(

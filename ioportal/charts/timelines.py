@@ -27,6 +27,7 @@ Figure = dict[str, Any]
 _NAMED_KINDS = 7  # of a stack; more are one layer, "other"
 _LABELLED_SHARE = 0.05  # of the range: shorter gaps carry no words
 _HEIGHT = 230
+_THOUSAND = 1_000
 _DASHES = ("solid", "4px,2px", "1px,2px")
 
 
@@ -138,7 +139,7 @@ def figure(chart: Chart, steps: Steps, axis: TimeAxis, marks: Sequence[Mark] = (
                 "title": {"text": chart.unit, "font": {"size": 11}},
                 "rangemode": "tozero",
                 "fixedrange": True,
-                "tickformat": "~s",
+                "tickformat": _number_format(steps),
                 "nticks": 5,
                 "gridcolor": "--line",
                 "zerolinecolor": "--line-strong",
@@ -153,6 +154,12 @@ def figure(chart: Chart, steps: Steps, axis: TimeAxis, marks: Sequence[Mark] = (
             ],
         },
     }
+
+
+def _number_format(steps: Steps) -> str:
+    """Return d3's format: with k, M and G from a thousand on, and never with m for a thousandth."""
+    highest = steps.frame.select(pl.max_horizontal(pl.col(steps.kinds).max().fill_null(0))).item()
+    return "~s" if highest >= _THOUSAND else "~g"
 
 
 def shown_kinds(steps: Steps) -> list[str]:
@@ -174,7 +181,7 @@ def _lines(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
             **_joined(runs),
             "line": {"color": given[kind], "width": 1.6, "dash": _DASHES[number % len(_DASHES)]},
             "connectgaps": False,
-            "hovertemplate": f"%{{y:,.4~s}} {chart.unit}",
+            "hovertemplate": f"%{{y:,.4~{_number_format(steps)[-1]}}} {chart.unit}",
         }
         for number, (kind, runs) in enumerate(outlines.items())
     ]
@@ -228,7 +235,7 @@ def _stack(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
             "width": frame["milliseconds"].to_list(),
             "offset": 0,
             "marker": {"color": given[kind], "line": {"width": 0}},
-            "hovertemplate": f"%{{y:,.4~s}} {chart.unit}",
+            "hovertemplate": f"%{{y:,.4~{_number_format(steps)[-1]}}} {chart.unit}",
         }
         for kind in [*named, *(["other"] if others else [])]
     ]

@@ -73,16 +73,17 @@ def _claim(model: type[_Row], limit: int) -> list[_Row]:
 
 
 def _charge_trace(touched: TouchedTrace) -> set[int]:
-    """Charge a server's windows; return the jobs that gained or lost some."""
+    """Charge a server's windows; return the jobs of which more is known, or less, than before."""
     start, end = floor_to_window(touched.start), floor_to_window(touched.end) + _WINDOW
     windows = ChargedRpc.objects.between(start, end).filter(server_id=touched.server_id)
     before = _jobs_of(windows)
     rpcs.charge_server(touched.server_id, start, end)
-    return before | _jobs_of(windows)
+    observed = _running(touched.server.filesystem_id, touched.start, touched.end)
+    return before | _jobs_of(windows) | observed
 
 
 def _charge_reads(touched: list[TouchedReads]) -> set[int]:
-    """Derive the windows around some reads; return the jobs that gained or lost some."""
+    """Derive the windows around some reads; return the jobs of which more or less is known."""
     spans: dict[tuple[int, int], list[_Span]] = defaultdict(list)
     targets = Target.objects.in_bulk({row.target_id for row in touched})
     for row in touched:
@@ -109,7 +110,7 @@ def _charge_reads(touched: list[TouchedReads]) -> set[int]:
             )
             stale |= _jobs_of(windows)
             reads.derive(filesystem, together, folded_target, span.start, span.end)
-            stale |= _jobs_of(windows)
+            stale |= _jobs_of(windows) | _running(filesystem, span.start, span.end)
     return stale
 
 
@@ -195,6 +196,15 @@ def _between_reads(touched: TouchedReads) -> _Span:
     return _Span(
         before.start if before else touched.start - _MOMENT, after.start if after else touched.end
     )
+
+
+def _running(filesystem_id: int, first: datetime, last: datetime) -> set[int]:
+    """Return the jobs that may have used a filesystem between two moments: they are observed then.
+
+    One that did nothing is observed, too; and one that runs is known up to the last record.
+    """
+    jobs = Job.objects.filter(cluster__filesystems=filesystem_id)
+    return set(jobs.overlapping(first, last + _MOMENT).values_list("pk", flat=True))
 
 
 def _jobs_of(windows: models.QuerySet[models.Model]) -> set[int]:

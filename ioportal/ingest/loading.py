@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -68,14 +69,15 @@ class Loader(Protocol):
     """Stores the parts of one text; one class per format (`ioportal.ingest.formats`)."""
 
     time_column: str | None  # of its table: how far a part has come, in a text in order of time
-    # Lines of another format are rejects, not irrelevant: a text without either is what it says.
-    rejects_foreign_lines: bool
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""
 
     def store(self, parsed: Parsed) -> None:
         """Append a part's rows."""
+
+    def recognises(self, account: Account) -> bool:
+        """Tell whether a text with this account is of the format at all."""
 
     def finish(self) -> None:
         """Complete the segment: its extent, coverage and pending intervals."""
@@ -97,6 +99,8 @@ def load(
     segment_format: Segment.Format,
     attempt: Callable[[], LoaderOf],
     on_progress: Callable[[Source, Account], None] = lambda _source, _account: None,
+    *,
+    replace: bool = False,
 ) -> list[Loaded]:
     """Load texts in one transaction, side by side in order of their records' times.
 
@@ -105,49 +109,59 @@ def load(
         segment_format: of all of them.
         attempt: begins an attempt, with no memory of one that was taken back; gives loaders.
         on_progress: told after every part.
+        replace: load those that are segments again beside those that are not: where they overlap,
+            each record is to be found once.
 
     Raises:
         Refused: one contradicts what is loaded or registered.
         SourceUnavailable: one cannot be read to its end.
     """
-    known = {
-        number: segment
-        for number, text in enumerate(texts)
-        if (segment := _loaded_before(text, segment_format))
-    }
-    while True:
-        new = [number for number in range(len(texts)) if number not in known]
-        loader_of = attempt()
-        loads = [_Load(texts[number], segment_format, loader_of, on_progress) for number in new]
-        try:
-            with transaction.atomic():
-                _load_side_by_side(loads)
-        except (_KnownText, IntegrityError):
-            found = {
-                number: segment
-                for number, load in zip(new, loads, strict=True)
-                if (segment := Segment.objects.filter(digest=load.digest()).first())
-            }
-            if not found:
-                raise
-            known |= found
-            continue
-        fresh = {number: load.segment for number, load in zip(new, loads, strict=True)}
-        return [
-            Loaded({**known, **fresh}[number], already=number in known)
-            for number in range(len(texts))
-        ]
+    digests = [_digest_before(text, segment_format, alone=len(texts) == 1) for text in texts]
+    known = {segment.digest: segment for segment in Segment.objects.filter(digest__in=digests)}
+    again = replace and not known.keys() >= set(digests)
+    new = [
+        number
+        for number, digest in enumerate(digests)
+        if not digest or (digest not in digests[:number] and (again or digest not in known))
+    ]
+    loader_of = attempt()
+    loads = [_Load(texts[number], segment_format, loader_of, on_progress) for number in new]
+    try:
+        with transaction.atomic():
+            _load_side_by_side(loads, again=again)
+    except (_KnownText, IntegrityError, Refused):
+        # A text of a new name was known, or another command has loaded one meanwhile.
+        loaded = list(Segment.objects.filter(digest__in=[load.digest() for load in loads]))
+        if again or not loaded:
+            raise
+        if len(texts) == 1:
+            return [Loaded(loaded[0], already=True)]
+        return load(texts, segment_format, attempt, on_progress, replace=replace)
+    for number, loaded_text in zip(new, loads, strict=True):
+        digests[number] = loaded_text.segment.digest
+    fresh = {loaded_text.segment.digest: loaded_text.segment for loaded_text in loads}
+    return [
+        Loaded(fresh[digest], already=False)
+        if digest in fresh
+        else Loaded(known[digest], already=True)
+        for digest in digests
+    ]
 
 
-def _loaded_before(text: Text, segment_format: Segment.Format) -> Segment | None:
-    """Return the segment of a text whose name is known: reading is cheaper than loading in vain."""
-    segments = Segment.objects.filter(format=segment_format)
-    if text.name is None or not segments.filter(name=_kept(text.name)).exists():
-        return None
+def _digest_before(text: Text, segment_format: Segment.Format, *, alone: bool) -> str:
+    """Return a text's digest before it is loaded, by reading it through; "" where that is vain.
+
+    A text that comes alone under a new name is most likely new.
+    """
+    if text.name is None:
+        return ""
+    segments = Segment.objects.filter(format=segment_format, name=_kept(text.name))
+    if alone and not segments.exists():
+        return ""
     source = text.open()
     for _ in source.chunks():
         pass
-    return segments.filter(digest=_digest(segment_format, text.origin, source)).first()
+    return _digest(segment_format, text.origin, source)
 
 
 def _digest(segment_format: Segment.Format, origin: Origin, source: Source) -> str:
@@ -161,7 +175,7 @@ def _kept(name: str) -> str:
 
 
 class _KnownText(Exception):  # noqa: N818  (takes back what was done so far)
-    """One of the texts is loaded already."""
+    """A text is loaded already, or given twice."""
 
 
 class _Load:
@@ -180,6 +194,7 @@ class _Load:
         self._loader_of = loader_of
         self._on_progress = on_progress
         self._account = Account()
+        self._read_whole = False
         self._reasons: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         self.reached = datetime.min.replace(tzinfo=UTC)  # the latest record that was parsed
@@ -200,7 +215,9 @@ class _Load:
     def parse(self) -> Parsed | None:
         """Return the next part; None when there is none."""
         parsed = next(self._parts, None)
-        if parsed and self._loader.time_column:
+        if parsed is None:
+            self._read_whole = True
+        elif self._loader.time_column:
             (latest,) = parsed.table.select(pl.max(self._loader.time_column)).row(0)
             self.reached = max(self.reached, latest or self.reached)
         return parsed
@@ -214,10 +231,7 @@ class _Load:
 
     def finish(self) -> None:
         """Complete what the loader stored; refuse a text that is nothing of the kind."""
-        counted = self._account
-        if not counted.accepted and not (
-            counted.irrelevant and not counted.rejected and self._loader.rejects_foreign_lines
-        ):
+        if not self._loader.recognises(self._account):
             raise Refused(self._nothing_accepted())
         self._loader.finish()
 
@@ -241,8 +255,8 @@ class _Load:
         )
 
     def digest(self) -> str:
-        """Return the digest of the text, which was read."""
-        return _digest(self._format, self._origin, self.source)
+        """Return the digest of the text and what it is said to be; "" until it is read whole."""
+        return _digest(self._format, self._origin, self.source) if self._read_whole else ""
 
     def _keep_rejects(self, parsed: Parsed) -> None:
         """Count every reject by its reason; store the first of each."""
@@ -263,12 +277,15 @@ class _Load:
         )
 
 
-def _load_side_by_side(loads: list[_Load]) -> None:
+def _load_side_by_side(loads: list[_Load], *, again: bool) -> None:
     for load in loads:
         load.begin()
-    for load, parsed in ahead(_in_order_of_time(loads)):
-        load.store(parsed)
-    if Segment.objects.filter(digest__in=[load.digest() for load in loads]).exists():
+    with closing(ahead(_in_order_of_time(loads))) as parts:
+        for load, parsed in parts:
+            load.store(parsed)
+    digests = {load.digest() for load in loads}
+    is_known = Segment.objects.filter(digest__in=digests).exists() and not again
+    if is_known or len(digests) < len(loads):
         raise _KnownText
     for load in loads:
         load.finish()

@@ -7,3 +7,4 @@ class JobsConfig(AppConfig):
     """Django's handle on the app."""
 
     name = "ioportal.jobs"
+    verbose_name = "Site"  # on the registration pages

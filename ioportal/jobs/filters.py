@@ -34,18 +34,13 @@ class LocalMoment(forms.DateTimeInput):
 
     def format_value(self, value: datetime | str | None) -> str | None:
         """Return the moment as the browser wants it; what is no moment stays as it is."""
-        if isinstance(value, str):
-            try:
-                moment = parse_datetime(value)
-            except ValueError:
-                moment = None
-            if moment is None:
-                return value
-            value = moment
-        if value is None:
-            return None
-        local = timezone.make_naive(value) if timezone.is_aware(value) else value
-        return local.isoformat(timespec="seconds")
+        try:
+            moment = parse_datetime(value) if isinstance(value, str) else value
+            if moment and timezone.is_aware(moment):
+                moment = timezone.make_naive(moment)
+        except (ValueError, OverflowError):
+            moment = None
+        return moment.isoformat(timespec="seconds") if moment else str(value or "")
 
 
 class WordsFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter is untyped

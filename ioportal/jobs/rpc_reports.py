@@ -12,7 +12,13 @@ from ioportal.analysis.rpc_report import RpcReport, RpcRow, Times
 from ioportal.jobs.accounting import STILL_RUNNING
 from ioportal.jobs.models import Nid, Server, SourceJobId
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import ChargedRpc, Principal, RpcWindow, floor_to_window
+from ioportal.telemetry.models import (
+    ChargedRpc,
+    Principal,
+    RpcWindow,
+    ceil_to_window,
+    floor_to_window,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -82,7 +88,7 @@ def of_launch(
 def of_kind(
     kind: Principal, start: datetime, end: datetime, *, process: str = "", host: str = ""
 ) -> RpcReport | None:
-    """Report the metadata RPCs charged to a kind of principal in [start, end).
+    """Report the metadata RPCs charged to a kind of principal in the windows of [start, end).
 
     `process` and `host` narrow it to one name.
     """
@@ -95,14 +101,16 @@ def of_kind(
         windows = windows.filter(nid_id__in=nids)
     title = " ".join(filter(None, (str(kind.label).capitalize(), process, host)))
     servers = Server.objects.filter(kind=Server.Kind.MDS)
-    return _report(title, windows, windows, servers, (start, end), nodes_held=None)
+    within = floor_to_window(start), ceil_to_window(end)
+    return _report(title, windows, windows, servers, within, nodes_held=None)
 
 
 def of_everything(start: datetime, end: datetime) -> RpcReport | None:
-    """Report all metadata RPCs in [start, end)."""
+    """Report all metadata RPCs in the windows of [start, end)."""
     windows = RpcWindow.objects.all()
     servers = Server.objects.filter(kind=Server.Kind.MDS)
-    return _report("Everything", windows, windows, servers, (start, end), nodes_held=None)
+    within = floor_to_window(start), ceil_to_window(end)
+    return _report("Everything", windows, windows, servers, within, nodes_held=None)
 
 
 def _metadata_servers(cluster: Cluster) -> QuerySet[Server]:
@@ -112,9 +120,12 @@ def _metadata_servers(cluster: Cluster) -> QuerySet[Server]:
 def _within(
     run_start: datetime, run_end: datetime | None, start: datetime | None, end: datetime | None
 ) -> tuple[datetime, datetime]:
-    """Return the part of [start, end) in which something ran."""
+    """Return the part of [start, end), widened to whole windows, in which something ran."""
     run_end = run_end or STILL_RUNNING
-    return max(run_start, start or run_start), min(run_end, end or run_end)
+    return (
+        max(run_start, floor_to_window(start or run_start)),
+        min(run_end, ceil_to_window(end or run_end)),
+    )
 
 
 def _report(

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Min
 from psycopg import sql
 
 from collectors.tables import METADATA_OPERATIONS
@@ -19,6 +20,7 @@ from ioportal.analysis import quality
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 
+_STATISTICS_LOCK = 7_304  # any number that no other advisory lock uses
 _STARTUP_SHARE = 0.1  # of the run
 
 _CONSTANTS = {
@@ -44,20 +46,35 @@ def _metadata(alias: str) -> sql.Composed:
 
 
 # The jobs asked for, each with the end of its run; one that runs still is known up to the last
-# record of any source.
+# record of its cluster's filesystems.
 _RUNS = """
-WITH runs AS MATERIALIZED (
+WITH sources AS (
+    SELECT %(RPC_TRACE)s AS source, id, filesystem_id FROM jobs_server
+    UNION ALL
+    SELECT %(JOB_STATS)s, id, filesystem_id FROM jobs_target
+),
+reached AS MATERIALIZED (
+    SELECT f.cluster_id, max(latest."end") AS "end"
+    FROM sources s
+    JOIN jobs_filesystem_clusters f ON f.filesystem_id = s.filesystem_id
+    CROSS JOIN LATERAL (
+        SELECT c."end" FROM telemetry_coverage c
+        WHERE c.source = s.source AND c.source_id = s.id AND c.start <= %(now)s
+        ORDER BY c.start DESC LIMIT 1
+    ) latest
+    GROUP BY f.cluster_id
+),
+runs AS MATERIALIZED (
     SELECT j.id AS job_id, j.cluster_id, j.started_at AS start,
-        coalesce(j.ended_at, greatest(j.started_at, (
-            SELECT max(c."end") FROM telemetry_coverage c WHERE c."end" <= %(now)s
-        ))) AS "end"
-    FROM jobs_job j
+        coalesce(j.ended_at, greatest(j.started_at, reached."end")) AS "end"
+    FROM jobs_job j LEFT JOIN reached ON reached.cluster_id = j.cluster_id
     WHERE j.id = ANY(%(jobs)s) AND j.started_at IS NOT NULL
 )
 """
 
 _IO_TOTALS = sql.SQL(
-    """
+    _RUNS
+    + """
 SELECT w.job_id,
     {kinds},
     sum(w.read_bytes) AS read_bytes, sum(w.write_bytes) AS write_bytes,
@@ -68,11 +85,11 @@ SELECT w.job_id,
     ) AS timed_operations,
     sum({metadata}) FILTER (
         WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s
-            AND w."end" <= j.started_at + %(startup_share)s * (j.ended_at - j.started_at)
+            AND w."end" <= runs.start + %(startup_share)s * (runs."end" - runs.start)
     ) AS startup_operations,
     max(w."end" - w.start) FILTER (WHERE w.target_id <> 0) AS widest,
     count(*) FILTER (WHERE w.basis = %(RESET)s) AS resets
-FROM telemetry_iowindow w JOIN jobs_job j ON j.id = w.job_id
+FROM telemetry_iowindow w JOIN runs USING (job_id)
 WHERE w.job_id = ANY(%(jobs)s)
 GROUP BY w.job_id
 """
@@ -221,16 +238,13 @@ def refresh_statistics(limit: int = 500) -> int:
     The caller goes on until it is 0. Safe to run twice and beside itself.
     """
     with transaction.atomic():
-        claimed = list(
-            StaleStatistics.objects.select_for_update(skip_locked=True).order_by("pk")[:limit]
-        )
-        StaleStatistics.objects.filter(pk__in=[row.pk for row in claimed]).delete()
-        # Two stages may hold rows of one job: the second waits here, and sees what the first saw.
-        jobs = list(
-            Job.objects.select_for_update()
-            .filter(pk__in={row.job_id for row in claimed}, started_at__isnull=False)
-            .order_by("pk")
-        )
+        # One stage at a time: of two that compute one job's figures, the earlier might win.
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_STATISTICS_LOCK])
+        pending = StaleStatistics.objects.values("job_id").annotate(first=Min("pk"))
+        claimed = [row["job_id"] for row in pending.order_by("first")[:limit]]
+        StaleStatistics.objects.filter(job_id__in=claimed).delete()
+        jobs = list(Job.objects.filter(pk__in=claimed, started_at__isnull=False).order_by("pk"))
         figures = _Figures.of(jobs)
         JobStatistics.objects.bulk_create(
             [figures.statistics(job) for job in jobs],

@@ -71,10 +71,10 @@ numbered AS (
         OVER (PARTITION BY source_id ORDER BY start) AS island
     FROM seen
 )
-SELECT source_id, greatest(min(start), %(start)s), least(max("end"), %(end)s)
+SELECT source_id, min(start), max("end")
 FROM numbered
 GROUP BY source_id, island
-HAVING min(start) < %(end)s AND max("end") > %(start)s
+HAVING min(start) < %(end)s AND max("end") > greatest(min(start), %(start)s)
 ORDER BY source_id, min(start)
 """
 
@@ -82,9 +82,10 @@ ORDER BY source_id, min(start)
 def by_source(
     source: Coverage.Source, ids: Collection[int], start: datetime, end: datetime
 ) -> list[tuple[int, Interval]]:
-    """Return when each of some sources was observed, within [start, end), in order.
+    """Return when each of some sources was observed around [start, end), in order.
 
-    A single read of counters observes nothing.
+    Intervals that begin before it, or end after it, are not cut at it. A single read of counters
+    observes nothing.
     """
     gap = timedelta(0) if source is Coverage.Source.RPC_TRACE else settings.POLL_GAP
     values: dict[str, Any] = {"source": source.value, "ids": list(ids), "gap": gap}

@@ -6,6 +6,7 @@ them. None has a unique key: a raw row belongs to its segment, and a segment is 
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from django.db import models
@@ -23,6 +24,11 @@ _WINDOW_S = 10
 def floor_to_window(moment: datetime) -> datetime:
     """Return the start of the RPC window that holds a moment."""
     return moment.replace(second=moment.second // _WINDOW_S * _WINDOW_S, microsecond=0)
+
+
+def ceil_to_window(moment: datetime) -> datetime:
+    """Return the end of the RPC window that ends at a moment, or holds it."""
+    return floor_to_window(moment + timedelta(seconds=_WINDOW_S, microseconds=-1))
 
 
 class Principal(models.IntegerChoices):

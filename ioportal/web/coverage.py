@@ -14,6 +14,7 @@ from django.db.models import Max
 from ioportal.charts.coverage import strip
 from ioportal.jobs.models import Server, Target
 from ioportal.telemetry import coverage
+from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage
 from ioportal.web.ranges import TimeRange
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from ioportal.telemetry.coverage import Interval
 
 _DEFAULT_RANGE = timedelta(days=3)
 
@@ -89,9 +89,16 @@ def rows(window: TimeRange) -> Iterator[SourceCoverage]:
     for source in Coverage.Source:
         named = servers if source is Coverage.Source.RPC_TRACE else targets
         found = coverage.by_source(source, named.keys(), window.start, window.end)
-        by_id = {pk: [i for _, i in group] for pk, group in groupby(found, key=itemgetter(0))}
+        by_id = {
+            pk: [_within(interval, window) for _, interval in group]
+            for pk, group in groupby(found, key=itemgetter(0))
+        }
         for pk, (name, filesystem) in sorted(named.items(), key=lambda item: item[1][0]):
             if pk in by_id:
                 yield SourceCoverage(
                     source, name, filesystem.name, filesystem.simulated, by_id[pk], window
                 )
+
+
+def _within(interval: Interval, window: TimeRange) -> Interval:
+    return Interval(max(interval.start, window.start), min(interval.end, window.end))

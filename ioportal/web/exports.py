@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from django.http import JsonResponse, StreamingHttpResponse
+from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,9 +48,9 @@ def twin(
     return response
 
 
-def json_response(value: dict[str, Any]) -> JsonResponse:
+def json_response(value: dict[str, Any]) -> HttpResponse:
     """Answer with one object."""
-    return JsonResponse(value)
+    return HttpResponse(json.dumps(value, default=_json_value), content_type="application/json")
 
 
 def refuse(errors: dict[str, list[str]]) -> JsonResponse:

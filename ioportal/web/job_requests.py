@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from django.http import Http404
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
 
 from ioportal.jobs import rpc_reports
 from ioportal.jobs.models import Job, JobStatistics, Launch
 from ioportal.web.ranges import TimeRange
+from ioportal.web.requests import asked
 
 if TYPE_CHECKING:
     from ioportal.analysis.rpc_report import RpcReport
@@ -36,11 +36,10 @@ def statistics_of(job: Job) -> JobStatistics | None:
 
 
 def run_of(job: Job) -> TimeRange | None:
-    """Return when a job ran, up to now while it does; None where it did not."""
-    if job.started_at is None:
+    """Return when a job ran, as far as it is known; None where that is no time at all."""
+    if job.started_at is None or job.known_until is None or job.known_until <= job.started_at:
         return None
-    end = job.ended_at or timezone.now()
-    return TimeRange(job.started_at, end) if end > job.started_at else None
+    return TimeRange(job.started_at, job.known_until)
 
 
 def shown_by_default(run: TimeRange) -> TimeRange:
@@ -56,7 +55,7 @@ def launch_of(request: UserRequest, job: Job) -> Launch | None:
     Raises:
         Http404: the job has no such launch.
     """
-    name = request.GET.get("launch")
+    name = asked(request, "launch")
     if not name:
         return None
     launch = job.launches.filter(name=name).first()

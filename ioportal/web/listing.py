@@ -68,9 +68,15 @@ class Listing:
 
     @property
     def hidden_filters(self) -> list[tuple[str, list[str]]]:
-        """What the form carries on without showing it: facets that were chosen, and the order."""
-        names = ("state", "quality", "sort")
+        """What the form of filters carries on: facets that were chosen, order and columns."""
+        names = ("state", "quality", "sort", "columns")
         return [(name, self.query.getlist(name)) for name in names if self.query.get(name)]
+
+    @property
+    def beside_columns(self) -> list[tuple[str, list[str]]]:
+        """What the form of columns carries on: everything else that the URL says."""
+        left_out = {"columns", "page", "format"}
+        return [(name, values) for name, values in self.query.lists() if name not in left_out]
 
     @property
     def active_filters(self) -> int:
@@ -155,11 +161,6 @@ class Listing:
     def choices(self) -> list[tuple[Column, bool]]:
         """All columns, and whether they are shown."""
         return [(column, column in self.columns) for column in columns.COLUMNS]
-
-    @property
-    def default_columns(self) -> bool:
-        """Whether the columns are those of a fresh list."""
-        return self.columns == columns.chosen(columns.DEFAULT)
 
     def url(self, **changes: str | list[str]) -> str:
         """Return this list's URL with parameters changed, back on its first page."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
 _SHORTEST = timedelta(milliseconds=1)
+_FIRST_YEAR, _LAST_YEAR = 1970, 2200  # Lustre counts from 1970; sums of times stay sums of times
 
 
 @dataclass(frozen=True)
@@ -75,4 +76,7 @@ def _moment(text: str | None, default: datetime) -> datetime:
         moment = None
     if moment is None:
         raise ValidationError(f"{text[:64]!r} is not a time like 2017-07-06T09:52:55.")
-    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
+    if not _FIRST_YEAR <= moment.year < _LAST_YEAR:
+        raise ValidationError(f"{text[:64]!r} is beyond all records.")
+    aware = moment if timezone.is_aware(moment) else timezone.make_aware(moment)
+    return aware.astimezone(UTC)

@@ -219,7 +219,11 @@ class JobSeries:
     def _steps(
         self, windows: pl.DataFrame, observed: pl.DataFrame, kinds: Sequence[str], sources: int
     ) -> Steps:
-        return coarsened(rates(windows, observed, kinds, sources), STEPS_SHOWN)
+        steps = rates(windows, observed, kinds, sources)
+        shown = steps.frame.filter(
+            pl.col("end") > self._window.start, pl.col("start") < self._window.end
+        )
+        return coarsened(Steps(shown, steps.kinds, sources), STEPS_SHOWN)
 
     @cached_property
     def _targets(self) -> pl.DataFrame:

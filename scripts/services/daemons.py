@@ -31,7 +31,7 @@ VALKEY = OwnProcess("Valkey", HOME / "valkey", "valkey.pid", ("valkey-server", "
 
 ROLE = DATABASE = "ioportal"
 CONFIGURATION = Path(__file__).with_name("postgresql.conf")
-ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin"}
+ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": os.environ.get("PATH", os.defpath)}
 # sockaddr_un holds 107 bytes and a zero; the longest name behind the folder is PostgreSQL's.
 LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.5432")
 

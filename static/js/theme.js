@@ -23,7 +23,9 @@
 
   const chosen = stored();
   if (chosen === "light" || chosen === "dark") root.dataset.theme = chosen;
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", announce);
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+    matchMedia(query).addEventListener("change", announce);
+  }
 
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-theme-toggle]")) return;

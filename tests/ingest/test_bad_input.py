@@ -69,7 +69,7 @@ def test_an_empty_file_is_refused(form, tmp_path, refused):
     path = tmp_path / "empty.log"
     path.touch()
 
-    assert refused(form, path) == f"{path} is empty. Nothing was loaded."
+    assert refused(form, path) == f"{path} is empty. Nothing of it was loaded."
 
 
 @pytest.mark.parametrize("form", OPTIONS)
@@ -80,7 +80,7 @@ def test_a_binary_file_is_refused(form, tmp_path, refused):
     message = refused(form, path)
 
     assert message.startswith(f"{path}: none of its ")
-    assert "Nothing was loaded. Check the FORMAT that was named." in message
+    assert "Nothing of it was loaded. Check the FORMAT that was named." in message
 
 
 @pytest.mark.parametrize("form", OPTIONS)

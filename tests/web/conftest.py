@@ -5,19 +5,20 @@ from itertools import count
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.core.management import call_command
 
-from ioportal.ingest import charging
-from ioportal.jobs import statistics
 from ioportal.jobs.models import Cluster, Job, JobStatistics
-from ioportal.stages import drain
-from tests.logs import DAY, Run, at, job_stats, rpc, sacct
+from tests import contents
+from tests.logs import DAY, at
+from tests.web import stories
 
 NOON = at("12:00")
 
 
 @pytest.fixture(autouse=True)
-def _static_files_as_they_are(settings):
+def _static_files_as_they_are(settings, tmp_path):
     """Tests serve static files under their own names, without collecting them first."""
+    settings.STATIC_ROOT = str(tmp_path)
     settings.STORAGES = {
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -108,54 +109,10 @@ def new_job(cluster):
     return make
 
 
-@pytest.fixture
-def compute(db):
-    """Charge and compute what was ingested."""
-
-    def run():
-        drain(charging.charge_pending)
-        drain(statistics.refresh_statistics)
-
-    return run
-
-
-@pytest.fixture
-def read_at(logs, ingest):
-    """Ingest a read of job_stats: entries by target, as `tests.logs.job_stats` takes them."""
-
-    def read(clock, targets, **options):
-        texts = [
-            job_stats(target, entries, snapshot=clock, **options)
-            for target, entries in targets.items()
-        ]
-        path = logs(f"read-{clock.replace(':', '')}.txt", *texts)
-        return ingest("job_stats", path, "--at", at(clock).isoformat())
-
-    return read
-
-
-@pytest.fixture
-def heavy_job(site, logs, ingest, read_at, compute):
-    """Job 3567126 of alice: n1 and n2 from 12:00 to 13:00, read every ten minutes, traced for ten
-    seconds. Nobody read the MDT between 12:20 and 12:50."""
-    runs = sacct(Run("3567126", nodes="n[1-2]", node_count=2))
-    ingest("sacct", logs("jobs.txt", runs), cluster="anvil")
-    for clock, opens in {
-        "11:50": None,
-        "12:00": None,
-        "12:10": 60_000,
-        "12:20": 66_000,
-        "12:50": 84_000,
-        "13:00": 90_000,
-        "13:10": 90_000,
-    }.items():
-        entry = {"open": opens, "close": opens // 3, "getattr": 100} if opens else {"open": 1}
-        read_at(clock, {"lake-MDT0000": {"3567126" if opens else "login1.bash": entry}})
-    trace = [
-        rpc(at("12:05") + timedelta(milliseconds=10 * number), f"{number % 2 + 1}@gni")
-        for number in range(1000)
-    ]
-    trace.append(rpc(at("12:05:10"), "1@gni", 35, us=(20, 90)))
-    ingest("rpctrace", logs("mds1.log", *trace), server="mds1")
-    compute()
-    return Job.objects.get(batch_id="3567126")
+@pytest.fixture(scope="module")
+def heavy_job(django_db_setup, django_db_blocker, tmp_path_factory):
+    """The job of `stories.heavy_job`, ingested once for all tests of a module."""
+    with django_db_blocker.unblock():
+        yield stories.heavy_job(tmp_path_factory.mktemp("logs"))
+        call_command("flush", interactive=False, verbosity=0)
+        contents.empty_hypertables()

@@ -16,7 +16,7 @@ from ioportal.telemetry.copy import copy_frame
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from collectors.parsed import Parsed
+    from collectors.parsed import Account, Parsed
     from collectors.source import Source
     from ioportal.ingest.loading import Origin
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 class _AccountLoader:
     """What all accounting has in common."""
 
-    rejects_foreign_lines = True
     time_column: str | None = None
 
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
@@ -32,6 +31,10 @@ class _AccountLoader:
         self.cluster = needed(origin.cluster, "--cluster: whose accounting it is")
         self.segment = segment
         self._changes: list[accounting.Change] = []
+
+    def recognises(self, account: Account) -> bool:
+        """Tell whether there are records: lines of another format are rejects, not irrelevant."""
+        return account.accepted > 0 or (account.irrelevant > 0 and not account.rejected)
 
     def finish(self) -> None:
         """Ask for what the changed jobs may have done."""
@@ -139,11 +142,13 @@ class PbsLoader(_AccountLoader):
 class AlpsLoader(_AccountLoader):
     """ALPS: where each launch of a Cray ran."""
 
-    rejects_foreign_lines = False  # other programs write to the same syslog
-
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""
         return alps.parse(source)
+
+    def recognises(self, account: Account) -> bool:
+        """Tell whether there is a launch: other programs write to the same syslog."""
+        return account.accepted > 0
 
     def store(self, parsed: Parsed) -> None:
         """Store launches."""

@@ -75,6 +75,5 @@ def discard(segment: Segment) -> None:
         TouchedReads.objects.bulk_create(
             TouchedReads(target_id=read.source_id, start=read.start, end=read.end)
             for read in covered
-            if read.source == Coverage.Source.JOB_STATS
         )
     segment.delete()

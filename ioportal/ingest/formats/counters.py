@@ -19,7 +19,7 @@ from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, JobSnapshot, Tar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from collectors.parsed import Parsed
+    from collectors.parsed import Account, Parsed
     from collectors.source import Source
     from ioportal.ingest.loading import Origin
     from ioportal.jobs.models import Filesystem
@@ -29,7 +29,6 @@ class _ReadLoader:
     """What both kinds of read have in common."""
 
     coverage: ClassVar[Coverage.Source]
-    rejects_foreign_lines = False  # a dump of lctl has other parameters
     time_column: str | None = None
 
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
@@ -41,6 +40,10 @@ class _ReadLoader:
             target.name: target for target in Target.objects.select_related("filesystem")
         }
         self._read: dict[str, Target] = {}
+
+    def recognises(self, account: Account) -> bool:
+        """Tell whether there is a line of the counters: a dump of lctl has other parameters."""
+        return account.accepted > 0
 
     def finish(self) -> None:
         """Cover the moment of the read, unless it was loaded from another text."""
@@ -74,10 +77,10 @@ class _ReadLoader:
             )
             for target in targets
         )
-        self.touch(targets)
-
-    def touch(self, targets: list[Target]) -> None:
-        """Leave what is to be derived anew; nothing unless a subclass says so."""
+        TouchedReads.objects.bulk_create(
+            TouchedReads(target=target, start=self._read_at, end=self._read_at)
+            for target in targets
+        )
 
     def placed(self, parsed: Parsed) -> pl.DataFrame:
         """Add what both kinds of snapshot store besides the counters."""
@@ -132,13 +135,6 @@ class JobStatsLoader(_ReadLoader):
                 self._source_job_ids[filesystem] = names.source_job_ids(filesystem)
             ids = self._source_job_ids[filesystem].ids(part["job"])
             copy_frame(JobSnapshot, part.with_columns(ids.alias("source_job_id")))
-
-    def touch(self, targets: list[Target]) -> None:
-        """Ask for the differences around this read."""
-        TouchedReads.objects.bulk_create(
-            TouchedReads(target=target, start=self._read_at, end=self._read_at)
-            for target in targets
-        )
 
 
 class MdStatsLoader(_ReadLoader):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from collectors.parsed import Parsed
+    from collectors.parsed import Account, Parsed
     from collectors.source import Source
     from ioportal.ingest.loading import Origin
 
@@ -40,7 +40,6 @@ _EXTENT = {name: RPC_WINDOWS.columns[name] for name in ("first", "last")}
 class RpcTraceLoader:
     """A server's RPC trace; it covers what lies between its records, but for long silences."""
 
-    rejects_foreign_lines = False  # the debug log has other subsystems' lines
     time_column: str | None = "last"
 
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
@@ -48,6 +47,7 @@ class RpcTraceLoader:
         self._command = command
         self._server = needed(origin.server, "--server: the MDS or OSS that wrote the log")
         self._nids = names.nids()
+        self._repeats = 0
         self._extents = pl.DataFrame(schema=_EXTENT)
         self._waiting: list[pl.DataFrame] = []
         self._services = names.services()
@@ -55,7 +55,15 @@ class RpcTraceLoader:
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text, without records that another text of this command has."""
-        return rpc_trace.parse(source, self._command.seen)
+        seen = self._command.seen
+        parts = rpc_trace.parse(source, seen)
+        while True:
+            before = seen.dropped
+            parsed = next(parts, None)
+            if parsed is None:
+                return
+            self._repeats += seen.dropped - before
+            yield parsed
 
     def store(self, parsed: Parsed) -> None:
         """Append the windows, many parts together."""
@@ -90,6 +98,10 @@ class RpcTraceLoader:
             ),
         )
         self._segment.records += rows.height
+
+    def recognises(self, account: Account) -> bool:
+        """Tell whether there is a handled RPC: the debug log has other subsystems' lines."""
+        return account.accepted + self._repeats > 0
 
     def finish(self) -> None:
         """Cover the extents, unless another segment of the server covers part of them."""

@@ -289,6 +289,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "verbose_name": "NID",
+            },
         ),
         migrations.CreateModel(
             name="Allocation",

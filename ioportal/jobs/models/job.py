@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from django.contrib.postgres.indexes import GistIndex
@@ -100,6 +101,14 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return self.display_id
+
+    @property
+    def known_until(self) -> datetime | None:
+        """Its end; while it runs, up to when its statistics know it. None: it did not start."""
+        if self.ended_at or not self.started_at:
+            return self.ended_at
+        statistics = getattr(self, "statistics", None)
+        return self.started_at + timedelta(seconds=statistics.duration_s if statistics else 0)
 
     @property
     def display_id(self) -> str:

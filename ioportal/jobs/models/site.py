@@ -118,6 +118,9 @@ class Nid(models.Model):
     text = models.CharField(max_length=128, unique=True)
     node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="nids")
 
+    class Meta:
+        verbose_name = "NID"
+
     def __str__(self) -> str:
         return self.text
 

@@ -57,8 +57,8 @@ def visible(text: str) -> str:
 
 @register.filter
 def percent(share: float) -> int:
-    """Show a share as a whole percentage."""
-    return round(100 * share)
+    """Show a share as a whole percentage, never rounded up."""
+    return floor(100 * share)
 
 
 @register.simple_tag

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 
@@ -14,6 +13,7 @@ from ioportal.jobs.models import Filesystem
 from ioportal.web import exports, segments
 from ioportal.web.access import staff_only
 from ioportal.web.pages import COUNTED, CountedPaginator
+from ioportal.web.requests import asked
 
 if TYPE_CHECKING:
     from django.core.paginator import Page
@@ -73,7 +73,7 @@ def segment(request: UserRequest, pk: int) -> HttpResponseBase:
     """One segment: its account, where its operations went, and the lines that were refused."""
     known = segments.with_sources(Segment.objects.visible_to(request.user).loaded())
     shown = get_object_or_404(known, pk=pk)
-    reason = request.GET.get("reason", "")
+    reason = asked(request, "reason")
     rejects = shown.rejects.order_by("line")
     if reason:
         rejects = rejects.filter(reason=reason)
@@ -101,8 +101,8 @@ def segment(request: UserRequest, pk: int) -> HttpResponseBase:
 def nids(request: UserRequest) -> HttpResponseBase:
     """NIDs that are no node's."""
     found = segments.unregistered_nids()
-    if word := request.GET.get("q", "").strip():
-        found = found.filter(text__icontains=word.replace("\x00", ""))
+    if word := asked(request, "q"):
+        found = found.filter(text__icontains=word)
     if _is_twin(request):
         rows = ([text] for text in found.values_list("text", flat=True)[:COUNTED].iterator())
         return exports.twin(request, "unregistered-nids", {"at_most": COUNTED}, ["nid"], rows)
@@ -123,8 +123,8 @@ def nids(request: UserRequest) -> HttpResponseBase:
 def pending(request: UserRequest) -> HttpResponse:
     """Job ids that no accounting has named yet."""
     found = segments.pending_ids()
-    if word := request.GET.get("q", "").strip().replace("\x00", ""):
-        found = found.filter(Q(text__icontains=word))
+    if word := asked(request, "q"):
+        found = found.filter(text__icontains=word)
     page = _page(request, found)
     seen = segments.seen([job_id.pk for job_id in page])
     rows = [(job_id, *seen.get(job_id.pk, (None, None, None))) for job_id in page]

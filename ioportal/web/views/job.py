@@ -24,6 +24,7 @@ from ioportal.web.job_requests import (
     visible_job,
 )
 from ioportal.web.ranges import TimeRange
+from ioportal.web.requests import asked, storable
 from ioportal.web.series import JobSeries
 from ioportal.web.timelines import KINDS, Timeline
 
@@ -42,9 +43,11 @@ _NAMESAKES_SHOWN = 20
 @login_required
 def find(request: UserRequest, cluster: str, batch_id: str) -> HttpResponse:
     """Go to the latest job of a batch id; ``array_index`` picks a task."""
-    jobs = Job.objects.visible_to(request.user).filter(cluster__name=cluster, batch_id=batch_id)
+    jobs = Job.objects.visible_to(request.user).filter(
+        cluster__name=cluster, batch_id=storable(batch_id)
+    )
     if "array_index" in request.GET:
-        jobs = jobs.filter(array_index=request.GET["array_index"])
+        jobs = jobs.filter(array_index=asked(request, "array_index"))
     latest = jobs.order_by("-submitted_at", "-pk").first()
     if latest is None:
         raise Http404(f"You can see no job {batch_id} of {cluster}.")
@@ -70,10 +73,12 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
         "records": _records(request, job),
     }
     if statistics:
+        standings = peers.standings(job, statistics)
         page |= {
             "groups": job_facts.groups(statistics),
             "by_kind": job_facts.by_kind(statistics),
-            "standings": peers.standings(job, statistics),
+            "standings": standings,
+            "peers_known": any(standing.rank is not None for standing in standings),
             "fewest_peers": peers.FEWEST,
         }
     run = run_of(job)

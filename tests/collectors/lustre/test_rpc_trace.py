@@ -320,7 +320,7 @@ def test_bytes_that_are_not_utf8_and_nul_do_not_lose_a_line():
 
     table, rejects, account = parse(text)
 
-    assert table["job"].to_list() == ["", "a\ufffd\x00\ufffdb"]
+    assert table["job"].to_list() == ["", "a\ufffd\ufffd\ufffdb"]
     assert rejects.is_empty()
     assert account == Account(lines=2, accepted=2)
 
@@ -526,8 +526,9 @@ def parse_exactly(text, chunk_bytes):
         return parse(text, chunk_bytes)
 
 
-def none_is_plain(text):
-    return rpc_plain.read_plain(text).with_columns(is_plain=pl.lit(False))  # noqa: FBT003  (a value)
+def none_is_plain(text, first_line):
+    newlines, blocks = rpc_plain.read_plain(text, first_line)
+    return newlines, [{name: field[:0] for name, field in block.items()} for block in blocks]
 
 
 @settings(max_examples=200, deadline=None)

@@ -105,8 +105,8 @@ class Command(BaseCommand):
             raise CommandError(str(failure)) from failure
         drain(charging.charge_pending)
         wake(REFRESH_STATISTICS)
-        for text in loaded:
-            account.add(text.segment)
+        for segment in {text.segment for text in loaded}:
+            account.add(segment)
         seconds = round(time.monotonic() - begun, 3)
         if options["json"]:
             self.stdout.write(json.dumps({**asdict(account), "seconds": seconds}))
@@ -135,7 +135,7 @@ class Command(BaseCommand):
                 else replace(origin, read_at=_modified(name)),
                 None if name == _STDIN else name,
             )
-            for name in dict.fromkeys(options["files"])  # a file named twice is one file
+            for name in options["files"]
         ]
         progress = _Progress(self.stderr, len(texts))
 
@@ -144,7 +144,7 @@ class Command(BaseCommand):
 
         together = [texts] if chosen == Segment.Format.RPCTRACE else [[text] for text in texts]
         for group in together:
-            yield load(group, chosen, attempt, progress)
+            yield load(group, chosen, attempt, progress, replace=command.replace)
 
 
 class _Progress:

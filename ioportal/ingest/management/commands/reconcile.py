@@ -23,7 +23,11 @@ class Command(BaseCommand):
         segments = off = 0
         for segment in Segment.objects.loaded().order_by("pk").iterator():
             segments += 1
-            for sentence in differences(segment):
+            found = differences(segment)
+            if found:  # it was loaded, or charged anew, since the first drain, perhaps
+                drain(charging.charge_pending)
+                found = differences(segment)
+            for sentence in found:
                 off += 1
                 self.stderr.write(f"segment {segment.pk}, {segment.name}: {sentence}")
         if off:

@@ -47,6 +47,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
         """Print one report per launch, job or principal."""
+        if options["start"] and options["end"] and options["start"] >= options["end"]:
+            raise CommandError("--from must be before --to.")
         reports = list(_reports(options))
         if options["json"]:
             self.stdout.write(json.dumps([asdict(report) for report in reports]))

@@ -1,0 +1,140 @@
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from ioportal.analysis.timelines import Steps
+from ioportal.charts.palette import SERIES
+from ioportal.charts.timelines import Chart, Mark, Meaning, Style, TimeAxis, figure, shown_kinds
+
+NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
+LINES = Chart("x", "X", "ops/s", "About.", Style.LINES, {"open": "opens"})
+STACK = Chart("x", "X", "ops/s", "About.", Style.STACK, {})
+
+
+def at(minutes):
+    return NOON + timedelta(minutes=minutes)
+
+
+AXIS = TimeAxis(at(0), at(60), timedelta(hours=-4))
+
+
+def steps(*rows, kinds=("open", "close"), sources=1):
+    """Steps of (start, end, rate, rate, ...) in minutes from noon."""
+    return Steps(
+        pl.DataFrame(
+            [(at(start), at(end), 1, *values) for start, end, *values in rows],
+            schema={
+                "start": pl.Datetime("us", "UTC"),
+                "end": pl.Datetime("us", "UTC"),
+                "observed": pl.Int64,
+                **dict.fromkeys(kinds, pl.Float64),
+            },
+            orient="row",
+        ),
+        kinds,
+        sources,
+    )
+
+
+def strings(value):
+    """Every text in a figure."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from strings(part)
+
+
+def test_lines_are_steps_that_lift_the_pen_over_a_gap():
+    _, opens, _ = figure(LINES, steps((0, 10, 5, 1), (10, 20, 7, 1), (30, 40, 2, 1)), AXIS)["data"]
+
+    assert opens["name"] == "opens"
+    assert opens["y"] == [5, 5, 7, 7, None, 2, 2]
+    assert opens["x"][0] == "2017-07-05T08:00:00.000"  # local to the axis
+    assert opens["x"][4] is None
+    assert opens["connectgaps"] is False
+
+
+def test_the_area_below_a_line_stops_at_a_gap():
+    area = figure(LINES, steps((0, 10, 5, 1), (30, 40, 2, 1)), AXIS)["data"][0]
+
+    assert area["y"] == [0.0, 5, 5, 0.0, None, 0.0, 2, 2, 0.0]
+
+
+def test_an_unknown_rate_is_not_drawn():
+    _, opens, _ = figure(LINES, steps((0, 10, None, 1), (10, 20, 7, 1)), AXIS)["data"]
+
+    assert opens["y"] == [7, 7]
+
+
+def test_a_stack_has_bars_of_true_width():
+    bars = figure(STACK, steps((0, 10, 5, 1), (10, 12, 7, 1)), AXIS)["data"]
+
+    assert [bar["name"] for bar in bars] == ["open", "close"]
+    assert bars[0]["width"] == [600_000, 120_000]
+    assert bars[0]["offset"] == 0
+
+
+def test_a_stack_names_its_largest_layers_and_adds_up_the_others():
+    kinds = tuple(f"k{number}" for number in range(10))
+    bars = figure(STACK, steps((0, 10, *range(1, 11)), kinds=kinds), AXIS)["data"]
+
+    assert [bar["name"] for bar in bars] == ["k9", "k8", "k7", "k6", "k5", "k4", "k3", "other"]
+    assert bars[-1]["y"] == [1 + 2 + 3]
+
+
+def test_kinds_that_never_happened_are_not_shown():
+    assert shown_kinds(steps((0, 10, 0, 3))) == ["close"]
+    assert shown_kinds(steps()) == []
+
+
+@pytest.mark.parametrize(
+    ("sources", "word"),
+    [
+        pytest.param(1, "not observed", id="nothing was"),
+        pytest.param(2, "observed in part", id="one of two was"),
+    ],
+)
+def test_gaps_are_shaded_and_named(sources, word):
+    layout = figure(LINES, steps((0, 30, 5, 1), sources=sources), AXIS)["layout"]
+
+    assert word in [words["text"] for words in layout["annotations"]]
+    assert all(shape["fillcolor"].startswith("--gap") for shape in layout["shapes"])
+
+
+def test_a_narrow_gap_is_shaded_without_words():
+    layout = figure(LINES, steps((0, 30, 5, 1), (31, 60, 5, 1)), AXIS)["layout"]
+
+    assert len(layout["shapes"]) == 1
+    assert layout["annotations"] == []
+
+
+def test_marks_are_lines_with_words_that_cannot_be_markup():
+    marks = [
+        Mark(at(0), "", Meaning.RUN),
+        Mark(at(10), "mds1: 2.8 → <b>2.15</b>", Meaning.BREAK),
+        Mark(at(10), "mds2: 2.8 → 2.15", Meaning.BREAK),
+        Mark(at(500), "beyond the range", Meaning.FAULT),
+    ]
+    layout = figure(LINES, steps((0, 60, 5, 1)), AXIS, marks)["layout"]
+    [words] = layout["annotations"]
+
+    assert words["text"] == "mds1: 2.8 → &lt;b>2.15&lt;/b><br>mds2: 2.8 → 2.15"
+    assert [shape["line"]["dash"] for shape in layout["shapes"]] == ["dot", "dash", "dash", "dash"]
+
+
+def test_every_colour_is_a_token_that_pages_know():
+    page = {"--ink-soft", "--line", "--line-strong", "--gap", "--warn", "--bad", "--panel"}
+    marks = [Mark(at(1), "x", meaning) for meaning in Meaning]
+    drawn = figure(LINES, steps((0, 30, 5, 1)), AXIS, marks)
+
+    tokens = {text.partition("/")[0] for text in strings(drawn) if text.startswith("--")}
+    assert tokens <= page | SERIES.keys()
+
+
+def test_nothing_known_gives_an_empty_shaded_plot():
+    drawn = figure(LINES, steps(), AXIS)
+
+    assert all(trace["x"] == [] for trace in drawn["data"])
+    assert len(drawn["layout"]["shapes"]) == 1

@@ -1,0 +1,131 @@
+"""What people do, in a browser that watches for errors and for requests that leave the machine."""
+
+import csv
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    # Static files come from their finders here; nothing is collected.
+    pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
+]
+
+DRAWN = "[data-plot] .main-svg"
+
+
+def test_somebody_finds_the_heavy_job_reads_its_timeline_and_takes_the_csv(visit):
+    page = visit("/jobs/")
+
+    page.get_by_role("link", name="Metadata operations").click()
+    expect(page).to_have_url(re.compile(r"sort=-metadata_operations"))
+    page.get_by_role("link", name="3567126").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("3567126")
+    expect(page.locator("[data-plot='figure-opens-closes'] .main-svg").first).to_be_visible()
+
+    page.get_by_text("Table", exact=True).first.click()
+    expect(page.get_by_role("region", name="Opens and closes, table")).to_contain_text("100")
+
+    with page.expect_download() as download:
+        page.locator("figure").first.get_by_role("link", name="CSV").click()
+    with download.value.path().open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {float(row["open"]) for row in rows} >= {10.0, 100.0}
+    assert download.value.suggested_filename == "3567126-opens-closes.csv"
+
+
+def test_a_drag_zooms_all_charts_and_the_address_and_back_returns(visit, heavy_job):
+    page = visit(f"/jobs/{heavy_job.pk}/")
+    drag = page.locator("[data-plot='figure-opens-closes'] .nsewdrag")
+    drag.evaluate("layer => layer.scrollIntoView({ block: 'center' })")
+    plot = drag.bounding_box()
+    middle = plot["y"] + plot["height"] / 2
+
+    page.mouse.move(plot["x"] + plot["width"] * 0.2, middle)
+    page.mouse.down()
+    page.mouse.move(plot["x"] + plot["width"] * 0.3, middle, steps=4)
+    page.mouse.move(plot["x"] + plot["width"] * 0.4, middle, steps=4)
+    page.mouse.up()
+
+    expect(page).to_have_url(re.compile(r"start=2017-07-05T12%3A1.*end=2017-07-05T12%3A2"))
+    expect(page.get_by_label("From")).to_have_value(re.compile(r"2017-07-05T12:1"))
+    page.go_back()
+    expect(page).to_have_url(re.compile(rf"/jobs/{heavy_job.pk}/$"))
+    page.locator(DRAWN).first.wait_for()
+
+
+def test_the_theme_is_switched_and_remembered(visit, heavy_job):
+    page = visit(f"/jobs/{heavy_job.pk}/", color_scheme="light")
+    page.locator(DRAWN).first.wait_for()
+    line = page.locator("[data-plot='figure-opens-closes'] .scatterlayer path.js-line").first
+    light = line.evaluate("line => getComputedStyle(line).stroke")
+
+    page.get_by_role("button", name="Switch between light and dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.wait_for_function(
+        "([line, light]) => getComputedStyle(line).stroke !== light",
+        arg=[line.element_handle(), light],
+    )
+    page.reload()
+
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_filters_narrow_the_list_and_stand_in_the_address(visit):
+    page = visit("/jobs/")
+
+    page.get_by_role("textbox", name="User").fill("nobody")
+    page.get_by_role("textbox", name="User").press("Enter")
+    expect(page.get_by_role("heading", name="No job matches")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/jobs/\?user=nobody$"))
+    page.get_by_role("link", name="Clear all").click()
+    expect(page.get_by_role("link", name="3567126")).to_be_visible()
+
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_role("checkbox", name="Closes").check()
+    page.get_by_role("button", name="Show these").click()
+    expect(page.get_by_role("columnheader", name="Closes")).to_be_visible()
+
+
+def test_no_page_is_wider_than_its_window(visit, heavy_job):
+    segment = heavy_job.records.get().segment_id
+    page = visit("/jobs/")
+
+    for width, theme in ((390, "light"), (390, "dark"), (1600, "dark"), (3840, "light")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=theme)
+        for path in (
+            "/jobs/",
+            f"/jobs/{heavy_job.pk}/",
+            "/ingest/",
+            f"/ingest/segments/{segment}/",
+            "/ingest/coverage/",
+            "/ingest/nids/",
+            "/ingest/pending/",
+            "/admin/jobs/cluster/",
+        ):
+            page.goto(path)
+
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_everything_is_readable_without_scripts(visit, heavy_job):
+    page = visit(f"/jobs/{heavy_job.pk}/", java_script_enabled=False)
+
+    page.get_by_text("Table", exact=True).first.click()
+    expect(page.get_by_role("region", name="Opens and closes, table")).to_be_visible()
+    page.get_by_role("link", name="Start-up").click()
+    expect(page.get_by_label("From")).to_have_value("2017-07-05T12:00")
+    page.goto("/jobs/?sort=-opens")
+    expect(page.get_by_role("link", name="3567126")).to_be_visible()
+
+
+def test_the_keyboard_reaches_the_content_first(visit):
+    page = visit("/jobs/")
+
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+
+    expect(page.locator("main")).to_be_focused()

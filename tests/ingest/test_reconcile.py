@@ -1,0 +1,71 @@
+"""Reconcile re-adds what is stored: whatever is tampered with shows."""
+
+import pytest
+from django.core.management import CommandError
+from django.db import connection, transaction
+
+from tests.logs import Run, at, job_stats, md_stats, rpc, sacct
+
+
+@pytest.fixture
+def loaded(site, logs, ingest):
+    """A segment of each kind."""
+    ingest("sacct", logs("s", sacct(Run("77"), Run("78", nodes="n3"))), cluster="anvil")
+    trace = [rpc("12:00", "1@gni"), rpc("12:05", "3@gni"), rpc("12:06", "9@gni"), "Handled RPC"]
+    ingest("rpctrace", logs("t", *trace), server="mds1")
+    for clock, opens in (("12:00", 3), ("12:10", 8)):
+        moment = at(clock).isoformat()
+        entries = {"77": {"open": opens}, "79": {"open": 1}}
+        ingest("job_stats", logs(f"j{clock}", job_stats("lake-MDT0000", entries)), at=moment)
+        ingest("md_stats", logs(f"m{clock}", md_stats("lake-MDT0000", {"open": opens})), at=moment)
+
+
+@pytest.mark.usefixtures("loaded")
+def test_untouched_segments_reconcile(reconcile):
+    assert reconcile() == "6 segments reconcile."
+
+
+TAMPERINGS = [
+    "UPDATE telemetry_rpcwindow SET count = count + 1",
+    "DELETE FROM telemetry_rpcwindow",
+    "UPDATE telemetry_chargedrpc SET count = count - 1 WHERE job_id <> 0",
+    "DELETE FROM telemetry_chargedrpc WHERE job_id = 0",
+    "INSERT INTO telemetry_chargedrpc SELECT * FROM telemetry_chargedrpc",
+    "UPDATE telemetry_jobsnapshot SET open = open + 1",
+    "DELETE FROM telemetry_jobsnapshot WHERE open = 1",
+    "UPDATE telemetry_iowindow SET open = open + 1 WHERE job_id <> 0",
+    "DELETE FROM telemetry_iowindow WHERE job_id = 0",
+    "UPDATE telemetry_targetsnapshot SET open = 0",
+    "DELETE FROM ingest_accountingrecord WHERE line = 2",
+    "UPDATE ingest_segment SET rejected_by_reason = '{}' WHERE rejected > 0",
+    "UPDATE ingest_segment SET records = records - 1 WHERE format = 'sacct'",
+]
+
+
+@pytest.mark.usefixtures("loaded")
+def test_tampering_shows(call, subtests):
+    for tampering in TAMPERINGS:
+        with subtests.test(tampering), transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute(tampering)
+                assert cursor.rowcount
+
+            with pytest.raises(CommandError, match=r"^\d+ differences in 6 segments\.$"):
+                call("reconcile")
+            transaction.set_rollback(True)
+
+
+@pytest.mark.usefixtures("loaded")
+def test_a_difference_names_its_segment_and_its_figures(call, capsys):
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE telemetry_chargedrpc SET count = count + 4 WHERE job_id <> 0")
+
+    with pytest.raises(CommandError):
+        call("reconcile")
+
+    assert "/t: 3 operations are to be charged, 11 are" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("site")
+def test_nothing_reconciles_with_nothing(reconcile):
+    assert reconcile() == "0 segments reconcile."

@@ -1,0 +1,28 @@
+"""What an answer says."""
+
+import csv
+import html
+import json
+import re
+
+
+def text_of(answer):
+    """Return the body as text, streamed or not."""
+    body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    return body.decode()
+
+
+def words_of(answer):
+    """Return what a page says to somebody who reads it: no tags, blanks as one."""
+    body = re.sub(r"<(script|style)\b.*?</\1>|<!--.*?-->", " ", text_of(answer), flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def json_of(answer):
+    """Return the body of a JSON twin."""
+    return json.loads(text_of(answer))
+
+
+def csv_of(answer):
+    """Return the rows of a CSV twin."""
+    return list(csv.DictReader(text_of(answer).splitlines()))

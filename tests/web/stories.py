@@ -1,0 +1,64 @@
+"""What happened on the site that pages' tests look at: log files, ingested as an admin would."""
+
+import io
+from datetime import timedelta
+
+from django.core.management import call_command
+
+from ioportal.jobs import statistics
+from ioportal.jobs.models import Job
+from ioportal.stages import drain
+from tests.conftest import SITE
+from tests.logs import CLOSE, Run, at, job_stats, rpc, sacct
+
+READS = {  # of lake-MDT0000: opens of the job so far; None: it is not listed yet
+    "11:50": None,
+    "12:00": None,
+    "12:10": 60_000,
+    "12:20": 66_000,
+    "12:50": 84_000,
+    "13:00": 90_000,
+    "13:10": 90_000,
+}
+TRACED = 1_000  # LDLM_ENQUEUE RPCs, every ten milliseconds from 12:05 on
+
+
+def heavy_job(folder):
+    """Let job 3567126 of alice run on n1 and n2 from 12:00 to 13:00, and ingest what was logged.
+
+    Its MDT was read every ten minutes, but not between 12:20 and 12:50; OST0000 was read first
+    at 12:10, with what it had counted by then; mds1 was traced for ten seconds.
+    """
+    site = folder / "site.toml"
+    site.write_text(SITE)
+    call_command("register", str(site), stdout=io.StringIO())
+    runs = sacct(Run("3567126", nodes="n[1-2]", node_count=2, name="<b>relax</b>"))
+    _ingest(folder, "sacct", runs, "--cluster", "anvil")
+    for clock, opens in READS.items():
+        entries = {"login1.bash": {"open": 1}}
+        if opens:
+            entries["3567126"] = {"open": opens, "close": opens // 3, "getattr": 300}
+        _ingest(folder, "job_stats", job_stats("lake-MDT0000", entries), "--at", _time(clock))
+    for clock, size in {"12:10": 4_000_000, "12:20": 10_000_000}.items():
+        entries = {"3567126": {"read_bytes": (size // 1_000_000, size)}}
+        _ingest(folder, "job_stats", job_stats("lake-OST0000", entries), "--at", _time(clock))
+    begin = at("12:05")
+    trace = [
+        rpc(begin + timedelta(milliseconds=10 * number), f"{number % 2 + 1}@gni", us=(30, 40))
+        for number in range(TRACED)
+    ]
+    trace.append(rpc(begin + timedelta(seconds=10), "1@gni", CLOSE, us=(20, 90)))
+    trace.append("00000100:00100000:7.0:1499256000.0:0:1:0:(x) Handled RPC \x1b[31m<b>no</b> shape")
+    _ingest(folder, "rpctrace", "\n".join(trace), "--server", "mds1")
+    drain(statistics.refresh_statistics)
+    return Job.objects.get(batch_id="3567126")
+
+
+def _time(clock):
+    return at(clock).isoformat()
+
+
+def _ingest(folder, form, text, *options):
+    path = folder / f"{form}-{len(list(folder.iterdir()))}.log"
+    path.write_text(text)
+    call_command("ingest", form, str(path), *options, stdout=io.StringIO())

@@ -1,0 +1,51 @@
+"""What surrounds every page: static files, the palette, errors, metrics that none forgets."""
+
+import pytest
+from django.contrib.staticfiles import finders
+from django.core.management import call_command
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from ioportal.analysis.metrics import BY_NAME
+from ioportal.web import job_facts
+from ioportal.web.views import palette
+from tests.web.reading import text_of
+
+
+def test_every_metric_stands_on_the_job_page_once():
+    shown = [name for names in job_facts.GROUPS.values() for name in names]
+
+    assert sorted(shown) == sorted(BY_NAME)
+
+
+def test_plotly_comes_from_its_package_and_nothing_else_does():
+    assert finders.find("plotly.min.js").endswith("package_data/plotly.min.js")
+    assert finders.find("widgetbundle.js") is None
+
+
+def test_all_static_files_are_there_and_get_names_to_cache(settings, tmp_path):
+    settings.STATIC_ROOT = str(tmp_path)
+    storage = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
+    settings.STORAGES = {**settings.STORAGES, "staticfiles": {"BACKEND": storage}}
+    call_command("collectstatic", interactive=False, verbosity=0)
+
+    assert list(tmp_path.glob("plotly.min.*.js"))
+    for name in ("400", "403_csrf", "500"):
+        assert "css/base." in render_to_string(f"{name}.html")
+
+
+def test_the_palette_is_kept_for_good_and_changes_its_address(client):
+    answer = client.get(palette.address())
+
+    assert answer["Content-Type"] == "text/css"
+    assert "immutable" in answer["Cache-Control"]
+    assert "--series-1" in text_of(answer)
+    assert palette.address() in text_of(client.get(reverse("login")))
+
+
+@pytest.mark.django_db
+def test_an_address_of_nothing_is_a_page_that_helps(as_alice):
+    answer = as_alice.get("/nothing/")
+
+    assert answer.status_code == 404
+    assert 'href="/jobs/"' in text_of(answer)

@@ -1,0 +1,246 @@
+from datetime import timedelta
+
+import pytest
+
+from ioportal.analysis.metrics import METADATA_OPERATIONS
+from ioportal.jobs.models import Launch
+from ioportal.web import columns
+from tests.logs import at
+from tests.web.reading import csv_of, json_of, text_of, words_of
+
+
+def ids(answer):
+    return [row["job"] for row in json_of(answer)["rows"]]
+
+
+@pytest.fixture
+def seven(new_job, cluster):
+    """Jobs that differ in what people look for, named by it."""
+    new_job({}, batch_id="plain")
+    new_job({}, batch_id="mine", owner="bob", project="BIO3", queue="debug")
+    new_job({}, batch_id="big", node_count=300, name="Atlas pilot")
+    new_job({"quality": "poor"}, batch_id="poor", state="failed")
+    new_job(None, batch_id="fresh", state="running", ended_at=None)
+    new_job({}, batch_id="early", started_at=at("01:00"))
+    new_job({}, batch_id="task", array_index="4")
+    launched = new_job({}, batch_id="launched")
+    Launch.objects.create(cluster=cluster, name="9205593", job=launched)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("user=bob", {"mine"}, id="by user"),
+        pytest.param("user=bob,nobody", {"mine"}, id="by any of several users"),
+        pytest.param("project=BIO3", {"mine"}, id="by project"),
+        pytest.param("queue=debug", {"mine"}, id="by queue"),
+        pytest.param("name=atlas", {"big"}, id="by part of the name, in any case"),
+        pytest.param("nodes_min=300", {"big"}, id="by size, from"),
+        pytest.param("nodes_max=300&name=pilot", {"big"}, id="by size, up to and with"),
+        pytest.param("state=failed&state=running", {"poor", "fresh"}, id="by any of two states"),
+        pytest.param("quality=poor", {"poor"}, id="by quality"),
+        pytest.param("quality=none", {"fresh"}, id="without figures"),
+        pytest.param("end=2017-07-05T01:30:00Z", {"early"}, id="by time, before"),
+        pytest.param("start=2017-07-05T13:30:00Z", {"fresh"}, id="by time: running jobs go on"),
+        pytest.param("start=2017-07-05T02:00:00Z&end=2017-07-05T12:00:00Z", set(), id="half-open"),
+        pytest.param("cluster=anvil&q=plain", {"plain"}, id="by cluster and id"),
+        pytest.param("q=plain big", {"plain", "big"}, id="by any of several ids"),
+        pytest.param("q=task[4]", {"task[4]"}, id="by the task of an array"),
+        pytest.param("q=task[5]", set(), id="another task is another job"),
+        pytest.param("q=9205593", {"launched"}, id="by a launch inside it"),
+    ],
+)
+def test_jobs_are_found(as_staff, seven, query, expected):
+    assert set(ids(as_staff.get(f"/jobs/?format=json&{query}"))) == expected
+
+
+@pytest.mark.parametrize(
+    "query", ["start=yesterday", "nodes_min=many", "cluster=elsewhere", "state=odd", "q=%00"]
+)
+def test_a_filter_that_makes_no_sense_shows_nothing_and_says_so(as_staff, seven, query):
+    page = as_staff.get(f"/jobs/?{query}")
+    twin = as_staff.get(f"/jobs/?{query}&format=csv")
+
+    assert "was not understood" in words_of(page)
+    assert 'role="alert"' in text_of(page)
+    assert twin.status_code == 400
+    assert query.partition("=")[0] in twin.json()["errors"]
+
+
+@pytest.fixture
+def three(new_job):
+    """Jobs with much, little and unknown metadata load, and one without figures."""
+    for name, amount in {"much": 9, "unknown": None, "little": 2}.items():
+        new_job({"metadata_operations": amount}, batch_id=name)
+    new_job(None, batch_id="fresh")
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"),
+    [("-metadata_operations", ["much", "little"]), ("metadata_operations", ["little", "much"])],
+)
+def test_unknown_figures_come_last_in_both_directions(as_staff, three, sort, first):
+    listed = ids(as_staff.get(f"/jobs/?format=json&sort={sort}"))
+
+    assert listed[:2] == first
+    assert set(listed[2:]) == {"unknown", "fresh"}
+
+
+def test_every_column_sorts_both_ways(as_staff, three):
+    for column in columns.COLUMNS:
+        for sort in (column.name, f"-{column.name}"):
+            answer = as_staff.get(f"/jobs/?format=json&columns={column.name}&sort={sort}")
+
+            assert len(json_of(answer)["rows"]) == 4, sort
+
+
+def test_every_kind_of_metadata_operation_is_a_column():
+    kinds = {name.removeprefix("count_") for name in columns.BY_NAME if name.startswith("count_")}
+
+    assert kinds == set(METADATA_OPERATIONS) - {"open", "close"}  # metrics of their own
+
+
+def test_the_head_of_a_column_sorts_by_it_and_then_the_other_way_round(as_staff, three):
+    fresh = text_of(as_staff.get("/jobs/"))
+    sorted_down = text_of(as_staff.get("/jobs/?sort=-metadata_operations"))
+
+    assert '<a href="?sort=-metadata_operations"' in fresh
+    assert '<a href="?sort=metadata_operations"' in sorted_down
+    assert 'aria-sort="descending"' in sorted_down
+
+
+def test_pages_follow_each_other_and_keep_the_filters(as_staff, new_job):
+    for _ in range(51):
+        new_job()
+    first = text_of(as_staff.get("/jobs/?user=alice"))
+    second = words_of(as_staff.get("/jobs/?user=alice&page=2"))
+
+    assert 'href="?user=alice&amp;page=2" rel="next"' in first
+    assert "51\u201351 of 51" in second
+
+
+@pytest.mark.parametrize("page", ["99", "-1", "x"])
+def test_a_page_that_is_not_there_is_another_one(as_staff, three, page):
+    assert "4 found" in words_of(as_staff.get(f"/jobs/?page={page}"))
+
+
+def test_facets_count_the_filtered_jobs_and_lead_to_them(as_staff, seven):
+    page = text_of(as_staff.get("/jobs/?name=relax"))
+
+    assert '<a href="?name=relax&amp;state=failed"' in page
+    assert "completed 5" in words_of(as_staff.get("/jobs/?name=relax"))
+    assert "not computed yet 1" in words_of(as_staff.get("/jobs/?name=relax"))
+
+
+def test_a_chosen_facet_is_left_by_its_own_link(as_staff, seven):
+    page = text_of(as_staff.get("/jobs/?state=failed&name=relax"))
+
+    assert '<a href="?name=relax" aria-current="true">' in page
+
+
+def test_columns_are_chosen_in_the_address(as_staff, three):
+    for query in ("columns=opens&columns=user", "columns=opens,user"):
+        header = json_of(as_staff.get(f"/jobs/?format=json&{query}"))["rows"][0].keys()
+
+        assert list(header) == ["id", "job", "user", "opens"]
+
+
+def test_chosen_columns_outlive_a_change_of_the_filters(as_staff, three):
+    page = text_of(as_staff.get("/jobs/?columns=opens,user&user=alice&sort=-opens"))
+    filters, _, rest = page.partition('id="filters"')[2].partition("</form>")
+
+    assert '<input type="hidden" name="columns" value="opens,user">' in filters
+    assert '<input type="hidden" name="sort" value="-opens">' in filters
+    assert '<input type="hidden" name="user" value="alice">' in rest
+
+
+def test_unknown_columns_and_orders_are_ignored(as_staff, three):
+    header = json_of(as_staff.get("/jobs/?format=json&columns=evil&sort=evil"))["rows"][0].keys()
+
+    assert list(header) == ["id", *(c.name for c in columns.chosen(columns.DEFAULT))]
+
+
+def test_the_twins_have_what_the_page_has_exactly(as_staff, new_job):
+    job = new_job(
+        {"read_bytes": 20_360_000_000, "opens": 1_260_185, "open_close_ratio": 4.22}, name="vasp"
+    )
+    query = "columns=name,started,read_bytes,opens,open_close_ratio"
+    page = text_of(as_staff.get(f"/jobs/?{query}"))
+    [as_json] = json_of(as_staff.get(f"/jobs/?{query}&format=json"))["rows"]
+    [as_csv] = csv_of(as_staff.get(f"/jobs/?{query}&format=csv"))
+
+    assert as_json == {
+        "id": job.pk,
+        "job": job.batch_id,
+        "name": "vasp",
+        "started": "2017-07-05T12:00:00+00:00",
+        "read_bytes": 20_360_000_000,
+        "opens": 1_260_185,
+        "open_close_ratio": 4.22,
+    }
+    assert as_csv == {name: str(value) for name, value in as_json.items()}
+    assert 'title="20,360,000,000 bytes = 19.0 GiB">20.4 GB</data>' in page
+    assert 'value="1260185" title="1,260,185 operations">1,260,185</data>' in page
+    assert 'title="2017-07-05 12:00:00 UTC">2017-07-05 12:00</time>' in page
+
+
+def test_a_csv_twin_never_hands_a_spreadsheet_a_formula(as_staff, new_job):
+    new_job(name="=HYPERLINK(1)", batch_id="1")
+    [row] = csv_of(as_staff.get("/jobs/?format=csv"))
+    [same] = json_of(as_staff.get("/jobs/?format=json"))["rows"]
+
+    assert row["name"] == "'=HYPERLINK(1)"
+    assert same["name"] == "=HYPERLINK(1)"
+
+
+def test_a_hostile_name_is_shown_and_not_obeyed(as_staff, new_job):
+    new_job(name="<script>alert(1)</script>\x1b[31m\u202e")
+    page = text_of(as_staff.get("/jobs/"))
+
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m\\u202e" in page
+
+
+def test_simulated_jobs_are_said_to_be(as_staff, new_job, cluster):
+    new_job()
+    real = words_of(as_staff.get("/jobs/"))
+    cluster.simulated = True
+    cluster.save()
+
+    assert "Simulated data" not in real
+    assert "Simulated data. All that is listed of anvil was made up" in words_of(
+        as_staff.get("/jobs/")
+    )
+
+
+@pytest.mark.parametrize(
+    ("person", "query", "words"),
+    [
+        pytest.param("sam", "", "manage.py ingest sacct", id="staff learn how to load jobs"),
+        pytest.param("alice", "", "You have no jobs here yet", id="users learn what to expect"),
+        pytest.param("alice", "?user=x", "No job matches", id="a filter may be too narrow"),
+    ],
+)
+def test_an_empty_list_says_what_to_do(client, request, person, query, words):
+    client.force_login(request.getfixturevalue(person))
+
+    assert words in words_of(client.get(f"/jobs/{query}"))
+
+
+def test_the_number_of_queries_does_not_grow_with_the_list(
+    as_staff, new_job, django_assert_num_queries
+):
+    new_job({})
+    with django_assert_num_queries(10):
+        as_staff.get("/jobs/")
+    for hours in range(30):
+        new_job({}, started_at=at("12:00") + timedelta(hours=hours))
+    with django_assert_num_queries(10):
+        as_staff.get("/jobs/")
+
+
+def test_the_csv_twin_takes_one_query_besides_the_log_in(
+    as_staff, seven, django_assert_num_queries
+):
+    with django_assert_num_queries(3):
+        text_of(as_staff.get("/jobs/?format=csv"))

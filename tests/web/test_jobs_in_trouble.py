@@ -1,0 +1,169 @@
+"""Job pages of jobs about which something is odd: each says so on screen."""
+
+import pytest
+
+from ioportal.jobs import statistics
+from ioportal.jobs.models import Job, Launch, StaleStatistics
+from ioportal.stages import drain
+from tests.logs import Run, at, job_stats, rpc, sacct
+from tests.web.reading import csv_of, text_of, words_of
+
+
+@pytest.fixture
+def page(as_staff):
+    return lambda job, rest="": as_staff.get(f"/jobs/{job.pk}/{rest}")
+
+
+@pytest.fixture
+def read(site, logs, ingest):
+    """Read an MDT at a time of day; entries by job id."""
+
+    def run(clock, entries, **options):
+        text = job_stats("lake-MDT0000", entries, snapshot=clock, **options)
+        ingest("job_stats", logs(f"{clock}.txt", text), "--at", at(clock).isoformat())
+
+    return run
+
+
+@pytest.fixture
+def account(site, logs, ingest):
+    """Load a job's accounting, compute, and return the job."""
+
+    def run(job):
+        ingest("sacct", logs(f"{job.batch_id}.txt", sacct(job)), cluster=job.cluster)
+        drain(statistics.refresh_statistics)
+        return Job.objects.get(batch_id=job.batch_id)
+
+    return run
+
+
+def test_a_job_that_has_not_started_has_nothing_to_show(page, new_job):
+    job = new_job(started_at=None, ended_at=None, state="pending")
+
+    assert "This job has not started" in words_of(page(job))
+    assert page(job, "timelines/metadata/").status_code == 404
+    assert page(job, "rpcs/").status_code == 404
+
+
+def test_a_running_job_is_said_to_run(page, new_job):
+    job = new_job({}, ended_at=None, state="running")
+
+    assert "still running" in words_of(page(job))
+
+
+def test_figures_that_are_on_their_way_are_promised(page, new_job):
+    job = new_job()
+    StaleStatistics.objects.create(job_id=job.pk)
+
+    assert "Its figures are being computed" in words_of(page(job))
+
+
+def test_figures_that_new_data_overtook_are_marked(page, new_job):
+    job = new_job({})
+    StaleStatistics.objects.create(job_id=job.pk)
+
+    assert "New data arrived since" in words_of(page(job))
+
+
+def test_a_job_that_nobody_observed_says_what_to_load(page, new_job):
+    words = words_of(page(new_job()))
+
+    assert "Nothing is known of what it did" in words
+    assert "manage.py ingest job_stats" in words
+
+
+def test_a_chart_without_observations_is_not_an_empty_chart(page, new_job):
+    assert "nothing is known, which is not the same as nothing happened" in words_of(
+        page(new_job())
+    )
+
+
+def test_counters_that_fell_are_marked_and_explained(page, read, account):
+    read("12:00", {"1": {"open": 500}})
+    read("12:05", {"1": {"open": 900}})
+    read("12:10", {"1": {"open": 300}})
+    job = account(Run("1"))
+    html = text_of(page(job))
+
+    assert '"counters fell"' in html
+    assert "Counters fell once for no known reason" in words_of(page(job))
+
+
+def test_a_late_record_brings_its_windows_along(page, read, account):
+    read("12:00", {"login1.bash": {"open": 1}})
+    read("12:10", {"8": {"open": 600}, "login1.bash": {"open": 1}})
+    job = account(Run("8"))
+
+    rates = {float(row["open"]) for row in csv_of(page(job, "timelines/opens-closes/"))}
+    assert rates == {1.0}
+
+
+def test_a_new_version_of_a_server_breaks_the_chart(page, read, account, register):
+    register("""
+[[server]]
+name = "mds1"
+filesystem = "lake"
+[[server.version]]
+version = "2.15.3"
+since = 2017-07-05T12:30:00Z
+""")
+    read("12:00", {"login1.bash": {"open": 1}})
+    read("12:10", {"9": {"open": 600}})
+
+    assert "mds1: 2.12.5 \\u2192 2.15.3" in text_of(page(account(Run("9"))))
+
+
+def test_ids_that_repeat_lead_to_each_other(page, new_job):
+    first = new_job(batch_id="7", submitted_at=at("01:00"))
+    second = new_job(batch_id="7", submitted_at=at("02:00"))
+    other = new_job(batch_id="7", submitted_at=at("03:00"), owner="bob", project="BIO3")
+
+    html = text_of(page(first))
+    assert f'href="/jobs/{second.pk}/"' in html
+    assert f'href="/jobs/{other.pk}/"' in html
+
+
+def test_jobs_of_others_with_the_same_id_are_not_told(as_alice, new_job):
+    mine = new_job(batch_id="7", submitted_at=at("01:00"))
+    other = new_job(batch_id="7", submitted_at=at("03:00"), owner="bob", project="BIO3")
+
+    assert f'href="/jobs/{other.pk}/"' not in text_of(as_alice.get(f"/jobs/{mine.pk}/"))
+
+
+def test_a_launch_has_a_report_of_its_own(page, account, logs, ingest):
+    job = account(Run("1", nodes="n[1-2]", node_count=2))
+    Launch.objects.create(
+        cluster=job.cluster,
+        job=job,
+        name="9205593",
+        started_at=at("12:00"),
+        ended_at=at("12:30"),
+        nodes="n1",
+        node_count=1,
+    )
+    trace = [rpc("12:05:00", "1@gni"), rpc("12:05:01", "2@gni"), rpc("12:05:02", "1@gni")]
+    ingest("rpctrace", logs("mds1.log", *trace), server="mds1")
+
+    words = words_of(page(job, "?launch=9205593"))
+    assert "Metadata RPCs of launch 9205593" in words
+    assert "2 RPCs from 1 of 1 nodes in 2 s of trace" in words
+    assert "3 RPCs from 2 of 2 nodes" in words_of(page(job))
+
+
+def test_hostile_launches_are_shown_and_not_obeyed(page, new_job):
+    job = new_job()
+    Launch.objects.create(cluster=job.cluster, job=job, name="1", command="<img src=x>\x07")
+
+    assert "&lt;img src=x&gt;\\x07" in text_of(page(job))
+
+
+def test_launches_cost_no_queries(page, new_job, django_assert_num_queries):
+    job = new_job({})
+    Launch.objects.create(cluster=job.cluster, job=job, name="0")
+    page(job)
+    with django_assert_num_queries(20):
+        page(job)
+    for number in range(1, 20):
+        Launch.objects.create(cluster=job.cluster, job=job, name=str(number))
+    with django_assert_num_queries(20):
+        page(job)

@@ -1,0 +1,76 @@
+from datetime import timedelta
+
+import pytest
+
+from tests.web.conftest import NOON
+from tests.web.reading import csv_of, words_of
+
+
+@pytest.fixture
+def among(new_job):
+    """A job of 2 nodes among others with 1, 2, 3, ... metadata operations."""
+
+    def make(amount, others, **facts):
+        for number in range(1, others + 1):
+            new_job({"metadata_operations": number}, owner="bob", project="BIO3", **facts)
+        return new_job({"metadata_operations": amount})
+
+    return make
+
+
+def test_a_job_is_ranked_among_jobs_of_its_size(as_alice, among):
+    job = among(15, others=20)
+    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/peers/"))
+
+    assert row["metric"] == "metadata_operations"
+    assert row["peers"] == "20"
+    assert float(row["share_below"]) == 0.725  # 14 below, and the equal one by half
+    assert float(row["p50"]) == 10.5
+    assert "72 %" in words_of(as_alice.get(f"/jobs/{job.pk}/"))
+
+
+def test_fewer_than_ten_peers_are_too_few(as_alice, among):
+    job = among(5, others=9)
+    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/peers/"))
+
+    assert (row["peers"], row["share_below"], row["p50"]) == ("9", "", "")
+    assert "Only 9 such jobs are known: at least 10 are needed" in words_of(
+        as_alice.get(f"/jobs/{job.pk}/")
+    )
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param({"node_count": 5}, id="larger jobs"),
+        pytest.param({"started_at": NOON + timedelta(days=31)}, id="jobs of later"),
+    ],
+)
+def test_other_jobs_are_no_peers(as_alice, among, facts):
+    job = among(5, others=12, **facts)
+    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/peers/"))
+
+    assert row["peers"] == "0"
+
+
+def test_figures_of_poor_quality_are_no_company(as_alice, new_job):
+    for number in range(12):
+        new_job({"metadata_operations": number, "quality": "poor"})
+    job = new_job({"metadata_operations": 5})
+    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/peers/"))
+
+    assert row["peers"] == "0"
+
+
+def test_peers_are_never_named(as_alice, among):
+    job = among(15, others=20)
+    words = words_of(as_alice.get(f"/jobs/{job.pk}/"))
+
+    assert "bob" not in words
+    assert "BIO3" not in words
+
+
+def test_a_job_without_figures_has_no_standing(as_alice, new_job):
+    job = new_job()
+
+    assert csv_of(as_alice.get(f"/jobs/{job.pk}/peers/")) == []
