@@ -81,7 +81,8 @@ def before(char: bytes, words: Words) -> Places:
     """Return how many bytes precede the first `char` of each word; 8 where there is none."""
     differing = words ^ ord(char) * _EVERY
     found = (differing - _EVERY) & ~differing & _HIGH_BIT  # its lowest bit is where it is
-    return np.bitwise_count((found - 1) & ~found).astype(np.intp) >> 3
+    places: Places = np.bitwise_count((found - 1) & ~found).astype(np.intp) >> 3
+    return places
 
 
 def before_number(words: Words) -> Places:
@@ -92,7 +93,8 @@ def before_number(words: Words) -> Places:
     others = no_digit & no_underscore & _HIGH_BIT
     for bits in (8, 16, 32):
         others |= others >> bits  # and all that precede them
-    return np.bitwise_count(others).astype(np.intp)
+    places: Places = np.bitwise_count(others).astype(np.intp)
+    return places
 
 
 def number(words: Words, size: Sizes) -> tuple[Words, Bools]:
@@ -101,11 +103,11 @@ def number(words: Words, size: Sizes) -> tuple[Words, Bools]:
     Returns the numbers, and where they mean something: where there are digits and nothing else.
     """
     digits = (words << _TO_THE_END[size] | _LEADING_ZEROS[size]) - ord("0") * _EVERY
-    are_digits = (digits | digits + 6 * _EVERY) & 0xF0 * _EVERY == 0
+    are_digits: Bools = (digits | digits + 6 * _EVERY) & 0xF0 * _EVERY == 0
     pairs = digits * 10 + (digits >> 8) & 0x00FF00FF00FF00FF
     fours = pairs * 100 + (pairs >> 16) & 0x0000FFFF0000FFFF
-    eights = fours * 10_000 + (fours >> 32) & 0xFFFFFFFF
-    return eights, are_digits
+    eights: Any = fours * 10_000 + (fours >> 32) & 0xFFFFFFFF
+    return eights, are_digits  # numpy's stubs lose the sign in shifts
 
 
 def mixed(words: Iterable[Words]) -> Words:
@@ -117,5 +119,6 @@ def mixed(words: Iterable[Words]) -> Words:
 
 
 def _mix(words: Words) -> Words:
-    products = words * _MIX
-    return products ^ products >> 32
+    products: Words = words * _MIX
+    folded: Any = products ^ products >> 32
+    return folded  # type: ignore[no-any-return]  # likewise

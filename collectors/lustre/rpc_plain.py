@@ -94,7 +94,7 @@ def records_of(blocks: list[Fields]) -> Records:
             for name, dtype in NAMES.items()
         }
     )
-    return Records(numbers.cast(NUMBERS), names.cast(NAMES))
+    return Records(numbers.cast(pl.Schema(NUMBERS)), names.cast(pl.Schema(NAMES)))
 
 
 def _shape_of(text: bytes) -> _Shape:
@@ -167,7 +167,8 @@ class _Lines:
         return {name: field[self._is_plain] for name, field in fields.items()}
 
     def _colon(self, number: int) -> Places:
-        return self._separators[self._starts + number]
+        places: Places = self._separators[self._starts + number]
+        return places
 
     def _after_thread(self, colons: int) -> Places:
         return self._colon(self._shape.thread_end + colons)
@@ -192,7 +193,7 @@ class _Lines:
         start = self._colon(2) + 1  # 1441096201.004512
         self._must(self._colon(3) - start == len("1441096201.004512"))
         middle = self._text.words(start + 8)
-        self._must(before(b".", middle) == 2)
+        self._must(before(b".", middle) == len("01"))
         seconds = self._number(self._text.words(start), 8) * 100 + self._number(middle, 2)
         self._must(seconds <= rpc_records.LATEST_S)
         return seconds * 1_000_000 + self._number(self._text.words(start + 11), 6)

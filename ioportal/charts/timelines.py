@@ -302,6 +302,6 @@ def _gap_words(axis: TimeAxis, gap: Gap) -> Figure:
         "yref": "paper",
         "yanchor": "top",
         "showarrow": False,
-        "text": "observed in part" if gap.in_part else "not observed",
+        "text": "not read in between" if gap.in_part else "not observed",
         "font": {"size": 10, "color": "--ink-soft"},
     }

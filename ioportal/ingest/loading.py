@@ -13,6 +13,7 @@ import polars as pl
 from django.db import IntegrityError, transaction
 
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account
+from ioportal.ingest.ahead import ahead
 from ioportal.ingest.models import Reject, Segment
 from ioportal.jobs import names
 
@@ -27,7 +28,6 @@ REJECTS_KEPT = 1_000  # of each reason
 REASONS_KEPT = 100
 _NAME_CHARACTERS = 1_024
 _OTHER_REASONS = "other reasons"
-_NOTHING_YET = datetime.min.replace(tzinfo=UTC)
 
 
 class Refused(Exception):  # noqa: N818  (a decision about the input, not a fault)
@@ -67,7 +67,7 @@ class Text:
 class Loader(Protocol):
     """Stores the parts of one text; one class per format (`ioportal.ingest.formats`)."""
 
-    reached: datetime | None  # the latest record so far, where the text is in order of time
+    time_column: str | None  # of its table: how far a part has come, in a text in order of time
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""
@@ -196,6 +196,7 @@ class _Load:
         self._read_whole = False
         self._reasons: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
+        self.reached = datetime.min.replace(tzinfo=UTC)  # the latest record that was parsed
 
     def begin(self) -> None:
         """Create the segment; its digest is known at the end."""
@@ -210,22 +211,22 @@ class _Load:
         self._loader = self._loader_of(self.segment, self._origin)
         self._parts = self._loader.parts(self.source)
 
-    @property
-    def reached(self) -> datetime:
-        """The time up to which its records are stored."""
-        return self._loader.reached or _NOTHING_YET
-
-    def step(self) -> bool:
-        """Store the next part; False when there is none."""
+    def parse(self) -> Parsed | None:
+        """Return the next part; None when there is none."""
         parsed = next(self._parts, None)
         if parsed is None:
             self._read_whole = True
-            return False
+        elif self._loader.time_column:
+            (latest,) = parsed.table.select(pl.max(self._loader.time_column)).row(0)
+            self.reached = max(self.reached, latest or self.reached)
+        return parsed
+
+    def store(self, parsed: Parsed) -> None:
+        """Store a part."""
         self._loader.store(parsed)
         self._account += parsed.account
         self._keep_rejects(parsed)
         self._on_progress(self.source, self._account)
-        return True
 
     def finish(self) -> None:
         """Complete what the loader stored; refuse a text that is nothing of the kind."""
@@ -278,11 +279,8 @@ class _Load:
 def _load_side_by_side(loads: list[_Load], *, again: bool) -> None:
     for load in loads:
         load.begin()
-    unfinished = list(loads)
-    while unfinished:
-        behind = min(unfinished, key=lambda load: load.reached)
-        if not behind.step():
-            unfinished.remove(behind)
+    for load, parsed in ahead(_in_order_of_time(loads)):
+        load.store(parsed)
     digests = {load.digest() for load in loads}
     is_known = Segment.objects.filter(digest__in=digests).exists() and not again
     if is_known or len(digests) < len(loads):
@@ -291,3 +289,14 @@ def _load_side_by_side(loads: list[_Load], *, again: bool) -> None:
         load.finish()
     for load in loads:
         load.save()
+
+
+def _in_order_of_time(loads: list[_Load]) -> Iterator[tuple[_Load, Parsed]]:
+    """Parse the texts, part by part: always that one which is behind."""
+    unfinished = list(loads)
+    while unfinished:
+        behind = min(unfinished, key=lambda load: load.reached)
+        if parsed := behind.parse():
+            yield behind, parsed
+        else:
+            unfinished.remove(behind)

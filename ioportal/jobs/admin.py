@@ -27,6 +27,11 @@ admin.site.site_title = "ioportal"
 admin.site.index_title = "What this site consists of"
 
 
+def is_staff(request: HttpRequest) -> bool:
+    """Whether the user may see and change what the site consists of."""
+    return bool(request.user.is_active and request.user.is_staff)
+
+
 class RegistrationAdmin(admin.ModelAdmin):
     """What the site consists of; a change is applied to what was seen before."""
 
@@ -40,6 +45,42 @@ class RegistrationAdmin(admin.ModelAdmin):
         """Save, then apply."""
         super().save_related(request, form, formsets, change)
         apply(form.instance)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Registration is for staff, whatever else they may do."""
+        return is_staff(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
+        """Likewise."""
+        return is_staff(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Likewise."""
+        return is_staff(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
+        """Likewise."""
+        return is_staff(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
+        """What data hangs on is not deleted by a click."""
+        return False
+
+
+class RegistrationInline(admin.TabularInline):
+    """Parts of what the site consists of, on the page of the whole."""
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
+        """Registration is for staff, whatever else they may do."""
+        return is_staff(request)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
+        """Likewise."""
+        return is_staff(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
+        """Likewise."""
+        return is_staff(request)
 
 
 @admin.register(Cluster)
@@ -78,7 +119,7 @@ class FilesystemAdmin(RegistrationAdmin):
     search_fields = ("name",)
 
 
-class ServerVersionInline(admin.TabularInline):
+class ServerVersionInline(RegistrationInline):
     """The versions that a server ran."""
 
     model = ServerVersion
@@ -88,7 +129,7 @@ class ServerVersionInline(admin.TabularInline):
     verbose_name_plural = "Lustre versions: charts break where what a server counts changed"
 
 
-class TargetInline(admin.TabularInline):
+class TargetInline(RegistrationInline):
     """The targets that a server serves."""
 
     model = Target
@@ -97,7 +138,7 @@ class TargetInline(admin.TabularInline):
 
 
 @admin.register(Server)
-class ServerAdmin(admin.ModelAdmin):
+class ServerAdmin(RegistrationAdmin):
     """MDS and OSS hosts."""
 
     list_display = ("name", "kind", "filesystem")
@@ -108,7 +149,7 @@ class ServerAdmin(admin.ModelAdmin):
 
 
 @admin.register(Target)
-class TargetAdmin(admin.ModelAdmin):
+class TargetAdmin(RegistrationAdmin):
     """MDTs and OSTs."""
 
     list_display = ("name", "kind", "filesystem", "server")
@@ -119,7 +160,7 @@ class TargetAdmin(admin.ModelAdmin):
 
 
 @admin.register(Node)
-class NodeAdmin(admin.ModelAdmin):
+class NodeAdmin(RegistrationAdmin):
     """Compute and login nodes; accounting adds them as it names them."""
 
     list_display = ("name", "cluster")

@@ -46,7 +46,8 @@ class Names:
 
     def ids(self, names: pl.Series) -> pl.Series:
         """Return the number of each name, adding those that are new."""
-        missing = sorted(set(names.unique().to_list()) - self._ids.keys())
+        different = names.unique()
+        missing = sorted(set(different.to_list()) - self._ids.keys())
         if missing:
             self._ids |= self._known(missing)
             new = [name for name in missing if name not in self._ids]
@@ -55,7 +56,8 @@ class Names:
                     cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_NAMES_LOCK])
                 self._add(new)
                 self._ids |= self._known(new)
-        return names.replace_strict(self._ids, return_dtype=pl.Int32)
+        ids = pl.Series([self._ids[name] for name in different], dtype=pl.Int32)
+        return names.replace_strict(different, ids)
 
 
 def storable(column: pl.Expr, characters: int) -> pl.Expr:

@@ -91,18 +91,11 @@ def apply(thing: models.Model) -> None:
 def _cluster(place: str, entry: _Entry) -> None:
     rule = entry.get("nid_rule", {})
     _expect_keys(f"{place} nid_rule", rule, _KEYS["cluster.nid_rule"])
-    cluster = _stored(
-        Cluster,
-        entry["name"],
-        {
-            "time_zone": entry.get("time_zone", ""),
-            "batch_system": entry.get("batch", ""),
-            "simulated": entry.get("simulated", False),
-            "exec_hosts_are_compute_nodes": entry.get("exec_hosts_are_compute_nodes", True),
-            "nid_network": rule.get("network", ""),
-            "nid_node_format": rule.get("node", ""),
-        },
-    )
+    values = _given(entry, "time_zone", "simulated", "exec_hosts_are_compute_nodes")
+    values |= {"batch_system": entry["batch"]} if "batch" in entry else {}
+    if rule:
+        values |= {"nid_network": rule.get("network", ""), "nid_node_format": rule.get("node", "")}
+    cluster = _stored(Cluster, entry["name"], values)
     nodes = names.nodes(cluster)
     try:
         nodes.ids(pl.Series(hostlists.expand(entry.get("nodes", "")), dtype=pl.String))
@@ -142,13 +135,9 @@ def _apply_rule(cluster: Cluster) -> None:
 
 
 def _filesystem(place: str, entry: _Entry) -> None:
-    values = {"simulated": entry.get("simulated", False)}
-    if "job_id_pattern" in entry:
-        values["job_id_pattern"] = entry["job_id_pattern"]
-    filesystem = _stored(Filesystem, entry["name"], values)
-    filesystem.clusters.set(
-        [_registered(place, Cluster, name) for name in entry.get("clusters", [])]
-    )
+    filesystem = _stored(Filesystem, entry["name"], _given(entry, "simulated", "job_id_pattern"))
+    if "clusters" in entry:
+        filesystem.clusters.set([_registered(place, Cluster, name) for name in entry["clusters"]])
     _read_job_ids_again(filesystem)
 
 
@@ -205,6 +194,11 @@ _TABLES: dict[str, Callable[[str, _Entry], None]] = {
     "server": _server,
     "target": _target,
 }
+
+
+def _given(entry: _Entry, *keys: str) -> _Entry:
+    """Return the keys that an entry has: what it does not mention stays as it is."""
+    return {key: entry[key] for key in keys if key in entry}
 
 
 def _expect_keys(place: str, entry: object, keys: set[str]) -> None:

@@ -87,30 +87,31 @@ BY_NAME = {column.name: column for column in COLUMNS}
 
 DEFAULT = (
     "job",
-    "name",
     "user",
-    "project",
-    "queue",
+    "name",
     "state",
     "quality",
     "started",
     "node_count",
     "duration_s",
-    "read_bytes",
-    "write_bytes",
     "metadata_operations",
     "peak_metadata_rate",
     "opens",
     "open_close_ratio",
+    "read_bytes",
+    "write_bytes",
+    "project",
+    "queue",
 )
 
 
 def chosen(names: Iterable[str]) -> tuple[Column, ...]:
     """Return the columns of these names in the registry's order; none known: the default ones.
 
-    The job itself is always there: it names the row.
+    The job itself is always there: it names the row. The default ones have their own order: what
+    an administrator looks for comes before what must be scrolled to.
     """
     wanted = {"job", *names} & BY_NAME.keys()
-    if wanted == {"job"}:
-        wanted = set(DEFAULT)
+    if wanted in ({"job"}, set(DEFAULT)):
+        return tuple(BY_NAME[name] for name in DEFAULT)
     return tuple(column for column in COLUMNS if column.name in wanted)

@@ -20,7 +20,10 @@ _OF_JOBS = """(
     OR w.source_job_id <> 0 AND w.source_job_id = ANY(%(source_job_ids)s)
 )"""
 
-_CHARGE_HEAD = """
+# Who held the node of each NID. Its time is cut wherever a job begins or ends on the node: `since`
+# has these moments in order, `jobs` and `job_ids` what runs from each of them on.
+_HOLDERS = """
+CREATE TEMP TABLE charging_holders ON COMMIT DROP AS
 WITH active AS MATERIALIZED (
     SELECT id, started_at, ended_at
     FROM jobs_job
@@ -31,7 +34,6 @@ held AS MATERIALIZED (
     SELECT a.node_id, j.id AS job_id, j.started_at, j.ended_at
     FROM active j JOIN jobs_allocation a ON a.job_id = j.id
 ),
--- Each node's time, cut wherever a job begins or ends on it.
 changes AS (
     SELECT node_id, at, sum(jobs) AS jobs, sum(job_id) AS job_id
     FROM (
@@ -43,52 +45,67 @@ changes AS (
     ) events
     GROUP BY node_id, at
 ),
-slots AS MATERIALIZED (
-    SELECT node_id, at AS since, coalesce(lead(at) OVER later, 'infinity') AS until,
-        sum(jobs) OVER later AS jobs, sum(job_id) OVER later AS job_id
+slots AS (
+    SELECT node_id, at, sum(jobs) OVER so_far AS jobs, sum(job_id) OVER so_far AS job_id
     FROM changes
-    WINDOW later AS (PARTITION BY node_id ORDER BY at)
+    WINDOW so_far AS (PARTITION BY node_id ORDER BY at)
 ),
-keys AS (
+nodes AS (
+    SELECT node_id, array_agg(at ORDER BY at) AS since,
+        array_agg(jobs::integer ORDER BY at) AS jobs,
+        array_agg(job_id::bigint ORDER BY at) AS job_ids
+    FROM slots
+    GROUP BY node_id
+)
+SELECT i.id AS nid_id, i.node_id IS NULL AND i.text <> '0@lo' AS unknown, n.since, n.jobs, n.job_ids
+FROM jobs_nid i LEFT JOIN nodes n ON n.node_id = i.node_id
+"""
+
+# Whom each job id names that may name a job, in each of its windows (`starts`).
+_NAMED = """
+CREATE TEMP TABLE charging_named ON COMMIT DROP AS
+SELECT k.source_job_id, array_agg(k.start ORDER BY k.start) AS starts,
+    array_agg(n.jobs ORDER BY k.start) AS jobs, array_agg(n.job_id ORDER BY k.start) AS job_ids
+FROM (
     SELECT DISTINCT w.source_job_id, w.start
     FROM telemetry_rpcwindow w
     JOIN jobs_sourcejobid s ON s.id = w.source_job_id AND (s.batch_id <> '' OR s.launch <> '')
-    WHERE w.start >= %(start)s AND w.start < %(end)s AND
+    WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
+) k
+CROSS JOIN LATERAL jobs_job_named(k.source_job_id, k.start, k.start + interval '10 seconds') n
+GROUP BY k.source_job_id
 """
 
-_CHARGE_RAW = """
-),
-named AS (
-    SELECT k.source_job_id, k.start, n.jobs, n.job_id
-    FROM keys k
-    CROSS JOIN LATERAL jobs_job_named(
-        k.source_job_id, k.start, k.start + interval '10 seconds'
-    ) n
+_CHARGE = """
+WITH found AS (
+    SELECT w.*, h.unknown,
+        h.jobs[width_bucket(w.first, h.since)] AS jobs,
+        h.job_ids[width_bucket(w.first, h.since)] AS job_id,
+        coalesce(h.since[width_bucket(w.first, h.since) + 1], 'infinity') AS until,
+        n.jobs IS NOT NULL AS named,
+        n.jobs[width_bucket(w.start, n.starts)] AS named_jobs,
+        n.job_ids[width_bucket(w.start, n.starts)] AS named_job_id
+    FROM telemetry_rpcwindow w
+    JOIN charging_holders h ON h.nid_id = w.nid_id
+    LEFT JOIN charging_named n ON n.source_job_id = w.source_job_id
+    WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
 ),
 attributed AS (
-    SELECT w.*, c.jobs IS NOT NULL AS named,
+    SELECT *,
         CASE
-            WHEN c.jobs = 0 THEN %(PENDING)s
-            WHEN c.jobs = 1 THEN %(JOB)s
-            WHEN c.jobs > 1 THEN %(AMBIGUOUS)s
+            WHEN named_jobs = 0 THEN %(PENDING)s
+            WHEN named_jobs = 1 THEN %(JOB)s
+            WHEN named_jobs > 1 THEN %(AMBIGUOUS)s
             -- Never across a job's begin or end: the window's own records tell.
-            WHEN b.jobs = 1 AND w.last < b.until THEN %(JOB)s
-            WHEN w.source_job_id <> 0 THEN %(PROCESS)s
-            WHEN b.jobs > 1 OR w.last >= b.until THEN %(AMBIGUOUS)s
-            WHEN n.node_id IS NULL AND n.text <> '0@lo' THEN %(UNATTRIBUTED)s
+            WHEN jobs = 1 AND last < until THEN %(JOB)s
+            WHEN source_job_id <> 0 THEN %(PROCESS)s
+            WHEN jobs > 1 OR last >= until THEN %(AMBIGUOUS)s
+            WHEN unknown THEN %(UNATTRIBUTED)s
             ELSE %(HOST)s
         END AS kind,
-        CASE WHEN c.jobs IS NOT NULL THEN c.job_id ELSE b.job_id END AS found_job_id
-    FROM telemetry_rpcwindow w
-    JOIN jobs_nid n ON n.id = w.nid_id
-    LEFT JOIN named c ON c.source_job_id = w.source_job_id AND c.start = w.start
-    LEFT JOIN slots b
-        ON b.node_id = n.node_id AND b.since <= w.first AND w.first < b.until
-            AND c.jobs IS NULL
-    WHERE w.start >= %(start)s AND w.start < %(end)s AND
-"""
-
-_CHARGE_TAIL = """
+        CASE WHEN named THEN named_job_id ELSE job_id END AS found_job_id
+    FROM found
+    OFFSET 0  -- reckons each kind once, not wherever it is used below
 )
 INSERT INTO telemetry_chargedrpc (
     start, segment_id, server_id, service_id, opcode, kind, job_id, source_job_id, nid_id, method,
@@ -119,9 +136,6 @@ GROUP BY start, segment_id, server_id, service_id, opcode, kind,
     charged_job, charged_source_job, charged_nid, charged_by
 """
 
-_CHARGE_SERVER = _CHARGE_HEAD + _OF_SERVER + _CHARGE_RAW + _OF_SERVER + _CHARGE_TAIL
-_CHARGE_JOBS = _CHARGE_HEAD + _OF_JOBS + _CHARGE_RAW + _OF_JOBS + _CHARGE_TAIL
-
 _CLEAR_SERVER = """
 DELETE FROM telemetry_chargedrpc
 WHERE server_id = %(server)s AND start >= %(start)s AND start < %(end)s
@@ -148,11 +162,9 @@ _CONSTANTS: dict[str, Any] = {
 
 def charge_server(server_id: int, start: datetime, end: datetime) -> None:
     """Derive all charged rows of a server in [start, end), both at a window's edge."""
-    values = {**_CONSTANTS, "server": server_id, "start": start, "end": end}
+    values = {"server": server_id, "start": start, "end": end}
     values |= {"jobs": None, "source_job_ids": None}
-    with connection.cursor() as cursor:
-        cursor.execute(_CLEAR_SERVER, values)
-        cursor.execute(_CHARGE_SERVER, values)
+    _charge(_CLEAR_SERVER, _OF_SERVER, values)
 
 
 def charge_jobs(
@@ -176,7 +188,6 @@ def charge_jobs(
         end: likewise.
     """
     values = {
-        **_CONSTANTS,
         "jobs": sorted(job_ids),
         "nids": sorted(nids),
         "namesakes": sorted(namesakes),
@@ -184,6 +195,19 @@ def charge_jobs(
         "start": start,
         "end": end,
     }
+    _charge(_CLEAR_JOBS, _OF_JOBS, values)
+
+
+def _charge(clear: str, rows: str, values: dict[str, Any]) -> None:
+    values = _CONSTANTS | values
     with connection.cursor() as cursor:
-        cursor.execute(_CLEAR_JOBS, values)
-        cursor.execute(_CHARGE_JOBS, values)
+        cursor.execute(clear, values)
+        for create in (_HOLDERS, _NAMED):
+            cursor.execute(create.format(rows=rows), values)
+        cursor.execute("ANALYZE charging_holders, charging_named")
+        # The planner knows nothing of windows that came a moment ago, and would take millions for
+        # a few: then nested loops never end. Groups of an hour fit in this memory.
+        cursor.execute("SET LOCAL enable_nestloop = off; SET LOCAL work_mem = '128MB'")
+        cursor.execute(_CHARGE.format(rows=rows), values)
+        cursor.execute("SET LOCAL enable_nestloop TO DEFAULT; SET LOCAL work_mem TO DEFAULT")
+        cursor.execute("DROP TABLE charging_holders, charging_named")

@@ -15,7 +15,6 @@ from ioportal.telemetry.copy import copy_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from collectors.parsed import Account, Parsed
     from collectors.source import Source
@@ -25,8 +24,9 @@ if TYPE_CHECKING:
 class _AccountLoader:
     """What all accounting has in common."""
 
+    time_column: str | None = None
+
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
-        self.reached: datetime | None = None
         self.command = command
         self.cluster = needed(origin.cluster, "--cluster: whose accounting it is")
         self.segment = segment

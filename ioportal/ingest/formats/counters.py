@@ -18,7 +18,6 @@ from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, JobSnapshot, Tar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from collectors.parsed import Account, Parsed
     from collectors.source import Source
@@ -30,9 +29,9 @@ class _ReadLoader:
     """What both kinds of read have in common."""
 
     coverage: ClassVar[Coverage.Source]
+    time_column: str | None = None
 
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
-        self.reached: datetime | None = None
         self._segment = segment
         self._origin = origin
         self._command = command
