@@ -3,7 +3,6 @@
 import gzip
 import io
 import os
-import subprocess
 import sys
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -394,14 +393,6 @@ def test_a_wrong_name_of_a_file_may_be_hostile_too(ingest, refused, tmp_path):
     path.write_text(rpc("12:00") + "\n")
 
     assert ingest("rpctrace", path, server="mds1")["operations"] == 1
-
-
-def test_the_command_exits_with_an_error_for_a_shell_to_see(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "manage.py", "ingest", "nonsense", "x"], capture_output=True, check=False
-    )
-
-    assert done.returncode != 0
 
 
 def test_lines_of_other_subsystems_are_irrelevant(logs, ingest):

@@ -1,0 +1,116 @@
+"""Real files, as sites have published them: loaded twice and in two orders, they reconcile."""
+
+from pathlib import Path
+
+import pytest
+from django.db import transaction
+
+from tests import contents
+from tests.collectors.batch.test_samples import SONAR_FORMAT
+
+SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
+
+CLUSTERS = ("phillips", "robertson", "ub-hpc", "fox", "edge", "archer")
+MDTS = ("lustrefs-MDT0000", "ai400x2-MDT0000", "ai400-MDT0000", "fs-MDT0000")
+OSTS = ("lustrefs-OST0002", "fs-OST0000", "fs-OST0001", "es01a-OST0001")
+
+SITE = """
+{clusters}
+[[filesystem]]
+name = "scratch"
+clusters = [{names}]
+[[server]]
+name = "oss"
+filesystem = "scratch"
+kind = "oss"
+{targets}
+""".format(
+    clusters="\n".join(
+        f'[[cluster]]\nname = "{name}"\ntime_zone = "America/New_York"\nbatch = "slurm"\n'
+        f"exec_hosts_are_compute_nodes = {'false' if name == 'archer' else 'true'}"
+        for name in CLUSTERS
+    ),
+    names=", ".join(f'"{name}"' for name in CLUSTERS),
+    targets="\n".join(
+        f'[[target]]\nname = "{name}"\nfilesystem = "scratch"' for name in (*MDTS, *OSTS)
+    ),
+)
+
+NOON, LATER = "2026-01-01T12:00:00Z", "2026-01-01T12:10:00Z"
+OF_MDT, OF_OST = {"target": "lustrefs-MDT0000"}, {"target": "lustrefs-OST0002"}
+SONAR = {"cluster": "fox", "columns": SONAR_FORMAT}
+FILES = [
+    ("rpctrace", "lustre_rpctrace/hpdd-discuss_2011_ost_io.txt", {"server": "oss"}),
+    ("job_stats", "lustre_job_stats/gsi_mdt_lustrefs-MDT0000_job_stats", {"at": NOON, **OF_MDT}),
+    ("job_stats", "lustre_job_stats/hpe_mdt_lustrefs-MDT0000_job_stats", {"at": LATER, **OF_MDT}),
+    (
+        "job_stats",
+        "lustre_job_stats/hpe_obdfilter_lustrefs-OST0002_job_stats_headeronly",
+        {"at": NOON, **OF_OST},
+    ),
+    ("job_stats", "lustre_job_stats/telegraf_v2.12_obdfilter_job_stats", {"at": LATER, **OF_OST}),
+    (
+        "job_stats",
+        "lustre_job_stats/telegraf_v2.12_mdt_job_stats",
+        {"at": NOON, "target": "ai400-MDT0000"},
+    ),
+    (
+        "job_stats",
+        "lustre_job_stats/manual_mdt_job_stats_procname_uid.txt",
+        {"at": LATER, "target": "ai400-MDT0000"},
+    ),
+    ("job_stats", "lustre_job_stats/es01a_get_param_ost_mdt_SLURM_JOB.txt", {"at": NOON}),
+    ("job_stats", "lustre_get_param/ex8761-lctl_with_jobstats.txt", {"at": NOON}),
+    ("md_stats", "lustre_get_param/ex8761-lctl_with_jobstats.txt", {"at": NOON}),
+    ("md_stats", "lustre_get_param/2.14.0_ddn133_exports.txt", {"at": NOON}),
+    ("md_stats", "lustre_get_param/2.14.0_ddn145_stats_mixed_clocks.txt", {"at": LATER}),
+    ("md_stats", "lustre_get_param/valid.txt", {"at": NOON}),
+    ("md_stats", "lustre_get_param/valid_mds.txt", {"at": LATER}),
+    ("md_stats", "lustre_get_param/valid_unhealthy_host.txt", {"at": LATER}),
+    ("sacct", "slurm_sacct/xdmod_phillips.log", {"cluster": "phillips"}),
+    ("sacct", "slurm_sacct/xdmod_slurm_non-ended-job-state.log", {"cluster": "phillips"}),
+    ("sacct", "slurm_sacct/xdmod_robertson-filter-test.log", {"cluster": "robertson"}),
+    ("sacct", "slurm_sacct/xdmod_slurm_job-arrays.log", {"cluster": "ub-hpc"}),
+    ("sacct", "slurm_sacct/sonar_sacct-output.txt", SONAR),
+    ("sacct", "slurm_sacct/sonar_tests_sacct_resource.txt", SONAR),
+    ("pbs", "pbs_accounting/ncar_pbsparse_records.txt", {"cluster": "edge"}),
+    ("pbs", "pbs_accounting/qiudi_pbs_testdata", {"cluster": "edge"}),
+    ("pbs", "pbs_accounting/xdmod_pbs_accounting-logs.log", {"cluster": "edge"}),
+    ("alps", "alps/safe_ALPSData.txt", {"cluster": "archer"}),
+    ("alps", "alps/safe_NewAlps.txt", {"cluster": "archer"}),
+]
+
+
+@pytest.fixture
+def samples(register):
+    """Every sample of these formats, and the site that they were taken at."""
+    if not SAMPLES.exists():
+        pytest.skip("shared/samples is not beside the repository")
+    register(SITE)
+    return [(form, SAMPLES / name, options) for form, name, options in FILES]
+
+
+def test_every_sample_reconciles_loaded_twice_and_in_two_orders(
+    samples, ingest, reconcile, refresh
+):
+    def load(files):
+        accounts = {}
+        with transaction.atomic():
+            for form, path, options in files:
+                account = ingest(form, path, **options)
+                accounts.setdefault((form, path.name), []).append(account["lines"])
+            refresh()
+            assert reconcile() == f"{len(FILES)} segments reconcile."
+            found = contents.everything()
+            transaction.set_rollback(True)
+        return accounts, found
+
+    accounts, found = load(samples + samples)
+    accounts_again, found_again = load(samples[::-1] + samples[::-1])
+
+    assert found == found_again
+    assert accounts == accounts_again
+    for (_, name), lines in accounts.items():
+        [path] = {path for _, path, _ in samples if path.name == name}
+        text = path.read_bytes()
+        assert set(lines) == {text.count(b"\n") + (not text.endswith(b"\n"))}

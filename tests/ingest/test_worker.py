@@ -1,0 +1,168 @@
+"""A real worker, with forked children, on the real broker: what is loaded becomes figures."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from django.db import connection
+from kombu import Connection
+from psycopg.conninfo import make_conninfo
+
+from ioportal.celery import CHARGE_PENDING, app
+from ioportal.ingest.models import Segment, TouchedTrace
+from ioportal.jobs.models import JobStatistics
+from tests.conftest import SITE
+from tests.logs import Run, at, job_stats, rpc, sacct
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("site")]
+
+REPOSITORY = Path(__file__).parents[2]
+WITHIN_S = 60
+AT_WORK = """
+SELECT 1 FROM pg_stat_activity
+WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()
+"""
+
+
+def _broker_of_our_own():
+    """The broker, in a database where no other worker takes our messages."""
+    url = os.environ["IOPORTAL_BROKER_URL"]
+    if urlsplit(url).scheme == "redis+socket":
+        return f"{url}?virtual_host=9"
+    return urlsplit(url)._replace(path="/9").geturl()
+
+
+@pytest.fixture
+def environment(db):
+    """What programs need to work on the tests' database."""
+    database = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
+    return {
+        **os.environ,
+        "DATABASE_URL": database,
+        "IOPORTAL_BROKER_URL": _broker_of_our_own(),
+        "PYTHONPATH": str(REPOSITORY),
+    }
+
+
+@pytest.fixture
+def worker(environment):
+    """A worker with two children; it ends with the test, before the tables are emptied."""
+    command = [sys.executable, "-m", "celery", "--quiet", "--app", "ioportal.celery", "worker"]
+    options = ["--pool=prefork", "--concurrency=2", "--include=tests.ingest.child"]
+    worker = subprocess.Popen(
+        [*command, *options, "--loglevel=WARNING"], env=environment, start_new_session=True
+    )
+    yield worker
+    _kill(worker)
+    with Connection(environment["IOPORTAL_BROKER_URL"]) as broker:
+        app.control.purge(broker)
+    wait_for(_nobody_is_at_work, "the end of what the worker had begun")
+
+
+@pytest.fixture
+def send():
+    """Send a task to the worker."""
+
+    def run(name, *arguments):
+        with Connection(_broker_of_our_own()) as broker:
+            app.send_task(name, arguments, connection=broker)
+
+    return run
+
+
+@pytest.fixture
+def manage(environment):
+    """Run manage.py as an admin does."""
+
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "manage.py", *map(str, arguments)],
+            cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+def _kill(worker):
+    """End a worker and its children, without a chance to finish anything."""
+    if worker.poll() is None:
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+
+
+def _nobody_is_at_work():
+    with connection.cursor() as cursor:
+        cursor.execute(AT_WORK)
+        return not cursor.fetchall()
+
+
+def wait_for(condition, what):
+    until = time.monotonic() + WITHIN_S
+    while time.monotonic() < until:
+        if found := condition():
+            return found
+        time.sleep(0.1)
+    pytest.fail(f"{what}: not within {WITHIN_S} s")
+
+
+@pytest.mark.usefixtures("worker")
+def test_figures_appear_after_a_load_and_nobody_asks_for_them(logs, ingest, manage, reconcile):
+    ingest("sacct", logs("s", sacct(Run("77"))), cluster="anvil")
+    dumps = []
+    for clock, opens in (("12:00", 0), ("12:30", 700), ("13:00", 900)):
+        dump = logs(clock, job_stats("lake-MDT0000", {"77": {"open": opens}}, snapshot=clock))
+        os.utime(dump, (at(clock).timestamp(),) * 2)
+        dumps.append(dump)
+
+    done = manage("ingest", "job_stats", *dumps)
+
+    assert done.returncode == 0, done.stderr
+    wait_for(lambda: JobStatistics.objects.filter(opens=900).exists(), "the job's figures")
+    assert reconcile()
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_forked_child_can_parse(logs, send):
+    lines = [rpc(f"12:{n // 6000:02}:{n / 100 % 60:.2f}", f"{n % 500}@gni") for n in range(30_000)]
+    path = logs("t", "\n".join(lines))
+
+    for _ in range(2):  # in each of the children
+        send("tests.ingest.child.ingest", "rpctrace", str(path), "--server=mds1")
+
+    wait_for(Segment.objects.loaded().filter(operations=30_000).exists, "a child's load")
+
+
+def test_a_shell_sees_whether_a_command_failed(logs, manage):
+    refused = manage("ingest", "rpctrace", logs("t", "nothing of the kind"), "--server=mds1")
+
+    assert refused.returncode == 1
+    assert "none of its 1 lines is Lustre RPC trace" in refused.stderr
+
+
+def test_a_worker_that_is_killed_leaves_nothing_undone(
+    logs, ingest, register, worker, send, charge, queries
+):
+    lines = [rpc(f"12:{n // 600:02}:{n / 10 % 60:.1f}", f"{n % 500}@gni") for n in range(20_000)]
+    ingest("rpctrace", logs("t", "\n".join(lines)), server="mds1")
+    ingest("sacct", logs("s", sacct(Run("77", nodes="n[1-20]", node_count=20))), cluster="anvil")
+    before = queries("SELECT sum(count) FROM telemetry_chargedrpc WHERE job_id <> 0")
+    register(SITE)  # whatever is stored is to be charged anew
+    send(CHARGE_PENDING)
+    # It dies while it charges, or before, or after: nothing may depend on when.
+    wait_for(lambda: not TouchedTrace.objects.exists() or _is_charging(queries), "the worker")
+
+    _kill(worker)
+    charge()
+
+    assert not TouchedTrace.objects.exists()
+    assert queries("SELECT sum(count) FROM telemetry_chargedrpc WHERE job_id <> 0") == before
+    assert queries("SELECT sum(count) FROM telemetry_chargedrpc") == [(20_000,)]
+
+
+def _is_charging(queries):
+    return queries(f"{AT_WORK} AND position('telemetry_chargedrpc' IN query) > 0")
