@@ -72,11 +72,11 @@ def read_exactly(lines: pl.DataFrame) -> tuple[Records, pl.DataFrame]:
 
 
 def _records(read: pl.DataFrame) -> Records:
-    nid = rpc_records.hashed(read["nid"], rpc_records.NID_CHARACTERS)
-    job = rpc_records.hashed(read["job"], rpc_records.JOB_CHARACTERS)
+    nid = rpc_records.hashed(read["nid"])
+    job = rpc_records.hashed(read["job"])
     services = read.select(service=rpc_records.service_of(pl.col("thread"))).to_series()
-    service = rpc_records.hashed(services, rpc_records.THREAD_CHARACTERS)
-    xid = rpc_records.hashed(read["xid"], rpc_records.XID_CHARACTERS)
+    service = rpc_records.hashed(services)
+    xid = rpc_records.hashed(read["xid"])
     opcode = read["opcode"].cast(pl.Int64).to_numpy().view(np.uint64)
     time_us = read["time_us"].to_numpy().view(np.uint64)
     records = read.with_columns(

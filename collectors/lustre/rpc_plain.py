@@ -37,9 +37,12 @@ REACH_BYTES = 128  # words are read a little beyond a line: the last line of a t
 # The longest plain strings.
 _NID_WORDS, _SERVICE_WORDS, _JOB_WORDS, _XID_WORDS = 3, 2, 4, 2
 
+# Fixed text, in the order of a line. With a job id the call has a pointer behind it.
 _CALL = b"()) Handled RPC "
 _CALL_WITH_POINTER, _POINTER_BYTES = _CALL + b"req@", 16
-_NID_PREFIX = b":12345-"
+_LABEL = _CALL + b"pname:cluuid+ref:pid:xid:nid:opc "
+_LABEL_WITH_JOB = b" pname:cluuid+ref:pid:xid:nid:opc:job "
+_BEFORE_XID, _BEFORE_NID = b":x", b":12345-"
 _ARRIVED, _TOTAL = b"us (", b"us total) trans "
 
 # Fields of plain lines: those of `rpc_records.NUMBERS` and `NAMES`, arrays of one length.
@@ -51,14 +54,22 @@ class _Shape:
     """How the plain lines of a version look; colons are counted from 0."""
 
     has_job: bool
-    label: bytes  # with colon 9, and up to the thread's name
-    thread_end: int  # the colon behind the thread's name
     asked: bytes  # what the timing tail begins with
+
+    @property
+    def label(self) -> bytes:
+        """Return the names of the fields, with colon 9, up to the thread's name."""
+        return _LABEL_WITH_JOB if self.has_job else _LABEL
+
+    @property
+    def after_thread(self) -> int:
+        """Return which colon is behind the thread's name; the opcode is behind the fourth next."""
+        return 15 if self.has_job else 14
 
     @property
     def colons(self) -> int:
         """Return how many colons a line has at least."""
-        return self.thread_end + (6 if self.has_job else 5)
+        return 21 if self.has_job else 19
 
 
 def read_plain(text: bytes, first_line: int) -> tuple[Places, list[Fields]]:
@@ -94,17 +105,14 @@ def records_of(blocks: list[Fields]) -> Records:
             for name, dtype in NAMES.items()
         }
     )
-    return Records(numbers.cast(pl.Schema(NUMBERS)), names.cast(pl.Schema(NAMES)))
+    return Records(numbers.cast(NUMBERS), names.cast(NAMES))
 
 
 def _shape_of(text: bytes) -> _Shape:
     """Return the shape of the first handled RPC in a text."""
     call = text.find(_CALL) + len(_CALL)
     spelt = b"procesed" if b"procesed" in text[call : call + 1_000] else b"processed"
-    asked = b" Request " + spelt + b" in "
-    if text.startswith(b"req@", call):
-        return _Shape(True, b" pname:cluuid+ref:pid:xid:nid:opc:job ", 15, asked)  # noqa: FBT003  (named by the field)
-    return _Shape(False, _CALL + b"pname:cluuid+ref:pid:xid:nid:opc ", 14, asked)  # noqa: FBT003
+    return _Shape(text.startswith(b"req@", call), b" Request " + spelt + b" in ")
 
 
 def _blocks(text: bytes) -> Iterator[tuple[int, int]]:
@@ -125,7 +133,9 @@ class _Lines:
         self._shape = shape
         in_block = np.frombuffer(text, np.uint8, size)
         is_end = in_block == ord("\n")
-        self._separators = np.flatnonzero(is_end | (in_block == ord(":")))
+        is_separator = in_block == ord(":")
+        is_separator |= is_end
+        self._separators = np.flatnonzero(is_separator)
         ends = np.flatnonzero(is_end[self._separators])
         starts = np.concatenate(([-1], ends))[:-1] + 1
         self.ends = self._separators[ends]
@@ -166,12 +176,12 @@ class _Lines:
         }
         return {name: field[self._is_plain] for name, field in fields.items()}
 
-    def _colon(self, number: int) -> Places:
-        places: Places = self._separators[self._starts + number]
+    def _colon(self, which: int) -> Places:
+        places: Places = self._separators[self._starts + which]
         return places
 
     def _after_thread(self, colons: int) -> Places:
-        return self._colon(self._shape.thread_end + colons)
+        return self._colon(self._shape.after_thread + colons)
 
     def _must(self, be_so: Bools) -> None:
         self._is_plain &= be_so
@@ -192,11 +202,12 @@ class _Lines:
     def _time_us(self) -> Words:
         start = self._colon(2) + 1  # 1441096201.004512
         self._must(self._colon(3) - start == len("1441096201.004512"))
-        middle = self._text.words(start + 8)
-        self._must(before(b".", middle) == len("01"))
-        seconds = self._number(self._text.words(start), 8) * 100 + self._number(middle, 2)
+        self._must_say(b".", start + 10)
+        upper = self._number(self._text.words(start), 8)
+        lower = self._number(self._text.words(start + 8), 2)
+        seconds = upper * np.uint64(100) + lower
         self._must(seconds <= rpc_records.LATEST_S)
-        return seconds * 1_000_000 + self._number(self._text.words(start + 11), 6)
+        return seconds * np.uint64(1_000_000) + self._number(self._text.words(start + 11), 6)
 
     def _string(self, places: Places, size: Places, words: int) -> list[Words]:
         most = words * WORD_BYTES
@@ -214,14 +225,14 @@ class _Lines:
 
     def _xid(self) -> list[Words]:
         colon, end = self._after_thread(2), self._after_thread(3)
-        self._must_say(b":x", colon)
-        start = colon + len(":x")
+        self._must_say(_BEFORE_XID, colon)
+        start = colon + len(_BEFORE_XID)
         return self._string(start, end - start, _XID_WORDS)
 
     def _nid(self) -> list[Words]:
         colon, end = self._after_thread(3), self._after_thread(4)
-        self._must_say(_NID_PREFIX, colon)
-        start = colon + len(_NID_PREFIX)
+        self._must_say(_BEFORE_NID, colon)
+        start = colon + len(_BEFORE_NID)
         self._must(end > start)
         return self._string(start, end - start, _NID_WORDS)
 

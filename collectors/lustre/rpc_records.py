@@ -17,6 +17,28 @@ NID_CHARACTERS = 64
 JOB_CHARACTERS = 31  # Lustre cuts a job id there
 
 
+# The columns of `Records`.
+NUMBERS = pl.Schema(
+    {
+        "line": pl.Int64(),
+        "time_us": pl.Int64(),
+        "service_us": pl.Int64(),
+        "total_us": pl.Int64(),
+        "group": pl.UInt64(),
+        "fingerprint": pl.UInt64(),
+    }
+)
+NAMES = pl.Schema(
+    {
+        "group": pl.UInt64(),
+        "nid": pl.String(),
+        "job": pl.String(),
+        "service": pl.String(),
+        "opcode": pl.Int16(),
+    }
+)
+
+
 @dataclass(frozen=True)
 class Records:
     """Handled RPCs.
@@ -44,23 +66,6 @@ class Records:
         return cls(pl.concat(numbers), pl.concat(names))
 
 
-NUMBERS = {
-    "line": pl.Int64(),
-    "time_us": pl.Int64(),
-    "service_us": pl.Int64(),
-    "total_us": pl.Int64(),
-    "group": pl.UInt64(),
-    "fingerprint": pl.UInt64(),
-}
-NAMES = {
-    "group": pl.UInt64(),
-    "nid": pl.String(),
-    "job": pl.String(),
-    "service": pl.String(),
-    "opcode": pl.Int16(),
-}
-
-
 def service_of(thread: pl.Expr) -> pl.Expr:
     """Return the base of a server thread's name: mdt_rdpg01_002 is a thread of mdt_rdpg."""
     return thread.str.strip_chars_end("0123456789_")
@@ -76,8 +81,9 @@ def fingerprint_of(nid: Words, xid: Words, opcode: Words, time_us: Words) -> Wor
     return mixed([nid, xid, opcode, time_us])
 
 
-def hashed(names: pl.Series, characters: int) -> Words:
+def hashed(names: pl.Series) -> Words:
     """Hash strings of UTF-8 without NULs as `words.mixed` hashes the words they are in."""
-    words = -(-4 * characters // WORD_BYTES)
-    padded = np.array(names.cast(pl.Binary).to_list(), dtype=f"S{words * WORD_BYTES}")
-    return mixed(padded.view(np.uint64).reshape(-1, words).T)
+    texts = names.cast(pl.Binary).to_list()
+    words = max(map(len, texts), default=0) // WORD_BYTES + 1
+    padded = np.array(texts, dtype=f"S{words * WORD_BYTES}")
+    return mixed(list(padded.view(np.uint64).reshape(-1, words).T))

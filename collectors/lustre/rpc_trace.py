@@ -33,7 +33,7 @@ from collectors.tables import RPC_WINDOWS
 
 WINDOW_US = 10_000_000
 LONGEST_US = 86_400_000_000  # a day; a longer time is not believed, and 10^8 of them fit an Int64
-PART_CHUNKS = 8  # windows of few, large parts are fewer rows
+PART_CHUNKS = 16  # windows of few, large parts are fewer rows
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -41,11 +41,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Part:
-    """Some chunks: what `records_of` takes of plain lines, and `read_exactly` of the others."""
+    """Some chunks: the fields of plain lines, and the other lines."""
 
     lines: int
     plain: list[Fields]
-    odd: pl.DataFrame
+    odd: list[bytes]
+    odd_numbers: list[int]
+    ended: bool  # the last line has its newline
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,9 @@ def _parts(source: Source) -> Iterator[_Part]:
         yield _Part(
             sum(part.lines for part in some),
             [fields for part in some for fields in part.plain],
-            pl.concat(part.odd for part in some),
+            [text for part in some for text in part.odd],
+            [number for part in some for number in part.odd_numbers],
+            some[-1].ended,
         )
 
 
@@ -111,16 +115,13 @@ def _read_chunk(chunk: Chunk) -> _Part:
     is_odd = np.ones(len(ends), np.bool_)
     for fields in plain:
         is_odd[fields["line"] - chunk.first_line] = False
-    is_odd[-1] = not text.endswith(b"\n")  # otherwise there is no line behind the last newline
+    ended = text.endswith(b"\n")
+    is_odd[-1] = not ended  # otherwise there is no line behind the last newline
     odd = np.flatnonzero(is_odd)
     places = zip(starts[odd].tolist(), ends[odd].tolist(), strict=True)
     texts = [text[start:end] for start, end in places]
-    lines = {
-        "line": odd + chunk.first_line,
-        "text": pl.Series(texts, dtype=pl.Binary).cast(pl.String).str.strip_suffix("\r"),
-        "ended": odd < len(newlines),
-    }
-    return _Part(len(newlines) + int(is_odd[-1]), plain, pl.DataFrame(lines))
+    lines = len(newlines) + int(not ended)
+    return _Part(lines, plain, texts, (odd + chunk.first_line).tolist(), ended)
 
 
 def cleaned(text: bytes) -> bytes:
@@ -131,7 +132,14 @@ def cleaned(text: bytes) -> bytes:
 
 
 def _read_odd(part: _Part) -> _Reading:
-    odd, rejects = read_exactly(part.odd)
+    lines = pl.DataFrame(
+        {"line": part.odd_numbers, "text": part.odd}, {"line": pl.Int64, "text": pl.Binary}
+    ).select(
+        "line",
+        pl.col("text").cast(pl.String).str.strip_suffix("\r"),
+        ended=(pl.row_index() < pl.len() - 1) | part.ended,
+    )
+    odd, rejects = read_exactly(lines)
     return _Reading(part.lines, Records.concat([records_of(part.plain), odd]), rejects)
 
 

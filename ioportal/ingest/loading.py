@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -279,8 +280,9 @@ class _Load:
 def _load_side_by_side(loads: list[_Load], *, again: bool) -> None:
     for load in loads:
         load.begin()
-    for load, parsed in ahead(_in_order_of_time(loads)):
-        load.store(parsed)
+    with closing(ahead(_in_order_of_time(loads))) as parts:
+        for load, parsed in parts:
+            load.store(parsed)
     digests = {load.digest() for load in loads}
     is_known = Segment.objects.filter(digest__in=digests).exists() and not again
     if is_known or len(digests) < len(loads):

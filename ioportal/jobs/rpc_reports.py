@@ -50,7 +50,7 @@ def of_job(
     """
     if job.started_at is None:
         return None
-    nids = Nid.objects.filter(node__allocations__job=job).values("pk")
+    nids = _numbers(Nid.objects.filter(node__allocations__job=job))
     return _report(
         f"Job {job}",
         ChargedRpc.objects.of_job(job.pk),
@@ -71,9 +71,11 @@ def of_launch(
     if launch.started_at is None:
         return None
     start, end = _within(launch.started_at, launch.ended_at, start, end)
-    nids = Nid.objects.filter(
-        node__cluster=launch.cluster, node__name__in=hostlists.expand(launch.nodes)
-    ).values("pk")
+    nids = _numbers(
+        Nid.objects.filter(
+            node__cluster=launch.cluster, node__name__in=hostlists.expand(launch.nodes)
+        )
+    )
     windows = RpcWindow.objects.filter(nid_id__in=nids, first__gte=start, last__lt=end)
     return _report(
         f"Application {launch}",
@@ -94,11 +96,11 @@ def of_kind(
     """
     windows = ChargedRpc.objects.filter(kind=kind)
     if process:
-        names = SourceJobId.objects.filter(text=process).values("pk")
+        names = _numbers(SourceJobId.objects.filter(text=process))
         windows = windows.filter(source_job_id__in=names)
     if host:
-        nids = Nid.objects.filter(Q(node__name=host) | Q(text=host)).values("pk")
-        windows = windows.filter(nid_id__in=nids)
+        of_node, itself = Nid.objects.filter(node__name=host), Nid.objects.filter(text=host)
+        windows = windows.filter(nid_id__in=_numbers(of_node) + _numbers(itself))
     title = " ".join(filter(None, (str(kind.label).capitalize(), process, host)))
     servers = Server.objects.filter(kind=Server.Kind.MDS)
     within = floor_to_window(start), ceil_to_window(end)
@@ -111,6 +113,11 @@ def of_everything(start: datetime, end: datetime) -> RpcReport | None:
     servers = Server.objects.filter(kind=Server.Kind.MDS)
     within = floor_to_window(start), ceil_to_window(end)
     return _report("Everything", windows, windows, servers, within, nodes_held=None)
+
+
+def _numbers(things: QuerySet[Any]) -> list[int]:
+    """Look some keys up first: joined to windows, they would leave the plan to guesses."""
+    return list(things.values_list("pk", flat=True))
 
 
 def _metadata_servers(cluster: Cluster) -> QuerySet[Server]:
