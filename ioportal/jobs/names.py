@@ -52,12 +52,17 @@ class Names:
             self._ids |= self._known(missing)
             new = [name for name in missing if name not in self._ids]
             if new:
-                with connection.cursor() as cursor:
-                    cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_NAMES_LOCK])
+                lock()
                 self._add(new)
                 self._ids |= self._known(new)
         ids = pl.Series([self._ids[name] for name in different], dtype=pl.Int32)
         return names.replace_strict(different, ids)
+
+
+def lock() -> None:
+    """Wait until no other transaction adds names, and keep others from it until this one ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_NAMES_LOCK])
 
 
 def storable(column: pl.Expr, characters: int) -> pl.Expr:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
+from django.db.models import Q
 from django.dispatch import Signal
 
 from collectors.batch import hostlists
@@ -31,18 +32,28 @@ from ioportal.jobs.models import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_KEYS = {
+# The keys of each table, and what their values are.
+_KEYS: dict[str, dict[str, type]] = {
+    "": {"cluster": list, "filesystem": list, "server": list, "target": list},
     "cluster": {
-        "name", "time_zone", "batch", "simulated", "nodes", "exec_hosts_are_compute_nodes",
-        "nid_rule", "nid",
+        "name": str, "time_zone": str, "batch": str, "simulated": bool, "nodes": str,
+        "exec_hosts_are_compute_nodes": bool, "nid_rule": dict, "nid": list,
     },
-    "cluster.nid_rule": {"network", "node"},
-    "cluster.nid": {"nid", "node"},
-    "filesystem": {"name", "clusters", "job_id_pattern", "simulated"},
-    "server": {"name", "filesystem", "kind", "version"},
-    "server.version": {"version", "since"},
-    "target": {"name", "filesystem", "server", "kind"},
+    "cluster.nid_rule": {"network": str, "node": str},
+    "cluster.nid": {"nid": str, "node": str},
+    "filesystem": {"name": str, "clusters": list, "job_id_pattern": str, "simulated": bool},
+    "server": {"name": str, "filesystem": str, "kind": str, "version": list},
+    "server.version": {"version": str, "since": date},  # (a datetime is a date, too)
+    "target": {"name": str, "filesystem": str, "server": str, "kind": str},
 }  # fmt: skip
+_WORDS = {
+    str: "a text",
+    bool: "true or false",
+    list: "a list, or tables in double brackets",
+    dict: "a table",
+    date: "a date",
+}
+_NID = re.compile(rf"(?=.{{1,{names.NID_CHARACTERS}}}$)[^\s@\0]+@\w+", re.ASCII)
 _TARGET_KIND = re.compile(r".*-(MDT|OST)[0-9a-fA-F]{4}")
 
 _Thing = TypeVar("_Thing", bound=models.Model)
@@ -60,7 +71,8 @@ site_changed = Signal()
 @transaction.atomic
 def register(document: _Entry) -> list[str]:
     """Register a document as `tomllib` reads it; return a line per table entry."""
-    _expect_keys("the document", document, {"cluster", "filesystem", "server", "target"})
+    _expect_keys("the document", document, _KEYS[""])
+    names.lock()
     done = []
     for table, store in _TABLES.items():
         for number, entry in enumerate(document.get(table, []), start=1):
@@ -85,6 +97,9 @@ def apply(thing: models.Model) -> None:
         _apply_rule(thing)
     elif isinstance(thing, Filesystem):
         _read_job_ids_again(thing)
+    elif isinstance(thing, Nid):
+        thing.registered = thing.node_id is not None
+        thing.save(update_fields=["registered"])
     site_changed.send(sender=type(thing))
 
 
@@ -101,36 +116,52 @@ def _cluster(place: str, entry: _Entry) -> None:
         nodes.ids(pl.Series(hostlists.expand(entry.get("nodes", "")), dtype=pl.String))
     except Unreadable as error:
         raise Unusable(f"{place}: nodes: {error}") from error
-    table = entry.get("nid", [])
-    for row in table:
-        _expect_keys(f"{place} nid", row, _KEYS["cluster.nid"])
-        if row.keys() != _KEYS["cluster.nid"]:
-            raise Unusable(f"{place}: every nid has a nid and a node.")
-    node_ids = nodes.ids(pl.Series([row["node"] for row in table], dtype=pl.String))
+    node_of = _nids(f"{place} nid", entry.get("nid", []))
+    node_ids = nodes.ids(pl.Series(list(node_of.values()), dtype=pl.String))
     Nid.objects.bulk_create(
         [
-            Nid(text=row["nid"], node_id=node_id)
-            for row, node_id in zip(table, node_ids, strict=True)
+            Nid(text=nid, node_id=node_id, registered=True)
+            for nid, node_id in zip(node_of, node_ids, strict=True)
         ],
         update_conflicts=True,
         unique_fields=["text"],
-        update_fields=["node"],
+        update_fields=["node", "registered"],
     )
     _apply_rule(cluster)
 
 
+def _nids(place: str, table: list[_Entry]) -> dict[str, str]:
+    """Return the host names of NIDs as a table tells them."""
+    node_of: dict[str, str] = {}
+    for row in table:
+        _expect_keys(place, row, _KEYS["cluster.nid"])
+        if row.keys() != _KEYS["cluster.nid"].keys():
+            raise Unusable(f"{place}: each has a nid and a node.")
+        nid, node = row["nid"], row["node"]
+        if not _NID.fullmatch(nid):
+            raise Unusable(f"{place}: {nid!r} is not a NID like '10.1.2.3@o2ib'.")
+        if nid in node_of:
+            raise Unusable(f"{place}: {nid!r} is given twice.")
+        try:
+            [node_of[nid]] = hostlists.expand(node)
+        except (Unreadable, ValueError) as error:
+            raise Unusable(f"{place}: {node!r} is not a host name.") from error
+    return node_of
+
+
 def _apply_rule(cluster: Cluster) -> None:
-    """Give NIDs that were seen before the rule was registered their nodes."""
-    if not cluster.nid_network:
-        return
+    """Give NIDs that were seen before the rule was registered the nodes that it makes of them."""
     ruled = {
-        nid: name
-        for nid in Nid.objects.filter(node=None, text__endswith=f"@{cluster.nid_network}")
-        if (name := names.ruled_node(cluster, nid.text))
+        nid: names.ruled_node(cluster, nid.text)
+        for nid in Nid.objects.filter(
+            Q(text__endswith=f"@{cluster.nid_network}") | Q(node__cluster=cluster),
+            registered=False,
+        )
     }
-    node_ids = names.nodes(cluster).ids(pl.Series(list(ruled.values()), dtype=pl.String))
-    for nid, node_id in zip(ruled, node_ids, strict=True):
-        nid.node_id = node_id
+    nodes = pl.Series([name for name in ruled.values() if name], dtype=pl.String)
+    node_ids = dict(zip(nodes, names.nodes(cluster).ids(nodes), strict=True))
+    for nid, name in ruled.items():
+        nid.node_id = node_ids.get(name)
     Nid.objects.bulk_update(ruled, ["node"], batch_size=1_000)
 
 
@@ -167,15 +198,19 @@ def _server(place: str, entry: _Entry) -> None:
     )
     for version in entry.get("version", []):
         _expect_keys(f"{place} version", version, _KEYS["server.version"])
-        ServerVersion.objects.update_or_create(
-            server=server,
-            since=_moment(place, version.get("since")),
-            defaults={"version": str(version.get("version", ""))},
+        since = _moment(place, version.get("since"))
+        known = ServerVersion.objects.filter(server=server, since=since).first()
+        _checked(
+            known or ServerVersion(server=server, since=since),
+            {"version": version.get("version", "")},
         )
 
 
 def _target(place: str, entry: _Entry) -> None:
-    kind = _TARGET_KIND.fullmatch(entry["name"])
+    named = _TARGET_KIND.fullmatch(entry["name"])
+    kind = entry.get("kind", named[1].lower() if named else None)
+    if kind is None:
+        raise Unusable(f"{place}: its kind is not in its name. Give it kind = 'mdt' or 'ost'.")
     server = entry.get("server")
     _stored(
         Target,
@@ -183,7 +218,7 @@ def _target(place: str, entry: _Entry) -> None:
         {
             "filesystem": _registered(place, Filesystem, entry.get("filesystem")),
             "server": _registered(place, Server, server) if server else None,
-            "kind": entry.get("kind", kind[1].lower() if kind else ""),
+            "kind": kind,
         },
     )
 
@@ -201,18 +236,25 @@ def _given(entry: _Entry, *keys: str) -> _Entry:
     return {key: entry[key] for key in keys if key in entry}
 
 
-def _expect_keys(place: str, entry: object, keys: set[str]) -> None:
+def _expect_keys(place: str, entry: object, keys: dict[str, type]) -> None:
     if not isinstance(entry, dict):
-        raise Unusable(f"{place}: is not a table.")
-    if unknown := sorted(entry.keys() - keys):
+        raise Unusable(f"{place}: {entry!r} is not a table.")
+    if unknown := sorted(entry.keys() - keys.keys()):
         raise Unusable(
             f"{place}: no such key: {', '.join(unknown)}. Keys: {', '.join(sorted(keys))}."
         )
+    for key, value in entry.items():
+        if not isinstance(value, keys[key]):
+            raise Unusable(f"{place}: {key} = {value!r} is not {_WORDS[keys[key]]}.")
 
 
 def _stored(model: type[_Thing], name: str, values: dict[str, Any]) -> _Thing:
     """Create or update by name, with the model's own validation."""
-    thing = _manager(model).filter(name=name).first() or model(name=name)
+    return _checked(_manager(model).filter(name=name).first() or model(name=name), values)
+
+
+def _checked(thing: _Thing, values: dict[str, Any]) -> _Thing:
+    """Change and save, with the model's own validation."""
     for key, value in values.items():
         setattr(thing, key, value)
     thing.full_clean()
@@ -220,9 +262,9 @@ def _stored(model: type[_Thing], name: str, values: dict[str, Any]) -> _Thing:
     return thing
 
 
-def _registered(place: str, model: type[_Thing], name: str | None) -> _Thing:
+def _registered(place: str, model: type[_Thing], name: object) -> _Thing:
     kind = model.__name__.lower()
-    found = _manager(model).filter(name=name).first() if name else None
+    found = _manager(model).filter(name=name).first() if isinstance(name, str) else None
     if found is None:
         raise Unusable(
             f"{place}: {kind} {name!r} is not registered; give it a [[{kind}]] of its own."

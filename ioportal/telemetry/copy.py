@@ -43,7 +43,12 @@ def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
         sql.Identifier(model._meta.db_table),  # noqa: SLF001  (likewise)
         sql.SQL(", ").join(map(sql.Identifier, types)),
     )
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+    # Django names the database's errors for what runs through `execute` only.
+    with (
+        connection.wrap_database_errors,
+        connection.cursor() as cursor,
+        cursor.copy(statement) as copy,
+    ):
         copy.write(_SIGNATURE)
         for part in frame.iter_slices(_ROWS_PER_WRITE):
             for rows in _by_nulls(part.select(*types)):

@@ -90,3 +90,13 @@ def test_jobs_are_charged_by_id_by_node_and_by_the_process_on_their_node(
     )
     job_id, node, node_process = 1, 2, 3
     assert by_method == [("77", job_id, 1), ("77", node_process, 1), ("78", node, 3)]
+
+
+def test_parts_that_are_stored_one_by_one_add_up(trace, ingest, queries, reconcile, monkeypatch):
+    monkeypatch.setattr("ioportal.ingest.formats.traces._ROWS_TOGETHER", 1)
+
+    account = ingest("rpctrace", trace, server="mds1")
+
+    assert account["operations"] == 8
+    assert queries("SELECT sum(count) FROM telemetry_rpcwindow") == [(8,)]
+    assert reconcile()

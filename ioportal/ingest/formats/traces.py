@@ -109,7 +109,8 @@ class RpcTraceLoader:
         extents = list(self._extents.iter_rows())
         if not extents:
             return
-        self._append()
+        if self._waiting:
+            self._append()
         segment.start, segment.end = extents[0][0], extents[-1][1]
         # Held until the commit: two loads cannot both find an extent free.
         Server.objects.select_for_update().get(pk=self._server.pk)

@@ -8,6 +8,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from django.core.exceptions import ValidationError
 from django.db import models
 
+_NODE_FORMAT = re.compile(r"[\w.-]*\{number(:0?\d{1,2}d)?\}[\w.-]*", re.ASCII)
+
 
 def validate_time_zone(name: str) -> None:
     """Refuse what is not an IANA time zone."""
@@ -28,15 +30,9 @@ def validate_job_id_pattern(pattern: str) -> None:
 
 
 def validate_node_format(name_format: str) -> None:
-    """Refuse a node name that does not hold the NID's number."""
-    try:
-        different = name_format.format(number=1) != name_format.format(number=2)
-    except (IndexError, KeyError, ValueError, AttributeError) as error:
-        raise ValidationError(f"{name_format!r}: write it like 'nid{{number:05d}}'.") from error
-    if not different:
-        raise ValidationError(
-            f"{name_format!r} lacks {{number}}: write it like 'nid{{number:05d}}'."
-        )
+    """Refuse what does not make a host name of a NID's number."""
+    if not _NODE_FORMAT.fullmatch(name_format):
+        raise ValidationError(f"{name_format!r}: write it like 'nid{{number:05d}}'.")
 
 
 class Cluster(models.Model):
@@ -117,6 +113,8 @@ class Nid(models.Model):
 
     text = models.CharField(max_length=128, unique=True)
     node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="nids")
+    # Its node was told for this NID; otherwise it is what the cluster's rule makes of it.
+    registered = models.BooleanField(default=False, editable=False)
 
     class Meta:
         verbose_name = "NID"

@@ -1,0 +1,14 @@
+"""Metadata operations: what is counted, and counted once."""
+
+from collectors.tables import OPERATIONS, SUBSETS
+from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS
+
+
+def test_titles_are_told_apart():
+    assert len({metric.title for metric in METRICS}) == len(METRICS)
+
+
+def test_metadata_operations_are_counted_and_none_of_them_twice():
+    assert set(METADATA_OPERATIONS) <= set(OPERATIONS)
+    assert not set(METADATA_OPERATIONS) & set(SUBSETS)
+    assert len(set(METADATA_OPERATIONS)) == len(METADATA_OPERATIONS)

@@ -1,0 +1,41 @@
+"""How far figures can be trusted."""
+
+import pytest
+
+from ioportal.analysis.quality import Grade, judge
+
+
+@pytest.mark.parametrize(
+    ("covered", "ambiguous", "resets", "grade"),
+    [
+        pytest.param(1.0, 0.0, 0, Grade.GOOD, id="all is known"),
+        pytest.param(0.95, 0.05, 0, Grade.GOOD, id="just good"),
+        pytest.param(0.9499, 0.0, 0, Grade.PARTIAL, id="not observed all the time"),
+        pytest.param(1.0, 0.0501, 0, Grade.PARTIAL, id="shared"),
+        pytest.param(1.0, 0.0, 1, Grade.PARTIAL, id="reset"),
+        pytest.param(0.5, 0.25, 3, Grade.PARTIAL, id="just partial"),
+        pytest.param(0.4999, 0.0, 0, Grade.POOR, id="hardly observed"),
+        pytest.param(1.0, 0.2501, 0, Grade.POOR, id="mostly anothers"),
+        pytest.param(0.0, 1.0, 0, Grade.POOR, id="nothing is known"),
+    ],
+)
+def test_grades(covered, ambiguous, resets, grade):
+    quality = judge(covered, ambiguous, resets)
+
+    assert quality.grade is grade
+    assert bool(quality.reasons) == (grade is not Grade.GOOD)
+
+
+def test_every_reason_is_given():
+    assert judge(0.499, 0.251, 2).reasons == (
+        "The metadata targets' counters were observed in 49 % of its run.",
+        "26 % of its operations may be another job's.",
+        "Counters fell 2 times for no known reason: operations may be missing.",
+    )
+
+
+def test_never_is_not_a_small_share():
+    assert judge(0.0, 0.0, 0).reasons == (
+        "The metadata targets' counters were observed while it ran: never.",
+    )
+    assert "in 0 % of its run" in judge(0.001, 0.0, 0).reasons[0]

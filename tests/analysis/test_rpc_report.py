@@ -1,0 +1,38 @@
+"""The RPC report as text."""
+
+from ioportal.analysis.rpc_report import RpcReport, RpcRow, Times
+
+
+def test_a_report_reads_like_the_listing_that_centres_paste_into_tickets():
+    took = Times(13, 42.4, 4_983)
+    report = RpcReport(
+        title="Application 9205593",
+        covered_s=2.0,
+        nodes_seen=299,
+        nodes_held=300,
+        overall=RpcRow("all", 40, 20.0, took, took),
+        rows=(
+            RpcRow("LDLM_ENQUEUE", 39, 19.5, took, took),
+            RpcRow("MDS_CLOSE", 1, 0.5, None, None),
+        ),
+    )
+
+    assert (
+        report.text()
+        == """\
+Application 9205593
+      40 RPCs from 299 of 300 nodes
+        ~20.00 per sec
+          39 LDLM_ENQUEUE RPCs    ~19.50 per sec
+                pmin 13us pavg 42us pmax 4983us
+          1 MDS_CLOSE RPCs    ~0.50 per sec
+                not timed
+          Overall times
+                pmin 13us pavg 42us pmax 4983us"""
+    )
+
+
+def test_nobody_knows_a_rate_without_traced_time():
+    report = RpcReport("Host n1", 0.0, 1, None, RpcRow("all", 1, None, None, None), ())
+
+    assert "1 RPCs from 1 nodes\n        rate unknown: no traced time" in report.text()

@@ -1,0 +1,109 @@
+"""Frames go into tables by binary COPY as they are: every type, nulls, and many rows."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+from django.db import IntegrityError, connection, transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from collectors.tables import COUNTERS, UTC_US
+from ioportal.telemetry.copy import copy_frame
+from ioportal.telemetry.models import Coverage, TargetSnapshot
+
+pytestmark = pytest.mark.django_db
+
+BIGINTS = st.integers(-(2**63), 2**63 - 1)
+INTEGERS = st.integers(-(2**31), 2**31 - 1)
+MOMENTS = st.datetimes(
+    datetime(1970, 1, 1), datetime(2106, 1, 1), timezones=st.just(UTC)  # noqa: DTZ001
+)  # fmt: skip
+SCHEMA = {
+    "taken_at": UTC_US,
+    "segment_id": pl.Int64,
+    "target_id": pl.Int32,
+    "snapshot_at": UTC_US,
+    "open": pl.Int64,
+    "write_bytes": pl.Int64,
+}
+ROWS = st.fixed_dictionaries(
+    {
+        "taken_at": MOMENTS,
+        "segment_id": BIGINTS,
+        "target_id": INTEGERS,
+        "snapshot_at": st.none() | MOMENTS,
+        "open": st.none() | BIGINTS,
+        "write_bytes": st.none() | BIGINTS,
+    }
+)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(rows=st.lists(ROWS, max_size=12))
+def test_rows_arrive_as_they_were_sent(db, rows):
+    frame = pl.DataFrame(rows, schema=SCHEMA)
+
+    with transaction.atomic():
+        copy_frame(TargetSnapshot, frame)
+        found = Counter(TargetSnapshot.objects.values_list(*SCHEMA))
+        transaction.set_rollback(True)
+
+    assert found == Counter(tuple(row[name] for name in SCHEMA) for row in rows)
+
+
+def test_columns_that_a_frame_lacks_are_null():
+    moment = datetime(2017, 7, 5, tzinfo=UTC)
+    rows = [{"taken_at": moment, "segment_id": 1, "target_id": 2}]
+
+    copy_frame(TargetSnapshot, pl.DataFrame(rows, schema={k: SCHEMA[k] for k in rows[0]}))
+
+    assert TargetSnapshot.objects.values_list(*COUNTERS).get() == (None,) * len(COUNTERS)
+
+
+def test_more_rows_than_one_write_holds_arrive_all():
+    many = 250_001
+    frame = pl.select(
+        segment_id=pl.int_range(many),
+        target_id=pl.lit(1, pl.Int32),
+        taken_at=pl.lit(datetime(2017, 7, 5, tzinfo=UTC)).cast(UTC_US)
+        + pl.int_range(many) * timedelta(microseconds=1),
+        open=pl.when(pl.int_range(many) % 3 == 0).then(pl.int_range(many)),
+    )
+
+    copy_frame(TargetSnapshot, frame)
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), sum(segment_id), sum(open), max(taken_at) "
+            "FROM telemetry_targetsnapshot"
+        )
+        assert cursor.fetchone() == (
+            many,
+            sum(range(many)),
+            sum(range(0, many, 3)),
+            datetime(2017, 7, 5, 0, 0, 0, many - 1, tzinfo=UTC),
+        )
+
+
+def test_no_rows_are_none():
+    copy_frame(TargetSnapshot, pl.DataFrame(schema=SCHEMA))
+
+    assert not TargetSnapshot.objects.exists()
+
+
+def test_what_a_table_refuses_is_not_stored_in_part():
+    start = datetime(2017, 7, 5, tzinfo=UTC)
+    schema = {"source_id": pl.Int32, "start": UTC_US, "end": UTC_US, "segment_id": pl.Int64}
+    rows = [
+        {"source_id": 1, "start": start, "end": start, "segment_id": 1},
+        {"source_id": None, "start": start, "end": start, "segment_id": 2},
+    ]
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        copy_frame(Coverage, pl.DataFrame(rows, schema=schema))
+
+    assert not Coverage.objects.exists()

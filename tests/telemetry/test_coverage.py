@@ -1,0 +1,145 @@
+"""What was observed: between two reads, and between the records of a trace; nowhere else."""
+
+from datetime import timedelta
+
+import pytest
+
+from ioportal.jobs.models import Server, Target
+from ioportal.telemetry import coverage
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.models import Coverage, ceil_to_window, floor_to_window
+from tests.logs import at, job_stats, rpc
+
+pytestmark = pytest.mark.usefixtures("site")
+
+JOB_STATS = Coverage.Source.JOB_STATS
+
+
+def interval(start, end):
+    return Interval(at(start), at(end))
+
+
+@pytest.fixture
+def reads(logs, ingest, settings):
+    """Read an MDT at some times of day; two reads 20 minutes apart leave no gap."""
+    settings.POLL_GAP = timedelta(minutes=20)
+
+    def run(*clocks, target="lake-MDT0000"):
+        for clock in clocks:
+            text = job_stats(target, {"77": {"open": 1}})
+            ingest("job_stats", logs(f"{target}-{clock}", text), at=at(clock).isoformat())
+        return Target.objects.get(name=target)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("clocks", "observed"),
+    [
+        pytest.param([], [], id="nothing was read"),
+        pytest.param(["12:10"], [], id="one read observes nothing"),
+        pytest.param(["12:10", "12:30"], [("12:10", "12:30")], id="between two reads"),
+        pytest.param(["12:10", "12:31"], [], id="two reads too far apart"),
+        pytest.param(
+            ["12:10", "12:20", "12:50", "12:55"],
+            [("12:10", "12:20"), ("12:50", "12:55")],
+            id="a gap",
+        ),
+        pytest.param(["11:50", "12:05"], [("12:00", "12:05")], id="from before the range on"),
+        pytest.param(["12:55", "13:10"], [("12:55", "13:00")], id="beyond the end of the range"),
+        pytest.param(["11:50", "12:00"], [], id="up to the range"),
+        pytest.param(["13:00", "13:10"], [], id="from the end of the range on"),
+        pytest.param(
+            ["11:55", "12:15", "12:35", "12:55", "13:15"], [("12:00", "13:00")], id="all of it"
+        ),
+    ],
+)
+def test_counters_observe_what_lies_between_reads_that_are_near(reads, clocks, observed):
+    target = reads(*clocks, target="lake-MDT0000")
+    start, end = at("12:00"), at("13:00")
+
+    found = coverage.read(JOB_STATS, target.pk, start, end)
+    uncut = coverage.by_source(JOB_STATS, [target.pk], start, end)
+
+    assert found == [interval(*pair) for pair in observed]
+    assert [Interval(max(one.start, start), min(one.end, end)) for _, one in uncut] == found
+
+
+def test_a_target_is_not_observed_by_reads_of_another(reads):
+    reads("12:00", "12:10")
+    other = Target.objects.get(name="pond-MDT0000")
+
+    assert coverage.read(JOB_STATS, other.pk, at("12:00"), at("13:00")) == []
+
+
+@pytest.fixture
+def traces(logs, ingest):
+    """Trace servers between times of day."""
+
+    def run(*spans):
+        for server, first, last in spans:
+            ingest("rpctrace", logs(f"{server}-{first}", rpc(first), rpc(last)), server=server)
+        return [Server.objects.get(name=name).pk for name in ("mds1", "mds2")]
+
+    return run
+
+
+def test_a_trace_observes_from_its_first_record_to_its_last(traces):
+    both = traces(("mds1", "12:00:03.5", "12:01:00.25"))
+
+    assert coverage.traced(both, at("12:00"), at("13:00")) == [
+        interval("12:00:03.5", "12:01:00.25")
+    ]
+    assert coverage.traced(both, at("12:00:30"), at("12:00:40")) == [
+        interval("12:00:30", "12:00:40")
+    ]
+    assert coverage.traced(both, at("12:02"), at("13:00")) == []
+    assert coverage.traced(both, at("12:00:40"), at("12:00:30")) == []
+    assert coverage.traced([], at("12:00"), at("13:00")) == []
+
+
+def test_traces_of_several_servers_add_up_to_when_any_was_traced(traces):
+    both = traces(
+        ("mds1", "12:00", "12:02"), ("mds2", "12:01", "12:03"), ("mds2", "12:10", "12:11")
+    )
+
+    assert coverage.traced(both, at("12:00"), at("13:00")) == [
+        interval("12:00", "12:03"),
+        interval("12:10", "12:11"),
+    ]
+    assert coverage.seconds(coverage.traced(both, at("12:00"), at("13:00"))) == 240
+    apart = coverage.by_source(Coverage.Source.RPC_TRACE, both, at("12:00"), at("13:00"))
+    assert [one for _, one in apart] == [
+        interval("12:00", "12:02"),
+        interval("12:01", "12:03"),
+        interval("12:10", "12:11"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected"),
+    [
+        ([], [("12:00", "13:00")]),
+        ([("12:00", "13:00")], []),
+        ([("12:10", "12:20")], [("12:00", "12:10"), ("12:20", "13:00")]),
+        ([("12:00", "12:30"), ("12:20", "12:25")], [("12:30", "13:00")]),
+    ],
+)
+def test_gaps_are_what_is_left(observed, expected):
+    found = coverage.gaps([interval(*pair) for pair in observed], at("12:00"), at("13:00"))
+
+    assert found == [interval(*pair) for pair in expected]
+
+
+@pytest.mark.parametrize(
+    ("moment", "floor", "ceil"),
+    [
+        ("12:00:00", "12:00:00", "12:00:00"),
+        ("12:00:00.000001", "12:00:00", "12:00:10"),
+        ("12:00:09.999999", "12:00:00", "12:00:10"),
+        ("12:59:55", "12:59:50", "13:00:00"),
+    ],
+)
+def test_windows_begin_and_end_every_ten_seconds(moment, floor, ceil):
+    assert floor_to_window(at(moment)) == at(floor)
+    assert ceil_to_window(at(moment)) == at(ceil)
