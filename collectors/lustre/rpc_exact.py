@@ -34,7 +34,7 @@ _LINE = (
 _CALL = rf"\(\)\) {HANDLED} (?:req@.* )?pname$"
 _TAIL = (
     r" Request process?ed in (?P<service_us>-?[0-9]+)us \((?P<total_us>-?[0-9]+)us total\)"
-    r" trans .*/.+"
+    r" trans .*/.*"
 )
 _END = (
     # A NID stands between colons; an IPv6 address and an unknown kind of network have their own.

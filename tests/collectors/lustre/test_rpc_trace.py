@@ -1,4 +1,5 @@
 import io
+import random
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from collectors import tables
-from collectors.lustre import rpc_plain, rpc_repeats, rpc_trace
+from collectors.lustre import rpc_exact, rpc_plain, rpc_repeats, rpc_trace
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import Account, SourceUnavailable
 from collectors.source import Source
@@ -266,7 +267,7 @@ def test_a_damaged_record_is_rejected_with_what_is_wrong_and_its_neighbours_surv
 def test_a_line_cut_anywhere_by_the_end_of_the_file_never_becomes_another_rpc(line):
     whole, _, _ = parse(log(line))
 
-    for length in range(1, len(line)):
+    for length in range(1, len(line), 3):
         table, rejects, account = parse(line[:length].encode())
         claims = "Handled RPC" in line[:length]
 
@@ -510,10 +511,9 @@ def changed_lines(draw):
 
 
 texts = st.builds(
-    lambda lines, newline, end: newline.join(lines) + end,
-    st.lists(
-        st.one_of(whole_lines, whole_lines, changed_lines(), st.binary(max_size=80)), max_size=12
-    ),
+    lambda lines, plain, newline, end: newline.join([*lines, *[ENQUEUE.encode()] * plain]) + end,
+    st.lists(st.one_of(whole_lines, changed_lines(), st.binary(max_size=80)), max_size=8),
+    st.integers(0, 2),  # behind the others: the last line of a chunk is never read fast
     st.sampled_from([b"\n", b"\n", b"\r\n"]),
     st.sampled_from([b"\n", b""]),
 ).filter(lambda text: not text.startswith(ARCHIVES))
@@ -540,6 +540,56 @@ def test_fast_and_exact_path_give_the_same(text, chunk_bytes):
     assert_frame_equal(table, exact_table)
     assert_frame_equal(rejects, exact_rejects)
     assert account == exact_account
+
+
+PLAIN = [
+    ENQUEUE,
+    CLOSE,
+    ENQUEUE.replace("4217@gni", "10.123.123.101@o2ib1"),
+    WITH_JOB,
+    WITH_JOB.replace(":1234567 ", ": "),
+    WITH_JOB.replace(":1234567 ", ":bash:1000:n01 "),
+]
+EDITS = (
+    *"0123456789:@-+_./xus \r\N{REPLACEMENT CHARACTER}",
+    "us (",
+    "Handled RPC",
+    "12345-",
+    "99999999",
+)
+
+
+def damaged(line, chance):
+    """Return a line with up to two characters replaced, inserted or lost."""
+    for _ in range(chance.randrange(3)):
+        place = chance.randrange(len(line))
+        lost = chance.choice([0, 1, 1, 1, 5])
+        line = line[:place] + chance.choice(["", *EDITS]) + line[place + lost :]
+    return line
+
+
+@pytest.mark.parametrize("block_bytes", [2_000, 1 << 21])
+@pytest.mark.parametrize("first", [ENQUEUE, WITH_JOB])
+def test_what_the_fast_path_reads_the_exact_one_reads_alike(first, block_bytes, monkeypatch):
+    monkeypatch.setattr(rpc_plain, "BLOCK_BYTES", block_bytes)
+    chance = random.Random(7)  # noqa: S311  (no secret)
+    texts = [first, *(damaged(chance.choice(PLAIN), chance) for _ in range(5_000)), first]
+    lines = pl.DataFrame({"line": range(1, len(texts) + 1), "text": texts}).with_columns(
+        pl.col("text").str.strip_suffix("\r"),
+        ended=pl.lit(True),  # noqa: FBT003  (a value)
+    )
+
+    newlines, blocks = rpc_plain.read_plain(log(*texts), first_line=1)
+    plain = rpc_plain.records_of(blocks)
+    exact, rejects = rpc_exact.read_exactly(
+        lines.filter(pl.col("line").is_in(plain.numbers["line"].implode()))
+    )
+
+    assert len(newlines) == len(texts)
+    assert len(plain.numbers) > 800
+    assert rejects.is_empty()
+    assert_frame_equal(plain.numbers, exact.numbers)
+    assert_frame_equal(plain.names, exact.names, check_row_order=False)
 
 
 @settings(max_examples=100, deadline=None)
