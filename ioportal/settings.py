@@ -141,6 +141,9 @@ CELERY_BEAT_SCHEDULE = {
     for name in ("ioportal.ingest.tasks.charge_pending", "ioportal.jobs.tasks.refresh_statistics")
 }
 
+# Lustre drops a job_stats entry that idled this long (`lctl get_param *.*.job_cleanup_interval`);
+# the job's next operation begins a new one at zero.
+JOB_CLEANUP_INTERVAL = env.duration("IOPORTAL_JOB_CLEANUP_INTERVAL", "10m")
 # Two reads of a target further apart than this leave a gap: entries idle for longer than Lustre's
 # job_cleanup_interval (600 s unless a site changes it) may have been dropped in between.
 POLL_GAP = env.duration("IOPORTAL_POLL_GAP", "20m")

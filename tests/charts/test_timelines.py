@@ -93,7 +93,7 @@ def test_kinds_that_never_happened_are_not_shown():
     ("sources", "word"),
     [
         pytest.param(1, "not observed", id="nothing was"),
-        pytest.param(2, "observed in part", id="one of two was"),
+        pytest.param(2, "not read in between", id="one of two was"),
     ],
 )
 def test_gaps_are_shaded_and_named(sources, word):

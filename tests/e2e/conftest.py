@@ -21,9 +21,9 @@ ARGUMENTS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser():
-    """Debian's chromium, driven by Playwright."""
+    """Debian's chromium, driven by Playwright; its loop ends with these tests."""
     # Playwright's loop runs in this thread, which Django would take for asynchronous code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "yes"
     with sync_playwright() as playwright:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.db import connection
 from psycopg import sql
 
@@ -13,14 +14,11 @@ from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Princi
 if TYPE_CHECKING:
     from datetime import datetime
 
-# An entry that idles for job_cleanup_interval is dropped, and begins again at zero.
-_CLEANUP_S = 600
-
 _CONSTANTS: dict[str, Any] = {
     **{kind.name: kind.value for kind in Principal},
     **{basis.name: basis.value for basis in IoWindow.Basis},
     "JOB_STATS": Coverage.Source.JOB_STATS.value,
-    "cleanup_s": _CLEANUP_S,
+    "cleanup": settings.JOB_CLEANUP_INTERVAL,
     "largest": LARGEST_BIGINT,
 }
 
@@ -69,7 +67,7 @@ judged AS (
             WHEN o.taken_at IS NULL AND n.entry_started_at < n.previous_at THEN %(TOTAL)s
             WHEN o.taken_at IS NULL THEN %(NEW_ENTRY)s
             WHEN n.entry_started_at > o.entry_started_at THEN %(RESTARTED)s
-            WHEN ({fell}) AND o.snapshot_at < n.taken_at - %(cleanup_s)s * interval '1 second'
+            WHEN ({fell}) AND o.snapshot_at < n.taken_at - %(cleanup)s
                 THEN %(RESTARTED)s
             WHEN {fell} THEN %(RESET)s
             ELSE %(DIFFERENCE)s

@@ -108,8 +108,8 @@ class Job(models.Model):
         if self.ended_at or not self.started_at:
             return self.ended_at
         statistics = getattr(self, "statistics", None)
-        known_s = statistics.duration_s if statistics else None
-        return self.started_at + timedelta(seconds=known_s or 0)
+        duration_s = statistics.duration_s if statistics else None
+        return self.started_at + timedelta(seconds=duration_s or 0)
 
     @property
     def display_id(self) -> str:
