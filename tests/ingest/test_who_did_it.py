@@ -1,0 +1,152 @@
+"""Small random sites: whatever arrives when, every RPC is charged as the rules say.
+
+The rules are told a second time here, record by record and without a database.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from itertools import groupby
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from ioportal.ingest import charging
+from tests.logs import Run, at, pbs, rpc, sacct
+
+pytestmark = pytest.mark.usefixtures("site")
+
+NODE_OF = {"1@gni": "n1", "2@gni": "n2", "10.0.0.1@o2ib": "b1", "0@lo": None, "10.9.9.9@tcp": None}
+UNREGISTERED = "10.9.9.9@tcp"
+IDS = ("77", "78")
+TEXTS = ("", *IDS, "cp.0", "kworker/3")
+
+# Minutes around noon in steps of five seconds, so that runs and windows cut each other.
+CLOCKS = st.integers(0, 24).map(lambda step: at("12:00") + timedelta(seconds=5 * step))
+STARTS = CLOCKS | st.sampled_from([at("09:00"), at("11:50"), at("12:06")])
+LENGTHS = st.sampled_from([5, 10, 35, 60, 600, 7_200]).map(lambda s: timedelta(seconds=s))
+
+RECORDS = st.lists(
+    st.tuples(CLOCKS, st.sampled_from([*NODE_OF]), st.sampled_from(TEXTS)), min_size=1, max_size=12
+)
+
+
+@st.composite
+def jobs(draw):
+    """Jobs of both clusters: as they run, and as they ended, perhaps on other nodes."""
+    found = []
+    for number in range(draw(st.integers(0, 4))):
+        cluster, nodes = draw(
+            st.sampled_from([("anvil", ("n1", "n2", "n1,n2", "n3")), ("birch", ("b1", "b2"))])
+        )
+        start = draw(STARTS)
+        ended = Run(
+            draw(st.sampled_from(IDS)), start=start, end=start + draw(LENGTHS),
+            submit=at("07:00") + timedelta(minutes=number), nodes=draw(st.sampled_from(nodes)),
+            cluster=cluster,
+        )  # fmt: skip
+        runs = replace(ended.running(), nodes=draw(st.sampled_from(nodes)))
+        found.append((ended, runs if draw(st.booleans()) else None))
+    return found
+
+
+def expected(records, ended):
+    """What becomes of each record, by kind and by who is charged."""
+    charged = Counter()
+
+    def window(record):
+        moment, nid, text = record
+        return moment.replace(second=moment.second // 10 * 10, microsecond=0), nid, text
+
+    for (start, nid, text), group in groupby(sorted(records, key=window), window):
+        moments = [moment for moment, _, _ in group]
+        end = start + timedelta(seconds=10)
+        if text in IDS:
+            who = _named(text, start, end, ended)
+        else:
+            who = _on_node(nid, text, min(moments), max(moments), ended)
+        charged[who] += len(moments)
+    return dict(charged)
+
+
+def _named(text, start, end, ended):
+    same = [job for job in ended if job.batch_id == text]
+    running = [job for job in same if job.start < end and job.end > start]
+    near = [
+        job
+        for job in same
+        if job.start - timedelta(minutes=5) < end and job.end + timedelta(hours=1) > start
+    ]
+    candidates = running or near
+    if not candidates:
+        return "pending", text
+    if len(candidates) > 1:
+        return "ambiguous", text
+    return "job", _name(candidates[0])
+
+
+def _on_node(nid, text, first, last, ended):
+    node = NODE_OF[nid]
+    there = [job for job in ended if node in job.nodes.split(",")]
+    holders = [job for job in there if job.start <= first < job.end]
+    changes = any(first < moment <= last for job in there for moment in (job.start, job.end))
+    if len(holders) == 1 and not changes:
+        return "job", _name(holders[0])
+    if text:
+        return "process", text
+    if len(holders) > 1 or changes:
+        return "ambiguous", nid
+    return ("unattributed" if nid == UNREGISTERED else "host"), nid
+
+
+def _name(job):
+    return f"{job.cluster} {job.batch_id}"
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # each takes long; none grows smaller
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_every_rpc_is_charged_as_the_rules_say(logs, ingest, charged, reconcile, data):
+    happened = data.draw(jobs(), label="jobs")
+    records = {
+        server: data.draw(RECORDS, label=server)
+        for server in data.draw(st.sampled_from([["mds1"], ["mds1", "mds2"]]))
+    }
+    arrivals = [
+        *(("trace", server) for server in records),
+        *(("job", run) for versions in happened for run in versions if run),
+    ]
+    order = data.draw(st.permutations(arrivals), label="order")
+    stages = data.draw(st.lists(st.integers(0, 2), min_size=len(order), max_size=len(order)))
+
+    with transaction.atomic(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ioportal.ingest.management.commands.ingest.drain", lambda _stage: None)
+        for number, ((kind, what), limit) in enumerate(zip(order, stages, strict=True)):
+            name = f"{number}"
+            if kind == "trace":
+                text = "\n".join(
+                    rpc(moment, nid, job=job)
+                    for moment, nid, job in sorted(records[what], key=lambda record: record[0])
+                )
+                ingest("rpctrace", logs(name, text), server=what)
+            elif what.cluster == "anvil":
+                ingest("sacct", logs(name, sacct(what)), cluster="anvil")
+            else:
+                record = pbs(("S" if what.end is None else "E", what))
+                ingest("pbs", logs(name, record), cluster="birch")
+            if limit:
+                charging.charge_pending(limit)
+        reconcile()
+        found = charged()
+        transaction.set_rollback(True)
+
+    whole = Counter()
+    for one in records.values():
+        whole.update(expected(one, [ended for ended, _ in happened]))
+    assert found == dict(whole)

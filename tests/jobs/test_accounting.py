@@ -1,0 +1,150 @@
+"""Jobs as accounting tells them: the record that knows most stands, whichever comes last."""
+
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+
+from ioportal.jobs.models import Allocation, Job, Launch
+from tests import contents
+from tests.logs import Run, alps, at, finishing, pbs, sacct, starting
+
+pytestmark = pytest.mark.usefixtures("site")
+
+BY_PBS = Run("815", nodes="b1,b2", node_count=2, cores=32, cpu="10:00:00", user="bob")
+BY_SLURM = Run("77", nodes="n[1-2]", node_count=2, cores=64, cpu="1-00:00:00", name="relax|2")
+
+
+@pytest.fixture
+def account(logs, ingest):
+    """Load accounting texts, one by one."""
+
+    def run(form, cluster, *texts):
+        for number, text in enumerate(texts):
+            ingest(form, logs(f"{form}-{number}", text), cluster=cluster)
+
+    return run
+
+
+@pytest.mark.parametrize("order", list(permutations("QSE")))
+def test_the_records_of_a_pbs_job_may_come_in_any_order(account, order):
+    account("pbs", "birch", *(pbs((kind, BY_PBS)) for kind in order))
+
+    job = Job.objects.get()
+    assert (job.batch_id, job.owner, job.project, job.queue, job.name) == (
+        "815", "bob", "PHY12", "batch", "relax",
+    )  # fmt: skip
+    assert (job.submitted_at, job.started_at, job.ended_at) == (
+        at("11:00"),
+        at("12:00"),
+        at("13:00"),
+    )
+    assert (job.state, job.exit_status, job.node_count, job.core_count) == ("completed", 0, 2, 32)
+    assert job.cpu_s == 10 * 3_600
+    assert sorted(allocation.node.name for allocation in Allocation.objects.all()) == ["b1", "b2"]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_the_exports_of_a_slurm_job_may_come_in_any_order(account, order):
+    pending = replace(BY_SLURM, start=None, end=None, nodes="None assigned", cpu="00:00:00")
+    running = replace(BY_SLURM.running(), cpu="00:00:00")
+    exports = [sacct(pending), sacct(running), sacct(BY_SLURM)]
+
+    account("sacct", "anvil", *(exports[number] for number in order))
+
+    job = Job.objects.get()
+    assert (job.state, job.started_at, job.ended_at) == ("completed", at("12:00"), at("13:00"))
+    assert (job.name, job.cpu_s, job.core_count, job.node_count) == ("relax|2", 86_400, 64, 2)
+    assert sorted(allocation.node.name for allocation in Allocation.objects.all()) == ["n1", "n2"]
+
+
+def test_a_pending_job_holds_no_nodes(account):
+    account("pbs", "birch", pbs(("Q", BY_PBS)))
+
+    assert Job.objects.get().state == "pending"
+    assert not Allocation.objects.exists()
+
+
+def test_a_running_job_holds_its_nodes_already(account):
+    account("pbs", "birch", pbs(("S", BY_PBS)))
+
+    job = Job.objects.get()
+    assert (job.state, job.ended_at) == ("running", None)
+    assert Allocation.objects.count() == 2
+
+
+def test_jobs_of_one_id_are_told_apart_by_their_submit_time(account):
+    again = replace(BY_SLURM, submit="20:00", start="21:00", end="22:00", user="carol")
+
+    account("sacct", "anvil", sacct(BY_SLURM, again), sacct(again, BY_SLURM))
+
+    assert [(job.owner, job.started_at) for job in Job.objects.order_by("started_at")] == [
+        ("alice", at("12:00")),
+        ("carol", at("21:00")),
+    ]
+
+
+def test_a_record_that_stands_twice_in_a_file_is_one_job(account):
+    account("sacct", "anvil", sacct(BY_SLURM, BY_SLURM, BY_SLURM.running()))
+
+    assert Job.objects.count() == 1
+    assert Job.objects.get().records.count() == 3
+
+
+def test_steps_are_launches_of_their_job(account):
+    step = replace(BY_SLURM, batch_id="77.0", start="12:01", end="12:30", nodes="n2", node_count=1)
+
+    account("sacct", "anvil", sacct(BY_SLURM, step))
+
+    launch = Launch.objects.get()
+    assert (launch.name, launch.job.batch_id, launch.nodes) == ("77.0", "77", "n2")
+    assert (launch.started_at, launch.ended_at) == (at("12:01"), at("12:30"))
+    # The job says itself what it holds.
+    assert Allocation.objects.count() == 2
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_a_launch_is_put_together_from_its_start_and_its_end(account, order):
+    texts = [
+        ("alps", alps(starting(9205593, "815", "12:01", "2-3", 2))),
+        ("alps", alps(finishing(9205593, "815", "12:59"))),
+        ("pbs", pbs(("E", BY_PBS))),
+    ]
+    for number in order:
+        form, text = texts[number]
+        account(form, "birch", text + "\n" * number)
+
+    launch = Launch.objects.get()
+    assert (launch.started_at, launch.ended_at) == (at("12:01"), at("12:59"))
+    assert (launch.node_count, launch.nodes) == (2, "nid[00002-00003]")
+    assert (launch.exit_status, launch.exit_signal) == (0, 0)
+    assert launch.job == Job.objects.get()
+
+
+def test_a_syslog_that_forgot_the_change_of_clocks_shifts_no_launch(account):
+    ended_an_hour_early = finishing(9205593, "815", "11:30")
+
+    account("alps", "birch", alps(starting(9205593, "815", "12:01", "2-3", 2), ended_an_hour_early))
+
+    assert Launch.objects.get().ended_at == at("12:30")
+
+
+def test_what_an_export_holds_besides_changes_nothing(account):
+    account("sacct", "anvil", sacct(BY_SLURM))
+    before = contents.of("jobs_job", "jobs_allocation")
+
+    account("sacct", "anvil", "\n" + sacct(replace(BY_SLURM, batch_id="78", nodes="n9")))
+
+    after = contents.of("jobs_job", "jobs_allocation")
+    assert set(before["jobs_job"]) < set(after["jobs_job"])
+    assert set(before["jobs_allocation"]) < set(after["jobs_allocation"])
+
+
+def test_an_hour_that_comes_twice_does_not_make_two_jobs(account):
+    """On 2017-11-05 at 02:00 clocks in New York went back: PBS tells epochs, heads tell local."""
+    head = "11/05/2017 01:30:00;{};77.sdb;user=a ctime=1509850000 start=1509859000 exec_host=b1/0"
+
+    account("pbs", "birch", head.format("S"), head.format("E") + " end=1509863400 Exit_status=0")
+
+    job = Job.objects.get()
+    assert (job.ended_at - job.started_at).total_seconds() == 4_400
