@@ -105,18 +105,38 @@ GROUP BY w.job_id
     metadata=_metadata("w"),
 )
 
+# MDTs are read at different moments: their rates are added where their windows overlap. A running
+# sum finds the moment of the highest; its rate is added up anew, without the sum's rounding errors.
 _PEAKS = sql.SQL(
     """
-SELECT DISTINCT ON (job_id) job_id, operations / width AS rate, width
-FROM (
-    SELECT job_id, extract(epoch FROM "end" - start)::float8 AS width,
-        sum({metadata})::float8 AS operations
-    FROM telemetry_iowindow w
-    WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
-        AND "end" > start AND "end" - start <= %(gap)s
-    GROUP BY job_id, start, "end"
-) windows
-ORDER BY job_id, rate DESC, width
+WITH windows AS MATERIALIZED (
+    SELECT job_id, start, "end", width, operations / width AS rate
+    FROM (
+        SELECT job_id, start, "end", extract(epoch FROM "end" - start)::float8 AS width,
+            sum({metadata})::float8 AS operations
+        FROM telemetry_iowindow w
+        WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
+            AND "end" > start AND "end" - start <= %(gap)s
+        GROUP BY job_id, start, "end"
+    ) counted
+),
+highest AS (
+    SELECT DISTINCT ON (job_id) job_id, at
+    FROM (
+        SELECT job_id, at, sum(sum(change)) OVER (PARTITION BY job_id ORDER BY at) AS rate
+        FROM (
+            SELECT job_id, start AS at, rate AS change FROM windows
+            UNION ALL
+            SELECT job_id, "end", -rate FROM windows
+        ) changes
+        GROUP BY job_id, at
+    ) steps
+    ORDER BY job_id, rate DESC, at
+)
+SELECT job_id, sum(rate) AS rate, max(width) AS width
+FROM highest JOIN windows USING (job_id)
+WHERE start <= at AND at < "end"
+GROUP BY job_id
 """
 ).format(metadata=_metadata("w"))
 

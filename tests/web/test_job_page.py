@@ -1,7 +1,11 @@
 """The page of `stories.heavy_job`; figures are worked out by hand from what that logs."""
 
+from datetime import timedelta
+from urllib.parse import urlencode
+
 import pytest
 
+from tests.logs import at
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
 
@@ -52,11 +56,15 @@ def test_what_was_not_observed_is_a_gap_and_never_zero(page):
     twin = json_of(page("timelines/opens-closes/?format=json"))
     inside = [row for row in twin["rows"] if row["start"] == "2017-07-05T12:20:00+00:00"]
 
-    assert {"start": "2017-07-05T12:20:00+00:00", "end": "2017-07-05T12:50:00+00:00"}.items() <= (
-        twin["not_observed"][0].items()
-    )
+    assert twin["not_observed"][0] == {
+        "start": "2017-07-05T12:20:00+00:00",
+        "end": "2017-07-05T12:50:00+00:00",
+        "known": "mean",
+    }
     assert [row["observed_sources"] for row in inside] == [0]
     assert inside[0]["open"] == 10  # 18,000 in half an hour: a mean is known, and no more
+    assert '"opens, mean over a gap"' in text_of(page())
+    assert "1,800 mean over a gap 10.0" in words_of(page())
 
 
 def test_totals_of_unknown_duration_are_told_and_not_drawn(page):
@@ -137,11 +145,22 @@ def test_a_range_in_the_address_zooms_everything(page):
     )
 
 
+@pytest.mark.parametrize("name", ["opens-closes", "metadata", "rpcs", "rpc-times"])
+@pytest.mark.parametrize("minutes", [1, 7, 60])
+def test_a_twin_has_no_row_outside_of_the_range(page, name, minutes):
+    start, end = at("12:05:03"), at("12:05:03") + timedelta(minutes=minutes)
+    query = urlencode({"format": "json", "start": start.isoformat(), "end": end.isoformat()})
+    rows = json_of(page(f"timelines/{name}/?{query}"))["rows"]
+
+    assert rows[0]["start"] == start.isoformat()
+    assert all(row["start"] < row["end"] <= end.isoformat() for row in rows)
+
+
 def test_times_without_an_offset_are_those_of_the_site(page, settings):
     settings.TIME_ZONE = "Pacific/Auckland"  # twelve hours ahead in July
     rows = csv_of(page("timelines/opens-closes/?start=2017-07-06T00:01&end=2017-07-06T00:02"))
 
-    assert [row["start"] for row in rows] == ["2017-07-05T12:00:00+00:00"]
+    assert [row["start"] for row in rows] == ["2017-07-05T12:01:00+00:00"]
     assert "2017-07-06 00:00:00" in words_of(page())
     assert "Pacific/Auckland, UTC+12:00" in words_of(page())
 

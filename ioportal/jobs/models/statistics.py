@@ -37,7 +37,7 @@ class JobStatistics(models.Model):
     metadata_operations_per_node = models.FloatField(null=True)
     metadata_rate = models.FloatField(null=True)
     peak_metadata_rate = models.FloatField(null=True)
-    peak_resolution_s = models.FloatField(null=True)  # the interval that peak was measured over
+    peak_resolution_s = models.FloatField(null=True)  # the longest interval of that peak
     startup_share = models.FloatField(null=True)
     largest_target_share = models.FloatField(null=True)
     metadata_rpcs = models.BigIntegerField(null=True)

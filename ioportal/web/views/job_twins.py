@@ -78,7 +78,7 @@ def timeline(request: UserRequest, pk: int, name: str) -> HttpResponseBase:
         "start": window.start,
         "end": window.end,
         "not_observed": [
-            {"start": gap.start, "end": gap.end, "in_part": gap.in_part}
+            {"start": gap.start, "end": gap.end, "known": gap.known.value}
             for gap in shown.steps.gaps(window.start, window.end)
         ],
         "without_a_time": shown.undated,
