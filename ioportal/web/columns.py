@@ -112,6 +112,11 @@ def chosen(names: Iterable[str]) -> tuple[Column, ...]:
     an administrator looks for comes before what must be scrolled to.
     """
     wanted = {"job", *names} & BY_NAME.keys()
-    if wanted in ({"job"}, set(DEFAULT)):
+    if is_default(wanted):
         return tuple(BY_NAME[name] for name in DEFAULT)
     return tuple(column for column in COLUMNS if column.name in wanted)
+
+
+def is_default(names: Iterable[str]) -> bool:
+    """Whether these names ask for what is shown anyway."""
+    return {"job", *names} in ({"job"}, set(DEFAULT))

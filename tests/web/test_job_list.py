@@ -142,7 +142,7 @@ def test_columns_are_chosen_in_the_address(as_staff, three):
     for query in ("columns=opens&columns=user", "columns=opens,user"):
         header = json_of(as_staff.get(f"/jobs/?format=json&{query}"))["rows"][0].keys()
 
-        assert list(header) == ["id", "job", "user", "opens"]
+        assert list(header) == ["id", "simulated", "job", "user", "opens"]
 
 
 def test_chosen_columns_outlive_a_change_of_the_filters(as_staff, three):
@@ -154,10 +154,68 @@ def test_chosen_columns_outlive_a_change_of_the_filters(as_staff, three):
     assert '<input type="hidden" name="user" value="alice">' in rest
 
 
-def test_unknown_columns_and_orders_are_ignored(as_staff, three):
-    header = json_of(as_staff.get("/jobs/?format=json&columns=evil&sort=evil"))["rows"][0].keys()
+def test_unknown_columns_and_orders_are_told_and_left_out(as_staff, three):
+    page = words_of(as_staff.get("/jobs/?columns=opens,evil&sort=-odd"))
+    twin = as_staff.get("/jobs/?columns=opens,evil&sort=-odd&format=csv")
 
-    assert list(header) == ["id", *(c.name for c in columns.chosen(columns.DEFAULT))]
+    assert "There is no column 'evil'. It is left out." in page
+    assert "There is no column 'odd'. It is left out." in page
+    assert "4 found" in page
+    assert twin.status_code == 400
+    assert twin.json()["errors"] == {
+        "columns": ["There is no column 'evil'."],
+        "sort": ["There is no column 'odd'."],
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "short"),
+    [
+        pytest.param("user=&name=&page=1", "", id="what is empty"),
+        pytest.param("sort=-started", "", id="the default order"),
+        pytest.param("&".join(f"columns={n}" for n in columns.DEFAULT), "", id="default columns"),
+        pytest.param(f"columns={','.join(columns.DEFAULT)}&user=x", "?user=x", id="and no more"),
+        pytest.param("user=x&state=&page=2", "?user=x&page=2", id="the page stays"),
+    ],
+)
+def test_addresses_leave_out_what_goes_without_saying(as_staff, three, query, short):
+    answer = as_staff.get(f"/jobs/?{query}")
+
+    assert answer["Location"] == f"/jobs/{short}"
+    assert as_staff.get(answer["Location"]).status_code == 200
+
+
+def test_links_leave_out_what_goes_without_saying(as_staff, three):
+    page = text_of(as_staff.get("/jobs/?sort=-opens"))
+
+    assert '<a href="?"' in page  # by the head of the column that sorts by default
+    assert "columns=" not in page.replace('name="columns"', "")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["nodes_min=-5", "nodes_max=1.5", "nodes_min=9&nodes_max=3", "start=2017-07-06&end=2017-07-05"],
+)
+def test_a_range_that_can_match_nothing_is_refused(as_staff, seven, query):
+    page = as_staff.get(f"/jobs/?{query}")
+
+    assert "was not understood" in words_of(page)
+    assert text_of(page).count('class="error"') == 1
+    assert as_staff.get(f"/jobs/?{query}&format=json").status_code == 400
+
+
+def test_a_print_tells_the_filters(as_staff, seven):
+    words = words_of(as_staff.get("/jobs/?state=failed&state=running&nodes_min=2"))
+
+    assert "Filtered by nodes at least: 2; state: failed, running" in words
+
+
+def test_a_fact_that_no_job_has_is_no_facet(as_staff, new_job):
+    new_job(queue="")
+    page = text_of(as_staff.get("/jobs/"))
+
+    assert "<legend>User</legend>" in page
+    assert "<legend>Queue</legend>" not in page
 
 
 def test_the_twins_have_what_the_page_has_exactly(as_staff, new_job):
@@ -171,6 +229,7 @@ def test_the_twins_have_what_the_page_has_exactly(as_staff, new_job):
 
     assert as_json == {
         "id": job.pk,
+        "simulated": False,
         "job": job.batch_id,
         "name": "vasp",
         "started": "2017-07-05T12:00:00+00:00",
@@ -211,6 +270,8 @@ def test_simulated_jobs_are_said_to_be(as_staff, new_job, cluster):
     assert "Simulated data. All that is listed of anvil was made up" in words_of(
         as_staff.get("/jobs/")
     )
+    [row] = json_of(as_staff.get("/jobs/?format=json"))["rows"]
+    assert row["simulated"] is True
 
 
 @pytest.mark.parametrize(
