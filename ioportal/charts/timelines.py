@@ -33,7 +33,7 @@ _DASHES = ("solid", "4px,2px", "1px,2px")
 _MEAN = "mean over a gap"
 _GAP_WORDS = {
     Known.NOTHING: "not observed",
-    Known.MEAN: f"{_MEAN}: not read in between",
+    Known.MEAN: _MEAN,
     Known.PART: "not all were read",
 }
 
@@ -335,10 +335,11 @@ def _shade(axis: TimeAxis, gap: Gap) -> Figure:
 def _gap_words(axis: TimeAxis, gap: Gap) -> Figure:
     return {
         "x": axis.local(gap.start + (gap.end - gap.start) / 2),
-        "y": 0.5 if gap.known is Known.NOTHING else 1,
+        "y": 0.5 if gap.known is Known.NOTHING else 0,  # at the bottom they hide least
         "yref": "paper",
-        "yanchor": "top",
+        "yanchor": "bottom",
         "showarrow": False,
+        "bgcolor": "--panel/0.85",
         "text": _GAP_WORDS[gap.known],
         "font": {"size": 10, "color": "--ink-soft"},
     }

@@ -227,7 +227,19 @@ def test_simulated_segments_are_said_to_be(as_staff, trace):
         rows = json_of(as_staff.get(f"{path}?format=json"))["rows"]
         assert [row["simulated"] for row in rows] == [True]
     assert "Simulated data. This segment was made up" in words_of(as_staff.get(segment))
-    assert "mds1.log simulated Lustre RPC trace" in words_of(as_staff.get("/ingest/"))
+    assert "Simulated data. All that is listed here was made up" in words_of(
+        as_staff.get("/ingest/")
+    )
+
+
+def test_simulated_segments_among_others_are_marked(as_staff, trace, logs, ingest):
+    ingest("sacct", logs("jobs.txt", sacct(Run("1"))), cluster="anvil")
+    Filesystem.objects.update(simulated=True)
+    words = words_of(as_staff.get("/ingest/"))
+
+    assert "Simulated data. What is marked so was made up" in words
+    assert "mds1.log simulated Lustre RPC trace" in words
+    assert "jobs.txt Slurm sacct" in words
 
 
 @pytest.mark.parametrize("kind", ["cluster", "filesystem", "server", "target", "node", "nid"])

@@ -80,6 +80,7 @@ def segment_list(request: UserRequest) -> HttpResponseBase:
             "filter": chosen,
             "page": page,
             "simulated": any(segment.simulated for segment in page),
+            "all_simulated": page and all(segment.simulated for segment in page),
         },
     )
 
