@@ -37,9 +37,14 @@ class Column:
     ascending_first: bool = False
     shown: str = ""
 
+    @property
+    def of_statistics(self) -> bool:
+        """Whether it is a figure of the job's statistics: it may not be known."""
+        return self.field.startswith("statistics__")
+
     def of(self, job: Job) -> Any:
         """Return the value for a job; None where it is not known."""
-        if self.field.startswith("statistics__") and not hasattr(job, "statistics"):
+        if self.of_statistics and not hasattr(job, "statistics"):
             return None
         return attrgetter((self.shown or self.field).replace("__", "."))(job)
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, F, QuerySet
+from django.db.models import Count
 from django.http import QueryDict
 
 from ioportal.jobs.filters import NOT_COMPUTED, JobFilter
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.web import columns
-from ioportal.web.pages import COUNTED, CountedPaginator
+from ioportal.web.pages import COUNTED, CountedPaginator, InTurn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.contrib.auth.models import User
     from django.core.paginator import Page
-    from django.db.models.expressions import OrderBy
+    from django.db.models import QuerySet
 
     from ioportal.jobs.models import JobQuerySet
     from ioportal.web.columns import Column
@@ -29,6 +30,7 @@ PER_PAGE = 50
 FACETED = 20_000  # jobs that facets count, the newest
 DEFAULT_SORT = "-started"
 _FACET_VALUES = 8
+_ROWS_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True)
@@ -121,15 +123,34 @@ class Listing:
         return jobs
 
     @property
-    def ordered(self) -> JobQuerySet:
-        """The jobs in order."""
-        column = columns.BY_NAME[self.sort.removeprefix("-")]
-        return self.filtered.order_by(_order(column, descending=self.sort.startswith("-")), "-pk")
+    def ordered(self) -> list[JobQuerySet]:
+        """The jobs in order: by a figure first those of which it is known, then the others.
 
-    def values(self) -> QuerySet[Job, tuple[Any, ...]]:
-        """Return each job's key, whether it is simulated, and the values of the columns."""
-        shown = (column.expression for column in self.columns)
-        return self.ordered.values_list("pk", "cluster__simulated", *shown)
+        Together they could not be read from an index. Of facts only times may be missing: what has
+        not started, or not ended, is the newest.
+        """
+        direction = "-" if self.sort.startswith("-") else ""
+        column = columns.BY_NAME[self.sort.removeprefix("-")]
+        field = column.field
+        order = (f"{direction}{field}", f"{direction}pk")
+        if not column.of_statistics:
+            return [self.filtered.order_by(*order)]
+        return [
+            self.filtered.filter(**{f"{field}__isnull": False}).order_by(*order),
+            self.filtered.filter(**{f"{field}__isnull": True}).order_by("-pk"),
+        ]
+
+    def values(self) -> Iterator[tuple[Any, ...]]:
+        """Yield each job's key, whether it is simulated, and the values of the columns, in order.
+
+        At most `COUNTED` jobs.
+        """
+        shown = [column.expression for column in self.columns]
+        rows = (
+            jobs.values_list("pk", "cluster__simulated", *shown)[:COUNTED].iterator(_ROWS_AT_ONCE)
+            for jobs in self.ordered
+        )
+        return islice(chain.from_iterable(rows), COUNTED)
 
     @cached_property
     def page(self) -> Page[int]:
@@ -215,7 +236,8 @@ class Listing:
 
     @cached_property
     def _paginator(self) -> CountedPaginator:
-        return CountedPaginator(self.ordered.values_list("pk", flat=True), PER_PAGE)
+        keys = InTurn([jobs.values_list("pk", flat=True) for jobs in self.ordered])
+        return CountedPaginator(keys, PER_PAGE, counted=self.filtered)
 
     @cached_property
     def _facet_jobs(self) -> QuerySet[Job]:
@@ -256,14 +278,3 @@ def _column_names(query: QueryDict) -> list[str]:
 
 def _sort(wanted: str) -> str:
     return wanted if wanted.removeprefix("-") in columns.BY_NAME else DEFAULT_SORT
-
-
-def _order(column: Column, *, descending: bool) -> OrderBy:
-    """Order by a column; what is not known comes last.
-
-    Of facts only times may be missing: what has not started, or not ended, is the newest.
-    """
-    field = F(column.field)
-    if not column.field.startswith("statistics__"):
-        return field.desc() if descending else field.asc()
-    return field.desc(nulls_last=True) if descending else field.asc(nulls_last=True)

@@ -1,10 +1,14 @@
+import re
 from datetime import timedelta
+from itertools import chain
 
 import pytest
+from django.http import QueryDict
 
 from ioportal.analysis.metrics import METADATA_OPERATIONS
 from ioportal.jobs.models import Launch
 from ioportal.web import columns
+from ioportal.web.listing import Listing
 from tests.logs import at
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
@@ -84,6 +88,39 @@ def test_unknown_figures_come_last_in_both_directions(as_staff, three, sort, fir
 
     assert listed[:2] == first
     assert set(listed[2:]) == {"unknown", "fresh"}
+
+
+@pytest.mark.parametrize("sort", ["-opens", "opens"])
+def test_pages_go_on_from_known_figures_to_unknown_ones(as_staff, new_job, sort):
+    for number in range(60):
+        new_job({"opens": number // 7}, batch_id=f"known{number}")
+    for number in range(60):
+        new_job({} if number % 2 else None, batch_id=f"unknown{number}")
+    everything = ids(as_staff.get(f"/jobs/?format=json&sort={sort}"))
+    pages = [
+        text_of(as_staff.get(f"/jobs/?sort={sort}&page={page}", follow=True)) for page in (1, 2, 3)
+    ]
+
+    shown = [re.findall(r">((?:un)?known[0-9]+)</a>", page) for page in pages]
+    assert [len(page) for page in shown] == [50, 50, 20]
+    assert list(chain.from_iterable(shown)) == everything
+    assert all(name.startswith("known") for name in everything[:60])
+    assert len(set(everything)) == 120
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in columns.DEFAULT if columns.BY_NAME[n].of_statistics and n != "quality"]
+)
+@pytest.mark.parametrize("direction", ["", "-"])
+def test_the_default_figures_are_sorted_by_an_index(sam, three, queries, name, direction):
+    known, _ = Listing(sam, QueryDict(f"sort={direction}{name}")).ordered
+    # What is possible shows where nothing else is allowed; so few rows need no index.
+    for setting in ("enable_seqscan", "enable_sort", "enable_hashjoin", "enable_mergejoin"):
+        queries("SELECT set_config(%s, 'off', true)", setting)
+    plan = known.values_list("pk")[:50].explain()
+
+    assert f"using statistics_{name}" in plan
+    assert "Sort" not in plan
 
 
 def test_every_column_sorts_both_ways(as_staff, three):

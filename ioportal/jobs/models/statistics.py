@@ -54,9 +54,23 @@ class JobStatistics(models.Model):
 
     class Meta:
         indexes = [
-            # The job list sorted by the columns that people sort by; others sort on the fly.
-            models.Index(models.F(column).desc(nulls_last=True), "job", name=f"statistics_{column}")
-            for column in ("metadata_operations", "read_bytes", "write_bytes", "metadata_rpcs")
+            # The job list by the columns that people sort by, in both directions, known ones only;
+            # by others it sorts on the fly.
+            models.Index(
+                fields=[column, "job"],
+                condition=models.Q(**{f"{column}__isnull": False}),
+                name=f"statistics_{column}",
+            )
+            for column in (
+                "duration_s",
+                "metadata_operations",
+                "peak_metadata_rate",
+                "opens",
+                "open_close_ratio",
+                "read_bytes",
+                "write_bytes",
+                "metadata_rpcs",
+            )
         ]
 
     def __str__(self) -> str:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from ioportal.web.requests import UserRequest
 
-_ROWS_AT_ONCE = 2_000
-
 
 @require_safe
 @login_required
@@ -31,8 +29,7 @@ def job_list(request: UserRequest) -> HttpResponseBase:
             return exports.refuse(errors)
         header = ["id", "simulated", *(column.name for column in listing.columns)]
         about = {"sort": listing.sort, "at_most": COUNTED}
-        rows = listing.values()[:COUNTED].iterator(_ROWS_AT_ONCE)
-        return exports.twin(request, "jobs", about, header, rows)
+        return exports.twin(request, "jobs", about, header, listing.values())
     if not listing.is_short:
         return redirect(f"{request.path}{listing.short_url}".removesuffix("?"))
     return render(request, "jobs/list.html", {"listing": listing, "section": "jobs"})
