@@ -333,13 +333,14 @@ def _shade(axis: TimeAxis, gap: Gap) -> Figure:
 
 
 def _gap_words(axis: TimeAxis, gap: Gap) -> Figure:
+    is_empty = gap.known is Known.NOTHING  # where it is not, words at the bottom hide least
     return {
         "x": axis.local(gap.start + (gap.end - gap.start) / 2),
-        "y": 0.5 if gap.known is Known.NOTHING else 0,  # at the bottom they hide least
+        "y": 0.5 if is_empty else 0,
         "yref": "paper",
         "yanchor": "bottom",
         "showarrow": False,
-        "bgcolor": "--panel/0.85",
+        "bgcolor": "rgba(0,0,0,0)" if is_empty else "--panel/0.85",
         "text": _GAP_WORDS[gap.known],
         "font": {"size": 10, "color": "--ink-soft"},
     }

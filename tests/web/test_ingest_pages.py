@@ -56,7 +56,7 @@ def test_segments_are_found(as_staff, trace, read, logs, ingest):
 def test_the_list_shows_where_every_line_went(as_staff, trace):
     words = words_of(as_staff.get("/ingest/"))
 
-    assert "mds1.log Lustre RPC trace mds1" in words
+    assert "mds1.log rpctrace mds1" in words
     assert "4 2 1 1 2" in words  # lines, accepted, rejected, irrelevant, operations
 
 
@@ -238,8 +238,8 @@ def test_simulated_segments_among_others_are_marked(as_staff, trace, logs, inges
     words = words_of(as_staff.get("/ingest/"))
 
     assert "Simulated data. What is marked so was made up" in words
-    assert "mds1.log simulated Lustre RPC trace" in words
-    assert "jobs.txt Slurm sacct" in words
+    assert "mds1.log simulated rpctrace" in words
+    assert "jobs.txt sacct" in words
 
 
 @pytest.mark.parametrize("kind", ["cluster", "filesystem", "server", "target", "node", "nid"])
