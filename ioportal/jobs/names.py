@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 import polars as pl
+from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models
 
 from ioportal.jobs.models import Cluster, Nid, Node, Service, SourceJobId
@@ -124,17 +125,18 @@ def ruled_node(cluster: Cluster, nid: str) -> str | None:
     return cluster.nid_node_format.format(number=int(number))
 
 
+class _Each(models.Func):
+    """The elements of an array: one parameter, however many they are."""
+
+    template = "(SELECT unnest(%(expressions)s))"
+
+
 def _lookup(
     rows: models.QuerySet[models.Model], column: str
 ) -> Callable[[list[str]], dict[str, int]]:
     def known(names: list[str]) -> dict[str, int]:
-        return {
-            name: pk
-            for start in range(0, len(names), _BATCH)
-            for name, pk in rows.filter(
-                **{f"{column}__in": names[start : start + _BATCH]}
-            ).values_list(column, "pk")
-        }
+        array = models.Value(names, ArrayField(models.TextField()))
+        return dict(rows.filter(**{f"{column}__in": _Each(array)}).values_list(column, "pk"))
 
     return known
 
