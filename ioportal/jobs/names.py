@@ -10,7 +10,6 @@ import re
 from typing import TYPE_CHECKING
 
 import polars as pl
-from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models
 
 from ioportal.jobs.models import Cluster, Nid, Node, Service, SourceJobId
@@ -126,17 +125,18 @@ def ruled_node(cluster: Cluster, nid: str) -> str | None:
 
 
 class _Each(models.Func):
-    """The elements of an array: one parameter, however many they are."""
+    """Each of many texts, given as one parameter: quicker to send and to plan than a long list."""
 
-    template = "(SELECT unnest(%(expressions)s))"
+    template = "(SELECT unnest(%(expressions)s::text[]))"
+    output_field = models.TextField()
 
 
 def _lookup(
     rows: models.QuerySet[models.Model], column: str
 ) -> Callable[[list[str]], dict[str, int]]:
     def known(names: list[str]) -> dict[str, int]:
-        array = models.Value(names, ArrayField(models.TextField()))
-        return dict(rows.filter(**{f"{column}__in": _Each(array)}).values_list(column, "pk"))
+        asked = {f"{column}__in": _Each(models.Value(names))}
+        return dict(rows.filter(**asked).values_list(column, "pk"))
 
     return known
 
