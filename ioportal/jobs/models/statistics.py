@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from django.db import models
+from typing import TYPE_CHECKING
+
+from django.db import connection, models
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.jobs.models.job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class JobStatistics(models.Model):
@@ -82,10 +87,24 @@ for _kind in METADATA_OPERATIONS:
     JobStatistics.add_to_class(f"count_{_kind}", models.BigIntegerField(null=True))
 
 
+class StaleStatisticsManager(models.Manager["StaleStatistics"]):
+    """Asks for statistics."""
+
+    def ask_for(self, job_ids: Iterable[int]) -> None:
+        """Ask for those of these jobs anew: in one statement, for a read may touch 100,000."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO jobs_stalestatistics (job_id) SELECT unnest(%s::bigint[])",
+                [sorted(job_ids)],
+            )
+
+
 class StaleStatistics(models.Model):
     """Pending: a job whose windows or record changed since its statistics were computed."""
 
     job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
+
+    objects = StaleStatisticsManager()
 
     def __str__(self) -> str:
         return f"job {self.job_id}"
