@@ -18,7 +18,7 @@ from collectors.parsed import SourceUnavailable
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-CHUNK_BYTES = 8 * 1024 * 1024  # malloc() gives such blocks again; larger ones are mapped anew
+CHUNK_BYTES = 3 * 1024 * 1024
 LINE_BYTES = 1024 * 1024  # the rest of a longer line is dropped: no format has such lines
 
 _GZIP_MAGIC = b"\x1f\x8b"

@@ -55,16 +55,11 @@ class Text:
         """
         parts = range(0, len(literal), WORD_BYTES)
         offsets = [*parts, *(len(literal) + WORD_BYTES * n for n in range(words))]
-        layout = np.dtype(
-            {
-                "names": [f"word {n}" for n in range(len(offsets))],
-                "formats": ["<u8"] * len(offsets),
-                "offsets": offsets,
-            }
-        )
+        names = [f"word {n}" for n in range(len(offsets))]
+        layout = np.dtype({"names": names, "formats": ["<u8"] * len(offsets), "offsets": offsets})
         size = layout.itemsize
         taken = self._at_every_byte(f"V{size}", size)[places].view(layout)
-        found = [taken[name].copy() for name in layout.names]
+        found = [taken[name].copy() for name in names]
         differing = np.zeros(len(places), np.uint64)
         for offset, word in zip(parts, found, strict=False):
             part = literal[offset : offset + WORD_BYTES]
@@ -74,7 +69,7 @@ class Text:
 
     def _at_every_byte(self, dtype: str, size: int) -> npt.NDArray[Any]:
         """View the text as items that begin at every byte, and overlap."""
-        return np.ndarray(len(self._text) - size + 1, dtype, self._text, strides=1)
+        return np.ndarray(max(len(self._text) - size + 1, 0), dtype, self._text, strides=1)
 
 
 class Marks:
@@ -90,7 +85,8 @@ class Marks:
 
 def lowest(bits: Words) -> Places:
     """Return how many bits precede the lowest one of each word; 64 where there is none."""
-    return np.bitwise_count((bits - _ONE) & ~bits).astype(np.intp)
+    preceding: Places = np.bitwise_count((bits - _ONE) & ~bits).astype(np.intp)
+    return preceding
 
 
 def cut(rows: list[Words], sizes: Places) -> list[Words]:

@@ -7,7 +7,6 @@ left to that.
 Source: docs/formats.md, "RPC trace".
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -34,7 +33,6 @@ from collectors.words import (
     without_number,
 )
 
-BLOCK_BYTES = 2 * 1024 * 1024  # what is worked on stays in the processor's cache
 REACH_BYTES = 1024  # how far from a line's start its fields are looked for, at most
 
 # The longest plain strings.
@@ -60,22 +58,14 @@ class _Shape:
     asked: bytes  # what the timing tail begins with
 
 
-def read_plain(text: bytes, first_line: int) -> tuple[Places, list[Fields]]:
+def read_plain(text: bytes, first_line: int) -> tuple[Places, Fields]:
     """Read the plain lines of a text (UTF-8, no NUL), whose first line has the given number.
 
     Returns:
         Where all newlines are; the fields of the plain lines, block by block, for `records_of`.
     """
-    shape = _shape_of(text)
-    newlines = []
-    blocks = []
-    line = first_line
-    for start, size, block in _blocks(text):
-        lines = _Lines(block, size, shape)
-        newlines.append(lines.ends + start)
-        blocks.append(lines.fields(line))
-        line += len(lines.ends)
-    return np.concatenate(newlines), blocks
+    lines = _Lines(text, _shape_of(text))
+    return lines.ends, lines.fields(first_line)
 
 
 def records_of(blocks: list[Fields]) -> Records:
@@ -102,20 +92,6 @@ def _shape_of(text: bytes) -> _Shape:
     return _Shape(has_job, b" Request " + spelt + b" in ")
 
 
-def _blocks(text: bytes) -> Iterator[tuple[int, int, bytes | memoryview]]:
-    """Yield blocks of whole lines: where they start, their size, and `REACH_BYTES` more of them."""
-    start, readable = 0, max(len(text) - REACH_BYTES, 0)
-    while start < len(text):
-        end = text.rfind(b"\n", start, min(start + BLOCK_BYTES, readable)) + 1
-        if end:
-            block = memoryview(text)[start : end + REACH_BYTES]
-        else:
-            end = len(text)
-            block = memoryview(text[start:] + bytes(REACH_BYTES))
-        yield start, end - start, block
-        start = end
-
-
 class _Lines:
     """The lines of a block, and what those say that turn out to be plain.
 
@@ -123,18 +99,19 @@ class _Lines:
     own, and that line not plain.
     """
 
-    def __init__(self, text: bytes | memoryview, size: int, shape: _Shape) -> None:
-        """Look at the first `size` bytes of `text`; what follows may be read."""
+    def __init__(self, text: bytes, shape: _Shape) -> None:
         in_text = np.frombuffer(text, np.uint8)
-        self.ends = np.flatnonzero(in_text[:size] == ord("\n"))
+        self.ends = np.flatnonzero(in_text == ord("\n"))
+        starts = np.append(0, self.ends + 1)[:-1]
+        self._starts = starts[starts + REACH_BYTES <= len(text)]
         self._text = Text(text)
         self._colons = Marks(in_text, b":")
         self._shape = shape
-        self._is_plain = np.ones(len(self.ends), np.bool_)
+        self._is_plain = np.ones(len(self._starts), np.bool_)
 
     def fields(self, first_line: int) -> Fields:
         """Return the fields of the plain lines."""
-        before_time = self._colon(np.append(0, self.ends + 1)[:-1], 2)
+        before_time = self._colon(self._starts, 2)
         start, thread = self._thread(self._colon(before_time + 1, 5))
 
         handled = np.flatnonzero(self._is_plain)
