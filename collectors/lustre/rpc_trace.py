@@ -23,7 +23,7 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
-from collectors.lustre.rpc_exact import read_exactly
+from collectors.lustre.rpc_exact import HANDLED, read_exactly
 from collectors.lustre.rpc_plain import PlainLines, read_plain, records_of
 from collectors.lustre.rpc_records import Records
 from collectors.lustre.rpc_repeats import RepeatedRecords
@@ -35,18 +35,20 @@ WINDOW_US = 10_000_000
 LONGEST_US = 86_400_000_000  # a day; a longer time is not believed, and 10^8 of them fit an Int64
 PART_CHUNKS = 40  # windows of few, large parts are fewer rows
 
+_HANDLED = HANDLED.encode()
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a chunk: what the plain ones say, and the other ones."""
+    """The lines of a chunk: what the plain ones say, and the others that claim to be an RPC."""
 
+    first: int  # number of the first line
     count: int
     plain: PlainLines
-    odd: list[bytes]
-    odd_numbers: list[int]
+    odd: list[tuple[int, bytes]]  # with their numbers
     ended: bool  # the last line has its newline
 
 
@@ -106,10 +108,13 @@ def _split(chunk: Chunk) -> _Lines:
     ended = text.endswith(b"\n")
     is_odd[-1] = not ended  # otherwise there is no line behind the last newline
     odd = np.flatnonzero(is_odd)
-    places = zip(starts[odd].tolist(), ends[odd].tolist(), strict=True)
-    texts = [text[start:end] for start, end in places]
-    count = len(newlines) + int(not ended)
-    return _Lines(count, plain, texts, (odd + chunk.first_line).tolist(), ended)
+    places = ((odd + chunk.first_line).tolist(), starts[odd].tolist(), ends[odd].tolist())
+    claims = [
+        (line, text[start:end])
+        for line, start, end in zip(*places, strict=True)
+        if text.find(_HANDLED, start, end) >= 0
+    ]
+    return _Lines(chunk.first_line, len(newlines) + int(not ended), plain, claims, ended)
 
 
 def _parts(chunks: Iterator[_Lines]) -> Iterator[list[_Lines]]:
@@ -125,14 +130,15 @@ def cleaned(text: bytes) -> bytes:
 
 
 def _read(part: list[_Lines]) -> _Reading:
-    odd = {
-        "line": [number for lines in part for number in lines.odd_numbers],
-        "text": [text for lines in part for text in lines.odd],
-    }
-    lines = pl.DataFrame(odd, {"line": pl.Int64, "text": pl.Binary}).select(
+    last = part[-1]
+    odd = [claim for lines in part for claim in lines.odd]
+    lines = pl.DataFrame(
+        {"line": [line for line, _ in odd], "text": [text for _, text in odd]},
+        {"line": pl.Int64, "text": pl.Binary},
+    ).select(
         "line",
         pl.col("text").cast(pl.String).str.strip_suffix("\r"),
-        ended=(pl.row_index() < pl.len() - 1) | part[-1].ended,
+        ended=(pl.col("line") < last.first + last.count - 1) | last.ended,
     )
     records, rejects = read_exactly(lines)
     plain = records_of([lines.plain for lines in part])
