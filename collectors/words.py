@@ -38,18 +38,17 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: its multiples sprea
 
 
 class Text:
-    """A text to read words from. What is read must be inside."""
+    """A text to read words from, no shorter than what is read at a time."""
 
     def __init__(self, text: bytes | memoryview) -> None:
         self._text = text
 
     def words(self, places: Places) -> Words:
-        """Return the words that begin at `places`."""
-        words: Words = self._at_every_byte("<u8", WORD_BYTES)[places]
-        return words
+        """Return the words that begin at `places`; any where the text ends before."""
+        return self._items("<u8", WORD_BYTES, places)
 
     def after(self, literal: bytes, places: Places, words: int) -> tuple[Bools, list[Words]]:
-        """Return where the text goes on with `literal`, and the words behind that.
+        """Return where the text goes on with `literal` and so many words, and these words.
 
         All are taken from the text together: to reach far places is what takes time.
         """
@@ -58,28 +57,35 @@ class Text:
         names = [f"word {n}" for n in range(len(offsets))]
         layout = np.dtype({"names": names, "formats": ["<u8"] * len(offsets), "offsets": offsets})
         size = layout.itemsize
-        taken = self._at_every_byte(f"V{size}", size)[places].view(layout)
-        found = [taken[name].copy() for name in names]
+        items = self._items(f"V{size}", size, places).view(layout)
+        found = [items[name].copy() for name in names]
         differing = np.zeros(len(places), np.uint64)
         for offset, word in zip(parts, found, strict=False):
             part = literal[offset : offset + WORD_BYTES]
             unlike = word ^ np.uint64(int.from_bytes(part, "little"))
             differing |= unlike << np.uint64(8 * (WORD_BYTES - len(part)))
-        return differing == 0, found[len(parts) :]
+        goes_on = (differing == 0) & (places + size <= len(self._text))
+        return goes_on, found[len(parts) :]
 
-    def _at_every_byte(self, dtype: str, size: int) -> npt.NDArray[Any]:
-        """View the text as items that begin at every byte, and overlap."""
-        return np.ndarray(max(len(self._text) - size + 1, 0), dtype, self._text, strides=1)
+    def _items(self, dtype: str, size: int, places: Places) -> npt.NDArray[Any]:
+        last = len(self._text) - size
+        at_every_byte = np.ndarray(last + 1, dtype, self._text, strides=1)  # they overlap
+        items: npt.NDArray[Any] = at_every_byte[np.minimum(places, last)]
+        return items
 
 
 class Marks:
     """Where a byte stands in a text, as bits."""
 
     def __init__(self, text: npt.NDArray[np.uint8], char: bytes) -> None:
-        self._bits = Text(np.packbits(text == ord(char), bitorder="little").data)
+        bits = np.packbits(text == ord(char), bitorder="little")
+        self._bits = Text(bits.tobytes() + bytes(WORD_BYTES))
 
     def behind(self, places: Places) -> Words:
-        """Return for 57 bytes from each place, the lowest bit first, whether they are `char`."""
+        """Return for 57 bytes from each place, the lowest bit first, whether they are `char`.
+
+        A place behind the end of the text gets any bits.
+        """
         return self._bits.words(places >> 3) >> (places & 7).view(np.uint64)
 
 

@@ -33,7 +33,7 @@ from collectors.words import (
     without_number,
 )
 
-REACH_BYTES = 1024  # how far from a line's start its fields are looked for, at most
+_AT_A_TIME_BYTES = 128  # more than is read of a line at a time
 
 # The longest plain strings.
 _NID_WORDS, _THREAD_WORDS, _JOB_WORDS, _XID_WORDS = 3, 2, 4, 2
@@ -108,25 +108,23 @@ def _shape_of(text: bytes) -> _Shape:
 
 
 class _Lines:
-    """The lines of a block, and what those say that turn out to be plain.
+    """The lines of a text, and what those say that turn out to be plain.
 
-    Every field is looked for behind the one before it; what is found behind a line's end is not its
-    own, and that line not plain.
+    Every field is looked for behind the one before it; when the last is found before the line's
+    end, all are the line's own.
     """
 
     def __init__(self, text: bytes, shape: _Shape) -> None:
         in_text = np.frombuffer(text, np.uint8)
         self.ends = np.flatnonzero(in_text == ord("\n"))
-        starts = np.append(0, self.ends + 1)[:-1]
-        self._starts = starts[starts + REACH_BYTES <= len(text)]
-        self._text = Text(text)
+        self._text = Text(text.ljust(_AT_A_TIME_BYTES, b"\0"))
         self._colons = Marks(in_text, b":")
         self._shape = shape
-        self._is_plain = np.ones(len(self._starts), np.bool_)
+        self._is_plain = np.ones(len(self.ends), np.bool_)
 
     def read(self, first_line: int) -> PlainLines:
         """Return what the plain lines say."""
-        before_time = self._colon(self._starts, 2)
+        before_time = self._colon(np.append(0, self.ends + 1)[:-1], 2)
         start, thread = self._thread(self._colon(before_time + 1, 5))
 
         handled = np.flatnonzero(self._is_plain)
@@ -134,7 +132,7 @@ class _Lines:
         start, thread = start[handled], [row[handled] for row in thread]
         time_us = self._time_us(before_time[handled])
         end = self._colon(start, 0)
-        service = without_number(self._string(thread, end - start))
+        service = self._service(thread, end - start)
         xid, end = self._xid(self._colon(end + 1, 1))
         nid, end = self._nid(end)
         opcode, end = self._opcode(end)
@@ -205,6 +203,11 @@ class _Lines:
         seconds = self._number(first, 8) * np.uint64(100) + self._number(second, 2)
         self._must(seconds <= rpc_records.LATEST_S)
         return seconds * np.uint64(1_000_000) + self._number(micros, 6)
+
+    def _service(self, thread: list[Words], size: Places) -> list[Words]:
+        """Return the bases of threads' names."""
+        self._must(size > 0)
+        return without_number(self._string(thread, size))
 
     def _xid(self, colon: Places) -> tuple[list[Words], Places]:
         """Return the xids, and where they end."""

@@ -47,6 +47,14 @@ def test_a_literal_is_found_where_it_stands_and_nowhere_else(text, place, litera
     assert found.tolist() == [text.startswith(literal, place)]
 
 
+def test_where_the_text_ends_it_does_not_go_on():
+    text = Text(b"a colon: and 8 more")
+
+    found, _ = text.after(b":", of(7, 10, 18, 19, 1_000), words=1)
+
+    assert found.tolist() == [True, False, False, False, False]
+
+
 def test_a_byte_is_marked_wherever_it_stands():
     text = b"a:bc::d" + b"." * 45 + b":" + b"." * 80
     marks = Marks(np.frombuffer(text, np.uint8), b":")

@@ -238,6 +238,7 @@ def test_what_is_no_handled_rpc_is_irrelevant(line):
             'message does not begin with "Handled RPC"',
         ),
         (ENQUEUE.replace("mdt00_003", "m" * 17), "no thread name"),
+        (ENQUEUE.replace("mdt00_003", ""), "no thread name"),
         (ENQUEUE.replace(":opc ", ":o"), "no field names"),
         (f"{HEADER}Handled RPC {LABEL} mdt00_003:0f1c2d3e-1111", "no client"),
         (f"{HEADER}Handled RPC {LABEL} mdt00_003:{CLIENT}", "no client pid"),
@@ -513,7 +514,7 @@ def changed_lines(draw):
 texts = st.builds(
     lambda lines, plain, newline, end: newline.join([*lines, *[ENQUEUE.encode()] * plain]) + end,
     st.lists(st.one_of(whole_lines, changed_lines(), st.binary(max_size=80)), max_size=8),
-    st.integers(0, 5),  # behind the others: the last lines of a chunk are never read fast
+    st.integers(0, 2),  # behind the others: the last line of a chunk is never read fast
     st.sampled_from([b"\n", b"\n", b"\r\n"]),
     st.sampled_from([b"\n", b""]),
 ).filter(lambda text: not text.startswith(ARCHIVES))
@@ -535,7 +536,7 @@ def none_is_plain(text, first_line):
 
 
 @settings(max_examples=200, deadline=None)
-@given(text=texts, chunk_bytes=st.sampled_from([300, 2_000, 1 << 20]))
+@given(text=texts, chunk_bytes=st.sampled_from([300, 1_000, 1 << 20]))
 def test_fast_and_exact_path_give_the_same(text, chunk_bytes):
     table, rejects, account = parse(text, chunk_bytes)
     exact_table, exact_rejects, exact_account = parse_exactly(text, chunk_bytes)
