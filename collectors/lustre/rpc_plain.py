@@ -46,15 +46,8 @@ _LABEL_WITH_JOB = b" pname:cluuid+ref:pid:xid:nid:opc:job "
 _BEFORE_XID, _BEFORE_NID = b":x", b":12345-"
 _ARRIVED, _TOTAL = b"us (", b"us total) trans "
 
-Columns: TypeAlias = dict[str, npt.NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class PlainLines:
-    """What the plain lines of a text say: the columns of `rpc_records.NUMBERS` and `NAMES`."""
-
-    numbers: Columns
-    names: Columns
+# Fields of plain lines: those of `rpc_records.NUMBERS` and `NAMES`, arrays of one length.
+Fields: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -65,38 +58,30 @@ class _Shape:
     asked: bytes  # what the timing tail begins with
 
 
-def read_plain(text: bytes, first_line: int) -> tuple[Places, PlainLines]:
+def read_plain(text: bytes, first_line: int) -> tuple[Places, Fields]:
     """Read the plain lines of a text (UTF-8, no NUL), whose first line has the given number.
 
     Returns:
-        Where all newlines are; what the plain lines say.
+        Where all newlines are; the fields of the plain lines, block by block, for `records_of`.
     """
     lines = _Lines(text, _shape_of(text))
-    return lines.ends, lines.read(first_line)
+    return lines.ends, lines.fields(first_line)
 
 
-def records_of(several: list[PlainLines]) -> Records:
-    """Put together what `read_plain` found; there is something."""
-    numbers = _joined([lines.numbers for lines in several])
-    names = _joined([lines.names for lines in several])
-    is_first = _is_first(names["group"])
-    texts = {
-        name: pl.Series(names[name][is_first].tolist(), dtype=pl.Binary)
-        if dtype == pl.String
-        else names[name][is_first]
-        for name, dtype in NAMES.items()
-    }
-    return Records(pl.DataFrame(numbers).cast(NUMBERS), pl.DataFrame(texts).cast(NAMES))
-
-
-def _joined(several: list[Columns]) -> Columns:
-    return {name: np.concatenate([columns[name] for columns in several]) for name in several[0]}
-
-
-def _is_first(values: Words) -> Bools:
-    """Return where each value is for the first time."""
-    is_first: Bools = pl.Series(values).is_first_distinct().to_numpy()
-    return is_first
+def records_of(blocks: list[Fields]) -> Records:
+    """Put together what `read_plain` found; there is at least one block."""
+    fields = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+    numbers = pl.DataFrame({name: fields[name] for name in NUMBERS})
+    is_named = numbers["group"].is_first_distinct().to_numpy()
+    names = pl.DataFrame(
+        {
+            name: pl.Series(fields[name][is_named].tolist(), dtype=pl.Binary)
+            if dtype == pl.String
+            else fields[name][is_named]
+            for name, dtype in NAMES.items()
+        }
+    )
+    return Records(numbers.cast(NUMBERS), names.cast(NAMES))
 
 
 def _shape_of(text: bytes) -> _Shape:
@@ -122,8 +107,8 @@ class _Lines:
         self._shape = shape
         self._is_plain = np.ones(len(self.ends), np.bool_)
 
-    def read(self, first_line: int) -> PlainLines:
-        """Return what the plain lines say."""
+    def fields(self, first_line: int) -> Fields:
+        """Return the fields of the plain lines."""
         before_time = self._colon(np.append(0, self.ends + 1)[:-1], 2)
         start, thread = self._thread(self._colon(before_time + 1, 5))
 
@@ -139,25 +124,19 @@ class _Lines:
         job, end = self._job(end)
         service_us, total_us = self._times(end, self.ends[handled])
         hashes = mixed(nid), mixed(job), mixed(service)
-        group = rpc_records.group_of(*hashes, opcode)
-        numbers = {
+        fields = {
             "line": handled + first_line,
             "time_us": time_us,
             "service_us": service_us,
             "total_us": total_us,
-            "group": group,
+            "group": rpc_records.group_of(*hashes, opcode),
             "fingerprint": rpc_records.fingerprint_of(hashes[0], mixed(xid), opcode, time_us),
+            "nid": strings(nid),
+            "job": strings(job),
+            "service": strings(service),
+            "opcode": opcode,
         }
-        plain = np.flatnonzero(self._is_plain)
-        first = plain[_is_first(group[plain])]
-        names = {
-            "group": group[first],
-            "nid": strings([row[first] for row in nid]),
-            "job": strings([row[first] for row in job]),
-            "service": strings([row[first] for row in service]),
-            "opcode": opcode[first],
-        }
-        return PlainLines({name: column[plain] for name, column in numbers.items()}, names)
+        return {name: field[self._is_plain] for name, field in fields.items()}
 
     def _must(self, be_so: Bools) -> None:
         self._is_plain &= be_so

@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from collectors.lustre.rpc_exact import HANDLED, read_exactly
-from collectors.lustre.rpc_plain import PlainLines, read_plain, records_of
+from collectors.lustre.rpc_plain import Fields, read_plain, records_of
 from collectors.lustre.rpc_records import Records
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import Account, Parsed
@@ -43,11 +43,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a chunk: what the plain ones say, and the others that claim to be an RPC."""
+    """The lines of a chunk: the fields of plain ones, and the others that claim to be an RPC."""
 
     first: int  # number of the first line
     count: int
-    plain: PlainLines
+    plain: Fields
     odd: list[tuple[int, bytes]]  # with their numbers
     ended: bool  # the last line has its newline
 
@@ -104,7 +104,7 @@ def _split(chunk: Chunk) -> _Lines:
     newlines, plain = read_plain(text, chunk.first_line)
     starts, ends = np.append(0, newlines + 1), np.append(newlines, len(text))
     is_odd = np.ones(len(ends), np.bool_)
-    is_odd[plain.numbers["line"] - chunk.first_line] = False
+    is_odd[plain["line"] - chunk.first_line] = False
     ended = text.endswith(b"\n")
     is_odd[-1] = not ended  # otherwise there is no line behind the last newline
     odd = np.flatnonzero(is_odd)

@@ -528,11 +528,8 @@ def parse_exactly(text, chunk_bytes):
 
 
 def none_is_plain(text, first_line):
-    newlines, plain = rpc_plain.read_plain(text, first_line)
-    columns = (plain.numbers, plain.names)
-    return newlines, rpc_plain.PlainLines(
-        *({name: column[:0] for name, column in some.items()} for some in columns)
-    )
+    newlines, fields = rpc_plain.read_plain(text, first_line)
+    return newlines, {name: field[:0] for name, field in fields.items()}
 
 
 @settings(max_examples=200, deadline=None)
@@ -581,8 +578,8 @@ def test_what_the_fast_path_reads_the_exact_one_reads_alike(first):
         ended=pl.lit(True),  # noqa: FBT003  (a value)
     )
 
-    newlines, lines_read = rpc_plain.read_plain(log(*texts), first_line=1)
-    plain = rpc_plain.records_of([lines_read])
+    newlines, fields = rpc_plain.read_plain(log(*texts), first_line=1)
+    plain = rpc_plain.records_of([fields])
     exact, rejects = rpc_exact.read_exactly(
         lines.filter(pl.col("line").is_in(plain.numbers["line"].implode()))
     )
