@@ -79,7 +79,7 @@ class Marks:
 
     def __init__(self, text: npt.NDArray[np.uint8], char: bytes) -> None:
         bits = np.packbits(text == ord(char), bitorder="little")
-        self._bits = Text(bits.tobytes() + bytes(WORD_BYTES))
+        self._bits = Text(np.append(bits, np.zeros(WORD_BYTES, np.uint8)).data)
 
     def behind(self, places: Places) -> Words:
         """Return for 57 bytes from each place, the lowest bit first, whether they are `char`.
