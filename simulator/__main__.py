@@ -1,7 +1,7 @@
 """A made-up centre that writes raw logs.
 
 python -m simulator demo --seed 1 --out DIR
-python -m simulator demo --start 2017-07-05 --days 3 --rate 1 --campaign-hours 24 --poll 600 --out DIR
+python -m simulator demo --start 2017-07-05 --days 3 --rate 1 --poll 600 --out DIR
 python -m simulator rpctrace --lines 1000000 --nids 300 --out FILE
 python -m simulator job_stats --jobs 50000 --out FILE
 """

@@ -159,7 +159,7 @@ def _done_by_burst(starts: Ints, ends: Ints, totals: Ints, times: Ints) -> Ints:
 
 
 def _done(starts: Ints, ends: Ints, totals: Ints, times: Ints) -> Ints:
-    """Return what all bursts together did before each of `times`: those that are over, and parts."""
+    """Return what all bursts together did before each of `times`: whole ones and parts."""
     order = np.argsort(times, kind="stable")
     ascending = times[order]
     begun = np.searchsorted(ascending, starts, side="right")

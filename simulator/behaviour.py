@@ -25,9 +25,7 @@ def source(job: Job, rng: np.random.Generator) -> Source:
     """
     if job.started is None:
         raise ValueError(f"job {job.batch_id} has not started")
-    bursts = [
-        part for burst in _bursts(job, rng) if (part := _until(burst, job.ended)) is not None
-    ]
+    bursts = [part for burst in _bursts(job, rng) if (part := _until(burst, job.ended)) is not None]
     return Source(
         job_id=job.batch_id,
         clients=job.clients,

@@ -156,5 +156,3 @@ def _demand(era: Era, nodes: int, rng: np.random.Generator) -> Demand:
         read_bytes=round(era.input_gb * nodes * _GB * rng.uniform(0.9, 1.1)),
         write_bytes=round(era.output_gb * nodes * _GB * rng.uniform(0.9, 1.1)),
     )
-
-

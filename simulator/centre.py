@@ -82,7 +82,7 @@ def happen(plan: Plan) -> Centre:
     _number(jobs, campaign.NUMBER_AT, _NUMBERS_PER_S)
     launches.add_launches(jobs, golden, plan.end, stream(plan.seed, "launches"))
     analysis = workloads.analysis_jobs(plan, stream(plan.seed, "analysis"))
-    shared_nodes.run(analysis, plan.end)
+    shared_nodes.run(analysis, plan.start, plan.end)
     _number(analysis, _ANALYSIS_NUMBER_AT, _ANALYSIS_NUMBERS_PER_S)
     jobs = sorted([*jobs, *analysis], key=lambda job: job.submitted)
     behaving = stream(plan.seed, "behaviour")

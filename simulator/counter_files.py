@@ -53,8 +53,8 @@ class Shown:
     read_bytes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     write_bytes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     restarts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    # Of `restarts` on the MDT, those that no counter tells: each grew beyond its last value between
-    # two neighbouring polls.
+    # Those that no counter tells, on any target: each grew beyond its last value between two
+    # neighbouring polls.
     hidden_restarts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     files: int = 0
 
@@ -92,9 +92,7 @@ def _server(plan: Plan, what: What, name: str) -> Server:
         for fault in plan.faults.of(Kind.UPGRADE, name)
         if not counts_failed_opens(fault.version)
     ]
-    return Server(
-        polls.cleanup(plan, what), plan.faults.mounts(name), min(upgrades, default=NEVER)
-    )
+    return Server(polls.cleanup(plan, what), plan.faults.mounts(name), min(upgrades, default=NEVER))
 
 
 def _write_job_stats_of_mdt(
@@ -129,8 +127,7 @@ def _write_md_stats(plan: Plan, sources: Iterable[Source], folder: Path, shown: 
     texts = (
         md_stats.mdt(
             site.MDT,
-            (moment + plan.faults.clock_offset_s(site.MDS, moment)) * MICROSECONDS
-            + _READ_LASTS_US,
+            (moment + plan.faults.clock_offset_s(site.MDS, moment)) * MICROSECONDS + _READ_LASTS_US,
             total,
             version=plan.faults.version_at(site.MDS, moment),
             mounted_s=max((at for at in server.mounts if at <= moment), default=plan.start),
@@ -149,11 +146,20 @@ def _account_mdt(seen: list[Sightings], shown: Shown) -> None:
     for life in seen:
         before = shown.mdt.get(life.job_id, np.zeros(len(MDT_KINDS), dtype=np.int64))
         shown.mdt[life.job_id] = before + life.counts[-1]
-    for last, following in pairwise(seen):
-        shown.restarts[last.job_id] += 1
-        neighbours = following.polls[0] == last.polls[-1] + 1
-        if neighbours and bool((following.counts[0] >= last.counts[-1]).all()):
-            shown.hidden_restarts[last.job_id] += 1
+    if seen:
+        shown.restarts[seen[0].job_id] += len(seen) - 1
+        shown.hidden_restarts[seen[0].job_id] += _hidden_restarts(seen)
+
+
+def _hidden_restarts(seen: list[Sightings]) -> int:
+    """Count the lives that no counter tells from the one before."""
+    return sum(
+        bool(
+            following.polls[0] == last.polls[-1] + 1
+            and (following.counts[0] >= last.counts[-1]).all()
+        )
+        for last, following in pairwise(seen)
+    )
 
 
 def _ost_sightings(
@@ -161,10 +167,13 @@ def _ost_sightings(
 ) -> Iterator[Sightings]:
     """Yield what the polls of an OST show, and add it up."""
     for source in sources:
-        for life in counters.ost_sightings(source, site.OSTS.index(ost), moments, server):
+        mine = list(counters.ost_sightings(source, site.OSTS.index(ost), moments, server))
+        for life in mine:
             shown.read_bytes[life.job_id] += int(life.counts[-1, _READ_SUM])
             shown.write_bytes[life.job_id] += int(life.counts[-1, _WRITE_SUM])
-            yield life
+        if mine:
+            shown.hidden_restarts[mine[0].job_id] += _hidden_restarts(mine)
+        yield from mine
 
 
 def _write_polls(folder: Path, moments: Ints, texts: Iterable[str], shown: Shown) -> None:

@@ -23,7 +23,6 @@ from simulator import centre, counter_files, golden, nfs, payloads, server_log, 
 from simulator.centre import Centre
 from simulator.clock import MICROSECONDS, local, utc_week
 from simulator.formats import alps, panda, pbs, rpctrace, sacct, site_toml
-from simulator.jobs import Job
 from simulator.payloads import Payloads
 from simulator.plan import Plan
 from simulator.progress import say
@@ -62,7 +61,7 @@ def _write_batch_logs(plan: Plan, happened: Centre, out: Path) -> None:
         _write_texts(out / "late", {"pbs-20170706": late})
     launches = alps.daily_files(on_machine, plan.end)
     _write_texts(out / "alps", {f"messages-{day}": text for day, text in launches.items()})
-    shared: list[Job] = [job for job in happened.jobs if job.cluster == site.ANALYSIS_CLUSTER]
+    shared = [job for job in happened.jobs if job.cluster == site.ANALYSIS_CLUSTER]
     exports = sacct.monthly_files(shared, plan.end)
     _write_texts(
         out / "sacct",

@@ -120,9 +120,7 @@ class Faults:
     def clock_offset_s(self, server: str, at: int) -> int:
         """Return how far a server's clock is ahead at a moment."""
         return sum(
-            fault.offset_s
-            for fault in self.of(Kind.CLOCK, server)
-            if fault.start <= at < fault.end
+            fault.offset_s for fault in self.of(Kind.CLOCK, server) if fault.start <= at < fault.end
         )
 
     def version_at(self, server: str, at: int) -> str:

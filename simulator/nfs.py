@@ -12,7 +12,7 @@ from simulator.payloads import Payloads
 from simulator.plan import Plan
 
 _HOME_CALLS_PER_S = 35  # of everybody's home directories
-# Of a payload's operations, as strace saw them: opens ok and failed are look-ups, stats are getattr.
+# A payload's operations, as strace saw them: all opens are look-ups, all stats ask for attributes.
 _LOOKUPS, _GETATTRS = 481_675, 442_728
 # Clients remember attributes and names that do not exist: so much reaches the server.
 _REACHES_SERVER = 0.11

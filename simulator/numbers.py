@@ -1,6 +1,7 @@
 """Numbers that a machine gives out as time goes by: batch ids, apids, PanDA ids."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,14 +27,14 @@ def growing(moments: Ints, anchors: Mapping[int, int], per_s: float, pins: Ints)
     after = last_number + (moments - last) * per_s
     wanted = np.where(moments < first, before, np.where(moments > last, after, inside))
     numbers = _spread_out(np.rint(wanted).astype(np.int64))
-    bounds = [0, *np.sort(pins).tolist(), len(moments)]
     for pin in pins.tolist():
         numbers[pin] = anchors[int(moments[pin])]
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+    parts = list(pairwise([0, *np.sort(pins).tolist(), len(moments)]))
+    for begin, end in parts:
         # Numbers that ran ahead of the next anchor step back, each before the one after it.
         part = slice(begin, min(end + 1, len(moments)))
         numbers[part] = -_spread_out(-numbers[part][::-1])[::-1]
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for begin, end in parts:
         numbers[begin:end] = _spread_out(numbers[begin:end])
     kept = all(numbers[pin] == anchors[int(moments[pin])] for pin in pins.tolist())
     if not kept or (np.diff(numbers) < 1).any():

@@ -32,7 +32,7 @@ class Plan:
     end: int = story.END
     rate: float = 0.11
     campaign_hours: float = 0.75
-    poll_s: int = 8 * HOUR_S
+    poll_s: int = 6 * HOUR_S
     node_count: int = site.NODE_COUNT
     knee_per_s: float = 20_000.0
     trace: bool = True

@@ -7,7 +7,7 @@ from enum import Enum
 import numpy as np
 
 from simulator import storm, story
-from simulator.clock import DAY_S, HOUR_S, MINUTE_S, local, local_time
+from simulator.clock import DAY_S, HOUR_S, MINUTE_S, local, local_time, midnight
 from simulator.jobs import Ints
 from simulator.plan import FULL_POLL_S, Plan
 
@@ -16,7 +16,6 @@ _LATENESS_S = 9  # a server's timer is late by the same time always, up to this
 _ENTRIES_KEPT_S = 10 * MINUTE_S  # job_cleanup_interval as Lustre has it
 _MARGIN_S = HOUR_S  # entries are kept for longer than two reads are apart
 _SWITCHES_AFTER_S = MINUTE_S  # from the read at midnight to the change of job_cleanup_interval
-_TUESDAY = 1
 
 
 class What(Enum):
@@ -35,8 +34,9 @@ _WATCHED = (
     (local(2017, 8, 18), local(2017, 8, 18, "05:00:00"), FULL_POLL_S),
     (local(2017, 8, 21), local(2017, 8, 21, "05:00:00"), FULL_POLL_S),
 )
-# The campaign's hours, every Tuesday.
-_TUESDAYS = (10 * HOUR_S, 12 * HOUR_S + 20 * MINUTE_S, 20 * MINUTE_S)
+# The campaign's hours on Tuesdays and Thursdays.
+_WEEKDAYS = (1, 3)
+_MORNING = (10 * HOUR_S, 12 * HOUR_S + 20 * MINUTE_S, 20 * MINUTE_S)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def schedule(plan: Plan, what: What, server: str, rng: np.random.Generator) -> S
         moments.append(np.arange(*_CRISIS))
     if often:
         moments += [np.arange(*watched) for watched in _WATCHED]
-        moments += [np.arange(*tuesday) for tuesday in _tuesdays(plan)]
+        moments += [np.arange(*morning) for morning in _mornings(plan)]
     found = np.unique(np.concatenate(moments))
     found = found[(found >= plan.start) & (found <= plan.end)]
     for begin, end in plan.faults.unread(server):
@@ -75,13 +75,13 @@ def schedule(plan: Plan, what: What, server: str, rng: np.random.Generator) -> S
     return Schedule(found + int(rng.integers(1, _LATENESS_S)), max(full_s, 20 * MINUTE_S))
 
 
-def _tuesdays(plan: Plan) -> list[tuple[int, int, int]]:
-    begin, end, every_s = _TUESDAYS
-    mornings = range(plan.start, plan.end, DAY_S)
+def _mornings(plan: Plan) -> list[tuple[int, int, int]]:
+    begin, end, every_s = _MORNING
+    days = {midnight(moment) for moment in range(plan.start, plan.end, DAY_S // 2)}
     return [
         (day + begin, day + end, every_s)
-        for day in mornings
-        if local_time(day + 2 * HOUR_S).weekday() == _TUESDAY
+        for day in sorted(days)
+        if local_time(day).weekday() in _WEEKDAYS
     ]
 
 

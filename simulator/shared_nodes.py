@@ -10,7 +10,7 @@ from simulator.site import ANALYSIS_NODE_COUNT, CORES_PER_NODE
 _START_DELAY_S = 7
 
 
-def run(jobs: list[Job], closes: int) -> None:
+def run(jobs: list[Job], opens: int, closes: int) -> None:
     """Fill in the starts, ends and nodes of jobs in order of submission.
 
     The fullest nodes are taken first: most jobs share theirs. A job that finds no room is skipped
@@ -19,7 +19,7 @@ def run(jobs: list[Job], closes: int) -> None:
     free = np.full(ANALYSIS_NODE_COUNT, CORES_PER_NODE)
     ends: list[tuple[int, int, Job]] = []
     for number, job in enumerate(jobs):
-        now = job.submitted + _START_DELAY_S
+        now = max(job.submitted, opens) + _START_DELAY_S
         while ends and (ends[0][0] <= now or len(_roomy(free, job)) < job.node_count):
             ended, _, other = heapq.heappop(ends)
             free[other.nodes] += other.cores_per_node

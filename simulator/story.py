@@ -1,4 +1,4 @@
-"""The story that the centre lives through: dated steps, and what the campaign was like between them.
+"""The story that the centre lives through: dated steps, and the campaign between them.
 
 The order and the sizes are those of the reports on PanDA at OLCF. Where they give a day, it is that
 day; where they give an order only, the day was chosen inside it (`Step.dated` says which).
@@ -111,7 +111,8 @@ _SOLID = ((0.0, 0.05, 0.12), (0.05, 0.95, 0.8), (0.95, 1.0, 0.08))
 _ENDS_ONLY = ((0.0, 0.01, 0.5), (0.01, 0.98, 0.05), (0.98, 1.0, 0.45))  # MPI wrapper; output
 
 _SMALL = (15, 20, 30, 40, 50)
-_MIXED = (15, 20, 30, 45, 62, 100, 150)
+_MIXED = (15, 20, 30, 45, 62, 100)
+_VARIED = (15, 15, 30, 30, 45, 62, 62, 100, 100, 150, 350)
 _LARGE = (15, 30, 62, 100, 150, 150, 200, 200, 250, 250, 300, 300, 350)
 
 _USUAL = Operations(opens=1_900, closes=450, cost=1.0)
@@ -185,7 +186,7 @@ ERAS = (
         _STRIPED,
         runtime_s=(2_300, 3_700),
         limit_s=7_200,
-        sizes=_LARGE,
+        sizes=_VARIED,
         phases=_SOLID,
     ),
     Era(
@@ -194,7 +195,7 @@ ERAS = (
         _STRIPED,
         runtime_s=(2_300, 3_700),
         limit_s=7_200,
-        sizes=_LARGE,
+        sizes=_VARIED,
         phases=_SOLID,
     ),
     Era(
@@ -203,7 +204,7 @@ ERAS = (
         _CLEANED,
         runtime_s=(2_300, 3_700),
         limit_s=7_200,
-        sizes=_LARGE,
+        sizes=_VARIED,
         phases=_SOLID,
     ),
     Era(
@@ -212,7 +213,7 @@ ERAS = (
         _FIXED,
         runtime_s=(2_300, 3_700),
         limit_s=7_200,
-        sizes=_LARGE,
+        sizes=_VARIED,
         phases=_SOLID,
     ),
     Era(
@@ -221,7 +222,7 @@ ERAS = (
         Operations(opens=46, closes=44, cost=0.03),
         runtime_s=(2_300, 3_700),
         limit_s=7_200,
-        sizes=_LARGE,
+        sizes=_VARIED,
         failing=0.02,
         phases=_ENDS_ONLY,
         copy_in_s=(10, 18),

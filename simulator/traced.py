@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from simulator import dumps, mds, server_log, site, story, storm, trace
+from simulator import dumps, mds, server_log, site, storm, story, trace
 from simulator.activity import Source
 from simulator.centre import Centre
 from simulator.clock import MICROSECONDS, MINUTE_S, iso, local, utc_name
@@ -92,6 +92,15 @@ class Traced:
     incidents: list[dict[str, object]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Log:
+    """What the server logged of an incident."""
+
+    incident: Incident
+    served: Served
+    job_ids: pl.Series  # that each request carries
+
+
 def write(plan: Plan, centre: Centre, folder: Path) -> Traced:
     """Write the dumps of all incidents in the run into `folder`."""
     traced = Traced()
@@ -112,7 +121,8 @@ def _write(plan: Plan, centre: Centre, incident: Incident, folder: Path, traced:
     inside = np.flatnonzero(served.end_us < incident.end * MICROSECONDS)
     served, source = served.take(inside), source[inside]
     conflicts = np.array([one.blocked_share > 0 for one in sources] + [False])[source]
-    _write_dumps(plan, incident, served, _job_ids(sources, source), chance, folder, traced)
+    log = _Log(incident, served, _job_ids(sources, source))
+    traced.dumps |= _write_dumps(plan, log, chance, folder)
     traced.handled_of_job.update(_by_job(incident, served, centre.of_job))
     codes, counts = np.unique(served.opcode, return_counts=True)
     traced.handled_of_opcode.update(dict(zip(codes.tolist(), counts.tolist(), strict=True)))
@@ -134,31 +144,26 @@ def _job_ids(sources: list[Source], source: NDArray[np.int64]) -> pl.Series:
 
 
 def _write_dumps(
-    plan: Plan,
-    incident: Incident,
-    served: Served,
-    job_ids: pl.Series,
-    chance: np.random.Generator,
-    folder: Path,
-    traced: Traced,
-) -> None:
+    plan: Plan, log: _Log, chance: np.random.Generator, folder: Path
+) -> dict[str, Account]:
     folder.mkdir(parents=True, exist_ok=True)
+    incident, served = log.incident, log.served
     lustre = plan.faults.version_at(site.MDS, incident.begin)
     version = Version.V2_8 if counts_failed_opens(lustre) else Version.V2_15
     names = server_log.names(plan.seed)
+    accounts = {}
     for number, (first, after) in enumerate(_cuts(incident, served)):
-        rows = np.arange(first, after)
         begin = incident.begin if not first else int(served.end_us[first] // MICROSECONDS)
         records = server_log.records(
-            served.take(rows),
+            served.take(np.arange(first, after)),
             plan.seed,
             chance,
             handling_share=_HANDLING_SHARE,
-            job_ids=job_ids.slice(first, after - first) if version is Version.V2_15 else None,
+            job_ids=log.job_ids[first:after] if version is Version.V2_15 else None,
             clock_offset_s=plan.faults.clock_offset_s(site.MDS, incident.begin),
         )
         path = folder / f"{site.MDS}.{utc_name(begin)}.log.{incident.suffix}"
-        traced.dumps[path.name] = dumps.write(
+        accounts[path.name] = dumps.write(
             records,
             names,
             chance,
@@ -167,6 +172,7 @@ def _write_dumps(
             cut=incident.torn and number == 0,
             version=version,
         )
+    return accounts
 
 
 def _cuts(incident: Incident, served: Served) -> list[tuple[int, int]]:

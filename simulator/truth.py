@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from simulator import golden, mds, nfs, site, story, storm
+from simulator import golden, mds, nfs, site, storm, story
 from simulator.activity import MDT_KINDS, OPERATIONS, Source
 from simulator.centre import Centre
 from simulator.clock import iso
@@ -17,9 +17,7 @@ from simulator.traced import Traced
 _NO_COUNTS = np.zeros(len(MDT_KINDS), dtype=np.int64)
 
 
-def text(
-    plan: Plan, centre: Centre, inside: list[Payloads], shown: Shown, around: Traced
-) -> str:
+def text(plan: Plan, centre: Centre, inside: list[Payloads], shown: Shown, around: Traced) -> str:
     """Return the truth as JSON."""
     panda_jobs = {mine.job: len(mine.panda_id) for mine in inside}
     return json.dumps(

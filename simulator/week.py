@@ -80,7 +80,8 @@ def _nodes() -> Ints:
     quantiles = ndtri(lowest + _quantiles(JOB_COUNT) * (highest - lowest))
     counts = np.rint(np.exp(_NODES_LOCATION + _NODES_SPREAD * quantiles)).astype(np.int64)
     counts[-1] = _MOST_NODES
-    return np.clip(counts, 1, _MOST_NODES)
+    nodes: Ints = np.clip(counts, 1, _MOST_NODES)
+    return nodes
 
 
 def _bytes_per_node(

@@ -18,9 +18,7 @@ def mdt(
     mounted_s: int = 0,
 ) -> str:
     """Return the dump; `totals` are those of MDT_KINDS, and a counter never hit is left out."""
-    counted = [
-        (kind, total) for kind, total in zip(MDT_KINDS, totals, strict=True) if total
-    ]
+    counted = [(kind, total) for kind, total in zip(MDT_KINDS, totals, strict=True) if total]
     lines = _timed(read_us, mounted_s, counted) if is_timed(version) else _plain(read_us, counted)
     return "\n".join([f"mdt.{target}.md_stats=", *lines]) + "\n"
 
@@ -32,9 +30,7 @@ def _plain(read_us: int, counted: Iterable[tuple[str, int]]) -> Iterator[str]:
         yield f"{kind:<25} {total} samples [reqs]"
 
 
-def _timed(
-    read_us: int, mounted_s: int, counted: Iterable[tuple[str, int]]
-) -> Iterator[str]:
+def _timed(read_us: int, mounted_s: int, counted: Iterable[tuple[str, int]]) -> Iterator[str]:
     elapsed_us = read_us - mounted_s * MICROSECONDS
     for name, moment_us in (
         ("snapshot_time", read_us),

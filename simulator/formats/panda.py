@@ -53,16 +53,16 @@ def records(payloads: Payloads) -> Iterator[tuple[int, str]]:
     ):
         copy_out_s = 0 if failed else 1
         run_s = max(ended - started - validation_s - copy_in_s - copy_out_s, 0)
-        yield (
-            ended,
+        record = (
             f'{{"pandaid": {panda_id}, "jobstatus": "{"failed" if failed else "finished"}", '
             f'"modificationhost": "nid{node:05d}", "starttime": "{_stamp(started)}", '
             f'"endtime": "{_stamp(ended)}", "modificationtime": "{_stamp(ended + 90)}", '
             f'"duration": "{_duration(ended - started)}", "durationsec": {ended - started}, '
             f'"cpuconsumptiontime": {cpu_s}, "piloterrorcode": {FAILED_WITH if failed else 0}, '
             f'"transexitcode": "{int(bool(failed))}", '
-            f'"pilottiming": "0|{copy_in_s}|{run_s}|{copy_out_s}|{validation_s}", {common}',
+            f'"pilottiming": "0|{copy_in_s}|{run_s}|{copy_out_s}|{validation_s}", {common}'
         )
+        yield ended, record
 
 
 def text(lines: Iterable[str]) -> str:

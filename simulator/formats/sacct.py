@@ -88,6 +88,8 @@ def _exit_code(job: Job) -> str:
 def _duration(seconds: int) -> str:
     days, rest = divmod(seconds, DAY_S)
     hour, minute, second = rest // HOUR_S, rest // MINUTE_S % 60, rest % 60
-    return f"{days}-{hour:02d}:{minute:02d}:{second:02d}" if days else (
-        f"{hour:02d}:{minute:02d}:{second:02d}"
+    return (
+        f"{days}-{hour:02d}:{minute:02d}:{second:02d}"
+        if days
+        else (f"{hour:02d}:{minute:02d}:{second:02d}")
     )

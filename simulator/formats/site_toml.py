@@ -35,9 +35,7 @@ def text(node_count: int = site.NODE_COUNT, faults: Faults | None = None) -> str
             _table("cluster.nid", nid=nid, node=node)
             for nid, node in site.ANALYSIS_NODE_OF_NID.items()
         ),
-        f'[[filesystem]]\nname = "{site.FILESYSTEM}"\n'
-        f'clusters = ["{site.CLUSTER}", "{site.ANALYSIS_CLUSTER}"]\n'
-        f"job_id_pattern = '{site.JOB_ID_PATTERN}'\nsimulated = true\n",
+        _filesystem(),
     ]
     servers = {site.MDS: ("mds", (site.MDT,))} | {
         oss: ("oss", osts) for oss, osts in site.OSTS_OF_OSS.items()
@@ -50,6 +48,14 @@ def text(node_count: int = site.NODE_COUNT, faults: Faults | None = None) -> str
             for target in targets
         ]
     return "\n".join(parts)
+
+
+def _filesystem() -> str:
+    return (
+        f'[[filesystem]]\nname = "{site.FILESYSTEM}"\n'
+        f'clusters = ["{site.CLUSTER}", "{site.ANALYSIS_CLUSTER}"]\n'
+        f"job_id_pattern = '{site.JOB_ID_PATTERN}'\nsimulated = true\n"
+    )
 
 
 def _versions(server: str, faults: Faults | None) -> list[tuple[str, datetime]]:

@@ -38,5 +38,8 @@ def of(kind: str, samples: int) -> Usecs:
         return Usecs(0, 0, 0, 0)
     mean = _MEAN_US.get(kind, _OTHER_MEAN_US)
     return Usecs(
-        int(mean * _SHORTEST), int(mean * _LONGEST), samples * mean, int(samples * mean**2 * _SQUARES)
+        int(mean * _SHORTEST),
+        int(mean * _LONGEST),
+        samples * mean,
+        int(samples * mean**2 * _SQUARES),
     )
