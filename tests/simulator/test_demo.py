@@ -20,17 +20,17 @@ def python(*arguments, **environment):
 
 
 def test_a_seed_gives_the_same_bytes_again(tmp_path):
-    two_days = ("--start", "2017-10-16", "--days", "2", "--rate", "0.3", "--poll", "3600")
+    a_day = ("--start", "2017-10-17", "--days", "1", "--rate", "0.2", "--poll", "3600")
 
     for out, seed, hash_seed in (("one", "1", "7"), ("again", "1", "8"), ("other", "2", "7")):
         python(
-            *("-m", "simulator", "demo", *two_days, "--seed", seed, "--out", str(tmp_path / out)),
+            *("-m", "simulator", "demo", *a_day, "--seed", seed, "--out", str(tmp_path / out)),
             PYTHONHASHSEED=hash_seed,
         )
 
     one, again, other = (digests(tmp_path / out) for out in ("one", "again", "other"))
     assert one == again
-    assert one.keys() != other.keys() or len(set(one.values()) - set(other.values())) > 50
+    assert len(set(one.values()) - set(other.values())) > 50
 
 
 def test_the_simulator_knows_neither_the_collectors_nor_the_portal():

@@ -55,9 +55,7 @@ GREATEST = r"""
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory):
     out = tmp_path_factory.mktemp("week")
-    plan = Plan(
-        start=local(2016, 10, 24), end=local(2016, 11, 2), rate=0.02, poll_s=3_600, trace=False
-    )
+    plan = Plan(start=local(2016, 10, 24), end=local(2016, 11, 2), rate=0.02, trace=False)
     demo.write(plan, out)
     return out
 
