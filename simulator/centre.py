@@ -87,7 +87,7 @@ def happen(plan: Plan) -> Centre:
     jobs = sorted([*jobs, *analysis], key=lambda job: job.submitted)
     behaving = stream(plan.seed, "behaviour")
     of_job = {job: behaviour.source(job, behaving) for job in jobs if job.started is not None}
-    others = background.sources(jobs, plan.start, plan.end, stream(plan.seed, "background"))
+    others = background.sources(jobs, plan, stream(plan.seed, "background"))
     return Centre(jobs, golden, late, poor, of_job, others)
 
 

@@ -61,7 +61,7 @@ def schedule(plan: Plan, what: What, server: str, rng: np.random.Generator) -> S
     often = what is What.MDT
     every_s = plan.poll_s if often else plan.slow_poll_s
     moments = [np.arange(plan.start, plan.end + 1, every_s)]
-    full_s = 2 * FULL_POLL_S if what is What.OSTS and plan.poll_s > FULL_POLL_S else FULL_POLL_S
+    full_s = FULL_POLL_S if often or plan.poll_s <= FULL_POLL_S else 2 * FULL_POLL_S
     moments.append(np.arange(story.FULL_DAYS[0], story.FULL_DAYS[1] + 1, full_s))
     if what is not What.OSTS or plan.poll_s <= FULL_POLL_S:
         moments.append(np.arange(*_CRISIS))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator import mds, site
+from simulator import mds
 from simulator.activity import MDT_KINDS, Source
 from simulator.clock import MICROSECONDS
 from simulator.jobs import Ints
@@ -44,12 +44,14 @@ class Requests:
     source: Ints  # index into the sources; -1: a ping
 
 
-def requests(sources: Sequence[Source], start: int, end: int, rng: np.random.Generator) -> Requests:
-    """Return what the sources send in ``[start, end)``, in order of arrival."""
+def requests(
+    sources: Sequence[Source], start: int, end: int, node_count: int, rng: np.random.Generator
+) -> Requests:
+    """Return what the sources and all nodes send in ``[start, end)``, in order of arrival."""
     active = [n for n, s in enumerate(sources) if s.start < end and s.end > start]
     bins = np.arange(start, end + 1, _BIN_S)
     parts = [_of_source(n, sources[n], bins, rng) for n in active]
-    parts.append(_pings(start, end, rng))
+    parts.append(_pings(start, end, node_count, rng))
     arrival_us, opcode, client, source = (
         np.concatenate(columns) for columns in zip(*parts, strict=True)
     )
@@ -83,12 +85,12 @@ def _of_source(
     )
 
 
-def _pings(start: int, end: int, rng: np.random.Generator) -> tuple[Ints, ...]:
+def _pings(start: int, end: int, node_count: int, rng: np.random.Generator) -> tuple[Ints, ...]:
     size = _PINGS_PER_S * (end - start)
     return (
         rng.integers(start * MICROSECONDS, end * MICROSECONDS, size=size),
         np.full(size, mds.OBD_PING),
-        rng.integers(site.NODE_COUNT, size=size),
+        rng.integers(node_count, size=size),
         np.full(size, -1),
     )
 

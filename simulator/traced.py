@@ -115,7 +115,7 @@ def _write(plan: Plan, centre: Centre, incident: Incident, folder: Path, traced:
     sources = [
         one for one in centre.sources if one.start < incident.end and one.end > incident.begin
     ]
-    asked = trace.requests(sources, incident.begin, incident.end, chance)
+    asked = trace.requests(sources, incident.begin, incident.end, plan.node_count, chance)
     say(f"{incident.name}: serving {len(asked.opcode):,} requests")
     served, source = trace.serve(asked, sources, plan.knee_per_s, chance)
     inside = np.flatnonzero(served.end_us < incident.end * MICROSECONDS)

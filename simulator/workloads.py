@@ -16,6 +16,7 @@ _EXITS = {0: 0.93, 1: 0.05, 139: 0.02}  # exit status: how often
 _TIMED_OUT = 271  # 256 + SIGTERM
 _NUMBERED = 0.4  # of the job names end in a number
 _FIRST_USER = 0.45  # of a profile's jobs are the first user's; of the rest, the second's; ...
+_LARGEST_SHARE = 4  # no job asks for more than this part of a machine
 _QUEUE_BACKLOG_S = 5 * HOUR_S  # what was submitted while the machine was closed
 # Submissions per hour of the (local) day, as a multiple of the mean.
 _BY_HOUR = np.array([0.5] * 7 + [0.8, 1.2, 1.6, 1.8, 1.7, 1.5, 1.6, 1.7, 1.6, 1.4, 1.0] + [0.7] * 6)
@@ -206,7 +207,7 @@ def _jobs(profiles: Sequence[Profile], plan: Plan, rng: np.random.Generator) -> 
     hours = np.arange(plan.start - _QUEUE_BACKLOG_S, plan.end, HOUR_S)
     shape = _by_hour(hours)
     found = [
-        _job(profile, int(hour + second), rng)
+        _job(profile, int(hour + second), plan.node_count // _LARGEST_SHARE, rng)
         for profile in profiles
         for hour, submissions in zip(
             hours, rng.poisson(profile.per_hour * plan.rate * shape), strict=True
@@ -221,7 +222,7 @@ def _by_hour(hours: Ints) -> Floats:
     return shape / float(_BY_HOUR.mean())
 
 
-def _job(profile: Profile, submitted: int, rng: np.random.Generator) -> Job:
+def _job(profile: Profile, submitted: int, most_nodes: int, rng: np.random.Generator) -> Job:
     needed_s = int(
         np.clip(profile.median_s * rng.lognormal(0, profile.spread), 240, profile.longest_s)
     )
@@ -240,7 +241,7 @@ def _job(profile: Profile, submitted: int, rng: np.random.Generator) -> Job:
         name=f"{name}_{rng.integers(1, 40)}" if rng.random() < _NUMBERED else name,
         queue="debug" if debug else "batch",
         kind=profile.kind,
-        node_count=int(rng.choice(profile.nodes, p=profile.weights)),
+        node_count=min(int(rng.choice(profile.nodes, p=profile.weights)), most_nodes),
         limit_s=limit_s,
         runtime_s=min(needed_s, limit_s),
         submitted=submitted,
