@@ -132,8 +132,10 @@ METRICS = (
         "Peak metadata rate",
         Unit.PER_SECOND,
         Source.JOB_STATS_MDT,
-        "largest metadata operations / seconds of one poll interval, all MDTs added",
-        "Shown with the interval it was measured over: shorter polls see higher peaks.",
+        "metadata operations / seconds of each MDT's poll interval, added where intervals of "
+        "several MDTs overlap; the largest sum",
+        "Shown with the longest of the intervals it was measured over: shorter polls see higher "
+        "peaks.",
     ),
     Metric(
         "startup_share",

@@ -33,6 +33,7 @@ class RpcReport:
     """
 
     title: str
+    simulated: bool
     covered_s: float
     nodes_seen: int
     nodes_held: int | None  # None: the principal is not a set of nodes
@@ -43,7 +44,7 @@ class RpcReport:
         """Return the report as the block that administrators paste into tickets."""
         held = "" if self.nodes_held is None else f" of {self.nodes_held}"
         lines = [
-            self.title,
+            f"{self.title} (simulated)" if self.simulated else self.title,
             f"      {self.overall.count} RPCs from {self.nodes_seen}{held} nodes",
             f"        {_rate(self.overall)}",
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -25,13 +26,21 @@ WINDOW = {
 OBSERVED = {"source": pl.Int64(), "start": UTC_US, "end": UTC_US}
 
 
+class Known(Enum):
+    """What is known of an interval that was not observed whole."""
+
+    NOTHING = "nothing"
+    MEAN = "mean"  # two reads are so far apart that only the mean between them is known
+    PART = "part"  # some sources were observed
+
+
 @dataclass(frozen=True)
 class Gap:
-    """An interval in which a source was not observed: all of them, or `in_part` only some."""
+    """An interval in which a source was not observed."""
 
     start: datetime
     end: datetime
-    in_part: bool
+    known: Known
 
 
 @dataclass(frozen=True)
@@ -54,16 +63,20 @@ class Steps:
         reached = start
         pieces = self.frame.select("start", "end", "observed").iter_rows()
         for known_from, known_until, observed in (*pieces, (end, end, self.sources)):
-            for begin, stop, some in (
-                (reached, min(known_from, end), False),
-                (max(known_from, reached), min(known_until, end), True),
+            for begin, stop, known in (
+                (reached, min(known_from, end), Known.NOTHING),
+                (
+                    max(known_from, reached),
+                    min(known_until, end),
+                    Known.PART if observed else Known.MEAN,
+                ),
             ):
-                if begin >= stop or (some and observed == self.sources):
+                if begin >= stop or (known is Known.PART and observed == self.sources):
                     continue
-                if gaps and gaps[-1].end == begin and gaps[-1].in_part == some:
-                    gaps[-1] = Gap(gaps[-1].start, stop, some)
+                if gaps and gaps[-1].end == begin and gaps[-1].known is known:
+                    gaps[-1] = Gap(gaps[-1].start, stop, known)
                 else:
-                    gaps.append(Gap(begin, stop, some))
+                    gaps.append(Gap(begin, stop, known))
             reached = max(reached, known_until)
         return gaps
 
@@ -159,16 +172,28 @@ def clipped(windows: pl.DataFrame, observed: pl.DataFrame, kinds: Sequence[str])
     )
 
 
+def within(steps: Steps, start: datetime, end: datetime) -> Steps:
+    """Cut steps at [start, end): rates are constant in a step, so its part has the same ones."""
+    frame = steps.frame.filter(pl.col("end") > start, pl.col("start") < end).with_columns(
+        pl.max_horizontal("start", pl.lit(start, UTC_US)),
+        pl.min_horizontal("end", pl.lit(end, UTC_US)),
+    )
+    return Steps(frame, steps.kinds, steps.sources)
+
+
 def coarsened(steps: Steps, at_most: int) -> Steps:
     """Join neighbouring steps until there are about `at_most`; rates become means over time.
 
-    Steps are joined whole and never across a gap.
+    Steps are joined whole, never across a gap, and those observed never with a mean over a gap.
     """
     frame = steps.frame
     if frame.height <= at_most:
         return steps
     seconds = (pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e6
-    apart = (pl.col("start") != pl.col("end").shift()).fill_null(value=True)
+    is_mean = pl.col("observed") == 0
+    apart = ((pl.col("start") != pl.col("end").shift()) | (is_mean != is_mean.shift())).fill_null(
+        value=True
+    )
     together = -(-frame.height // at_most)
     joined = (
         frame.with_columns(apart.cum_sum().alias("run"))

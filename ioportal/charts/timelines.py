@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ioportal.analysis.timelines import Known
 from ioportal.charts.palette import REST, colours
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ _LABELLED_SHARE = 0.05  # of the range: shorter gaps carry no words
 _HEIGHT = 230
 _THOUSAND = 1_000
 _DASHES = ("solid", "4px,2px", "1px,2px")
+_MEAN = "mean over a gap"
+_GAP_WORDS = {
+    Known.NOTHING: "not observed",
+    Known.MEAN: _MEAN,
+    Known.PART: "not all were read",
+}
 
 
 class Style(Enum):
@@ -103,7 +110,8 @@ def figure(chart: Chart, steps: Steps, axis: TimeAxis, marks: Sequence[Mark] = (
         marks: moments to draw as vertical lines.
 
     Returns:
-        ``{"data": [...], "layout": {...}}``; no data gives an empty, wholly shaded plot.
+        ``{"data": [...], "layout": {...}}``; no data gives an empty, wholly shaded plot. Means
+        over gaps are traces of their own: dotted lines, hatched bars.
     """
     traces = (
         _lines(chart, steps, axis) if chart.style is Style.LINES else _stack(chart, steps, axis)
@@ -172,31 +180,56 @@ def shown_kinds(steps: Steps) -> list[str]:
 
 def _lines(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
     given = colours(list(steps.kinds))
-    outlines = {kind: _runs(steps.frame, kind, axis) for kind in steps.kinds}
-    lines = [
-        {
+    observed, means = _by_certainty(steps)
+
+    def line(kind: str, frame: pl.DataFrame, look: Figure) -> Figure:
+        return {
             "type": "scatter",
             "mode": "lines",
             "name": chart.labels.get(kind, kind),
-            **_joined(runs),
-            "line": {"color": given[kind], "width": 1.6, "dash": _DASHES[number % len(_DASHES)]},
+            **_joined(_runs(frame, kind, axis)),
+            "line": {"color": given[kind], **look},
             "connectgaps": False,
-            "hovertemplate": f"%{{y:,.4~{_number_format(steps)[-1]}}} {chart.unit}",
+            "hovertemplate": _hover(chart, steps),
         }
-        for number, (kind, runs) in enumerate(outlines.items())
+
+    lines = [
+        line(kind, observed, {"width": 1.6, "dash": _DASHES[number % len(_DASHES)]})
+        for number, kind in enumerate(steps.kinds)
+    ]
+    faint = [
+        _as_mean(line(kind, means, {"width": 1.6, "dash": "2px,7px"}))
+        for kind in steps.kinds
+        if not means.is_empty()
     ]
     first = steps.kinds[0]
     # An area of its own: the one that a line fills would reach across gaps.
+    outline = _runs(observed, first, axis)
     area = {
         "type": "scatter",
         "mode": "none",
-        **_joined([[(run[0][0], 0.0), *run, (run[-1][0], 0.0)] for run in outlines[first]]),
+        **_joined([[(run[0][0], 0.0), *run, (run[-1][0], 0.0)] for run in outline]),
         "fill": "toself",
         "fillcolor": f"{given[first]}/0.14",
         "hoverinfo": "skip",
         "showlegend": False,
     }
-    return [area, *lines]
+    return [area, *lines, *faint]
+
+
+def _by_certainty(steps: Steps) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return what was observed, and what is a mean between two reads that are far apart."""
+    is_mean = pl.col("observed") == 0
+    return steps.frame.filter(~is_mean), steps.frame.filter(is_mean)
+
+
+def _as_mean(trace: Figure) -> Figure:
+    """Say of a trace that it shows means over gaps; its colour is explained already."""
+    return {**trace, "name": f"{trace['name']}, {_MEAN}", "showlegend": False}
+
+
+def _hover(chart: Chart, steps: Steps) -> str:
+    return f"%{{y:,.4~{_number_format(steps)[-1]}}} {chart.unit}"
 
 
 def _runs(frame: pl.DataFrame, kind: str, axis: TimeAxis) -> list[list[tuple[str, float]]]:
@@ -221,23 +254,27 @@ def _stack(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
     kinds = shown_kinds(steps)
     named, others = kinds[:_NAMED_KINDS], kinds[_NAMED_KINDS:]
     given = {**colours(named), "other": REST}
-    frame = steps.frame.with_columns(
-        pl.sum_horizontal(others or [pl.lit(0.0)]).alias("other"),
-        milliseconds=(pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e3,
-    )
-    x = [axis.local(start) for start in frame["start"]]
-    return [
-        {
+    observed, means = _by_certainty(steps)
+
+    def bars(kind: str, frame: pl.DataFrame, look: Figure) -> Figure:
+        heights = pl.sum_horizontal(others if kind == "other" else [kind])
+        milliseconds = (pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e3
+        return {
             "type": "bar",
             "name": chart.labels.get(kind, kind),
-            "x": x,
-            "y": frame[kind].to_list(),
-            "width": frame["milliseconds"].to_list(),
+            "x": [axis.local(start) for start in frame["start"]],
+            "y": frame.select(heights).to_series().to_list(),
+            "width": frame.select(milliseconds).to_series().to_list(),
             "offset": 0,
-            "marker": {"color": given[kind], "line": {"width": 0}},
-            "hovertemplate": f"%{{y:,.4~{_number_format(steps)[-1]}}} {chart.unit}",
+            "marker": {"color": given[kind], "line": {"width": 0}, **look},
+            "hovertemplate": _hover(chart, steps),
         }
-        for kind in [*named, *(["other"] if others else [])]
+
+    layers = [*named, *(["other"] if others else [])]
+    hatched = {"pattern": {"shape": "/", "size": 6, "solidity": 0.2}}
+    return [
+        *(bars(kind, observed, {}) for kind in layers),
+        *(_as_mean(bars(kind, means, hatched)) for kind in layers if not means.is_empty()),
     ]
 
 
@@ -290,18 +327,20 @@ def _shade(axis: TimeAxis, gap: Gap) -> Figure:
         "y1": 1,
         "yref": "paper",
         "layer": "below",
-        "fillcolor": "--gap/0.5" if gap.in_part else "--gap",
+        "fillcolor": "--gap" if gap.known is Known.NOTHING else "--gap/0.5",
         "line": {"width": 0},
     }
 
 
 def _gap_words(axis: TimeAxis, gap: Gap) -> Figure:
+    is_empty = gap.known is Known.NOTHING  # where it is not, words at the bottom hide least
     return {
         "x": axis.local(gap.start + (gap.end - gap.start) / 2),
-        "y": 1 if gap.in_part else 0.5,
+        "y": 0.5 if is_empty else 0,
         "yref": "paper",
-        "yanchor": "top",
+        "yanchor": "bottom",
         "showarrow": False,
-        "text": "not read in between" if gap.in_part else "not observed",
+        "bgcolor": "rgba(0,0,0,0)" if is_empty else "--panel/0.85",
+        "text": _GAP_WORDS[gap.known],
         "font": {"size": 10, "color": "--ink-soft"},
     }

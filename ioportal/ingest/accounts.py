@@ -9,7 +9,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db.models import Count, F, Q, Sum, Value
+from django.db.models import Count, F, Max, Q, Sum, Value
 from django.db.models.functions import Coalesce
 
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
@@ -117,6 +117,20 @@ def _within(segment: Segment, windows: WindowQuerySet) -> WindowQuerySet:
     if segment.start is None or segment.end is None:
         return windows.none()
     return windows.between(floor_to_window(segment.start), segment.end + _MOMENT)
+
+
+def changed_last(segment: Segment) -> datetime | None:
+    """Return when the counters of a read changed last, as its text tells; None: it does not."""
+    snapshots = JobSnapshot if segment.format == Segment.Format.JOB_STATS else TargetSnapshot
+    if segment.start is None:
+        return None
+    rows = snapshots.objects.filter(
+        segment_id=segment.pk,
+        target_id__in=list(segment.targets.values_list("pk", flat=True)),
+        taken_at=segment.start,
+    )
+    newest: datetime | None = rows.aggregate(newest=Max("snapshot_at"))["newest"]
+    return newest
 
 
 def _stored(segment: Segment) -> tuple[int, int]:

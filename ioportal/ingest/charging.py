@@ -47,7 +47,7 @@ def charge_pending(limit: int = 500) -> int:
             *_charge_reads(polled),
             *_charge_jobs(jobs),
         }
-        StaleStatistics.objects.bulk_create(StaleStatistics(job_id=pk) for pk in sorted(stale))
+        StaleStatistics.objects.ask_for(stale)
         return len(traces) + len(polled) + len(jobs)
 
 

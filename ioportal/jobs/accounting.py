@@ -96,7 +96,7 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
         [(known.get(_identity_of(job)), job) for job in told] + [(job, job) for job in others],
         relinked,
     )
-    StaleStatistics.objects.bulk_create(StaleStatistics(job_id=job.pk) for job in told)
+    StaleStatistics.objects.ask_for(job.pk for job in told)
     return Recorded(changes, {row["line"]: ids[_identity(row)] for row in rows.to_dicts()})
 
 

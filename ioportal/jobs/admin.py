@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
@@ -18,7 +19,9 @@ from ioportal.jobs.models import (
 from ioportal.jobs.registration import apply
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    from collections.abc import Callable
+
+    from django.db.models import Model, QuerySet
     from django.forms import ModelForm
     from django.http import HttpRequest
 
@@ -30,6 +33,19 @@ admin.site.index_title = "What this site consists of"
 def is_staff(request: HttpRequest) -> bool:
     """Whether the user may see and change what the site consists of."""
     return bool(request.user.is_active and request.user.is_staff)
+
+
+def _data(path: str) -> Callable[[Model], str]:
+    """Return a column that marks what is simulated, by the way from a row to what says so."""
+
+    @admin.display(description="data")
+    def data(row: Model) -> str:
+        try:
+            return "simulated" if attrgetter(path)(row) else "real"
+        except AttributeError:  # a NID of no node
+            return ""
+
+    return data
 
 
 class RegistrationAdmin(admin.ModelAdmin):
@@ -87,7 +103,7 @@ class RegistrationInline(admin.TabularInline):
 class ClusterAdmin(RegistrationAdmin):
     """Compute systems and their NID rules."""
 
-    list_display = ("name", "batch_system", "time_zone", "nid_rule", "simulated")
+    list_display = ("name", "batch_system", "time_zone", "nid_rule", _data("simulated"))
     list_filter = ("batch_system", "simulated")
     search_fields = ("name",)
     fieldsets = (
@@ -114,7 +130,7 @@ class ClusterAdmin(RegistrationAdmin):
 class FilesystemAdmin(RegistrationAdmin):
     """Lustre filesystems and what their job ids look like."""
 
-    list_display = ("name", "job_id_pattern", "simulated")
+    list_display = ("name", "job_id_pattern", _data("simulated"))
     filter_horizontal = ("clusters",)
     search_fields = ("name",)
 
@@ -141,7 +157,7 @@ class TargetInline(RegistrationInline):
 class ServerAdmin(RegistrationAdmin):
     """MDS and OSS hosts."""
 
-    list_display = ("name", "kind", "filesystem")
+    list_display = ("name", "kind", "filesystem", _data("filesystem.simulated"))
     list_filter = ("kind", "filesystem")
     list_select_related = ("filesystem",)
     search_fields = ("name",)
@@ -152,7 +168,7 @@ class ServerAdmin(RegistrationAdmin):
 class TargetAdmin(RegistrationAdmin):
     """MDTs and OSTs."""
 
-    list_display = ("name", "kind", "filesystem", "server")
+    list_display = ("name", "kind", "filesystem", "server", _data("filesystem.simulated"))
     list_filter = ("kind", "filesystem")
     list_select_related = ("filesystem", "server")
     search_fields = ("name",)
@@ -163,7 +179,7 @@ class TargetAdmin(RegistrationAdmin):
 class NodeAdmin(RegistrationAdmin):
     """Compute and login nodes; accounting adds them as it names them."""
 
-    list_display = ("name", "cluster")
+    list_display = ("name", "cluster", _data("cluster.simulated"))
     list_filter = ("cluster",)
     list_select_related = ("cluster",)
     search_fields = ("name",)
@@ -190,7 +206,7 @@ class UnregisteredFilter(admin.SimpleListFilter):
 class NidAdmin(RegistrationAdmin):
     """Lustre network ids and the nodes that have them."""
 
-    list_display = ("text", "node", "cluster")
+    list_display = ("text", "node", "cluster", _data("node.cluster.simulated"))
     list_filter = (UnregisteredFilter, "node__cluster")
     list_select_related = ("node__cluster",)
     search_fields = ("text",)

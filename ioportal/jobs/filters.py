@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import django_filters as filters
 from django import forms
@@ -52,6 +52,26 @@ class WordsFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter is
         return jobs.filter(**{f"{self.field_name}__in": words}) if words else jobs
 
 
+class NodesFilter(filters.NumberFilter):  # type: ignore[misc]  # django-filter is untyped
+    """Jobs by how many nodes they have: whole ones."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("node_count", min_value=0, decimal_places=0, **options)
+
+
+class JobFilterForm(forms.Form):
+    """Refuses what can match no job."""
+
+    def clean(self) -> dict[str, Any]:
+        """Hold both ends of a range against each other."""
+        given = super().clean() or {}
+        for low, high in (("nodes_min", "nodes_max"), ("start", "end")):
+            known = given.get(low) is not None and given.get(high) is not None
+            if known and given[low] > given[high]:
+                self.add_error(high, f"This contradicts {self.fields[low].label!r}.")
+        return given
+
+
 class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
     """Jobs by who, what, where, when, how large, how it ended and how well it was observed."""
 
@@ -67,8 +87,8 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
     end = filters.IsoDateTimeFilter(
         "started_at", lookup_expr="lt", label="Ran before", widget=LocalMoment
     )
-    nodes_min = filters.NumberFilter("node_count", lookup_expr="gte", label="Nodes from")
-    nodes_max = filters.NumberFilter("node_count", lookup_expr="lte", label="to")
+    nodes_min = NodesFilter(lookup_expr="gte", label="Nodes at least")
+    nodes_max = NodesFilter(lookup_expr="lte", label="Nodes at most")
     state = filters.MultipleChoiceFilter(choices=Job.State.choices, distinct=False, label="State")
     quality = filters.MultipleChoiceFilter(
         choices=_QUALITIES, method="of_quality", label="Data quality"
@@ -76,6 +96,7 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
 
     class Meta:
         model = Job
+        form = JobFilterForm
         fields: tuple[str, ...] = ()
 
     def find(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:

@@ -124,17 +124,19 @@ def ruled_node(cluster: Cluster, nid: str) -> str | None:
     return cluster.nid_node_format.format(number=int(number))
 
 
+class _Each(models.Func):
+    """Each of many texts, given as one parameter: quicker to send and to plan than a long list."""
+
+    template = "(SELECT unnest(%(expressions)s::text[]))"
+    output_field = models.TextField()
+
+
 def _lookup(
     rows: models.QuerySet[models.Model], column: str
 ) -> Callable[[list[str]], dict[str, int]]:
     def known(names: list[str]) -> dict[str, int]:
-        return {
-            name: pk
-            for start in range(0, len(names), _BATCH)
-            for name, pk in rows.filter(
-                **{f"{column}__in": names[start : start + _BATCH]}
-            ).values_list(column, "pk")
-        }
+        asked = {f"{column}__in": _Each(models.Value(names))}
+        return dict(rows.filter(**asked).values_list(column, "pk"))
 
     return known
 

@@ -14,6 +14,7 @@ from ioportal.jobs.models import Nid, Server, SourceJobId
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import (
     ChargedRpc,
+    Method,
     Principal,
     RpcWindow,
     ceil_to_window,
@@ -58,6 +59,7 @@ def of_job(
         _metadata_servers(job.cluster),
         _within(job.started_at, job.ended_at, start, end),
         nodes_held=job.allocations.count(),
+        simulated=job.cluster.simulated,
     )
 
 
@@ -84,6 +86,7 @@ def of_launch(
         _metadata_servers(launch.cluster),
         (start, end),
         nodes_held=launch.node_count,
+        simulated=launch.cluster.simulated,
     )
 
 
@@ -104,7 +107,15 @@ def of_kind(
     title = " ".join(filter(None, (str(kind.label).capitalize(), process, host)))
     servers = Server.objects.filter(kind=Server.Kind.MDS)
     within = floor_to_window(start), ceil_to_window(end)
-    return _report(title, windows, windows, servers, within, nodes_held=None)
+    return _report(
+        title,
+        windows,
+        windows,
+        servers,
+        within,
+        nodes_held=None,
+        simulated=_is_simulated(servers, within),
+    )
 
 
 def of_everything(start: datetime, end: datetime) -> RpcReport | None:
@@ -112,7 +123,32 @@ def of_everything(start: datetime, end: datetime) -> RpcReport | None:
     windows = RpcWindow.objects.all()
     servers = Server.objects.filter(kind=Server.Kind.MDS)
     within = floor_to_window(start), ceil_to_window(end)
-    return _report("Everything", windows, windows, servers, within, nodes_held=None)
+    return _report(
+        "Everything",
+        windows,
+        windows,
+        servers,
+        within,
+        nodes_held=None,
+        simulated=_is_simulated(servers, within),
+    )
+
+
+def methods_of_job(
+    job: Job, start: datetime | None = None, end: datetime | None = None
+) -> list[tuple[Method, int]]:
+    """Return how the RPCs that `of_job` reports were found to be the job's, most frequent first."""
+    if job.started_at is None:
+        return []
+    within = _within(job.started_at, job.ended_at, start, end)
+    charged = ChargedRpc.objects.of_job(job.pk)
+    rows = (
+        _inside(charged, _numbers(_metadata_servers(job.cluster)), within)
+        .values_list("method")
+        .annotate(rpcs=Sum("count"))
+        .order_by("-rpcs")
+    )
+    return [(Method(method), int(rpcs)) for method, rpcs in rows]
 
 
 def _numbers(things: QuerySet[Any]) -> list[int]:
@@ -122,6 +158,12 @@ def _numbers(things: QuerySet[Any]) -> list[int]:
 
 def _metadata_servers(cluster: Cluster) -> QuerySet[Server]:
     return Server.objects.filter(filesystem__clusters=cluster, kind=Server.Kind.MDS)
+
+
+def _is_simulated(servers: QuerySet[Server], within: tuple[datetime, datetime]) -> bool:
+    """Whether a trace in a range is that of a simulated filesystem's server."""
+    simulated = _numbers(servers.filter(filesystem__simulated=True))
+    return bool(coverage.traced(simulated, *within))
 
 
 def _within(
@@ -143,29 +185,35 @@ def _report(
     within: tuple[datetime, datetime],
     *,
     nodes_held: int | None,
+    simulated: bool,
 ) -> RpcReport | None:
-    start, end = within
-    server_ids = list(servers.values_list("pk", flat=True))
-    covered_s = coverage.seconds(coverage.traced(server_ids, start, end))
+    server_ids = _numbers(servers)
+    covered_s = coverage.seconds(coverage.traced(server_ids, *within))
     if not covered_s:
         return None
-
-    def inside(rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows.filter(
-            server_id__in=server_ids, start__gte=floor_to_window(start), start__lt=end
-        )
-
-    kinds = inside(windows).values("opcode").annotate(**_FIGURES)
+    windows = _inside(windows, server_ids, within)
+    kinds = windows.values("opcode").annotate(**_FIGURES)
     rows = [_row(opcodes.name_of(kind["opcode"]), kind, covered_s) for kind in kinds]
     return RpcReport(
         title=title,
+        simulated=simulated,
         covered_s=covered_s,
-        nodes_seen=inside(by_node)
+        nodes_seen=_inside(by_node, server_ids, within)
         .exclude(nid_id=0)
         .aggregate(n=Count("nid_id", distinct=True))["n"],
         nodes_held=nodes_held,
-        overall=_row(_ALL, inside(windows).aggregate(**_FIGURES), covered_s),
+        overall=_row(_ALL, windows.aggregate(**_FIGURES), covered_s),
         rows=tuple(sorted(rows, key=lambda row: (-row.count, row.opcode))),
+    )
+
+
+def _inside(
+    windows: QuerySet[Any], server_ids: list[int], within: tuple[datetime, datetime]
+) -> QuerySet[Any]:
+    """Keep the windows of some servers that begin in a range, or hold its begin."""
+    start, end = within
+    return windows.filter(
+        server_id__in=server_ids, start__gte=floor_to_window(start), start__lt=end
     )
 
 

@@ -105,18 +105,38 @@ GROUP BY w.job_id
     metadata=_metadata("w"),
 )
 
+# MDTs are read at different moments: their rates are added where their windows overlap. A running
+# sum finds the moment of the highest; its rate is added up anew, without the sum's rounding errors.
 _PEAKS = sql.SQL(
     """
-SELECT DISTINCT ON (job_id) job_id, operations / width AS rate, width
-FROM (
-    SELECT job_id, extract(epoch FROM "end" - start)::float8 AS width,
-        sum({metadata})::float8 AS operations
-    FROM telemetry_iowindow w
-    WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
-        AND "end" > start AND "end" - start <= %(gap)s
-    GROUP BY job_id, start, "end"
-) windows
-ORDER BY job_id, rate DESC, width
+WITH windows AS MATERIALIZED (
+    SELECT job_id, start, "end", width, operations / width AS rate
+    FROM (
+        SELECT job_id, start, "end", extract(epoch FROM "end" - start)::float8 AS width,
+            sum({metadata})::float8 AS operations
+        FROM telemetry_iowindow w
+        WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
+            AND "end" > start AND "end" - start <= %(gap)s
+        GROUP BY job_id, start, "end"
+    ) counted
+),
+highest AS (
+    SELECT DISTINCT ON (job_id) job_id, at
+    FROM (
+        SELECT job_id, at, sum(sum(change)) OVER (PARTITION BY job_id ORDER BY at) AS rate
+        FROM (
+            SELECT job_id, start AS at, rate AS change FROM windows
+            UNION ALL
+            SELECT job_id, "end", -rate FROM windows
+        ) changes
+        GROUP BY job_id, at
+    ) steps
+    ORDER BY job_id, rate DESC, at
+)
+SELECT job_id, sum(rate) AS rate, max(width) AS width
+FROM highest JOIN windows USING (job_id)
+WHERE start <= at AND at < "end"
+GROUP BY job_id
 """
 ).format(metadata=_metadata("w"))
 
@@ -176,37 +196,45 @@ GROUP BY job_id
 """
 )
 
+# The ids by which telemetry names the jobs.
+_NAMED = "SELECT source_job_id, job_id FROM jobs_namedjob WHERE job_id = ANY(%(jobs)s)"
+
 # What may be the job's or another's: by ids that name several jobs, and on nodes that several hold.
+# Every join can be hashed, and is: where the planner does not know yet how much was loaded a moment
+# ago, nested loops never end.
 _AMBIGUOUS = (
     _RUNS
     + sql.SQL(""",
 named AS MATERIALIZED (
     SELECT n.source_job_id, runs.job_id, runs.start, runs."end"
-    FROM jobs_namedjob n JOIN runs USING (job_id)
-    WHERE n.job_id = ANY(%(jobs)s)
+    FROM unnest(%(named_ids)s::integer[], %(named_jobs)s::bigint[]) AS n (source_job_id, job_id)
+    JOIN runs USING (job_id)
 ),
 operations AS (
     SELECT n.job_id, sum({metadata})::float8 AS operations
-    FROM named n JOIN telemetry_iowindow w ON w.source_job_id = n.source_job_id
+    FROM telemetry_iowindow w JOIN named n USING (source_job_id)
+    WHERE w.kind = %(AMBIGUOUS)s AND w.start < %(last)s
         AND w.start < n."end" AND w."end" > n.start
-    WHERE w.kind = %(AMBIGUOUS)s
     GROUP BY n.job_id
+),
+windows AS MATERIALIZED (
+    SELECT start, nid_id, source_job_id, count FROM telemetry_chargedrpc
+    WHERE kind = %(AMBIGUOUS)s AND start >= %(first)s - interval '10 seconds' AND start < %(last)s
 ),
 rpcs AS (
     SELECT job_id, sum(count)::float8 AS rpcs
     FROM (
         SELECT runs.job_id, w.count
-        FROM runs
-        JOIN jobs_allocation a ON a.job_id = runs.job_id
-        JOIN jobs_nid i ON i.node_id = a.node_id
-        JOIN telemetry_chargedrpc w ON w.nid_id = i.id AND w.nid_id <> 0
+        FROM windows w
+        JOIN jobs_nid i ON i.id = w.nid_id
+        JOIN jobs_allocation a ON a.node_id = i.node_id AND a.job_id = ANY(%(jobs)s)
+        JOIN runs ON runs.job_id = a.job_id
             AND w.start >= runs.start - interval '10 seconds' AND w.start < runs."end"
-        WHERE w.kind = %(AMBIGUOUS)s
         UNION ALL
         SELECT n.job_id, w.count
-        FROM named n JOIN telemetry_chargedrpc w ON w.source_job_id = n.source_job_id
+        FROM windows w JOIN named n ON n.source_job_id = w.source_job_id
             AND w.start >= n.start - interval '10 seconds' AND w.start < n."end"
-        WHERE w.kind = %(AMBIGUOUS)s AND w.source_job_id <> 0 AND w.nid_id = 0
+        WHERE w.nid_id = 0
     ) anothers
     GROUP BY job_id
 )
@@ -298,19 +326,14 @@ class _Figures:
         }
         return cls(
             now,
-            *(
-                _by_job(query, values)
-                for query in (
-                    _RUNS + 'SELECT job_id, start, "end" FROM runs',
-                    _IO_TOTALS,
-                    _PEAKS,
-                    _TARGET_SHARES,
-                    _RPC_TOTALS,
-                    _TRACED,
-                    _COVERED,
-                    _AMBIGUOUS,
-                )
-            ),
+            runs=_by_job(_RUNS + 'SELECT job_id, start, "end" FROM runs', values),
+            io=_by_job(_IO_TOTALS, values),
+            peaks=_by_job(_PEAKS, values),
+            shares=_by_job(_TARGET_SHARES, values),
+            rpcs=_by_job(_RPC_TOTALS, values),
+            traced=_by_job(_TRACED, values),
+            covered=_by_job(_COVERED, values),
+            ambiguous=_ambiguous(jobs, values),
         )
 
     def statistics(self, job: Job) -> JobStatistics:
@@ -342,6 +365,24 @@ class _Figures:
         judged = quality.judge(row.covered_share, row.ambiguous_share, row.resets)
         row.quality, row.quality_reasons = judged.grade.value, list(judged.reasons)
         return row
+
+
+def _ambiguous(jobs: list[Job], values: _Row) -> dict[int, _Row]:
+    if not jobs:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_NAMED, values)
+        named = cursor.fetchall()
+        cursor.execute("SET LOCAL enable_nestloop = off")
+        values |= {
+            "named_ids": [source_job_id for source_job_id, _ in named],
+            "named_jobs": [job_id for _, job_id in named],
+            "first": min(job.started_at for job in jobs if job.started_at),
+            "last": max(job.ended_at or values["now"] for job in jobs),
+        }
+        found = _by_job(_AMBIGUOUS, values)
+        cursor.execute("SET LOCAL enable_nestloop TO DEFAULT")
+    return found
 
 
 def _set_io(row: JobStatistics, io: _Row, covered_s: float, duration: timedelta) -> None:

@@ -79,6 +79,34 @@ ORDER BY source_id, min(start)
 """
 
 
+# Per source the last row that observes: a trace, or a read with another one shortly before it.
+_LAST = """
+SELECT max(latest."end")
+FROM unnest(%(ids)s::int[]) AS sources(id)
+CROSS JOIN LATERAL (
+    SELECT c."end" FROM telemetry_coverage c
+    WHERE c.source = %(source)s AND c.source_id = sources.id AND (
+        c."end" > c.start OR EXISTS (
+            SELECT 1 FROM telemetry_coverage earlier
+            WHERE earlier.source = c.source AND earlier.source_id = c.source_id
+                AND earlier.start < c.start AND earlier.start >= c.start - %(gap)s
+        )
+    )
+    ORDER BY c.start DESC LIMIT 1
+) latest
+"""
+
+
+def last_observed(source: Coverage.Source, ids: Collection[int]) -> datetime | None:
+    """Return when any of some sources was observed last; None: never."""
+    values: dict[str, Any] = {"source": source.value, "ids": list(ids), "gap": settings.POLL_GAP}
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST, values)
+        last: datetime | None
+        (last,) = cursor.fetchone()
+    return last
+
+
 def by_source(
     source: Coverage.Source, ids: Collection[int], start: datetime, end: datetime
 ) -> list[tuple[int, Interval]]:

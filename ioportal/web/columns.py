@@ -37,9 +37,14 @@ class Column:
     ascending_first: bool = False
     shown: str = ""
 
+    @property
+    def of_statistics(self) -> bool:
+        """Whether it is a figure of the job's statistics: it may not be known."""
+        return self.field.startswith("statistics__")
+
     def of(self, job: Job) -> Any:
         """Return the value for a job; None where it is not known."""
-        if self.field.startswith("statistics__") and not hasattr(job, "statistics"):
+        if self.of_statistics and not hasattr(job, "statistics"):
             return None
         return attrgetter((self.shown or self.field).replace("__", "."))(job)
 
@@ -112,6 +117,11 @@ def chosen(names: Iterable[str]) -> tuple[Column, ...]:
     an administrator looks for comes before what must be scrolled to.
     """
     wanted = {"job", *names} & BY_NAME.keys()
-    if wanted in ({"job"}, set(DEFAULT)):
+    if is_default(wanted):
         return tuple(BY_NAME[name] for name in DEFAULT)
     return tuple(column for column in COLUMNS if column.name in wanted)
+
+
+def is_default(names: Iterable[str]) -> bool:
+    """Whether these names ask for what is shown anyway."""
+    return {"job", *names} in ({"job"}, set(DEFAULT))

@@ -9,8 +9,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from django.db.models import Max
-
 from ioportal.charts.coverage import strip
 from ioportal.jobs.models import Server, Target
 from ioportal.telemetry import coverage
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from ioportal.jobs.models import Filesystem
 
 _DEFAULT_RANGE = timedelta(days=3)
 
@@ -68,8 +67,12 @@ class SourceCoverage:
 
 
 def default_range() -> TimeRange | None:
-    """Return the last days that anything was observed in; None where nothing ever was."""
-    last = Coverage.objects.aggregate(last=Max("end"))["last"]
+    """Return the last days that anything was observed in; None where nothing ever was.
+
+    A single read observes nothing: one of a file with a wrong time must not hide the rest.
+    """
+    lasts = (coverage.last_observed(source, named) for source, named in _sources())
+    last = max(filter(None, lasts), default=None)
     if last is None:
         return None
     end = last.replace(microsecond=0) + timedelta(seconds=1)
@@ -78,16 +81,7 @@ def default_range() -> TimeRange | None:
 
 def rows(window: TimeRange) -> Iterator[SourceCoverage]:
     """Yield every source that was observed in a range, by kind and name."""
-    servers = {
-        server.pk: (server.name, server.filesystem)
-        for server in Server.objects.select_related("filesystem")
-    }
-    targets = {
-        target.pk: (target.name, target.filesystem)
-        for target in Target.objects.select_related("filesystem")
-    }
-    for source in Coverage.Source:
-        named = servers if source is Coverage.Source.RPC_TRACE else targets
+    for source, named in _sources():
         found = coverage.by_source(source, named.keys(), window.start, window.end)
         by_id = {
             pk: [_within(interval, window) for _, interval in group]
@@ -98,6 +92,18 @@ def rows(window: TimeRange) -> Iterator[SourceCoverage]:
                 yield SourceCoverage(
                     source, name, filesystem.name, filesystem.simulated, by_id[pk], window
                 )
+
+
+def _sources() -> list[tuple[Coverage.Source, dict[int, tuple[str, Filesystem]]]]:
+    """Return what is observed of what: names and filesystems by number."""
+    servers, targets = (
+        {thing.pk: (thing.name, thing.filesystem) for thing in things.select_related("filesystem")}
+        for things in (Server.objects.all(), Target.objects.all())
+    )
+    return [
+        (source, servers if source is Coverage.Source.RPC_TRACE else targets)
+        for source in Coverage.Source
+    ]
 
 
 def _within(interval: Interval, window: TimeRange) -> Interval:

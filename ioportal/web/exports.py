@@ -5,17 +5,45 @@ from __future__ import annotations
 import csv
 import json
 from datetime import datetime
+from functools import wraps
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeAlias
 
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponseBase
+
+    from ioportal.web.requests import UserRequest
+
+_P = ParamSpec("_P")
+_View: TypeAlias = "Callable[Concatenate[UserRequest, _P], HttpResponseBase]"
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def offered(*formats: str) -> Callable[[_View[_P]], _View[_P]]:
+    """Refuse a ``format`` that is none of these; a view answers in its own way without one."""
+
+    def guard(view: _View[_P]) -> _View[_P]:
+        @wraps(view)
+        def guarded(request: UserRequest, *args: _P.args, **kwargs: _P.kwargs) -> HttpResponseBase:
+            if (wanted := asked_format(request)) and wanted not in formats:
+                known = ", ".join(formats)
+                return refuse({"format": [f"{wanted[:64]!r} is not offered here: {known}."]})
+            return view(request, *args, **kwargs)
+
+        return guarded  # type: ignore[return-value]  # wraps() hides the plain call
+
+    return guard
+
+
+def asked_format(request: HttpRequest) -> str:
+    """Return the format that the address asks for; "" for a page."""
+    return request.GET.get("format", "")
 
 
 class _Echo:
@@ -36,7 +64,7 @@ def twin(
 
     The JSON is one object: `about`'s members, and under ``rows`` an object per row.
     """
-    if request.GET.get("format") == "json":
+    if asked_format(request) == "json":
         return StreamingHttpResponse(
             _json_pieces(about, header, rows), content_type="application/json"
         )

@@ -10,10 +10,13 @@ from django.shortcuts import get_object_or_404
 
 from ioportal.jobs import rpc_reports
 from ioportal.jobs.models import Job, JobStatistics, Launch
+from ioportal.telemetry.models import Method
 from ioportal.web.ranges import TimeRange
 from ioportal.web.requests import asked
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ioportal.analysis.rpc_report import RpcReport
     from ioportal.web.requests import UserRequest
 
@@ -69,7 +72,23 @@ def report_of(job: Job, launch: Launch | None, window: TimeRange | None) -> RpcR
 
     None where no trace covers any of it.
     """
-    start, end = (window.start, window.end) if window and window.asked else (None, None)
-    if launch:
-        return rpc_reports.of_launch(launch, start, end)
-    return rpc_reports.of_job(job, start, end)
+    within = _reported(window)
+    return rpc_reports.of_launch(launch, *within) if launch else rpc_reports.of_job(job, *within)
+
+
+_METHODS = {
+    Method.JOB_ID: "carried its job id",
+    Method.NODE: "came from nodes that it had to itself",
+    Method.NODE_PROCESS: "carried a process's name and came from nodes that it had to itself",
+}
+
+
+def methods_of(job: Job, window: TimeRange) -> list[tuple[int, str]]:
+    """Return how many RPCs of the job's report are known to be its own, and by what."""
+    found = rpc_reports.methods_of_job(job, *_reported(window))
+    return [(rpcs, _METHODS[method]) for method, rpcs in found]
+
+
+def _reported(window: TimeRange | None) -> tuple[datetime, datetime] | tuple[None, None]:
+    """Return the range of the RPC report: the one that was asked for; none means the whole run."""
+    return (window.start, window.end) if window and window.asked else (None, None)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, F, QuerySet
+from django.db.models import Count
+from django.http import QueryDict
 
 from ioportal.jobs.filters import NOT_COMPUTED, JobFilter
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.web import columns
-from ioportal.web.pages import COUNTED, CountedPaginator
+from ioportal.web.pages import COUNTED, CountedPaginator, InTurn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.contrib.auth.models import User
     from django.core.paginator import Page
-    from django.db.models.expressions import OrderBy
-    from django.http import QueryDict
+    from django.db.models import QuerySet
 
     from ioportal.jobs.models import JobQuerySet
     from ioportal.web.columns import Column
@@ -29,6 +30,7 @@ PER_PAGE = 50
 FACETED = 20_000  # jobs that facets count, the newest
 DEFAULT_SORT = "-started"
 _FACET_VALUES = 8
+_ROWS_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True)
@@ -56,15 +58,42 @@ class Listing:
     def __init__(self, user: User, query: QueryDict) -> None:
         self.query = query
         self.filter = JobFilter(query, queryset=Job.objects.visible_to(user))
-        self.columns = columns.chosen(
-            name for value in query.getlist("columns") for name in value.split(",")
-        )
+        self.columns = columns.chosen(_column_names(query))
         self.sort = _sort(query.get("sort", ""))
 
     @property
     def is_valid(self) -> bool:
         """Whether every filter was understood."""
         return bool(self.filter.is_valid())
+
+    @cached_property
+    def unknown(self) -> dict[str, list[str]]:
+        """What is wrong with the columns and the order; the list leaves it out."""
+        names = {
+            "columns": _column_names(self.query),
+            "sort": [name.removeprefix("-") for name in self.query.getlist("sort") if name],
+        }
+        return {
+            parameter: [f"There is no column {name[:64]!r}." for name in unknown]
+            for parameter, asked in names.items()
+            if (unknown := [name for name in asked if name not in columns.BY_NAME])
+        }
+
+    @property
+    def errors(self) -> dict[str, list[str]]:
+        """What of the query was not understood, by parameter."""
+        return {**self.filter.errors, **self.unknown}
+
+    @property
+    def short_url(self) -> str:
+        """This list's URL without what goes without saying."""
+        page = self.query.get("page", "")
+        return self.url(page=page if page != "1" else "")
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the query is that of `short_url`."""
+        return QueryDict(self.short_url.removeprefix("?")) == self.query
 
     @property
     def hidden_filters(self) -> list[tuple[str, list[str]]]:
@@ -79,9 +108,13 @@ class Listing:
         return [(name, values) for name, values in self.query.lists() if name not in left_out]
 
     @property
-    def active_filters(self) -> int:
-        """How many filters the URL sets."""
-        return sum(any(self.query.getlist(name)) for name in self.filter.filters)
+    def active_filters(self) -> list[tuple[str, str]]:
+        """The filters that the URL sets: their labels and values."""
+        return [
+            (self.filter.form.fields[name].label, ", ".join(values))
+            for name in self.filter.filters
+            if (values := [value for value in self.query.getlist(name) if value])
+        ]
 
     @cached_property
     def filtered(self) -> JobQuerySet:
@@ -90,14 +123,34 @@ class Listing:
         return jobs
 
     @property
-    def ordered(self) -> JobQuerySet:
-        """The jobs in order."""
-        column = columns.BY_NAME[self.sort.removeprefix("-")]
-        return self.filtered.order_by(_order(column, descending=self.sort.startswith("-")), "-pk")
+    def ordered(self) -> list[JobQuerySet]:
+        """The jobs in order: by a figure first those of which it is known, then the others.
 
-    def values(self) -> QuerySet[Job, tuple[Any, ...]]:
-        """Return each job's key and the values of the columns, in order."""
-        return self.ordered.values_list("pk", *(column.expression for column in self.columns))
+        Together they could not be read from an index. Of facts only times may be missing: what has
+        not started, or not ended, is the newest.
+        """
+        direction = "-" if self.sort.startswith("-") else ""
+        column = columns.BY_NAME[self.sort.removeprefix("-")]
+        field = column.field
+        order = (f"{direction}{field}", f"{direction}pk")
+        if not column.of_statistics:
+            return [self.filtered.order_by(*order)]
+        return [
+            self.filtered.filter(**{f"{field}__isnull": False}).order_by(*order),
+            self.filtered.filter(**{f"{field}__isnull": True}).order_by("-pk"),
+        ]
+
+    def values(self) -> Iterator[tuple[Any, ...]]:
+        """Yield each job's key, whether it is simulated, and the values of the columns, in order.
+
+        At most `COUNTED` jobs.
+        """
+        shown = [column.expression for column in self.columns]
+        rows = (
+            jobs.values_list("pk", "cluster__simulated", *shown)[:COUNTED].iterator(_ROWS_AT_ONCE)
+            for jobs in self.ordered
+        )
+        return islice(chain.from_iterable(rows), COUNTED)
 
     @cached_property
     def page(self) -> Page[int]:
@@ -136,16 +189,20 @@ class Listing:
 
     @cached_property
     def facets(self) -> list[Facet]:
-        """Counts by state, quality, queue and user, of at most the newest `FACETED` jobs."""
+        """Counts by state, quality, queue and user, of at most the newest `FACETED` jobs.
+
+        A fact that no job has a value of is left out.
+        """
         states: dict[str | None, str] = {state: state.label for state in Job.State}
         qualities: dict[str | None, str] = {None: "not computed yet"}
         qualities |= {quality: quality.label for quality in JobStatistics.Quality}
-        return [
+        facets = (
             self._facet("State", "state", "state", states),
             self._facet("Data quality", "quality", "statistics__quality", qualities),
             self._facet("Queue", "queue", "queue", {}),
             self._facet("User", "user", "owner", {}),
-        ]
+        )
+        return [facet for facet in facets if facet.values]
 
     def column_links(self) -> Iterator[tuple[Column, str, str]]:
         """Yield each column, its ``aria-sort`` and the link that sorts by it."""
@@ -163,16 +220,24 @@ class Listing:
         return [(column, column in self.columns) for column in columns.COLUMNS]
 
     def url(self, **changes: str | list[str]) -> str:
-        """Return this list's URL with parameters changed, back on its first page."""
+        """Return this list's URL with parameters changed, back on its first page.
+
+        What goes without saying is left out.
+        """
         parameters = {k: v for k, v in self.query.lists() if k not in {"page", "format"}}
         for name, value in changes.items():
             parameters[name] = [value] if isinstance(value, str) else value
         kept = {k: [v for v in values if v] for k, values in parameters.items()}
+        if kept.get("sort") == [DEFAULT_SORT]:
+            del kept["sort"]
+        if columns.is_default(_column_names(self.query)):
+            kept.pop("columns", None)
         return "?" + urlencode(kept, doseq=True)
 
     @cached_property
     def _paginator(self) -> CountedPaginator:
-        return CountedPaginator(self.ordered.values_list("pk", flat=True), PER_PAGE)
+        keys = InTurn([jobs.values_list("pk", flat=True) for jobs in self.ordered])
+        return CountedPaginator(keys, PER_PAGE, counted=self.filtered)
 
     @cached_property
     def _facet_jobs(self) -> QuerySet[Job]:
@@ -206,16 +271,10 @@ class Listing:
         )
 
 
+def _column_names(query: QueryDict) -> list[str]:
+    """Return the names of columns that the URL asks for: repeated, or separated by commas."""
+    return [name for value in query.getlist("columns") for name in value.split(",") if name]
+
+
 def _sort(wanted: str) -> str:
     return wanted if wanted.removeprefix("-") in columns.BY_NAME else DEFAULT_SORT
-
-
-def _order(column: Column, *, descending: bool) -> OrderBy:
-    """Order by a column; what is not known comes last.
-
-    Of facts only times may be missing: what has not started, or not ended, is the newest.
-    """
-    field = F(column.field)
-    if not column.field.startswith("statistics__"):
-        return field.desc() if descending else field.asc()
-    return field.desc(nulls_last=True) if descending else field.asc(nulls_last=True)

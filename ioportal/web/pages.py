@@ -3,22 +3,51 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.paginator import Paginator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import QuerySet
 
 COUNTED = 100_000  # rows beyond are neither counted nor paged to: filters reach them
 
 
-class CountedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
-    """Pages over at most `COUNTED` rows of a QuerySet."""
+class InTurn:
+    """The rows of some QuerySets, one after the other."""
 
-    object_list: Any
+    def __init__(self, parts: Sequence[QuerySet[Any, Any]]) -> None:
+        self._parts = parts
+
+    def __getitem__(self, wanted: slice) -> list[Any]:
+        found: list[Any] = []
+        start, stop = wanted.start, wanted.stop
+        for part in self._parts:
+            rows = list(part[start:stop])
+            found += rows
+            if len(rows) == stop - start:
+                break
+            length = start + len(rows) if rows or not start else part.count()
+            start, stop = max(0, start - length), stop - length
+        return found
+
+
+class CountedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
+    """Pages of rows, over at most `COUNTED` of them.
+
+    `counted` is the QuerySet to count where the rows are none.
+    """
+
+    def __init__(self, rows: Any, per_page: int, counted: QuerySet[Any, Any] | None = None) -> None:
+        super().__init__(rows, per_page)
+        self._counted = rows if counted is None else counted
 
     @cached_property
     def reached(self) -> int:
         """Rows counted: one more than `COUNTED` where there are more."""
-        return int(self.object_list.order_by()[: COUNTED + 1].count())
+        return int(self._counted.order_by()[: COUNTED + 1].count())
 
     @cached_property
     def count(self) -> int:

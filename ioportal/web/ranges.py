@@ -61,6 +61,19 @@ class TimeRange:
         """The offset of its clock as ISO 8601 writes it: '-04:00'."""
         return timezone.localtime(self.start).isoformat()[-6:]
 
+    @property
+    def clock(self) -> str:
+        """The site's zone and that offset: 'America/New_York, UTC-04:00'."""
+        zone = timezone.get_current_timezone_name()
+        return zone if zone == "UTC" else f"{zone}, UTC{self.offset}"
+
+    @property
+    def clock_times(self) -> str:
+        """Its begin and end as short as they are clear: '07-05 12:05:00 to 12:05:10'."""
+        start, end = timezone.localtime(self.start), timezone.localtime(self.end)
+        until = "%H:%M:%S" if start.date() == end.date() else "%m-%d %H:%M:%S"
+        return f"{start:%m-%d %H:%M:%S} to {end:{until}}"
+
 
 def _local(moment: datetime) -> str:
     parts = "milliseconds" if moment.microsecond else "seconds"

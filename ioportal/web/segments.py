@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import django_filters as filters
 from django import forms
-from django.db.models import Count, Exists, Max, Min, OuterRef, Q, Sum
+from django.db.models import Case, Count, Exists, Max, Min, OuterRef, Q, Sum, When
 
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Cluster, Job, Launch, Nid, Server, SourceJobId, Target
 from ioportal.telemetry.models import IoWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from django.db.models import QuerySet
 
+_LOOKED_UP = 1_000  # job ids at once
 _MANY = 1_000  # of what waits for somebody: more are not counted
 
 
@@ -57,21 +60,23 @@ class SegmentFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter i
         return segments.filter(rejected__gt=0) if value else segments
 
 
-def with_sources(segments: QuerySet[Segment]) -> QuerySet[Segment]:
-    """Add what a row says of its sources: a file of OSTs may name a thousand."""
-    return segments.select_related("cluster", "server__filesystem").annotate(
+def with_origin(segments: QuerySet[Segment]) -> QuerySet[Any]:
+    """Add whether a segment is of a `simulated` cluster or filesystem."""
+    of_targets = Target.objects.filter(segment=OuterRef("pk"), filesystem__simulated=True)
+    of_source = Q(cluster__simulated=True) | Q(server__filesystem__simulated=True)
+    is_simulated = Case(When(of_source | Exists(of_targets), then=True), default=False)
+    found: QuerySet[Any] = segments.annotate(simulated=is_simulated)
+    return found
+
+
+def with_sources(segments: QuerySet[Segment]) -> QuerySet[Any]:
+    """Add besides what a row says of its sources: a file of OSTs may name a thousand."""
+    found: QuerySet[Any] = with_origin(segments.select_related("cluster", "server")).annotate(
         target_count=Count("targets"),
         first_target=Min("targets__name"),
         last_target=Max("targets__name"),
-        simulated_targets=Count("targets", filter=Q(targets__filesystem__simulated=True)),
     )
-
-
-def is_simulated(segment: Segment) -> bool:
-    """Whether a segment `with_sources` is of a simulated cluster or filesystem."""
-    of_cluster = segment.cluster is not None and segment.cluster.simulated
-    of_server = segment.server is not None and segment.server.filesystem.simulated
-    return of_cluster or of_server or getattr(segment, "simulated_targets", 0) > 0
+    return found
 
 
 def unregistered_nids() -> QuerySet[Nid]:
@@ -93,14 +98,28 @@ def pending_ids() -> QuerySet[SourceJobId]:
     )
 
 
-def seen(job_ids: Collection[int]) -> dict[int, tuple[datetime, datetime, int]]:
-    """Return when job_stats showed each of some job ids, first and last, and how many opens."""
-    rows = (
-        IoWindow.objects.filter(source_job_id__in=job_ids)
-        .values_list("source_job_id")
-        .annotate(first=Min("start"), last=Max("end"), opens=Sum("open"))
-    )
-    return {pk: (first, last, int(opens or 0)) for pk, first, last, opens in rows}
+@dataclass(frozen=True)
+class Seen:
+    """A job id, when job_stats showed it first and last, and how many opens; None: never."""
+
+    job_id: SourceJobId
+    first: datetime | None = None
+    last: datetime | None = None
+    opens: int | None = None
+
+
+def seen(job_ids: Iterable[SourceJobId]) -> Iterator[Seen]:
+    """Yield when each of some job ids was seen, in their order; looked up some at a time."""
+    remaining = iter(job_ids)
+    while some := list(islice(remaining, _LOOKED_UP)):
+        rows = (
+            IoWindow.objects.filter(source_job_id__in=[job_id.pk for job_id in some])
+            .values_list("source_job_id")
+            .annotate(first=Min("start"), last=Max("end"), opens=Sum("open"))
+        )
+        found = {pk: (first, last, int(opens or 0)) for pk, first, last, opens in rows}
+        for job_id in some:
+            yield Seen(job_id, *found.get(job_id.pk, ()))
 
 
 def waiting() -> dict[str, str]:

@@ -13,7 +13,15 @@ from django.db.models.functions import Greatest
 
 from collectors.lustre import opcodes
 from collectors.tables import METADATA_OPERATIONS, UTC_US
-from ioportal.analysis.timelines import OBSERVED, WINDOW, Steps, clipped, coarsened, rates
+from ioportal.analysis.timelines import (
+    OBSERVED,
+    WINDOW,
+    Steps,
+    clipped,
+    coarsened,
+    rates,
+    within,
+)
 from ioportal.charts.timelines import Mark, Meaning
 from ioportal.jobs.models import Server, ServerVersion, Target
 from ioportal.telemetry import coverage
@@ -45,7 +53,10 @@ class _Bin(Func):
 
 
 class JobSeries:
-    """Rates of one job's operations, bytes and RPCs in a range, at most some hundred steps each."""
+    """Rates of one job's operations, bytes and RPCs in a range, at most some hundred steps each.
+
+    Steps end where the range does, however long the intervals are that they were counted in.
+    """
 
     def __init__(self, job: Job, window: TimeRange) -> None:
         self._job = job
@@ -220,10 +231,7 @@ class JobSeries:
         self, windows: pl.DataFrame, observed: pl.DataFrame, kinds: Sequence[str], sources: int
     ) -> Steps:
         steps = rates(windows, observed, kinds, sources)
-        shown = steps.frame.filter(
-            pl.col("end") > self._window.start, pl.col("start") < self._window.end
-        )
-        return coarsened(Steps(shown, steps.kinds, sources), STEPS_SHOWN)
+        return coarsened(within(steps, self._window.start, self._window.end), STEPS_SHOWN)
 
     @cached_property
     def _targets(self) -> pl.DataFrame:

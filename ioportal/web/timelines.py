@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from collectors.tables import BYTES, METADATA_OPERATIONS
@@ -194,11 +195,17 @@ class Timeline:
             yield start, end, observed, self.steps.sources, *values
 
     @property
-    def table(self) -> list[tuple[Any, Any, float, list[float | None]]]:
-        """The first rows for the page: start, end, seconds, values."""
+    def table(self) -> list[tuple[Any, Any, float, str, list[float | None]]]:
+        """The first rows for the page: start, end, seconds, what was observed, values."""
         return [
-            (row[0], row[1], (row[1] - row[0]).total_seconds(), list(row[4:]))
-            for row, _ in zip(self.rows(), range(ROWS_SHOWN), strict=False)
+            (
+                start,
+                end,
+                (end - start).total_seconds(),
+                f"{observed} of {sources}" if observed else "mean over a gap",
+                values,
+            )
+            for start, end, observed, sources, *values in islice(self.rows(), ROWS_SHOWN)
         ]
 
     @property

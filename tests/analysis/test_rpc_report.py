@@ -7,6 +7,7 @@ def test_a_report_reads_like_the_listing_that_centres_paste_into_tickets():
     took = Times(13, 42.4, 4_983)
     report = RpcReport(
         title="Application 9205593",
+        simulated=False,
         covered_s=2.0,
         nodes_seen=299,
         nodes_held=300,
@@ -33,6 +34,15 @@ Application 9205593
 
 
 def test_nobody_knows_a_rate_without_traced_time():
-    report = RpcReport("Host n1", 0.0, 1, None, RpcRow("all", 1, None, None, None), ())
+    report = RpcReport(
+        title="Host n1",
+        simulated=True,
+        covered_s=0.0,
+        nodes_seen=1,
+        nodes_held=None,
+        overall=RpcRow("all", 1, None, None, None),
+        rows=(),
+    )
 
+    assert report.text().startswith("Host n1 (simulated)\n")
     assert "1 RPCs from 1 nodes\n        rate unknown: no traced time" in report.text()

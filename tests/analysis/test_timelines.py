@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioportal.analysis.timelines import OBSERVED, WINDOW, Gap, clipped, coarsened, rates, united
+from ioportal.analysis.timelines import (
+    OBSERVED,
+    WINDOW,
+    Gap,
+    Known,
+    clipped,
+    coarsened,
+    rates,
+    united,
+    within,
+)
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
 
@@ -55,23 +65,23 @@ def test_what_was_observed_without_a_window_is_zero_and_the_rest_is_a_gap():
     steps = rates(windows((1, 0, 10, 5)), observed((1, 0, 30), (1, 50, 60)), ["open"], 1)
 
     assert seen(steps) == [(0, 10, 1, 0.5), (10, 30, 1, 0.0), (50, 60, 1, 0.0)]
-    assert steps.gaps(at(0), at(60)) == [Gap(at(30), at(50), in_part=False)]
+    assert steps.gaps(at(0), at(60)) == [Gap(at(30), at(50), Known.NOTHING)]
 
 
 def test_a_window_between_reads_too_far_apart_is_drawn_and_is_a_gap():
     steps = rates(windows((1, 0, 3600, 7200)), observed(), ["open"], 1)
 
     assert seen(steps) == [(0, 3600, 0, 2.0)]
-    assert steps.gaps(at(0), at(3600)) == [Gap(at(0), at(3600), in_part=True)]
+    assert steps.gaps(at(0), at(3600)) == [Gap(at(0), at(3600), Known.MEAN)]
 
 
 def test_a_source_that_is_never_seen_leaves_all_in_part_observed():
     steps = rates(windows((1, 0, 60, 60)), observed((1, 0, 60)), ["open"], 2)
 
     assert steps.gaps(at(-10), at(70)) == [
-        Gap(at(-10), at(0), in_part=False),
-        Gap(at(0), at(60), in_part=True),
-        Gap(at(60), at(70), in_part=False),
+        Gap(at(-10), at(0), Known.NOTHING),
+        Gap(at(0), at(60), Known.PART),
+        Gap(at(60), at(70), Known.NOTHING),
     ]
 
 
@@ -79,7 +89,7 @@ def test_nothing_known_is_one_gap():
     steps = rates(windows(), observed(), ["open"], 1)
 
     assert steps.frame.is_empty()
-    assert steps.gaps(at(0), at(1)) == [Gap(at(0), at(1), in_part=False)]
+    assert steps.gaps(at(0), at(1)) == [Gap(at(0), at(1), Known.NOTHING)]
 
 
 def test_a_counter_that_a_server_lacks_adds_nothing():
@@ -129,6 +139,20 @@ def test_steps_are_not_joined_across_a_gap():
     joined = coarsened(rates(made, made.select(list(OBSERVED)), ["open"], 1), 2)
 
     assert seen(joined) == [(0, 20, 1, 2.0), (100, 110, 1, 5.0)]
+
+
+def test_a_mean_over_a_gap_is_not_joined_with_what_was_observed():
+    made = windows((1, 0, 10, 10), (1, 10, 100, 90), (1, 100, 110, 50))
+    joined = coarsened(rates(made, observed((1, 0, 10), (1, 100, 110)), ["open"], 1), 1)
+
+    assert seen(joined) == [(0, 10, 1, 1.0), (10, 100, 0, 1.0), (100, 110, 1, 5.0)]
+
+
+def test_steps_end_where_the_range_does():
+    made = windows((1, 0, 60, 60), (1, 60, 120, 120), (1, 120, 180, 0))
+    cut = within(rates(made, made.select(list(OBSERVED)), ["open"], 1), at(30), at(70))
+
+    assert seen(cut) == [(30, 60, 1, 1.0), (60, 70, 1, 2.0)]
 
 
 def test_a_traced_window_counts_only_its_traced_seconds():

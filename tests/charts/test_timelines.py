@@ -62,6 +62,35 @@ def test_the_area_below_a_line_stops_at_a_gap():
     assert area["y"] == [0.0, 5, 5, 0.0, None, 0.0, 2, 2, 0.0]
 
 
+def over_a_gap(steps, row):
+    """The same steps, of which one row is a mean between two reads far apart."""
+    observed = [0 if number == row else 1 for number in range(steps.frame.height)]
+    frame = steps.frame.with_columns(observed=pl.Series(observed, dtype=pl.Int64))
+    return Steps(frame, steps.kinds, steps.sources)
+
+
+def test_a_mean_over_a_gap_is_a_dotted_line_without_an_area():
+    drawn = figure(LINES, over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1), AXIS)
+    area, opens, _, mean, _ = drawn["data"]
+
+    assert (opens["y"], mean["y"]) == ([5, 5], [7, 7])
+    assert area["y"] == [0.0, 5, 5, 0.0]
+    assert mean["name"] == "opens, mean over a gap"
+    assert mean["line"]["dash"] != opens["line"]["dash"]
+    assert mean["line"]["color"] == opens["line"]["color"]
+    assert "mean over a gap" in [words["text"] for words in drawn["layout"]["annotations"]]
+
+
+def test_a_mean_over_a_gap_is_a_hatched_bar():
+    given = over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1)
+    opens, _, mean, _ = figure(STACK, given, AXIS)["data"]
+
+    assert (opens["y"], mean["y"]) == ([5], [7])
+    assert mean["width"] == [1_800_000]
+    assert "pattern" in mean["marker"]
+    assert "pattern" not in opens["marker"]
+
+
 def test_an_unknown_rate_is_not_drawn():
     _, opens, _ = figure(LINES, steps((0, 10, None, 1), (10, 20, 7, 1)), AXIS)["data"]
 
@@ -93,7 +122,7 @@ def test_kinds_that_never_happened_are_not_shown():
     ("sources", "word"),
     [
         pytest.param(1, "not observed", id="nothing was"),
-        pytest.param(2, "not read in between", id="one of two was"),
+        pytest.param(2, "not all were read", id="one of two was"),
     ],
 )
 def test_gaps_are_shaded_and_named(sources, word):

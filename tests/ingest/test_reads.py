@@ -277,3 +277,45 @@ def test_the_time_of_a_read_is_the_files_own_unless_told(logs, ingest, queries):
     ingest("job_stats", path)
 
     assert queries("SELECT taken_at FROM telemetry_jobsnapshot") == [(moment,)]
+
+
+def _touched(path, moment):
+    subprocess.run(["touch", "-d", moment.isoformat(), path], check=True)
+    return path
+
+
+def test_the_time_that_a_file_had_is_told(logs, call):
+    path = _touched(logs("dump", job_stats(MDT, {"77": {"open": 10}})), at("12:34"))
+    others = [_touched(logs(f"dump-{n}", job_stats(MDT, {})), at(f"13:0{n}")) for n in (1, 2)]
+
+    alone = call("ingest", "job_stats", path)
+    several = call("ingest", "job_stats", *others)
+    told = call("ingest", "md_stats", logs("md", md_stats(MDT, {})), f"--at={at('12:00')}")
+
+    assert f"{path}: read at 2017-07-05 12:34:00 UTC (the file's own time)" in alone
+    assert "2 files: read at 2017-07-05 13:01:00 to 2017-07-05 13:02:00 UTC" in several
+    assert "own time" not in told
+
+
+@pytest.mark.parametrize(
+    ("clock", "warned"),
+    [
+        pytest.param("12:59", False, id="within the hour"),
+        pytest.param("16:00", True, id="a copy made later, or another zone"),
+        pytest.param("10:30", True, id="a clock that is behind"),
+    ],
+)
+@pytest.mark.parametrize("form", ["job_stats", "md_stats"])
+def test_a_file_whose_time_its_text_contradicts_is_warned_of(
+    logs, ingest, capsys, form, clock, warned
+):
+    text = {
+        "job_stats": job_stats(MDT, {"77": {"open": 1}}, snapshot="12:00"),
+        "md_stats": md_stats(MDT, {"open": 1}, snapshot="12:00"),
+    }[form]
+
+    ingest(form, _touched(logs("dump", text), at(clock)))
+
+    said = capsys.readouterr().err
+    assert ("give the time of the read with --at" in said) == warned
+    assert ("its newest snapshot_time is 2017-07-05 12:00:00 UTC" in said) == warned

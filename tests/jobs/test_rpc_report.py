@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from django.core.management import CommandError
 
+from ioportal.jobs.models import Filesystem
 from simulator import golden, server_log, site
 from simulator.formats import rpctrace, site_toml
 from simulator.randomness import stream
 from tests.logs import Run, alps, at, pbs, rpc, sacct, starting
 
 LISTING = """\
-Application 9205593
+Application 9205593 (simulated)
       39012 RPCs from 300 of 300 nodes
         ~69291.96 per sec
           37851 LDLM_ENQUEUE RPCs    ~67229.83 per sec
@@ -33,7 +34,7 @@ Application 9205593
           Overall times
                 pmin 10us pavg 42us pmax 4983us
 
-Application 9205355
+Application 9205355 (simulated)
       8698 RPCs from 62 of 62 nodes
         ~15449.13 per sec
           8445 LDLM_ENQUEUE RPCs    ~14999.76 per sec
@@ -206,6 +207,15 @@ def test_jobs_of_two_clusters_are_reported_one_by_one(site, logs, ingest, call):
 
     assert both.count("Job 77") == 2
     assert one.count("Job 77") == 1
+
+
+def test_what_was_sent_to_a_simulated_filesystem_is_said_to_be(site, logs, ingest, call):
+    ingest("rpctrace", logs("t", rpc("12:10"), rpc("12:12")), server="mds1")
+    real = call("rpc_report")
+    Filesystem.objects.filter(name="lake").update(simulated=True)
+
+    assert real.startswith("Everything\n")
+    assert call("rpc_report").startswith("Everything (simulated)\n")
 
 
 def test_rpcs_that_were_not_timed_are_counted(site, logs, ingest, call):

@@ -1,11 +1,13 @@
 """A job's figures, each against a calculation of its own here."""
 
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 
 from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS
 from ioportal.jobs.models import Job, JobStatistics
+from ioportal.telemetry.models import IoWindow, Principal
 from tests.logs import CLOSE, OPEN, Run, at, job_stats, md_stats, pbs, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("site")
@@ -142,6 +144,75 @@ def test_the_peak_is_that_of_one_interval(jobs, polled, figures):
 
     assert job.peak_metadata_rate == pytest.approx(900 / 120)
     assert job.peak_resolution_s == 120
+
+
+SECOND_MDT = """
+[[target]]
+name = "lake-MDT0001"
+filesystem = "lake"
+server = "mds2"
+"""
+
+
+def test_rates_of_mdts_that_are_read_at_different_moments_add_up(jobs, read, register, figures):
+    register(SECOND_MDT)
+    jobs(Run("77"))
+    for target, reads in {
+        MDT: {"12:00": 0, "12:10": 600, "12:20": 6_600, "12:30": 6_600},
+        "lake-MDT0001": {"12:05": 0, "12:15": 1_200, "12:31": 1_200},
+    }.items():
+        for clock, opens in reads.items():
+            read(clock, job_stats(target, {"77": {"open": opens}}, snapshot=clock))
+
+    job = figures()
+
+    # MDT0000 did 10 a second from 12:10 to 12:20, MDT0001 2 a second from 12:05 to 12:15.
+    assert job.peak_metadata_rate == pytest.approx(10 + 2)
+    assert job.peak_resolution_s == 600
+
+
+def test_peaks_are_those_of_a_count_second_by_second(jobs, refresh):
+    """Several jobs, MDTs and intervals at random, held against the sum at every second."""
+    chance = Random(11)  # noqa: S311  (a test's luck must repeat)
+    jobs(*(Run(str(number), nodes=f"n{number}") for number in range(1, 13)))
+    rows, expected = [], {}
+    for job in Job.objects.all():
+        rates = [0.0] * HOUR
+        widths = [0] * HOUR
+        for target in range(1, chance.randint(2, 5)):
+            second = chance.randrange(300)
+            while (width := chance.randint(1, 300)) + second < HOUR:
+                if chance.random() < 0.8:  # otherwise it did nothing there
+                    opens = chance.randrange(10**6)
+                    rows.append(_window(job, target, second, second + width, opens))
+                    for moment in range(second, second + width):
+                        rates[moment] += opens / width
+                        widths[moment] = max(widths[moment], width)
+                second += width
+        expected[job.batch_id] = max(zip(rates, widths, strict=True))
+    IoWindow.objects.bulk_create(rows)
+
+    refresh()
+
+    found = {job.batch_id: job.statistics for job in Job.objects.all()}
+    for batch_id, (rate, width) in expected.items():
+        assert found[batch_id].peak_metadata_rate == pytest.approx(rate)
+        assert found[batch_id].peak_resolution_s == width
+
+
+def _window(job, target, start, end, opens):
+    return IoWindow(
+        start=at("12:00") + timedelta(seconds=start),
+        end=at("12:00") + timedelta(seconds=end),
+        segment_id=1,
+        filesystem_id=1,
+        target_id=target,
+        source_job_id=1,
+        kind=Principal.JOB,
+        job_id=job.pk,
+        basis=IoWindow.Basis.DIFFERENCE,
+        open=opens,
+    )
 
 
 def test_the_start_up_share_is_what_was_done_in_the_first_tenth(jobs, polled, figures):

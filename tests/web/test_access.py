@@ -17,6 +17,7 @@ STAFF_ROUTES = [
     "/ingest/coverage/",
     "/ingest/nids/",
     "/ingest/pending/",
+    "/ingest/pending/?format=json",
 ]
 
 

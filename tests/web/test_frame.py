@@ -43,6 +43,47 @@ def test_the_palette_is_kept_for_good_and_changes_its_address(client):
     assert palette.address() in text_of(client.get(reverse("login")))
 
 
+PAGES = ["/jobs/", "/jobs/{job}/"]
+TWINS = [
+    "/jobs/{job}/timelines/metadata/",
+    "/jobs/{job}/rpcs/",
+    "/jobs/{job}/peers/",
+    "/ingest/",
+    "/ingest/segments/{segment}/",
+    "/ingest/coverage/",
+    "/ingest/nids/",
+    "/ingest/pending/",
+]
+
+
+@pytest.fixture
+def addresses(db, heavy_job):
+    """Every page and twin, of the job that ran."""
+    names = {"job": heavy_job.pk, "segment": heavy_job.records.get().segment_id}
+    return [path.format_map(names) for path in (*PAGES, *TWINS)]
+
+
+def test_a_format_that_is_not_offered_is_refused(as_staff, addresses):
+    for path in addresses:
+        answer = as_staff.get(f"{path}?format=xml")
+
+        assert answer.status_code == 400, path
+        assert "'xml' is not offered here: " in answer.json()["errors"]["format"][0]
+
+
+def test_every_table_has_its_twins(as_staff, addresses):
+    for path in ("/jobs/", *addresses[len(PAGES) :]):
+        for form, kind in (("csv", "text/csv; charset=utf-8"), ("json", "application/json")):
+            answer = as_staff.get(f"{path}?format={form}")
+
+            assert (answer.status_code, answer["Content-Type"]) == (200, kind), path
+
+
+def test_the_head_of_every_page_may_be_asked_for(as_staff, addresses):
+    for path in (*addresses, "/", palette.address()):
+        assert as_staff.head(path).status_code in {200, 302}, path
+
+
 @pytest.mark.django_db
 def test_an_address_of_nothing_is_a_page_that_helps(as_alice):
     answer = as_alice.get("/nothing/")

@@ -1,6 +1,9 @@
+import re
+
 import pytest
 
 from ioportal.ingest.models import Segment
+from ioportal.jobs.models import Cluster, Filesystem
 from tests.logs import Run, at, job_stats, md_stats, rpc, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
@@ -125,13 +128,30 @@ def test_coverage_is_cut_at_the_range(as_staff, read):
 
 def test_a_range_of_coverage_that_makes_no_sense_is_refused(as_staff, read):
     read("11:00")
+    read("11:10")
 
     assert "'x' is not a time" in words_of(as_staff.get("/ingest/coverage/?start=x"))
     assert as_staff.get("/ingest/coverage/?start=x&format=csv").status_code == 400
 
 
+def test_the_newest_coverage_is_shown_though_a_lone_read_seems_newer(as_staff, read, logs, ingest):
+    read("11:00")
+    read("11:10")
+    ingest("job_stats", logs("copied.txt", job_stats("lake-MDT0000", {"1": {"open": 7}})))
+
+    words = words_of(as_staff.get("/ingest/coverage/"))
+    assert re.search(r"lake-MDT0000 0\.2 0 \S+ 2017-07-05 11:10:00", words)
+
+
+def test_a_lone_read_observes_nothing(as_staff, read):
+    read("11:00")
+
+    assert "what happened between two reads of them" in words_of(as_staff.get("/ingest/coverage/"))
+
+
 def test_a_range_without_coverage_leads_back(as_staff, read):
     read("11:00")
+    read("11:10")
     query = "start=2016-01-01T00:00:00Z&end=2016-01-02T00:00:00Z"
 
     assert "Nothing was observed in this range" in words_of(
@@ -154,8 +174,24 @@ def test_pending_job_ids_are_listed_until_their_job_is_known(as_staff, read, log
     read("12:00", entries={"77": {"open": 1}})
     read("12:10", entries={"77": {"open": 5}, "cp.0": {"open": 2}})
     pending = words_of(as_staff.get("/ingest/pending/"))
+    [as_json] = json_of(as_staff.get("/ingest/pending/?format=json"))["rows"]
+    [as_csv] = csv_of(as_staff.get("/ingest/pending/?format=csv"))
+    narrowed = csv_of(as_staff.get("/ingest/pending/?format=csv&q=88"))
     ingest("sacct", logs("jobs.txt", sacct(Run("77"))), cluster="anvil")
 
+    assert as_json == {
+        "id": "77",
+        "batch_id": "77",
+        "array_index": "",
+        "launch": "",
+        "filesystem": "lake",
+        "simulated": False,
+        "first_counted": "2017-07-05T12:00:00+00:00",
+        "last_counted": "2017-07-05T12:10:00+00:00",
+        "opens": 5,
+    }
+    assert as_csv == {name: str(value) for name, value in as_json.items()}
+    assert narrowed == []
     assert "77 job 77 lake 2017-07-05 12:00:00 2017-07-05 12:10:00 5" in pending
     assert "cp.0" not in pending
     assert "No job id is pending" in words_of(as_staff.get("/ingest/pending/"))
@@ -182,8 +218,39 @@ def test_simulated_segments_are_said_to_be(as_staff, trace):
     filesystem.save()
 
     assert "Simulated data" not in real
-    for path in ("/ingest/", f"/ingest/segments/{trace.pk}/", "/ingest/coverage/", "/ingest/nids/"):
+    segment = f"/ingest/segments/{trace.pk}/"
+    for path in ("/ingest/", segment, "/ingest/coverage/", "/ingest/nids/"):
         assert "Simulated data" in words_of(as_staff.get(path))
+    for path in (segment, "/ingest/nids/"):
+        assert json_of(as_staff.get(f"{path}?format=json"))["simulated"] is True
+    for path in ("/ingest/", "/ingest/coverage/"):
+        rows = json_of(as_staff.get(f"{path}?format=json"))["rows"]
+        assert [row["simulated"] for row in rows] == [True]
+    assert "Simulated data. This segment was made up" in words_of(as_staff.get(segment))
+    assert "Simulated data. All that is listed here was made up" in words_of(
+        as_staff.get("/ingest/")
+    )
+
+
+def test_simulated_segments_among_others_are_marked(as_staff, trace, logs, ingest):
+    ingest("sacct", logs("jobs.txt", sacct(Run("1"))), cluster="anvil")
+    Filesystem.objects.update(simulated=True)
+    words = words_of(as_staff.get("/ingest/"))
+
+    assert "Simulated data. What is marked so was made up" in words
+    assert "mds1.log simulated rpctrace" in words
+    assert "jobs.txt sacct" in words
+
+
+@pytest.mark.parametrize("kind", ["cluster", "filesystem", "server", "target", "node", "nid"])
+def test_registration_marks_what_is_simulated(as_staff, trace, kind):
+    real = text_of(as_staff.get(f"/admin/jobs/{kind}/"))
+    for things in (Cluster, Filesystem):
+        things.objects.update(simulated=True)
+    made_up = text_of(as_staff.get(f"/admin/jobs/{kind}/"))
+
+    assert '<td class="field-data">real</td>' in real
+    assert '<td class="field-data">simulated</td>' in made_up
 
 
 def test_the_number_of_queries_does_not_grow_with_the_segments(

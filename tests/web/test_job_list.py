@@ -1,10 +1,14 @@
+import re
 from datetime import timedelta
+from itertools import chain
 
 import pytest
+from django.http import QueryDict
 
 from ioportal.analysis.metrics import METADATA_OPERATIONS
 from ioportal.jobs.models import Launch
 from ioportal.web import columns
+from ioportal.web.listing import Listing
 from tests.logs import at
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
@@ -86,6 +90,39 @@ def test_unknown_figures_come_last_in_both_directions(as_staff, three, sort, fir
     assert set(listed[2:]) == {"unknown", "fresh"}
 
 
+@pytest.mark.parametrize("sort", ["-opens", "opens"])
+def test_pages_go_on_from_known_figures_to_unknown_ones(as_staff, new_job, sort):
+    for number in range(60):
+        new_job({"opens": number // 7}, batch_id=f"known{number}")
+    for number in range(60):
+        new_job({} if number % 2 else None, batch_id=f"unknown{number}")
+    everything = ids(as_staff.get(f"/jobs/?format=json&sort={sort}"))
+    pages = [
+        text_of(as_staff.get(f"/jobs/?sort={sort}&page={page}", follow=True)) for page in (1, 2, 3)
+    ]
+
+    shown = [re.findall(r">((?:un)?known[0-9]+)</a>", page) for page in pages]
+    assert [len(page) for page in shown] == [50, 50, 20]
+    assert list(chain.from_iterable(shown)) == everything
+    assert all(name.startswith("known") for name in everything[:60])
+    assert len(set(everything)) == 120
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in columns.DEFAULT if columns.BY_NAME[n].of_statistics and n != "quality"]
+)
+@pytest.mark.parametrize("direction", ["", "-"])
+def test_the_default_figures_are_sorted_by_an_index(sam, three, queries, name, direction):
+    known, _ = Listing(sam, QueryDict(f"sort={direction}{name}")).ordered
+    # What is possible shows where nothing else is allowed; so few rows need no index.
+    for setting in ("enable_seqscan", "enable_sort", "enable_hashjoin", "enable_mergejoin"):
+        queries("SELECT set_config(%s, 'off', true)", setting)
+    plan = known.values_list("pk")[:50].explain()
+
+    assert f"using statistics_{name}" in plan
+    assert "Sort" not in plan
+
+
 def test_every_column_sorts_both_ways(as_staff, three):
     for column in columns.COLUMNS:
         for sort in (column.name, f"-{column.name}"):
@@ -142,7 +179,7 @@ def test_columns_are_chosen_in_the_address(as_staff, three):
     for query in ("columns=opens&columns=user", "columns=opens,user"):
         header = json_of(as_staff.get(f"/jobs/?format=json&{query}"))["rows"][0].keys()
 
-        assert list(header) == ["id", "job", "user", "opens"]
+        assert list(header) == ["id", "simulated", "job", "user", "opens"]
 
 
 def test_chosen_columns_outlive_a_change_of_the_filters(as_staff, three):
@@ -154,10 +191,68 @@ def test_chosen_columns_outlive_a_change_of_the_filters(as_staff, three):
     assert '<input type="hidden" name="user" value="alice">' in rest
 
 
-def test_unknown_columns_and_orders_are_ignored(as_staff, three):
-    header = json_of(as_staff.get("/jobs/?format=json&columns=evil&sort=evil"))["rows"][0].keys()
+def test_unknown_columns_and_orders_are_told_and_left_out(as_staff, three):
+    page = words_of(as_staff.get("/jobs/?columns=opens,evil&sort=-odd"))
+    twin = as_staff.get("/jobs/?columns=opens,evil&sort=-odd&format=csv")
 
-    assert list(header) == ["id", *(c.name for c in columns.chosen(columns.DEFAULT))]
+    assert "There is no column 'evil'. It is left out." in page
+    assert "There is no column 'odd'. It is left out." in page
+    assert "4 found" in page
+    assert twin.status_code == 400
+    assert twin.json()["errors"] == {
+        "columns": ["There is no column 'evil'."],
+        "sort": ["There is no column 'odd'."],
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "short"),
+    [
+        pytest.param("user=&name=&page=1", "", id="what is empty"),
+        pytest.param("sort=-started", "", id="the default order"),
+        pytest.param("&".join(f"columns={n}" for n in columns.DEFAULT), "", id="default columns"),
+        pytest.param(f"columns={','.join(columns.DEFAULT)}&user=x", "?user=x", id="and no more"),
+        pytest.param("user=x&state=&page=2", "?user=x&page=2", id="the page stays"),
+    ],
+)
+def test_addresses_leave_out_what_goes_without_saying(as_staff, three, query, short):
+    answer = as_staff.get(f"/jobs/?{query}")
+
+    assert answer["Location"] == f"/jobs/{short}"
+    assert as_staff.get(answer["Location"]).status_code == 200
+
+
+def test_links_leave_out_what_goes_without_saying(as_staff, three):
+    page = text_of(as_staff.get("/jobs/?sort=-opens"))
+
+    assert '<a href="?"' in page  # by the head of the column that sorts by default
+    assert "columns=" not in page.replace('name="columns"', "")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["nodes_min=-5", "nodes_max=1.5", "nodes_min=9&nodes_max=3", "start=2017-07-06&end=2017-07-05"],
+)
+def test_a_range_that_can_match_nothing_is_refused(as_staff, seven, query):
+    page = as_staff.get(f"/jobs/?{query}")
+
+    assert "was not understood" in words_of(page)
+    assert text_of(page).count('class="error"') == 1
+    assert as_staff.get(f"/jobs/?{query}&format=json").status_code == 400
+
+
+def test_a_print_tells_the_filters(as_staff, seven):
+    words = words_of(as_staff.get("/jobs/?state=failed&state=running&nodes_min=2"))
+
+    assert "Filtered by nodes at least: 2; state: failed, running" in words
+
+
+def test_a_fact_that_no_job_has_is_no_facet(as_staff, new_job):
+    new_job(queue="")
+    page = text_of(as_staff.get("/jobs/"))
+
+    assert "<legend>User</legend>" in page
+    assert "<legend>Queue</legend>" not in page
 
 
 def test_the_twins_have_what_the_page_has_exactly(as_staff, new_job):
@@ -171,6 +266,7 @@ def test_the_twins_have_what_the_page_has_exactly(as_staff, new_job):
 
     assert as_json == {
         "id": job.pk,
+        "simulated": False,
         "job": job.batch_id,
         "name": "vasp",
         "started": "2017-07-05T12:00:00+00:00",
@@ -211,6 +307,8 @@ def test_simulated_jobs_are_said_to_be(as_staff, new_job, cluster):
     assert "Simulated data. All that is listed of anvil was made up" in words_of(
         as_staff.get("/jobs/")
     )
+    [row] = json_of(as_staff.get("/jobs/?format=json"))["rows"]
+    assert row["simulated"] is True
 
 
 @pytest.mark.parametrize(

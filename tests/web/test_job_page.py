@@ -1,7 +1,13 @@
 """The page of `stories.heavy_job`; figures are worked out by hand from what that logs."""
 
+import re
+from datetime import timedelta
+from urllib.parse import urlencode
+
 import pytest
 
+from ioportal.jobs.models import Cluster
+from tests.logs import at
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
 
@@ -52,11 +58,15 @@ def test_what_was_not_observed_is_a_gap_and_never_zero(page):
     twin = json_of(page("timelines/opens-closes/?format=json"))
     inside = [row for row in twin["rows"] if row["start"] == "2017-07-05T12:20:00+00:00"]
 
-    assert {"start": "2017-07-05T12:20:00+00:00", "end": "2017-07-05T12:50:00+00:00"}.items() <= (
-        twin["not_observed"][0].items()
-    )
+    assert twin["not_observed"][0] == {
+        "start": "2017-07-05T12:20:00+00:00",
+        "end": "2017-07-05T12:50:00+00:00",
+        "known": "mean",
+    }
     assert [row["observed_sources"] for row in inside] == [0]
     assert inside[0]["open"] == 10  # 18,000 in half an hour: a mean is known, and no more
+    assert '"opens, mean over a gap"' in text_of(page())
+    assert "1,800 mean over a gap 10.0" in words_of(page())
 
 
 def test_totals_of_unknown_duration_are_told_and_not_drawn(page):
@@ -101,6 +111,16 @@ def test_every_chart_has_a_table_and_twins_with_the_same_figures(page, name):
         assert one == {k: "" if v is None else str(v) for k, v in other.items()}
 
 
+def test_simulated_figures_are_said_to_be(page, heavy_job):
+    twins = ["rpcs/", "peers/", "timelines/rpcs/"]
+    real = [json_of(page(f"{twin}?format=json"))["simulated"] for twin in twins]
+    Cluster.objects.filter(pk=heavy_job.cluster_id).update(simulated=True)
+
+    assert real == [False] * 3
+    assert [json_of(page(f"{twin}?format=json"))["simulated"] for twin in twins] == [True] * 3
+    assert f"Job {heavy_job} (simulated)" in text_of(page("rpcs/?format=text"))
+
+
 def test_the_rpc_table_is_the_report_of_the_command_line(page):
     words = words_of(page())
     text = text_of(page("rpcs/?format=text"))
@@ -137,11 +157,22 @@ def test_a_range_in_the_address_zooms_everything(page):
     )
 
 
+@pytest.mark.parametrize("name", ["opens-closes", "metadata", "rpcs", "rpc-times"])
+@pytest.mark.parametrize("minutes", [1, 7, 60])
+def test_a_twin_has_no_row_outside_of_the_range(page, name, minutes):
+    start, end = at("12:05:03"), at("12:05:03") + timedelta(minutes=minutes)
+    query = urlencode({"format": "json", "start": start.isoformat(), "end": end.isoformat()})
+    rows = json_of(page(f"timelines/{name}/?{query}"))["rows"]
+
+    assert rows[0]["start"] == start.isoformat()
+    assert all(row["start"] < row["end"] <= end.isoformat() for row in rows)
+
+
 def test_times_without_an_offset_are_those_of_the_site(page, settings):
     settings.TIME_ZONE = "Pacific/Auckland"  # twelve hours ahead in July
     rows = csv_of(page("timelines/opens-closes/?start=2017-07-06T00:01&end=2017-07-06T00:02"))
 
-    assert [row["start"] for row in rows] == ["2017-07-05T12:00:00+00:00"]
+    assert [row["start"] for row in rows] == ["2017-07-05T12:01:00+00:00"]
     assert "2017-07-06 00:00:00" in words_of(page())
     assert "Pacific/Auckland, UTC+12:00" in words_of(page())
 
@@ -176,10 +207,32 @@ def test_a_range_without_a_trace_says_how_to_take_one(page):
 
 
 def test_staff_see_where_it_was_read_and_others_do_not(page, client, heavy_job, alice):
-    assert "Read from" in words_of(page())
+    assert re.search(r"Read from Slurm sacct sacct-\d+\.log , line 2", words_of(page()))
     client.force_login(alice)
 
     assert "Read from" not in words_of(client.get(f"/jobs/{heavy_job.pk}/"))
+
+
+def test_it_is_said_how_its_rpcs_were_found(page):
+    whole = words_of(page())
+    part = words_of(page("?start=2017-07-05T12:05:00Z&end=2017-07-05T12:05:10Z"))
+
+    own = "Charged to this job because {} came from nodes that it had to itself."
+    assert own.format("1,001") in whole
+    assert own.format("1,000") in part  # the last one came when the range was over
+
+
+def test_a_trace_is_offered_by_its_time(page):
+    assert "Trace 07-05 12:05:00 to 12:05:10" in words_of(page())
+
+
+def test_utc_is_said_once(page, settings):
+    assert "UTC, UTC+00:00" not in words_of(page())
+    assert "Times are shown in UTC." in words_of(page())
+    settings.TIME_ZONE = "America/New_York"
+
+    assert "America/New_York, UTC-04:00" in words_of(page())
+    assert "hold the pointer over one for UTC" in words_of(page())
 
 
 def test_every_metric_tells_its_formula_and_source(page):
@@ -190,10 +243,10 @@ def test_every_metric_tells_its_formula_and_source(page):
 
 
 def test_the_number_of_queries_is_known(page, django_assert_num_queries):
-    with django_assert_num_queries(27):
+    with django_assert_num_queries(28):
         page()
 
 
 def test_a_fine_range_takes_as_many_queries_as_the_whole_run(page, django_assert_num_queries):
-    with django_assert_num_queries(27):
+    with django_assert_num_queries(28):
         page("?start=2017-07-05T12:05:00Z&end=2017-07-05T12:05:05Z")

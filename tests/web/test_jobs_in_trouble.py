@@ -49,6 +49,7 @@ def test_a_running_job_is_said_to_run(page, new_job):
     job = new_job({}, ended_at=None, state="running")
 
     assert "still running" in words_of(page(job))
+    assert "0 cores" not in words_of(page(job))
 
 
 def test_figures_that_are_on_their_way_are_promised(page, new_job):

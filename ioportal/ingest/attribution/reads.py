@@ -35,12 +35,15 @@ _JOB = "CASE WHEN n.jobs = 1 THEN n.job_id ELSE 0 END"
 
 
 def _each(form: str, separator: str = ", ") -> sql.Composed:
-    """Return `form` once per counter, with the counter's name for every {}."""
+    """Return `form` once per counter: {0} is its name, {1} that of its value before."""
     return sql.SQL(separator).join(
-        sql.SQL(form).format(*[sql.Identifier(name)] * form.count("{}")) for name in COUNTERS
+        sql.SQL(form).format(sql.Identifier(name), sql.Identifier(f"old_{name}"))
+        for name in COUNTERS
     )
 
 
+# Every snapshot beside the same entry's one before it: sorted, never joined, for the planner knows
+# nothing of rows that came a moment ago, and would take one join of many for one of a few.
 _DERIVE = sql.SQL(
     """
 WITH reads AS MATERIALIZED (
@@ -52,31 +55,33 @@ WITH reads AS MATERIALIZED (
     WHERE c.source = %(JOB_STATS)s AND c.source_id = ANY(%(targets)s)
         AND c.start > %(start)s AND c.start <= %(end)s
 ),
-new AS MATERIALIZED (
-    SELECT r.previous_at, s.*
-    FROM reads r
-    JOIN telemetry_jobsnapshot s ON s.target_id = r.target_id AND s.taken_at = r.taken_at
-    WHERE s.taken_at > %(start)s AND s.taken_at <= %(end)s
-        AND (r.previous_at IS NULL OR r.previous_at >= %(start)s)
+entries AS (
+    SELECT target_id, source_job_id, segment_id, taken_at, snapshot_at, entry_started_at, {now},
+        lag(taken_at) OVER entry AS old_taken_at,
+        lag(snapshot_at) OVER entry AS old_snapshot_at,
+        lag(entry_started_at) OVER entry AS old_entry_started_at,
+        {before}
+    FROM telemetry_jobsnapshot
+    WHERE target_id = ANY(%(targets)s) AND taken_at >= %(start)s AND taken_at <= %(end)s
+    WINDOW entry AS (PARTITION BY target_id, source_job_id ORDER BY taken_at)
 ),
 judged AS (
-    SELECT n.segment_id, n.source_job_id, n.previous_at, n.taken_at, {now}, {before},
+    SELECT n.*, r.previous_at,
         CASE
-            WHEN n.previous_at IS NULL THEN %(TOTAL)s
+            WHEN r.previous_at IS NULL THEN %(TOTAL)s
             -- It is older than the read that lacked it: that read was not whole.
-            WHEN o.taken_at IS NULL AND n.entry_started_at < n.previous_at THEN %(TOTAL)s
-            WHEN o.taken_at IS NULL THEN %(NEW_ENTRY)s
-            WHEN n.entry_started_at > o.entry_started_at THEN %(RESTARTED)s
-            WHEN ({fell}) AND o.snapshot_at < n.taken_at - %(cleanup)s
+            WHEN n.old_taken_at IS DISTINCT FROM r.previous_at
+                AND n.entry_started_at < r.previous_at THEN %(TOTAL)s
+            WHEN n.old_taken_at IS DISTINCT FROM r.previous_at THEN %(NEW_ENTRY)s
+            WHEN n.entry_started_at > n.old_entry_started_at THEN %(RESTARTED)s
+            WHEN ({fell}) AND n.old_snapshot_at < n.taken_at - %(cleanup)s
                 THEN %(RESTARTED)s
             WHEN {fell} THEN %(RESET)s
             ELSE %(DIFFERENCE)s
         END AS basis
-    FROM new n
-    LEFT JOIN telemetry_jobsnapshot o
-        ON o.target_id = n.target_id AND o.taken_at = n.previous_at
-            AND o.source_job_id = n.source_job_id
-            AND o.taken_at >= %(start)s AND o.taken_at < %(end)s
+    FROM entries n JOIN reads r USING (target_id, taken_at)
+    WHERE r.previous_at IS NULL OR r.previous_at >= %(start)s
+    OFFSET 0  -- reckons each basis once, not wherever it is used below
 ),
 windows AS MATERIALIZED (
     SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end",
@@ -99,23 +104,15 @@ LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
 WHERE {something}
 """
 ).format(
-    fell=_each("n.{} < o.{}", " OR "),
+    now=_each("{0}"),
+    before=_each("lag({0}) OVER entry AS {1}"),
+    fell=_each("n.{0} < n.{1}", " OR "),
     # What the counter shows now, less what it showed before where it went on from there.
-    now=_each("n.{}"),
-    before=sql.SQL(", ").join(
-        sql.SQL("o.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"old_{name}"))
-        for name in COUNTERS
-    ),
-    added=sql.SQL(", ").join(
-        sql.SQL("sum({} - CASE WHEN basis = %(DIFFERENCE)s THEN {} ELSE 0 END) AS {}").format(
-            sql.Identifier(name), sql.Identifier(f"old_{name}"), sql.Identifier(name)
-        )
-        for name in COUNTERS
-    ),
-    names=_each("{}"),
+    added=_each("sum({0} - CASE WHEN basis = %(DIFFERENCE)s THEN {1} ELSE 0 END) AS {0}"),
+    names=_each("{0}"),
     # No real counters add up to more than a bigint; made-up ones must not stop the stage.
-    sums=_each("CASE WHEN w.{} > %(largest)s THEN %(largest)s ELSE w.{} END"),
-    something=_each("w.{} > 0", " OR "),
+    sums=_each("CASE WHEN w.{0} > %(largest)s THEN %(largest)s ELSE w.{0} END"),
+    something=_each("w.{0} > 0", " OR "),
 )
 
 _CLEAR = """

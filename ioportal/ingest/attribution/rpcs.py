@@ -70,7 +70,7 @@ FROM (
     SELECT DISTINCT w.source_job_id, w.start
     FROM telemetry_rpcwindow w
     JOIN jobs_sourcejobid s ON s.id = w.source_job_id AND (s.batch_id <> '' OR s.launch <> '')
-    WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
+    WHERE w.start >= %(start)s AND w.start < %(end)s AND w.source_job_id <> 0 AND {rows}
 ) k
 CROSS JOIN LATERAL jobs_job_named(k.source_job_id, k.start, k.start + interval '10 seconds') n
 GROUP BY k.source_job_id
@@ -206,8 +206,15 @@ def _charge(clear: str, rows: str, values: dict[str, Any]) -> None:
             cursor.execute(create.format(rows=rows), values)
         cursor.execute("ANALYZE charging_holders, charging_named")
         # The planner knows nothing of windows that came a moment ago, and would take millions for
-        # a few: then nested loops never end. Groups of an hour fit in this memory.
-        cursor.execute("SET LOCAL enable_nestloop = off; SET LOCAL work_mem = '128MB'")
+        # a few: then nested loops never end, and what could be hashed is sorted. Groups of an hour
+        # fit in this memory.
+        cursor.execute(
+            "SET LOCAL enable_nestloop = off; SET LOCAL enable_sort = off;"
+            "SET LOCAL work_mem = '128MB'"
+        )
         cursor.execute(_CHARGE.format(rows=rows), values)
-        cursor.execute("SET LOCAL enable_nestloop TO DEFAULT; SET LOCAL work_mem TO DEFAULT")
+        cursor.execute(
+            "SET LOCAL enable_nestloop TO DEFAULT; SET LOCAL enable_sort TO DEFAULT;"
+            "SET LOCAL work_mem TO DEFAULT"
+        )
         cursor.execute("DROP TABLE charging_holders, charging_named")

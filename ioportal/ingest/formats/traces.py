@@ -69,7 +69,8 @@ class RpcTraceLoader:
         """Append the windows, many parts together."""
         if parsed.table.is_empty():
             return
-        self._extents = _joined(self._extents.vstack(parsed.table.select(*_EXTENT)))
+        extents = parsed.table.group_by("start").agg(pl.min("first"), pl.max("last"))
+        self._extents = _joined(self._extents.vstack(extents.select(*_EXTENT)))
         self._segment.operations += int(parsed.table["count"].sum())
         self._waiting.append(parsed.table)
         if sum(table.height for table in self._waiting) >= _ROWS_TOGETHER:

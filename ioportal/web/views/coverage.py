@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from ioportal.web import exports, segments
 from ioportal.web.access import staff_only
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
     from ioportal.web.requests import UserRequest
 
-_HEADER = ["source", "name", "filesystem", "start", "end"]
+_HEADER = ["source", "name", "filesystem", "simulated", "start", "end"]
 
 
-@require_GET
+@require_safe
 @staff_only
+@exports.offered("csv", "json")
 def coverage(request: UserRequest) -> HttpResponseBase:
     """Each source's strip over a range; the twins have its intervals."""
     window = default_range()
@@ -33,11 +34,11 @@ def coverage(request: UserRequest) -> HttpResponseBase:
         except ValidationError as error:
             refused = error.messages
     found = list(rows(window)) if window else []
-    if request.GET.get("format") in {"csv", "json"}:
+    if exports.asked_format(request):
         if refused:
             return exports.refuse({"range": refused})
         intervals = (
-            (row.source.value, row.name, row.filesystem, *interval)
+            (row.source.value, row.name, row.filesystem, row.simulated, *interval)
             for row in found
             for interval in row.observed
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.shortcuts import get_object_or_404, render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from ioportal.ingest.accounts import charged_operations
 from ioportal.ingest.models import Segment
@@ -18,7 +18,7 @@ from ioportal.web.requests import asked
 if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.db.models import QuerySet
-    from django.http import HttpResponse, HttpResponseBase
+    from django.http import HttpResponseBase
 
     from ioportal.web.requests import UserRequest
 
@@ -26,6 +26,7 @@ _PER_PAGE = 50
 _ROWS_AT_ONCE = 2_000
 _SEGMENT_HEADER = [
     "id",
+    "simulated",
     "format",
     "name",
     "start",
@@ -38,22 +39,38 @@ _SEGMENT_HEADER = [
     "operations",
     "loaded_at",
 ]
+_PENDING_HEADER = [
+    "id",
+    "batch_id",
+    "array_index",
+    "launch",
+    "filesystem",
+    "simulated",
+    "first_counted",
+    "last_counted",
+    "opens",
+]
 _REJECT_HEADER = ["line", "reason", "text"]
 
 
-@require_GET
+@require_safe
 @staff_only
+@exports.offered("csv", "json")
 def segment_list(request: UserRequest) -> HttpResponseBase:
     """Segments, newest first."""
     chosen = segments.SegmentFilter(
         request.GET, queryset=Segment.objects.visible_to(request.user).loaded()
     )
-    if _is_twin(request) and not chosen.is_valid():
+    is_twin = exports.asked_format(request)
+    if is_twin and not chosen.is_valid():
         return exports.refuse(chosen.errors)
     found = chosen.qs.order_by("-loaded_at", "-pk") if chosen.is_valid() else Segment.objects.none()
-    if _is_twin(request):
-        rows = found.values_list(*_SEGMENT_HEADER)[:COUNTED].iterator(_ROWS_AT_ONCE)
-        return exports.twin(request, "segments", {"at_most": COUNTED}, _SEGMENT_HEADER, rows)
+    if is_twin:
+        rows = segments.with_origin(found).values_list(*_SEGMENT_HEADER)[:COUNTED]
+        about = {"at_most": COUNTED}
+        return exports.twin(
+            request, "segments", about, _SEGMENT_HEADER, rows.iterator(_ROWS_AT_ONCE)
+        )
     page = _page(request, segments.with_sources(found))
     return render(
         request,
@@ -62,13 +79,15 @@ def segment_list(request: UserRequest) -> HttpResponseBase:
             **_frame("segments"),
             "filter": chosen,
             "page": page,
-            "simulated": any(map(segments.is_simulated, page)),
+            "simulated": any(segment.simulated for segment in page),
+            "all_simulated": page and all(segment.simulated for segment in page),
         },
     )
 
 
-@require_GET
+@require_safe
 @staff_only
+@exports.offered("csv", "json")
 def segment(request: UserRequest, pk: int) -> HttpResponseBase:
     """One segment: its account, where its operations went, and the lines that were refused."""
     known = segments.with_sources(Segment.objects.visible_to(request.user).loaded())
@@ -77,9 +96,13 @@ def segment(request: UserRequest, pk: int) -> HttpResponseBase:
     rejects = shown.rejects.order_by("line")
     if reason:
         rejects = rejects.filter(reason=reason)
-    if _is_twin(request):
+    if exports.asked_format(request):
         rows = rejects.values_list(*_REJECT_HEADER).iterator(_ROWS_AT_ONCE)
-        about = {"segment": shown.name, "rejected_by_reason": shown.rejected_by_reason}
+        about = {
+            "segment": shown.name,
+            "simulated": shown.simulated,
+            "rejected_by_reason": shown.rejected_by_reason,
+        }
         return exports.twin(request, f"segment-{pk}-rejects", about, _REJECT_HEADER, rows)
     return render(
         request,
@@ -91,21 +114,24 @@ def segment(request: UserRequest, pk: int) -> HttpResponseBase:
             "reasons": sorted(shown.rejected_by_reason.items(), key=lambda item: -item[1]),
             "reason": reason,
             "page": _page(request, rejects),
-            "simulated": segments.is_simulated(shown),
+            "simulated": shown.simulated,
         },
     )
 
 
-@require_GET
+@require_safe
 @staff_only
+@exports.offered("csv", "json")
 def nids(request: UserRequest) -> HttpResponseBase:
     """NIDs that are no node's."""
     found = segments.unregistered_nids()
     if word := asked(request, "q"):
         found = found.filter(text__icontains=word)
-    if _is_twin(request):
+    simulated = Filesystem.objects.filter(simulated=True).exists()
+    if exports.asked_format(request):
         rows = ([text] for text in found.values_list("text", flat=True)[:COUNTED].iterator())
-        return exports.twin(request, "unregistered-nids", {"at_most": COUNTED}, ["nid"], rows)
+        about = {"at_most": COUNTED, "simulated": simulated}
+        return exports.twin(request, "unregistered-nids", about, ["nid"], rows)
     return render(
         request,
         "ingest/nids.html",
@@ -113,28 +139,31 @@ def nids(request: UserRequest) -> HttpResponseBase:
             **_frame("nids"),
             "page": _page(request, found),
             "q": word,
-            "simulated": Filesystem.objects.filter(simulated=True).exists(),
+            "simulated": simulated,
         },
     )
 
 
-@require_GET
+@require_safe
 @staff_only
-def pending(request: UserRequest) -> HttpResponse:
+@exports.offered("csv", "json")
+def pending(request: UserRequest) -> HttpResponseBase:
     """Job ids that no accounting has named yet."""
     found = segments.pending_ids()
     if word := asked(request, "q"):
         found = found.filter(text__icontains=word)
+    if exports.asked_format(request):
+        rows = map(_pending_row, segments.seen(found[:COUNTED].iterator(_ROWS_AT_ONCE)))
+        about = {"at_most": COUNTED}
+        return exports.twin(request, "pending-job-ids", about, _PENDING_HEADER, rows)
     page = _page(request, found)
-    seen = segments.seen([job_id.pk for job_id in page])
-    rows = [(job_id, *seen.get(job_id.pk, (None, None, None))) for job_id in page]
     return render(
         request,
         "ingest/pending.html",
         {
             **_frame("pending"),
             "page": page,
-            "rows": rows,
+            "rows": segments.seen(page),
             "q": word,
             "simulated": any(job_id.filesystem.simulated for job_id in page),
         },
@@ -150,5 +179,8 @@ def _page(request: UserRequest, rows: QuerySet[Any]) -> Page[Any]:
     return CountedPaginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
 
 
-def _is_twin(request: UserRequest) -> bool:
-    return request.GET.get("format") in {"csv", "json"}
+def _pending_row(seen: segments.Seen) -> list[Any]:
+    job_id = seen.job_id
+    names = [job_id.text, job_id.batch_id, job_id.array_index, job_id.launch]
+    filesystem = job_id.filesystem
+    return [*names, filesystem.name, filesystem.simulated, seen.first, seen.last, seen.opens]

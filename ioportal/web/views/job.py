@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
-from django.db.models import Sum
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from ioportal.jobs import peers
 from ioportal.jobs.models import Job, StaleStatistics
-from ioportal.telemetry.models import ChargedRpc, Method
 from ioportal.web import exports, job_facts
 from ioportal.web.job_requests import (
     launch_of,
+    methods_of,
     report_of,
     run_of,
     shown_by_default,
@@ -39,7 +38,7 @@ _TRACES_LINKED = 5
 _NAMESAKES_SHOWN = 20
 
 
-@require_GET
+@require_safe
 @login_required
 def find(request: UserRequest, cluster: str, batch_id: str) -> HttpResponse:
     """Go to the latest job of a batch id; ``array_index`` picks a task."""
@@ -54,13 +53,14 @@ def find(request: UserRequest, cluster: str, batch_id: str) -> HttpResponse:
     return redirect("job", latest.pk)
 
 
-@require_GET
+@require_safe
 @login_required
+@exports.offered("json")
 def detail(request: UserRequest, pk: int) -> HttpResponseBase:
     """What a job was, what it did, and how it compares."""
     job = visible_job(request, pk)
     statistics = statistics_of(job)
-    if request.GET.get("format") == "json":
+    if exports.asked_format(request):
         return exports.json_response(job_facts.facts(job, statistics))
     page: dict[str, Any] = {
         "section": "jobs",
@@ -104,19 +104,8 @@ def _what_it_did(request: UserRequest, job: Job, run: TimeRange) -> dict[str, An
         "traces": series.traces(run)[:_TRACES_LINKED],
         "launch": launch,
         "report": report_of(job, launch, window),
-        "methods": _methods(job),
+        "methods": [] if launch else methods_of(job, window),
     }
-
-
-def _methods(job: Job) -> list[tuple[str, int]]:
-    """Return how the job's RPCs were found to be its own, with their numbers."""
-    rows = (
-        ChargedRpc.objects.of_job(job.pk)
-        .values_list("method")
-        .annotate(rpcs=Sum("count"))
-        .order_by("-rpcs")
-    )
-    return [(str(Method(method).label), int(count)) for method, count in rows]
 
 
 def _namesakes(request: UserRequest, job: Job) -> list[Job]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from ioportal.jobs import peers
 from ioportal.web import exports
@@ -56,8 +56,9 @@ _STANDINGS_HEADER = [
 ]
 
 
-@require_GET
+@require_safe
 @login_required
+@exports.offered("csv", "json")
 def timeline(request: UserRequest, pk: int, name: str) -> HttpResponseBase:
     """One timeline."""
     job = visible_job(request, pk)
@@ -78,7 +79,7 @@ def timeline(request: UserRequest, pk: int, name: str) -> HttpResponseBase:
         "start": window.start,
         "end": window.end,
         "not_observed": [
-            {"start": gap.start, "end": gap.end, "in_part": gap.in_part}
+            {"start": gap.start, "end": gap.end, "known": gap.known.value}
             for gap in shown.steps.gaps(window.start, window.end)
         ],
         "without_a_time": shown.undated,
@@ -86,8 +87,9 @@ def timeline(request: UserRequest, pk: int, name: str) -> HttpResponseBase:
     return exports.twin(request, f"{job.batch_id}-{name}", about, shown.header, shown.rows())
 
 
-@require_GET
+@require_safe
 @login_required
+@exports.offered("csv", "json", "text")
 def rpcs(request: UserRequest, pk: int) -> HttpResponseBase:
     """The RPC report of a job or of one of its launches; ``format=text`` is the command line's."""
     job = visible_job(request, pk)
@@ -99,10 +101,11 @@ def rpcs(request: UserRequest, pk: int) -> HttpResponseBase:
     report = report_of(job, launch_of(request, job), window)
     if report is None:
         raise Http404("No trace covers any of it.")
-    if request.GET.get("format") == "text":
+    if exports.asked_format(request) == "text":
         return HttpResponse(f"{report.text()}\n", content_type="text/plain; charset=utf-8")
     about = {
         "title": report.title,
+        "simulated": report.simulated,
         "traced_s": report.covered_s,
         "nodes_seen": report.nodes_seen,
         "nodes_held": report.nodes_held,
@@ -111,8 +114,9 @@ def rpcs(request: UserRequest, pk: int) -> HttpResponseBase:
     return exports.twin(request, name, about, _REPORT_HEADER, _report_rows(report))
 
 
-@require_GET
+@require_safe
 @login_required
+@exports.offered("csv", "json")
 def standings(request: UserRequest, pk: int) -> HttpResponseBase:
     """Where a job stands among its peers."""
     job = visible_job(request, pk)
@@ -130,7 +134,11 @@ def standings(request: UserRequest, pk: int) -> HttpResponseBase:
         ]
         for standing in found
     )
-    about = {"job": job.display_id, "cluster": job.cluster.name}
+    about = {
+        "job": job.display_id,
+        "cluster": job.cluster.name,
+        "simulated": job.cluster.simulated,
+    }
     return exports.twin(request, f"{job.batch_id}-peers", about, _STANDINGS_HEADER, rows)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.contrib.auth.decorators import login_required
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
 
 from ioportal.web import exports
 from ioportal.web.listing import Listing
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     from ioportal.web.requests import UserRequest
 
-_ROWS_AT_ONCE = 2_000
 
-
-@require_GET
+@require_safe
 @login_required
+@exports.offered("csv", "json")
 def job_list(request: UserRequest) -> HttpResponseBase:
     """Jobs by filters, sorted by any column."""
     listing = Listing(request.user, request.GET)
-    if request.GET.get("format") in {"csv", "json"}:
-        if not listing.is_valid:
-            return exports.refuse(listing.filter.errors)
-        header = ["id", *(column.name for column in listing.columns)]
+    if exports.asked_format(request):
+        if errors := listing.errors:
+            return exports.refuse(errors)
+        header = ["id", "simulated", *(column.name for column in listing.columns)]
         about = {"sort": listing.sort, "at_most": COUNTED}
-        rows = listing.values()[:COUNTED].iterator(_ROWS_AT_ONCE)
-        return exports.twin(request, "jobs", about, header, rows)
+        return exports.twin(request, "jobs", about, header, listing.values())
+    if not listing.is_short:
+        return redirect(f"{request.path}{listing.short_url}".removesuffix("?"))
     return render(request, "jobs/list.html", {"listing": listing, "section": "jobs"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.cache import cache_control
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from ioportal.charts import palette
 
@@ -20,7 +20,7 @@ _VERSION = sha256(_STYLESHEET.encode()).hexdigest()[:12]
 _YEAR_S = 31_536_000
 
 
-@require_GET
+@require_safe
 @cache_control(public=True, immutable=True, max_age=_YEAR_S)
 def stylesheet(_request: HttpRequest, version: str) -> HttpResponse:  # noqa: ARG001  (for caches)
     """The tokens of `charts.palette`; the address changes with them."""

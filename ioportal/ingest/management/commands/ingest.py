@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +18,7 @@ from collectors.parsed import SourceUnavailable
 from collectors.source import Source
 from ioportal.celery import REFRESH_STATISTICS, wake
 from ioportal.ingest import charging
-from ioportal.ingest.accounts import SegmentAccount, without_jobs
+from ioportal.ingest.accounts import SegmentAccount, changed_last, without_jobs
 from ioportal.ingest.formats import LOADERS
 from ioportal.ingest.formats import Command as Asked
 from ioportal.ingest.loading import Loaded, LoaderOf, Origin, Refused, Text, load
@@ -44,6 +44,8 @@ _TAKES = {  # what a text of each format can be said to be
     Segment.Format.PBS: {"cluster"},
     Segment.Format.ALPS: {"cluster"},
 }
+_CLOCK = "%Y-%m-%d %H:%M:%S"
+_FAR = timedelta(hours=1)  # between a read and the last change of its counters
 _Thing = TypeVar("_Thing", bound=Model)
 
 
@@ -107,11 +109,20 @@ class Command(BaseCommand):
         wake(REFRESH_STATISTICS)
         for segment in {text.segment for text in loaded}:
             account.add(segment)
+        own_times = [
+            text.segment
+            for text in loaded
+            if text.segment.format in _READS and not options["at"] and not text.already
+        ]
+        if warning := _far_from_its_text(own_times):
+            self.stderr.write(warning)
         seconds = round(time.monotonic() - begun, 3)
         if options["json"]:
             self.stdout.write(json.dumps({**asdict(account), "seconds": seconds}))
         else:
-            self.stdout.write(_in_words(loaded, account, seconds))
+            self.stdout.write(
+                "\n".join([*_read_at(own_times), _in_words(loaded, account, seconds)])
+            )
         if failure:
             raise CommandError(
                 f"{failure} Loaded before it: {len(loaded)} of {len(options['files'])} files."
@@ -213,6 +224,37 @@ def _registered(model: type[_Thing], name: str | None) -> _Thing | None:
             f"[[{kind}]] to the file that 'manage.py register' reads."
         )
     return thing
+
+
+def _read_at(own_times: list[Segment]) -> list[str]:
+    """Say what reads were taken to be of the time of their files: it may be that of a copy."""
+    times = sorted(segment.start for segment in own_times if segment.start)
+    if not times:
+        return []
+    if len(times) == 1:
+        return [f"{own_times[0].name}: read at {times[0]:{_CLOCK}} UTC (the file's own time)"]
+    first, last = f"{times[0]:{_CLOCK}}", f"{times[-1]:{_CLOCK}}"
+    return [f"{len(times):,} files: read at {first} to {last} UTC (the files' own times)"]
+
+
+def _far_from_its_text(own_times: list[Segment]) -> str:
+    """Return a warning where counters changed last long before, or after, they were read."""
+    far = [
+        (segment, newest)
+        for segment in own_times
+        if segment.start
+        and (newest := changed_last(segment))
+        and abs(segment.start - newest) > _FAR
+    ]
+    if not far:
+        return ""
+    segment, newest = far[0]
+    others = f" ({len(far) - 1:,} more files are like it)" if len(far) > 1 else ""
+    return (
+        f"Warning: {segment.name} is taken to be read at {segment.start:{_CLOCK}} UTC, its own "
+        f"time, but its newest snapshot_time is {newest:{_CLOCK}} UTC{others}. A copy has the time "
+        "of copying: if so, give the time of the read with --at."
+    )
 
 
 def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> str:
