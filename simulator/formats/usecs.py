@@ -1,6 +1,7 @@
 """Times that servers from Lustre 2.14 on keep with each counter."""
 
 from dataclasses import dataclass
+from math import sqrt
 
 # Mean of each operation in microseconds; about those of the requests that carry them.
 _MEAN_US = {
@@ -18,7 +19,7 @@ _MEAN_US = {
     "sync": 1_020,
 }
 _OTHER_MEAN_US = 130
-_SHORTEST, _LONGEST = 0.4, 210.0  # as multiples of the mean
+_SHORTEST, _LONGEST = 0.4, 210.0  # as multiples of the mean; few samples are less far apart
 _SQUARES = 3.1  # mean of the squares / square of the mean
 
 
@@ -34,12 +35,12 @@ class Usecs:
 
 def of(kind: str, samples: int) -> Usecs:
     """Return the times of `samples` operations; they grow with their number."""
-    if not samples:
-        return Usecs(0, 0, 0, 0)
     mean = _MEAN_US.get(kind, _OTHER_MEAN_US)
+    if samples <= 1:
+        return Usecs(mean * samples, mean * samples, mean * samples, mean**2 * samples)
     return Usecs(
         int(mean * _SHORTEST),
-        int(mean * _LONGEST),
+        int(mean * min(_LONGEST, sqrt(samples))),
         samples * mean,
         int(samples * mean**2 * _SQUARES),
     )

@@ -6,8 +6,8 @@ from statistics import mean, median
 import numpy as np
 import pytest
 
-from simulator import centre, payloads, story, week
-from simulator.clock import DAY_S, local
+from simulator import centre, nfs, payloads, story, week
+from simulator.clock import DAY_S, local, utc_name
 from simulator.jobs import Kind
 from simulator.plan import Plan
 from simulator.randomness import stream
@@ -144,6 +144,20 @@ def test_validation_takes_40_s_instead_of_1320(inside):
 
     assert mean(validation["software on Lustre"]) == pytest.approx(1_320, rel=0.03)
     assert mean(validation["software on NFS"]) == pytest.approx(40, rel=0.03)
+
+
+def test_the_load_moves_to_the_nfs_server(inside, tmp_path):
+    nfs.write(Plan(), inside, tmp_path)
+
+    def calls_on(*day):
+        days = (local(*day) - Plan().start) // DAY_S
+        reads = [tmp_path / f"{utc_name(Plan().start + n * DAY_S)}.txt" for n in (days, days + 1)]
+        before, after = (int(path.read_text().split("\nrpc ")[1].split()[0]) for path in reads)
+        return after - before
+
+    assert calls_on(2016, 10, 20) < 6_000_000
+    assert calls_on(2016, 11, 22) > 3 * calls_on(2016, 10, 20)
+    assert calls_on(2017, 5, 16) > 2 * calls_on(2016, 11, 22)
 
 
 def test_the_reports_jobs_have_their_numbers_and_times(year):

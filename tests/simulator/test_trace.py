@@ -130,7 +130,7 @@ def test_a_pilot_begins_with_a_spike(centre, dumps, truth):
         if line["event"] == "Starting" and line["id"] == crisis["batch_id"]
     )
     nids = {f"{node}@gni" for node in unfold(launch["nodes"])}
-    found = [RPC.fullmatch(line) for text in dumps.values() for line in text.splitlines()[::7]]
+    found = [RPC.fullmatch(line) for text in dumps.values() for line in text.splitlines()[::20]]
     start = datetime.fromisoformat(CRISIS_START).timestamp()
     moments = np.array(
         [float(line["time"]) - start for line in found if line and line["nid"] in nids]
