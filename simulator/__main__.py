@@ -1,6 +1,7 @@
 """A made-up centre that writes raw logs.
 
 python -m simulator demo --seed 1 --out DIR
+python -m simulator demo --start 2017-07-05 --days 3 --rate 1 --poll 600 --out DIR
 python -m simulator rpctrace --lines 1000000 --nids 300 --out FILE
 python -m simulator job_stats --jobs 50000 --out FILE
 """
@@ -8,15 +9,19 @@ python -m simulator job_stats --jobs 50000 --out FILE
 import argparse
 from pathlib import Path
 
-from simulator import constructed, demo
+from simulator import clock, constructed, demo, faults, site
+from simulator.faults import Faults
 from simulator.formats.rpctrace import Version
+from simulator.plan import Plan
+
+_DEFAULT = Plan()
 
 
 def main() -> None:
     """Write what the command line asks for."""
     arguments = _parser().parse_args()
     if arguments.command == "demo":
-        demo.write(arguments.seed, arguments.out)
+        demo.write(_plan(arguments), arguments.out)
     elif arguments.command == "rpctrace":
         constructed.write_rpctrace(
             arguments.out,
@@ -32,17 +37,35 @@ def main() -> None:
         )
 
 
+def _plan(arguments: argparse.Namespace) -> Plan:
+    start: int = arguments.start
+    of_the_story = () if arguments.no_faults else faults.OF_THE_STORY
+    return Plan(
+        seed=arguments.seed,
+        start=start,
+        end=start + arguments.days * clock.DAY_S if arguments.days else arguments.until,
+        rate=arguments.rate,
+        campaign_hours=arguments.campaign_hours,
+        poll_s=arguments.poll,
+        node_count=arguments.nodes,
+        knee_per_s=arguments.knee,
+        trace=not arguments.no_trace,
+        faults=Faults((*of_the_story, *arguments.fault)),
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="simulator", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    whole = commands.add_parser("demo", help="all raw files of three days at the centre")
+    whole = commands.add_parser("demo", help="all raw files of a year at the centre")
     trace = commands.add_parser("rpctrace", help="a constructed RPC trace, for benches")
     counters = commands.add_parser("job_stats", help="a constructed dump of an MDT, for benches")
     for command, out in ((whole, "a folder"), (trace, "a file"), (counters, "a file")):
         command.add_argument("--seed", type=int, default=1)
         command.add_argument("--out", type=Path, required=True, help=out)
+    _add_demo_arguments(whole)
     trace.add_argument("--lines", type=int, required=True)
     trace.add_argument("--nids", type=int, default=300, help="number of clients")
     trace.add_argument("--odd", type=float, default=0.05, help="share of irregular lines")
@@ -50,6 +73,35 @@ def _parser() -> argparse.ArgumentParser:
     counters.add_argument("--jobs", type=int, required=True, help="number of entries")
     counters.add_argument("--poll", type=int, default=0, help="a later poll shows larger totals")
     return parser
+
+
+def _add_demo_arguments(whole: argparse.ArgumentParser) -> None:
+    whole.add_argument("--start", type=clock.moment, default=_DEFAULT.start, help="2016-10-17")
+    length = whole.add_mutually_exclusive_group()
+    length.add_argument("--until", type=clock.moment, default=_DEFAULT.end, help="2017-10-31")
+    length.add_argument("--days", type=int, help="instead of --until")
+    whole.add_argument(
+        "--rate", type=float, default=_DEFAULT.rate, help="of submissions; 1: a busy centre"
+    )
+    whole.add_argument("--campaign-hours", type=float, default=_DEFAULT.campaign_hours)
+    whole.add_argument(
+        "--poll", type=int, default=_DEFAULT.poll_s, help="seconds between reads of the MDT"
+    )
+    whole.add_argument("--nodes", type=int, default=site.NODE_COUNT, help="of the machine")
+    whole.add_argument(
+        "--knee", type=float, default=_DEFAULT.knee_per_s, help="requests/s of the MDT"
+    )
+    whole.add_argument("--no-trace", action="store_true", help="no RPC traces of incidents")
+    whole.add_argument("--no-faults", action="store_true", help="without those of the story")
+    whole.add_argument(
+        "--fault",
+        type=faults.asked,
+        action="append",
+        default=[],
+        help="one more: gap@2017-02-03T08:00/2h, lost:atlas2-oss1@2017-02-03/1d, "
+        "reset:atlas2-mds1@2017-02-03T08:00, clock:atlas2-mds1@2017-02-03T08:00/6h,-90, "
+        "upgrade:atlas2-mds1@2017-02-03T08:00,2.15.3",
+    )
 
 
 if __name__ == "__main__":

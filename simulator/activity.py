@@ -30,6 +30,8 @@ MDT_KINDS = (
 RENAME = MDT_KINDS.index("rename")
 RENAMES = (MDT_KINDS.index("samedir_rename"), MDT_KINDS.index("crossdir_rename"))
 OPERATIONS = slice(0, RENAMES[0])
+OPEN = MDT_KINDS.index("open")
+_FAILED_OPENS = len(MDT_KINDS)  # a column of our own besides
 
 EVEN_SPREAD = (1 / len(OSTS),) * len(OSTS)
 
@@ -52,6 +54,7 @@ class Burst:
         mdt: operations by kind; `rename` is left to `samedir_rename` and `crossdir_rename`.
         reads: read requests to OSTs.
         writes: write requests to OSTs.
+        failed_opens: those of its opens that found nothing: servers from 2.14 on do not count them.
     """
 
     start: int
@@ -59,6 +62,7 @@ class Burst:
     mdt: dict[str, int]
     reads: Transfers = Transfers()
     writes: Transfers = Transfers()
+    failed_opens: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class Source:
             occupies a server thread.
         readpages_per_getattr: directory pages that it reads besides (job_stats of 2.8 do not
             count them, the RPC trace does).
+        in_flight: requests that it has under way at once, at most; None: as many as it likes.
     """
 
     job_id: str | None
@@ -83,13 +88,18 @@ class Source:
     spread: tuple[float, ...] = EVEN_SPREAD
     blocked_share: float = 0.0
     readpages_per_getattr: float = 0.004
+    in_flight: int | None = None
     _shape: tuple[Ints, Ints, Ints] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         totals = np.array(
-            [[burst.mdt.get(kind, 0) for kind in MDT_KINDS] for burst in self.bursts],
+            [
+                [*(burst.mdt.get(kind, 0) for kind in MDT_KINDS), burst.failed_opens]
+                for burst in self.bursts
+            ],
             dtype=np.int64,
-        ).reshape(len(self.bursts), len(MDT_KINDS))
+        ).reshape(len(self.bursts), len(MDT_KINDS) + 1)
+        totals[:, RENAME] = totals[:, list(RENAMES)].sum(axis=1)
         starts = np.array([burst.start for burst in self.bursts], dtype=np.int64)
         ends = np.array([burst.end for burst in self.bursts], dtype=np.int64)
         object.__setattr__(self, "_shape", (starts, ends, totals))
@@ -106,10 +116,14 @@ class Source:
 
     def mdt_counts(self, times: Ints) -> Ints:
         """Return the operations done before each of `times`: shape (times, MDT_KINDS)."""
-        starts, ends, totals = self._shape
-        counts = _done(starts, ends, totals, times)
-        counts[:, RENAME] = counts[:, RENAMES].sum(axis=1)
-        return counts
+        return _done(*self._shape, times)[:, :_FAILED_OPENS]
+
+    def mdt_counted(self, times: Ints, failures_until: int) -> Ints:
+        """Return those that the MDT counted; failed opens count until a moment only."""
+        done = _done(*self._shape, np.concatenate([times, np.minimum(times, failures_until)]))
+        now, before = done[: len(times)], done[len(times) :]
+        now[:, OPEN] -= now[:, _FAILED_OPENS] - before[:, _FAILED_OPENS]
+        return now[:, :_FAILED_OPENS]
 
     def ost_requests(self, ost: int, times: Ints) -> tuple[Ints, Ints]:
         """Return, for one OST, the requests done before each of `times`, and all, by burst.
@@ -145,5 +159,21 @@ def _done_by_burst(starts: Ints, ends: Ints, totals: Ints, times: Ints) -> Ints:
 
 
 def _done(starts: Ints, ends: Ints, totals: Ints, times: Ints) -> Ints:
-    done: Ints = _done_by_burst(starts, ends, totals, times).sum(axis=1)
+    """Return what all bursts together did before each of `times`: whole ones and parts."""
+    order = np.argsort(times, kind="stable")
+    ascending = times[order]
+    begun = np.searchsorted(ascending, starts, side="right")
+    over = np.searchsorted(ascending, ends, side="left")
+    counts = np.zeros((len(times) + 1, totals.shape[1]), dtype=np.int64)
+    np.add.at(counts, over, totals)
+    counts = np.cumsum(counts, axis=0)[:-1]
+    during = over - begun
+    burst = np.repeat(np.arange(len(starts)), during)
+    moment = np.arange(len(burst)) - np.repeat(np.cumsum(during) - during, during) + begun[burst]
+    fraction = (ascending[moment] - starts[burst]) / (ends[burst] - starts[burst])
+    parts = np.floor(fraction[:, None] * totals[burst]).astype(np.int64)
+    parts[:, RENAME] = parts[:, list(RENAMES)].sum(axis=1)
+    np.add.at(counts, moment, parts)
+    done = np.empty_like(counts)
+    done[order] = counts
     return done

@@ -6,7 +6,8 @@ import numpy as np
 
 from simulator.activity import Burst, Source, Transfers
 from simulator.jobs import Ints, Job, Kind
-from simulator.site import LOGIN_NIDS, NODE_COUNT, POLICY_NID, client
+from simulator.plan import Plan
+from simulator.site import LOGIN_NIDS, POLICY_NID, client
 
 _LOGIN_PROCESSES = (
     "bash.10233",
@@ -22,14 +23,17 @@ _LOGIN_PROCESSES = (
 _KERNEL_THREADS = ("kworker/3:1.0", "kworker/u66:2.0", "ptlrpcd_03_12.0")
 _POLICY_PER_S = {"getattr": 48.0, "getxattr": 9.0, "open": 1.2, "close": 1.2}
 _NAMELESS_PER_S = {"getattr": 0.11, "statfs": 0.05}
-_HEALTH_CHECKED = 3_000  # nodes that are idle or not, and check their mounts
+_HEALTH_CHECKED = 6  # of so many nodes, one checks its mounts
+_WRITING_BACK = 40  # nodes with a kernel thread that tells its name
 _HEALTH_CHECKS_PER_S = {"statfs": 6.0, "getattr": 7.5}
 _SLICE_S = 6 * 3_600  # what goes on for days is told in slices of this length
 _MIB = 1_024 * 1_024
 
 
-def sources(jobs: Iterable[Job], start: int, end: int, rng: np.random.Generator) -> list[Source]:
+def sources(jobs: Iterable[Job], plan: Plan, rng: np.random.Generator) -> list[Source]:
     """Return everything that loads the filesystem besides the jobs."""
+    start, end = plan.start, plan.end
+    healthy = _some_nodes(plan, plan.node_count // _HEALTH_CHECKED, rng)
     logins = np.array([client(nid) for nid in LOGIN_NIDS])
     found = [
         _sessions(process, rng.choice(logins, 1), start, end, rng) for process in _LOGIN_PROCESSES
@@ -37,17 +41,17 @@ def sources(jobs: Iterable[Job], start: int, end: int, rng: np.random.Generator)
     found += [
         _steady("rbh-scan.0", np.array([client(POLICY_NID)]), _slices(start, end), _POLICY_PER_S),
         _steady("", logins, _slices(start, end), _NAMELESS_PER_S),
-        _steady(None, _some_nodes(_HEALTH_CHECKED, rng), _slices(start, end), _HEALTH_CHECKS_PER_S),
+        _steady(None, healthy, _slices(start, end), _HEALTH_CHECKS_PER_S),
     ]
-    found += [_kernel_thread(thread, start, end, rng) for thread in _KERNEL_THREADS]
+    found += [_kernel_thread(thread, plan, rng) for thread in _KERNEL_THREADS]
     for job in jobs:
         if job.kind is Kind.SCANNER and job.started is not None:
             found += _statahead(job, job.started, end, rng)
     return found
 
 
-def _some_nodes(count: int, rng: np.random.Generator) -> Ints:
-    return np.sort(rng.choice(NODE_COUNT, count, replace=False))
+def _some_nodes(plan: Plan, count: int, rng: np.random.Generator) -> Ints:
+    return np.sort(rng.choice(plan.node_count, count, replace=False))
 
 
 def _slices(start: int, end: int) -> list[tuple[int, int]]:
@@ -97,13 +101,13 @@ def _sessions(
     return Source(process, clients, tuple(bursts))
 
 
-def _kernel_thread(thread: str, start: int, end: int, rng: np.random.Generator) -> Source:
+def _kernel_thread(thread: str, plan: Plan, rng: np.random.Generator) -> Source:
     """Return write-back that a kernel thread of some nodes does on behalf of somebody."""
     bursts = tuple(
         Burst(a, b, {"getattr": 300, "setattr": 400}, writes=Transfers(9_000, _MIB))
-        for a, b in _slices(start, end)
+        for a, b in _slices(plan.start, plan.end)
     )
-    return Source(thread, _some_nodes(40, rng), bursts)
+    return Source(thread, _some_nodes(plan, _WRITING_BACK, rng), bursts)
 
 
 def _statahead(job: Job, started: int, end: int, rng: np.random.Generator) -> Iterator[Source]:

@@ -1,19 +1,20 @@
 """What each kind of job does to the filesystem while it runs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from simulator import storm
 from simulator.activity import EVEN_SPREAD, Burst, Source, Transfers
-from simulator.jobs import Job, Kind
+from simulator.jobs import Demand, Job, Kind
 from simulator.site import OSTS
+from simulator.story import Era
 
 _KIB = 1_024
 _MIB = 1_024 * _KIB
 _LARGEST_REQUEST = 16 * _MIB
 # Between output bursts: long enough for an idle entry to be dropped, and to be seen missing.
 _OUTPUT_EVERY_S = (1_900, 3_600)
-_CONFLICTS_OF_WIDE_STRIPES = 0.12  # of enqueues wait for another client's lock
 
 
 def source(job: Job, rng: np.random.Generator) -> Source:
@@ -24,19 +25,25 @@ def source(job: Job, rng: np.random.Generator) -> Source:
     """
     if job.started is None:
         raise ValueError(f"job {job.batch_id} has not started")
-    bursts = [
-        part
-        for burst in _BEHAVIOUR[job.kind](job.started, job.runtime_s, job.node_count, rng)
-        if (part := _until(burst, job.ended)) is not None
-    ]
+    bursts = [part for burst in _bursts(job, rng) if (part := _until(burst, job.ended)) is not None]
     return Source(
         job_id=job.batch_id,
-        clients=job.nodes,
+        clients=job.clients,
         bursts=tuple(bursts),
         spread=_spread(job, rng),
-        blocked_share=_CONFLICTS_OF_WIDE_STRIPES if job.kind is Kind.PANDA_CRISIS else 0.0,
+        blocked_share=job.era.conflicts if job.era else 0.0,
         readpages_per_getattr=0.02 if job.kind is Kind.SCANNER else 0.004,
+        in_flight=storm.IN_FLIGHT_PER_CLIENT * job.node_count if job.kind is Kind.STORM else None,
     )
+
+
+def _bursts(job: Job, rng: np.random.Generator) -> Iterable[Burst]:
+    started = job.started or 0
+    if job.era and job.demand:
+        return _pilot(started, job.runtime_s, job.node_count, job.era, job.demand)
+    if job.kind is Kind.STORM:
+        return storm.bursts()
+    return _BEHAVIOUR[job.kind](started, job.runtime_s, job.node_count, rng)
 
 
 def _until(burst: Burst, end: int | None) -> Burst | None:
@@ -52,6 +59,7 @@ def _until(burst: Burst, end: int | None) -> Burst | None:
         {kind: int(operations * share) for kind, operations in burst.mdt.items()},
         Transfers(int(burst.reads.count * share), burst.reads.size_bytes),
         Transfers(int(burst.writes.count * share), burst.writes.size_bytes),
+        int(burst.failed_opens * share),
     )
 
 
@@ -149,6 +157,7 @@ def _ensemble(start: int, runtime_s: int, nodes: int, rng: np.random.Generator) 
             moment + 180,
             {"open": opens, "close": opens // 3, "getattr": opens // 2},
             reads=Transfers(nodes * 40, 256 * _KIB),
+            failed_opens=opens - opens // 3,
         )
         yield Burst(
             moment + 180,
@@ -174,10 +183,8 @@ def _analysis(start: int, runtime_s: int, nodes: int, rng: np.random.Generator) 
     )
 
 
-# Per node, of one pilot: ATHENA's search for libraries and scripts leaves opens without a close.
+# Per node, of one pilot before the crisis, besides opens and closes.
 _PANDA_OPERATIONS = {
-    "open": 1_900,
-    "close": 450,
     "getattr": 1_060,
     "getxattr": 58,
     "mknod": 42,
@@ -190,37 +197,35 @@ _PANDA_OPERATIONS = {
     "statfs": 2,
     "sync": 1,
 }
-_WIDE_STRIPES_COST = 2.26  # times as many operations: 2.4 million on 300 nodes
-_ONE_STRIPE_COST = 1.5
-# Phases: (from, to, share of the operations), from and to as shares of the run time.
-_SPIKED = (
-    (0.0, 0.003, 0.03),
-    (0.003, 0.02, 0.09),
-    (0.02, 0.1, 0.2),
-    (0.1, 0.95, 0.6),
-    (0.95, 1.0, 0.08),
-)
-_SOLID = ((0.0, 0.05, 0.12), (0.05, 0.95, 0.8), (0.95, 1.0, 0.08))
+_PANDA_REQUEST = 128 * _KIB
 
 
-def _panda(
-    cost: float, phases: tuple[tuple[float, float, float], ...]
-) -> Callable[[int, int, int, np.random.Generator], Bursts]:
-    def behave(start: int, runtime_s: int, nodes: int, rng: np.random.Generator) -> Bursts:
-        cost_here = cost * rng.uniform(0.95, 1.05)
-        for begin, end, share in phases:
-            yield Burst(
-                start + round(begin * runtime_s),
-                start + round(end * runtime_s),
-                {
-                    kind: round(operations * nodes * cost_here * share)
-                    for kind, operations in _PANDA_OPERATIONS.items()
-                },
-                reads=Transfers(round(365 * nodes * share), _MIB),
-                writes=Transfers(round(160 * nodes * share), _MIB),
-            )
-
-    return behave
+def _pilot(start: int, runtime_s: int, nodes: int, era: Era, demand: Demand) -> Bursts:
+    """Search for libraries and scripts, which leaves opens that fail; read input, write output."""
+    operations = {
+        "open": demand.opens,
+        "close": demand.closes,
+        **{kind: round(each * nodes * demand.cost) for kind, each in _PANDA_OPERATIONS.items()},
+    }
+    wanted = operations | {
+        "reads": demand.read_bytes // _PANDA_REQUEST,
+        "writes": demand.write_bytes // _PANDA_REQUEST,
+    }
+    done = dict.fromkeys(wanted, 0)
+    reached = 0.0
+    for begin, end, share in era.phases:
+        reached += share
+        upto = {kind: round(total * reached) for kind, total in wanted.items()}
+        part = {kind: upto[kind] - done[kind] for kind in wanted}
+        done = upto
+        yield Burst(
+            start + round(begin * runtime_s),
+            max(start + round(end * runtime_s), start + round(begin * runtime_s) + 1),
+            {kind: part[kind] for kind in operations},
+            reads=Transfers(part["reads"], _PANDA_REQUEST),
+            writes=Transfers(part["writes"], _PANDA_REQUEST),
+            failed_opens=max(part["open"] - part["close"], 0),
+        )
 
 
 _BEHAVIOUR: dict[Kind, Callable[[int, int, int, np.random.Generator], Bursts]] = {
@@ -230,9 +235,6 @@ _BEHAVIOUR: dict[Kind, Callable[[int, int, int, np.random.Generator], Bursts]] =
     Kind.SMALL_FILES: _small_files,
     Kind.ENSEMBLE: _ensemble,
     Kind.ANALYSIS: _analysis,
-    Kind.PANDA: _panda(1.0, _SPIKED),
-    Kind.PANDA_CRISIS: _panda(_WIDE_STRIPES_COST, _SPIKED),
-    Kind.PANDA_STRIPED: _panda(_ONE_STRIPE_COST, _SOLID),
 }
 
 

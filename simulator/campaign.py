@@ -1,123 +1,158 @@
-"""The PanDA campaign: pilots that fill idle nodes, and what its operators change and when.
+"""The PanDA campaign: pilots that fill idle nodes, as the story has them."""
 
-The story of the seeds: up to 20 pilots at once; on July 6 the centre complains of over 2 million
-metadata operations per job; the pilots are stopped; one at a time; then five, with working
-directories striped over one target.
-"""
-
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
-from simulator.clock import local
-from simulator.jobs import Job, Kind
+from simulator import story, week
+from simulator.clock import HOUR_S, local, midnight
+from simulator.jobs import Demand, Job, Kind
+from simulator.plan import Plan
 from simulator.site import PANDA
-
-PAUSED = local(2017, 7, 6, "07:30:00")
-RESUMED = local(2017, 7, 6, "09:50:00")  # with wide stripes: the crisis
-STOPPED = local(2017, 7, 6, "16:00:00")  # the centre asks for it
-MITIGATED = local(2017, 7, 6, "23:20:00")
+from simulator.story import Era
 
 _SUBMITS_EVERY_S = 115
-_SEED_JOBS_WAITED_S = 611
-_SIZES = (15, 30, 62, 100, 150, 200, 250, 300, 350)
-_SIZE_WEIGHTS = (0.06, 0.08, 0.1, 0.12, 0.14, 0.16, 0.14, 0.14, 0.06)
+_WAITED_S = 611  # the jobs that reports show
+_DAY_BEGINS = 10 * HOUR_S  # of the operators
+_ALWAYS = (story.PAUSED, local(2017, 7, 7, "06:00:00"))  # around the crisis they never rest
+_OPERATIONS_SPREAD = (0.95, 1.05)
+_GB = 10**9
 
-
-@dataclass(frozen=True)
-class _Regime:
-    until: int
-    pilots: int
-    kind: Kind
-    limit_s: int
-    runtime_s: tuple[int, int]  # between
-    delete_at: int | None = None
-
-
-_REGIMES = (
-    _Regime(PAUSED, 20, Kind.PANDA, 9_000, (5_700, 7_400)),
-    _Regime(RESUMED, 6, Kind.PANDA, 9_000, (5_700, 7_400)),
-    _Regime(STOPPED, 20, Kind.PANDA_CRISIS, 28_800, (19_000, 22_500), delete_at=STOPPED),
-    _Regime(MITIGATED, 1, Kind.PANDA, 9_000, (5_700, 7_400)),
-    _Regime(local(2030, 1, 1), 5, Kind.PANDA_STRIPED, 7_200, (2_300, 3_700)),
+# The jobs that the reports show: their batch ids (0: not told), starts, ends and nodes.
+_SHOWN = (
+    (0, local(2017, 7, 6, "09:52:55"), local(2017, 7, 6, "15:57:31"), 300),
+    (0, local(2017, 7, 6, "23:26:16"), local(2017, 7, 7, "00:03:47"), 300),
+    (3_567_126, local(2017, 8, 15, "23:56:11"), local(2017, 8, 16, "01:01:16"), 350),
+    (3_570_319, local(2017, 8, 18, "01:46:04"), local(2017, 8, 18, "02:58:22"), 350),
+    (3_573_737, local(2017, 8, 21, "01:02:42"), local(2017, 8, 21, "02:16:04"), 350),
+)
+# Their numbers by when they were submitted: all other jobs are numbered around them.
+NUMBER_AT = {start - _WAITED_S: number for number, start, _, _ in _SHOWN if number}
+CRISIS_START = _SHOWN[0][1]
+# The jobs of the two launches of the reports' listing: apid, start, end, nodes (see `golden`).
+_LISTED = (
+    (9_205_355, local(2017, 7, 5, "14:31:02"), local(2017, 7, 5, "16:12:40"), 62),
+    (9_205_593, local(2017, 7, 5, "14:38:48"), local(2017, 7, 5, "16:31:15"), 300),
 )
 
 
 class PandaCampaign:
     """Submits a pilot whenever fewer are present than its operators allow."""
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, plan: Plan, rng: np.random.Generator) -> None:
         self._rng = rng
+        self._day_s = plan.campaign_hours * HOUR_S
         self._last = 0  # when it submitted
 
     def next_job(self, now: int, present: int) -> Job | None:
         """Return a new pilot, or None while the `present` ones are enough."""
-        regime = next(regime for regime in _REGIMES if now < regime.until)
-        if present >= regime.pilots or now - self._last < _SUBMITS_EVERY_S:
+        if now - self._last < _SUBMITS_EVERY_S or not self._works(now):
+            return None
+        if present >= story.slots_at(now):
             return None
         self._last = now
+        era = story.era_at(now)
         return pilot(
-            regime.kind,
-            node_count=int(self._rng.choice(_SIZES, p=_SIZE_WEIGHTS)),
-            limit_s=regime.limit_s,
-            runtime_s=int(self._rng.integers(*regime.runtime_s)),
+            era,
+            node_count=int(self._rng.choice(era.sizes)),
+            runtime_s=int(self._rng.integers(*era.runtime_s)),
             submitted=now,
-            delete_at=regime.delete_at,
+            rng=self._rng,
+            delete_at=story.STOPPED if era.since == story.RESUMED else None,
         )
+
+    def _works(self, now: int) -> bool:
+        if week.QUIET[0] <= now < week.QUIET[1]:
+            return False
+        if _ALWAYS[0] <= now < _ALWAYS[1]:
+            return True
+        since_morning = (now - midnight(now) - _DAY_BEGINS) % (24 * HOUR_S)
+        return since_morning < self._day_s
 
 
 def pilot(
-    kind: Kind,
+    era: Era,
     *,
     node_count: int,
-    limit_s: int,
     runtime_s: int,
     submitted: int,
+    rng: np.random.Generator,
+    demand: Demand | None = None,
     started: int | None = None,
     delete_at: int | None = None,
 ) -> Job:
     """Return a job of the campaign; `started`: it starts then and not when nodes are free."""
+    failed = rng.random() < era.failing / 3  # most failures are single payloads'
     return Job(
         number=0,
         user=PANDA,
         name="atlas_pilot",
         queue="batch",
-        kind=kind,
+        kind=Kind.PANDA,
         node_count=node_count,
-        limit_s=limit_s,
+        limit_s=era.limit_s,
         runtime_s=runtime_s,
         submitted=submitted,
+        era=era,
+        demand=demand or _demand(era, node_count, rng),
         started=started,
         delete_at=delete_at,
-        busy_share=0.55 if kind is Kind.PANDA_CRISIS else 0.82,
+        exit_status=1 if failed and started is None else 0,
+        busy_share=0.55 if era.conflicts else 0.82,
     )
 
 
-def golden_pilots() -> dict[int, Job]:
-    """Return the jobs of the two launches of the seeds' listing, by apid (see `golden`)."""
+def week_jobs(rng: np.random.Generator) -> list[Job]:
+    """Return the jobs of the table's week."""
+    era = story.era_at(story.WEEK[0])
+    return [
+        pilot(
+            era,
+            node_count=wanted.node_count,
+            runtime_s=wanted.runtime_s,
+            submitted=wanted.submitted,
+            rng=rng,
+            demand=wanted.demand,
+        )
+        for wanted in week.jobs(rng)
+    ]
+
+
+def golden_pilots(plan: Plan, rng: np.random.Generator) -> dict[int, Job]:
+    """Return the jobs of the two launches of the listing that the run holds, by apid."""
     return {
-        9_205_355: _on_july(5, "14:31:02", 5, "16:12:40", Kind.PANDA, node_count=62),
-        9_205_593: _on_july(5, "14:38:48", 5, "16:31:15", Kind.PANDA, node_count=300),
+        apid: _shown(start, end, nodes, rng)
+        for apid, start, end, nodes in _LISTED
+        if plan.holds(start)
     }
 
 
-def crisis_pilot() -> Job:
-    """Return the job whose opens and closes the seeds show during the crisis."""
-    return _on_july(6, "09:52:55", 6, "15:57:31", Kind.PANDA_CRISIS, node_count=300)
+def shown_pilots(plan: Plan, rng: np.random.Generator) -> Iterator[Job]:
+    """Yield the jobs whose opens and closes the reports show, those that the run holds."""
+    for number, start, end, nodes in _SHOWN:
+        if plan.holds(start):
+            job = _shown(start, end, nodes, rng)
+            job.number = number
+            yield job
 
 
-def striped_pilot() -> Job:
-    """Return the job that the seeds show after the working directories were striped anew."""
-    return _on_july(6, "23:26:16", 7, "00:03:47", Kind.PANDA_STRIPED, node_count=300)
-
-
-def _on_july(day: int, start: str, end_day: int, end: str, kind: Kind, *, node_count: int) -> Job:
-    started, ended = local(2017, 7, day, start), local(2017, 7, end_day, end)
+def _shown(start: int, end: int, nodes: int, rng: np.random.Generator) -> Job:
     return pilot(
-        kind,
-        node_count=node_count,
-        limit_s=next(regime.limit_s for regime in _REGIMES if regime.kind is kind),
-        runtime_s=ended - started,
-        submitted=started - _SEED_JOBS_WAITED_S,
-        started=started,
+        story.era_at(start),
+        node_count=nodes,
+        runtime_s=end - start,
+        submitted=start - _WAITED_S,
+        rng=rng,
+        started=start,
+    )
+
+
+def _demand(era: Era, nodes: int, rng: np.random.Generator) -> Demand:
+    mine = rng.uniform(*_OPERATIONS_SPREAD)
+    return Demand(
+        opens=round(era.operations.opens * nodes * mine),
+        closes=round(era.operations.closes * nodes * mine),
+        cost=era.operations.cost * mine,
+        read_bytes=round(era.input_gb * nodes * _GB * rng.uniform(0.9, 1.1)),
+        write_bytes=round(era.output_gb * nodes * _GB * rng.uniform(0.9, 1.1)),
     )

@@ -1,23 +1,35 @@
-"""What happens at the centre in three days of July 2017, before anything is written down."""
+"""What happens at the centre, before anything is written down."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from simulator import background, behaviour, campaign, polls, site, workloads
+from simulator import (
+    background,
+    behaviour,
+    campaign,
+    launches,
+    numbers,
+    shared_nodes,
+    storm,
+    story,
+    workloads,
+)
 from simulator.activity import Source
 from simulator.clock import local
 from simulator.jobs import Job, Kind
-from simulator.launches import add_launches
+from simulator.plan import Plan
 from simulator.randomness import stream
 from simulator.scheduler import Scheduler
 from simulator.site import User
 
-START = local(2017, 7, 5)  # the machine opens after maintenance
-END = local(2017, 7, 8)
 _HELD_BACK = 400  # nodes for the jobs with fixed starts
-_FIRST_NUMBER = 3_518_902
+_NUMBERS_PER_S = 0.01345  # other systems of the centre take batch numbers, too
+_ANALYSIS_NUMBERS_PER_S = 0.004
+_ANALYSIS_NUMBER_AT = {local(2017, 1, 1): 318_204}
 _BIOLOGIST = User("geneve", 12_260, "BIP112")
+_LATE_START = local(2017, 7, 6, "11:10:20")
+_POOR_START = local(2017, 7, 7, "08:05:00")  # a quarter of an hour before a gap
 
 
 @dataclass(frozen=True)
@@ -26,19 +38,17 @@ class Centre:
 
     Args:
         jobs: all jobs in order of submission.
-        golden: the jobs of the seeds' listing, by apid.
-        crisis: the job of the seeds' first plot.
-        late: its accounting comes in a file of its own.
-        poor: it ran mostly while nobody read the counters.
+        golden: the jobs of the reports' listing that the run holds, by apid.
+        late: its accounting comes in a file of its own; None: the run is of other days.
+        poor: it ran mostly while nobody read the counters; None: likewise.
         of_job: what each started job did to the filesystem.
         others: what else loads it.
     """
 
     jobs: list[Job]
     golden: dict[int, Job]
-    crisis: Job
-    late: Job
-    poor: Job
+    late: Job | None
+    poor: Job | None
     of_job: dict[Job, Source]
     others: list[Source]
 
@@ -48,29 +58,54 @@ class Centre:
         return [*self.of_job.values(), *self.others]
 
 
-def happen(seed: int) -> Centre:
-    """Let the three days pass; the same seed gives the same days."""
-    golden = campaign.golden_pilots()
-    crisis = campaign.crisis_pilot()
-    late = _small_files_job(local(2017, 7, 6, "11:10:20"), minutes=92, node_count=32)
-    poor = _small_files_job(polls.GAP[0] - 900, minutes=73, node_count=16)
-    fixed = [*golden.values(), crisis, campaign.striped_pilot(), late, poor]
-    jobs = workloads.jobs(START, END, stream(seed, "submissions"))
-    scheduler = Scheduler(site.NODE_COUNT, _HELD_BACK, START, END, stream(seed, "nodes"))
-    pilots = scheduler.run(jobs, fixed, campaign.PandaCampaign(stream(seed, "campaign")))
-    jobs = sorted([*jobs, *fixed, *pilots], key=lambda job: job.submitted)
-    # Other systems of the centre take numbers, too.
-    steps = stream(seed, "batch ids").integers(1, 5, size=len(jobs))
-    for job, number in zip(jobs, _FIRST_NUMBER + np.cumsum(steps), strict=True):
+def happen(plan: Plan) -> Centre:
+    """Let the time pass; the same plan gives the same days."""
+    chance = stream(plan.seed, "pilots of the reports")
+    golden = campaign.golden_pilots(plan, chance)
+    late = _small_files_job(plan, _LATE_START, minutes=92, node_count=32)
+    poor = _small_files_job(plan, _POOR_START, minutes=73, node_count=16)
+    fixed = [
+        *golden.values(),
+        *campaign.shown_pilots(plan, chance),
+        *(job for job in (late, poor, *_storm(plan)) if job),
+    ]
+    ordinary = workloads.jobs(plan, stream(plan.seed, "submissions"))
+    if plan.holds(min(story.WEEK)) and plan.holds(max(story.WEEK) - 1):
+        ordinary += campaign.week_jobs(stream(plan.seed, "week"))
+    scheduler = Scheduler(
+        plan.node_count, _HELD_BACK, plan.start, plan.end, stream(plan.seed, "nodes")
+    )
+    pilots = scheduler.run(
+        ordinary, fixed, campaign.PandaCampaign(plan, stream(plan.seed, "campaign"))
+    )
+    jobs = sorted([*ordinary, *fixed, *pilots], key=lambda job: job.submitted)
+    _number(jobs, campaign.NUMBER_AT, _NUMBERS_PER_S)
+    launches.add_launches(jobs, golden, plan.end, stream(plan.seed, "launches"))
+    analysis = workloads.analysis_jobs(plan, stream(plan.seed, "analysis"))
+    shared_nodes.run(analysis, plan.start, plan.end)
+    _number(analysis, _ANALYSIS_NUMBER_AT, _ANALYSIS_NUMBERS_PER_S)
+    jobs = sorted([*jobs, *analysis], key=lambda job: job.submitted)
+    behaving = stream(plan.seed, "behaviour")
+    of_job = {job: behaviour.source(job, behaving) for job in jobs if job.started is not None}
+    others = background.sources(jobs, plan, stream(plan.seed, "background"))
+    return Centre(jobs, golden, late, poor, of_job, others)
+
+
+def _number(jobs: list[Job], known: dict[int, int], per_s: float) -> None:
+    """Number jobs in order of submission; those that have a number keep it."""
+    moments = np.array([job.submitted for job in jobs], dtype=np.int64)
+    pins = np.array([n for n, job in enumerate(jobs) if job.number], dtype=np.int64)
+    for job, number in zip(jobs, numbers.growing(moments, known, per_s, pins), strict=True):
         job.number = int(number)
-    add_launches(jobs, {job: apid for apid, job in golden.items()}, END, stream(seed, "launches"))
-    chance = stream(seed, "behaviour")
-    of_job = {job: behaviour.source(job, chance) for job in jobs if job.started is not None}
-    others = background.sources(jobs, START, END, stream(seed, "background"))
-    return Centre(jobs, golden, crisis, late, poor, of_job, others)
 
 
-def _small_files_job(start: int, minutes: int, node_count: int) -> Job:
+def _storm(plan: Plan) -> list[Job]:
+    return [storm.job()] if plan.holds(storm.START) else []
+
+
+def _small_files_job(plan: Plan, start: int, minutes: int, node_count: int) -> Job | None:
+    if not plan.holds(start):
+        return None
     return Job(
         number=0,
         user=_BIOLOGIST,

@@ -5,6 +5,9 @@ from zoneinfo import ZoneInfo
 
 ZONE = ZoneInfo("America/New_York")
 MICROSECONDS = 1_000_000
+MINUTE_S = 60
+HOUR_S = 3_600
+DAY_S = 86_400
 
 
 def local(year: int, month: int, day: int, clock: str = "00:00:00") -> int:
@@ -13,21 +16,37 @@ def local(year: int, month: int, day: int, clock: str = "00:00:00") -> int:
     return int(datetime(year, month, day, hour, minute, second, tzinfo=ZONE).timestamp())
 
 
+def moment(text: str) -> int:
+    """Return the epoch second of a date or time as people type it; local unless it says more."""
+    typed = datetime.fromisoformat(text)
+    return int((typed if typed.tzinfo else typed.replace(tzinfo=ZONE)).timestamp())
+
+
+def local_time(epoch_s: float) -> datetime:
+    """Return the site's wall clock."""
+    return datetime.fromtimestamp(epoch_s, ZONE)
+
+
+def midnight(epoch_s: int) -> int:
+    """Return when the local day of a moment began."""
+    day = local_time(epoch_s)
+    return local(day.year, day.month, day.day)
+
+
 def pbs_stamp(epoch_s: int) -> str:
     """Return the header time of a PBS record: local, without a zone."""
-    return datetime.fromtimestamp(epoch_s, ZONE).strftime("%m/%d/%Y %H:%M:%S")
+    return local_time(epoch_s).strftime("%m/%d/%Y %H:%M:%S")
 
 
 def syslog_stamp(epoch_us: int) -> str:
     """Return an RFC 5424 time stamp: local, with its offset."""
     second, microsecond = divmod(epoch_us, MICROSECONDS)
-    moment = datetime.fromtimestamp(second, ZONE).replace(microsecond=microsecond)
-    return moment.isoformat(timespec="microseconds")
+    return local_time(second).replace(microsecond=microsecond).isoformat(timespec="microseconds")
 
 
 def local_day(epoch_s: int) -> str:
     """Return the local date as ``YYYYMMDD``, the name of a daily log file."""
-    return datetime.fromtimestamp(epoch_s, ZONE).strftime("%Y%m%d")
+    return local_time(epoch_s).strftime("%Y%m%d")
 
 
 def utc_name(epoch_s: int) -> str:
@@ -35,6 +54,11 @@ def utc_name(epoch_s: int) -> str:
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
+def utc_week(epoch_s: int) -> str:
+    """Return the ISO week for a file name: ``2016-W43``."""
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%G-W%V")
+
+
 def iso(epoch_s: float) -> str:
-    """Return a UTC time for the truth file."""
+    """Return a UTC time as ISO 8601."""
     return datetime.fromtimestamp(epoch_s, UTC).isoformat()

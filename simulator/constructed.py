@@ -70,7 +70,7 @@ def write_job_stats(path: Path, *, jobs: int, poll: int, seed: int) -> None:
     counts = growth * (poll + 1)
     read_s = _BEGIN + poll * _POLL_EVERY_S
     entries = (
-        Entry(f"{_FIRST_JOB + n}.{BATCH_SERVER}", read_s - n % _POLL_EVERY_S, tuple(row))
+        Entry(f"{_FIRST_JOB + n}.{BATCH_SERVER}", _BEGIN, read_s - n % _POLL_EVERY_S, tuple(row))
         for n, row in enumerate(counts.tolist())
     )
     path.write_text(job_stats.mdt(MDT, entries))
@@ -94,7 +94,7 @@ def _records(
     number = np.arange(first, first + count)
     opcode = chance.choice(list(_OPCODES), p=list(_OPCODES.values()), size=count)
     first_thread, pool_size = mds.pools_of(opcode)
-    service_us = mds.service_times(opcode, np.zeros(count), chance)
+    service_us = mds.service_times(opcode, chance)
     client = chance.integers(nids, size=count)
     return pl.DataFrame(
         {

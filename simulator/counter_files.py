@@ -12,12 +12,16 @@ import numpy as np
 from simulator import counters, polls, site
 from simulator.activity import MDT_KINDS, RENAME, RENAMES, Source
 from simulator.clock import MICROSECONDS, utc_name
-from simulator.counters import Sightings
+from simulator.counters import NEVER, Entry, Server, Sightings
+from simulator.faults import Kind
 from simulator.formats import job_stats, md_stats
+from simulator.formats.releases import counts_failed_opens
 from simulator.jobs import Ints
+from simulator.plan import Plan
+from simulator.polls import What
+from simulator.progress import say
 from simulator.randomness import stream
 
-_REMOUNTS = (polls.MDT_REMOUNT,)
 _READ_LASTS_US = 43_017  # from job_stats to md_stats of one poll
 _READ_SUM, _WRITE_SUM = 3, 7  # of the counters of counters.ost_sightings
 # Operations since the MDT was mounted, long before the first poll; renames come below.
@@ -49,87 +53,134 @@ class Shown:
     read_bytes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     write_bytes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     restarts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    # Of `restarts` on the MDT, those that no counter tells: each grew beyond its last value between
-    # two neighbouring polls.
+    # Those that no counter tells, on any target: each grew beyond its last value between two
+    # neighbouring polls.
     hidden_restarts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    files: int = 0
 
 
-def write(seed: int, sources: list[Source], start: int, end: int, out: Path) -> Shown:
+def write(plan: Plan, sources: list[Source], out: Path) -> Shown:
     """Write job_stats of every target and md_stats of the MDT below `out`."""
-    reads = polls.schedule(start, end, stream(seed, f"polls of {site.MDS}"))
-    shown = Shown(reads)
-    _write_job_stats_of_mdt(sources, reads.moments, out / "job_stats" / site.MDT, shown)
-    _write_md_stats(sources, reads.moments, out / "md_stats" / site.MDT)
+    shown = Shown(_schedule(plan, What.MDT, site.MDS))
+    say("counters of the MDT by job")
+    _write_job_stats_of_mdt(plan, sources, out / "job_stats" / site.MDT, shown)
+    say("counters of the whole MDT")
+    _write_md_stats(plan, sources, out / "md_stats" / site.MDT, shown)
     for oss, osts in site.OSTS_OF_OSS.items():
-        moments = polls.schedule(start, end, stream(seed, f"polls of {oss}")).moments
+        say(f"counters of {oss}")
+        moments = _schedule(plan, What.OSTS, oss).moments
+        server = _server(plan, What.OSTS, oss)
         dumps = [
-            _job_stats_of_ost(ost, list(_ost_sightings(sources, ost, moments, shown)), moments)
+            _entries(list(_ost_sightings(sources, ost, moments, server, shown)), moments)
             for ost in osts
         ]
-        _write_polls(out / "job_stats" / oss, moments, map("".join, zip(*dumps, strict=True)))
+        texts = (
+            "".join(job_stats.ost(ost, entries) for ost, entries in zip(osts, read, strict=True))
+            for read in zip(*dumps, strict=True)
+        )
+        _write_polls(out / "job_stats" / oss, moments, texts, shown)
     return shown
 
 
+def _schedule(plan: Plan, what: What, server: str) -> polls.Schedule:
+    return polls.schedule(plan, what, server, stream(plan.seed, f"polls of {server}"))
+
+
+def _server(plan: Plan, what: What, name: str) -> Server:
+    upgrades = [
+        fault.start
+        for fault in plan.faults.of(Kind.UPGRADE, name)
+        if not counts_failed_opens(fault.version)
+    ]
+    return Server(polls.cleanup(plan, what), plan.faults.mounts(name), min(upgrades, default=NEVER))
+
+
 def _write_job_stats_of_mdt(
-    sources: Iterable[Source], moments: Ints, folder: Path, shown: Shown
+    plan: Plan, sources: Iterable[Source], folder: Path, shown: Shown
 ) -> None:
+    moments = shown.mdt_reads.moments
+    server = _server(plan, What.MDT, site.MDS)
     sightings = []
     for source in sources:
-        mine = list(counters.mdt_sightings(source, moments, _REMOUNTS))
+        mine = list(counters.mdt_sightings(source, moments, server))
         _account_mdt(mine, shown)
         sightings += mine
-    entries = counters.entries_by_poll(sightings, len(moments))
-    _write_polls(folder, moments, (job_stats.mdt(site.MDT, poll) for poll in entries))
+    texts = (
+        job_stats.mdt(
+            site.MDT,
+            entries,
+            version=plan.faults.version_at(site.MDS, moment),
+            clock_offset_s=plan.faults.clock_offset_s(site.MDS, moment),
+        )
+        for moment, entries in zip(moments.tolist(), _entries(sightings, moments), strict=True)
+    )
+    _write_polls(folder, moments, texts, shown)
 
 
-def _write_md_stats(sources: Iterable[Source], moments: Ints, folder: Path) -> None:
-    totals = counters.mdt_totals(sources, moments, _REMOUNTS)
+def _write_md_stats(plan: Plan, sources: Iterable[Source], folder: Path, shown: Shown) -> None:
+    moments = _schedule(plan, What.WHOLE_MDT, site.MDS).moments
+    server = _server(plan, What.MDT, site.MDS)
+    totals = counters.mdt_totals(sources, moments, server)
     before = np.array([_BEFORE.get(kind, 0) for kind in MDT_KINDS])
     before[RENAME] = before[list(RENAMES)].sum()
-    totals[moments < polls.MDT_REMOUNT] += before
-    _write_polls(
-        folder,
-        moments,
-        (
-            md_stats.mdt(site.MDT, moment * MICROSECONDS + _READ_LASTS_US, total)
-            for moment, total in zip(moments.tolist(), totals.tolist(), strict=True)
-        ),
+    totals[moments < min(server.mounts, default=NEVER)] += before
+    texts = (
+        md_stats.mdt(
+            site.MDT,
+            (moment + plan.faults.clock_offset_s(site.MDS, moment)) * MICROSECONDS + _READ_LASTS_US,
+            total,
+            version=plan.faults.version_at(site.MDS, moment),
+            mounted_s=max((at for at in server.mounts if at <= moment), default=plan.start),
+        )
+        for moment, total in zip(moments.tolist(), totals.tolist(), strict=True)
     )
+    _write_polls(folder, moments, texts, shown)
 
 
-def _job_stats_of_ost(ost: str, sightings: Iterable[Sightings], moments: Ints) -> list[str]:
-    return [job_stats.ost(ost, poll) for poll in counters.entries_by_poll(sightings, len(moments))]
+def _entries(sightings: Iterable[Sightings], moments: Ints) -> list[list[Entry]]:
+    return counters.entries_by_poll(sightings, len(moments))
 
 
-def _account_mdt(sightings: list[Sightings], shown: Shown) -> None:
+def _account_mdt(seen: list[Sightings], shown: Shown) -> None:
     """Add up what the polls show of one source."""
-    seen = [life for life in sightings if len(life.polls)]
     for life in seen:
         before = shown.mdt.get(life.job_id, np.zeros(len(MDT_KINDS), dtype=np.int64))
         shown.mdt[life.job_id] = before + life.counts[-1]
-    for last, following in pairwise(seen):
-        shown.restarts[last.job_id] += 1
-        neighbours = following.polls[0] == last.polls[-1] + 1
-        if neighbours and bool((following.counts[0] >= last.counts[-1]).all()):
-            shown.hidden_restarts[last.job_id] += 1
+    if seen:
+        shown.restarts[seen[0].job_id] += len(seen) - 1
+        shown.hidden_restarts[seen[0].job_id] += _hidden_restarts(seen)
+
+
+def _hidden_restarts(seen: list[Sightings]) -> int:
+    """Count the lives that no counter tells from the one before."""
+    return sum(
+        bool(
+            following.polls[0] == last.polls[-1] + 1
+            and (following.counts[0] >= last.counts[-1]).all()
+        )
+        for last, following in pairwise(seen)
+    )
 
 
 def _ost_sightings(
-    sources: Iterable[Source], ost: str, moments: Ints, shown: Shown
+    sources: Iterable[Source], ost: str, moments: Ints, server: Server, shown: Shown
 ) -> Iterator[Sightings]:
     """Yield what the polls of an OST show, and add it up."""
     for source in sources:
-        for life in counters.ost_sightings(source, site.OSTS.index(ost), moments):
-            if len(life.polls):
-                shown.read_bytes[life.job_id] += int(life.counts[-1, _READ_SUM])
-                shown.write_bytes[life.job_id] += int(life.counts[-1, _WRITE_SUM])
-                yield life
+        mine = list(counters.ost_sightings(source, site.OSTS.index(ost), moments, server))
+        for life in mine:
+            shown.read_bytes[life.job_id] += int(life.counts[-1, _READ_SUM])
+            shown.write_bytes[life.job_id] += int(life.counts[-1, _WRITE_SUM])
+        if mine:
+            shown.hidden_restarts[mine[0].job_id] += _hidden_restarts(mine)
+        yield from mine
 
 
-def _write_polls(folder: Path, moments: Ints, texts: Iterable[str]) -> None:
+def _write_polls(folder: Path, moments: Ints, texts: Iterable[str], shown: Shown) -> None:
     """Write one file per poll; its name and its time of change are the time of the read."""
     folder.mkdir(parents=True, exist_ok=True)
     for moment, text in zip(moments.tolist(), texts, strict=True):
         path = folder / f"{utc_name(moment)}.txt"
         path.write_text(text)
         os.utime(path, (moment, moment))
+        shown.files += 1

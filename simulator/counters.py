@@ -7,8 +7,24 @@ import numpy as np
 
 from simulator.activity import MDT_KINDS, Source
 from simulator.jobs import Ints
+from simulator.polls import Cleanup
 
-CLEANUP_S = 600  # job_cleanup_interval: an entry that idles longer is dropped
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Server:
+    """What a server does with its counters.
+
+    Args:
+        cleanup: when it drops entries that idle.
+        mounts: when its targets were mounted anew.
+        failures_until: when it ceased to count failed opens.
+    """
+
+    cleanup: Cleanup
+    mounts: Sequence[int] = ()
+    failures_until: int = NEVER
 
 
 @dataclass(frozen=True)
@@ -16,6 +32,7 @@ class Entry:
     """A job id's counters as one poll shows them, totals since the entry was created."""
 
     job_id: str
+    begun_s: int
     snapshot_s: int  # last update
     counts: tuple[int, ...]
 
@@ -32,9 +49,12 @@ class Life:
         """Return which polls show it (indices into `polls`)."""
         return np.flatnonzero((polls > self.begin) & (polls <= self.until))
 
-    def updated(self, poll: int) -> int:
-        """Return the last update that a poll shows."""
-        return max(min(poll, end) for start, end in self.intervals if start < poll)
+    def updated(self, polls: Ints) -> Ints:
+        """Return the last update that each poll shows."""
+        starts, ends = np.array(self.intervals, dtype=np.int64).T
+        reached = np.maximum.accumulate(ends)[np.searchsorted(starts, polls) - 1]
+        updates: Ints = np.minimum(polls, reached)
+        return updates
 
 
 @dataclass(frozen=True)
@@ -44,47 +64,52 @@ class Sightings:
     job_id: str
     begin: int
     polls: Ints  # indices, ascending
-    snapshot_s: tuple[int, ...]
+    snapshot_s: Ints
     counts: Ints  # (polls, counters)
 
 
-def lives(intervals: Iterable[tuple[int, int]], remounts: Sequence[int]) -> list[Life]:
+def lives(intervals: Iterable[tuple[int, int]], server: Server) -> list[Life]:
     """Cut a source's active intervals into the lives of its entry."""
     pieces: list[tuple[int, int]] = []
     for start, end in sorted(intervals):
-        cuts = [moment for moment in remounts if start < moment < end]
+        cuts = [moment for moment in server.mounts if start < moment < end]
         pieces += zip([start, *cuts], [*cuts, end], strict=True)
     groups: list[list[tuple[int, int]]] = []
-    for piece in pieces:
-        if groups and _continues(groups[-1], piece[0], remounts):
-            groups[-1].append(piece)
+    last = 0
+    for start, end in pieces:
+        goes_on = (
+            groups
+            and start <= server.cleanup.dropped_at(last)
+            and not any(last <= moment <= start for moment in server.mounts)
+        )
+        if goes_on:
+            groups[-1].append((start, end))
+            last = max(last, end)
         else:
-            groups.append([piece])
-    return [_life(group, remounts) for group in groups]
+            groups.append([(start, end)])
+            last = end
+    return [_life(group, server) for group in groups]
 
 
-def _continues(group: list[tuple[int, int]], start: int, remounts: Sequence[int]) -> bool:
-    last = max(end for _, end in group)
-    return start - last <= CLEANUP_S and not any(last <= moment <= start for moment in remounts)
-
-
-def _life(group: list[tuple[int, int]], remounts: Sequence[int]) -> Life:
+def _life(group: list[tuple[int, int]], server: Server) -> Life:
     begin, last = group[0][0], max(end for _, end in group)
-    until = min([last + CLEANUP_S, *(moment - 1 for moment in remounts if moment > begin)])
-    return Life(begin, until, tuple(group))
+    mounts = [moment - 1 for moment in server.mounts if moment > begin]
+    return Life(begin, min([server.cleanup.dropped_at(last), *mounts]), tuple(group))
 
 
-def mdt_sightings(source: Source, polls: Ints, remounts: Sequence[int]) -> Iterator[Sightings]:
+def mdt_sightings(source: Source, polls: Ints, server: Server) -> Iterator[Sightings]:
     """Yield what the polls of the MDT show of a source; counters are those of MDT_KINDS."""
     if source.job_id is None:
         return
-    for life in lives(source.mdt_intervals(), remounts):
+    for life in lives(source.mdt_intervals(), server):
         seen = life.visible(polls)
-        counts = source.mdt_counts(np.append(polls[seen], life.begin))
-        yield _sightings(source.job_id, life, polls, seen, counts[:-1] - counts[-1])
+        if len(seen):
+            moments = np.append(polls[seen], life.begin)
+            counts = source.mdt_counted(moments, server.failures_until)
+            yield _sightings(source.job_id, life, polls, seen, counts[:-1] - counts[-1])
 
 
-def ost_sightings(source: Source, ost: int, polls: Ints) -> Iterator[Sightings]:
+def ost_sightings(source: Source, ost: int, polls: Ints, server: Server) -> Iterator[Sightings]:
     """Yield what the polls of an OST show of a source.
 
     Counters: reads, then least, greatest and summed bytes; the same of writes.
@@ -98,8 +123,10 @@ def ost_sightings(source: Source, ost: int, polls: Ints) -> Iterator[Sightings]:
         for burst, requests in zip(source.bursts, totals, strict=True)
         if requests.any()
     ]
-    for life in lives(active, ()):
+    for life in lives(active, server):
         seen = life.visible(polls)
+        if not len(seen):
+            continue
         done, _ = source.ost_requests(ost, np.append(polls[seen], life.begin))
         requests = done[:-1] - done[-1]  # (polls, bursts, reads and writes)
         used = requests > 0
@@ -114,35 +141,38 @@ def ost_sightings(source: Source, ost: int, polls: Ints) -> Iterator[Sightings]:
 
 
 def _sightings(job_id: str, life: Life, polls: Ints, seen: Ints, counts: Ints) -> Sightings:
-    updates = tuple(life.updated(int(poll)) for poll in polls[seen])
-    return Sightings(job_id, life.begin, seen, updates, counts)
+    return Sightings(job_id, life.begin, seen, life.updated(polls[seen]), counts)
 
 
 def entries_by_poll(sightings: Iterable[Sightings], poll_count: int) -> list[list[Entry]]:
     """Return what each poll shows, oldest entry first."""
-    polls: list[list[tuple[int, Entry]]] = [[] for _ in range(poll_count)]
+    polls: list[list[Entry]] = [[] for _ in range(poll_count)]
     for seen in sightings:
         for poll, updated, counts in zip(
-            seen.polls.tolist(), seen.snapshot_s, seen.counts.tolist(), strict=True
+            seen.polls.tolist(), seen.snapshot_s.tolist(), seen.counts.tolist(), strict=True
         ):
-            polls[poll].append((seen.begin, Entry(seen.job_id, updated, tuple(counts))))
-    return [[entry for _, entry in sorted(poll, key=_age)] for poll in polls]
+            entry = Entry(seen.job_id, seen.begin, updated, tuple(counts))
+            polls[poll].append(entry)
+    return [sorted(poll, key=_age) for poll in polls]
 
 
-def _age(aged: tuple[int, Entry]) -> tuple[int, str]:
-    return aged[0], aged[1].job_id
+def _age(entry: Entry) -> tuple[int, str]:
+    return entry.begun_s, entry.job_id
 
 
-def mdt_totals(sources: Iterable[Source], polls: Ints, remounts: Sequence[int]) -> Ints:
-    """Return the MDT's own totals at each poll, all sources together, since the last remount."""
-    moments = np.concatenate([polls, np.array(remounts, dtype=np.int64)])
+def mdt_totals(sources: Iterable[Source], polls: Ints, server: Server) -> Ints:
+    """Return the MDT's own totals at each poll, all sources together, since the last mount."""
+    mounts = np.array(server.mounts, dtype=np.int64)
+    moments = np.concatenate([polls, mounts])
     done = np.zeros((len(moments), len(MDT_KINDS)), dtype=np.int64)
     for source in sources:
         during = (moments > source.start) & (moments < source.end)
-        done[during] += source.mdt_counts(moments[during])
-        done[moments >= source.end] += source.mdt_counts(np.array([source.end]))
-    totals = done[: len(polls)]
-    before = totals.copy()
-    for n, moment in enumerate(remounts):
-        totals[polls >= moment] = (before - done[len(polls) + n])[polls >= moment]
+        if during.any():
+            done[during] += source.mdt_counted(moments[during], server.failures_until)
+        over = moments >= source.end
+        if over.any():
+            done[over] += source.mdt_counted(np.array([source.end]), server.failures_until)
+    totals, at_mount = done[: len(polls)].copy(), done[len(polls) :]
+    for moment, before in zip(mounts.tolist(), at_mount, strict=True):
+        totals[polls >= moment] = (done[: len(polls)] - before)[polls >= moment]
     return totals

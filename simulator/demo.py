@@ -1,54 +1,72 @@
-"""The demo: all raw files of the centre under one folder.
+"""All raw files of the centre under one folder.
 
-site.toml                      registration of the cluster, the filesystem and its servers
+site.toml                      registration of the clusters, the filesystem and its servers
 pbs/20170705                   accounting of a local day
 late/pbs-20170706              accounting that comes later than the rest
 alps/messages-20170705         launches of a local day
+sacct/rhea-2017-07             accounting of the analysis cluster, a month
+panda/2017-W27.json.gz         PanDA job records of a week
 job_stats/TARGET or OSS/TIME.txt, md_stats/MDT/TIME.txt
                                one read each: its time (UTC) is the name, and the file's mtime
-rpctrace/golden.log            0.563 s of the MDS: the seeds' listing
-rpctrace/SERVER.TIME.log.gz    the start of the crisis, in two dumps
+nfsd/SERVER/TIME.txt           one read a day of the NFS server's counters
+rpctrace/golden.log            0.563 s of the MDS: the reports' listing
+rpctrace/SERVER.TIME.log.gz    or .zst: minutes around incidents
 truth.json                     what really happened: for tests only
 """
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 
-from simulator import centre, counter_files, crisis, golden, server_log, site, truth
-from simulator.centre import END, START, Centre
-from simulator.clock import MICROSECONDS, local
-from simulator.formats import alps, pbs, rpctrace, site_toml
+from simulator import centre, counter_files, golden, nfs, payloads, server_log, site, traced, truth
+from simulator.centre import Centre
+from simulator.clock import MICROSECONDS, local, utc_week
+from simulator.formats import alps, panda, pbs, rpctrace, sacct, site_toml
+from simulator.payloads import Payloads
+from simulator.plan import Plan
 from simulator.progress import say
 from simulator.randomness import stream
 
 GOLDEN_FIRST_END_US = local(2017, 7, 5, "14:41:07") * MICROSECONDS + 211_385
 _GOLDEN_NEIGHBOURS = 150  # nodes of others that show up in the golden trace
+_GZIP_LEVEL = 3
 
 
-def write(seed: int, out: Path) -> None:
-    """Write the centre's files under `out`; the same seed gives the same bytes."""
+def write(plan: Plan, out: Path) -> None:
+    """Write the centre's files under `out`; the same plan gives the same bytes."""
     out.mkdir(parents=True, exist_ok=True)
-    say("three days pass")
-    happened = centre.happen(seed)
+    say(f"{(plan.end - plan.start) / 86_400:,.0f} days pass")
+    happened = centre.happen(plan)
     say(f"{len(happened.jobs):,} jobs")
-    (out / "site.toml").write_text(site_toml.text())
-    _write_batch_logs(happened, out)
-    _write_golden(seed, happened, out / "rpctrace")
-    traced = crisis.write(seed, happened, out / "rpctrace")
-    say("counters")
-    shown = counter_files.write(seed, happened.sources, START, END, out)
-    (out / "truth.json").write_text(truth.text(seed, happened, shown, traced))
-    say(f"written to {out}")
+    (out / "site.toml").write_text(site_toml.text(plan.node_count, plan.faults))
+    _write_batch_logs(plan, happened, out)
+    inside = payloads.of_jobs(happened.jobs, stream(plan.seed, "payloads"))
+    _write_panda(inside, out / "panda")
+    nfs.write(plan, inside, out / "nfsd" / site.NFS_SERVER)
+    if happened.golden:
+        _write_golden(plan, happened, out / "rpctrace")
+    around = traced.write(plan, happened, out / "rpctrace")
+    shown = counter_files.write(plan, happened.sources, out)
+    (out / "truth.json").write_text(truth.text(plan, happened, inside, shown, around))
+    say(f"{shown.files:,} counter files; all is written to {out}")
 
 
-def _write_batch_logs(happened: Centre, out: Path) -> None:
-    in_time = [job for job in happened.jobs if job is not happened.late]
-    _write_texts(out / "pbs", pbs.daily_files(in_time, END))
-    late = "".join(pbs.daily_files([happened.late], END).values())
-    _write_texts(out / "late", {"pbs-20170706": late})
-    launches = alps.daily_files(happened.jobs, END)
+def _write_batch_logs(plan: Plan, happened: Centre, out: Path) -> None:
+    on_machine = [job for job in happened.jobs if job.cluster == site.CLUSTER]
+    in_time = [job for job in on_machine if job is not happened.late]
+    _write_texts(out / "pbs", pbs.daily_files(in_time, plan.end))
+    if happened.late:
+        late = "".join(pbs.daily_files([happened.late], plan.end).values())
+        _write_texts(out / "late", {"pbs-20170706": late})
+    launches = alps.daily_files(on_machine, plan.end)
     _write_texts(out / "alps", {f"messages-{day}": text for day, text in launches.items()})
+    shared = [job for job in happened.jobs if job.cluster == site.ANALYSIS_CLUSTER]
+    exports = sacct.monthly_files(shared, plan.end)
+    _write_texts(
+        out / "sacct",
+        {f"{site.ANALYSIS_CLUSTER}-{month}": text for month, text in exports.items()},
+    )
 
 
 def _write_texts(folder: Path, texts: dict[str, str]) -> None:
@@ -57,10 +75,23 @@ def _write_texts(folder: Path, texts: dict[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def _write_golden(seed: int, happened: Centre, folder: Path) -> None:
-    chance = stream(seed, "golden trace")
+def _write_panda(inside: list[Payloads], folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    weeks: dict[str, list[str]] = {}
+    for mine in inside:
+        for ended, record in panda.records(mine):
+            weeks.setdefault(utc_week(ended), []).append(record)
+    say(f"{sum(map(len, weeks.values())):,} PanDA jobs")
+    for week, records in weeks.items():
+        # Neither name nor time inside: the same text gives the same bytes.
+        compressed = gzip.compress(panda.text(records).encode(), _GZIP_LEVEL, mtime=0)
+        (folder / f"{week}.json.gz").write_bytes(compressed)
+
+
+def _write_golden(plan: Plan, happened: Centre, folder: Path) -> None:
+    chance = stream(plan.seed, "golden trace")
     nodes = {apid: job.nodes for apid, job in happened.golden.items()}
-    elsewhere = np.setdiff1d(np.arange(site.NODE_COUNT), np.concatenate(list(nodes.values())))
+    elsewhere = np.setdiff1d(np.arange(plan.node_count), np.concatenate(list(nodes.values())))
     others = np.concatenate(
         [
             chance.choice(elsewhere, _GOLDEN_NEIGHBOURS, replace=False),
@@ -68,7 +99,7 @@ def _write_golden(seed: int, happened: Centre, folder: Path) -> None:
         ]
     )
     served = golden.requests(nodes, others, GOLDEN_FIRST_END_US, chance)
-    records = server_log.records(served, seed, chance, handling_share=0)
+    records = server_log.records(served, plan.seed, chance, handling_share=0)
     folder.mkdir(exist_ok=True)
     with (folder / "golden.log").open("wb") as file:
-        rpctrace.write(rpctrace.lines(records, server_log.names(seed)), file)
+        rpctrace.write(rpctrace.lines(records, server_log.names(plan.seed)), file)

@@ -7,11 +7,13 @@ from typing import BinaryIO, cast
 
 import numpy as np
 import polars as pl
+import zstandard
 
 from simulator.clock import MICROSECONDS
 from simulator.formats import rpctrace
+from simulator.formats.rpctrace import Version
 
-_GZIP_LEVEL = 3
+_LEVEL = 3
 _OTHER_LINES_PER_S = 0.8
 _TORN_CHARACTERS = 150  # what is left of a line that was cut
 _LOCK = (
@@ -48,18 +50,20 @@ def write(
     rng: np.random.Generator,
     path: Path,
     *,
-    twice: int,
-    cut: bool,
+    twice: int = 0,
+    cut: bool = False,
+    version: Version = Version.V2_8,
 ) -> Account:
-    """Write one gzipped dump.
+    """Write one compressed dump.
 
     Args:
         records: columns as in formats.rpctrace, in order of time.
         names: the texts that they point to.
         rng: the source of chance.
-        path: the file.
+        path: the file, of gzip or zstd by its name.
         twice: so many neighbouring handled records were taken from the buffer by two dumpers.
         cut: the last handled record ends in the middle of its line, and so does the file.
+        version: whose lines.
     """
     handled = np.flatnonzero(records["handled"].to_numpy())
     again = handled[len(handled) // 3 :][:twice]
@@ -69,7 +73,7 @@ def write(
     records = pl.concat([records, records[again]])
     texts = pl.concat(
         [
-            records.select("time_us", line=rpctrace.lines(records, names)),
+            records.select("time_us", line=rpctrace.lines(records, names, version)),
             _other_lines(times_us, rng),
         ]
     )
@@ -79,7 +83,7 @@ def write(
         lines = lines.head(-1)
     else:
         ending = f"Debug log: {len(lines)} lines, {len(lines)} kept, 0 dropped, 0 bad.\n"
-    with path.open("wb") as file, _gzip(file) as compressed:
+    with path.open("wb") as file, _compressed(path, file) as compressed:
         rpctrace.write(lines, compressed)
         compressed.write(ending.encode())
     return Account(
@@ -91,9 +95,11 @@ def write(
     )
 
 
-def _gzip(file: BinaryIO) -> BinaryIO:
+def _compressed(path: Path, file: BinaryIO) -> BinaryIO:
+    if path.suffix == ".zst":
+        return zstandard.ZstdCompressor(_LEVEL).stream_writer(file)
     # Neither name nor time inside: the same text gives the same bytes.
-    return cast("BinaryIO", gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0))
+    return cast("BinaryIO", gzip.GzipFile("", "wb", _LEVEL, file, mtime=0))
 
 
 def _other_lines(times_us: pl.Series, rng: np.random.Generator) -> pl.DataFrame:

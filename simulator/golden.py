@@ -103,7 +103,7 @@ def _others(others: Ints, first_end_us: int, rng: np.random.Generator) -> tuple[
         p=[0.55, 0.2, 0.1, 0.05, 0.1],
         size=_OTHERS,
     )
-    service_us = mds.service_times(opcode, np.zeros(_OTHERS), rng)
+    service_us = mds.service_times(opcode, rng)
     end_us = first_end_us + rng.integers(1, EXTENT_US, size=_OTHERS)
     return end_us, service_us, opcode, rng.choice(others, _OTHERS)
 
@@ -127,5 +127,5 @@ def _threads(start_us: Ints, service_us: Ints, opcode: Ints) -> Ints:
     """Give every request a thread that is free while it is served (as far as there are any)."""
     order = np.argsort(start_us, kind="stable")
     thread = np.empty_like(start_us)
-    thread[order] = mds.serve(start_us[order], service_us[order], opcode[order])[1]
+    thread[order] = mds.serve(start_us[order], service_us[order], opcode[order]).thread
     return thread

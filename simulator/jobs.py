@@ -1,4 +1,4 @@
-"""What the batch system and the launcher know of a job."""
+"""What the batch systems and the launcher know of a job."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -6,7 +6,9 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator import site
 from simulator.site import BATCH_CNAMES, BATCH_HOSTS, BATCH_SERVER, CORES_PER_NODE, User
+from simulator.story import Era
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -19,14 +21,21 @@ class Kind(Enum):
     CHECKPOINTER = "checkpointer"
     SCANNER = "stat-heavy scanner"
     SMALL_FILES = "small files"
+    STORM = "metadata storm"
     ENSEMBLE = "ensemble of scripts"
     ANALYSIS = "analysis"
     PANDA = "panda"
-    PANDA_CRISIS = "panda, wide stripes"  # over 2 million metadata operations on 300 nodes
-    PANDA_STRIPED = "panda, one stripe"  # after the mitigation
 
 
-PILOTS = frozenset({Kind.PANDA, Kind.PANDA_CRISIS, Kind.PANDA_STRIPED})
+@dataclass(frozen=True)
+class Demand:
+    """What one pilot asks of the filesystem in all."""
+
+    opens: int
+    closes: int
+    cost: float  # of all other operations, per node, as a multiple of the usual
+    read_bytes: int
+    write_bytes: int
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,10 @@ class Job:
         limit_s: wall time it asks for.
         runtime_s: wall time it needs.
         submitted: when it was submitted.
+        cluster: where.
+        cores_per_node: that it asks for; fewer than a node has: it shares its nodes.
+        era: of the campaign, if it is one of its pilots.
+        demand: what it asks of the filesystem, if it is a pilot.
         delete_at: when somebody deletes it if it is not over; None: nobody does.
         started: None: still queued when the logs end.
         ended: None: still running when the logs end.
@@ -74,6 +87,10 @@ class Job:
     limit_s: int
     runtime_s: int
     submitted: int
+    cluster: str = site.CLUSTER
+    cores_per_node: int = CORES_PER_NODE
+    era: Era | None = None
+    demand: Demand | None = None
     delete_at: int | None = None
     started: int | None = None
     ended: int | None = None
@@ -84,8 +101,19 @@ class Job:
 
     @property
     def batch_id(self) -> str:
-        """Return the id as PBS prints it and Lustre clients send it."""
-        return f"{self.number}.{BATCH_SERVER}"
+        """Return the id as its batch system prints it and Lustre clients send it."""
+        return f"{self.number}.{BATCH_SERVER}" if self.cluster == site.CLUSTER else f"{self.number}"
+
+    @property
+    def label(self) -> str:
+        """Return what it is, for the truth file."""
+        return self.era.label if self.era else self.kind.value
+
+    @property
+    def clients(self) -> Ints:
+        """Return its nodes as indices into `site.NIDS`."""
+        first = 0 if self.cluster == site.CLUSTER else site.FIRST_ANALYSIS_CLIENT
+        return self.nodes + first
 
     @property
     def batch_host(self) -> str:
@@ -100,4 +128,4 @@ class Job:
     @property
     def cores(self) -> int:
         """Return the number of cores that the job holds."""
-        return self.node_count * CORES_PER_NODE
+        return self.node_count * self.cores_per_node

@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from simulator.clock import MICROSECONDS
-from simulator.jobs import PILOTS, Ints, Job, Kind, Launch
+from simulator import numbers
+from simulator.clock import MICROSECONDS, local
+from simulator.jobs import Ints, Job, Kind, Launch
 
 _COMMANDS = {
     Kind.SIMULATION: "./solver.x -in input.nml",
@@ -16,9 +17,8 @@ _COMMANDS = {
     Kind.SMALL_FILES: "./per_item.sh items.lst",
     Kind.ENSEMBLE: "python run_member.py",
     Kind.ANALYSIS: "python analyse.py",
+    Kind.STORM: "./unpack_all.sh archive.lst",
     Kind.PANDA: "./wrapper_mpi.py",
-    Kind.PANDA_CRISIS: "./wrapper_mpi.py",
-    Kind.PANDA_STRIPED: "./wrapper_mpi.py",
 }
 _PROLOGUE_S = 14  # from the job's start to its first launch
 _EPILOGUE_S = 4  # from the last launch's end to the job's
@@ -27,6 +27,9 @@ _GROUPS = 4  # of an ensemble's nodes, each with its own launches
 _MOST_STEPS = 3  # launches of an ordinary job, one after the other
 _SIGNALLED = 256  # PBS adds it to the number of the signal that ended a job
 _STEP_S = 1_800  # a shorter job has one launch
+# apids have gaps: other starts (interactive ones, failed ones) take numbers, too.
+_APIDS_PER_S = 0.03
+_APID_AT = {local(2017, 7, 5, "14:31:16"): 9_205_355, local(2017, 7, 5, "14:39:02"): 9_205_593}
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,13 @@ class _Start:
 
 
 def add_launches(
-    jobs: Sequence[Job], known: Mapping[Job, int], until: int, rng: np.random.Generator
+    jobs: Sequence[Job], known: Mapping[int, Job], until: int, rng: np.random.Generator
 ) -> None:
     """Give every started job its launches.
 
     Args:
         jobs: all jobs.
-        known: the apids of the first launches of two jobs; all others are numbered around them.
+        known: jobs whose apids are known; all others are numbered around them.
         until: when the logs end, epoch seconds.
         rng: the source of chance.
     """
@@ -52,15 +55,13 @@ def add_launches(
         (start for job in jobs for start in _starts(job, rng)),
         key=lambda start: start.started_us,
     )
-    (early, early_apid), (late, late_apid) = sorted(
-        (next(n for n, start in enumerate(starts) if start.job is job), apid)
-        for job, apid in known.items()
-    )
-    # apids have gaps: other starts (interactive ones, failed ones) take numbers, too.
-    step = (late_apid - early_apid) / (late - early)
-    for n, start in enumerate(starts):
+    moments = np.array([start.started_us // MICROSECONDS for start in starts], dtype=np.int64)
+    known_jobs = {job: apid for apid, job in known.items()}
+    pins = [n for n, start in enumerate(starts) if start.job in known_jobs]
+    anchors = _APID_AT | {int(moments[n]): known_jobs[starts[n].job] for n in pins}
+    apids = numbers.growing(moments, anchors, _APIDS_PER_S, np.array(pins, dtype=np.int64))
+    for apid, start in zip(apids.tolist(), starts, strict=True):
         if start.started_us < until * MICROSECONDS:
-            apid = early_apid + round((n - early) * step)
             start.job.launches.append(_launch(apid, start, until))
 
 
@@ -97,6 +98,6 @@ def _starts(job: Job, rng: np.random.Generator) -> Iterator[_Start]:
 def _steps(job: Job, length_s: int, rng: np.random.Generator) -> int:
     if job.kind is Kind.ENSEMBLE:
         return max(length_s // _MEMBER_S, 1)
-    if job.kind in PILOTS or length_s < _STEP_S:
+    if job.kind is Kind.PANDA or length_s < _STEP_S:
         return 1
     return int(rng.integers(1, _MOST_STEPS + 1))

@@ -1,10 +1,15 @@
-"""The metadata server: thread pools that serve requests first come, first served."""
+"""The metadata server: thread pools that serve requests first come, first served.
+
+All threads share the server's processors, so that a request takes the longer the more work there
+is: up to the knee, beyond which requests wait for a thread.
+"""
 
 import heapq
 from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.clock import MICROSECONDS
 from simulator.jobs import Floats, Ints
 
 MDS_GETATTR = 33
@@ -64,30 +69,61 @@ _SERVICE_US = {
     LDLM_CANCEL: (15, 0.25, 9, 1_000),
     OBD_PING: (6, 0.30, 3, 400),
 }
+_MAIN_MEAN_US = 41  # of the main service's requests, in the usual mix
+_PRESSURE_BIN_US = 1_000_000
 # An enqueue that conflicts with another client's lock keeps its thread until that is given back.
 _BLOCKED_MEAN_US = 72_000
 _BLOCKED_SPREAD = 0.8
 _DISPATCH_US = (13, 0.7, 4, 5_000)  # from the network to a thread, with nobody before
 
 
-def service_times(opcode: Ints, blocked_share: Floats, rng: np.random.Generator) -> Ints:
-    """Return how long each request keeps its thread, in microseconds.
+def service_times(opcode: Ints, rng: np.random.Generator) -> Ints:
+    """Return how long each request keeps its thread on an idle server, in microseconds."""
+    service_us = np.empty(len(opcode), dtype=np.int64)
+    for code in np.unique(opcode).tolist():
+        same = np.flatnonzero(opcode == code)
+        service_us[same] = _drawn(_SERVICE_US[code], len(same), rng)
+    return service_us
+
+
+def under_pressure(ready_us: Ints, service_us: Ints, opcode: Ints, knee_per_s: float) -> Ints:
+    """Return service times as they become while requests share the processors.
+
+    Args:
+        ready_us: shape (n,), ascending.
+        service_us: shape (n,), on an idle server.
+        opcode: shape (n,).
+        knee_per_s: requests of the usual mix that the main service can do in a second.
+
+    Raises:
+        ValueError: not even an idle server is as fast as the knee asked for.
+    """
+    most = MAIN.size * MICROSECONDS / (knee_per_s * _MAIN_MEAN_US)  # times longer, all threads busy
+    if most < 1:
+        raise ValueError(f"{MAIN.size} threads cannot do {knee_per_s:,.0f} requests a second")
+    moment = (ready_us - ready_us[0]) // _PRESSURE_BIN_US
+    main = pools_of(opcode)[0] == MAIN.first_thread
+    work_us = np.bincount(moment, weights=service_us * main)
+    load = work_us / _PRESSURE_BIN_US * most / MAIN.size
+    longer = np.clip(1 / np.clip(1 - load, 1 / most, 1), 1, most)
+    pressed: Ints = np.rint(service_us * longer[moment]).astype(np.int64)
+    return pressed
+
+
+def lock_waits(opcode: Ints, blocked_share: Floats, rng: np.random.Generator) -> Ints:
+    """Return how long each request keeps its thread besides, until others give back their locks.
 
     Args:
         opcode: shape (n,).
         blocked_share: shape (n,), how likely each is to wait for a lock, if it is an enqueue.
         rng: the source of chance.
     """
-    service_us = np.empty(len(opcode), dtype=np.int64)
-    for code in np.unique(opcode).tolist():
-        same = np.flatnonzero(opcode == code)
-        service_us[same] = _drawn(_SERVICE_US[code], len(same), rng)
     blocked = (opcode == LDLM_ENQUEUE) & (rng.random(len(opcode)) < blocked_share)
-    waits_us = rng.lognormal(
+    waits_us = np.zeros(len(opcode), dtype=np.int64)
+    waits_us[blocked] = rng.lognormal(
         np.log(_BLOCKED_MEAN_US) - _BLOCKED_SPREAD**2 / 2, _BLOCKED_SPREAD, size=blocked.sum()
-    )
-    service_us[blocked] += waits_us.astype(np.int64)
-    return service_us
+    ).astype(np.int64)
+    return waits_us
 
 
 def dispatch_times(size: int, rng: np.random.Generator) -> Ints:
@@ -103,34 +139,71 @@ def _drawn(
     return np.clip(times, least, greatest)
 
 
-def serve(arrival_us: Ints, service_us: Ints, opcode: Ints) -> tuple[Ints, Ints]:
+@dataclass(frozen=True)
+class Run:
+    """How requests were served; arrays of shape (n,)."""
+
+    sent_us: Ints  # when each came to the server: later than its client wished, if that was full
+    start_us: Ints  # never before that
+    thread: Ints
+
+
+def serve(
+    ready_us: Ints,
+    service_us: Ints,
+    opcode: Ints,
+    source: Ints | None = None,
+    in_flight: dict[int, int] | None = None,
+) -> Run:
     """Serve requests in order of arrival, each in the pool of its opcode.
 
     Args:
-        arrival_us: shape (n,), ascending.
+        ready_us: shape (n,), ascending.
         service_us: shape (n,), how long each keeps its thread.
         opcode: shape (n,).
-
-    Returns:
-        When each starts (never before its arrival) and the number of the thread that serves it.
+        source: shape (n,), who sends each.
+        in_flight: how many requests a source has under way at most, for those that keep to it.
     """
-    start_us = np.empty_like(arrival_us)
-    thread = np.empty_like(arrival_us)
+    sent_us, start_us, thread = (np.empty_like(ready_us) for _ in range(3))
     first_thread, _ = pools_of(opcode)
+    senders = np.full_like(ready_us, -1) if source is None else source
     for pool in POOLS:
         mine = np.flatnonzero(first_thread == pool.first_thread)
-        start_us[mine], thread[mine] = _serve_in(pool, arrival_us[mine], service_us[mine])
-    return start_us, thread
+        columns = _serve_in(
+            pool,
+            ready_us[mine].tolist(),
+            service_us[mine].tolist(),
+            senders[mine].tolist(),
+            in_flight or {},
+        )
+        sent_us[mine], start_us[mine], thread[mine] = columns
+    return Run(sent_us, start_us, thread)
 
 
-def _serve_in(pool: Pool, arrival_us: Ints, service_us: Ints) -> tuple[list[int], list[int]]:
+def _serve_in(
+    pool: Pool,
+    ready_us: list[int],
+    service_us: list[int],
+    source: list[int],
+    in_flight: dict[int, int],
+) -> tuple[list[int], list[int], list[int]]:
     free = [(0, pool.first_thread + n) for n in range(pool.size)]  # a heap of (free from, thread)
+    ends: dict[int, list[int]] = {sender: [] for sender in in_flight}
+    sent: list[int] = []
     starts: list[int] = []
     threads: list[int] = []
-    for arrival, service in zip(arrival_us.tolist(), service_us.tolist(), strict=True):
+    for ready, service, sender in zip(ready_us, service_us, source, strict=True):
+        arrival = ready
+        if sender in ends:
+            answered = ends[sender]
+            if len(answered) >= in_flight[sender]:
+                arrival = max(ready, answered[-in_flight[sender]])
         free_from, thread = free[0]
         start = max(arrival, free_from)
         heapq.heapreplace(free, (start + service, thread))
+        if sender in ends:
+            answered.append(start + service)
+        sent.append(arrival)
         starts.append(start)
         threads.append(thread)
-    return starts, threads
+    return sent, starts, threads

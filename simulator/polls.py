@@ -1,37 +1,118 @@
-"""When the collectors read the servers' counters."""
+"""When the collectors read the servers' counters, and when the servers forget idle entries."""
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
-from simulator.clock import local
+from simulator import storm, story
+from simulator.clock import DAY_S, HOUR_S, MINUTE_S, local, local_time, midnight
 from simulator.jobs import Ints
+from simulator.plan import FULL_POLL_S, Plan
 
-_EVERY_S = 600
-_EVERY_S_IN_CRISIS = 60
-_DENSE = (local(2017, 7, 6, "09:40:00"), local(2017, 7, 6, "10:40:00"))
-GAP = (local(2017, 7, 7, "08:20:00"), local(2017, 7, 7, "09:00:00"))  # no read in between
-MDT_REMOUNT = local(2017, 7, 7, "14:47:30")
+_CRISIS = (local(2017, 7, 6, "09:40:00"), local(2017, 7, 6, "10:40:00"), MINUTE_S)
 _LATENESS_S = 9  # a server's timer is late by the same time always, up to this
+_ENTRIES_KEPT_S = 10 * MINUTE_S  # job_cleanup_interval as Lustre has it
+_MARGIN_S = HOUR_S  # entries are kept for longer than two reads are apart
+_SWITCHES_AFTER_S = MINUTE_S  # from the read at midnight to the change of job_cleanup_interval
+
+
+class What(Enum):
+    """Which counters a read is of."""
+
+    MDT = "job_stats of the MDT"
+    WHOLE_MDT = "md_stats of the MDT"
+    OSTS = "job_stats of an OSS's targets"
+
+
+# Days on which the MDT is read more often: (from, to, seconds between reads).
+_WATCHED = (
+    (*story.WEEK, 20 * MINUTE_S),
+    (storm.START - HOUR_S, storm.START + 2 * HOUR_S, FULL_POLL_S),
+    (local(2017, 8, 15, "22:00:00"), local(2017, 8, 16, "04:00:00"), FULL_POLL_S),
+    (local(2017, 8, 18), local(2017, 8, 18, "05:00:00"), FULL_POLL_S),
+    (local(2017, 8, 21), local(2017, 8, 21, "05:00:00"), FULL_POLL_S),
+)
+# The campaign's hours on Tuesdays and Thursdays.
+_WEEKDAYS = (1, 3)
+_MORNING = (10 * HOUR_S, 12 * HOUR_S + 20 * MINUTE_S, 20 * MINUTE_S)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The reads of one server, epoch seconds."""
+    """The reads of one server's counters, epoch seconds."""
 
     moments: Ints
+    usual_s: int  # between two reads on watched days
 
     def covered_share(self, start: int, end: int) -> float:
         """Return the part of ``[start, end)`` between reads no farther apart than usual."""
-        before, after = self.moments[:-1], self.moments[1:]
-        usual = after - before < 1.5 * _EVERY_S
+        first = max(int(np.searchsorted(self.moments, start)) - 1, 0)
+        moments = self.moments[first : int(np.searchsorted(self.moments, end)) + 1]
+        before, after = moments[:-1], moments[1:]
+        usual = after - before < 1.5 * self.usual_s
         inside = np.minimum(after, end) - np.maximum(before, start)
         return float(np.clip(inside, 0, None)[usual].sum() / (end - start))
 
 
-def schedule(start: int, end: int, rng: np.random.Generator) -> Schedule:
-    """Return one server's reads from `start` to `end`; the last one sees all that happened."""
-    usual = np.arange(start, end + 1, _EVERY_S)
-    moments = np.union1d(usual, np.arange(*_DENSE, _EVERY_S_IN_CRISIS))
-    moments = moments[(moments <= GAP[0]) | (moments >= GAP[1])]
-    return Schedule(moments + int(rng.integers(1, _LATENESS_S)))
+def schedule(plan: Plan, what: What, server: str, rng: np.random.Generator) -> Schedule:
+    """Return one server's reads; the last one sees all that happened."""
+    often = what is What.MDT
+    every_s = plan.poll_s if often else plan.slow_poll_s
+    moments = [np.arange(plan.start, plan.end + 1, every_s)]
+    full_s = FULL_POLL_S if often or plan.poll_s <= FULL_POLL_S else 2 * FULL_POLL_S
+    moments.append(np.arange(story.FULL_DAYS[0], story.FULL_DAYS[1] + 1, full_s))
+    if what is not What.OSTS or plan.poll_s <= FULL_POLL_S:
+        moments.append(np.arange(*_CRISIS))
+    if often:
+        moments += [np.arange(*watched) for watched in _WATCHED]
+        moments += [np.arange(*morning) for morning in _mornings(plan)]
+    found = np.unique(np.concatenate(moments))
+    found = found[(found >= plan.start) & (found <= plan.end)]
+    for begin, end in plan.faults.unread(server):
+        found = found[(found <= begin) | (found >= end)]
+    return Schedule(found + int(rng.integers(1, _LATENESS_S)), max(full_s, 20 * MINUTE_S))
+
+
+def _mornings(plan: Plan) -> list[tuple[int, int, int]]:
+    begin, end, every_s = _MORNING
+    days = {midnight(moment) for moment in range(plan.start, plan.end, DAY_S // 2)}
+    return [
+        (day + begin, day + end, every_s)
+        for day in sorted(days)
+        if local_time(day).weekday() in _WEEKDAYS
+    ]
+
+
+@dataclass(frozen=True)
+class Cleanup:
+    """The job_cleanup_interval of a server: (from, seconds), in order of time."""
+
+    intervals: tuple[tuple[int, int], ...]
+
+    def dropped_at(self, last: int) -> int:
+        """Return when an entry is dropped that was last updated at `last`."""
+        number = bisect_right([since for since, _ in self.intervals], last) - 1
+        number = max(number, 0)
+        while True:
+            since, kept_s = self.intervals[number]
+            at = max(since, last + kept_s)
+            if number + 1 == len(self.intervals) or at < self.intervals[number + 1][0]:
+                return at
+            number += 1
+
+
+def cleanup(plan: Plan, what: What) -> Cleanup:
+    """Return how long the servers keep idle entries: longer than they are left unread."""
+    if plan.poll_s <= FULL_POLL_S:
+        return Cleanup(((plan.start, _ENTRIES_KEPT_S),))
+    usual_s = (plan.poll_s if what is What.MDT else plan.slow_poll_s) + _MARGIN_S
+    in_full_days_s = _ENTRIES_KEPT_S if what is What.MDT else usual_s
+    return Cleanup(
+        (
+            (plan.start, usual_s),
+            (story.FULL_DAYS[0] + _SWITCHES_AFTER_S, in_full_days_s),
+            (story.FULL_DAYS[1], usual_s),
+        )
+    )

@@ -32,6 +32,10 @@ class Served:
     client: Ints  # index into site.NIDS
     thread: Ints  # index into mds.THREAD_NAMES
 
+    def __len__(self) -> int:
+        """Return the number of requests."""
+        return len(self.end_us)
+
     def take(self, rows: Ints) -> "Served":
         """Return the requests of `rows`, in that order."""
         return Served(
@@ -57,18 +61,30 @@ def names(seed: int) -> Names:
 
 
 def records(
-    served: Served, seed: int, rng: np.random.Generator, *, handling_share: float
+    served: Served,
+    seed: int,
+    rng: np.random.Generator,
+    *,
+    handling_share: float,
+    job_ids: pl.Series | None = None,
+    clock_offset_s: int = 0,
 ) -> pl.DataFrame:
     """Return the log's records in order of time (columns: see formats.rpctrace).
 
-    Every request has its Handled record; `handling_share` of them have their Handling record too.
+    Args:
+        served: in order of their ends.
+        seed: of the clients' mounts.
+        rng: the source of chance.
+        handling_share: so many of the requests have their Handling record, besides the Handled one.
+        job_ids: what each request carries; None: nothing.
+        clock_offset_s: how far the server's clock is ahead.
     """
     count = len(served.end_us)
     partition = served.thread % 2
     modifying = served.opcode == mds.MDS_REINT
     frame = pl.DataFrame(
         {
-            "time_us": served.end_us,
+            "time_us": served.end_us + clock_offset_s * MICROSECONDS,
             "handled": np.ones(count, dtype=bool),
             "cpu": partition * _CORES_PER_PARTITION
             + rng.integers(_CORES_PER_PARTITION, size=count),
@@ -81,7 +97,7 @@ def records(
             "opcode": served.opcode,
             "trans": np.where(modifying, 98_784_247_808 + np.cumsum(modifying), 0),
             "rc": np.where(served.opcode == mds.LDLM_ENQUEUE, _LOCK_ABORTED, 0),
-            "job": np.full(count, ""),
+            "job": pl.Series([""]).new_from_index(0, count) if job_ids is None else job_ids,
             "service_us": served.service_us,
             "total_us": served.service_us + served.wait_us,
         }

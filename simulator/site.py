@@ -1,11 +1,15 @@
-"""The centre: its machine, its hosts, its filesystem and its people."""
+"""The centre: its machines, its hosts, its filesystem and its people."""
 
 from dataclasses import dataclass
 
 CLUSTER = "titan"
 BATCH_SERVER = "titan"  # the server part of a PBS job id
-NODE_COUNT = 18_688
+NODE_COUNT = 18_688  # compute nodes
+SERVICE_NODE_COUNT = 512  # of the same network: routers, batch hosts
 CORES_PER_NODE = 16
+
+ANALYSIS_CLUSTER = "rhea"  # its nodes are shared
+ANALYSIS_NODE_COUNT = 840
 
 FILESYSTEM = "atlas2"
 MDT = "atlas2-MDT0000"
@@ -16,7 +20,8 @@ OSTS_OF_OSS = {
 }
 OSTS = tuple(ost for osts in OSTS_OF_OSS.values() for ost in osts)
 LUSTRE_VERSION = "2.8.0"
-# PBS_JOBID as clients send it; cut at 31 characters by Lustre.
+NFS_SERVER = "titan-nfs1"
+# PBS_JOBID or SLURM_JOB_ID as clients send it; cut at 31 characters by Lustre.
 JOB_ID_PATTERN = r"(?P<batch_id>\d+)(\.\S*)?"
 
 BATCH_HOSTS = ("titan-batch1", "titan-batch2", "titan-batch3", "titan-batch4")
@@ -33,7 +38,14 @@ HOST_OF_NID = {
 }
 POLICY_NID = "10.36.226.40@o2ib"
 LOGIN_NIDS = tuple(nid for nid in HOST_OF_NID if nid != POLICY_NID)
-NIDS = (*(f"{node}@gni" for node in range(NODE_COUNT)), *HOST_OF_NID)  # a client is its index here
+_HOSTS_PER_SUBNET = 250
+ANALYSIS_NODE_OF_NID = {
+    f"10.36.{240 + n // _HOSTS_PER_SUBNET}.{n % _HOSTS_PER_SUBNET + 1}@o2ib": f"rhea{n + 1}"
+    for n in range(ANALYSIS_NODE_COUNT)
+}
+# A client is its index here; the analysis cluster's come last.
+NIDS = (*(f"{node}@gni" for node in range(NODE_COUNT)), *HOST_OF_NID, *ANALYSIS_NODE_OF_NID)
+FIRST_ANALYSIS_CLIENT = NODE_COUNT + len(HOST_OF_NID)
 
 
 def client(nid: str) -> int:

@@ -1,11 +1,11 @@
-"""The RPC trace around the start of the crisis: every operation becomes a request in the queue."""
+"""The RPC trace of some minutes: every operation becomes a request in the server's queue."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from simulator import mds, site
+from simulator import mds
 from simulator.activity import MDT_KINDS, Source
 from simulator.clock import MICROSECONDS
 from simulator.jobs import Ints
@@ -44,12 +44,14 @@ class Requests:
     source: Ints  # index into the sources; -1: a ping
 
 
-def requests(sources: Sequence[Source], start: int, end: int, rng: np.random.Generator) -> Requests:
-    """Return what the sources send in ``[start, end)``, in order of arrival."""
+def requests(
+    sources: Sequence[Source], start: int, end: int, node_count: int, rng: np.random.Generator
+) -> Requests:
+    """Return what the sources and all nodes send in ``[start, end)``, in order of arrival."""
     active = [n for n, s in enumerate(sources) if s.start < end and s.end > start]
     bins = np.arange(start, end + 1, _BIN_S)
     parts = [_of_source(n, sources[n], bins, rng) for n in active]
-    parts.append(_pings(start, end, rng))
+    parts.append(_pings(start, end, node_count, rng))
     arrival_us, opcode, client, source = (
         np.concatenate(columns) for columns in zip(*parts, strict=True)
     )
@@ -83,35 +85,38 @@ def _of_source(
     )
 
 
-def _pings(start: int, end: int, rng: np.random.Generator) -> tuple[Ints, ...]:
+def _pings(start: int, end: int, node_count: int, rng: np.random.Generator) -> tuple[Ints, ...]:
     size = _PINGS_PER_S * (end - start)
     return (
         rng.integers(start * MICROSECONDS, end * MICROSECONDS, size=size),
         np.full(size, mds.OBD_PING),
-        rng.integers(site.NODE_COUNT, size=size),
+        rng.integers(node_count, size=size),
         np.full(size, -1),
     )
 
 
 def serve(
-    asked: Requests, sources: Sequence[Source], rng: np.random.Generator
+    asked: Requests, sources: Sequence[Source], knee_per_s: float, rng: np.random.Generator
 ) -> tuple[Served, Ints]:
     """Send requests through the server; return them in order of their ends, with their sources."""
-    blocked_share = np.array([source.blocked_share for source in sources] + [0.0])
-    service_us = mds.service_times(asked.opcode, blocked_share[asked.source], rng)
-    ready_us = asked.arrival_us + mds.dispatch_times(len(service_us), rng)
+    dispatch_us = mds.dispatch_times(len(asked.opcode), rng)
+    ready_us = asked.arrival_us + dispatch_us
     order = np.argsort(ready_us, kind="stable")
-    ready_us, service_us, source = ready_us[order], service_us[order], asked.source[order]
-    opcode = asked.opcode[order]
-    start_us, thread = mds.serve(ready_us, service_us, opcode)
-    end_us = start_us + service_us
+    ready_us, dispatch_us = ready_us[order], dispatch_us[order]
+    opcode, source = asked.opcode[order], asked.source[order]
+    blocked_share = np.array([one.blocked_share for one in sources] + [0.0])
+    service_us = mds.under_pressure(ready_us, mds.service_times(opcode, rng), opcode, knee_per_s)
+    service_us += mds.lock_waits(opcode, blocked_share[source], rng)
+    in_flight = {n: one.in_flight for n, one in enumerate(sources) if one.in_flight is not None}
+    run = mds.serve(ready_us, service_us, opcode, source, in_flight)
+    end_us = run.start_us + service_us
     served = Served(
         end_us=end_us,
         service_us=service_us,
-        wait_us=start_us - asked.arrival_us[order],
+        wait_us=run.start_us - run.sent_us + dispatch_us,
         opcode=opcode,
         client=asked.client[order],
-        thread=thread,
+        thread=run.thread,
     )
     by_end = np.argsort(end_us, kind="stable")
     return served.take(by_end), source[by_end]

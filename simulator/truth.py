@@ -4,46 +4,67 @@ import json
 
 import numpy as np
 
-from simulator import campaign, golden, polls, site
+from simulator import golden, mds, nfs, site, storm, story
 from simulator.activity import MDT_KINDS, OPERATIONS, Source
-from simulator.centre import END, START, Centre
+from simulator.centre import Centre
 from simulator.clock import iso
 from simulator.counter_files import Shown
-from simulator.crisis import Traced
 from simulator.jobs import Ints, Job, Kind
+from simulator.payloads import Payloads
+from simulator.plan import Plan
+from simulator.traced import Traced
+
+_NO_COUNTS = np.zeros(len(MDT_KINDS), dtype=np.int64)
 
 
-def text(seed: int, centre: Centre, shown: Shown, traced: Traced) -> str:
+def text(plan: Plan, centre: Centre, inside: list[Payloads], shown: Shown, around: Traced) -> str:
     """Return the truth as JSON."""
+    panda_jobs = {mine.job: len(mine.panda_id) for mine in inside}
     return json.dumps(
         {
-            "seed": seed,
-            "start": iso(START),
-            "end": iso(END),
-            "jobs": [_job(job, centre.of_job.get(job), shown) for job in centre.jobs],
-            "processes": _processes(centre, shown),
-            "mdt_operations": _by_kind(np.sum([_done(one) for one in centre.sources], axis=0)),
-            "causes": _causes(centre),
-            "faults": _faults(centre, traced),
-            "knees": [traced.knee],
+            "seed": plan.seed,
+            "start": iso(plan.start),
+            "end": iso(plan.end),
+            "jobs": [_job(job, plan, centre, panda_jobs, shown) for job in centre.jobs],
+            "processes": _processes(plan, centre, shown),
+            "mdt_operations": _by_kind(
+                np.sum([_done(one, plan.end) for one in centre.sources], axis=0)
+            ),
+            "story": [_step(step) for step in story.STEPS if plan.holds(step.at)],
+            "slots": [{"since": iso(since), "slots": slots} for since, slots in story.SLOTS],
+            "week": {"start": iso(story.WEEK[0]), "end": iso(story.WEEK[1])},
+            "incidents": _incidents(plan, centre),
+            "faults": _faults(plan, centre, around),
+            "knees": [
+                {
+                    "server": site.MDS,
+                    "target": site.MDT,
+                    "service": mds.MAIN.base,
+                    "threads": mds.MAIN.size,
+                    "requests_per_s": plan.knee_per_s,
+                }
+            ],
+            "nfs": {"calls_per_payload": nfs.calls_of(1).total},
             "trace": {
-                "handled_of_job": traced.handled_of_job,
-                "handled_of_opcode": traced.handled_of_opcode,
-                "load": traced.load,
+                "handled_of_job": around.handled_of_job,
+                "handled_of_opcode": around.handled_of_opcode,
+                "incidents": around.incidents,
             },
             "golden": {
                 str(apid): {"batch_id": job.batch_id, "extent_us": golden.EXTENT_US}
                 for apid, job in centre.golden.items()
             },
-        },
-        indent=1,
+        }
     )
 
 
-def _job(job: Job, source: Source | None, shown: Shown) -> dict[str, object]:
+def _job(
+    job: Job, plan: Plan, centre: Centre, panda_jobs: dict[Job, int], shown: Shown
+) -> dict[str, object]:
     facts: dict[str, object] = {
         "batch_id": job.batch_id,
-        "label": job.kind.value,
+        "cluster": job.cluster,
+        "label": job.label,
         "user": job.user.name,
         "project": job.user.project,
         "node_count": job.node_count,
@@ -52,25 +73,32 @@ def _job(job: Job, source: Source | None, shown: Shown) -> dict[str, object]:
         "ended": None if job.ended is None else iso(job.ended),
         "launches": [launch.apid for launch in job.launches],
     }
+    if job in panda_jobs:
+        facts["panda_jobs"] = panda_jobs[job]
+    source = centre.of_job.get(job)
     if source is None or job.started is None:
         return facts
-    done = _done(source)
+    done = _done(source, plan.end)
     return (
         facts
         | {
             "metadata_operations": int(done[OPERATIONS].sum()),
             "operations": _by_kind(done),
-            "read_bytes": _bytes(source, 0),
-            "write_bytes": _bytes(source, 1),
-            "covered_share": round(shown.mdt_reads.covered_share(job.started, job.ended or END), 4),
+            "failed_opens": sum(burst.failed_opens for burst in source.bursts),
+            "read_bytes": _bytes(source, 0, plan.end),
+            "write_bytes": _bytes(source, 1, plan.end),
+            "covered_share": round(
+                shown.mdt_reads.covered_share(job.started, job.ended or plan.end), 4
+            ),
         }
         | _shown(job.batch_id, shown)
     )
 
 
-def _processes(centre: Centre, shown: Shown) -> dict[str, dict[str, object]]:
+def _processes(plan: Plan, centre: Centre, shown: Shown) -> dict[str, dict[str, object]]:
     return {
-        source.job_id: {"operations": _by_kind(_done(source))} | _shown(source.job_id, shown)
+        source.job_id: {"operations": _by_kind(_done(source, plan.end))}
+        | _shown(source.job_id, shown)
         for source in centre.others
         if source.job_id is not None
     }
@@ -79,9 +107,7 @@ def _processes(centre: Centre, shown: Shown) -> dict[str, dict[str, object]]:
 def _shown(job_id: str, shown: Shown) -> dict[str, object]:
     """Return what the files hold of a job id: less than was done where polls missed something."""
     return {
-        "shown_operations": _by_kind(
-            shown.mdt.get(job_id, np.zeros(len(MDT_KINDS), dtype=np.int64))
-        ),
+        "shown_operations": _by_kind(shown.mdt.get(job_id, _NO_COUNTS)),
         "shown_read_bytes": shown.read_bytes[job_id],
         "shown_write_bytes": shown.write_bytes[job_id],
         "entry_restarts": shown.restarts[job_id],
@@ -89,52 +115,88 @@ def _shown(job_id: str, shown: Shown) -> dict[str, object]:
     }
 
 
-def _causes(centre: Centre) -> list[dict[str, object]]:
-    return [
-        {
-            "what": "metadata storm",
-            "cause": "many 300-node-class pilots start at once, their directories striped widely",
-            "server": site.MDS,
-            "start": iso(campaign.RESUMED),
-            "end": iso(campaign.STOPPED),
-            "batch_ids": [job.batch_id for job in centre.jobs if job.kind is Kind.PANDA_CRISIS],
-        },
-        {
-            "what": "mitigation",
-            "cause": "pilots stopped, then one at a time",
-            "start": iso(campaign.STOPPED),
-        },
-        {
-            "what": "mitigation",
-            "cause": "five pilots at a time, working directories striped over one target",
-            "start": iso(campaign.MITIGATED),
-            "batch_ids": [job.batch_id for job in centre.jobs if job.kind is Kind.PANDA_STRIPED],
-        },
-    ]
-
-
-def _faults(centre: Centre, traced: Traced) -> dict[str, object]:
+def _step(step: story.Step) -> dict[str, object]:
     return {
-        "gap": {"start": iso(polls.GAP[0]), "end": iso(polls.GAP[1])},
-        "remount": {"target": site.MDT, "at": iso(polls.MDT_REMOUNT)},
-        "late_job": centre.late.batch_id,
-        "poor_job": centre.poor.batch_id,
-        "dumps": {name: vars(account) for name, account in traced.dumps.items()},
+        "key": step.key,
+        "at": iso(step.at),
+        "what": step.what,
+        "dated": step.dated,
+        "effects": [
+            {
+                "metric": effect.metric,
+                "before": effect.before,
+                "after": effect.after,
+                "ratio": round(effect.ratio, 4),
+            }
+            for effect in step.effects
+        ],
     }
 
 
-def _done(source: Source) -> Ints:
-    done: Ints = source.mdt_counts(np.array([END]))[0]
+def _incidents(plan: Plan, centre: Centre) -> list[dict[str, object]]:
+    """Return what harmed others, and why."""
+    found: list[dict[str, object]] = []
+    if plan.holds(story.RESUMED):
+        found.append(
+            {
+                "what": "metadata storm",
+                "cause": "many large pilots start at once, their directories striped widely",
+                "server": site.MDS,
+                "start": iso(story.RESUMED),
+                "end": iso(story.STOPPED),
+                "batch_ids": [
+                    job.batch_id
+                    for job in centre.jobs
+                    if job.era and job.era.since == story.RESUMED and job.started
+                ],
+            }
+        )
+    if plan.holds(storm.START):
+        found.append(
+            {
+                "what": "metadata storm",
+                "cause": "one job opens more files than the server can do",
+                "server": site.MDS,
+                "start": iso(storm.RAMPS[0][0]),
+                "end": iso(storm.RAMPS[-1][1]),
+                "batch_ids": [job.batch_id for job in centre.jobs if job.kind is Kind.STORM],
+            }
+        )
+    return found
+
+
+def _faults(plan: Plan, centre: Centre, around: Traced) -> dict[str, object]:
+    return {
+        "faults": [
+            {
+                "kind": fault.kind.value,
+                "server": fault.server,
+                "start": iso(fault.start),
+                "end": iso(fault.end),
+                "offset_s": fault.offset_s,
+                "version": fault.version,
+            }
+            for fault in plan.faults.every
+            if plan.holds(fault.start)
+        ],
+        "late_job": centre.late.batch_id if centre.late else None,
+        "poor_job": centre.poor.batch_id if centre.poor else None,
+        "dumps": {name: vars(account) for name, account in around.dumps.items()},
+    }
+
+
+def _done(source: Source, end: int) -> Ints:
+    done: Ints = source.mdt_counts(np.array([end]))[0]
     return done
 
 
-def _bytes(source: Source, direction: int) -> int:
+def _bytes(source: Source, direction: int, end: int) -> int:
     """Return the bytes read (0) or written (1) until the logs end, over all OSTs."""
     sizes = [
         (burst.reads.size_bytes, burst.writes.size_bytes)[direction] for burst in source.bursts
     ]
     requests = sum(
-        source.ost_requests(ost, np.array([END]))[0][0, :, direction]
+        source.ost_requests(ost, np.array([end]))[0][0, :, direction]
         for ost in range(len(site.OSTS))
     )
     return int((requests * np.array(sizes)).sum())

@@ -1,20 +1,47 @@
-"""md_stats of a Lustre 2.8 MDT as ``lctl get_param`` prints them."""
+"""md_stats of an MDT of Lustre 2.8 or 2.15 as ``lctl get_param`` prints them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from simulator import site
 from simulator.activity import MDT_KINDS
+from simulator.clock import MICROSECONDS
+from simulator.formats import usecs
+from simulator.formats.releases import is_timed
 
 
-def mdt(target: str, read_us: int, totals: Iterable[int]) -> str:
+def mdt(
+    target: str,
+    read_us: int,
+    totals: Iterable[int],
+    *,
+    version: str = site.LUSTRE_VERSION,
+    mounted_s: int = 0,
+) -> str:
     """Return the dump; `totals` are those of MDT_KINDS, and a counter never hit is left out."""
-    second, microsecond = divmod(read_us, 1_000_000)
-    lines = [
-        f"mdt.{target}.md_stats=",
-        f"{'snapshot_time':<25} {second}.{microsecond} secs.usecs",  # not padded: Lustre 2.8
-    ]
-    lines += [
-        f"{kind:<25} {total} samples [reqs]"
-        for kind, total in zip(MDT_KINDS, totals, strict=True)
-        if total
-    ]
-    return "\n".join(lines) + "\n"
+    counted = [(kind, total) for kind, total in zip(MDT_KINDS, totals, strict=True) if total]
+    lines = _timed(read_us, mounted_s, counted) if is_timed(version) else _plain(read_us, counted)
+    return "\n".join([f"mdt.{target}.md_stats=", *lines]) + "\n"
+
+
+def _plain(read_us: int, counted: Iterable[tuple[str, int]]) -> Iterator[str]:
+    second, microsecond = divmod(read_us, MICROSECONDS)
+    yield f"{'snapshot_time':<25} {second}.{microsecond} secs.usecs"  # not padded: Lustre 2.8
+    for kind, total in counted:
+        yield f"{kind:<25} {total} samples [reqs]"
+
+
+def _timed(read_us: int, mounted_s: int, counted: Iterable[tuple[str, int]]) -> Iterator[str]:
+    elapsed_us = read_us - mounted_s * MICROSECONDS
+    for name, moment_us in (
+        ("snapshot_time", read_us),
+        ("start_time", mounted_s * MICROSECONDS),
+        ("elapsed_time", elapsed_us),
+    ):
+        second, microsecond = divmod(moment_us, MICROSECONDS)
+        yield f"{name:<25} {second}.{microsecond:06d}000 secs.nsecs"
+    for kind, total in counted:
+        took = usecs.of(kind, total)
+        yield (
+            f"{kind:<25} {total} samples [usecs] "
+            f"{took.least} {took.greatest} {took.total} {took.squares}"
+        )

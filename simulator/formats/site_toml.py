@@ -1,10 +1,16 @@
 """The centre's registration file for the portal."""
 
+from datetime import UTC, datetime
+
 from simulator import site
+from simulator.faults import Faults, Kind
+
+_KNOWN_SINCE = datetime(2016, 1, 1, tzinfo=UTC)
 
 
-def text() -> str:
-    """Return the TOML that registers the cluster, its NIDs, the filesystem and its servers."""
+def text(node_count: int = site.NODE_COUNT, faults: Faults | None = None) -> str:
+    """Return the TOML that registers the clusters, their NIDs, the filesystem and its servers."""
+    last_node = node_count + site.SERVICE_NODE_COUNT - 1
     parts = [
         _table(
             "cluster",
@@ -12,27 +18,56 @@ def text() -> str:
             time_zone="America/New_York",
             batch="pbs",
             simulated=True,
-            nodes=f"nid[00000-{site.NODE_COUNT - 1:05d}]",
+            nodes=f"nid[00000-{last_node:05d}]",
             exec_hosts_are_compute_nodes=False,
         ),
         '[cluster.nid_rule]\nnetwork = "gni"\nnode = "nid{number:05d}"\n',
+        *(_table("cluster.nid", nid=nid, node=host) for nid, host in site.HOST_OF_NID.items()),
+        _table(
+            "cluster",
+            name=site.ANALYSIS_CLUSTER,
+            time_zone="America/New_York",
+            batch="slurm",
+            simulated=True,
+            nodes=f"{site.ANALYSIS_CLUSTER}[1-{site.ANALYSIS_NODE_COUNT}]",
+        ),
+        *(
+            _table("cluster.nid", nid=nid, node=node)
+            for nid, node in site.ANALYSIS_NODE_OF_NID.items()
+        ),
+        _filesystem(),
     ]
-    parts += [_table("cluster.nid", nid=nid, node=host) for nid, host in site.HOST_OF_NID.items()]
-    parts.append(
-        f'[[filesystem]]\nname = "{site.FILESYSTEM}"\nclusters = ["{site.CLUSTER}"]\n'
-        f"job_id_pattern = '{site.JOB_ID_PATTERN}'\nsimulated = true\n"
-    )
     servers = {site.MDS: ("mds", (site.MDT,))} | {
         oss: ("oss", osts) for oss, osts in site.OSTS_OF_OSS.items()
     }
     for server, (kind, targets) in servers.items():
         parts.append(_table("server", name=server, filesystem=site.FILESYSTEM, kind=kind))
-        parts.append(f'[[server.version]]\nversion = "{site.LUSTRE_VERSION}"\nsince = 2017-01-01\n')
+        parts += [_version(version, since) for version, since in _versions(server, faults)]
         parts += [
             _table("target", name=target, filesystem=site.FILESYSTEM, server=server)
             for target in targets
         ]
     return "\n".join(parts)
+
+
+def _filesystem() -> str:
+    return (
+        f'[[filesystem]]\nname = "{site.FILESYSTEM}"\n'
+        f'clusters = ["{site.CLUSTER}", "{site.ANALYSIS_CLUSTER}"]\n'
+        f"job_id_pattern = '{site.JOB_ID_PATTERN}'\nsimulated = true\n"
+    )
+
+
+def _versions(server: str, faults: Faults | None) -> list[tuple[str, datetime]]:
+    upgrades = faults.of(Kind.UPGRADE, server) if faults else []
+    return [
+        (site.LUSTRE_VERSION, _KNOWN_SINCE),
+        *((fault.version, datetime.fromtimestamp(fault.start, UTC)) for fault in upgrades),
+    ]
+
+
+def _version(version: str, since: datetime) -> str:
+    return f'[[server.version]]\nversion = "{version}"\nsince = {since:%Y-%m-%dT%H:%M:%SZ}\n'
 
 
 def _table(title: str, /, **values: str | bool) -> str:

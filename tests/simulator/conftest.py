@@ -3,16 +3,28 @@ import json
 import pytest
 
 from simulator import demo
+from simulator.plan import full_days
 
 
 @pytest.fixture(scope="session")
 def centre(tmp_path_factory):
-    """Return the folder that the demo's files are in."""
+    """Return the folder with the files of the three days that are told in full."""
     out = tmp_path_factory.mktemp("centre")
-    demo.write(1, out)
+    demo.write(full_days(), out)
     return out
 
 
 @pytest.fixture(scope="session")
 def truth(centre):
     return json.loads((centre / "truth.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def fault(truth):
+    """Return the only fault of a kind in the three days."""
+
+    def only(kind):
+        (found,) = (fault for fault in truth["faults"]["faults"] if fault["kind"] == kind)
+        return found
+
+    return only

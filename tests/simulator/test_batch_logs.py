@@ -20,7 +20,11 @@ def launches(centre):
 
 
 def by_label(truth, label):
-    return [job for job in truth["jobs"] if job["label"] == label]
+    return [job for job in on_machine(truth) if job["label"] == label]
+
+
+def on_machine(truth):
+    return [job for job in truth["jobs"] if job["cluster"] == "titan"]
 
 
 def test_header_times_are_the_local_form_of_the_epoch_keys(records):
@@ -48,9 +52,9 @@ def test_accounting_agrees_with_the_truth(records, truth):
 
     late = truth["faults"]["late_job"]
     assert ended.keys() == {
-        job["batch_id"] for job in truth["jobs"] if job["ended"] and job["batch_id"] != late
+        job["batch_id"] for job in on_machine(truth) if job["ended"] and job["batch_id"] != late
     }
-    for job in truth["jobs"]:
+    for job in on_machine(truth):
         if job["batch_id"] in ended:
             values = ended[job["batch_id"]]
             assert int(values["start"]) == datetime.fromisoformat(job["started"]).timestamp()
@@ -129,12 +133,10 @@ def test_the_campaign_keeps_to_its_slots(truth):
     assert running(7, 12) in range(4, 6)
 
 
-def test_a_centre_has_queues_failures_and_unfinished_jobs(records, truth):
+def test_a_centre_has_failures_and_unfinished_jobs(records, truth):
     exits = Counter(values["Exit_status"] for _, kind, _, values in records if kind == "E")
-    queued_only = [job for job in truth["jobs"] if not job["started"]]
     running = [job for job in truth["jobs"] if job["started"] and not job["ended"]]
 
     assert exits["0"] > 0.7 * exits.total()
     assert {"1", "139", "271"} <= exits.keys()
-    assert queued_only
     assert running

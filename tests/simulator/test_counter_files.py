@@ -50,27 +50,26 @@ def nonzero(counters):
     return {name: count for name, count in counters.items() if count}
 
 
-def untouched(job, truth):
-    """Return whether neither the gap nor the remount came before the last read of an ended job."""
+def untouched(job, fault):
+    """Return whether neither the gap nor the reset came before the last read of an ended job."""
     if job["ended"] is None:
         return False
-    gap, remount = truth["faults"]["gap"], truth["faults"]["remount"]
+    gap, reset = fault("gap"), fault("reset")
     last_read = (datetime.fromisoformat(job["ended"]) + timedelta(minutes=10)).isoformat()
     return not any(
         job["started"] <= end and start <= last_read
-        for start, end in ((gap["start"], gap["end"]), (remount["at"], remount["at"]))
+        for start, end in ((gap["start"], gap["end"]), (reset["start"], reset["end"]))
     )
 
 
-def test_the_mdts_totals_add_up_to_the_truth(mdt, truth):
+def test_the_mdts_totals_add_up_to_the_truth(mdt, truth, fault):
     sums = sums_over_lives(only_counters(entries for _, entries in mdt))
 
     assert len(truth["jobs"]) > 1_000
     for job in truth["jobs"]:
-        if job["started"]:
-            assert not job["hidden_restarts"]
+        if job["started"] and not job["hidden_restarts"]:
             assert nonzero(sums[job["batch_id"]]) == job["shown_operations"]
-            if untouched(job, truth):
+            if untouched(job, fault):
                 assert job["shown_operations"] == job["operations"]
 
 
@@ -83,7 +82,7 @@ def test_metadata_operations_leave_out_what_is_counted_twice(truth):
 
 
 @pytest.mark.parametrize("direction", ["read_bytes", "write_bytes"])
-def test_the_osts_bytes_add_up_to_the_truth(centre, truth, direction):
+def test_the_osts_bytes_add_up_to_the_truth(centre, truth, fault, direction):
     total = defaultdict(int)
     for oss in ("atlas2-oss1", "atlas2-oss2"):
         dumps = [
@@ -95,9 +94,9 @@ def test_the_osts_bytes_add_up_to_the_truth(centre, truth, direction):
                 total[job] += counters[direction]
 
     for job in truth["jobs"]:
-        if job["started"]:
+        if job["started"] and not job["hidden_restarts"]:
             assert total[job["batch_id"]] == job[f"shown_{direction}"]
-            if untouched(job, truth):
+            if untouched(job, fault):
                 assert job[f"shown_{direction}"] == job[direction]
 
 
@@ -108,18 +107,18 @@ def test_the_whole_target_counts_at_least_what_job_ids_do(mdt, whole_mdt):
             assert sum(counters[name] for _, counters in entries.values()) <= total
 
 
-def test_the_whole_targets_totals_fall_at_the_remount_only(whole_mdt, truth):
+def test_the_whole_targets_totals_fall_at_the_reset_only(whole_mdt, fault):
     falls = [
         after
         for (_, before), (after, totals) in pairwise(whole_mdt)
         if any(totals.get(name, 0) < count for name, count in before.items())
     ]
 
-    remount = datetime.fromisoformat(truth["faults"]["remount"]["at"])
-    assert falls == [min(moment for moment, _ in whole_mdt if moment > remount)]
+    reset = datetime.fromisoformat(fault("reset")["start"])
+    assert falls == [min(moment for moment, _ in whole_mdt if moment > reset)]
 
 
-def test_reads_are_close_in_the_crisis_and_missing_in_the_gap(mdt, truth):
+def test_reads_are_close_in_the_crisis_and_missing_in_the_gap(mdt, fault):
     waits = {before: (after - before).total_seconds() for (before, _), (after, _) in pairwise(mdt)}
 
     crisis = datetime(2017, 7, 6, 13, 45, tzinfo=UTC), datetime(2017, 7, 6, 14, 35, tzinfo=UTC)
@@ -127,7 +126,11 @@ def test_reads_are_close_in_the_crisis_and_missing_in_the_gap(mdt, truth):
     assert sorted(waits.values())[-2] < 700
     ((start, longest),) = ((moment, wait) for moment, wait in waits.items() if wait > 700)
     assert longest > 2_300
-    assert abs(start - datetime.fromisoformat(truth["faults"]["gap"]["start"])).seconds < 10
+    assert abs(start - datetime.fromisoformat(fault("gap")["start"])).seconds < 10
+
+
+def test_counters_tell_nearly_every_restart(truth):
+    assert sum(bool(job.get("hidden_restarts")) for job in truth["jobs"]) < 10
 
 
 def test_entries_are_dropped_after_ten_idle_minutes_and_begin_again_from_zero(mdt, truth):

@@ -5,8 +5,11 @@ import pytest
 
 from simulator import counters
 from simulator.activity import MDT_KINDS, Burst, Source, Transfers
+from simulator.counters import Server
+from simulator.polls import Cleanup
 
 OPEN = MDT_KINDS.index("open")
+TEN_MINUTES = Cleanup(((0, 600),))
 
 
 def opens(*bursts):
@@ -20,7 +23,7 @@ def shown(source, polls, remounts=()):
     """Return [(poll time, last update, opens)] of all sightings."""
     return [
         (polls[poll], updated, counts[OPEN])
-        for life in counters.mdt_sightings(source, np.array(polls), remounts)
+        for life in counters.mdt_sightings(source, np.array(polls), Server(TEN_MINUTES, remounts))
         for poll, updated, counts in zip(life.polls, life.snapshot_s, life.counts, strict=True)
     ]
 
@@ -58,10 +61,34 @@ def test_a_remount_ends_an_idle_entry():
 
 def test_the_whole_target_counts_those_without_an_id_too():
     nobody = Source(None, np.array([0]), (Burst(0, 100, {"open": 7}),))
-    totals = counters.mdt_totals([opens((0, 100, 10)), nobody], np.array([100, 300]), [200])
+    totals = counters.mdt_totals(
+        [opens((0, 100, 10)), nobody], np.array([100, 300]), Server(TEN_MINUTES, [200])
+    )
 
     assert totals[:, OPEN].tolist() == [17, 0]
-    assert not list(counters.mdt_sightings(nobody, np.array([100]), ()))
+    assert not list(counters.mdt_sightings(nobody, np.array([100]), Server(TEN_MINUTES)))
+
+
+def test_a_change_of_the_cleanup_interval_holds_for_entries_that_idle_already():
+    shorter = Cleanup(((0, 600), (1_000, 60), (2_000, 600)))
+
+    assert [shorter.dropped_at(last) for last in (100, 700, 990, 1_500, 1_990)] == [
+        700,
+        1_000,
+        1_050,
+        1_560,
+        2_590,
+    ]
+
+
+def test_failed_opens_do_not_count_after_an_upgrade():
+    source = Source(
+        "1.titan", np.array([0]), (Burst(0, 100, {"open": 100, "close": 20}, failed_opens=80),)
+    )
+
+    assert source.mdt_counts(np.array([50, 100]))[:, OPEN].tolist() == [50, 100]
+    assert source.mdt_counted(np.array([50, 100]), 50)[:, OPEN].tolist() == [50, 60]
+    assert source.mdt_counted(np.array([50, 100]), 0)[:, OPEN].tolist() == [10, 20]
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 4_001])

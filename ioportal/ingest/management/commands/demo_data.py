@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _VAR = settings.BASE_DIR / "var"
 _LOGIN = _VAR / "demo_login"  # "name password"
 _ADMINISTRATOR = "admin"
-_CLUSTER, _SERVER = "titan", "atlas2-mds1"
+_CLUSTER, _ANALYSIS_CLUSTER, _SERVER = "titan", "rhea", "atlas2-mds1"
 
 
 class Command(BaseCommand):
@@ -49,7 +49,7 @@ class Command(BaseCommand):
             self.stdout.write(f"  {time.monotonic() - begun:5.0f} s  {what}")
 
         if not (logs / "site.toml").exists():
-            say("simulating three days of a centre")
+            say("simulating a year of a centre")
             _simulate(options["seed"], logs)
         say("registering the site")
         call_command("register", logs / "site.toml", stdout=self.stderr)
@@ -77,6 +77,7 @@ def _loads(logs: Path) -> Iterator[tuple[str, list[str]]]:
     for what, arguments, pattern in (
         ("launches", ["alps", "--cluster", _CLUSTER], "alps/*"),
         ("jobs", ["pbs", "--cluster", _CLUSTER], "pbs/*"),
+        ("jobs on shared nodes", ["sacct", "--cluster", _ANALYSIS_CLUSTER], "sacct/*"),
         ("RPC traces", ["rpctrace", "--server", _SERVER], "rpctrace/*"),
         ("counters of the MDT", ["md_stats"], "md_stats/*/*"),
         ("counters by job", ["job_stats"], "job_stats/*/*"),

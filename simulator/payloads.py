@@ -1,0 +1,96 @@
+"""The PanDA jobs inside the campaign's batch jobs: mostly one per node, 15 to 350 in each."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.clock import local
+from simulator.jobs import Ints, Job
+from simulator.site import CORES_PER_NODE
+
+FEWEST, MOST = 15, 350
+# PanDA's numbers grow all over the world; one of them is known.
+_KNOWN_ID, _KNOWN_AT = 3_558_462_700, local(2017, 8, 1)
+_IDS_PER_S = 20.0
+_FIRST_TASK, _FIRST_TASK_AT = 9_862_144, local(2016, 10, 17)
+_TASK_LASTS_S = 3 * 86_400  # then the campaign goes on with the next task
+_TASK_STEP = 1_733
+_LAUNCHED_AFTER_S = (16, 40)  # from the batch job's start
+_ENDS_BEFORE_S = 12  # the batch job's end, the last payload
+_RUN_SPREAD = 0.06  # some payloads are done earlier
+_VALIDATION_SPREAD = 0.12
+_COPY_OUT_S = 0.8
+_DOWNLOAD_S = 35  # stage-in from afar
+FAILED_WITH = 1_201  # pilot error: killed by the batch system
+
+
+@dataclass(frozen=True)
+class Payloads:
+    """The PanDA jobs of one batch job; arrays of shape (n,)."""
+
+    job: Job
+    panda_id: Ints
+    task: int
+    created: int
+    started: Ints
+    ended: Ints
+    node: Ints  # number of the node that each runs on
+    cores: int  # of each
+    failed: Ints  # 1: it failed
+    cpu_s: Ints
+    validation_s: Ints
+    copy_in_s: Ints
+
+
+def of_jobs(jobs: Iterable[Job], rng: np.random.Generator) -> list[Payloads]:
+    """Return the payloads of all pilots that have ended, in order of their creation."""
+    pilots = [job for job in jobs if job.era and job.started and job.ended]
+    counts = [min(max(job.node_count, FEWEST), MOST) for job in pilots]
+    steps = rng.integers(1, 4, size=sum(counts))
+    wanted = np.repeat([_first_id(job.submitted) for job in pilots], counts) - np.cumsum(steps)
+    ids = np.maximum.accumulate(wanted) + np.cumsum(steps)
+    found, first = [], 0
+    for job, count in zip(pilots, counts, strict=True):
+        found.append(_of_job(job, ids[first : first + count], rng))
+        first += count
+    return found
+
+
+def _first_id(moment: int) -> int:
+    return _KNOWN_ID + round((moment - _KNOWN_AT) * _IDS_PER_S)
+
+
+def _of_job(job: Job, ids: Ints, rng: np.random.Generator) -> Payloads:
+    count = len(ids)
+    job_start, job_end, era = job.started or 0, job.ended or 0, job.era
+    if era is None:
+        raise ValueError(f"job {job.batch_id} is no pilot")
+    started = job_start + rng.integers(*_LAUNCHED_AFTER_S, size=count)
+    last = max(job_end - _ENDS_BEFORE_S, job_start + _LAUNCHED_AFTER_S[1] + 1)
+    lengths = (last - started) * (1 - np.abs(rng.normal(0, _RUN_SPREAD, size=count)).clip(0, 0.5))
+    ended = started + np.maximum(lengths, 1).astype(np.int64)
+    ended[0] = last
+    failed = (rng.random(count) < era.failing) | (job.exit_status != 0)
+    cores = max(CORES_PER_NODE * job.node_count // count, 1)
+    validation = era.validation_s * (1 + _VALIDATION_SPREAD * rng.normal(size=count)).clip(0.5, 1.5)
+    busy = job.busy_share * rng.uniform(0.95, 1.05, size=count)
+    copy_in = (
+        rng.integers(era.copy_in_s[0], era.copy_in_s[1] + 1, size=count)
+        if era.copy_in_s[1]
+        else rng.poisson(_DOWNLOAD_S, size=count)
+    )
+    return Payloads(
+        job,
+        ids,
+        _FIRST_TASK + (job.submitted - _FIRST_TASK_AT) // _TASK_LASTS_S * _TASK_STEP,
+        job.submitted - 1_800,
+        started,
+        ended,
+        job.nodes[np.arange(count) % job.node_count],
+        cores,
+        failed.astype(np.int64),
+        ((ended - started) * cores * busy).astype(np.int64),
+        np.rint(np.minimum(validation, ended - started)).astype(np.int64),
+        copy_in,
+    )
