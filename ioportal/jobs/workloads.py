@@ -22,7 +22,7 @@ from ioportal.jobs import locks, names
 from ioportal.jobs.models import Job, WorkloadJob
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
     from datetime import datetime
 
     from ioportal.jobs.models import Cluster, JobQuerySet, WorkloadJobQuerySet
@@ -121,18 +121,18 @@ CROSS JOIN LATERAL (
     FROM jobs_job j
     WHERE j.cluster_id = w.cluster_id AND j.batch_id = w.batch_id
         AND (w.array_index = '' OR j.array_index = w.array_index)
-        AND j.started_at <= w."end" + %(clocks_differ)s
-        AND coalesce(j.ended_at, 'infinity') >= w.start - %(clocks_differ)s
-    ORDER BY j.array_index, j.started_at > w.start + %(clocks_differ)s,
+        AND j.started_at <= w."end" + make_interval(secs => %(apart_s)s)
+        AND coalesce(j.ended_at, 'infinity') >= w.start - make_interval(secs => %(apart_s)s)
+    ORDER BY j.array_index, j.started_at > w.start + make_interval(secs => %(apart_s)s),
         abs(extract(epoch FROM j.started_at - w.start)), j.submitted_at DESC
 ) j
 """
 
 
-def _link(ids: Sequence[int]) -> None:
+def _link(ids: list[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM jobs_workloadjob_jobs WHERE workloadjob_id = ANY(%s)", [ids])
-        cursor.execute(_LINK, {"ids": ids, "clocks_differ": CLOCKS_DIFFER})
+        cursor.execute(_LINK, {"ids": ids, "apart_s": CLOCKS_DIFFER.total_seconds()})
 
 
 def batch_jobs(
@@ -164,15 +164,11 @@ def _numbers(words: Iterable[int | str]) -> list[int]:
 class Inside:
     """What ran inside a batch job, in figures."""
 
-    states: Counter[str]
-    tasks: Counter[int | None]
+    count: int
+    states: list[tuple[str, int]]  # with how many PanDA jobs are in each; the most frequent first
+    tasks: list[tuple[int | None, int]]  # likewise
     cpu_s: float | None  # of those that tell; None: none does
     cpu_efficiency: float | None  # CPU time / (cores x time), of those that tell all of it
-
-    @property
-    def count(self) -> int:
-        """How many PanDA jobs."""
-        return self.states.total()
 
     @property
     def is_shared(self) -> bool:
@@ -205,7 +201,13 @@ def inside(job: Job) -> Inside | None:
         held_s += group["held"] or 0
     if not states:
         return None
-    return Inside(states, tasks, sum(cpu_s) if cpu_s else None, used_s / held_s if held_s else None)
+    return Inside(
+        count=states.total(),
+        states=states.most_common(),
+        tasks=tasks.most_common(),
+        cpu_s=sum(cpu_s) if cpu_s else None,
+        cpu_efficiency=used_s / held_s if held_s else None,
+    )
 
 
 def in_order(job: Job) -> WorkloadJobQuerySet:

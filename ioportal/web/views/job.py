@@ -95,7 +95,7 @@ def _what_ran_inside(job: Job, inside: workloads.Inside) -> dict[str, Any]:
     return {
         "panda": inside,
         "panda_jobs": workloads.in_order(job)[:_PANDA_JOBS_SHOWN],
-        "tasks_shown": inside.tasks.most_common(_TASKS_SHOWN),
+        "tasks_shown": inside.tasks[:_TASKS_SHOWN],
         "more_tasks": max(len(inside.tasks) - _TASKS_SHOWN, 0),
     }
 
