@@ -97,6 +97,8 @@ def without_jobs(segment: Segment) -> list[str]:
 
 def inside_no_job(segment: Segment) -> int:
     """Return how many PanDA jobs of a segment are linked to no batch job."""
+    if segment.format != Segment.Format.PANDA:
+        return 0
     return WorkloadJob.objects.filter(records__segment=segment, jobs=None).distinct().count()
 
 
