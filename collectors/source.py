@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 CHUNK_BYTES = 3 * 1024 * 1024
-LINE_BYTES = 1024 * 1024  # the rest of a longer line is dropped: no format has such lines
+LINE_BYTES = 1024 * 1024  # the rest of a longer line is dropped: no format of lines has such
+BLOCK_BYTES = 256 * 1024
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -83,14 +84,16 @@ class Source:
                 first_line += _newlines(text)
                 text = following.result()
 
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the text in blocks, cut anywhere: for formats in which lines mean nothing."""
+        while block := self._read(self._stream.read, BLOCK_BYTES):
+            yield block
+
     def _next_text(self) -> bytes:
         """Read about a chunk, up to the end of a line; b"" at the end of the source."""
-        try:
-            text = self._read(self._stream.read, self._chunk_bytes)
-            if text and not text.endswith(b"\n"):
-                text += self._rest_of_line()
-        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-            raise self._unavailable(error) from error
+        text = self._read(self._stream.read, self._chunk_bytes)
+        if text and not text.endswith(b"\n"):
+            text += self._rest_of_line()
         return _cut_long_lines(text)
 
     def _rest_of_line(self) -> bytes:
@@ -100,7 +103,10 @@ class Source:
         return kept if kept.endswith(b"\n") or not part else kept + b"\n"
 
     def _read(self, read: Callable[[int], bytes], size: int) -> bytes:
-        text = read(size)
+        try:
+            text = read(size)
+        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+            raise self._unavailable(error) from error
         self._digest.update(text)
         return text
 

@@ -170,3 +170,29 @@ LAUNCHES = Table(
         "exit_signal": pl.Int32(),
     },
 )
+
+WORKLOAD_JOBS = Table(
+    "workload_jobs",
+    grain="one row per record of a PanDA job: its state at one moment",
+    columns={
+        "line": pl.Int64(),  # number of the record in its text
+        "panda_id": pl.Int64(),
+        "task_id": pl.Int64(),  # jeditaskid; null: it is of no task
+        "attempt": pl.Int32(),
+        "told_batch_id": pl.String(),  # as PanDA has it: "3141592.sdb", "schedd#123.0"
+        "batch_id": pl.String(),  # server part stripped; "": not known, or no batch job's
+        "array_index": pl.String(),
+        "site": pl.String(),  # computingsite: a queue of PanDA
+        "host": pl.String(),  # worker node
+        "state": pl.String(),  # PanDA's own word
+        "error": pl.String(),  # what PanDA, its pilot or the program say went wrong
+        "user": pl.String(),
+        "transformation": pl.String(),
+        "created_at": UTC_US,
+        "started_at": UTC_US,  # null: not started
+        "ended_at": UTC_US,  # null: not ended
+        "modified_at": UTC_US,  # of the record
+        "core_count": pl.Int32(),  # used; null: not told, like the two above
+        "cpu_s": pl.Float64(),
+    },
+)

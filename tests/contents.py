@@ -28,14 +28,16 @@ _MEANING = {
     "target_id": "(SELECT s.name FROM jobs_target s WHERE s.id = t.target_id)",
     "filesystem_id": "(SELECT f.name FROM jobs_filesystem f WHERE f.id = t.filesystem_id)",
     "cluster_id": "(SELECT c.name FROM jobs_cluster c WHERE c.id = t.cluster_id)",
+    "workload_job_id": "(SELECT w.panda_id FROM jobs_workloadjob w WHERE w.id = t.workload_job_id)",
+    "workloadjob_id": "(SELECT w.panda_id FROM jobs_workloadjob w WHERE w.id = t.workloadjob_id)",
 }
 _OWN_ID = {"id"}
 _CLOCK = {"loaded_at", "computed_at"}  # when it happened to be loaded
 RAW = ("telemetry_rpcwindow", "telemetry_jobsnapshot", "telemetry_targetsnapshot")
 DERIVED = ("telemetry_chargedrpc", "telemetry_iowindow", "jobs_jobstatistics")
 FACTS = (
-    "jobs_job", "jobs_allocation", "jobs_launch", "jobs_nid", "ingest_segment", "ingest_reject",
-    "ingest_accountingrecord", "telemetry_coverage",
+    "jobs_job", "jobs_allocation", "jobs_launch", "jobs_workloadjob", "jobs_workloadjob_jobs",
+    "jobs_nid", "ingest_segment", "ingest_reject", "ingest_accountingrecord", "telemetry_coverage",
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ Nothing here is shared with the parsers or with the simulator, so that neither i
 itself. Times of day are those of `DAY`, in UTC.
 """
 
+import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -186,6 +187,37 @@ def finishing(apid: int, batch_id: str, moment: datetime | str) -> str:
         f"[alps_msgs@34] apid={apid}, Finishing, user=15311, batch_id={batch_id}.sdb, "
         "exit_code=0, exitcode_array=0, exitsignal_array=0"
     )
+
+
+def panda(*records: dict[str, object]) -> str:
+    """What BigPanDA answers: records of `panda_job`, in a list."""
+    return json.dumps({"jobs": records, "selectionparams": {}}) + "\n"
+
+
+def panda_job(
+    pandaid: int,
+    batchid: str | None = "77",
+    start: datetime | str | None = "12:05",
+    end: datetime | str | None = "12:55",
+    **facts: object,
+) -> dict[str, object]:
+    """A PanDA job, by default one that finished; `facts` by PanDA's names."""
+    known = {
+        "pandaid": pandaid,
+        "jeditaskid": 10_995_522,
+        "jobstatus": "finished" if end else "running",
+        "batchid": batchid,
+        "computingsite": "ORNL_Titan_MCORE",
+        "modificationhost": "slot1@n1",
+        "produsername": "Alice Example",
+        "transformation": "Sim_tf.py",
+        "corecount": 16,
+        "cpuconsumptiontime": 36_000 if end else None,
+        "starttime": start and _moment(start).isoformat(),
+        "endtime": end and _moment(end).isoformat(),
+        "modificationtime": (_moment(end or start or "11:00") + timedelta(seconds=90)).isoformat(),
+    }
+    return known | facts
 
 
 def _counter(name: str, amount: int | tuple[int, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import reduce
@@ -15,7 +16,8 @@ from django.db.models.functions import Coalesce
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
 from ioportal.ingest.models import Segment
-from ioportal.jobs.models import Cluster, Job
+from ioportal.jobs import workloads
+from ioportal.jobs.models import Cluster, Job, WorkloadJob
 from ioportal.telemetry.models import (
     ChargedRpc,
     Coverage,
@@ -93,6 +95,13 @@ def without_jobs(segment: Segment) -> list[str]:
     return [] if ran.exists() else [cluster.name for cluster in clusters]
 
 
+def inside_no_job(segment: Segment) -> int:
+    """Return how many PanDA jobs of a segment are linked to no batch job."""
+    if segment.format != Segment.Format.PANDA:
+        return 0
+    return WorkloadJob.objects.filter(records__segment=segment, jobs=None).distinct().count()
+
+
 def differences(segment: Segment) -> list[str]:
     """Re-add what is stored of a segment; return a sentence for every figure that is off."""
     found = []
@@ -109,6 +118,8 @@ def differences(segment: Segment) -> list[str]:
     expected = _expected(segment)
     if charged != expected:
         found.append(f"{expected} operations are to be charged, {charged} are")
+    if off := _links_off(segment):
+        found.append(f"{off} links of its PanDA jobs to batch jobs are missing or wrong")
     return found
 
 
@@ -149,6 +160,51 @@ def _stored(segment: Segment) -> tuple[int, int]:
         records=Count("segment_id"), operations=Sum(amount)
     )
     return totals["records"], int(totals["operations"] or 0)
+
+
+def _links_off(segment: Segment) -> int:
+    """Return how many links of a segment's PanDA jobs to batch jobs are missing or wrong.
+
+    Reckoned here, not in the database, so that it is not the derivation checked against itself.
+    """
+    if segment.format != Segment.Format.PANDA:
+        return 0
+    inside = list(WorkloadJob.objects.filter(records__segment=segment).distinct())
+    jobs: dict[str, list[Job]] = defaultdict(list)
+    for job in Job.objects.filter(
+        cluster=segment.cluster,
+        batch_id__in={one.batch_id for one in inside} - {""},
+        started_at__isnull=False,
+    ):
+        jobs[job.batch_id].append(job)
+    expected = {(one.pk, job.pk) for one in inside for job in _held(one, jobs[one.batch_id])}
+    links = WorkloadJob.jobs.through.objects.filter(workloadjob__records__segment=segment)
+    return len(expected.symmetric_difference(links.values_list("workloadjob_id", "job_id")))
+
+
+def _held(inside: WorkloadJob, jobs: list[Job]) -> list[Job]:
+    """Return those of the batch jobs of its id that a PanDA job ran inside: one of each task."""
+    known = filter(None, (inside.started_at, inside.ended_at, inside.modified_at))
+    start = next(known, None)
+    if start is None:
+        return []
+    end = inside.ended_at or max(start, inside.modified_at or start)
+
+    def fit(job: Job) -> tuple[bool, timedelta, timedelta]:
+        begun = job.started_at or start
+        return begun > start + workloads.CLOCKS_DIFFER, abs(begun - start), start - job.submitted_at
+
+    nearest: dict[str, Job] = {}
+    for job in sorted(jobs, key=fit):
+        begun, ended = job.started_at, job.ended_at
+        if (
+            inside.array_index in {"", job.array_index}
+            and begun
+            and begun <= end + workloads.CLOCKS_DIFFER
+            and (ended is None or ended >= start - workloads.CLOCKS_DIFFER)
+        ):
+            nearest.setdefault(job.array_index, job)
+    return list(nearest.values())
 
 
 def _expected(segment: Segment) -> int:

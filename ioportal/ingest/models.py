@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from ioportal.jobs.models import Cluster, Job, Server, Target
+from ioportal.jobs.models import Cluster, Job, Server, Target, WorkloadJob
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -39,6 +39,7 @@ class Segment(models.Model):
         SACCT = "sacct", "Slurm sacct"
         PBS = "pbs", "PBS or Torque accounting"
         ALPS = "alps", "ALPS placement"
+        PANDA = "panda", "PanDA jobs"
 
     format = models.CharField(max_length=16, choices=Format)
     # SHA-256 of what the text is said to be and of its BLAKE3: the same text twice is one segment.
@@ -96,11 +97,12 @@ class Reject(models.Model):
 
 
 class AccountingRecord(models.Model):
-    """Where a job's facts were read: one row per accounting record."""
+    """Where facts of a job, a launch or a PanDA job were read: one row per record."""
 
     segment = models.ForeignKey(Segment, models.CASCADE, related_name="accounting_records")
     line = models.BigIntegerField()
     job = models.ForeignKey(Job, models.CASCADE, null=True, related_name="records")
+    workload_job = models.ForeignKey(WorkloadJob, models.CASCADE, null=True, related_name="records")
 
     def __str__(self) -> str:
         return f"{self.segment} line {self.line}"

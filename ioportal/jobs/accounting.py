@@ -15,7 +15,7 @@ import polars as pl
 from django.db import connection
 
 from collectors.batch import hostlists
-from ioportal.jobs import names
+from ioportal.jobs import locks, names, workloads
 from ioportal.jobs.models import Allocation, Job, Launch, StaleStatistics
 from ioportal.telemetry.copy import copy_frame
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 STILL_RUNNING = datetime(2200, 1, 1, tzinfo=UTC)  # an end for intervals that have none yet
 
-_ACCOUNTING_LOCK = 7_303  # any number that no other advisory lock uses
 _BATCH = 2_000
 _AN_HOUR = timedelta(hours=1)  # what a forgotten daylight-saving change shifts a syslog stamp by
 
@@ -69,7 +68,7 @@ class Recorded:
 
 def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
     """Store jobs; `records` are rows of `tables.JOBS` without launches, all with a submit time."""
-    _lock()
+    locks.accounting()
     rows = _with_standing(records)
     best = {
         _identity(row): row
@@ -96,13 +95,14 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
         [(known.get(_identity_of(job)), job) for job in told] + [(job, job) for job in others],
         relinked,
     )
+    workloads.link_to_jobs(cluster, {job.batch_id for job in told})
     StaleStatistics.objects.ask_for(job.pk for job in told)
     return Recorded(changes, {row["line"]: ids[_identity(row)] for row in rows.to_dicts()})
 
 
 def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
     """Store launches; `records` are rows of `tables.LAUNCHES`, starts and ends in any order."""
-    _lock()
+    locks.accounting()
     rows = _storable(records).to_dicts()
     known = {
         (launch.name, launch.batch_id, launch.array_index): launch
@@ -146,12 +146,6 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
         [(job, job) for job in jobs if not job.nodes or job.pk in relinked],
         relinked,
     )
-
-
-def _lock() -> None:
-    """One accounting load at a time: each decides by what is stored which record stands."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ACCOUNTING_LOCK])
 
 
 def _storable(records: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from ioportal.web import formatting
 
 if TYPE_CHECKING:
     from ioportal.jobs.models import Job, JobStatistics
+    from ioportal.jobs.workloads import Inside
 
 GROUPS = {
     "Metadata": (
@@ -78,7 +79,15 @@ def by_kind(statistics: JobStatistics) -> list[tuple[str, int]]:
     return sorted((pair for pair in counts if pair[1]), key=lambda pair: -pair[1])
 
 
-def facts(job: Job, statistics: JobStatistics | None) -> dict[str, Any]:
+def sharing(inside: Inside | None) -> dict[str, Any]:
+    """Return how many PanDA jobs ran inside, and whether figures are of several of them."""
+    return {
+        "npandajobs": inside.count if inside else 0,
+        "shared_batch": inside.is_shared if inside else False,
+    }
+
+
+def facts(job: Job, statistics: JobStatistics | None, inside: Inside | None) -> dict[str, Any]:
     """Return all that is known of a job under names that never change; times in UTC."""
     known: dict[str, Any] = {
         "id": job.pk,
@@ -87,6 +96,7 @@ def facts(job: Job, statistics: JobStatistics | None) -> dict[str, Any]:
         "job": job.display_id,
         **{name: getattr(job, name) for name in _FACTS},
         "nodes": hosts(job),
+        **sharing(inside),
         "quality": None,
     }
     if statistics:

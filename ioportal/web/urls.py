@@ -13,6 +13,7 @@ urlpatterns = [
     path("jobs/<int:pk>/", job.detail, name="job"),
     path("jobs/<int:pk>/rpcs/", job_twins.rpcs, name="job_rpcs"),
     path("jobs/<int:pk>/peers/", job_twins.standings, name="job_peers"),
+    path("jobs/<int:pk>/panda/", job_twins.panda, name="job_panda"),
     path("jobs/<int:pk>/timelines/<slug:name>/", job_twins.timeline, name="job_timeline"),
     path("jobs/<slug:cluster>/<str:batch_id>/", job.find, name="find_job"),
     path("ingest/", ingest.segment_list, name="segment_list"),

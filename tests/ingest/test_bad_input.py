@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import os
 import sys
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from tests.logs import (
     handling,
     job_stats,
     md_stats,
+    panda_job,
     pbs,
     rpc,
     sacct,
@@ -35,6 +37,7 @@ OPTIONS = {
     "sacct": {"cluster": "anvil"},
     "pbs": {"cluster": "birch"},
     "alps": {"cluster": "birch"},
+    "panda": {"cluster": "anvil"},
 }
 GOOD = {
     "rpctrace": rpc("12:00"),
@@ -43,10 +46,14 @@ GOOD = {
     "sacct": sacct(Run("77")),
     "pbs": pbs(("E", Run("77", nodes="b1"))),
     "alps": alps(starting(9205593, "77", "12:00", "2-3", 2)),
+    "panda": json.dumps(panda_job(1)),
 }
 
 
-FILLED = ("ingest_segment", "ingest_reject", "jobs_job", "jobs_launch", "telemetry_coverage")
+FILLED = (
+    "ingest_segment", "ingest_reject", "jobs_job", "jobs_launch", "jobs_workloadjob",
+    "telemetry_coverage",
+)  # fmt: skip
 
 
 @pytest.fixture

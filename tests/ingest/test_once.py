@@ -12,7 +12,20 @@ from hypothesis import strategies as st
 
 from ioportal.ingest import charging, tasks
 from tests import contents
-from tests.logs import Run, alps, at, finishing, job_stats, md_stats, pbs, rpc, sacct, starting
+from tests.logs import (
+    Run,
+    alps,
+    at,
+    finishing,
+    job_stats,
+    md_stats,
+    panda,
+    panda_job,
+    pbs,
+    rpc,
+    sacct,
+    starting,
+)
 
 pytestmark = pytest.mark.usefixtures("site")
 
@@ -62,6 +75,18 @@ def day(logs):
             "alps",
             logs("a", alps(starting(9, "815", "12:01", "2", 1), finishing(9, "815", "12:50"))),
             {"cluster": "birch"},
+        ),
+        "PanDA, running": (
+            "panda",
+            logs("w1", panda(panda_job(1, end=None), panda_job(2, "78"), panda_job(3, "79"))),
+            {"cluster": "anvil"},
+        ),
+        "PanDA, ended": (
+            "panda",
+            logs(
+                "w2", panda(panda_job(1), panda_job(2, "77", modificationtime=None), {"pandaid": 4})
+            ),
+            {"cluster": "anvil"},
         ),
     }
 

@@ -4,13 +4,14 @@ import pytest
 from django.core.management import CommandError
 from django.db import connection, transaction
 
-from tests.logs import Run, at, job_stats, md_stats, rpc, sacct
+from tests.logs import Run, at, job_stats, md_stats, panda, panda_job, rpc, sacct
 
 
 @pytest.fixture
 def loaded(site, logs, ingest):
     """A segment of each kind."""
     ingest("sacct", logs("s", sacct(Run("77"), Run("78", nodes="n3"))), cluster="anvil")
+    ingest("panda", logs("w", panda(panda_job(1), panda_job(2))), cluster="anvil")
     trace = [rpc("12:00", "1@gni"), rpc("12:05", "3@gni"), rpc("12:06", "9@gni"), "Handled RPC"]
     ingest("rpctrace", logs("t", *trace), server="mds1")
     for clock, opens in (("12:00", 3), ("12:10", 8)):
@@ -22,7 +23,7 @@ def loaded(site, logs, ingest):
 
 @pytest.mark.usefixtures("loaded")
 def test_untouched_segments_reconcile(reconcile):
-    assert reconcile() == "6 segments reconcile."
+    assert reconcile() == "7 segments reconcile."
 
 
 TAMPERINGS = [
@@ -37,6 +38,10 @@ TAMPERINGS = [
     "DELETE FROM telemetry_iowindow WHERE job_id = 0",
     "UPDATE telemetry_targetsnapshot SET open = 0",
     "DELETE FROM ingest_accountingrecord WHERE line = 2",
+    "DELETE FROM ingest_accountingrecord WHERE workload_job_id IS NOT NULL",
+    "DELETE FROM jobs_workloadjob_jobs WHERE id = (SELECT min(id) FROM jobs_workloadjob_jobs)",
+    "UPDATE jobs_workloadjob_jobs SET job_id = (SELECT id FROM jobs_job WHERE batch_id = '78')",
+    "UPDATE jobs_workloadjob SET batch_id = '78' WHERE panda_id = 2",
     "UPDATE ingest_segment SET rejected_by_reason = '{}' WHERE rejected > 0",
     "UPDATE ingest_segment SET records = records - 1 WHERE format = 'sacct'",
 ]
@@ -50,7 +55,7 @@ def test_tampering_shows(call, subtests):
                 cursor.execute(tampering)
                 assert cursor.rowcount
 
-            with pytest.raises(CommandError, match=r"^\d+ differences in 6 segments\.$"):
+            with pytest.raises(CommandError, match=r"^\d+ differences in 7 segments\.$"):
                 call("reconcile")
             transaction.set_rollback(True)
 

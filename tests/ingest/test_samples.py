@@ -78,6 +78,7 @@ FILES = [
     ("pbs", "pbs_accounting/xdmod_pbs_accounting-logs.log", {"cluster": "edge"}),
     ("alps", "alps/safe_ALPSData.txt", {"cluster": "archer"}),
     ("alps", "alps/safe_NewAlps.txt", {"cluster": "archer"}),
+    ("panda", "panda/bigpanda_job_2014_fax.json", {"cluster": "edge"}),
 ]
 
 

@@ -9,6 +9,7 @@ JOB_ROUTES = [
     "/jobs/{job}/timelines/rpcs/?format=json",
     "/jobs/{job}/rpcs/",
     "/jobs/{job}/peers/",
+    "/jobs/{job}/panda/",
 ]
 STAFF_ROUTES = [
     "/ingest/",

@@ -48,6 +48,7 @@ TWINS = [
     "/jobs/{job}/timelines/metadata/",
     "/jobs/{job}/rpcs/",
     "/jobs/{job}/peers/",
+    "/jobs/{job}/panda/",
     "/ingest/",
     "/ingest/segments/{segment}/",
     "/ingest/coverage/",

@@ -25,6 +25,7 @@ PAGES = {
     "/jobs/{job}/": ["start", "launch"],
     "/jobs/{job}/timelines/rpcs/": ["start", "end", "format"],
     "/jobs/{job}/rpcs/": ["start", "end", "launch", "format"],
+    "/jobs/{job}/panda/": ["format"],
     "/jobs/anvil/1/": ["array_index"],
     "/ingest/": ["name", "kind", "server", "target", "cluster", "rejects", "page", "format"],
     "/ingest/segments/{segment}/": ["reason", "page", "format"],

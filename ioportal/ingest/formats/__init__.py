@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ioportal.ingest.formats.accounts import AlpsLoader, PbsLoader, SacctLoader
+from ioportal.ingest.formats.accounts import AlpsLoader, PandaLoader, PbsLoader, SacctLoader
 from ioportal.ingest.formats.common import Command
 from ioportal.ingest.formats.counters import JobStatsLoader, MdStatsLoader
 from ioportal.ingest.formats.traces import RpcTraceLoader
@@ -16,6 +16,7 @@ LOADERS: dict[Segment.Format, Callable[[Command, Segment, Origin], Loader]] = {
     Segment.Format.SACCT: SacctLoader,
     Segment.Format.PBS: PbsLoader,
     Segment.Format.ALPS: AlpsLoader,
+    Segment.Format.PANDA: PandaLoader,
 }
 
 __all__ = ["LOADERS", "Command"]

@@ -1,4 +1,4 @@
-"""Accounting: jobs of sacct and PBS, launches of sacct's steps and of ALPS."""
+"""Accounting: jobs of sacct and PBS, launches of sacct's steps and of ALPS, jobs of PanDA."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from collectors.batch import alps, pbs, sacct
+from collectors.panda import jobs as panda
 from ioportal.ingest.formats.common import Command, needed
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import AccountingRecord, Segment, TouchedJob
-from ioportal.jobs import accounting
+from ioportal.jobs import accounting, workloads
 from ioportal.telemetry.copy import copy_frame
 
 if TYPE_CHECKING:
@@ -53,18 +54,18 @@ class _AccountLoader:
         self._extend(records, "submitted_at", "started_at", "ended_at")
         recorded = accounting.record_jobs(self.cluster, records)
         self._changes += recorded.changes
-        self._store_places(
-            records.select(
-                "line",
-                job_id=pl.col("line").replace_strict(recorded.job_of_line, return_dtype=pl.Int64),
-            )
-        )
+        self._store_places(records, job_id=recorded.job_of_line)
 
     def store_launches(self, records: pl.DataFrame) -> None:
         """Store records of launches, and where each was read."""
         self._extend(records, "started_at", "ended_at")
         self._changes += accounting.record_launches(self.cluster, records)
-        self._store_places(records.select("line", job_id=pl.lit(None, pl.Int64)))
+        self._store_places(records)
+
+    def store_workload_jobs(self, records: pl.DataFrame) -> None:
+        """Store records of PanDA jobs, and where each was read."""
+        self._extend(records, "started_at", "ended_at")
+        self._store_places(records, workload_job_id=workloads.record(self.cluster, records))
 
     def _extend(self, records: pl.DataFrame, *times: str) -> None:
         first, last = records.select(
@@ -74,10 +75,18 @@ class _AccountLoader:
             self.segment.start = min(first, self.segment.start or first)
             self.segment.end = max(last, self.segment.end or last)
 
-    def _store_places(self, places: pl.DataFrame) -> None:
-        copy_frame(
-            AccountingRecord, places.with_columns(pl.lit(self.segment.pk).alias("segment_id"))
+    def _store_places(self, records: pl.DataFrame, **named: dict[int, int]) -> None:
+        """Store where records were read, and the numbers of what their lines name."""
+        line = pl.col("line")
+        places = records.select(
+            line,
+            pl.lit(self.segment.pk).alias("segment_id"),
+            **{
+                column: line.replace_strict(of_line, return_dtype=pl.Int64)
+                for column, of_line in named.items()
+            },
         )
+        copy_frame(AccountingRecord, places)
         self.segment.records += places.height
 
 
@@ -153,3 +162,15 @@ class AlpsLoader(_AccountLoader):
     def store(self, parsed: Parsed) -> None:
         """Store launches."""
         self.store_launches(parsed.table)
+
+
+class PandaLoader(_AccountLoader):
+    """PanDA's job records."""
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text."""
+        return panda.parse(source)
+
+    def store(self, parsed: Parsed) -> None:
+        """Store PanDA jobs."""
+        self.store_workload_jobs(parsed.table)

@@ -13,6 +13,7 @@ from ioportal.jobs.models.site import (
     Target,
 )
 from ioportal.jobs.models.statistics import JobStatistics, StaleStatistics
+from ioportal.jobs.models.workload import WorkloadJob, WorkloadJobQuerySet
 
 __all__ = [
     "Allocation",
@@ -30,4 +31,6 @@ __all__ = [
     "SourceJobId",
     "StaleStatistics",
     "Target",
+    "WorkloadJob",
+    "WorkloadJobQuerySet",
 ]

@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from ioportal.jobs import peers
+from ioportal.jobs import peers, workloads
 from ioportal.jobs.models import Job, StaleStatistics
 from ioportal.web import exports, job_facts
 from ioportal.web.job_requests import (
@@ -36,6 +36,8 @@ _STARTUP = 0.1  # of the run, as the metric's name has it
 _RECORDS_SHOWN = 5
 _TRACES_LINKED = 5
 _NAMESAKES_SHOWN = 20
+_PANDA_JOBS_SHOWN = 10
+_TASKS_SHOWN = 5
 
 
 @require_safe
@@ -61,7 +63,7 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
     job = visible_job(request, pk)
     statistics = statistics_of(job)
     if exports.asked_format(request):
-        return exports.json_response(job_facts.facts(job, statistics))
+        return exports.json_response(job_facts.facts(job, statistics, workloads.inside(job)))
     page: dict[str, Any] = {
         "section": "jobs",
         "job": job,
@@ -81,10 +83,21 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
             "peers_known": any(standing.rank is not None for standing in standings),
             "fewest_peers": peers.FEWEST,
         }
+    if inside := workloads.inside(job):
+        page |= _what_ran_inside(job, inside)
     run = run_of(job)
     if run:
         page |= _what_it_did(request, job, run)
     return render(request, "jobs/detail.html", page)
+
+
+def _what_ran_inside(job: Job, inside: workloads.Inside) -> dict[str, Any]:
+    return {
+        "panda": inside,
+        "panda_jobs": workloads.in_order(job)[:_PANDA_JOBS_SHOWN],
+        "tasks_shown": inside.tasks[:_TASKS_SHOWN],
+        "more_tasks": max(len(inside.tasks) - _TASKS_SHOWN, 0),
+    }
 
 
 def _what_it_did(request: UserRequest, job: Job, run: TimeRange) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_safe
 
-from ioportal.jobs import peers
-from ioportal.web import exports
+from ioportal.jobs import peers, workloads
+from ioportal.web import exports, job_facts
 from ioportal.web.job_requests import (
     launch_of,
     report_of,
@@ -54,6 +54,25 @@ _STANDINGS_HEADER = [
     "p75",
     "p90",
 ]
+_PANDA_COLUMNS = {  # PanDA's own names, so that rows can be joined with its answers
+    "pandaid": "panda_id",
+    "jeditaskid": "task_id",
+    "attemptnr": "attempt",
+    "jobstatus": "state",
+    "error": "error",
+    "batchid": "told_batch_id",
+    "computingsite": "site",
+    "modificationhost": "host",
+    "produsername": "user",
+    "transformation": "transformation",
+    "creationtime": "created_at",
+    "starttime": "started_at",
+    "endtime": "ended_at",
+    "modificationtime": "modified_at",
+    "corecount": "core_count",
+    "cpuconsumptiontime": "cpu_s",
+}
+_ROWS_AT_ONCE = 2_000
 
 
 @require_safe
@@ -140,6 +159,22 @@ def standings(request: UserRequest, pk: int) -> HttpResponseBase:
         "simulated": job.cluster.simulated,
     }
     return exports.twin(request, f"{job.batch_id}-peers", about, _STANDINGS_HEADER, rows)
+
+
+@require_safe
+@login_required
+@exports.offered("csv", "json")
+def panda(request: UserRequest, pk: int) -> HttpResponseBase:
+    """The PanDA jobs that ran inside a batch job."""
+    job = visible_job(request, pk)
+    about = {
+        "job": job.display_id,
+        "cluster": job.cluster.name,
+        "simulated": job.cluster.simulated,
+        **job_facts.sharing(workloads.inside(job)),
+    }
+    rows = workloads.in_order(job).values_list(*_PANDA_COLUMNS.values()).iterator(_ROWS_AT_ONCE)
+    return exports.twin(request, f"{job.batch_id}-panda", about, list(_PANDA_COLUMNS), rows)
 
 
 def _report_rows(report: RpcReport) -> Iterator[list[Any]]:

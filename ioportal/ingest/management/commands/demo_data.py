@@ -78,13 +78,14 @@ def _loads(logs: Path) -> Iterator[tuple[str, list[str]]]:
         ("launches", ["alps", "--cluster", _CLUSTER], "alps/*"),
         ("jobs", ["pbs", "--cluster", _CLUSTER], "pbs/*"),
         ("jobs on shared nodes", ["sacct", "--cluster", _ANALYSIS_CLUSTER], "sacct/*"),
+        ("PanDA jobs", ["panda", "--cluster", _CLUSTER], "panda/*"),
         ("RPC traces", ["rpctrace", "--server", _SERVER], "rpctrace/*"),
         ("counters of the MDT", ["md_stats"], "md_stats/*/*"),
         ("counters by job", ["job_stats"], "job_stats/*/*"),
         ("accounting that came late", ["pbs", "--cluster", _CLUSTER], "late/pbs-*"),
     ):
-        files = sorted(map(str, logs.glob(pattern)))
-        yield f"{what}: {len(files)} files", [*arguments, *files]
+        if files := sorted(map(str, logs.glob(pattern))):
+            yield f"{what}: {len(files)} files", [*arguments, *files]
 
 
 def _login() -> tuple[str, str]:

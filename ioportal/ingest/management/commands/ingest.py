@@ -18,7 +18,12 @@ from collectors.parsed import SourceUnavailable
 from collectors.source import Source
 from ioportal.celery import REFRESH_STATISTICS, wake
 from ioportal.ingest import charging
-from ioportal.ingest.accounts import SegmentAccount, changed_last, without_jobs
+from ioportal.ingest.accounts import (
+    SegmentAccount,
+    changed_last,
+    inside_no_job,
+    without_jobs,
+)
 from ioportal.ingest.formats import LOADERS
 from ioportal.ingest.formats import Command as Asked
 from ioportal.ingest.loading import Loaded, LoaderOf, Origin, Refused, Text, load
@@ -43,6 +48,7 @@ _TAKES = {  # what a text of each format can be said to be
     Segment.Format.SACCT: {"cluster", "columns"},
     Segment.Format.PBS: {"cluster"},
     Segment.Format.ALPS: {"cluster"},
+    Segment.Format.PANDA: {"cluster"},
 }
 _CLOCK = "%Y-%m-%d %H:%M:%S"
 _FAR = timedelta(hours=1)  # between a read and the last change of its counters
@@ -67,7 +73,7 @@ class Command(BaseCommand):
             help=", ".join(Segment.Format.values),
         )
         parser.add_argument("files", nargs="+", metavar="FILE", help="- for standard input")
-        parser.add_argument("--cluster", help="whose accounting it is (sacct, pbs, alps)")
+        parser.add_argument("--cluster", help="whose accounting it is (sacct, pbs, alps, panda)")
         parser.add_argument(
             "--filesystem", help="the filesystem that the server or target must be of"
         )
@@ -291,5 +297,12 @@ def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> 
         "its accounting (sacct, pbs, alps): what it explains is charged then."
         for text in loaded
         if (clusters := without_jobs(text.segment))
+    ]
+    lines += [
+        f"{text.segment.name}: {count:,} of its PanDA jobs ran inside no job of "
+        f"{text.segment.cluster} that is known. Load its accounting (sacct, pbs): they are linked "
+        "then."
+        for text in loaded
+        if (count := inside_no_job(text.segment))
     ]
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from collectors.source import Source
 settings.register_profile("busy machine", deadline=None)
 settings.load_profile("busy machine")
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[2]
 FIXTURES = REPOSITORY / "tests" / "fixtures"
 
 

@@ -1,0 +1,1 @@
+"""Formats of PanDA, the workload manager that runs its jobs inside batch jobs."""

@@ -1,0 +1,144 @@
+"""Job records of PanDA as its monitor BigPanDA gives them: JSON.
+
+Source: docs/formats.md, "PanDA jobs"; BigPanDA's pages with ``?json``.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from collectors.batch import localtime
+from collectors.batch.records import Row, parts
+from collectors.batch.values import INT32_MAX, INT64_MAX, Unreadable, batch_id, shown, whole_number
+from collectors.panda.elements import Element, Members, elements
+from collectors.parsed import Parsed
+from collectors.source import Source
+from collectors.tables import WORKLOAD_JOBS
+
+_FRAMES = ("jobs", "job")
+_STATE = re.compile(r"[a-z_]{1,32}")
+_WHO_FAILED = (  # by the names of their codes; each has a text beside it
+    ("pilot", "piloterrorcode", "piloterrordiag"),
+    ("program", "exeerrorcode", "exeerrordiag"),
+    ("data management", "ddmerrorcode", "ddmerrordiag"),
+    ("task buffer", "taskbuffererrorcode", "taskbuffererrordiag"),
+    ("dispatcher", "jobdispatchererrorcode", "jobdispatchererrordiag"),
+    ("brokerage", "brokerageerrorcode", "brokerageerrordiag"),
+    ("supervisor", "superrorcode", "superrordiag"),
+    ("transformation", "transexitcode", ""),
+)
+
+
+def parse(source: Source) -> Iterator[Parsed]:
+    """Read job records: lists under ``jobs``, one under ``job``, or bare ones, in any case.
+
+    Yields:
+        Parts with a frame of `tables.WORKLOAD_JOBS`. What counts as a line is a record, whatever
+        lines it stands on; what else such an answer holds (files, parameters) is irrelevant.
+
+    Raises:
+        SourceUnavailable: the source cannot be read to its end.
+
+    Source: docs/formats.md, "PanDA jobs".
+    """
+    return parts(WORKLOAD_JOBS, elements(source, _FRAMES), _read)
+
+
+def _read(element: Element) -> Row | None:
+    if element.flaw:
+        raise Unreadable(element.flaw)
+    return None if element.members is None else _job(element.members)
+
+
+def _job(members: Members) -> Row:
+    panda_id, state = _whole(members, "pandaid"), _text(members, "jobstatus").lower()
+    if panda_id is None or not state:
+        raise Unreadable("a record without pandaid or jobstatus is no PanDA job's")
+    if not _STATE.fullmatch(state):
+        raise Unreadable(f"jobstatus {shown(state)} is not a word")
+    started_at, ended_at = localtime.run_between(
+        _readings(members, "starttime"), _readings(members, "endtime"), None
+    )
+    told_batch_id = _text(members, "batchid")
+    number, array_index = _batch_id(told_batch_id)
+    cores = _whole(members, "actualcorecount", INT32_MAX)
+    cpu_s = _whole(members, "cpuconsumptiontime")
+    return {
+        "panda_id": panda_id,
+        "task_id": _whole(members, "jeditaskid"),
+        "attempt": _whole(members, "attemptnr", INT32_MAX),
+        "told_batch_id": told_batch_id,
+        "batch_id": number,
+        "array_index": array_index,
+        "site": _text(members, "computingsite"),
+        "host": _text(members, "modificationhost").rpartition("@")[2],  # "slot1_3@node"
+        "state": state,
+        "error": "; ".join(_errors(members)),
+        "user": _text(members, "produsername"),
+        "transformation": _text(members, "transformation"),
+        "created_at": _moment(members, "creationtime"),
+        "started_at": started_at,
+        "ended_at": ended_at,
+        "modified_at": _moment(members, "modificationtime"),
+        "core_count": _whole(members, "corecount", INT32_MAX) if cores is None else cores,
+        "cpu_s": None if cpu_s is None else float(cpu_s),
+    }
+
+
+def _batch_id(text: str) -> tuple[str, str]:
+    """Return batch id and array index; none where another system's id, as HTCondor's, stands."""
+    try:
+        return batch_id(text)
+    except Unreadable:
+        return "", ""
+
+
+def _errors(members: Members) -> Iterator[str]:
+    for who, code_name, text_name in _WHO_FAILED:
+        code = _text(members, code_name)
+        if code not in {"", "0"}:
+            text = _text(members, text_name)
+            yield f"{who} {code}: {text}" if text else f"{who} {code}"
+
+
+def _moment(members: Members, name: str) -> datetime | None:
+    return next(iter(_readings(members, name)), None)
+
+
+def _readings(members: Members, name: str) -> localtime.Readings:
+    text = _text(members, name)
+    if not text:
+        return ()
+    told = localtime.stamp(text, name)
+    moment = localtime.utc(told) if told.tzinfo else told.replace(tzinfo=UTC)
+    if not localtime.EARLIEST_S <= moment.timestamp() <= localtime.LATEST_S:
+        raise Unreadable(f"{name} {shown(text)} is not the time of a job")
+    return (moment,)
+
+
+def _whole(members: Members, name: str, largest: int = INT64_MAX) -> int | None:
+    """Return a whole number that is not negative; None where it is not told."""
+    value = members.get(name)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = _as_text(value, name)
+    if not text:
+        return None
+    number = whole_number(text, name, largest)
+    if number < 0:
+        raise Unreadable(f"{name} {number} is negative")
+    return number
+
+
+def _text(members: Members, name: str) -> str:
+    """Return a text as a database can store it; "" where it is not told."""
+    return _as_text(members.get(name), name)
+
+
+def _as_text(value: Any, name: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool | dict | list):
+        raise Unreadable(f"{name} is not a text or number")
+    return str(value).encode(errors="replace").decode().replace("\0", "\ufffd").strip()

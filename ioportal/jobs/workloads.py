@@ -1,0 +1,215 @@
+"""PanDA jobs and the batch jobs that they ran inside: storing, linking, finding.
+
+Records of a PanDA job may come in any order, twice, and before or after the accounting of its batch
+job. The record that was modified last stands; links follow from what is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from django.db import connection
+from django.db.models import Count, F, FloatField, Q, Sum
+from django.db.models.functions import Cast, Extract
+
+from ioportal.jobs import locks, names
+from ioportal.jobs.models import Job, WorkloadJob
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from datetime import datetime
+
+    from ioportal.jobs.models import Cluster, JobQuerySet, WorkloadJobQuerySet
+
+CLOCKS_DIFFER = timedelta(minutes=5)  # PanDA's and the batch system's, at most
+_BATCH = 2_000
+_ID_DIGITS = 18  # as many as always fit into 64 bits
+_FACTS = (
+    "task_id", "attempt", "told_batch_id", "batch_id", "array_index", "site", "host", "state",
+    "error", "user", "transformation", "created_at", "started_at", "ended_at", "modified_at",
+    "core_count", "cpu_s",
+)  # fmt: skip
+_SIZES = {  # characters that the database keeps
+    name: size
+    for name in _FACTS
+    if (size := WorkloadJob._meta.get_field(name).max_length)  # type: ignore[union-attr]  # noqa: SLF001
+}
+
+
+def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
+    """Store PanDA jobs, rows of `tables.WORKLOAD_JOBS`, and link them to jobs of `cluster`.
+
+    Returns the number of the workload job that each line speaks of.
+    """
+    locks.accounting()
+    rows = records.with_columns(
+        names.storable(pl.col(column), size) for column, size in _SIZES.items()
+    ).to_dicts()
+    told = [
+        WorkloadJob(
+            cluster=cluster,
+            panda_id=row["panda_id"],
+            standing=_standing(row),
+            **{name: row[name] for name in _FACTS},
+        )
+        for row in rows
+    ]
+    best = {job.panda_id: job for job in sorted(told, key=attrgetter("panda_id", "standing"))}
+    known = {
+        panda_id: (pk, standing)
+        for panda_id, pk, standing in WorkloadJob.objects.filter(
+            cluster=cluster, panda_id__in=list(best)
+        ).values_list("panda_id", "pk", "standing")
+    }
+    newer = [
+        job
+        for job in best.values()
+        if job.panda_id not in known or job.standing > known[job.panda_id][1]
+    ]
+    WorkloadJob.objects.bulk_create(
+        newer,
+        batch_size=_BATCH,
+        update_conflicts=True,
+        unique_fields=["panda_id", "cluster"],
+        update_fields=[*_FACTS, "standing"],
+    )
+    _link([job.pk for job in newer])
+    ids = {panda_id: pk for panda_id, (pk, _) in known.items()}
+    ids |= {job.panda_id: job.pk for job in newer}
+    return {row["line"]: ids[row["panda_id"]] for row in rows}
+
+
+def link_to_jobs(cluster: Cluster, batch_ids: Collection[str]) -> None:
+    """Link PanDA jobs anew whose batch jobs have come or changed."""
+    asked = WorkloadJob.objects.filter(cluster=cluster, batch_id__in=batch_ids)
+    _link(list(asked.values_list("pk", flat=True)))
+
+
+def _standing(row: dict[str, Any]) -> str:
+    """Return the text that orders records of one PanDA job: greater is newer, or knows more."""
+    times = "".join(_digits(row[name]) for name in ("modified_at", "ended_at", "started_at"))
+    # Equal in all that: any fixed order will do, but it must be one.
+    facts = "\n".join(str(row[name]) for name in _FACTS)
+    return times + hashlib.sha256(facts.encode()).hexdigest()[:16]
+
+
+def _digits(moment: datetime | None) -> str:
+    return f"{moment.timestamp() if moment else 0:020.6f}"
+
+
+# A PanDA job ran inside the batch job of its id that ran while it did, give or take the difference
+# of two clocks: ids repeat. Of several the one begun last before it, or else the next to begin. An
+# array's id without an index names as many jobs as there are tasks.
+_LINK = """
+INSERT INTO jobs_workloadjob_jobs (workloadjob_id, job_id)
+SELECT w.id, j.id
+FROM (
+    SELECT id, cluster_id, batch_id, array_index,
+        coalesce(started_at, ended_at, modified_at) AS start,
+        coalesce(ended_at, greatest(started_at, modified_at)) AS "end"
+    FROM jobs_workloadjob
+    WHERE id = ANY(%(ids)s) AND batch_id <> ''
+) w
+CROSS JOIN LATERAL (
+    SELECT DISTINCT ON (j.array_index) j.id
+    FROM jobs_job j
+    WHERE j.cluster_id = w.cluster_id AND j.batch_id = w.batch_id
+        AND (w.array_index = '' OR j.array_index = w.array_index)
+        AND j.started_at <= w."end" + make_interval(secs => %(apart_s)s)
+        AND coalesce(j.ended_at, 'infinity') >= w.start - make_interval(secs => %(apart_s)s)
+    ORDER BY j.array_index, j.started_at > w.start + make_interval(secs => %(apart_s)s),
+        abs(extract(epoch FROM j.started_at - w.start)), j.submitted_at DESC
+) j
+"""
+
+
+def _link(ids: list[int]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM jobs_workloadjob_jobs WHERE workloadjob_id = ANY(%s)", [ids])
+        cursor.execute(_LINK, {"ids": ids, "apart_s": CLOCKS_DIFFER.total_seconds()})
+
+
+def batch_jobs(
+    *,
+    pandaid: Iterable[int | str] = (),
+    jeditaskid: Iterable[int | str] = (),
+    batchid: Iterable[str] = (),
+) -> JobQuerySet:
+    """Find batch jobs by PanDA jobs or tasks that ran inside, or by batch ids as anybody has them.
+
+    What cannot be such a number matches nothing.
+    """
+    batch_ids = list(batchid)
+    inside = WorkloadJob.objects.known_as(
+        panda_ids=_numbers(pandaid), task_ids=_numbers(jeditaskid), batch_ids=batch_ids
+    )
+    links = WorkloadJob.jobs.through.objects.filter(workloadjob__in=inside)
+    # Looked up first: joined by OR, a condition on links would visit every job.
+    found = list(links.values_list("job_id", flat=True).distinct())
+    return Job.objects.filter(Q(pk__in=found) | Q(batch_id__in=batch_ids))
+
+
+def _numbers(words: Iterable[int | str]) -> list[int]:
+    texts = map(str, words)
+    return [int(t) for t in texts if t.isascii() and t.isdigit() and len(t) <= _ID_DIGITS]
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What ran inside a batch job, in figures."""
+
+    count: int
+    states: list[tuple[str, int]]  # with how many PanDA jobs are in each; the most frequent first
+    tasks: list[tuple[int | None, int]]  # likewise
+    cpu_s: float | None  # of those that tell; None: none does
+    cpu_efficiency: float | None  # CPU time / (cores x time), of those that tell all of it
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether what is measured of the batch job is of several of them together."""
+        return self.count > 1
+
+
+_KNOWN = Q(
+    cpu_s__isnull=False, core_count__isnull=False, started_at__isnull=False, ended_at__isnull=False
+)
+_CORE_S = F("core_count") * Cast(Extract(F("ended_at") - F("started_at"), "epoch"), FloatField())
+
+
+def inside(job: Job) -> Inside | None:
+    """Return what ran inside a batch job, in one query; None: no PanDA job is known."""
+    states: Counter[str] = Counter()
+    tasks: Counter[int | None] = Counter()
+    cpu_s: list[float] = []
+    used_s = held_s = 0.0
+    for group in job.workload_jobs.values("state", "task_id").annotate(
+        count=Count("pk"),
+        cpu=Sum("cpu_s"),
+        used=Sum("cpu_s", filter=_KNOWN),
+        held=Sum(_CORE_S, filter=_KNOWN),
+    ):
+        states[group["state"]] += group["count"]
+        tasks[group["task_id"]] += group["count"]
+        cpu_s += [] if group["cpu"] is None else [group["cpu"]]
+        used_s += group["used"] or 0
+        held_s += group["held"] or 0
+    if not states:
+        return None
+    return Inside(
+        count=states.total(),
+        states=states.most_common(),
+        tasks=tasks.most_common(),
+        cpu_s=sum(cpu_s) if cpu_s else None,
+        cpu_efficiency=used_s / held_s if held_s else None,
+    )
+
+
+def in_order(job: Job) -> WorkloadJobQuerySet:
+    """Return what ran inside a batch job, in order of time; what did not start comes last."""
+    return job.workload_jobs.order_by(F("started_at").asc(nulls_last=True), "panda_id")
