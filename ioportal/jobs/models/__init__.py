@@ -1,6 +1,7 @@
 """What a site has and runs."""
 
 from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
+from ioportal.jobs.models.population import CacheEntry, Population
 from ioportal.jobs.models.site import (
     Cluster,
     Filesystem,
@@ -16,6 +17,7 @@ from ioportal.jobs.models.statistics import JobStatistics, StaleStatistics
 
 __all__ = [
     "Allocation",
+    "CacheEntry",
     "Cluster",
     "Filesystem",
     "Job",
@@ -24,6 +26,7 @@ __all__ = [
     "Launch",
     "Nid",
     "Node",
+    "Population",
     "Server",
     "ServerVersion",
     "Service",
