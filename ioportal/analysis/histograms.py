@@ -18,9 +18,7 @@ from ioportal.analysis.populations import FEWEST
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy.typing as npt
-
-    Ints: TypeAlias = npt.NDArray[np.int64]
+    from ioportal.analysis.populations import Numbers
 
 Bin: TypeAlias = tuple[int, int]  # [low, high)
 
@@ -54,11 +52,11 @@ class Histogram:
         return replace(self, counts=(*self.counts[:number], told, *self.counts[number + 1 :]))
 
 
-def histogram(populations: Sequence[Ints], scale: Scale) -> Histogram:
+def histogram(populations: Sequence[Numbers], scale: Scale) -> Histogram:
     """Count the values of populations in common bins.
 
     Args:
-        populations: the values of each, in ascending order, none below 0.
+        populations: the values of each, whole numbers in ascending order, none below 0.
         scale: how bins are laid out. On a log scale zeros have a bin of their own.
 
     Returns:
@@ -123,7 +121,7 @@ def _round_widths() -> Iterator[int]:
         power *= 10
 
 
-def _counts(values: Ints, bins: tuple[Bin, ...]) -> tuple[int, ...]:
+def _counts(values: Numbers, bins: tuple[Bin, ...]) -> tuple[int, ...]:
     # Unsigned, because the bound above the largest of all bigints is none itself.
     lows, highs = np.array(bins, dtype=np.uint64).reshape(-1, 2).T
     unsigned = values.astype(np.uint64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -64,15 +64,17 @@ def spread(known: Numbers, unknown: int) -> Spread:
         Percentiles are interpolated linearly between the two nearest values. Without values all
         is None but the counts, and `std` is where there is only one.
     """
-    described = Spread(int(known.size), unknown)
     if not known.size:
-        return described
-    percentiles = np.percentile(known, list(_PERCENTILES.values()))
-    return replace(
-        described,
+        return Spread(0, unknown)
+    p50, p90, p99 = np.percentile(known, list(_PERCENTILES.values())).tolist()
+    return Spread(
+        int(known.size),
+        unknown,
         min=known[0].item(),
         max=known[-1].item(),
         mean=float(known.mean()),
         std=float(known.std(ddof=1)) if known.size > 1 else None,
-        **dict(zip(_PERCENTILES, map(float, percentiles), strict=True)),
+        p50=p50,
+        p90=p90,
+        p99=p99,
     )

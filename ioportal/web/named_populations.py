@@ -48,9 +48,10 @@ class PopulationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 
     def save(self, commit: bool = True) -> Population:  # noqa: FBT001, FBT002  (Django's signature)
         """Keep it; a new one gets its address, which never changes, and its owner."""
-        population = self.instance
+        population: Population = self.instance
         population.query = self.cleaned_data["query"]
         if not population.pk:
             population.owner = self._user
             population.choose_slug()
-        return super().save(commit)
+        super().save(commit)
+        return population

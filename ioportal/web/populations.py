@@ -372,9 +372,11 @@ class PopulationPage(ChosenJobs):
     @property
     def beside_the_other(self) -> list[tuple[str, str]]:
         """What the form of the other population carries on: all that this page's address says."""
-        filters = [] if self.named else QueryDict(self.filters_query()).lists()
-        options = [(name, [self.query.get(name)]) for name in _OPTIONS if name != "beside"]
-        return [(name, value) for name, values in [*filters, *options] for value in values if value]
+        carried = QueryDict(self.address, mutable=True)
+        carried.pop("beside", None)
+        if self.named:
+            carried = QueryDict(urlencode({n: v for n, v in carried.items() if n in _OPTIONS}))
+        return [(name, str(value)) for name, values in carried.lists() for value in values]
 
     @property
     def address(self) -> str:
