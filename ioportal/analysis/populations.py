@@ -66,7 +66,6 @@ def spread(known: Numbers, unknown: int) -> Spread:
     """
     if not known.size:
         return Spread(0, unknown)
-    p50, p90, p99 = np.percentile(known, list(_PERCENTILES.values())).tolist()
     return Spread(
         int(known.size),
         unknown,
@@ -74,7 +73,12 @@ def spread(known: Numbers, unknown: int) -> Spread:
         max=known[-1].item(),
         mean=float(known.mean()),
         std=float(known.std(ddof=1)) if known.size > 1 else None,
-        p50=p50,
-        p90=p90,
-        p99=p99,
+        **{name: _percentile(known, percent) for name, percent in _PERCENTILES.items()},
     )
+
+
+def _percentile(ascending: Numbers, percent: int) -> float:
+    """Interpolate where numpy does, which would sort once more."""
+    below, rest = divmod((ascending.size - 1) * percent, 100)
+    low, high = ascending[below].item(), ascending[min(below + 1, ascending.size - 1)].item()
+    return float(low + (high - low) * rest / 100)

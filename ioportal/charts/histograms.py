@@ -24,6 +24,7 @@ _HEIGHT = 270
 _HEADROOM = 1.06
 _ZERO_WIDTH = 0.16  # of the bar of zeros, in decades: as wide as most others
 _FEW_TICKS, _MANY_TICKS = 3, 8
+_TICK_ROOM = 0.08  # of the axis, beside the tick of zeros
 _ROUND = (1, 2, 5)
 
 
@@ -42,10 +43,13 @@ class Bars:
 
 @dataclass(frozen=True)
 class Chart:
-    """What a histogram shows, whatever the data; `label` writes a bound of a bin."""
+    """How a histogram is drawn, whatever the data.
 
-    title: str
+    `label` writes a bound of a bin, and `tick` one below the axis, where there is little room.
+    """
+
     label: Callable[[int], str]
+    tick: Callable[[int], str]
     scale: Scale
     as_shares: bool
 
@@ -100,12 +104,14 @@ def figure(
                 "linecolor": "--line-strong",
                 "ticks": "outside",
                 "tickcolor": "--line-strong",
+                "tickangle": 0,
             },
             "yaxis": {
                 "title": {"text": "% of jobs" if chart.as_shares else "jobs", "font": {"size": 11}},
                 "range": [0, top or 1],
                 "fixedrange": True,
                 "nticks": 5,
+                "tickformat": ",~g",
                 "gridcolor": "--line",
                 "zerolinecolor": "--line-strong",
             },
@@ -154,13 +160,14 @@ def _ticks(chart: Chart, bins: Sequence[Bin], places: list[tuple[float, float]])
         return {"tickvals": [], "ticktext": []}
     if chart.scale is Scale.LINEAR:
         values = _multiples(bins[0][0], bins[-1][1])
-        ticks = [(float(value), chart.label(value)) for value in values]
+        ticks = [(float(value), chart.tick(value)) for value in values]
     else:
         above = [bound for bound in bins if bound[0]]
         values = _round_values(above[0][0], above[-1][1]) if above else []
-        ticks = [(log10(value), chart.label(value)) for value in values]
+        ticks = [(log10(value), chart.tick(value)) for value in values]
         if bins[0] == ZERO:
-            ticks = [(sum(places[0]) / 2, "0"), *ticks]
+            zero, room = sum(places[0]) / 2, _TICK_ROOM * (places[-1][1] - places[0][0])
+            ticks = [(zero, "0"), *(tick for tick in ticks if tick[0] - zero > room)]
     return {"tickvals": [at for at, _ in ticks], "ticktext": [text for _, text in ticks]}
 
 

@@ -11,6 +11,8 @@ from urllib.parse import urlencode, urlsplit
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from ioportal.analysis.histograms import Scale
 from ioportal.analysis.metrics import BY_NAME, METRICS, Metric, Unit
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 OTHERS = "others"  # beside one's own jobs: all that one may not see
 ALL_JOBS = "All jobs"
+_OWN_JOBS = "Your jobs"
 _BARS = ("counts", "shares")
 _OPTIONS = ("beside", "scale", "bars")
 _NAMED = re.compile(r"(?:.*/populations/)?(?P<slug>[-\w]+)/?", re.ASCII)
@@ -166,7 +169,8 @@ class HistogramPart:
     @property
     def figure(self) -> charts.Figure:
         """The chart for Plotly."""
-        chart = charts.Chart(self.metric.title, self._label, self._page.scale, self._page.as_shares)
+        tick = self._label if self.metric.unit is Unit.BYTES else formatting.short
+        chart = charts.Chart(self._label, tick, self._page.scale, self._page.as_shares)
         links = [self._jobs_url(0, bounds) for bounds in self.histogram.bins]
         return charts.figure(chart, self.histogram.bins, self._bars, links)
 
@@ -227,7 +231,7 @@ class HistogramPart:
 
     def _label(self, value: int) -> str:
         if self.metric.unit is Unit.BYTES:
-            return formatting.decimal_bytes(value) if value else "0"
+            return formatting.all_bytes(value)
         return f"{value:,}"
 
     def _jobs_url(self, number: int, bounds: Bin) -> str:
@@ -248,6 +252,7 @@ class PopulationPage(ChosenJobs):
     carried_on = _OPTIONS
 
     def __init__(self, user: User, query: QueryDict, named: Population | None = None) -> None:
+        self._asked = query
         if named:
             filters = QueryDict(named.query, mutable=True)
             for name in _OPTIONS:
@@ -265,7 +270,7 @@ class PopulationPage(ChosenJobs):
     @property
     def filters_in_words(self) -> str:
         """Which jobs they are."""
-        return in_words(self.filters_query()) or ALL_JOBS
+        return _title(self._user, self.filters_query())
 
     @property
     def scale(self) -> Scale:
@@ -372,11 +377,12 @@ class PopulationPage(ChosenJobs):
     @property
     def beside_the_other(self) -> list[tuple[str, str]]:
         """What the form of the other population carries on: all that this page's address says."""
-        carried = QueryDict(self.address, mutable=True)
-        carried.pop("beside", None)
-        if self.named:
-            carried = QueryDict(urlencode({n: v for n, v in carried.items() if n in _OPTIONS}))
-        return [(name, str(value)) for name, values in carried.lists() for value in values]
+        return [
+            (name, value)
+            for name, values in self._asked.lists()
+            for value in values
+            if name not in {"beside", "format"}
+        ]
 
     @property
     def address(self) -> str:
@@ -408,10 +414,23 @@ class PopulationPage(ChosenJobs):
 def in_words(filters: str) -> str:
     """Return filters for people: 'user: alice; state: failed'."""
     return "; ".join(
-        f"{JobFilter.base_filters[name].label.lower()}: {formatting.visible(', '.join(values))}"
+        f"{JobFilter.base_filters[name].label.lower()}: {', '.join(map(_word, values))}"
         for name, values in QueryDict(filters).lists()
         if name in JobFilter.base_filters
     )
+
+
+def _word(value: str) -> str:
+    """Return a filter's value for people: a moment on the site's clock, anything else as it is."""
+    try:
+        moment = parse_datetime(value)
+        if moment and timezone.is_aware(moment):
+            moment = timezone.localtime(moment)
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None:
+        return formatting.visible(value)
+    return f"{moment:%Y-%m-%d %H:%M:%S}".removesuffix(":00")
 
 
 def read(user: User, text: str) -> Shown:
@@ -434,7 +453,11 @@ def read(user: User, text: str) -> Shown:
     chosen = ChosenJobs(user, QueryDict(parts.query))
     if not parts.path.startswith("/") or not chosen.is_valid:
         raise ValidationError(f"{text[:64]!r} is not the address of jobs or of a population.")
-    return _shown(user, in_words(chosen.filters_query()) or ALL_JOBS, chosen)
+    return _shown(user, _title(user, chosen.filters_query()), chosen)
+
+
+def _title(user: User, filters: str) -> str:
+    return in_words(filters) or (ALL_JOBS if user.is_staff else _OWN_JOBS)
 
 
 def _shown(user: User, title: str, chosen: ChosenJobs) -> Shown:

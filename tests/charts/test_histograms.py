@@ -14,7 +14,7 @@ OTHER = Bars("<b>another", 100, (None, 50, 20))
 
 
 def chart(scale=Scale.LOG, *, as_shares=False):
-    return Chart("Opens", lambda value: f"{value:,}", scale, as_shares)
+    return Chart(lambda value: f"{value:,}", str, scale, as_shares)
 
 
 def test_a_log_scale_is_drawn_by_exponents_with_zeros_to_the_left():
@@ -66,9 +66,9 @@ def test_one_population_needs_no_legend():
 @pytest.mark.parametrize(
     ("scale", "bins", "ticks"),
     [
-        pytest.param(Scale.LOG, ((0, 1), (1, 10**4)), ["0", "1", "10", "100", "1,000", "10,000"]),
-        pytest.param(Scale.LOG, ((1_000, 1_600), (1_600, 2_500)), ["1,000", "2,000"]),
-        pytest.param(Scale.LOG, ((1, 10**10),), ["1", "1,000", "1,000,000", "1,000,000,000"]),
+        pytest.param(Scale.LOG, ((0, 1), (1, 10**4)), ["0", "10", "100", "1000", "10000"]),
+        pytest.param(Scale.LOG, ((1_000, 1_600), (1_600, 2_500)), ["1000", "2000"]),
+        pytest.param(Scale.LOG, ((1, 10**10),), ["1", "1000", "1000000", "1000000000"]),
         pytest.param(Scale.LOG, ((0, 1),), ["0"]),
         pytest.param(Scale.LINEAR, ((0, 50), (50, 100)), ["0", "20", "40", "60", "80", "100"]),
         pytest.param(Scale.LINEAR, ((7, 8),), ["7", "8"]),

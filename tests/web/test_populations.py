@@ -274,7 +274,7 @@ def test_fewer_than_ten_jobs_of_others_tell_nothing(as_alice, week, new_job):
     assert "Fewer than 10 jobs of other people" in page
     assert "777" not in page
     assert about["populations"][1]["jobs"] is None
-    assert {row["n"] for row in about["rows"] if row["population"] != "All jobs"} <= {None}
+    assert {row["n"] for row in about["rows"] if row["population"] != "Your jobs"} <= {None}
 
 
 def name_it(client, query="", **fields):
