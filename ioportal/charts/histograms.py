@@ -22,6 +22,7 @@ COLOURS = ("--series-1", "--series-2")  # of a population and of the one beside 
 _FILLS = ("--series-1/0.8", "--series-2/0.45")
 _HEIGHT = 270
 _HEADROOM = 1.06
+_MARGIN = 0.015  # of the axis, beside the outer bars
 _ZERO_WIDTH = 0.16  # of the bar of zeros, in decades: as wide as most others
 _FEW_TICKS, _MANY_TICKS = 3, 8
 _TICK_ROOM = 0.08  # of the axis, beside the tick of zeros
@@ -98,6 +99,7 @@ def figure(
             "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
             "xaxis": {
                 **_ticks(chart, bins, places),
+                "range": _range(places),
                 "fixedrange": True,
                 "zeroline": False,
                 "gridcolor": "--line",
@@ -109,8 +111,8 @@ def figure(
             "yaxis": {
                 "title": {"text": "% of jobs" if chart.as_shares else "jobs", "font": {"size": 11}},
                 "range": [0, top or 1],
+                **({"dtick": 1} if top < _MANY_TICKS and not chart.as_shares else {"nticks": 5}),
                 "fixedrange": True,
-                "nticks": 5,
                 "tickformat": ",~g",
                 "gridcolor": "--line",
                 "zerolinecolor": "--line-strong",
@@ -149,10 +151,18 @@ def _places(bins: Sequence[Bin], scale: Scale) -> list[tuple[float, float]]:
     if scale is Scale.LINEAR:
         return [(float(low), float(high)) for low, high in bins]
     above = [(log10(low), log10(high)) for low, high in bins if low]
-    if bins[:1] != [ZERO] and bins[:1] != (ZERO,):
+    if not bins or bins[0] != ZERO:
         return above
     right = above[0][0] - _ZERO_WIDTH if above else 0.0
     return [(right - _ZERO_WIDTH, right), *above]
+
+
+def _range(places: list[tuple[float, float]]) -> list[float]:
+    if not places:
+        return [0.0, 1.0]
+    left, right = places[0][0], places[-1][1]
+    margin = _MARGIN * (right - left)
+    return [left - margin, right + margin]
 
 
 def _ticks(chart: Chart, bins: Sequence[Bin], places: list[tuple[float, float]]) -> Figure:

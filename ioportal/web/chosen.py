@@ -46,6 +46,11 @@ class ChosenJobs:
         return jobs
 
     @property
+    def simulated(self) -> bool:
+        """Whether some of the jobs are made up."""
+        return self.filtered.filter(cluster__simulated=True).exists()
+
+    @property
     def hidden_filters(self) -> list[tuple[str, list[str]]]:
         """What the form of filters carries on."""
         return [

@@ -12,6 +12,7 @@ from ioportal.web.populations import read
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+    from django.http import QueryDict
 
 
 class PopulationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -28,8 +29,9 @@ class PopulationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         model = Population
         fields = ("name", "is_shared")
 
-    def __init__(self, user: User, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, user: User, data: QueryDict | None = None, **options: Any) -> None:
+        # The page has a form of filters too, with a name among them.
+        super().__init__(data, auto_id="population_%s", **options)
         self._user = user
         self.initial.setdefault("query", self.instance.query)
 

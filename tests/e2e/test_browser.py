@@ -137,9 +137,11 @@ def test_a_bar_of_a_population_leads_to_its_jobs(visit):
     expect(page.get_by_role("region", name="Statistics: user: alice")).to_contain_text("Std. Dev.")
     expect(page.get_by_role("region", name="Further metrics: user: alice")).to_be_visible()
     plot = page.locator("[data-plot='figure-opens'] .nsewdrag")
-    plot.wait_for()
+    plot.evaluate("layer => layer.scrollIntoView({ block: 'center' })")
+    box = plot.bounding_box()
 
-    plot.hover()
+    page.mouse.move(box["x"] + box["width"] / 3, box["y"] + 40)
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60, steps=5)
     expect(page.locator("[data-plot='figure-opens'] .hovertext")).to_contain_text("n = 1 (100.0%)")
     plot.click()
     expect(page).to_have_url(re.compile(r"/jobs/\?user=alice&opens_from=\d+&opens_below=\d+$"))
@@ -148,7 +150,7 @@ def test_a_bar_of_a_population_leads_to_its_jobs(visit):
 
 def test_a_population_is_named_shared_and_shown_beside_another(visit):
     page = visit("/populations/?user=alice")
-    page.get_by_text("Give it a name").click()
+    page.locator("summary", has_text="Give it a name").click()
     page.get_by_label("Name", exact=True).fill("Alice's jobs")
     page.get_by_label("Shared").check()
     page.get_by_role("button", name="Save").click()
