@@ -65,6 +65,13 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": {**env.database("DATABASE_URL"), "CONN_MAX_AGE": 60}}
+# Beside the data: what is cached can be neither lost nor old without it.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "jobs_cacheentry",
+    },
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_PASSWORD_VALIDATORS = [

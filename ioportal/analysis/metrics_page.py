@@ -3,6 +3,7 @@
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.analysis.metrics import METRICS, Metric
+from ioportal.analysis.populations import FEWEST
 
 _HEAD = """# Metrics
 
@@ -38,6 +39,29 @@ the run, at most {quality.GOOD_AMBIGUOUS:.0%} of the operations may be another j
 fell for no known reason. *Partial*: observed in at least {quality.PARTIAL_COVERED:.0%}, at most
 {quality.PARTIAL_AMBIGUOUS:.0%} ambiguous. *Poor*: anything below. The reasons are stored with the
 grade and shown beside it.
+
+## Populations
+
+Jobs by any filters. Of each metric: *known* and *unknown* jobs, and of the known values least,
+greatest, mean, standard deviation (of a sample: the sum of squares is divided by n - 1) and the
+50th, 90th and 99th percentile, interpolated linearly between the two nearest values. Unknown values
+are left out of all of these.
+
+Histograms have half-open bins, so that each known value is in exactly one of them and the job
+list finds by `opens_from` and `opens_below` (likewise `read_bytes`, `write_bytes`, `closes`) as
+many jobs as a bar says. Linear bins are 1, 2 or 5 times a power of ten wide. Logarithmic ones
+lie between preferred numbers (1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8 times a power of ten;
+every second of them above four decades), and zeros have a bin of their own.
+
+Whose jobs they are: everybody sees the figures of jobs that they may see one by one. Of all
+others, people who are not staff are told how many there are, percentiles with {FEWEST} values or
+more on either side, and bars of {FEWEST} jobs or more, without the {FEWEST - 1} least and
+{FEWEST - 1} greatest values; of fewer than {FEWEST} jobs nothing. Least and greatest are values
+of single jobs and are not told, nor are mean and deviation: where two populations differ by one
+job, these give its value away. Such jobs are chosen by cluster, queue, time, size, state and
+quality only, never by what names a person or a job, or by a figure. Somebody who knows when a
+job ran can still learn the bin that it is in, by two populations of which one has that job: its
+magnitude, not its value.
 
 ## RPC report
 

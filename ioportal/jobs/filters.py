@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import django_filters as filters
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"[\s,|]+")
 _ARRAY_TASK = re.compile(r"(?P<batch_id>[^\[\]]+)\[(?P<array_index>[^\[\]]+)\]")
 NOT_COMPUTED = "none"  # of the quality filter: jobs without statistics
+# The metrics that can be asked for by their value: the parameters for at least, and for below.
+BOUNDS = {
+    metric: (f"{metric}_from", f"{metric}_below")
+    for metric in ("read_bytes", "write_bytes", "opens", "closes")
+}
 _QUALITIES = [*JobStatistics.Quality.choices, (NOT_COMPUTED, "not computed yet")]
 
 
@@ -59,17 +65,49 @@ class NodesFilter(filters.NumberFilter):  # type: ignore[misc]  # django-filter 
         super().__init__("node_count", min_value=0, decimal_places=0, **options)
 
 
+class FigureFilter(filters.Filter):  # type: ignore[misc]  # django-filter is untyped
+    """Jobs by a metric that counts something; those of which it is not known are left out."""
+
+    field_class = forms.IntegerField
+
+    def __init__(self, metric: str, **options: Any) -> None:
+        super().__init__(f"statistics__{metric}", min_value=0, **options)
+
+
 class JobFilterForm(forms.Form):
     """Refuses what can match no job."""
 
     def clean(self) -> dict[str, Any]:
         """Hold both ends of a range against each other."""
         given = super().clean() or {}
-        for low, high in (("nodes_min", "nodes_max"), ("start", "end")):
-            known = given.get(low) is not None and given.get(high) is not None
-            if known and given[low] > given[high]:
+        for low, high in (("nodes_min", "nodes_max"), ("start", "end"), *BOUNDS.values()):
+            if given.get(low) is None or given.get(high) is None:
+                continue
+            is_empty = given[low] == given[high] and (low, high) in BOUNDS.values()
+            if is_empty or given[low] > given[high]:
                 self.add_error(high, f"This contradicts {self.fields[low].label!r}.")
         return given
+
+    @property
+    def facts(self) -> list[forms.BoundField]:
+        """The fields about what accounting says, but those that have a list of choices."""
+        left_out = {"state", "quality", *chain.from_iterable(BOUNDS.values())}
+        return [field for field in self if field.name not in left_out]
+
+    @property
+    def choices(self) -> list[forms.BoundField]:
+        """The fields with a list of choices."""
+        return [self["state"], self["quality"]]
+
+    @property
+    def figures(self) -> list[forms.BoundField]:
+        """The fields about what was measured."""
+        return [self[name] for name in chain.from_iterable(BOUNDS.values())]
+
+    @property
+    def is_by_figures(self) -> bool:
+        """Whether one of those is filled in."""
+        return any(field.value() for field in self.figures)
 
 
 class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
@@ -89,10 +127,29 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
     )
     nodes_min = NodesFilter(lookup_expr="gte", label="Nodes at least")
     nodes_max = NodesFilter(lookup_expr="lte", label="Nodes at most")
-    state = filters.MultipleChoiceFilter(choices=Job.State.choices, distinct=False, label="State")
-    quality = filters.MultipleChoiceFilter(
-        choices=_QUALITIES, method="of_quality", label="Data quality"
+    state = filters.MultipleChoiceFilter(
+        choices=Job.State.choices,
+        distinct=False,
+        label="State",
+        widget=forms.CheckboxSelectMultiple,
     )
+    quality = filters.MultipleChoiceFilter(
+        choices=_QUALITIES,
+        method="of_quality",
+        label="Data quality",
+        widget=forms.CheckboxSelectMultiple,
+    )
+    # Half-open, as the bins of histograms are.
+    read_bytes_from = FigureFilter("read_bytes", lookup_expr="gte", label="Read at least (bytes)")
+    read_bytes_below = FigureFilter("read_bytes", lookup_expr="lt", label="Read below")
+    write_bytes_from = FigureFilter(
+        "write_bytes", lookup_expr="gte", label="Written at least (bytes)"
+    )
+    write_bytes_below = FigureFilter("write_bytes", lookup_expr="lt", label="Written below")
+    opens_from = FigureFilter("opens", lookup_expr="gte", label="Opens at least")
+    opens_below = FigureFilter("opens", lookup_expr="lt", label="Opens below")
+    closes_from = FigureFilter("closes", lookup_expr="gte", label="Closes at least")
+    closes_below = FigureFilter("closes", lookup_expr="lt", label="Closes below")
 
     class Meta:
         model = Job

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from ioportal.analysis.metrics import Unit
@@ -13,6 +14,7 @@ UNKNOWN = "\u2013"  # an en dash
 
 _DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_SHORT = ("", "k", "M", "G", "T", "P", "E")
 _SMALL = 10
 _LARGE = 100
 _MINUTE_S = 60
@@ -62,6 +64,21 @@ def significant(value: float) -> str:
 def decimal_bytes(value: float) -> str:
     """Return bytes in kB, MB, GB: powers of 1000."""
     return _scaled(value, 1000, _DECIMAL)
+
+
+def all_bytes(value: int) -> str:
+    """Return bytes in kB, MB, GB with all their digits: a bound that must not be rounded."""
+    return _all_digits(value, _DECIMAL)
+
+
+def short(value: int) -> str:
+    """Return a count in thousands (k), millions (M) and so on, with all its digits."""
+    return _all_digits(value, _SHORT)
+
+
+def _all_digits(value: int, names: tuple[str, ...]) -> str:
+    power = min((len(str(value)) - 1) // 3, len(names) - 1)
+    return f"{Decimal(value).scaleb(-3 * power).normalize():,f} {names[power]}".rstrip()
 
 
 def _scaled(value: float, base: int, names: tuple[str, ...]) -> str:

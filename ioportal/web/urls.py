@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 from django.views.generic import RedirectView
 
-from ioportal.web.views import coverage, ingest, job, job_twins, jobs, palette
+from ioportal.web.views import coverage, ingest, job, job_twins, jobs, palette, populations
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="job_list"), name="home"),
@@ -16,6 +16,10 @@ urlpatterns = [
     path("jobs/<int:pk>/panda/", job_twins.panda, name="job_panda"),
     path("jobs/<int:pk>/timelines/<slug:name>/", job_twins.timeline, name="job_timeline"),
     path("jobs/<slug:cluster>/<str:batch_id>/", job.find, name="find_job"),
+    path("populations/", populations.unnamed, name="populations"),
+    path("populations/further/", populations.further, name="further_metrics"),
+    path("populations/histograms/<slug:metric>/", populations.histogram, name="histogram"),
+    path("populations/<slug:slug>/", populations.named, name="population"),
     path("ingest/", ingest.segment_list, name="segment_list"),
     path("ingest/segments/<int:pk>/", ingest.segment, name="segment"),
     path("ingest/coverage/", coverage.coverage, name="coverage"),

@@ -43,6 +43,9 @@
     const isNew = !plot.classList.contains("js-plotly-plot");
     Plotly.react(plot, resolved(figure.data), layout(figure, plot.clientWidth), CONFIG);
     if (!isNew) return;
+    plot.on("plotly_click", ({ points: [{ customdata }] }) => {
+      if (customdata) location.assign(customdata); // the jobs behind a bar
+    });
     const charts = plot.closest("[data-charts]");
     if (!charts) return;
     plot.on("plotly_relayout", (change) => {

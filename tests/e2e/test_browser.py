@@ -129,3 +129,34 @@ def test_the_keyboard_reaches_the_content_first(visit):
     page.keyboard.press("Enter")
 
     expect(page.locator("main")).to_be_focused()
+
+
+def test_a_bar_of_a_population_leads_to_its_jobs(visit):
+    page = visit("/jobs/?user=alice")
+    page.get_by_role("link", name="Statistics").click()
+    expect(page.get_by_role("region", name="Statistics: user: alice")).to_contain_text("Std. Dev.")
+    expect(page.get_by_role("region", name="Further metrics: user: alice")).to_be_visible()
+    plot = page.locator("[data-plot='figure-opens'] .nsewdrag")
+    plot.evaluate("layer => layer.scrollIntoView({ block: 'center' })")
+    box = plot.bounding_box()
+
+    page.mouse.move(box["x"] + box["width"] / 3, box["y"] + 40)
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60, steps=5)
+    expect(page.locator("[data-plot='figure-opens'] .hovertext")).to_contain_text("n = 1 (100.0%)")
+    plot.click()
+    expect(page).to_have_url(re.compile(r"/jobs/\?user=alice&opens_from=\d+&opens_below=\d+$"))
+    expect(page.get_by_role("status")).to_contain_text("1 found")
+
+
+def test_a_population_is_named_shared_and_shown_beside_another(visit):
+    page = visit("/populations/?user=alice")
+    page.locator("summary", has_text="Give it a name").click()
+    page.get_by_label("Name", exact=True).fill("Alice's jobs")
+    page.get_by_label("Shared").check()
+    page.get_by_role("button", name="Save").click()
+
+    expect(page).to_have_url(re.compile(r"/populations/alices-jobs/$"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Alice's jobs")
+    page.get_by_label("Beside it").fill("/jobs/?nodes_min=1")
+    page.get_by_role("button", name="Show both").click()
+    expect(page.locator("[data-plot='figure-opens'] .legend")).to_contain_text("nodes at least: 1")

@@ -11,6 +11,12 @@ JOB_ROUTES = [
     "/jobs/{job}/peers/",
     "/jobs/{job}/panda/",
 ]
+POPULATION_ROUTES = [
+    "/populations/",
+    "/populations/?format=json",
+    "/populations/further/",
+    "/populations/histograms/opens/",
+]
 STAFF_ROUTES = [
     "/ingest/",
     "/ingest/?format=csv",
@@ -29,7 +35,7 @@ def paths(db, heavy_job):
 
 
 def test_a_stranger_to_the_site_is_asked_to_log_in(client, paths):
-    for route in ("/jobs/", *JOB_ROUTES, *STAFF_ROUTES):
+    for route in ("/jobs/", *JOB_ROUTES, *POPULATION_ROUTES, *STAFF_ROUTES):
         answer = client.get(paths(route))
 
         assert answer.status_code == 302, route

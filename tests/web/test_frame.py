@@ -45,6 +45,9 @@ def test_the_palette_is_kept_for_good_and_changes_its_address(client):
 
 PAGES = ["/jobs/", "/jobs/{job}/"]
 TWINS = [
+    "/populations/",
+    "/populations/further/",
+    "/populations/histograms/opens/",
     "/jobs/{job}/timelines/metadata/",
     "/jobs/{job}/rpcs/",
     "/jobs/{job}/peers/",

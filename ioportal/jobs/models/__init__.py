@@ -1,6 +1,7 @@
 """What a site has and runs."""
 
 from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
+from ioportal.jobs.models.population import CacheEntry, Population
 from ioportal.jobs.models.site import (
     Cluster,
     Filesystem,
@@ -17,6 +18,7 @@ from ioportal.jobs.models.workload import WorkloadJob, WorkloadJobQuerySet
 
 __all__ = [
     "Allocation",
+    "CacheEntry",
     "Cluster",
     "Filesystem",
     "Job",
@@ -25,6 +27,7 @@ __all__ = [
     "Launch",
     "Nid",
     "Node",
+    "Population",
     "Server",
     "ServerVersion",
     "Service",

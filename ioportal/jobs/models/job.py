@@ -17,16 +17,21 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 
+def _concerns(user: User | AnonymousUser) -> Q:
+    of_projects = Q(project__in=user.groups.values("name"))
+    return (Q(owner=user.get_username()) | of_projects) & ~Q(owner="")
+
+
 class JobQuerySet(models.QuerySet["Job"]):
     """Questions about jobs."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Jobs `user` may see: staff see all, others their own and their projects'."""
-        if user.is_staff:
-            return self
-        return self.filter(
-            Q(owner=user.get_username()) | Q(project__in=user.groups.values("name"))
-        ).exclude(owner="")
+        return self if user.is_staff else self.filter(_concerns(user))
+
+    def hidden_from(self, user: User | AnonymousUser) -> Self:
+        """All other jobs: only what stands for many of them may be told to `user`."""
+        return self.none() if user.is_staff else self.exclude(_concerns(user))
 
     def overlapping(self, start: datetime, end: datetime) -> Self:
         """Jobs that ran at any moment of [start, end); still-running jobs count."""

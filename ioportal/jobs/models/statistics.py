@@ -77,6 +77,8 @@ class JobStatistics(models.Model):
                 "metadata_rpcs",
             )
         ]
+        # Whether any figure changed since something was cached.
+        indexes += [models.Index(fields=["computed_at"], name="statistics_computed_at")]
 
     def __str__(self) -> str:
         return f"statistics of {self.job_id}"

@@ -1,0 +1,128 @@
+"""Histograms of counts and bytes: bins with round bounds, the same ones for all populations shown.
+
+Bins are half-open and their bounds whole numbers, so that whoever looks up the values of a bin
+finds exactly as many as it counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ioportal.analysis.populations import FEWEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ioportal.analysis.populations import Numbers
+
+Bin: TypeAlias = tuple[int, int]  # [low, high)
+
+ZERO: Bin = (0, 1)
+_MOST_LINEAR = 40
+_FINE_DECADES = 4  # up to here a decade has ten bins, beyond it has five
+# Renard's preferred numbers, in hundredths: ten to a decade, apart by the same factor within 1 %.
+_PREFERRED = (100, 125, 160, 200, 250, 315, 400, 500, 630, 800)
+
+
+class Scale(StrEnum):
+    """How wide bins are: all the same, or all by the same factor."""
+
+    LINEAR = "linear"
+    LOG = "log"
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many values of each population are in each bin.
+
+    `counts` has a row for each population; None: too few to be told (`anonymous`).
+    """
+
+    bins: tuple[Bin, ...]
+    counts: tuple[tuple[int | None, ...], ...]
+
+    def anonymous(self, number: int) -> Histogram:
+        """Return it without those counts of one population that stand for a few single values."""
+        told = tuple(count if count and count >= FEWEST else None for count in self.counts[number])
+        return replace(self, counts=(*self.counts[:number], told, *self.counts[number + 1 :]))
+
+
+def histogram(populations: Sequence[Numbers], scale: Scale) -> Histogram:
+    """Count the values of populations in common bins.
+
+    Args:
+        populations: the values of each, whole numbers in ascending order, none below 0.
+        scale: how bins are laid out. On a log scale zeros have a bin of their own.
+
+    Returns:
+        Bins in ascending order that hold every value of every population exactly once; those
+        between two values follow each other without a gap. No values give no bins.
+
+    Raises:
+        ValueError: a value is negative.
+    """
+    known = [values for values in populations if values.size]
+    if any(values[0] < 0 for values in known):
+        raise ValueError("Counts and bytes are never negative.")
+    if not known:
+        return Histogram((), ((),) * len(populations))
+    highest = max(int(values[-1]) for values in known)
+    if scale is Scale.LINEAR:
+        bins = linear_bins(min(int(values[0]) for values in known), highest)
+    else:
+        above_zero = [values[values.searchsorted(1)] for values in known if values[-1]]
+        bins = (ZERO,) if any(values[0] == 0 for values in known) else ()
+        bins += log_bins(int(min(above_zero)), highest) if above_zero else ()
+    return Histogram(bins, tuple(_counts(values, bins) for values in populations))
+
+
+def linear_bins(low: int, high: int) -> tuple[Bin, ...]:
+    """Return at most 40 bins of one width that hold `low` to `high`, both included.
+
+    Their width is 1, 2 or 5 times a power of ten, and their bounds are multiples of it.
+    """
+    width = next(width for width in _round_widths() if high // width - low // width < _MOST_LINEAR)
+    first = low // width * width
+    return tuple((at, at + width) for at in range(first, high + 1, width))
+
+
+def log_bins(low: int, high: int) -> tuple[Bin, ...]:
+    """Return ten bins a decade, five where there are many, that hold `low` to `high`.
+
+    Args:
+        low: at least 1.
+        high: not below `low`; it is included.
+
+    Returns:
+        Bins whose bounds are preferred numbers (1, 1.6, 2.5, 4, 6.3, 10 and those halfway between)
+        times powers of ten; below 100 rounded up to whole numbers.
+    """
+    first_decade, last_decade = len(str(low)) - 1, len(str(high)) - 1
+    step = 1 if last_decade - first_decade < _FINE_DECADES else 2
+    bounds = sorted(
+        {
+            -(-preferred * 10**decade // 100)
+            for decade in range(first_decade, last_decade + 2)
+            for preferred in _PREFERRED[::step]
+        }
+    )
+    return tuple((start, stop) for start, stop in pairwise(bounds) if start <= high and stop > low)
+
+
+def _round_widths() -> Iterator[int]:
+    power = 1
+    while True:
+        yield from (power, 2 * power, 5 * power)
+        power *= 10
+
+
+def _counts(values: Numbers, bins: tuple[Bin, ...]) -> tuple[int, ...]:
+    # Unsigned, because the bound above the largest of all bigints is none itself.
+    lows, highs = np.array(bins, dtype=np.uint64).reshape(-1, 2).T
+    unsigned = values.astype(np.uint64)
+    return tuple(map(int, unsigned.searchsorted(highs) - unsigned.searchsorted(lows)))

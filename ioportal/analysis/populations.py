@@ -1,0 +1,83 @@
+"""How the values of a metric spread over a population: one column of the statistics table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Numbers: TypeAlias = npt.NDArray[np.floating[Any]] | npt.NDArray[np.integer[Any]]
+
+FEWEST = 10  # single values that stand behind whatever is told of other people's jobs
+_PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What is said of a metric's known values; None: too few are known, or it is not told.
+
+    `std` is the standard deviation of a sample: the sum of squares is divided by n - 1.
+    """
+
+    n: int
+    unknown: int
+    min: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+
+    def anonymous(self) -> Spread:
+        """Return what may be told of other people's jobs.
+
+        The least and the greatest value are those of single jobs. So is, nearly, a percentile with
+        fewer than ten values on one side; and where two populations differ by one job, the
+        difference of their means gives that job's value away.
+        """
+        told = {
+            name: getattr(self, name)
+            for name, percent in _PERCENTILES.items()
+            if self.n * min(percent, 100 - percent) >= 100 * FEWEST
+        }
+        return Spread(self.n, self.unknown, **told)
+
+
+def without_extremes(known: Numbers) -> Numbers:
+    """Return ascending values without the nine least and the nine greatest: they stay unseen."""
+    return known[FEWEST - 1 : max(0, known.size - FEWEST + 1)]
+
+
+def spread(known: Numbers, unknown: int) -> Spread:
+    """Describe the values of a metric.
+
+    Args:
+        known: the known values, in ascending order.
+        unknown: members of the population of which it is not known: counted, and left out.
+
+    Returns:
+        Percentiles are interpolated linearly between the two nearest values. Without values all
+        is None but the counts, and `std` is where there is only one.
+    """
+    if not known.size:
+        return Spread(0, unknown)
+    return Spread(
+        int(known.size),
+        unknown,
+        min=known[0].item(),
+        max=known[-1].item(),
+        mean=float(known.mean()),
+        std=float(known.std(ddof=1)) if known.size > 1 else None,
+        **{name: _percentile(known, percent) for name, percent in _PERCENTILES.items()},
+    )
+
+
+def _percentile(ascending: Numbers, percent: int) -> float:
+    """Interpolate where numpy does, which would sort once more."""
+    below, rest = divmod((ascending.size - 1) * percent, 100)
+    low, high = ascending[below].item(), ascending[min(below + 1, ascending.size - 1)].item()
+    return float(low + (high - low) * rest / 100)

@@ -1,0 +1,232 @@
+"""Histograms of one or two populations as Plotly figures, in the manner of `charts.timelines`.
+
+A log scale is drawn on a plain axis of exponents, so that zeros can stand beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log10
+from typing import TYPE_CHECKING, Any
+
+from ioportal.analysis.histograms import ZERO, Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ioportal.analysis.histograms import Bin
+
+Figure = dict[str, Any]
+
+COLOURS = ("--series-1", "--series-2")  # of a population and of the one beside it
+_FILLS = ("--series-1/0.8", "--series-2/0.45")
+_HEIGHT = 270
+_HEADROOM = 1.06
+_MARGIN = 0.015  # of the axis, beside the outer bars
+_ZERO_WIDTH = 0.16  # of the bar of zeros, in decades: as wide as most others
+_FEW_TICKS, _MANY_TICKS = 3, 8
+_TICK_ROOM = 0.08  # of the axis, beside the tick of zeros
+_ROUND = (1, 2, 5)
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One population: how many of its `known` values are in each bin; None: not told."""
+
+    name: str
+    known: int
+    counts: Sequence[int | None]
+
+    def share(self, count: int) -> float:
+        """Return a count as a share of the known values."""
+        return count / self.known if self.known else 0.0
+
+
+@dataclass(frozen=True)
+class Chart:
+    """How a histogram is drawn, whatever the data.
+
+    `label` writes a bound of a bin, and `tick` one below the axis, where there is little room.
+    """
+
+    label: Callable[[int], str]
+    tick: Callable[[int], str]
+    scale: Scale
+    as_shares: bool
+
+
+def figure(
+    chart: Chart, bins: Sequence[Bin], populations: Sequence[Bars], links: Sequence[str]
+) -> Figure:
+    """Draw the bars of up to two populations over each other.
+
+    Args:
+        chart: how they are drawn.
+        bins: bounds of the bins, ascending.
+        populations: each with a count for each bin.
+        links: where a click on each bin leads.
+
+    Returns:
+        ``{"data": [...], "layout": {...}}``: a trace for each population, and an unseen one of
+        full height that has the words and the link of each bin, so that a bar one pixel high can
+        be pointed at.
+    """
+    places = _places(bins, chart.scale)
+    heights = [[_height(chart, bars, count) for count in bars.counts] for bars in populations]
+    top = _HEADROOM * max((height or 0 for bars in heights for height in bars), default=0)
+    return {
+        "data": [
+            *(
+                _trace(places, heights[number], bars.name, number)
+                for number, bars in enumerate(populations)
+            ),
+            {
+                **_bars(places, [top] * len(bins)),
+                "opacity": 0,
+                "showlegend": False,
+                "customdata": list(links),
+                "hovertext": [_words(chart, *of_bin) for of_bin in _by_bin(bins, populations)],
+                "hoverinfo": "text",
+            },
+        ],
+        "layout": {
+            "height": _HEIGHT,
+            "margin": {"l": 58, "r": 12, "t": 30, "b": 34},
+            "barmode": "overlay",
+            "hovermode": "closest",
+            "dragmode": False,
+            "showlegend": len(populations) > 1,
+            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+            "xaxis": {
+                **_ticks(chart, bins, places),
+                "range": _range(places),
+                "fixedrange": True,
+                "zeroline": False,
+                "gridcolor": "--line",
+                "linecolor": "--line-strong",
+                "ticks": "outside",
+                "tickcolor": "--line-strong",
+                "tickangle": 0,
+            },
+            "yaxis": {
+                "title": {"text": "% of jobs" if chart.as_shares else "jobs", "font": {"size": 11}},
+                "range": [0, top or 1],
+                **({"dtick": 1} if top < _MANY_TICKS and not chart.as_shares else {"nticks": 5}),
+                "fixedrange": True,
+                "tickformat": ",~g",
+                "gridcolor": "--line",
+                "zerolinecolor": "--line-strong",
+            },
+        },
+    }
+
+
+def _height(chart: Chart, bars: Bars, count: int | None) -> float | None:
+    return 100 * bars.share(count) if chart.as_shares and count is not None else count
+
+
+def _trace(
+    places: list[tuple[float, float]], heights: list[float | None], name: str, number: int
+) -> Figure:
+    return {
+        **_bars(places, heights),
+        "name": name.replace("<", "&lt;"),
+        "marker": {"color": _FILLS[number], "line": {"color": COLOURS[number], "width": 1}},
+        "hoverinfo": "skip",
+    }
+
+
+def _bars(places: list[tuple[float, float]], heights: Sequence[float | None]) -> Figure:
+    return {
+        "type": "bar",
+        "x": [left for left, _ in places],
+        "width": [right - left for left, right in places],
+        "offset": 0,
+        "y": list(heights),
+    }
+
+
+def _places(bins: Sequence[Bin], scale: Scale) -> list[tuple[float, float]]:
+    """Return where each bar begins and ends on the axis."""
+    if scale is Scale.LINEAR:
+        return [(float(low), float(high)) for low, high in bins]
+    above = [(log10(low), log10(high)) for low, high in bins if low]
+    if not bins or bins[0] != ZERO:
+        return above
+    right = above[0][0] - _ZERO_WIDTH if above else 0.0
+    return [(right - _ZERO_WIDTH, right), *above]
+
+
+def _range(places: list[tuple[float, float]]) -> list[float]:
+    if not places:
+        return [0.0, 1.0]
+    left, right = places[0][0], places[-1][1]
+    margin = _MARGIN * (right - left)
+    return [left - margin, right + margin]
+
+
+def _ticks(chart: Chart, bins: Sequence[Bin], places: list[tuple[float, float]]) -> Figure:
+    if not bins:
+        return {"tickvals": [], "ticktext": []}
+    if chart.scale is Scale.LINEAR:
+        values = _multiples(bins[0][0], bins[-1][1])
+        ticks = [(float(value), chart.tick(value)) for value in values]
+    else:
+        above = [bound for bound in bins if bound[0]]
+        values = _round_values(above[0][0], above[-1][1]) if above else []
+        ticks = [(log10(value), chart.tick(value)) for value in values]
+        if bins[0] == ZERO:
+            zero, room = sum(places[0]) / 2, _TICK_ROOM * (places[-1][1] - places[0][0])
+            ticks = [(zero, "0"), *(tick for tick in ticks if tick[0] - zero > room)]
+    return {"tickvals": [at for at, _ in ticks], "ticktext": [text for _, text in ticks]}
+
+
+def _multiples(low: int, high: int) -> list[int]:
+    """Return a few multiples of a round number from `low` to `high`."""
+    power = 10 ** max(0, len(str(high - low)) - 2)
+    step = next(
+        width * factor * power
+        for factor in (1, 10, 100)
+        for width in _ROUND
+        if (high - low) // (width * factor * power) < _MANY_TICKS
+    )
+    return list(range(-(-low // step) * step, high + 1, step))
+
+
+def _round_values(low: int, high: int) -> list[int]:
+    """Return powers of ten from `low` to `high`; where they are few, twice and five times them."""
+    powers = [10**power for power in range(len(str(low)) - 1, len(str(high)))]
+    inside = [power for power in powers if low <= power <= high]
+    if len(inside) > _MANY_TICKS:
+        return [power for power in inside if len(str(power)) % 3 == 1]
+    if len(inside) >= _FEW_TICKS:
+        return inside
+    return [
+        value for power in powers for value in (n * power for n in _ROUND) if low <= value <= high
+    ]
+
+
+def _by_bin(
+    bins: Sequence[Bin], populations: Sequence[Bars]
+) -> list[tuple[Bin, list[tuple[Bars, int | None]]]]:
+    return [
+        (bounds, [(bars, bars.counts[number]) for bars in populations])
+        for number, bounds in enumerate(bins)
+    ]
+
+
+def _words(chart: Chart, bounds: Bin, found: list[tuple[Bars, int | None]]) -> str:
+    lines = [f"<b>{bounds_in_words(chart.label, bounds)}</b>"]
+    for bars, count in found:
+        name = f"{bars.name}: ".replace("<", "&lt;") if len(found) > 1 else ""
+        told = "too few to be told" if count is None else f"n = {count:,} ({bars.share(count):.1%})"
+        lines.append(f"{name}{told}")
+    return "<br>".join(lines)
+
+
+def bounds_in_words(label: Callable[[int], str], bounds: Bin) -> str:
+    """Return the bounds of a bin for people: one value where it holds no other."""
+    low, high = bounds
+    if high - low == 1:
+        return f"{label(low)}"
+    return f"{label(low)} to below {label(high)}"

@@ -1,0 +1,135 @@
+"""Populations: their statistics and histograms, and the names that people give them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from ioportal.jobs.filters import BOUNDS
+from ioportal.jobs.models import Population
+from ioportal.web import exports
+from ioportal.web.named_populations import PopulationForm
+from ioportal.web.populations import (
+    ALL_JOBS,
+    COLUMNS,
+    FURTHER,
+    TABLE_HEADER,
+    PopulationPage,
+    in_words,
+)
+
+if TYPE_CHECKING:
+    from django.http import HttpResponseBase
+
+    from ioportal.web.populations import Column
+    from ioportal.web.requests import UserRequest
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@exports.offered("csv", "json")
+def unnamed(request: UserRequest) -> HttpResponseBase:
+    """A population by filters; posted, it gets a name."""
+    page = PopulationPage(request.user, request.GET)
+    form = PopulationForm(
+        request.user, request.POST or None, initial={"query": page.filters_query()}
+    )
+    if request.method == "POST" and form.is_valid():
+        return redirect("population", form.save().slug)
+    return _answer(request, page, form)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@exports.offered("csv", "json")
+def named(request: UserRequest, slug: str) -> HttpResponseBase:
+    """A population by its name; posted, it is changed or deleted."""
+    visible = Population.objects.visible_to(request.user).select_related("owner")
+    population = get_object_or_404(visible, slug=slug)
+    may_edit = population.may_be_edited_by(request.user)
+    form = PopulationForm(request.user, request.POST or None, instance=population)
+    if request.method == "POST":
+        if not may_edit:
+            raise PermissionDenied("Only its owner and staff may change a population.")
+        if "delete" in request.POST:
+            population.delete()
+            messages.success(request, f"The population {population.name!r} was deleted.")
+            return redirect("populations")
+        if form.is_valid():
+            return redirect("population", form.save().slug)
+        population.refresh_from_db()
+    page = PopulationPage(request.user, request.GET, population)
+    return _answer(request, page, form if may_edit else None)
+
+
+@require_safe
+@login_required
+@exports.offered("csv", "json")
+def further(request: UserRequest) -> HttpResponseBase:
+    """The statistics of all other metrics."""
+    page = PopulationPage(request.user, request.GET)
+    if exports.asked_format(request):
+        return _table(request, page, FURTHER)
+    return render(request, "populations/further.html", _context(page))
+
+
+@require_safe
+@login_required
+@exports.offered("csv", "json")
+def histogram(request: UserRequest, metric: str) -> HttpResponseBase:
+    """One histogram's twin."""
+    if metric not in BOUNDS:
+        raise Http404("There is no such histogram.")
+    page = PopulationPage(request.user, request.GET)
+    if errors := page.errors:
+        return exports.refuse(errors)
+    shown = next(part for part in page.histograms if part.metric.name == metric)
+    about = {
+        **page.about,
+        "metric": metric,
+        "unit": str(shown.metric.unit),
+        "scale": str(page.scale),
+        "known": [n for _, n, _ in shown.known],
+        "unknown": [unknown for _, _, unknown in shown.known],
+    }
+    return exports.twin(request, f"histogram-{metric}", about, shown.header, shown.values)
+
+
+def _answer(
+    request: UserRequest, page: PopulationPage, form: PopulationForm | None
+) -> HttpResponseBase:
+    if exports.asked_format(request):
+        return _table(request, page, COLUMNS)
+    return render(
+        request,
+        "populations/page.html",
+        {
+            **_context(page),
+            "form": form,
+            "all_named": [
+                (population, in_words(population.query) or ALL_JOBS)
+                for population in Population.objects.visible_to(request.user).select_related(
+                    "owner"
+                )
+            ],
+        },
+    )
+
+
+def _table(
+    request: UserRequest, page: PopulationPage, columns: tuple[Column, ...]
+) -> HttpResponseBase:
+    if errors := page.errors:
+        return exports.refuse(errors)
+    rows = (row for table in page.tables(columns) for row in table.values)
+    return exports.twin(request, "population", page.about, TABLE_HEADER, rows)
+
+
+def _context(page: PopulationPage) -> dict[str, object]:
+    return {"section": "populations", "page": page}

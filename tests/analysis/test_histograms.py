@@ -1,0 +1,108 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ioportal.analysis.histograms import Histogram, Scale, histogram, linear_bins, log_bins
+
+LARGEST = 2**63 - 1  # a bigint of the database
+SCALES = st.sampled_from(Scale)
+POPULATION = st.lists(
+    st.one_of(st.integers(0, 30), st.integers(0, 10**7), st.integers(0, LARGEST)), max_size=60
+)
+
+
+def ascending(*values):
+    return np.array(sorted(values), dtype=np.int64)
+
+
+@given(st.lists(POPULATION, min_size=1, max_size=2), SCALES)
+def test_every_value_is_in_exactly_one_bin(populations, scale):
+    found = histogram([ascending(*values) for values in populations], scale)
+
+    for values, counts in zip(populations, found.counts, strict=True):
+        in_bins = [sum(low <= value < high for value in values) for low, high in found.bins]
+        assert list(counts) == in_bins
+        assert sum(counts) == len(values)
+
+
+@given(POPULATION, SCALES)
+def test_bins_ascend_without_overlap_and_are_never_many(values, scale):
+    bins = histogram([ascending(*values)], scale).bins
+
+    assert all(low < high for low, high in bins)
+    assert all(high <= low for (_, high), (low, _) in itertools.pairwise(bins))
+    assert len(bins) <= (41 if scale is Scale.LINEAR else 101)
+
+
+@given(st.integers(0, LARGEST), st.integers(0, LARGEST))
+def test_linear_bins_have_one_round_width(one, other):
+    bins = linear_bins(min(one, other), max(one, other))
+    [width] = {high - low for low, high in bins}
+
+    assert str(width).rstrip("0") in {"1", "2", "5"}
+    assert all(low % width == 0 for low, _ in bins)
+
+
+def test_log_bins_are_round_and_alike():
+    assert log_bins(1_368, 9_000) == (
+        (1_250, 1_600),
+        (1_600, 2_000),
+        (2_000, 2_500),
+        (2_500, 3_150),
+        (3_150, 4_000),
+        (4_000, 5_000),
+        (5_000, 6_300),
+        (6_300, 8_000),
+        (8_000, 10_000),
+    )
+
+
+def test_where_decades_are_many_bins_are_fewer():
+    bins = log_bins(10**3, 10**12)
+
+    assert len([low for low, _ in bins if 10**6 <= low < 10**7]) == 5
+    assert bins[0] == (1_000, 1_600)
+    assert bins[-1] == (10**12, 16 * 10**11)
+
+
+def test_small_counts_are_whole_numbers():
+    assert log_bins(1, 9) == ((1, 2), (2, 3), (3, 4), (4, 5), (5, 7), (7, 8), (8, 10))
+
+
+def test_zeros_stand_by_themselves_on_a_log_scale():
+    found = histogram([ascending(0, 0, 1_000)], Scale.LOG)
+
+    assert found.bins == ((0, 1), (1_000, 1_250))
+    assert found.counts == ((2, 1),)
+
+
+def test_nothing_but_zeros_is_one_bin():
+    assert histogram([ascending(0, 0)], Scale.LOG) == Histogram(((0, 1),), ((2,),))
+    assert histogram([ascending(0, 0)], Scale.LINEAR) == Histogram(((0, 1),), ((2,),))
+
+
+def test_nothing_known_gives_no_bins():
+    assert histogram([ascending(), ascending()], Scale.LOG) == Histogram((), ((), ()))
+
+
+def test_two_populations_share_their_bins():
+    found = histogram([ascending(3, 8), ascending(0, 80)], Scale.LINEAR)
+
+    assert found.bins[0] == (0, 5)
+    assert found.bins[-1] == (80, 85)
+    assert found.counts[0][:2] == (1, 1)
+    assert found.counts[1][0] == found.counts[1][-1] == 1
+
+
+def test_a_negative_count_is_refused():
+    with pytest.raises(ValueError, match="never negative"):
+        histogram([ascending(-1, 5)], Scale.LOG)
+
+
+def test_of_other_people_no_bar_of_a_few_jobs_is_told():
+    found = Histogram(((0, 1), (1, 2), (2, 3)), ((1, 2, 3), (9, 10, 0)))
+
+    assert found.anonymous(1).counts == ((1, 2, 3), (None, 10, None))
