@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0004_statistics_indexes"),
+        ("jobs", "0005_workload_jobs"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0005_population"),
+        ("jobs", "0006_population"),
     ]
 
     operations = [
