@@ -11,9 +11,10 @@ from urllib.parse import urlencode
 from django.db.models import Count
 from django.http import QueryDict
 
-from ioportal.jobs.filters import NOT_COMPUTED, JobFilter
+from ioportal.jobs.filters import NOT_COMPUTED
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.web import columns
+from ioportal.web.chosen import ChosenJobs
 from ioportal.web.pages import COUNTED, CountedPaginator, InTurn
 
 if TYPE_CHECKING:
@@ -52,19 +53,15 @@ class Facet:
     values: list[FacetValue]
 
 
-class Listing:
-    """The jobs that `user` may see and the URL's query asks for."""
+class Listing(ChosenJobs):
+    """The chosen jobs as rows of the columns, in the order and on the page that the URL names."""
+
+    carried_on = ("state", "quality", "sort", "columns")
 
     def __init__(self, user: User, query: QueryDict) -> None:
-        self.query = query
-        self.filter = JobFilter(query, queryset=Job.objects.visible_to(user))
+        super().__init__(user, query)
         self.columns = columns.chosen(_column_names(query))
         self.sort = _sort(query.get("sort", ""))
-
-    @property
-    def is_valid(self) -> bool:
-        """Whether every filter was understood."""
-        return bool(self.filter.is_valid())
 
     @cached_property
     def unknown(self) -> dict[str, list[str]]:
@@ -96,31 +93,10 @@ class Listing:
         return QueryDict(self.short_url.removeprefix("?")) == self.query
 
     @property
-    def hidden_filters(self) -> list[tuple[str, list[str]]]:
-        """What the form of filters carries on: facets that were chosen, order and columns."""
-        names = ("state", "quality", "sort", "columns")
-        return [(name, self.query.getlist(name)) for name in names if self.query.get(name)]
-
-    @property
     def beside_columns(self) -> list[tuple[str, list[str]]]:
         """What the form of columns carries on: everything else that the URL says."""
         left_out = {"columns", "page", "format"}
         return [(name, values) for name, values in self.query.lists() if name not in left_out]
-
-    @property
-    def active_filters(self) -> list[tuple[str, str]]:
-        """The filters that the URL sets: their labels and values."""
-        return [
-            (self.filter.form.fields[name].label, ", ".join(values))
-            for name in self.filter.filters
-            if (values := [value for value in self.query.getlist(name) if value])
-        ]
-
-    @cached_property
-    def filtered(self) -> JobQuerySet:
-        """The jobs, in no order; none where a filter was not understood."""
-        jobs: JobQuerySet = self.filter.qs if self.is_valid else Job.objects.none()
-        return jobs
 
     @property
     def ordered(self) -> list[JobQuerySet]:

@@ -5,7 +5,8 @@ import pytest
 
 from ioportal.analysis.timelines import Steps
 from ioportal.charts.palette import SERIES
-from ioportal.charts.timelines import Chart, Mark, Meaning, Style, TimeAxis, figure, shown_kinds
+from ioportal.charts.time_axis import Mark, Meaning, TimeAxis
+from ioportal.charts.timelines import Chart, Style, figure, shown_kinds
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
 LINES = Chart("x", "X", "ops/s", "About.", Style.LINES, {"open": "opens"})

@@ -1,0 +1,76 @@
+"""The jobs that a page is about, as its URL's filters choose them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from ioportal.jobs.filters import JobFilter
+from ioportal.jobs.models import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from django.contrib.auth.models import User
+    from django.http import QueryDict
+
+    from ioportal.jobs.models import JobQuerySet
+
+
+class ChosenJobs:
+    """The jobs that `user` may see and the URL's query asks for.
+
+    `only` narrows them further: a filter's parameter and its exact value.
+    """
+
+    # What the form of filters has no fields for, and carries on.
+    carried_on: tuple[str, ...] = ("state", "quality")
+
+    def __init__(self, user: User, query: QueryDict, only: dict[str, str] | None = None) -> None:
+        self.query = query
+        self._only = only or {}
+        filters = JobFilter.base_filters
+        facts = {filters[name].field_name: value for name, value in self._only.items()}
+        self.filter = JobFilter(query, queryset=Job.objects.visible_to(user).filter(**facts))
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether every filter was understood."""
+        return bool(self.filter.is_valid())
+
+    @cached_property
+    def filtered(self) -> JobQuerySet:
+        """The jobs, in no order; none where a filter was not understood."""
+        jobs: JobQuerySet = self.filter.qs if self.is_valid else Job.objects.none()
+        return jobs
+
+    @property
+    def simulated(self) -> bool:
+        """Whether some of the jobs are made up."""
+        return self.filtered.filter(cluster__simulated=True).exists()
+
+    @property
+    def hidden_filters(self) -> list[tuple[str, list[str]]]:
+        """What the form of filters carries on."""
+        return [
+            (name, self.query.getlist(name)) for name in self.carried_on if self.query.get(name)
+        ]
+
+    @property
+    def active_filters(self) -> list[tuple[str, str]]:
+        """The filters that the URL sets: their labels and values."""
+        return [
+            (self.filter.form.fields[name].label, ", ".join(values))
+            for name, values in self._given(self.filter.filters)
+        ]
+
+    def filters_query(self, *besides: str, **changes: str) -> str:
+        """Return the filters, the parameters `besides` and changes, for another page's address."""
+        given = dict(self._given([*self.filter.filters, *besides]))
+        return urlencode({**given, **self._only, **changes}, doseq=True)
+
+    def _given(self, names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+        for name in names:
+            if values := [value for value in self.query.getlist(name) if value]:
+                yield name, values
