@@ -124,7 +124,7 @@ def buckets(start: datetime, end: datetime, step: Step, zone: tzinfo) -> Buckets
 
 def table(
     rows: Iterable[tuple[int, Mapping[str, float | None]]],
-    columns: Sequence[str],
+    columns: Mapping[str, type[float]],
     count: int,
     default: float | None,
 ) -> pl.DataFrame:
@@ -132,7 +132,7 @@ def table(
 
     Args:
         rows: a bucket's number, from 0, and some of its values.
-        columns: the names of all values.
+        columns: the names of all values, and whether each is an int or a float.
         count: how many buckets there are.
         default: what stands where nothing is known: 0 for counts.
 
@@ -143,7 +143,7 @@ def table(
     for number, known in rows:
         for name, value in known.items():
             values[name][number] = value
-    return pl.DataFrame(values, schema=dict.fromkeys(columns, pl.Float64))
+    return pl.DataFrame(values, schema=columns)
 
 
 def not_read(reads: Mapping[int, Collection[int]], edges: Sequence[datetime]) -> list[Gap]:

@@ -24,7 +24,10 @@ Figure = dict[str, Any]
 
 MEAN = "mean over a gap"
 _LABELLED_SHARE = 0.05  # of the range: shorter gaps carry no words
-_HEIGHT = 230
+_WORDS_SHARE = 0.22  # of the range: what words of a mark take,
+_LINE_SHARE = 0.1  # and of the height
+_LINES = 5
+_HEIGHT = 244
 _THOUSAND = 1_000
 _GAP_WORDS = {
     Known.NOTHING: "not observed",
@@ -120,7 +123,7 @@ def layout(
     """
     return {
         "height": _HEIGHT,
-        "margin": {"l": 62, "r": 12, "t": 30, "b": 26},
+        "margin": {"l": 62, "r": 12, "t": 30, "b": 40},
         "hovermode": "x unified",
         "dragmode": "zoom",
         "showlegend": True,
@@ -171,10 +174,18 @@ def _mark_words(axis: Axis, marks: Sequence[Mark]) -> list[Figure]:
     for mark in marks:
         if mark.meaning is not Meaning.RUN and axis.start <= mark.at <= axis.end:
             texts.setdefault((mark.at, mark.meaning), []).append(mark.text)
+    # Words of moments that are close to each other stand one below the other.
+    lowered: dict[tuple[datetime, Meaning], int] = {}
+    before: dict[Meaning, datetime] = {}
+    for at, meaning in sorted(texts, key=lambda key: key[0]):
+        last = before.get(meaning)
+        is_close = last is not None and at - last < (axis.end - axis.start) * _WORDS_SHARE
+        lowered[at, meaning] = lowered[last, meaning] + 1 if last and is_close else 0
+        before[meaning] = at
     return [
         {
             "x": axis.local(at),
-            "y": meaning.height,
+            "y": meaning.height - _LINE_SHARE * (lowered[at, meaning] % _LINES),
             "yref": "paper",
             "yanchor": "top",
             "xanchor": "left" if at - axis.start < (axis.end - axis.start) / 2 else "right",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from django.contrib.postgres.fields import ArrayField
@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Count, DateTimeField, F, Func, IntegerField, Max, Min, Value
 from django.db.models.lookups import GreaterThan
 
-from ioportal.jobs.models import Job, Server, ServerVersion
+from ioportal.jobs.models import Job, ServerVersion
 from ioportal.jobs.quantiles import Quantiles
 from ioportal.jobs.runs import KNOWN_UNTIL
 
@@ -32,12 +32,22 @@ OUTCOMES = {
     "cancelled": (_State.CANCELLED, _State.PREEMPTED),
     "other": (),  # whatever else stands in the record of a job that ended
 }
-USE = ("node_hours", "core_hours", "jobs_mean", "jobs_peak", "nodes_mean", "nodes_peak")
-SPREAD = ("n", "median", "p90")
+# What the rows of each question have, and as what numbers.
+ENDED: dict[str, type[float]] = dict.fromkeys(OUTCOMES, int)
+USE: dict[str, type[float]] = {
+    "node_hours": float,
+    "core_hours": float,
+    "jobs_mean": float,
+    "jobs_peak": int,
+    "nodes_mean": float,
+    "nodes_peak": int,
+}
+SPREAD: dict[str, type[float]] = {"n": int, "median": float, "p90": float}
 _OUTCOME_OF = {state: outcome for outcome, states in OUTCOMES.items() for state in states}
 
 # How many jobs run changes where one begins or ends; in between it is constant. Edges of buckets
-# are changes by nothing, so that no such interval lies in two buckets.
+# are changes by nothing, so that no such interval lies in two buckets. Changes of one moment are
+# peers of the window: each of them has the sum of all.
 _USE = """
 WITH runs (begins, ends, nodes, cores) AS ({runs}),
 asked (edges) AS (SELECT %s::timestamptz[]),
@@ -49,23 +59,23 @@ changes (at, jobs, nodes, cores) AS (
     SELECT unnest(edges), 0, 0, 0 FROM asked
 ),
 levels AS (
-    SELECT at, extract(epoch FROM lead(at) OVER moments - at)::float8 AS seconds,
-        sum(sum(jobs)) OVER moments AS jobs,
-        sum(sum(nodes)) OVER moments AS nodes,
-        sum(sum(cores)) OVER moments AS cores
+    SELECT at,
+        extract(epoch FROM lead(at) OVER moments - at)::float8 AS seconds,
+        sum(jobs) OVER moments AS jobs,
+        sum(nodes) OVER moments AS nodes,
+        sum(cores) OVER moments AS cores
     FROM changes
-    GROUP BY at
     WINDOW moments AS (ORDER BY at)
 )
-SELECT width_bucket(at, (SELECT edges FROM asked)) - 1,
+SELECT width_bucket(at, edges) - 1,
     sum(nodes * seconds) / 3600,
     sum(cores * seconds) / 3600,
     sum(jobs * seconds) / sum(seconds),
-    max(jobs)::float8,
+    max(jobs),
     sum(nodes * seconds) / sum(seconds),
-    max(nodes)::float8
-FROM levels
-WHERE seconds IS NOT NULL
+    max(nodes)
+FROM levels, asked
+WHERE at < edges[cardinality(edges)]
 GROUP BY 1
 """
 
@@ -89,7 +99,7 @@ def extent(jobs: JobQuerySet) -> tuple[datetime, datetime] | None:
 
 
 def outcomes(jobs: JobQuerySet, buckets: Buckets) -> Iterator[Row]:
-    """Yield how many jobs ended in each bucket, and how: the keys of `OUTCOMES`."""
+    """Yield how many jobs ended in each bucket, and how: `ENDED`."""
     rows = (
         jobs.filter(ended_at__gte=buckets.start, ended_at__lt=buckets.end)
         .order_by()
@@ -107,7 +117,7 @@ def outcomes(jobs: JobQuerySet, buckets: Buckets) -> Iterator[Row]:
 
 
 def use(jobs: JobQuerySet, buckets: Buckets) -> Iterator[Row]:
-    """Yield what jobs used in each bucket, their parts inside it only: the names of `USE`."""
+    """Yield what jobs used in each bucket, their parts inside it only: `USE`."""
     runs = (
         jobs.filter(GreaterThan(KNOWN_UNTIL, Value(buckets.start)), started_at__lt=buckets.end)
         .order_by()
@@ -144,15 +154,15 @@ def upgrades(start: datetime, end: datetime) -> list[tuple[datetime, str]]:
     versions = ServerVersion.objects.select_related("server__filesystem").order_by(
         "server", "since"
     )
-    found: dict[tuple[datetime, str, str, str], int] = {}
-    for _, of_server in groupby(versions, key=lambda version: version.server_id):
-        for version in list(of_server)[1:]:
-            server = version.server
-            kind = Server.Kind(server.kind).label
-            key = (version.since, server.filesystem.name, kind, version.version)
-            found[key] = found.get(key, 0) + 1
-    return [
-        (since, f"{filesystem}: {kind} {version}")
-        for (since, filesystem, kind, version) in sorted(found)
-        if start <= since < end
-    ]
+    changes = (
+        after
+        for _, of_server in groupby(versions, key=lambda version: version.server_id)
+        for before, after in pairwise(of_server)
+        if after.version != before.version and start <= after.since < end
+    )
+    return sorted({(change.since, _words(change)) for change in changes})
+
+
+def _words(change: ServerVersion) -> str:
+    server = change.server
+    return f"{server.filesystem}: {server.get_kind_display()} {change.version}"

@@ -31,6 +31,7 @@ _NAMED = 6  # in the chart; the rest is one layer
 _LISTED = 10
 _BINS = 36
 _STEPS_SHOWN = 200
+_HEIGHT = 380  # of the chart: that of the table beside it
 _NO_STEPS = {**OBSERVED, "observed": pl.Int64()}
 _COLUMNS = {
     **OBSERVED,
@@ -158,7 +159,9 @@ class NewestLoad:
         """The chart for Plotly; None: nobody did anything."""
         if self.window is None or not self.principals:
             return None
-        return charts.figure(CHART, self.steps, self.window.axis)
+        figure = charts.figure(CHART, self.steps, self.window.axis)
+        figure["layout"]["height"] = _HEIGHT
+        return figure
 
 
 CHART = Chart(

@@ -45,11 +45,10 @@ MOST_METRICS = 6
 ROWS_SHOWN = 100  # of a chart's table on the page; its twins have all
 _PERIODS = {"7 days": 7, "30 days": 30, "90 days": 90, "1 year": 365}
 _COUNTED = {Source.JOB_STATS, Source.JOB_STATS_MDT}  # what gaps between reads hide
+_MOMENT = timedelta(milliseconds=1)
 _GAP_BINS = 400  # narrower ones could not be seen
 _MEAN_AND_PEAK = "The mean over each bucket, and the most at any moment in it."
-_HOURS = (
-    "Of the parts of jobs' runs inside each bucket: {things} of the allocation times its hours."
-)
+_HOURS = "{things} of each allocation, times the hours of its run that lie in the bucket."
 
 
 @dataclass(frozen=True)
@@ -245,7 +244,7 @@ class Trends(ChosenJobs):
         if found is None:
             return None
         start, end = found
-        return TimeRange(start, max(end, start + timedelta(seconds=1)))
+        return TimeRange(start, end + _MOMENT)  # half-open: what ended last is part of it
 
     @cached_property
     def _window(self) -> tuple[TimeRange | None, list[str]]:
@@ -283,15 +282,11 @@ class Trends(ChosenJobs):
         if step and step not in set(Step):
             refused["step"] = [f"There is no step {step[:64]!r}: the fitting one is used."]
         elif step and self.buckets and self.buckets.step != step:
-            refused["step"] = [
-                f"Steps of one {step} would be more than {MOST:,}: longer ones are used."
-            ]
+            refused["step"] = [f"More than {MOST:,} steps of one {step}: longer ones are used."]
         if unknown := [name for name in self._asked_metrics if name not in metrics.BY_NAME]:
             refused["metric"] = [f"There is no metric {unknown[0][:64]!r}: it is left out."]
         elif len(self._asked_metrics) > MOST_METRICS:
-            refused["metric"] = [
-                f"More than {MOST_METRICS} metrics were asked for: these come first."
-            ]
+            refused["metric"] = [f"More than {MOST_METRICS} metrics: the first of them are drawn."]
         return refused
 
     @property
@@ -364,7 +359,7 @@ class Trends(ChosenJobs):
     def outcomes(self, buckets: Buckets) -> pl.DataFrame:
         """How many jobs ended, and how."""
         rows = questions.outcomes(self.filtered, buckets)
-        return trends.table(rows, tuple(questions.OUTCOMES), len(buckets), 0)
+        return trends.table(rows, questions.ENDED, len(buckets), 0)
 
     def use(self, buckets: Buckets) -> pl.DataFrame:
         """What jobs used: asked once for the charts of it."""

@@ -168,3 +168,12 @@ def test_nothing_known_gives_an_empty_shaded_plot():
 
     assert all(trace["x"] == [] for trace in drawn["data"])
     assert len(drawn["layout"]["shapes"]) == 1
+
+
+def test_words_of_moments_close_to_each_other_do_not_cover_each_other():
+    marks = [Mark(at(minute), "x", Meaning.BREAK) for minute in (10, 14, 50)]
+    words = figure(LINES, steps((0, 60, 1, 1)), AXIS, marks)["layout"]["annotations"]
+
+    first, second, third = (word["y"] for word in words)
+    assert second < first
+    assert third == first

@@ -36,7 +36,7 @@ _JOB_COLUMNS = (
     "read_bytes",
     "write_bytes",
 )
-_TRENDS = ("jobs-ended", "node-hours", "metadata_operations")
+_TRENDS = ("jobs-ended", "node-hours", "metadata_operations", "duration_s")
 
 
 @require_safe
