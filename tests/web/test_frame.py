@@ -45,6 +45,11 @@ def test_the_palette_is_kept_for_good_and_changes_its_address(client):
 
 PAGES = ["/jobs/", "/jobs/{job}/"]
 TWINS = [
+    "/trends/jobs-ended/",
+    "/trends/metadata_operations/",
+    "/users/",
+    "/projects/",
+    "/load/",
     "/jobs/{job}/timelines/metadata/",
     "/jobs/{job}/rpcs/",
     "/jobs/{job}/peers/",
