@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 WORD_BYTES = 8
-MOST_WORDS = 8  # in a string
 
 Places: TypeAlias = npt.NDArray[np.intp]  # offsets in a text
 Sizes: TypeAlias = Places | int  # numbers of bytes
@@ -32,78 +31,108 @@ def _words(values: Iterable[int]) -> Words:
 # digits, something that is none.
 _TO_THE_END = _words(8 * min(8 - n, 7) for n in range(9))
 _LEADING_ZEROS = _words(int.from_bytes(b"0" * (8 - n), "little") if n else -1 for n in range(9))
-# What to keep of a word when n bytes of a string are left for it: from -64, none, to 64, all.
-_KEPT = _words(2 ** (8 * min(max(n, 0), 8)) - 1 for n in range(-8 * MOST_WORDS, 8 * MOST_WORDS + 1))
+_FIRST_BYTES = _words(2 ** (8 * n) - 1 for n in range(9))  # of a word
 
+_ONE = np.uint64(1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: its multiples spread well
 
 
 class Text:
-    """A text to read words from. What is read must be inside."""
+    """A text to read words from, no shorter than what is read at a time."""
 
     def __init__(self, text: bytes | memoryview) -> None:
         self._text = text
-        self._words: Words = self._at_every_byte("<u8", WORD_BYTES)
 
     def words(self, places: Places) -> Words:
-        """Return the words that begin at `places`."""
-        return self._words[places]
+        """Return the words that begin at `places`; any where the text ends before."""
+        return self._items("<u8", WORD_BYTES, places)
 
-    def string(self, places: Places, sizes: Places, words: int) -> list[Words]:
-        """Return strings as rows of words with NULs behind them.
+    def after(self, literal: bytes, places: Places, words: int) -> tuple[Bools, list[Words]]:
+        """Return where the text goes on with `literal` and so many words, and these words.
 
-        Args:
-            places: where the strings begin.
-            sizes: how many bytes they have, 0 to 8 * `words`.
-            words: how many rows to return, up to `MOST_WORDS`.
+        All are taken from the text together: to reach far places is what takes time.
         """
-        return [
-            self.words(places + WORD_BYTES * row) & _KEPT[sizes + WORD_BYTES * (MOST_WORDS - row)]
-            for row in range(words)
-        ]
+        parts = range(0, len(literal), WORD_BYTES)
+        offsets = [*parts, *(len(literal) + WORD_BYTES * n for n in range(words))]
+        names = [f"word {n}" for n in range(len(offsets))]
+        layout = np.dtype({"names": names, "formats": ["<u8"] * len(offsets), "offsets": offsets})
+        size = layout.itemsize
+        items = self._items(f"V{size}", size, places).view(layout)
+        found = [items[name].copy() for name in names]
+        differing = np.zeros(len(places), np.uint64)
+        for offset, word in zip(parts, found, strict=False):
+            part = literal[offset : offset + WORD_BYTES]
+            unlike = word ^ np.uint64(int.from_bytes(part, "little"))
+            differing |= unlike << np.uint64(8 * (WORD_BYTES - len(part)))
+        goes_on = (differing == 0) & (places + size <= len(self._text))
+        return goes_on, found[len(parts) :]
 
-    def says(self, literal: bytes, places: Places) -> Bools:
-        """Return where the text goes on with `literal`."""
-        size = len(literal)
-        found: Bools
-        if size > WORD_BYTES:
-            found = self._at_every_byte(f"S{size}", size)[places] == literal
-        else:  # twice as fast
-            differing = self.words(places) ^ np.uint64(int.from_bytes(literal, "little"))
-            found = differing << np.uint64(8 * (WORD_BYTES - size)) == 0
-        return found
+    def _items(self, dtype: str, size: int, places: Places) -> npt.NDArray[Any]:
+        last = len(self._text) - size
+        at_every_byte = np.ndarray(last + 1, dtype, self._text, strides=1)  # they overlap
+        items: npt.NDArray[Any] = at_every_byte[np.minimum(places, last)]
+        return items
 
-    def _at_every_byte(self, dtype: str, size: int) -> npt.NDArray[Any]:
-        """View the text as items that begin at every byte, and overlap."""
-        return np.ndarray(max(len(self._text) - size + 1, 0), dtype, self._text, strides=1)
+
+class Marks:
+    """Where a byte stands in a text, as bits."""
+
+    def __init__(self, text: npt.NDArray[np.uint8], char: bytes) -> None:
+        bits = np.packbits(text == ord(char), bitorder="little")
+        self._bits = Text(np.append(bits, np.zeros(WORD_BYTES, np.uint8)).data)
+
+    def behind(self, places: Places) -> Words:
+        """Return for 57 bytes from each place, the lowest bit first, whether they are `char`.
+
+        A place behind the end of the text gets any bits.
+        """
+        return self._bits.words(places >> 3) >> (places & 7).view(np.uint64)
+
+
+def lowest(bits: Words) -> Places:
+    """Return how many bits precede the lowest one of each word; 64 where there is none."""
+    preceding: Places = np.bitwise_count((bits - _ONE) & ~bits).astype(np.intp)
+    return preceding
+
+
+def cut(rows: list[Words], sizes: Places) -> list[Words]:
+    """Return rows of words with NULs behind the first `sizes` bytes, none to all of them."""
+    return [
+        row & _FIRST_BYTES[np.clip(sizes - WORD_BYTES * n, 0, WORD_BYTES)]
+        for n, row in enumerate(rows)
+    ]
+
+
+def without_number(rows: list[Words]) -> list[Words]:
+    """Return strings without the digits and underscores at their end."""
+    kept_behind = np.zeros_like(rows[0])
+    parts = []
+    for row in reversed(rows):
+        # In the high bit of each byte: it is kept; then all before it are.
+        kept = _differing(row, 10, "0") & _differing(row, 1, "_") & _differing(row, 1, "\0")
+        kept = kept & _all(0x80) | kept_behind << np.uint64(56)
+        for bits in (8, 16, 32):
+            kept |= kept >> np.uint64(bits)
+        parts.append(row & (kept >> np.uint64(7)) * np.uint64(0xFF))
+        kept_behind = kept & np.uint64(0x80)
+    return parts[::-1]
+
+
+def _differing(words: Words, by: int, char: str) -> Words:
+    """Return in the high bit of each byte whether bits of it differ from `char` by that or more."""
+    differing = words ^ _all(ord(char))
+    return (differing & _all(0x7F)) + _all(0x80 - by) | differing
 
 
 def strings(rows: list[Words]) -> npt.NDArray[np.bytes_]:
-    """Return what `Text.string` found, as strings."""
+    """Return rows of words, with NULs behind them, as strings."""
     return np.stack(rows, axis=1).view(f"S{len(rows) * WORD_BYTES}").ravel()
 
 
 def before(char: bytes, words: Words) -> Places:
     """Return how many bytes precede the first `char` of each word; 8 where there is none."""
     differing = words ^ _all(ord(char))
-    found = (differing - _all(0x01)) & ~differing & _all(0x80)  # its lowest bit is where it is
-    return _bits((found - np.uint64(1)) & ~found) >> 3
-
-
-def before_number(words: Words) -> Places:
-    """Return how many bytes precede the digits and underscores at the end of each word."""
-    from_zero, from_underscore = words ^ _all(ord("0")), words ^ _all(ord("_"))
-    # In the high bit of each byte: it differs by 10 or more; by 1 or more.
-    no_digit = (from_zero & _all(0x7F)) + _all(0x76) | from_zero
-    no_underscore = (from_underscore & _all(0x7F)) + _all(0x7F) | from_underscore
-    kept = no_digit & no_underscore & _all(0x80)
-    for bits in (8, 16, 32):
-        kept |= kept >> np.uint64(bits)  # and all that precede it
-    return _bits(kept)
-
-
-def _bits(words: Words) -> Places:
-    return np.bitwise_count(words).astype(np.intp)
+    return lowest((differing - _all(0x01)) & ~differing & _all(0x80)) >> 3
 
 
 def number(words: Words, sizes: Sizes) -> tuple[Words, Bools]:

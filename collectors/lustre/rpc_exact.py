@@ -45,18 +45,17 @@ _END = (
 
 
 def read_exactly(lines: pl.DataFrame) -> tuple[Records, pl.DataFrame]:
-    """Read the handled RPCs among lines.
+    """Read lines that claim to be a handled RPC.
 
     Args:
-        lines: `line` (its number), `text` (without NUL), and `ended`: false for one that ends with
-            its source and not with a newline.
+        lines: `line` (its number), `text` (with `HANDLED`, without NUL), and `ended`: false for one
+            that ends with its source and not with a newline.
 
     Returns:
-        The records, and `tables.REJECTS` for the lines that claim to be one and cannot be read.
+        The records, and `tables.REJECTS` for the lines that cannot be read.
     """
-    claims = lines.lazy().filter(pl.col("text").str.contains(HANDLED, literal=True))
     read = (
-        _extracted(_extracted(claims, "text", _LINE), "end", _END)
+        _extracted(_extracted(lines.lazy(), "text", _LINE), "end", _END)
         .with_columns(
             time_us=_time_us(pl.col("seconds"), pl.col("micros")),
             opcode=pl.col("opcode").cast(pl.Int16, strict=False),

@@ -7,7 +7,6 @@ left to that.
 Source: docs/formats.md, "RPC trace".
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,25 +19,27 @@ from collectors.lustre.rpc_records import NAMES, NUMBERS, Records
 from collectors.words import (
     WORD_BYTES,
     Bools,
+    Marks,
     Places,
     Sizes,
     Text,
     Words,
     before,
-    before_number,
+    cut,
+    lowest,
     mixed,
     number,
     strings,
+    without_number,
 )
 
-BLOCK_BYTES = 2 * 1024 * 1024  # what is worked on stays in the processor's cache
-REACH_BYTES = 128  # words are read a little beyond a line: the last line of a text is never plain
+_AT_A_TIME_BYTES = 128  # more than is read of a line at a time
 
 # The longest plain strings.
-_NID_WORDS, _SERVICE_WORDS, _JOB_WORDS, _XID_WORDS = 3, 2, 4, 2
+_NID_WORDS, _THREAD_WORDS, _JOB_WORDS, _XID_WORDS = 3, 2, 4, 2
 
 # Fixed text, in the order of a line. With a job id the call has a pointer behind it.
-_CALL = b"()) Handled RPC "
+_CALL = b":ptlrpc_server_handle_request()) Handled RPC "
 _CALL_WITH_POINTER, _POINTER_BYTES = _CALL + b"req@", 16
 _LABEL = _CALL + b"pname:cluuid+ref:pid:xid:nid:opc "
 _LABEL_WITH_JOB = b" pname:cluuid+ref:pid:xid:nid:opc:job "
@@ -51,45 +52,20 @@ Fields: TypeAlias = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class _Shape:
-    """How the plain lines of a version look; colons are counted from 0."""
+    """How the plain lines of a version look."""
 
     has_job: bool
     asked: bytes  # what the timing tail begins with
 
-    @property
-    def label(self) -> bytes:
-        """Return the names of the fields, with colon 9, up to the thread's name."""
-        return _LABEL_WITH_JOB if self.has_job else _LABEL
 
-    @property
-    def after_thread(self) -> int:
-        """Return which colon is behind the thread's name; the opcode is behind the fourth next."""
-        return 15 if self.has_job else 14
-
-    @property
-    def colons(self) -> int:
-        """Return how many colons a line has at least."""
-        return 21 if self.has_job else 19
-
-
-def read_plain(text: bytes, first_line: int) -> tuple[Places, list[Fields]]:
+def read_plain(text: bytes, first_line: int) -> tuple[Places, Fields]:
     """Read the plain lines of a text (UTF-8, no NUL), whose first line has the given number.
 
     Returns:
         Where all newlines are; the fields of the plain lines, block by block, for `records_of`.
     """
-    shape = _shape_of(text)
-    newlines = []
-    blocks = []
-    line = first_line
-    for start, end in _blocks(text):
-        lines = _Lines(memoryview(text)[start : end + REACH_BYTES], end - start, shape)
-        fields = lines.fields()
-        fields["line"] += line
-        line += len(lines.ends)
-        newlines.append(lines.ends + start)
-        blocks.append(fields)
-    return np.concatenate(newlines), blocks
+    lines = _Lines(text, _shape_of(text))
+    return lines.ends, lines.fields(first_line)
 
 
 def records_of(blocks: list[Fields]) -> Records:
@@ -109,61 +85,47 @@ def records_of(blocks: list[Fields]) -> Records:
 
 
 def _shape_of(text: bytes) -> _Shape:
-    """Return the shape of the first handled RPC in a text."""
-    call = text.find(_CALL) + len(_CALL)
-    spelt = b"procesed" if b"procesed" in text[call : text.find(b"\n", call)] else b"processed"
-    return _Shape(text.startswith(b"req@", call), b" Request " + spelt + b" in ")
-
-
-def _blocks(text: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where blocks of whole lines start and end."""
-    start = 0
-    while start < len(text):
-        end = text.rfind(b"\n", start, start + BLOCK_BYTES) + 1 or len(text)
-        yield start, end
-        start = end
+    """Return the shape of the first handled RPC in a text, and of its first timing tail."""
+    has_job = text.startswith(b"req@", text.find(_CALL) + len(_CALL))
+    tail = text.find(b" Request proces")
+    spelt = b"procesed" if text.startswith(b" Request procesed", tail) else b"processed"
+    return _Shape(has_job, b" Request " + spelt + b" in ")
 
 
 class _Lines:
-    """The lines of a block that look like plain ones, and what they turn out to be."""
+    """The lines of a text, and what those say that turn out to be plain.
 
-    def __init__(self, text: memoryview, size: int, shape: _Shape) -> None:
-        """Look at the first `size` bytes of `text`; what follows may be read."""
-        self._text = Text(text)
+    Every field is looked for behind the one before it; when the last is found before the line's
+    end, all are the line's own.
+    """
+
+    def __init__(self, text: bytes, shape: _Shape) -> None:
+        in_text = np.frombuffer(text, np.uint8)
+        self.ends = np.flatnonzero(in_text == ord("\n"))
+        self._text = Text(text.ljust(_AT_A_TIME_BYTES, b"\0"))
+        self._colons = Marks(in_text, b":")
         self._shape = shape
-        in_block = np.frombuffer(text, np.uint8, size)
-        is_end = in_block == ord("\n")
-        is_separator = in_block == ord(":")
-        is_separator |= is_end
-        self._separators = np.flatnonzero(is_separator)
-        ends = np.flatnonzero(is_end[self._separators])
-        starts = np.concatenate(([-1], ends))[:-1] + 1
-        self.ends = self._separators[ends]
+        self._is_plain = np.ones(len(self.ends), np.bool_)
 
-        may_be_plain = (ends - starts >= shape.colons) & (self.ends + REACH_BYTES <= len(text))
-        self._numbers = np.flatnonzero(may_be_plain)
-        self._starts = starts[self._numbers]
-        label = self._colon(9) - shape.label.index(b":")
-        has_label = self._text.says(shape.label, np.maximum(label, 0))
-        self._numbers = self._numbers[has_label]
-        self._starts = self._starts[has_label]
-        self._label = label[has_label]
-        self._is_plain = np.ones(len(self._numbers), np.bool_)
+    def fields(self, first_line: int) -> Fields:
+        """Return the fields of the plain lines."""
+        before_time = self._colon(np.append(0, self.ends + 1)[:-1], 2)
+        start, thread = self._thread(self._colon(before_time + 1, 5))
 
-    def fields(self) -> Fields:
-        """Return the fields of the lines that are plain indeed."""
-        if self._shape.has_job:
-            self._expect_a_call_with_pointer()
-        time_us = self._time_us()
-        service = self._service()
-        xid = self._xid()
-        nid = self._nid()
-        opcode, end = self._opcode()
+        handled = np.flatnonzero(self._is_plain)
+        self._is_plain = np.ones(len(handled), np.bool_)
+        start, thread = start[handled], [row[handled] for row in thread]
+        time_us = self._time_us(before_time[handled])
+        end = self._colon(start, 0)
+        service = self._service(thread, end - start)
+        xid, end = self._xid(self._colon(end + 1, 1))
+        nid, end = self._nid(end)
+        opcode, end = self._opcode(end)
         job, end = self._job(end)
-        service_us, total_us = self._times(end)
+        service_us, total_us = self._times(end, self.ends[handled])
         hashes = mixed(nid), mixed(job), mixed(service)
         fields = {
-            "line": self._numbers,
+            "line": handled + first_line,
             "time_us": time_us,
             "service_us": service_us,
             "total_us": total_us,
@@ -176,103 +138,102 @@ class _Lines:
         }
         return {name: field[self._is_plain] for name, field in fields.items()}
 
-    def _colon(self, which: int) -> Places:
-        places: Places = self._separators[self._starts + which]
-        return places
-
-    def _after_thread(self, colons: int) -> Places:
-        return self._colon(self._shape.after_thread + colons)
-
     def _must(self, be_so: Bools) -> None:
         self._is_plain &= be_so
 
-    def _must_say(self, literal: bytes, places: Places) -> None:
-        self._must(self._text.says(literal, places))
+    def _colon(self, places: Places, skipped: int) -> Places:
+        """Return where the next colon is, or one behind it."""
+        colons = self._colons.behind(places)
+        for _ in range(skipped):
+            colons &= colons - np.uint64(1)
+        self._must(colons != 0)
+        return places + lowest(colons)
+
+    def _after(self, literal: bytes, places: Places, words: int) -> list[Words]:
+        said, found = self._text.after(literal, places, words)
+        self._must(said)
+        return found
 
     def _number(self, words: Words, size: Sizes) -> Words:
         numbers, are_digits = number(words, size)
         self._must(are_digits)
         return numbers
 
-    def _expect_a_call_with_pointer(self) -> None:
-        call = self._label - _POINTER_BYTES - len(_CALL_WITH_POINTER)
-        self._must(call > self._colon(8))
-        self._must_say(_CALL_WITH_POINTER, np.maximum(call, 0))
+    def _string(self, rows: list[Words], size: Places) -> list[Words]:
+        self._must(size <= len(rows) * WORD_BYTES)
+        return cut(rows, size)
 
-    def _time_us(self) -> Words:
-        start = self._colon(2) + 1  # 1441096201.004512
-        self._must(self._colon(3) - start == len("1441096201.004512"))
-        self._must_say(b".", start + 10)
-        upper = self._number(self._text.words(start), 8)
-        lower = self._number(self._text.words(start + 8), 2)
-        seconds = upper * np.uint64(100) + lower
+    def _thread(self, colon: Places) -> tuple[Places, list[Words]]:
+        """Return where the thread's name begins, and the words there."""
+        label = _LABEL
+        if self._shape.has_job:
+            self._after(_CALL_WITH_POINTER, colon, 0)
+            pointer = colon + len(_CALL_WITH_POINTER)
+            label, colon = _LABEL_WITH_JOB, pointer + _POINTER_BYTES
+            self._must(self._colon(pointer, 0) > colon)
+        return colon + len(label), self._after(label, colon, _THREAD_WORDS)
+
+    def _time_us(self, colon: Places) -> Words:
+        """Read the time between a colon and the next one."""
+        first, second, third = self._after(b":", colon, 3)  # 14410962 01.00451 2:
+        micros = second >> np.uint64(24) | third << np.uint64(40)
+        self._must(second >> np.uint64(16) & np.uint64(0xFF) == ord("."))
+        self._must(micros >> np.uint64(48) & np.uint64(0xFF) == ord(":"))
+        seconds = self._number(first, 8) * np.uint64(100) + self._number(second, 2)
         self._must(seconds <= rpc_records.LATEST_S)
-        return seconds * np.uint64(1_000_000) + self._number(self._text.words(start + 11), 6)
+        return seconds * np.uint64(1_000_000) + self._number(micros, 6)
 
-    def _string(self, places: Places, size: Places, words: int) -> list[Words]:
-        most = words * WORD_BYTES
-        self._must((size >= 0) & (size <= most))
-        return self._text.string(places, np.minimum(np.maximum(size, 0), most), words)
+    def _service(self, thread: list[Words], size: Places) -> list[Words]:
+        """Return the bases of threads' names."""
+        self._must(size > 0)
+        return without_number(self._string(thread, size))
 
-    def _service(self) -> list[Words]:
-        """Return the base of the thread's name: all but the numbers at its end."""
-        start, end = self._label + len(self._shape.label), self._after_thread(0)
-        self._must(end - start <= rpc_records.THREAD_CHARACTERS)
-        kept = before_number(self._text.words(end - WORD_BYTES))
-        size = end - start - WORD_BYTES + kept
-        self._must((kept > 0) & (size > 0))
-        return self._string(start, size, _SERVICE_WORDS)
+    def _xid(self, colon: Places) -> tuple[list[Words], Places]:
+        """Return the xids, and where they end."""
+        end = self._colon(colon + 1, 0)
+        rows = self._after(_BEFORE_XID, colon, _XID_WORDS)
+        return self._string(rows, end - colon - len(_BEFORE_XID)), end
 
-    def _xid(self) -> list[Words]:
-        colon, end = self._after_thread(2), self._after_thread(3)
-        self._must_say(_BEFORE_XID, colon)
-        start = colon + len(_BEFORE_XID)
-        return self._string(start, end - start, _XID_WORDS)
+    def _nid(self, colon: Places) -> tuple[list[Words], Places]:
+        """Return the NIDs, and where they end."""
+        end = self._colon(colon + 1, 0)
+        rows = self._after(_BEFORE_NID, colon, _NID_WORDS)
+        size = end - colon - len(_BEFORE_NID)
+        self._must(size > 0)
+        return self._string(rows, size), end
 
-    def _nid(self) -> list[Words]:
-        colon, end = self._after_thread(3), self._after_thread(4)
-        self._must_say(_BEFORE_NID, colon)
-        start = colon + len(_BEFORE_NID)
-        self._must(end > start)
-        return self._string(start, end - start, _NID_WORDS)
-
-    def _opcode(self) -> tuple[Words, Places]:
+    def _opcode(self, colon: Places) -> tuple[Words, Places]:
         """Return the opcodes, and where they end."""
-        start = self._after_thread(4) + 1
-        word = self._text.words(start)
+        (word,) = self._after(b":", colon, 1)
         size = before(b":" if self._shape.has_job else b" ", word)
         opcode = self._number(word, size)
         self._must(opcode <= rpc_records.LARGEST_OPCODE)
-        return opcode, start + size
+        return opcode, colon + 1 + size
 
     def _job(self, colon: Places) -> tuple[list[Words], Places]:
         """Return the job ids, and where they end."""
         if not self._shape.has_job:
             return [np.zeros(len(colon), np.uint64)], colon
-        start, size = colon + 1, np.zeros_like(colon)
-        for passed in range(0, _JOB_WORDS * WORD_BYTES, WORD_BYTES):
-            in_word = before(b" ", self._text.words(start + passed))
-            size += np.where(size == passed, in_word, 0)
+        rows = self._after(b":", colon, _JOB_WORDS)
+        size = np.zeros_like(colon)
+        for passed, row in enumerate(rows):
+            size += np.where(size == passed * WORD_BYTES, before(b" ", row), 0)
         self._must(size <= rpc_records.JOB_CHARACTERS)
-        return self._string(start, size, _JOB_WORDS), start + size
+        return self._string(rows, size), colon + 1 + size
 
-    def _times(self, start: Places) -> tuple[Words, Words]:
+    def _times(self, start: Places, line_end: Places) -> tuple[Words, Words]:
         """Read the timing tail."""
-        self._must_say(self._shape.asked, start)
-        service_us, end = self._number_before_us(start + len(self._shape.asked))
-        self._must_say(_ARRIVED, end)
-        total_us, end = self._number_before_us(end + len(_ARRIVED))
-        self._must_say(_TOTAL, end)
+        service_us, end = self._number_before_us(self._shape.asked, start)
+        total_us, end = self._number_before_us(_ARRIVED, end)
         self._must(service_us <= total_us)
-        self._expect_a_status()
+        self._after(_TOTAL, end, 0)
+        # With a status, like "rc 301/-2", the line was not cut.
+        last = line_end - WORD_BYTES
+        self._must(end + len(_TOTAL) <= last)
+        self._must(before(b"/", self._text.words(last)) < WORD_BYTES)
         return service_us, total_us
 
-    def _expect_a_status(self) -> None:
-        """Expect the line to end like "rc 301/-2": then it was not cut."""
-        last = self._text.words(self.ends[self._numbers] - WORD_BYTES)
-        self._must(before(b"/", last) < WORD_BYTES)
-
-    def _number_before_us(self, start: Places) -> tuple[Words, Places]:
-        word = self._text.words(start)
+    def _number_before_us(self, literal: bytes, start: Places) -> tuple[Words, Places]:
+        (word,) = self._after(literal, start, 1)
         size = before(b"u", word)
-        return self._number(word, size), start + size
+        return self._number(word, size), start + len(literal) + size

@@ -23,7 +23,7 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
-from collectors.lustre.rpc_exact import read_exactly
+from collectors.lustre.rpc_exact import HANDLED, read_exactly
 from collectors.lustre.rpc_plain import Fields, read_plain, records_of
 from collectors.lustre.rpc_records import Records
 from collectors.lustre.rpc_repeats import RepeatedRecords
@@ -33,20 +33,22 @@ from collectors.tables import RPC_WINDOWS
 
 WINDOW_US = 10_000_000
 LONGEST_US = 86_400_000_000  # a day; a longer time is not believed, and 10^8 of them fit an Int64
-PART_CHUNKS = 16  # windows of few, large parts are fewer rows
+PART_CHUNKS = 40  # windows of few, large parts are fewer rows
+
+_HANDLED = HANDLED.encode()
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Some chunks: the fields of plain lines, and the other lines."""
+class _Lines:
+    """The lines of a chunk: the fields of plain ones, and the others that claim to be an RPC."""
 
-    lines: int
-    plain: list[Fields]
-    odd: list[bytes]
-    odd_numbers: list[int]
+    first: int  # number of the first line
+    count: int
+    plain: Fields
+    odd: list[tuple[int, bytes]]  # with their numbers
     ended: bool  # the last line has its newline
 
 
@@ -77,18 +79,19 @@ def parse(source: Source, seen: RepeatedRecords | None = None) -> Iterator[Parse
         SourceUnavailable: the source cannot be read to its end. Nothing else: bad data is data.
     """
     seen = seen or RepeatedRecords()
-    with ThreadPoolExecutor(1) as helper:
-        readings = _beside(helper, _read_odd, _parts(source))
-        yield from _beside(helper, _add_up, (_without_repeated(part, seen) for part in readings))
+    with ThreadPoolExecutor(2) as helpers:  # numpy and polars let go of Python's lock
+        chunks = _beside(helpers, _split, source.chunks())
+        readings = _beside(helpers, _read, _parts(chunks))
+        yield from _beside(helpers, _add_up, (_without_repeated(part, seen) for part in readings))
 
 
 def _beside(
-    helper: Executor, function: Callable[[Item], Result], items: Iterable[Item]
+    helpers: Executor, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[Result]:
-    """Yield what `function` makes of each item; the helper makes it while the next one is got."""
+    """Yield what `function` makes of each item; helpers make it while the next one is got."""
     started = None
     for item in items:
-        following = helper.submit(function, item)
+        following = helpers.submit(function, item)
         if started:
             yield started.result()
         started = following
@@ -96,32 +99,27 @@ def _beside(
         yield started.result()
 
 
-def _parts(source: Source) -> Iterator[_Part]:
-    chunks = source.chunks()
-    while some := [_read_chunk(chunk) for chunk in islice(chunks, PART_CHUNKS)]:
-        yield _Part(
-            sum(part.lines for part in some),
-            [fields for part in some for fields in part.plain],
-            [text for part in some for text in part.odd],
-            [number for part in some for number in part.odd_numbers],
-            some[-1].ended,
-        )
-
-
-def _read_chunk(chunk: Chunk) -> _Part:
+def _split(chunk: Chunk) -> _Lines:
     text = cleaned(chunk.text)
     newlines, plain = read_plain(text, chunk.first_line)
     starts, ends = np.append(0, newlines + 1), np.append(newlines, len(text))
     is_odd = np.ones(len(ends), np.bool_)
-    for fields in plain:
-        is_odd[fields["line"] - chunk.first_line] = False
+    is_odd[plain["line"] - chunk.first_line] = False
     ended = text.endswith(b"\n")
     is_odd[-1] = not ended  # otherwise there is no line behind the last newline
     odd = np.flatnonzero(is_odd)
-    places = zip(starts[odd].tolist(), ends[odd].tolist(), strict=True)
-    texts = [text[start:end] for start, end in places]
-    lines = len(newlines) + int(not ended)
-    return _Part(lines, plain, texts, (odd + chunk.first_line).tolist(), ended)
+    places = ((odd + chunk.first_line).tolist(), starts[odd].tolist(), ends[odd].tolist())
+    claims = [
+        (line, text[start:end])
+        for line, start, end in zip(*places, strict=True)
+        if text.find(_HANDLED, start, end) >= 0
+    ]
+    return _Lines(chunk.first_line, len(newlines) + int(not ended), plain, claims, ended)
+
+
+def _parts(chunks: Iterator[_Lines]) -> Iterator[list[_Lines]]:
+    while part := list(islice(chunks, PART_CHUNKS)):
+        yield part
 
 
 def cleaned(text: bytes) -> bytes:
@@ -131,16 +129,20 @@ def cleaned(text: bytes) -> bytes:
     return text.decode(errors="replace").replace("\0", "\ufffd").encode()
 
 
-def _read_odd(part: _Part) -> _Reading:
+def _read(part: list[_Lines]) -> _Reading:
+    last = part[-1]
+    odd = [claim for lines in part for claim in lines.odd]
     lines = pl.DataFrame(
-        {"line": part.odd_numbers, "text": part.odd}, {"line": pl.Int64, "text": pl.Binary}
+        {"line": [line for line, _ in odd], "text": [text for _, text in odd]},
+        {"line": pl.Int64, "text": pl.Binary},
     ).select(
         "line",
         pl.col("text").cast(pl.String).str.strip_suffix("\r"),
-        ended=(pl.row_index() < pl.len() - 1) | part.ended,
+        ended=(pl.col("line") < last.first + last.count - 1) | last.ended,
     )
-    odd, rejects = read_exactly(lines)
-    return _Reading(part.lines, Records.concat([records_of(part.plain), odd]), rejects)
+    records, rejects = read_exactly(lines)
+    plain = records_of([lines.plain for lines in part])
+    return _Reading(sum(lines.count for lines in part), Records.concat([plain, records]), rejects)
 
 
 def _without_repeated(reading: _Reading, seen: RepeatedRecords) -> _Reading:

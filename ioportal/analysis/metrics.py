@@ -135,7 +135,8 @@ METRICS = (
         "metadata operations / seconds of each MDT's poll interval, added where intervals of "
         "several MDTs overlap; the largest sum",
         "Shown with the longest of the intervals it was measured over: shorter polls see higher "
-        "peaks.",
+        "peaks. Where a poll interval reaches beyond the run, the peak divides by all of it and "
+        "the mean by its part inside the run: the mean may then be the larger one.",
     ),
     Metric(
         "startup_share",

@@ -70,7 +70,7 @@ def figure(chart: Chart, steps: Steps, axis: Axis, marks: Sequence[Mark] = ()) -
 
 def _highest(steps: Steps) -> float:
     highest: float = steps.frame.select(
-        pl.max_horizontal(pl.col(steps.kinds).max().fill_null(0))
+        pl.max_horizontal(0, *(pl.col(kind).max() for kind in steps.kinds))
     ).item()
     return highest
 

@@ -41,7 +41,7 @@ class Segment(models.Model):
         ALPS = "alps", "ALPS placement"
 
     format = models.CharField(max_length=16, choices=Format)
-    # SHA-256 of the text together with what it is said to be: the same text twice is one segment.
+    # SHA-256 of what the text is said to be and of its BLAKE3: the same text twice is one segment.
     digest = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=1024)  # of the file, for people
     cluster = models.ForeignKey(Cluster, models.CASCADE, null=True, blank=True)

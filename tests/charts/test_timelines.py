@@ -177,3 +177,9 @@ def test_words_of_moments_close_to_each_other_do_not_cover_each_other():
     first, second, third = (word["y"] for word in words)
     assert second < first
     assert third == first
+
+
+def test_a_stack_of_nothing_at_all_is_drawn_empty():
+    nothing = Steps(steps((0, 60), kinds=()).frame, (), 1)
+
+    assert figure(STACK, nothing, AXIS)["data"] == []

@@ -3,10 +3,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.words import MOST_WORDS, Text, before, before_number, mixed, number, strings
+from collectors.words import (
+    Marks,
+    Text,
+    before,
+    cut,
+    lowest,
+    mixed,
+    number,
+    strings,
+    without_number,
+)
 
 eight_bytes = st.binary(min_size=8, max_size=8)
-names = st.binary(max_size=8 * MOST_WORDS).filter(lambda name: b"\0" not in name)
+WORDS = 8
+names = st.binary(max_size=8 * WORDS).filter(lambda name: b"\0" not in name)
 
 
 def word(text):
@@ -23,22 +34,54 @@ def test_words_begin_at_any_byte():
     assert text.words(of(0, 3, 4)).tobytes() == b"abcdefghdefghijkefghijkl"
 
 
-@given(st.binary(min_size=80, max_size=90), st.integers(0, 10), names)
+@given(st.binary(min_size=100, max_size=110), st.integers(0, 10), names)
 def test_a_literal_is_found_where_it_stands_and_nowhere_else(text, place, literal):
     literal = literal or b"x"
     written = text[:place] + literal + text[place:]
 
-    assert Text(written).says(literal, of(place)).tolist() == [True]
-    assert Text(text).says(literal, of(place)).tolist() == [text.startswith(literal, place)]
+    found, words = Text(written).after(literal, of(place), words=2)
+
+    assert found.tolist() == [True]
+    assert b"".join(word.tobytes() for word in words) == text[place : place + 16]
+    found, _ = Text(text).after(literal, of(place), words=0)
+    assert found.tolist() == [text.startswith(literal, place)]
+
+
+def test_where_the_text_ends_it_does_not_go_on():
+    text = Text(b"a colon: and 8 more")
+
+    found, _ = text.after(b":", of(7, 10, 18, 19, 1_000), words=1)
+
+    assert found.tolist() == [True, False, False, False, False]
+
+
+def test_a_byte_is_marked_wherever_it_stands():
+    text = b"a:bc::d" + b"." * 45 + b":" + b"." * 80
+    marks = Marks(np.frombuffer(text, np.uint8), b":")
+
+    for place in range(53):
+        (bits,) = marks.behind(of(place)).tolist()
+        assert [n for n in range(57) if bits >> n & 1] == [
+            n for n in range(57) if text[place + n : place + n + 1] == b":"
+        ]
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_the_lowest_bit_is_found(bits):
+    preceding = f"{bits:064b}"[::-1].find("1")
+
+    assert lowest(np.array([bits], np.uint64)).tolist() == [preceding if bits else 64]
 
 
 @given(names, names)
 def test_strings_come_back_from_their_words(name, other):
-    text = Text(b"<" + name + b">" + other + bytes(8 * MOST_WORDS))
+    text = Text(b"<" + name + b">" + other + bytes(8 * WORDS))
 
-    rows = text.string(of(1, len(name) + 2), of(len(name), len(other)), MOST_WORDS)
+    _, rows = text.after(b"<", of(0, 0), WORDS)
+    _, other_rows = text.after(b">", of(len(name) + 1), WORDS)
 
-    assert strings(rows).tolist() == [name, other]
+    assert strings(cut(rows, of(len(name), 0))).tolist() == [name, b""]
+    assert strings(cut(other_rows, of(len(other)))).tolist() == [other]
 
 
 @given(eight_bytes, st.integers(0, 255))
@@ -48,9 +91,11 @@ def test_the_first_of_a_byte_is_found(text, char):
     assert before(bytes([char]), word(text)).tolist() == [place if place >= 0 else 8]
 
 
-@given(st.one_of(eight_bytes, st.text("0_a9\x7f", min_size=8, max_size=8).map(str.encode)))
-def test_a_number_at_the_end_is_left_out(text):
-    assert before_number(word(text)).tolist() == [len(text.rstrip(b"0123456789_"))]
+@given(st.one_of(names, st.text("0_a9\x7f", max_size=24).map(str.encode)))
+def test_a_number_at_the_end_is_left_out(name):
+    rows = list(np.frombuffer(name.ljust(8 * WORDS, b"\0"), np.uint64).reshape(WORDS, 1))
+
+    assert strings(without_number(rows)).tolist() == [name.rstrip(b"0123456789_")]
 
 
 @given(

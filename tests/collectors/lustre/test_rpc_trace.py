@@ -238,6 +238,7 @@ def test_what_is_no_handled_rpc_is_irrelevant(line):
             'message does not begin with "Handled RPC"',
         ),
         (ENQUEUE.replace("mdt00_003", "m" * 17), "no thread name"),
+        (ENQUEUE.replace("mdt00_003", ""), "no thread name"),
         (ENQUEUE.replace(":opc ", ":o"), "no field names"),
         (f"{HEADER}Handled RPC {LABEL} mdt00_003:0f1c2d3e-1111", "no client"),
         (f"{HEADER}Handled RPC {LABEL} mdt00_003:{CLIENT}", "no client pid"),
@@ -527,8 +528,8 @@ def parse_exactly(text, chunk_bytes):
 
 
 def none_is_plain(text, first_line):
-    newlines, blocks = rpc_plain.read_plain(text, first_line)
-    return newlines, [{name: field[:0] for name, field in block.items()} for block in blocks]
+    newlines, fields = rpc_plain.read_plain(text, first_line)
+    return newlines, {name: field[:0] for name, field in fields.items()}
 
 
 @settings(max_examples=200, deadline=None)
@@ -568,10 +569,8 @@ def damaged(line, chance):
     return line
 
 
-@pytest.mark.parametrize("block_bytes", [2_000, 1 << 21])
 @pytest.mark.parametrize("first", [ENQUEUE, WITH_JOB])
-def test_what_the_fast_path_reads_the_exact_one_reads_alike(first, block_bytes, monkeypatch):
-    monkeypatch.setattr(rpc_plain, "BLOCK_BYTES", block_bytes)
+def test_what_the_fast_path_reads_the_exact_one_reads_alike(first):
     chance = random.Random(7)  # noqa: S311  (no secret)
     texts = [first, *(damaged(chance.choice(PLAIN), chance) for _ in range(5_000)), first]
     lines = pl.DataFrame({"line": range(1, len(texts) + 1), "text": texts}).with_columns(
@@ -579,8 +578,8 @@ def test_what_the_fast_path_reads_the_exact_one_reads_alike(first, block_bytes, 
         ended=pl.lit(True),  # noqa: FBT003  (a value)
     )
 
-    newlines, blocks = rpc_plain.read_plain(log(*texts), first_line=1)
-    plain = rpc_plain.records_of(blocks)
+    newlines, fields = rpc_plain.read_plain(log(*texts), first_line=1)
+    plain = rpc_plain.records_of([fields])
     exact, rejects = rpc_exact.read_exactly(
         lines.filter(pl.col("line").is_in(plain.numbers["line"].implode()))
     )
