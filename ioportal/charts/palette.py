@@ -6,6 +6,7 @@ Figures name a token such as ``--series-1``; whoever draws them resolves it for 
 """
 
 from typing import Final
+from zlib import crc32
 
 # Token to the colour on a light background and on a dark one.
 SERIES: Final = {
@@ -20,6 +21,9 @@ SERIES: Final = {
 }
 REST: Final = "--series-rest"
 HUES: Final = tuple(token for token in SERIES if token != REST)
+
+ALL_OTHERS: Final = "all others"  # no name has a blank
+_PALER = (1, 0.62, 0.36)
 
 # The same operation has the same colour on every chart.
 _OF_KIND = {
@@ -41,6 +45,13 @@ _OF_KIND = {
     "LDLM_CANCEL": "--series-5",
     "MDS_READPAGE": "--series-6",
     "MDS_GETXATTR": "--series-7",
+    "completed": "--series-3",
+    "failed": "--series-2",
+    "timeout": "--series-5",
+    "cancelled": "--series-4",
+    "median": "--series-1",
+    "p90": "--series-2",
+    "other": REST,
 }
 
 
@@ -54,6 +65,24 @@ def colours(kinds: list[str]) -> dict[str, str]:
     for kind in kinds:
         if kind not in given:
             given[kind] = free.pop(0) if free else REST
+    return given
+
+
+def of_principal(name: str) -> str:
+    """Return the token of whoever loads a filesystem: of this name, on every page, for good.
+
+    There are more principals than hues: some share one, so that words always stand beside it.
+    """
+    return HUES[crc32(name.encode()) % len(HUES)]
+
+
+def principals(names: list[str]) -> dict[str, str]:
+    """Give each principal of one chart its token; those that share a hue, paler and paler ones."""
+    given: dict[str, str] = {}
+    for name in names:
+        token = REST if name == ALL_OTHERS else of_principal(name)
+        sharing = sum(other.partition("/")[0] == token for other in given.values())
+        given[name] = f"{token}/{_PALER[min(sharing, len(_PALER) - 1)]}" if sharing else token
     return given
 
 

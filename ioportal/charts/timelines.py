@@ -1,41 +1,24 @@
-"""Timelines of one principal as Plotly figures: steps of true width, gaps shaded, breaks marked.
-
-A figure is a plain dictionary as Plotly's JavaScript takes it. Its colours are tokens
-(`charts.palette`, and the page's ``--ink``, ``--line``, ``--gap``, ``--warn``, ``--bad``), with an
-opacity behind a slash, that whoever draws it resolves; its times are local to `TimeAxis.offset`.
-"""
+"""Timelines of one principal as figures: steps of true width, gaps shaded, breaks marked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.analysis.timelines import Known
 from ioportal.charts.palette import REST, colours
+from ioportal.charts.time_axis import MEAN, layout, number_format
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime, timedelta
+    from collections.abc import Callable, Sequence
 
-    from ioportal.analysis.timelines import Gap, Steps
-
-Figure = dict[str, Any]
+    from ioportal.analysis.timelines import Steps
+    from ioportal.charts.time_axis import Axis, Figure, Mark
 
 _NAMED_KINDS = 7  # of a stack; more are one layer, "other"
-_LABELLED_SHARE = 0.05  # of the range: shorter gaps carry no words
-_HEIGHT = 230
-_THOUSAND = 1_000
 _DASHES = ("solid", "4px,2px", "1px,2px")
-_MEAN = "mean over a gap"
-_GAP_WORDS = {
-    Known.NOTHING: "not observed",
-    Known.MEAN: _MEAN,
-    Known.PART: "not all were read",
-}
 
 
 class Style(Enum):
@@ -55,52 +38,10 @@ class Chart:
     about: str
     style: Style
     labels: dict[str, str]  # kind to words; kinds that it lacks are their own words
+    colours: Callable[[list[str]], dict[str, str]] = colours  # kinds to tokens
 
 
-@dataclass(frozen=True)
-class TimeAxis:
-    """The range that is shown and the clock on the wall: one offset for all of it.
-
-    With a zone's own clock an hour would come twice, or never, where daylight saving changes.
-    """
-
-    start: datetime
-    end: datetime
-    offset: timedelta
-
-    def local(self, moment: datetime) -> str:
-        """Return a moment as Plotly's axis takes it."""
-        local = moment.astimezone(UTC).replace(tzinfo=None) + self.offset
-        return local.isoformat(timespec="milliseconds")
-
-    def share(self, gap: Gap) -> float:
-        """Return how much of the range a gap takes."""
-        return (gap.end - gap.start) / (self.end - self.start)
-
-
-class Meaning(Enum):
-    """Why a moment is marked; the value is the token of its colour."""
-
-    RUN = "--ink-soft"  # the job begins or ends
-    BREAK = "--warn"  # what is counted changed
-    FAULT = "--bad"  # figures around it may be wrong
-
-    @property
-    def height(self) -> float:
-        """Where its words stand in the plot: 0 bottom, 1 top."""
-        return 0.84 if self is Meaning.FAULT else 0.97
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A moment that matters for reading the chart."""
-
-    at: datetime
-    text: str
-    meaning: Meaning
-
-
-def figure(chart: Chart, steps: Steps, axis: TimeAxis, marks: Sequence[Mark] = ()) -> Figure:
+def figure(chart: Chart, steps: Steps, axis: Axis, marks: Sequence[Mark] = ()) -> Figure:
     """Draw rates as `chart` says.
 
     Args:
@@ -120,56 +61,18 @@ def figure(chart: Chart, steps: Steps, axis: TimeAxis, marks: Sequence[Mark] = (
     return {
         "data": traces,
         "layout": {
-            "height": _HEIGHT,
-            "margin": {"l": 62, "r": 12, "t": 30, "b": 26},
+            **layout(axis, chart.unit, _highest(steps), gaps, marks),
             "barmode": "stack",
             "bargap": 0,
-            "hovermode": "x unified",
-            "dragmode": "zoom",
-            "showlegend": True,
-            "legend": {
-                "orientation": "h",
-                "x": 0,
-                "y": 1.02,
-                "yanchor": "bottom",
-                "traceorder": "normal",
-            },
-            "xaxis": {
-                "type": "date",
-                "range": [axis.local(axis.start), axis.local(axis.end)],
-                "gridcolor": "--line",
-                "linecolor": "--line-strong",
-                "ticks": "outside",
-                "tickcolor": "--line-strong",
-                "hoverformat": "%Y-%m-%d %H:%M:%S",
-            },
-            "yaxis": {
-                "title": {"text": chart.unit, "font": {"size": 11}},
-                "rangemode": "tozero",
-                "fixedrange": True,
-                "tickformat": _number_format(steps),
-                "nticks": 5,
-                "gridcolor": "--line",
-                "zerolinecolor": "--line-strong",
-            },
-            "shapes": [
-                *(_shade(axis, gap) for gap in gaps),
-                *(_mark_line(axis, mark) for mark in marks),
-            ],
-            "annotations": [
-                *(_gap_words(axis, gap) for gap in gaps if axis.share(gap) > _LABELLED_SHARE),
-                *_mark_words(axis, marks),
-            ],
         },
     }
 
 
-def _number_format(steps: Steps) -> str:
-    """Return d3's format: with k, M and G from a thousand on, and never with m for a thousandth."""
-    highest = steps.frame.select(
-        pl.max_horizontal(0, *(pl.col(k).max() for k in steps.kinds))
+def _highest(steps: Steps) -> float:
+    highest: float = steps.frame.select(
+        pl.max_horizontal(0, *(pl.col(kind).max() for kind in steps.kinds))
     ).item()
-    return "~s" if highest >= _THOUSAND else "~g"
+    return highest
 
 
 def shown_kinds(steps: Steps) -> list[str]:
@@ -180,8 +83,8 @@ def shown_kinds(steps: Steps) -> list[str]:
     return sorted((kind for kind in steps.kinds if counts[kind]), key=lambda kind: -counts[kind])
 
 
-def _lines(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
-    given = colours(list(steps.kinds))
+def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
+    given = chart.colours(list(steps.kinds))
     observed, means = _by_certainty(steps)
 
     def line(kind: str, frame: pl.DataFrame, look: Figure) -> Figure:
@@ -227,14 +130,14 @@ def _by_certainty(steps: Steps) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def _as_mean(trace: Figure) -> Figure:
     """Say of a trace that it shows means over gaps; its colour is explained already."""
-    return {**trace, "name": f"{trace['name']}, {_MEAN}", "showlegend": False}
+    return {**trace, "name": f"{trace['name']}, {MEAN}", "showlegend": False}
 
 
 def _hover(chart: Chart, steps: Steps) -> str:
-    return f"%{{y:,.4~{_number_format(steps)[-1]}}} {chart.unit}"
+    return f"%{{y:,.4~{number_format(_highest(steps))[-1]}}} {chart.unit}"
 
 
-def _runs(frame: pl.DataFrame, kind: str, axis: TimeAxis) -> list[list[tuple[str, float]]]:
+def _runs(frame: pl.DataFrame, kind: str, axis: Axis) -> list[list[tuple[str, float]]]:
     """Return the corners of the steps, a list for each run of steps that meet."""
     runs: list[list[tuple[str, float]]] = []
     reached = None
@@ -252,10 +155,10 @@ def _joined(runs: list[list[tuple[str, float]]]) -> Figure:
     return {"x": [x for x, _ in corners], "y": [y for _, y in corners]}
 
 
-def _stack(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
+def _stack(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
     kinds = shown_kinds(steps)
     named, others = kinds[:_NAMED_KINDS], kinds[_NAMED_KINDS:]
-    given = {**colours(named), "other": REST}
+    given = {**chart.colours(named), "other": REST}
     observed, means = _by_certainty(steps)
 
     def bars(kind: str, frame: pl.DataFrame, look: Figure) -> Figure:
@@ -278,71 +181,3 @@ def _stack(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
         *(bars(kind, observed, {}) for kind in layers),
         *(_as_mean(bars(kind, means, hatched)) for kind in layers if not means.is_empty()),
     ]
-
-
-def _mark_words(axis: TimeAxis, marks: Sequence[Mark]) -> list[Figure]:
-    """Label marks above the plot, those of one moment together; the run's ends need no words."""
-    texts: dict[tuple[datetime, Meaning], list[str]] = {}
-    for mark in marks:
-        if mark.meaning is not Meaning.RUN and axis.start <= mark.at <= axis.end:
-            texts.setdefault((mark.at, mark.meaning), []).append(mark.text)
-    return [
-        {
-            "x": axis.local(at),
-            "y": meaning.height,
-            "yref": "paper",
-            "yanchor": "top",
-            "xanchor": "left" if at - axis.start < (axis.end - axis.start) / 2 else "right",
-            "showarrow": False,
-            "text": "<br>".join(text.replace("<", "&lt;") for text in lines),
-            "align": "left",
-            "bgcolor": "--panel/0.85",
-            "font": {"size": 10, "color": meaning.value},
-        }
-        for (at, meaning), lines in texts.items()
-    ]
-
-
-def _mark_line(axis: TimeAxis, mark: Mark) -> Figure:
-    at = axis.local(mark.at)
-    return {
-        "type": "line",
-        "x0": at,
-        "x1": at,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "line": {
-            "color": mark.meaning.value,
-            "width": 1.2,
-            "dash": "dot" if mark.meaning is Meaning.RUN else "dash",
-        },
-    }
-
-
-def _shade(axis: TimeAxis, gap: Gap) -> Figure:
-    return {
-        "type": "rect",
-        "x0": axis.local(gap.start),
-        "x1": axis.local(gap.end),
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "layer": "below",
-        "fillcolor": "--gap" if gap.known is Known.NOTHING else "--gap/0.5",
-        "line": {"width": 0},
-    }
-
-
-def _gap_words(axis: TimeAxis, gap: Gap) -> Figure:
-    is_empty = gap.known is Known.NOTHING  # where it is not, words at the bottom hide least
-    return {
-        "x": axis.local(gap.start + (gap.end - gap.start) / 2),
-        "y": 0.5 if is_empty else 0,
-        "yref": "paper",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "bgcolor": "rgba(0,0,0,0)" if is_empty else "--panel/0.85",
-        "text": _GAP_WORDS[gap.known],
-        "font": {"size": 10, "color": "--ink-soft"},
-    }

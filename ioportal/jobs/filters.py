@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from ioportal.jobs.models import Cluster, Job, JobStatistics, Launch
+from ioportal.jobs.models import Allocation, Cluster, Job, JobStatistics, Launch
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -54,7 +54,7 @@ class WordsFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter is
 
     def filter(self, jobs: JobQuerySet, value: str) -> JobQuerySet:
         """Keep the jobs with one of the values."""
-        words = _split(value)
+        words = words_of(value)
         return jobs.filter(**{f"{self.field_name}__in": words}) if words else jobs
 
 
@@ -121,6 +121,7 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
         queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
     )
     name = filters.CharFilter("name", lookup_expr="icontains", label="Name contains")
+    node = filters.CharFilter(method="on_node", label="Ran on node")
     start = filters.IsoDateTimeFilter(method="running_after", label="Ran after", widget=LocalMoment)
     end = filters.IsoDateTimeFilter(
         "started_at", lookup_expr="lt", label="Ran before", widget=LocalMoment
@@ -158,13 +159,18 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
 
     def find(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
         """Keep jobs whose id, array task ('3485999[4]') or launch is one of the words."""
-        words = _split(value)
+        words = words_of(value)
         launches = Launch.objects.filter(name__in=words, job__isnull=False)
         # Looked up first: joined by OR, a condition on launches would visit every job.
         wanted = Q(batch_id__in=words) | Q(pk__in=list(launches.values_list("job", flat=True)))
         for task in filter(None, map(_ARRAY_TASK.fullmatch, words)):
             wanted |= Q(**task.groupdict())
         return jobs.filter(wanted) if words else jobs
+
+    def on_node(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
+        """Keep jobs that held one of these nodes."""
+        held = Allocation.objects.filter(node__name__in=words_of(value))
+        return jobs.filter(pk__in=held.values("job"))
 
     def running_after(self, jobs: JobQuerySet, _name: str, value: datetime) -> JobQuerySet:
         """Keep jobs that still ran at that moment or later; with `end`: jobs that overlap."""
@@ -178,5 +184,6 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
         return jobs.filter(wanted) if values else jobs
 
 
-def _split(value: str) -> list[str]:
+def words_of(value: str) -> list[str]:
+    """Return the words of a text that are separated by blanks, commas or bars."""
     return [word for word in _WORDS.split(value) if word]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.contrib.postgres.fields import ArrayField
-from django.db.models import Aggregate, Count, FloatField, Q
+from django.db.models import Count, Q
 
 from ioportal.analysis.metrics import BY_NAME, Metric
 from ioportal.jobs.models import Job, JobStatistics
+from ioportal.jobs.quantiles import Quantiles
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    from django.db.models import Aggregate, QuerySet
 
 FEWEST = 10  # below, nothing is said: not enough to compare with, or to be anonymous
 SIZE_FACTOR = 2
@@ -36,17 +36,6 @@ METRICS = tuple(
     )
 )
 _QUANTILES = (0.25, 0.5, 0.75, 0.9)
-
-
-class _Quantiles(Aggregate):
-    """Interpolated quantiles of a column."""
-
-    function = "percentile_cont"
-    template = "%(function)s(ARRAY[%(shares)s]) WITHIN GROUP (ORDER BY %(expressions)s)"
-    output_field = ArrayField(FloatField())
-
-    def __init__(self, expression: str, shares: tuple[float, ...]) -> None:
-        super().__init__(expression, shares=", ".join(map(str, shares)))
 
 
 @dataclass(frozen=True)
@@ -89,7 +78,7 @@ def standings(job: Job, statistics: JobStatistics) -> list[Standing]:
         figures[f"{name}_n"] = Count(name)
         figures[f"{name}_below"] = Count("pk", filter=Q(**{f"{name}__lt": value}))
         figures[f"{name}_equal"] = Count("pk", filter=Q(**{name: value}))
-        figures[f"{name}_quantiles"] = _Quantiles(name, _QUANTILES)
+        figures[f"{name}_quantiles"] = Quantiles(name, _QUANTILES)
     found = of(job).aggregate(**figures)
     return [
         _standing(

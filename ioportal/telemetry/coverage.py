@@ -81,7 +81,7 @@ ORDER BY source_id, min(start)
 
 # Per source the last row that observes: a trace, or a read with another one shortly before it.
 _LAST = """
-SELECT max(latest."end")
+SELECT sources.id, latest."end"
 FROM unnest(%(ids)s::int[]) AS sources(id)
 CROSS JOIN LATERAL (
     SELECT c."end" FROM telemetry_coverage c
@@ -97,14 +97,27 @@ CROSS JOIN LATERAL (
 """
 
 
-def last_observed(source: Coverage.Source, ids: Collection[int]) -> datetime | None:
-    """Return when any of some sources was observed last; None: never."""
+# Which bins of a long range hold a read: a probe of the index for each, however many reads.
+_READ_IN_BINS = """
+SELECT sources.id, array_agg(bins.number)
+FROM unnest(%(ids)s::int[]) AS sources(id)
+CROSS JOIN generate_series(0, %(count)s - 1) AS bins(number)
+WHERE EXISTS (
+    SELECT 1 FROM telemetry_coverage c
+    WHERE c.source = %(source)s AND c.source_id = sources.id
+        AND c.start >= %(start)s + bins.number * %(width)s
+        AND c.start < %(start)s + (bins.number + 1) * %(width)s
+)
+GROUP BY sources.id
+"""
+
+
+def last_observed(source: Coverage.Source, ids: Collection[int]) -> dict[int, datetime]:
+    """Return when each of some sources was observed last; those that never were are left out."""
     values: dict[str, Any] = {"source": source.value, "ids": list(ids), "gap": settings.POLL_GAP}
     with connection.cursor() as cursor:
         cursor.execute(_LAST, values)
-        last: datetime | None
-        (last,) = cursor.fetchone()
-    return last
+        return dict(cursor.fetchall())
 
 
 def by_source(
@@ -138,6 +151,20 @@ def read(source: Coverage.Source, target_id: int, start: datetime, end: datetime
     return _intervals(
         _READ, source=source.value, id=target_id, start=start, end=end, gap=settings.POLL_GAP
     )
+
+
+def read_in_bins(
+    source: Coverage.Source, ids: Collection[int], start: datetime, width: timedelta, count: int
+) -> dict[int, set[int]]:
+    """Return the numbers of the bins, each `width` long, in which each target was read.
+
+    Targets that were read in none are left out. Bins shorter than the time between two reads would
+    show gaps that are none.
+    """
+    values: dict[str, Any] = {"source": source.value, "ids": list(ids)}
+    with connection.cursor() as cursor:
+        cursor.execute(_READ_IN_BINS, values | {"start": start, "width": width, "count": count})
+        return {target: set(numbers) for target, numbers in cursor.fetchall()}
 
 
 def gaps(observed: list[Interval], start: datetime, end: datetime) -> list[Interval]:

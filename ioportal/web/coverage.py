@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -71,8 +71,8 @@ def default_range() -> TimeRange | None:
 
     A single read observes nothing: one of a file with a wrong time must not hide the rest.
     """
-    lasts = (coverage.last_observed(source, named) for source, named in _sources())
-    last = max(filter(None, lasts), default=None)
+    lasts = (coverage.last_observed(source, named).values() for source, named in _sources())
+    last = max(chain.from_iterable(lasts), default=None)
     if last is None:
         return None
     end = last.replace(microsecond=0) + timedelta(seconds=1)

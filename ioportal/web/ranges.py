@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from ioportal.charts.timelines import TimeAxis
+from ioportal.charts.time_axis import TimeAxis
 
 if TYPE_CHECKING:
     from django.http import QueryDict

@@ -124,9 +124,10 @@ def seen(job_ids: Iterable[SourceJobId]) -> Iterator[Seen]:
 
 def waiting() -> dict[str, str]:
     """Return how much waits for somebody, in words, up to a limit."""
-    return {"nids": _up_to_many(unregistered_nids()), "pending": _up_to_many(pending_ids())}
+    return {"nids": up_to_many(unregistered_nids()), "pending": up_to_many(pending_ids())}
 
 
-def _up_to_many(rows: QuerySet[Nid] | QuerySet[SourceJobId]) -> str:
+def up_to_many(rows: QuerySet[Any]) -> str:
+    """Return how many rows there are, in words, up to a limit."""
     count = rows.order_by()[: _MANY + 1].count()
     return f"{_MANY:,}+" if count > _MANY else f"{count:,}"

@@ -22,7 +22,7 @@ from ioportal.analysis.timelines import (
     rates,
     within,
 )
-from ioportal.charts.timelines import Mark, Meaning
+from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.jobs.models import Server, ServerVersion, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from collectors.tables import BYTES, METADATA_OPERATIONS
 from ioportal.charts import timelines as charts
-from ioportal.charts.timelines import Chart, Mark, Style
+from ioportal.charts.timelines import Chart, Style
 from ioportal.web.formatting import decimal_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ioportal.analysis.timelines import Steps
+    from ioportal.charts.time_axis import Figure, Mark
     from ioportal.web.ranges import TimeRange
     from ioportal.web.series import JobSeries
 
@@ -141,7 +142,7 @@ class Timeline:
         return self._kind.steps(self._series)
 
     @property
-    def figure(self) -> charts.Figure:
+    def figure(self) -> Figure:
         """The chart for Plotly."""
         marks = self._kind.marks(self._series)
         return charts.figure(self.chart, self.steps, self._window.axis, marks)

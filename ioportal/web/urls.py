@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from django.urls import path
-from django.views.generic import RedirectView
 
-from ioportal.web.views import coverage, ingest, job, job_twins, jobs, palette, populations
+from ioportal.web.views import (
+    coverage,
+    home,
+    ingest,
+    job,
+    job_twins,
+    jobs,
+    palette,
+    people,
+    populations,
+    search,
+    styleguide,
+    trends,
+)
 
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="job_list"), name="home"),
+    path("", home.home, name="home"),
+    path("load/", home.load, name="load"),
+    path("search/", search.search, name="search"),
+    path("styleguide/", styleguide.styleguide, name="styleguide"),
     path("jobs/", jobs.job_list, name="job_list"),
     path("jobs/<int:pk>/", job.detail, name="job"),
     path("jobs/<int:pk>/rpcs/", job_twins.rpcs, name="job_rpcs"),
@@ -20,6 +35,12 @@ urlpatterns = [
     path("populations/further/", populations.further, name="further_metrics"),
     path("populations/histograms/<slug:metric>/", populations.histogram, name="histogram"),
     path("populations/<slug:slug>/", populations.named, name="population"),
+    path("trends/", trends.trends, name="trends"),
+    path("trends/<slug:name>/", trends.trend, name="trend"),
+    path("users/", people.users, name="users"),
+    path("users/<path:name>/", people.user, name="user"),
+    path("projects/", people.projects, name="projects"),
+    path("projects/<path:name>/", people.project, name="project"),
     path("ingest/", ingest.segment_list, name="segment_list"),
     path("ingest/segments/<int:pk>/", ingest.segment, name="segment"),
     path("ingest/coverage/", coverage.coverage, name="coverage"),

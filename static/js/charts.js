@@ -3,7 +3,13 @@
 "use strict";
 
 (() => {
-  const CONFIG = { displayModeBar: false, responsive: true, doubleClick: false, scrollZoom: false };
+  const CONFIG = {
+    displayModeBar: false,
+    responsive: true,
+    doubleClick: false,
+    scrollZoom: false,
+    showTips: false,
+  };
   const MINUTES = 300_000; // in milliseconds
   const NARROW = 480; // pixels: the legend takes several lines there,
   const LEGEND = 70; // which the plot must not lose

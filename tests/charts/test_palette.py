@@ -2,7 +2,16 @@ from itertools import combinations
 
 import pytest
 
-from ioportal.charts.palette import HUES, REST, SERIES, colours, stylesheet
+from ioportal.charts.palette import (
+    ALL_OTHERS,
+    HUES,
+    REST,
+    SERIES,
+    colours,
+    of_principal,
+    principals,
+    stylesheet,
+)
 
 # Linear RGB as protanopes, deuteranopes and tritanopes see it (Viénot 1999, Brettel 1997, rounded).
 SIGHTS = {
@@ -66,3 +75,21 @@ def test_more_kinds_than_colours_share_the_rests():
 
 def test_the_stylesheet_has_both_themes():
     assert "--series-1: light-dark(#0068a8, #58aee8);" in stylesheet()
+
+
+def test_a_principal_has_its_colour_on_every_chart():
+    assert principals(["alice", "bob"])["bob"] == of_principal("bob")
+
+
+def test_principals_that_share_a_hue_are_paler_and_paler():
+    names = [str(number) for number in range(40)]
+    sharing = [name for name in names if of_principal(name) == of_principal("0")][:3]
+
+    given = list(principals(sharing).values())
+
+    assert len(set(given)) == 3
+    assert {token.partition("/")[0] for token in given} == {of_principal("0")}
+
+
+def test_all_others_together_are_nobody():
+    assert principals([ALL_OTHERS]) == {ALL_OTHERS: REST}

@@ -5,7 +5,8 @@ import pytest
 
 from ioportal.analysis.timelines import Steps
 from ioportal.charts.palette import SERIES
-from ioportal.charts.timelines import Chart, Mark, Meaning, Style, TimeAxis, figure, shown_kinds
+from ioportal.charts.time_axis import Mark, Meaning, TimeAxis
+from ioportal.charts.timelines import Chart, Style, figure, shown_kinds
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
 LINES = Chart("x", "X", "ops/s", "About.", Style.LINES, {"open": "opens"})
@@ -167,6 +168,15 @@ def test_nothing_known_gives_an_empty_shaded_plot():
 
     assert all(trace["x"] == [] for trace in drawn["data"])
     assert len(drawn["layout"]["shapes"]) == 1
+
+
+def test_words_of_moments_close_to_each_other_do_not_cover_each_other():
+    marks = [Mark(at(minute), "x", Meaning.BREAK) for minute in (10, 14, 50)]
+    words = figure(LINES, steps((0, 60, 1, 1)), AXIS, marks)["layout"]["annotations"]
+
+    first, second, third = (word["y"] for word in words)
+    assert second < first
+    assert third == first
 
 
 def test_a_stack_of_nothing_at_all_is_drawn_empty():

@@ -2,6 +2,17 @@ import pytest
 
 from tests.web.reading import words_of
 
+ROUTES = [
+    "/",
+    "/jobs/",
+    "/trends/",
+    "/trends/opens/?format=csv",
+    "/users/",
+    "/users/alice/",
+    "/projects/",
+    "/projects/PHY12/",
+    "/search/?q=alice",
+]
 JOB_ROUTES = [
     "/jobs/{job}/",
     "/jobs/{job}/?format=json",
@@ -25,6 +36,8 @@ STAFF_ROUTES = [
     "/ingest/nids/",
     "/ingest/pending/",
     "/ingest/pending/?format=json",
+    "/load/",
+    "/styleguide/",
 ]
 
 
@@ -35,7 +48,7 @@ def paths(db, heavy_job):
 
 
 def test_a_stranger_to_the_site_is_asked_to_log_in(client, paths):
-    for route in ("/jobs/", *JOB_ROUTES, *POPULATION_ROUTES, *STAFF_ROUTES):
+    for route in (*ROUTES, *JOB_ROUTES, *POPULATION_ROUTES, *STAFF_ROUTES):
         answer = client.get(paths(route))
 
         assert answer.status_code == 302, route
@@ -70,10 +83,10 @@ def test_users_are_told_that_ingest_is_not_for_them(as_alice):
     assert "This page is for staff" in words_of(answer)
 
 
-def test_logging_in_leads_to_the_jobs(client, alice):
+def test_logging_in_leads_to_the_first_page(client, alice):
     answer = client.post("/login/", {"username": "alice", "password": "password of alice"})
 
-    assert answer["Location"] == "/jobs/"
+    assert answer["Location"] == "/"
 
 
 def test_logging_out_leads_to_the_log_in(as_alice):

@@ -31,6 +31,14 @@ PAGES = {
     "/populations/?": ["format", "q"],
     "/populations/further/": ["beside", "nodes_min", "format"],
     "/populations/histograms/opens/": ["beside", "scale", "opens_below", "format"],
+    "/": ["hours"],
+    "/load/": ["hours", "format"],
+    "/search/": ["q"],
+    "/trends/": ["user", "node", "start", "end", "step", "metric", "hours", "scale"],
+    "/trends/opens/": ["start", "step", "metric", "format"],
+    "/users/": ["q", "start", "sort", "page", "format"],
+    "/users/alice/": ["start", "end", "format"],
+    "/projects/": ["sort", "page"],
     "/ingest/": ["name", "kind", "server", "target", "cluster", "rejects", "page", "format"],
     "/ingest/segments/{segment}/": ["reason", "page", "format"],
     "/ingest/coverage/": ["start", "end", "format"],
@@ -52,6 +60,16 @@ def test_no_address_breaks_a_page(db, as_staff, heavy_job, settings):
                 assert list(answer.streaming_content)
 
 
-@pytest.mark.parametrize("path", ["/jobs/anvil/%00/", "/jobs/99999999999999999999/", "/jobs/x/"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/jobs/anvil/%00/",
+        "/jobs/99999999999999999999/",
+        "/jobs/x/",
+        "/trends/nonsense/",
+        "/users/%00/",
+        "/projects/%0a/",
+    ],
+)
 def test_no_path_breaks_a_page(as_staff, path):
     assert as_staff.get(path).status_code == 404

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from math import floor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django import template
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
 
 from ioportal.analysis.metrics import Unit
+from ioportal.charts import palette
 from ioportal.web import formatting
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from ioportal.jobs.models import Job
     from ioportal.web.columns import Column
+    from ioportal.web.people import Column as SumColumn
 
 register = template.Library()
 
@@ -44,9 +47,15 @@ def _time(moment: datetime, form: str) -> SafeString:
 
 
 @register.filter
-def whole(count: int | None) -> str:
+def age(moment: datetime) -> str:
+    """Show how long ago a moment was: '2 minutes', '8 years'."""
+    return timesince(moment, depth=1)
+
+
+@register.filter
+def whole(count: float | None) -> str:
     """Show a count with its thousands apart."""
-    return formatting.UNKNOWN if count is None else f"{count:,}"
+    return formatting.UNKNOWN if count is None else f"{count:,.0f}"
 
 
 @register.filter
@@ -95,9 +104,35 @@ def cell(column: Column, job: Job) -> SafeString | str:
 
 
 @register.simple_tag
+def sum_of(column: SumColumn, value: Any, job: Job | None = None) -> SafeString | str:
+    """Show a figure of somebody's jobs; with `job`, the one that it leads to."""
+    if value is None:
+        return _UNKNOWN
+    if isinstance(value, datetime):
+        return _time(value, "%Y-%m-%d %H:%M")
+    if column.unit is None:
+        return whole(value) if isinstance(value, int) else formatting.significant(value)
+    shown = measure(value, column.unit)
+    if job is None:
+        return shown
+    address, title = reverse("job", args=[job.pk]), f"job {job.display_id}"
+    return format_html('<a href="{}" title="{}">{}</a>', address, title, shown)
+
+
+@register.simple_tag
 def badge(kind: str, text: str) -> SafeString:
     """Show a state or quality: its colour is never its only sign."""
     return format_html('<span class="badge {}">{}</span>', kind, text)
+
+
+@register.simple_tag
+def swatch(name: str) -> SafeString:
+    """Show the colour that a principal has on every page."""
+    return format_html(
+        '<svg class="swatch" viewBox="0 0 1 1" aria-hidden="true">'
+        '<rect width="1" height="1" fill="var({})"/></svg>',
+        palette.of_principal(name),
+    )
 
 
 @register.simple_tag(takes_context=True)

@@ -1,0 +1,244 @@
+"""What figures over time share: the axis, shaded gaps, marked moments.
+
+A figure is a plain dictionary as Plotly's JavaScript takes it. Its colours are tokens
+(`charts.palette`, and the page's ``--ink``, ``--line``, ``--gap``, ``--warn``, ``--bad``), with an
+opacity behind a slash, that whoever draws it resolves; its times are local to the axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ioportal.analysis.timelines import Known
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta, tzinfo
+
+    from ioportal.analysis.timelines import Gap
+
+Figure = dict[str, Any]
+
+MEAN = "mean over a gap"
+_LABELLED_SHARE = 0.05  # of the range: shorter gaps carry no words
+_WORDS_SHARE = 0.22  # of the range: what words of a mark take,
+_LINE_SHARE = 0.1  # and of the height
+_LINES = 5
+_HEIGHT = 244
+_THOUSAND = 1_000
+_GAP_WORDS = {
+    Known.NOTHING: "not observed",
+    Known.MEAN: MEAN,
+    Known.PART: "not all were read",
+}
+
+
+class Axis(Protocol):
+    """The range that is shown and the clock on the wall."""
+
+    @property
+    def start(self) -> datetime:
+        """Its begin."""
+
+    @property
+    def end(self) -> datetime:
+        """Its end."""
+
+    def local(self, moment: datetime) -> str:
+        """Return a moment as Plotly's axis takes it."""
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """One offset for all of the range.
+
+    With a zone's own clock an hour would come twice, or never, where daylight saving changes.
+    """
+
+    start: datetime
+    end: datetime
+    offset: timedelta
+
+    def local(self, moment: datetime) -> str:
+        """Return a moment as Plotly's axis takes it."""
+        local = moment.astimezone(UTC).replace(tzinfo=None) + self.offset
+        return local.isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True)
+class CalendarAxis:
+    """A zone's own clock: for ranges of days and more, which begin at midnight all year."""
+
+    start: datetime
+    end: datetime
+    zone: tzinfo
+
+    def local(self, moment: datetime) -> str:
+        """Return a moment as Plotly's axis takes it."""
+        local = moment.astimezone(self.zone).replace(tzinfo=None)
+        return local.isoformat(timespec="milliseconds")
+
+
+class Meaning(Enum):
+    """Why a moment is marked; the value is the token of its colour."""
+
+    RUN = "--ink-soft"  # the job begins or ends
+    BREAK = "--warn"  # what is counted changed
+    FAULT = "--bad"  # figures around it may be wrong
+
+    @property
+    def height(self) -> float:
+        """Where its words stand in the plot: 0 bottom, 1 top."""
+        return 0.84 if self is Meaning.FAULT else 0.97
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment that matters for reading the chart."""
+
+    at: datetime
+    text: str
+    meaning: Meaning
+
+
+def number_format(highest: float) -> str:
+    """Return d3's format: with k, M and G from a thousand on, and never with m for a thousandth."""
+    return "~s" if highest >= _THOUSAND else "~g"
+
+
+def layout(
+    axis: Axis, unit: str, highest: float, gaps: Sequence[Gap], marks: Sequence[Mark]
+) -> Figure:
+    """Lay out a chart over time: its axes, what was not observed, what is marked.
+
+    Args:
+        axis: the range.
+        unit: of the values.
+        highest: value that is drawn.
+        gaps: intervals to shade.
+        marks: moments to draw as vertical lines.
+    """
+    return {
+        "height": _HEIGHT,
+        "margin": {"l": 62, "r": 12, "t": 30, "b": 40},
+        "hovermode": "x unified",
+        "dragmode": "zoom",
+        "showlegend": True,
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": 1.02,
+            "yanchor": "bottom",
+            "traceorder": "normal",
+        },
+        "xaxis": {
+            "type": "date",
+            "range": [axis.local(axis.start), axis.local(axis.end)],
+            "gridcolor": "--line",
+            "linecolor": "--line-strong",
+            "ticks": "outside",
+            "tickcolor": "--line-strong",
+            "hoverformat": "%Y-%m-%d %H:%M:%S",
+        },
+        "yaxis": {
+            "title": {"text": unit, "font": {"size": 11}},
+            "rangemode": "tozero",
+            "fixedrange": True,
+            "tickformat": number_format(highest),
+            "nticks": 5,
+            "gridcolor": "--line",
+            "zerolinecolor": "--line-strong",
+        },
+        "shapes": [
+            *(_shade(axis, gap) for gap in gaps),
+            *(_mark_line(axis, mark) for mark in marks),
+        ],
+        "annotations": [
+            *(_gap_words(axis, gap) for gap in gaps if _share(axis, gap) > _LABELLED_SHARE),
+            *_mark_words(axis, marks),
+        ],
+    }
+
+
+def _share(axis: Axis, gap: Gap) -> float:
+    """Return how much of the range a gap takes."""
+    return (gap.end - gap.start) / (axis.end - axis.start)
+
+
+def _mark_words(axis: Axis, marks: Sequence[Mark]) -> list[Figure]:
+    """Label marks above the plot, those of one moment together; the run's ends need no words."""
+    texts: dict[tuple[datetime, Meaning], list[str]] = {}
+    for mark in marks:
+        if mark.meaning is not Meaning.RUN and axis.start <= mark.at <= axis.end:
+            texts.setdefault((mark.at, mark.meaning), []).append(mark.text)
+    # Words of moments that are close to each other stand one below the other.
+    lowered: dict[tuple[datetime, Meaning], int] = {}
+    before: dict[Meaning, datetime] = {}
+    for at, meaning in sorted(texts, key=lambda key: key[0]):
+        last = before.get(meaning)
+        is_close = last is not None and at - last < (axis.end - axis.start) * _WORDS_SHARE
+        lowered[at, meaning] = lowered[last, meaning] + 1 if last and is_close else 0
+        before[meaning] = at
+    return [
+        {
+            "x": axis.local(at),
+            "y": meaning.height - _LINE_SHARE * (lowered[at, meaning] % _LINES),
+            "yref": "paper",
+            "yanchor": "top",
+            "xanchor": "left" if at - axis.start < (axis.end - axis.start) / 2 else "right",
+            "showarrow": False,
+            "text": "<br>".join(text.replace("<", "&lt;") for text in lines),
+            "align": "left",
+            "bgcolor": "--panel/0.85",
+            "font": {"size": 10, "color": meaning.value},
+        }
+        for (at, meaning), lines in texts.items()
+    ]
+
+
+def _mark_line(axis: Axis, mark: Mark) -> Figure:
+    at = axis.local(mark.at)
+    return {
+        "type": "line",
+        "x0": at,
+        "x1": at,
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "line": {
+            "color": mark.meaning.value,
+            "width": 1.2,
+            "dash": "dot" if mark.meaning is Meaning.RUN else "dash",
+        },
+    }
+
+
+def _shade(axis: Axis, gap: Gap) -> Figure:
+    return {
+        "type": "rect",
+        "x0": axis.local(gap.start),
+        "x1": axis.local(gap.end),
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "layer": "below",
+        "fillcolor": "--gap" if gap.known is Known.NOTHING else "--gap/0.5",
+        "line": {"width": 0},
+    }
+
+
+def _gap_words(axis: Axis, gap: Gap) -> Figure:
+    is_empty = gap.known is Known.NOTHING  # where it is not, words at the bottom hide least
+    return {
+        "x": axis.local(gap.start + (gap.end - gap.start) / 2),
+        "y": 0.5 if is_empty else 0,
+        "yref": "paper",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "bgcolor": "rgba(0,0,0,0)" if is_empty else "--panel/0.85",
+        "text": _GAP_WORDS[gap.known],
+        "font": {"size": 10, "color": "--ink-soft"},
+    }

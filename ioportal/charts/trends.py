@@ -1,0 +1,159 @@
+"""Trends as figures: a bar or a point per bucket of a calendar, upgrades and gaps drawn in."""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from ioportal.analysis.metrics import Unit
+from ioportal.analysis.trends import Step
+from ioportal.charts.palette import colours
+from ioportal.charts.time_axis import CalendarAxis, TimeAxis, layout, number_format
+from ioportal.charts.timelines import Style
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import polars as pl
+
+    from ioportal.analysis.timelines import Gap
+    from ioportal.analysis.trends import Buckets
+    from ioportal.charts.time_axis import Axis, Figure, Mark
+    from ioportal.charts.timelines import Chart
+
+# What Plotly calls the time that a bar takes, or in whose middle a point stands.
+_PERIODS = {
+    Step.HOUR: 3_600_000,
+    Step.DAY: 86_400_000,
+    Step.WEEK: 604_800_000,
+    Step.MONTH: "M1",
+    Step.YEAR: "M12",
+}
+_A_MONDAY = "2000-01-03"
+_DASHES = ("solid", "5px,3px", "1px,3px")
+_SYMBOLS = ("circle", "diamond", "square")
+
+# Units that are drawn in another one: from which value on, of what size, and its name.
+_DRAWN = {
+    Unit.SECONDS: ((7_200, 3_600, "hours"), (120, 60, "minutes")),
+    Unit.MICROSECONDS: ((2_000_000, 1_000_000, "s"), (2_000, 1_000, "ms")),
+    Unit.SHARE: ((0, 0.01, "%"),),
+}
+
+
+def drawn_unit(unit: Unit, highest: float) -> tuple[float, str]:
+    """Return the size and the name of the unit in which a chart draws values up to `highest`."""
+    larger = ((size, name) for least, size, name in _DRAWN.get(unit, ()) if highest >= least)
+    return next(larger, (1, str(unit)))
+
+
+def figure(
+    chart: Chart,
+    frame: pl.DataFrame,
+    buckets: Buckets,
+    marks: Sequence[Mark] = (),
+    gaps: Sequence[Gap] = (),
+    *,
+    log: bool = False,
+) -> Figure:
+    """Draw a value per bucket as `chart` says.
+
+    Args:
+        chart: what is drawn; its style decides between lines and a stack of bars.
+        frame: a row per bucket; a column for each of the chart's labels, in its unit, null where
+            nothing is known, and besides ``n``, if a value rests on some number of jobs.
+        buckets: where the rows are.
+        marks: moments to draw as vertical lines.
+        gaps: intervals to shade.
+        log: whether the values stand on a logarithmic axis; zeros have no place there.
+
+    Returns:
+        ``{"data": [...], "layout": {...}}``.
+    """
+    kinds = _shown_kinds(chart, frame)
+    highest = highest_of(frame, kinds)
+    axis = axis_of(buckets)
+    base = layout(axis, chart.unit, highest, gaps, marks)
+    base["xaxis"]["hoverformat"] = buckets.step.form
+    if log:
+        base["yaxis"] |= {"type": "log", "rangemode": "normal", "nticks": 8}
+    place = {
+        "x": [axis.local(begin) for begin in buckets.begins],
+        "xperiod": _PERIODS[buckets.step],
+        "xperiod0": _A_MONDAY,
+        "xperiodalignment": "middle",
+    }
+    draw = _lines if chart.style is Style.LINES else _bars
+    return {
+        "data": draw(chart, kinds, frame, place, f",.4~{number_format(highest)[-1]}"),
+        "layout": {**base, "barmode": "stack", "bargap": 0.12},
+    }
+
+
+def highest_of(frame: pl.DataFrame, kinds: Iterable[str]) -> float:
+    """Return the highest value of some columns; 0 where none is known."""
+    return max((float(max(frame[kind].drop_nulls(), default=0)) for kind in kinds), default=0.0)
+
+
+def axis_of(buckets: Buckets) -> Axis:
+    """Return the axis that buckets lie on: the zone's calendar, or for hours one offset."""
+    if buckets.step is Step.HOUR:
+        offset = buckets.start.astimezone(buckets.zone).utcoffset()
+        if offset is not None:
+            return TimeAxis(buckets.start, buckets.end, offset)
+    return CalendarAxis(buckets.start, buckets.end, buckets.zone)
+
+
+def _shown_kinds(chart: Chart, frame: pl.DataFrame) -> list[str]:
+    """Return the kinds that happened; of lines all, so that their colours stay."""
+    if chart.style is Style.LINES:
+        return list(chart.labels)
+    return [kind for kind in chart.labels if frame[kind].sum()]
+
+
+def _lines(
+    chart: Chart,
+    kinds: Sequence[str],
+    frame: pl.DataFrame,
+    place: Figure,
+    number: str,
+) -> list[Figure]:
+    given = colours(list(kinds))
+    rests_on = {"customdata": frame["n"].to_list()} if "n" in frame.columns else {}
+    count = " of %{customdata} jobs" if rests_on else ""
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": chart.labels[kind],
+            **place,
+            "y": frame[kind].to_list(),
+            **rests_on,
+            "line": {"color": given[kind], "width": 1.6, "dash": dash},
+            "marker": {"size": 4.5, "symbol": symbol},
+            "connectgaps": False,
+            "hovertemplate": f"%{{y:{number}}} {chart.unit}{count}",
+        }
+        for kind, dash, symbol in zip(kinds, cycle(_DASHES), cycle(_SYMBOLS), strict=False)
+    ]
+
+
+def _bars(
+    chart: Chart,
+    kinds: Sequence[str],
+    frame: pl.DataFrame,
+    place: Figure,
+    number: str,
+) -> list[Figure]:
+    given = colours(list(kinds))
+    return [
+        {
+            "type": "bar",
+            "name": chart.labels[kind],
+            **place,
+            "y": frame[kind].to_list(),
+            "marker": {"color": given[kind], "line": {"width": 0}},
+            "hovertemplate": f"%{{y:{number}}} {chart.unit}",
+        }
+        for kind in kinds
+    ]

@@ -1,0 +1,219 @@
+"""What somebody wants to know first: is anything new known, and who is to be looked at."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db.models import Max, Q
+from django.utils import timezone
+
+from ioportal.ingest.models import Segment
+from ioportal.jobs.models import Cluster, Filesystem, Job, Server, StaleStatistics, Target
+from ioportal.telemetry import coverage
+from ioportal.telemetry.models import Coverage
+from ioportal.web import columns, segments
+from ioportal.web.load import NewestLoad
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+
+_JOBS_SHOWN = 10
+_NAMES_SHOWN = 5
+_NEWEST = timedelta(hours=24)
+_LONGEST_RUN = timedelta(days=7)  # of jobs that are looked at: what began before is not searched
+_COLUMNS = (
+    "job",
+    "user",
+    "name",
+    "state",
+    "quality",
+    "started",
+    "node_count",
+    "duration_s",
+    "metadata_operations",
+    "peak_metadata_rate",
+    "project",
+)
+JOB_COLUMNS = tuple(columns.BY_NAME[name] for name in _COLUMNS)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """All sources of one kind: when each of them was observed last."""
+
+    title: str
+    lasts: dict[str, datetime | None]
+    goes_on: bool = False  # it is read all the time: who is not has fallen silent
+
+    @property
+    def newest(self) -> datetime | None:
+        """When any of them was observed last."""
+        return max(filter(None, self.lasts.values()), default=None)
+
+    @property
+    def is_old(self) -> bool:
+        """Whether newer data should have come by now."""
+        newest = self.newest
+        return newest is not None and timezone.now() - newest > settings.POLL_GAP
+
+    @property
+    def never(self) -> int:
+        """How many of them were never observed."""
+        return sum(last is None for last in self.lasts.values())
+
+    @cached_property
+    def silent(self) -> list[tuple[str, datetime]]:
+        """Those that are not read any more while others are, and when each was last."""
+        newest = self.newest
+        if newest is None or not self.goes_on:
+            return []
+        known = [(name, last) for name, last in self.lasts.items() if last]
+        return [(name, last) for name, last in known if newest - last > settings.POLL_GAP]
+
+    @property
+    def shown_silent(self) -> list[tuple[str, datetime]]:
+        """The first of them."""
+        return self.silent[:_NAMES_SHOWN]
+
+    @property
+    def more_silent(self) -> int:
+        """How many more there are."""
+        return max(0, len(self.silent) - _NAMES_SHOWN)
+
+
+class StaffHome:
+    """The site at a glance."""
+
+    def __init__(self, asked_hours: str) -> None:
+        self._asked_hours = asked_hours
+
+    @cached_property
+    def _targets(self) -> dict[str, dict[int, str]]:
+        """Names of targets by kind and number."""
+        found: dict[str, dict[int, str]] = defaultdict(dict)
+        for pk, kind, name in Target.objects.values_list("pk", "kind", "name"):
+            found[kind][pk] = name
+        return found
+
+    @cached_property
+    def _mdts(self) -> dict[int, datetime]:
+        mdts = self._targets[Target.Kind.MDT]
+        return coverage.last_observed(Coverage.Source.JOB_STATS, mdts.keys())
+
+    @cached_property
+    def newest_start(self) -> datetime | None:
+        """When the newest job began; None: none did."""
+        newest: datetime | None = Job.objects.aggregate(newest=Max("started_at"))["newest"]
+        return newest
+
+    @cached_property
+    def sources(self) -> list[Kind]:
+        """What data come from and how new they are; what the site has none of is left out."""
+        mdts, osts = (self._targets[kind] for kind in (Target.Kind.MDT, Target.Kind.OST))
+        servers = dict(Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", "name"))
+        kinds = (
+            Kind("job_stats of MDTs", _named(mdts, self._mdts), goes_on=True),
+            Kind("job_stats of OSTs", _lasts(Coverage.Source.JOB_STATS, osts), goes_on=True),
+            Kind("md_stats of MDTs", _lasts(Coverage.Source.MD_STATS, mdts), goes_on=True),
+            Kind("RPC traces of MDSs", _lasts(Coverage.Source.RPC_TRACE, servers)),
+        )
+        return [kind for kind in kinds if kind.lasts]
+
+    @cached_property
+    def load(self) -> NewestLoad:
+        """Who loads the metadata servers."""
+        return NewestLoad(self._mdts, self._asked_hours)
+
+    @cached_property
+    def heavy(self) -> list[Job]:
+        """The jobs of the newest day with most metadata operations."""
+        if self.newest_start is None:
+            return []
+        since = self.newest_start - _NEWEST
+        jobs = Job.objects.filter(
+            Q(ended_at__gt=since) | Q(ended_at=None), started_at__gte=since - _LONGEST_RUN
+        )
+        return _worst(jobs)
+
+    @property
+    def waiting(self) -> dict[str, Any]:
+        """What waits for somebody."""
+        rejects = Segment.objects.loaded().filter(rejected__gt=0)
+        return {
+            **segments.waiting(),
+            "rejects": segments.up_to_many(rejects),
+            "stale": segments.up_to_many(StaleStatistics.objects.all()),
+        }
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was loaded yet."""
+        return self.newest_start is None and not any(kind.newest for kind in self.sources)
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the site is known."""
+        return Cluster.objects.exists() or Filesystem.objects.exists()
+
+    @property
+    def simulated(self) -> bool:
+        """Whether some of it is made up."""
+        return (
+            Cluster.objects.filter(simulated=True).exists()
+            or Filesystem.objects.filter(simulated=True).exists()
+        )
+
+
+class UserHome:
+    """Somebody's own jobs."""
+
+    def __init__(self, user: User) -> None:
+        self._visible = Job.objects.visible_to(user)
+        self._own = self._visible.filter(owner=user.get_username())
+
+    @cached_property
+    def newest(self) -> list[Job]:
+        """Those that were submitted last."""
+        return list(_whole(self._own).order_by("-submitted_at", "-pk")[:_JOBS_SHOWN])
+
+    @cached_property
+    def heavy(self) -> list[Job]:
+        """Those with most metadata operations."""
+        return _worst(self._own)
+
+    @cached_property
+    def of_others(self) -> list[Job]:
+        """The newest of the same projects that are not their own."""
+        others = self._visible.exclude(pk__in=self._own.values("pk"))
+        return list(_whole(others).order_by("-submitted_at", "-pk")[:_JOBS_SHOWN])
+
+    @property
+    def simulated(self) -> bool:
+        """Whether some of what is shown is made up."""
+        shown = (*self.newest, *self.heavy, *self.of_others)
+        return any(job.cluster.simulated for job in shown)
+
+
+def _whole(jobs: Any) -> Any:
+    """Fetch all that a row shows."""
+    return jobs.select_related("cluster", "statistics")
+
+
+def _worst(jobs: Any) -> list[Job]:
+    known = jobs.filter(statistics__metadata_operations__gt=0)
+    return list(_whole(known).order_by("-statistics__metadata_operations", "-pk")[:_JOBS_SHOWN])
+
+
+def _lasts(source: Coverage.Source, names: dict[int, str]) -> dict[str, datetime | None]:
+    return _named(names, coverage.last_observed(source, names.keys()))
+
+
+def _named(names: dict[int, str], lasts: dict[int, datetime]) -> dict[str, datetime | None]:
+    return {name: lasts.get(pk) for pk, name in sorted(names.items(), key=lambda item: item[1])}

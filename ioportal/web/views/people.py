@@ -1,0 +1,111 @@
+"""Users and projects, and the page of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from ioportal.jobs.models import Job
+from ioportal.web import columns, exports
+from ioportal.web.people import HEADER, PROJECTS, USERS, People, Person
+from ioportal.web.requests import storable
+from ioportal.web.trends import Trends
+
+if TYPE_CHECKING:
+    from django.http import HttpResponseBase
+
+    from ioportal.web.people import Kind
+    from ioportal.web.requests import UserRequest
+
+_JOB_COLUMNS = (
+    "job",
+    "user",
+    "project",
+    "name",
+    "state",
+    "quality",
+    "started",
+    "node_count",
+    "duration_s",
+    "metadata_operations",
+    "peak_metadata_rate",
+    "read_bytes",
+    "write_bytes",
+)
+_TRENDS = ("jobs-ended", "node-hours", "metadata_operations", "duration_s")
+
+
+@require_safe
+@login_required
+@exports.offered("csv", "json")
+def users(request: UserRequest) -> HttpResponseBase:
+    """Everybody whose jobs one may see."""
+    return _people(request, USERS)
+
+
+@require_safe
+@login_required
+@exports.offered("csv", "json")
+def projects(request: UserRequest) -> HttpResponseBase:
+    """Every project of jobs that one may see."""
+    return _people(request, PROJECTS)
+
+
+@require_safe
+@login_required
+@exports.offered("json")
+def user(request: UserRequest, name: str) -> HttpResponseBase:
+    """One user."""
+    return _person(request, USERS, storable(name))
+
+
+@require_safe
+@login_required
+@exports.offered("json")
+def project(request: UserRequest, name: str) -> HttpResponseBase:
+    """One project."""
+    return _person(request, PROJECTS, storable(name))
+
+
+def _people(request: UserRequest, kind: Kind) -> HttpResponseBase:
+    page = People(kind, request.user, request.GET)
+    if exports.asked_format(request):
+        if page.filter.errors:
+            return exports.refuse(page.filter.errors)
+        about = {"sort": page.sort, "simulated": page.simulated}
+        rows = (sums.row for sums in page.sums)
+        return exports.twin(request, kind.plural.lower(), about, HEADER, rows)
+    return render(
+        request,
+        "people/list.html",
+        {"section": kind.plural.lower(), "people": page, "kind": kind},
+    )
+
+
+def _person(request: UserRequest, kind: Kind, name: str) -> HttpResponseBase:
+    if not Job.objects.visible_to(request.user).filter(**{kind.field: name}).exists():
+        raise Http404(f"You can see no jobs of {kind.title.lower()} {name}.")
+    person = Person(kind, name, request.user, request.GET)
+    if exports.asked_format(request):
+        if person.filter.errors:
+            return exports.refuse(person.filter.errors)
+        figures = dict(zip(HEADER, person.sums.row, strict=True)) if person.sums else {}
+        return exports.json_response({**figures, "simulated": person.simulated})
+    trends = Trends(request.user, request.GET, {kind.name: name})
+    buckets = trends.buckets
+    return render(
+        request,
+        "people/detail.html",
+        {
+            "section": kind.plural.lower(),
+            "person": person,
+            "kind": kind,
+            "columns": [columns.BY_NAME[column] for column in _JOB_COLUMNS if column != kind.name],
+            "trends": trends,
+            "charts": [trends.trend(trend, buckets) for trend in _TRENDS] if buckets else [],
+        },
+    )

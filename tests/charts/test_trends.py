@@ -1,0 +1,76 @@
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+
+from ioportal.analysis.metrics import Unit
+from ioportal.analysis.timelines import Gap, Known
+from ioportal.analysis.trends import Step, buckets
+from ioportal.charts.palette import SERIES
+from ioportal.charts.time_axis import Mark, Meaning
+from ioportal.charts.timelines import Chart, Style
+from ioportal.charts.trends import drawn_unit, figure
+
+START = datetime(2017, 7, 5, 6, tzinfo=UTC)
+DAYS = buckets(START, START + timedelta(days=3), Step.DAY, ZoneInfo("America/New_York"))
+BARS = Chart("x", "X", "jobs", "About.", Style.STACK, {"completed": "completed", "failed": "bad"})
+LINES = Chart("x", "X", "ops", "About.", Style.LINES, {"median": "median", "p90": "p90"})
+FEW = pl.DataFrame({"completed": [5, 0, 2, 1], "failed": [0, 0, 0, 0]})
+SPREAD = pl.DataFrame(
+    {"n": [9, None, 3, 4], "median": [1.0, None, 4, 9e5], "p90": [2.0, None, 5, 2e6]}
+)
+
+
+def test_bars_stand_where_their_days_begin_on_the_zones_clock():
+    [bars] = figure(BARS, FEW, DAYS)["data"]
+
+    assert bars["x"] == [f"2017-07-0{day}T00:00:00.000" for day in (5, 6, 7, 8)]
+    assert bars["y"] == [5, 0, 2, 1]
+    assert bars["marker"]["color"] in SERIES
+    assert bars["name"] == "completed"  # what never happened is no part of the stack
+
+
+def test_months_are_as_long_as_they_are():
+    months = buckets(START, START + timedelta(days=70), Step.MONTH, UTC)
+    [bars] = figure(BARS, FEW.head(len(months)), months)["data"]
+
+    assert bars["xperiod"] == "M1"
+
+
+def test_lines_lift_the_pen_where_nothing_is_known_and_say_how_many_jobs_there_were():
+    median, p90 = figure(LINES, SPREAD, DAYS)["data"]
+
+    assert median["y"] == [1, None, 4, 9e5]
+    assert not median["connectgaps"]
+    assert median["customdata"] == [9, None, 3, 4]
+    assert median["line"]["dash"] != p90["line"]["dash"]  # colour is not the only sign
+
+
+def test_upgrades_are_lines_and_gaps_are_shaded():
+    upgrade = Mark(START + timedelta(days=1), "lake: MDS 2.15", Meaning.BREAK)
+    gap = Gap(START, START + timedelta(days=1), Known.NOTHING)
+    layout = figure(LINES, SPREAD, DAYS, [upgrade], [gap])["layout"]
+
+    assert [shape["type"] for shape in layout["shapes"]] == ["rect", "line"]
+    assert layout["shapes"][1]["x0"] == "2017-07-06T02:00:00.000"
+    assert {words["text"] for words in layout["annotations"]} == {"lake: MDS 2.15", "not observed"}
+
+
+def test_values_may_stand_on_a_logarithmic_axis():
+    assert figure(LINES, SPREAD, DAYS, log=True)["layout"]["yaxis"]["type"] == "log"
+
+
+@pytest.mark.parametrize(
+    ("unit", "highest", "drawn"),
+    [
+        (Unit.SECONDS, 6_300, (60, "minutes")),
+        (Unit.SECONDS, 40, (1, "s")),
+        (Unit.SECONDS, 86_400, (3_600, "hours")),
+        (Unit.SHARE, 0.3, (0.01, "%")),
+        (Unit.MICROSECONDS, 4_983, (1_000, "ms")),
+        (Unit.BYTES, 4_983, (1, "bytes")),
+    ],
+)
+def test_values_are_drawn_in_the_unit_that_people_would_use(unit, highest, drawn):
+    assert drawn_unit(unit, highest) == drawn

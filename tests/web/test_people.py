@@ -1,0 +1,169 @@
+"""Users and projects: what their jobs add up to."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.logs import at
+from tests.web.reading import csv_of, json_of, text_of, words_of
+
+
+@pytest.fixture
+def several(new_job):
+    """Three jobs of alice with 1, 5 and 9 operations, a lighter one of bob, one without figures."""
+    for operations in (9, 1, 5):
+        new_job(
+            {"metadata_operations": operations, "read_bytes": 100, "quality": "good"},
+            batch_id=f"alice{operations}",
+            node_count=4,
+        )
+    figures = {"metadata_operations": 7, "write_bytes": 50, "quality": "poor"}
+    new_job(figures, batch_id="bob7", owner="bob", project="BIO3")
+    new_job(None, batch_id="fresh", owner="bob", started_at=at("01:00"), ended_at=at("01:30"))
+
+
+def listed(answer):
+    return {row["name"]: row for row in json_of(answer)["rows"]}
+
+
+def test_jobs_are_added_up_by_user(as_staff, several):
+    users = listed(as_staff.get("/users/?format=json"))
+
+    assert list(users) == ["alice", "bob"]  # by metadata operations
+    alice, bob = users["alice"], users["bob"]
+    assert (alice["jobs"], alice["node_hours"], alice["metadata_operations"]) == (3, 12, 15)
+    assert (alice["typical"], alice["worst"]) == (5, 9)
+    assert (alice["read_bytes"], alice["write_bytes"]) == (300, None)  # not known, not zero
+    assert (bob["jobs"], bob["node_hours"]) == (2, 3)
+    assert (bob["good"], bob["partial"], bob["poor"], bob["not_computed"]) == (0, 0, 1, 1)
+
+
+def test_jobs_are_added_up_by_project(as_staff, several):
+    projects = listed(as_staff.get("/projects/?format=json&sort=name"))
+
+    assert list(projects) == ["BIO3", "PHY12"]
+    assert projects["PHY12"]["jobs"] == 4
+
+
+def test_a_typical_and_the_worst_job_are_one_click_away(as_staff, several):
+    page = text_of(as_staff.get("/users/"))
+
+    assert 'title="job alice5"' in page
+    assert 'title="job alice9"' in page
+
+
+def test_the_period_and_other_filters_choose_the_jobs(as_staff, several):
+    early = listed(as_staff.get("/users/?format=json&end=2017-07-05T11:00:00Z"))
+    of_project = listed(as_staff.get("/users/?format=json&project=BIO3"))
+
+    assert {name: row["jobs"] for name, row in early.items()} == {"bob": 1}
+    assert {name: row["jobs"] for name, row in of_project.items()} == {"bob": 1}
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"),
+    [
+        ("name", "alice"),
+        ("-name", "bob"),
+        ("-write_bytes", "bob"),
+        ("write_bytes", "bob"),  # what is not known comes last either way
+        ("jobs", "bob"),
+        ("no such column", "alice"),
+    ],
+)
+def test_every_column_sorts(as_staff, several, sort, first):
+    assert next(iter(listed(as_staff.get("/users/", {"format": "json", "sort": sort})))) == first
+
+
+def test_the_head_of_a_column_sorts_by_it(as_staff, several):
+    page = text_of(as_staff.get("/users/?sort=-jobs"))
+
+    assert 'href="?sort=jobs"' in page
+    assert 'aria-sort="descending"' in page
+
+
+def test_somebody_has_a_page_with_the_worst_and_the_typical_jobs(as_staff, several):
+    page = text_of(as_staff.get("/users/alice/"))
+    words = words_of(as_staff.get("/users/alice/"))
+
+    worst = page[page.index("worst-title") :]
+    assert worst.index("alice9") < worst.index("alice5") < worst.index("alice1")
+    assert "Typical jobs" in words
+    assert "bob7" not in words
+    assert 'data-plot="figure-jobs-ended"' in page
+    assert "/trends/jobs-ended/?user=alice&amp;format=csv" in page
+
+
+def test_the_page_says_the_sums_for_programs_too(as_staff, several):
+    sums = json_of(as_staff.get("/projects/PHY12/?format=json"))
+
+    assert (sums["name"], sums["jobs"], sums["worst"]) == ("PHY12", 4, 9)
+
+
+def test_a_period_without_jobs_says_so(as_staff, several):
+    words = words_of(as_staff.get("/users/alice/?start=2018-01-01T00:00:00Z"))
+
+    assert "No job ran in this period" in words
+
+
+def test_names_may_be_anything(as_staff, new_job):
+    name = "a/b <i>?&#%"
+    new_job({"metadata_operations": 1}, owner=name)
+
+    page = text_of(as_staff.get("/users/"))
+    assert "<i>" not in page
+    assert 'href="/users/a/b%20%3Ci%3E%3F&amp;%23%25/?"' in page
+    assert as_staff.get("/users/a/b%20%3Ci%3E%3F&%23%25/").status_code == 200
+
+
+def test_jobs_of_nobody_are_added_up_too(as_staff, new_job):
+    new_job({"metadata_operations": 1}, owner="")
+
+    assert "not known" in words_of(as_staff.get("/users/"))
+
+
+@pytest.mark.parametrize(
+    ("person", "users", "status"),
+    [
+        pytest.param("sam", {"alice", "bob"}, 200, id="staff see all"),
+        pytest.param("bob", {"alice", "bob"}, 200, id="bob shares the project"),
+        pytest.param("charlie", set(), 404, id="charlie is told nothing"),
+    ],
+)
+def test_one_sees_whose_jobs_one_may_see(client, several, request, person, users, status):
+    client.force_login(request.getfixturevalue(person))
+
+    assert listed(client.get("/users/?format=json")).keys() == users
+    for path in ("/users/alice/", "/projects/PHY12/", "/users/alice/?format=json"):
+        assert client.get(path).status_code == status, path
+
+
+def test_what_one_may_not_see_is_not_added_up(client, several, new_job, bob):
+    new_job({"metadata_operations": 1_000}, owner="alice", project="SECRET")
+    client.force_login(bob)
+
+    assert listed(client.get("/users/?format=json"))["alice"]["metadata_operations"] == 15
+
+
+def test_many_users_stand_on_several_pages(as_staff, new_job):
+    for number in range(60):
+        new_job({"metadata_operations": number}, owner=f"user{number}")
+
+    assert "50 of 60" in words_of(as_staff.get("/users/"))
+    assert "60 of 60" in words_of(as_staff.get("/users/?page=2"))
+    assert len(csv_of(as_staff.get("/users/?format=csv"))) == 60
+
+
+def test_pages_cost_as_many_queries_with_many_jobs(as_staff, new_job, django_assert_num_queries):
+    new_job({"metadata_operations": 1})
+    paths = {"/users/": 6, "/users/alice/": 16}
+    for path, queries in paths.items():
+        with django_assert_num_queries(queries):
+            as_staff.get(path)
+    for number in range(30):
+        figures = {"metadata_operations": number}
+        new_job(figures, started_at=at("12:00") - timedelta(days=number))
+        new_job(figures, owner=f"user{number}")
+    for path, queries in paths.items():
+        with django_assert_num_queries(queries):
+            as_staff.get(path)
