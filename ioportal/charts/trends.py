@@ -29,6 +29,7 @@ _PERIODS = {
     Step.MONTH: "M1",
     Step.YEAR: "M12",
 }
+_FEW_TICKS = 300  # times the lowest value: up to there a logarithmic axis has room for them
 _A_MONDAY = "2000-01-03"
 _DASHES = ("solid", "5px,3px", "1px,3px")
 _SYMBOLS = ("circle", "diamond", "square")
@@ -76,7 +77,7 @@ def figure(
     base = layout(axis, chart.unit, highest, gaps, marks)
     base["xaxis"]["hoverformat"] = buckets.step.form
     if log:
-        base["yaxis"] |= {"type": "log", "rangemode": "normal", "nticks": 8}
+        base["yaxis"] |= {"type": "log", "rangemode": "normal", "dtick": _log_ticks(frame, kinds)}
     place = {
         "x": [axis.local(begin) for begin in buckets.begins],
         "xperiod": _PERIODS[buckets.step],
@@ -93,6 +94,12 @@ def figure(
 def highest_of(frame: pl.DataFrame, kinds: Iterable[str]) -> float:
     """Return the highest value of some columns; 0 where none is known."""
     return max((float(max(frame[kind].drop_nulls(), default=0)) for kind in kinds), default=0.0)
+
+
+def _log_ticks(frame: pl.DataFrame, kinds: Iterable[str]) -> int | str:
+    """Return what Plotly calls ticks at 1, 2, 5, 10, ..., or powers of ten where those are many."""
+    values = [value for kind in kinds for value in frame[kind].drop_nulls() if value > 0]
+    return "D2" if values and max(values) < _FEW_TICKS * min(values) else 1
 
 
 def axis_of(buckets: Buckets) -> Axis:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, FloatField, Func
+from django.db.models import (
+    DateTimeField,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    FloatField,
+    Func,
+    OuterRef,
+    Subquery,
+)
 from django.db.models.functions import Coalesce
 
-_AFTER_ITS_DURATION = F("started_at") + Func(
-    F("statistics__duration_s"),
+from ioportal.jobs.models import JobStatistics
+
+# Looked up for jobs that have not ended, and not joined for all the others.
+_KNOWN_DURATION = Subquery(JobStatistics.objects.filter(job=OuterRef("pk")).values("duration_s"))
+_AFTER_IT = F("started_at") + Func(
+    _KNOWN_DURATION,
     template="make_interval(secs => %(expressions)s)",
     output_field=DurationField(),
 )
 # As `Job.known_until`: while it runs, up to when its statistics know it.
-KNOWN_UNTIL = Coalesce(
-    "ended_at", _AFTER_ITS_DURATION, "started_at", output_field=DateTimeField(null=True)
-)
+KNOWN_UNTIL = Coalesce("ended_at", _AFTER_IT, "started_at", output_field=DateTimeField(null=True))
 _RUN = ExpressionWrapper(KNOWN_UNTIL - F("started_at"), output_field=DurationField())
 NODE_HOURS = (
     F("node_count")

@@ -57,8 +57,11 @@ def test_upgrades_are_lines_and_gaps_are_shaded():
     assert {words["text"] for words in layout["annotations"]} == {"lake: MDS 2.15", "not observed"}
 
 
-def test_values_may_stand_on_a_logarithmic_axis():
-    assert figure(LINES, SPREAD, DAYS, log=True)["layout"]["yaxis"]["type"] == "log"
+@pytest.mark.parametrize(("rows", "ticks"), [(3, "D2"), (4, 1)])
+def test_values_may_stand_on_a_logarithmic_axis_with_as_many_ticks_as_fit(rows, ticks):
+    axis = figure(LINES, SPREAD.head(rows), DAYS, log=True)["layout"]["yaxis"]
+
+    assert (axis["type"], axis["dtick"]) == ("log", ticks)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,56 @@ def test_filters_narrow_the_list_and_stand_in_the_address(visit):
     expect(page.get_by_role("columnheader", name="Closes")).to_be_visible()
 
 
+def test_somebody_sees_who_is_busy_and_walks_to_the_user_and_the_worst_job(visit):
+    page = visit("/")
+
+    expect(page.locator("[data-plot='figure-load'] .main-svg").first).to_be_visible()
+    page.locator("#load").get_by_role("link", name="alice").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("alice")
+    expect(page.locator("[data-plot='figure-jobs-ended'] .main-svg").first).to_be_visible()
+    page.get_by_role("region", name="Worst jobs").get_by_role("link", name="3567126").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("3567126")
+    page.get_by_role("link", name="PHY12").click()
+    expect(page).to_have_url(re.compile(r"/projects/PHY12/$"))
+
+
+def test_a_slash_goes_to_the_search_box_and_a_job_id_to_the_job(visit):
+    page = visit("/trends/")
+
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("3567126")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("3567126")
+
+    page.get_by_role("searchbox").fill("a/b")  # a slash that is typed is a slash
+    expect(page.get_by_role("searchbox")).to_have_value("a/b")
+
+
+def test_trends_are_zoomed_into_and_cut_otherwise(visit):
+    page = visit("/trends/?step=hour")
+    plot = page.locator("[data-plot='figure-running-jobs'] .nsewdrag")
+    plot.evaluate("layer => layer.scrollIntoView({ block: 'center' })")
+    box = plot.bounding_box()
+    middle = box["y"] + box["height"] / 2
+
+    page.mouse.move(box["x"] + box["width"] * 0.2, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.5, middle, steps=4)
+    page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=4)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"start=2017-07-05T12%3A1.*end=2017-07-05T12%3A3"))
+
+    page.get_by_role("navigation", name="Period").get_by_role("link", name="all").click()
+    page.get_by_role("link", name="day", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/trends/\?step=day$"))
+    page.locator(DRAWN).first.wait_for()
+    page.locator("summary", has_text="Metrics").click()
+    page.get_by_role("checkbox", name="Opens", exact=True).check()
+    page.get_by_role("button", name="Draw these").click()
+    expect(page.locator("[data-plot='figure-opens'] .main-svg").first).to_be_visible()
+
+
 def test_no_page_is_wider_than_its_window(visit, heavy_job):
     segment = heavy_job.records.get().segment_id
     page = visit("/jobs/")
@@ -104,6 +154,13 @@ def test_no_page_is_wider_than_its_window(visit, heavy_job):
             "/ingest/nids/",
             "/ingest/pending/",
             "/admin/jobs/cluster/",
+            "/",
+            "/trends/",
+            "/users/",
+            "/users/alice/",
+            "/projects/",
+            "/search/?q=3567126+alice",
+            "/styleguide/",
         ):
             page.goto(path)
 
