@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Figure = dict[str, Any]
 
 COLOURS = ("--series-1", "--series-2")  # of a population and of the one beside it
-_FILLS = ("--series-1/0.8", "--series-2/0.45")
+_FILLS = ("--series-1/0.8", "--series-2/0.25")
 _HEIGHT = 270
 _HEADROOM = 1.06
 _MARGIN = 0.015  # of the axis, beside the outer bars

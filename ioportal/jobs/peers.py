@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from django.db.models import Count, Q
 
 from ioportal.analysis.metrics import BY_NAME, Metric
+from ioportal.analysis.populations import FEWEST
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.quantiles import Quantiles
 
 if TYPE_CHECKING:
     from django.db.models import Aggregate, QuerySet
 
-FEWEST = 10  # below, nothing is said: not enough to compare with, or to be anonymous
 SIZE_FACTOR = 2
 WITHIN = timedelta(days=30)
 METRICS = tuple(

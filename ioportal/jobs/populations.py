@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _ANONYMOUS_FILTERS = frozenset(
     {"cluster", "queue", "start", "end", "nodes_min", "nodes_max", "state", "quality"}
 )
+_QUALITIES = tuple(map(str, JobStatistics.Quality))
 _KEPT_S = 600  # for what changes no figure: a job that waits, the name of a cluster
 _SHAPE = 1  # of what is cached: another number whenever the classes below change
 
@@ -127,7 +128,7 @@ def _summary(counts: dict[str, int], figures: dict[str, Numbers], *, is_anonymou
     if is_anonymous:
         told = {metric: found.anonymous() for metric, found in spreads.items()}
         return Summary(jobs, {}, simulated, told)
-    by_quality = {str(quality): counts[quality] for quality in JobStatistics.Quality}
+    by_quality = {quality: counts[quality] for quality in _QUALITIES}
     return Summary(jobs, by_quality, simulated, spreads)
 
 
@@ -143,10 +144,9 @@ class _Known(Aggregate):
     def __init__(self, metric: str) -> None:
         field = JobStatistics._meta.get_field(metric)  # noqa: SLF001  (documented meta API)
         self.wire = _WIRE[field.get_internal_type()]
-        # No job has no nodes: it is not known how many.
-        column = f"statistics__{metric}"
         super().__init__(
-            NullIf(column, 0) if metric == "node_count" else column,
+            # No job has no nodes: it is not known how many.
+            NullIf(metric, 0) if metric == "node_count" else metric,
             template=f"%(function)s({_SEND[self.wire]}(%(expressions)s), '')",
         )
 
@@ -159,24 +159,22 @@ def _figures(
     jobs: JobQuerySet, metrics: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, Numbers]]:
     """Return counts of the jobs, and the known values of each metric in ascending order."""
+    statistics = JobStatistics.objects.all()
+    if jobs.query.has_filters():  # those of all jobs need not be looked up by job
+        statistics = statistics.filter(job__in=jobs)
     wanted = {metric: _Known(metric) for metric in metrics}
-    simulated = Cluster.objects.filter(simulated=True)
-    found: dict[str, Any] = jobs.order_by().aggregate(
-        jobs=Count("pk"),
-        simulated=Count("pk", filter=Q(cluster__in=simulated)),
-        **{
-            quality: Count("pk", filter=Q(statistics__quality=quality))
-            for quality in JobStatistics.Quality
-        },
-        **wanted,
-    )
+    by_quality = {quality: Count("pk", filter=Q(quality=quality)) for quality in _QUALITIES}
+    found: dict[str, Any] = statistics.aggregate(**by_quality, **wanted)
+    # Counted after them: what arrives in between is unknown, and nothing is known of no job.
+    is_simulated = Q(cluster__in=Cluster.objects.filter(simulated=True))
+    counts = jobs.order_by().aggregate(jobs=Count("pk"), simulated=Count("pk", filter=is_simulated))
     figures = {
         metric: np.sort(
             np.frombuffer(found.pop(metric) or b"", dtype=known.wire).astype(known.wire[1:])
         )
         for metric, known in wanted.items()
     }
-    return found, figures
+    return counts | found, figures
 
 
 def eyes(user: User) -> str:

@@ -255,7 +255,7 @@ class PopulationPage(ChosenJobs):
         self._asked = query
         if named:
             filters = QueryDict(named.query, mutable=True)
-            for name in _OPTIONS:
+            for name in query.keys() & set(_OPTIONS):
                 filters.setlist(name, query.getlist(name))
             query = filters
         super().__init__(user, query)

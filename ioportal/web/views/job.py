@@ -10,6 +10,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from ioportal.analysis.populations import FEWEST
 from ioportal.jobs import peers, workloads
 from ioportal.jobs.models import Job, StaleStatistics
 from ioportal.web import exports, job_facts
@@ -81,7 +82,7 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
             "by_kind": job_facts.by_kind(statistics),
             "standings": standings,
             "peers_known": any(standing.rank is not None for standing in standings),
-            "fewest_peers": peers.FEWEST,
+            "fewest_peers": FEWEST,
         }
     if inside := workloads.inside(job):
         page |= _what_ran_inside(job, inside)
