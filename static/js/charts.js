@@ -3,7 +3,13 @@
 "use strict";
 
 (() => {
-  const CONFIG = { displayModeBar: false, responsive: true, doubleClick: false, scrollZoom: false };
+  const CONFIG = {
+    displayModeBar: false,
+    responsive: true,
+    doubleClick: false,
+    scrollZoom: false,
+    showTips: false,
+  };
   const MINUTES = 300_000; // in milliseconds
   const NARROW = 480; // pixels: the legend takes several lines there,
   const LEGEND = 70; // which the plot must not lose
@@ -79,7 +85,11 @@
   drawAll(document);
   document.addEventListener("themechange", () => drawAll(document));
   document.addEventListener("htmx:afterSwap", (event) => drawAll(event.detail.elt));
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    event.detail.target.querySelectorAll(".js-plotly-plot").forEach(Plotly.purge);
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (detail.shouldSwap) detail.target.querySelectorAll(".js-plotly-plot").forEach(Plotly.purge);
   });
+  // A zoom that the server did not answer is taken back.
+  for (const failed of ["htmx:responseError", "htmx:sendError"]) {
+    document.addEventListener(failed, () => drawAll(document));
+  }
 })();
