@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.core.paginator import Page
     from django.db.models import QuerySet
+    from django.forms import BoundField
 
     from ioportal.jobs.models import JobQuerySet
     from ioportal.web.columns import Column
@@ -30,6 +31,7 @@ PER_PAGE = 50
 FACETED = 20_000  # jobs that facets count, the newest
 DEFAULT_SORT = "-started"
 _FACET_VALUES = 8
+_CLICKED = ("state", "quality")  # filters that facets set; the others are typed
 _ROWS_AT_ONCE = 2_000
 
 
@@ -96,9 +98,23 @@ class Listing:
         return QueryDict(self.short_url.removeprefix("?")) == self.query
 
     @property
+    def typed_filters(self) -> list[BoundField]:
+        """The filters' form, field by field."""
+        return [field for field in self.filter.form if field.name not in _CLICKED]
+
+    @property
+    def refused_clicks(self) -> list[tuple[str, list[str], str]]:
+        """What is wrong with filters that have no field: label, errors, link that removes it."""
+        return [
+            (self.filter.form[name].label, errors, self.url(**{name: []}))
+            for name in _CLICKED
+            if (errors := self.filter.errors.get(name))
+        ]
+
+    @property
     def hidden_filters(self) -> list[tuple[str, list[str]]]:
         """What the form of filters carries on: facets that were chosen, order and columns."""
-        names = ("state", "quality", "sort", "columns")
+        names = (*_CLICKED, "sort", "columns")
         return [(name, self.query.getlist(name)) for name in names if self.query.get(name)]
 
     @property
