@@ -8,8 +8,9 @@ opacity behind a slash, that whoever draws it resolves; its times are local to `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, timedelta
 from enum import Enum
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -19,14 +20,26 @@ from ioportal.charts.palette import REST, colours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
+    from typing import TypeAlias
 
     from ioportal.analysis.timelines import Gap, Steps
+
+    _Run: TypeAlias = list[tuple[datetime, float]]
 
 Figure = dict[str, Any]
 
 _NAMED_KINDS = 7  # of a stack; more are one layer, "other"
 _LABELLED_SHARE = 0.05  # of the range: shorter gaps carry no words
+_SEEN_SHARE = 0.003  # of the range: a line that is shorter would be no pixel wide,
+_DOT = 6  # and has dots of so many pixels
+_MOST_TICKS = 6
+_TICKS = [  # apart from each other; what is longer comes in whole days
+    *(timedelta(milliseconds=n) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+    *(timedelta(seconds=n) for n in (1, 2, 5, 10, 15, 30)),
+    *(timedelta(minutes=n) for n in (1, 2, 5, 10, 20, 30)),
+    *(timedelta(hours=n) for n in (1, 2, 3, 6, 12)),
+]
 _HEIGHT = 230
 _THOUSAND = 1_000
 _DASHES = ("solid", "4px,2px", "1px,2px")
@@ -72,6 +85,14 @@ class TimeAxis:
         """Return a moment as Plotly's axis takes it."""
         local = moment.astimezone(UTC).replace(tzinfo=None) + self.offset
         return local.isoformat(timespec="milliseconds")
+
+    @property
+    def ticks(self) -> Figure:
+        """Ticks as Plotly's axis takes them: its own differ from chart to chart with their bars."""
+        whole_days = timedelta(days=ceil((self.end - self.start) / timedelta(days=_MOST_TICKS)))
+        fitting = (tick for tick in _TICKS if (self.end - self.start) / tick <= _MOST_TICKS)
+        apart = next(fitting, whole_days)
+        return {"tick0": self.local(self.start)[:10], "dtick": apart / timedelta(milliseconds=1)}
 
     def share(self, gap: Gap) -> float:
         """Return how much of the range a gap takes."""
@@ -137,6 +158,7 @@ def figure(chart: Chart, steps: Steps, axis: TimeAxis, marks: Sequence[Mark] = (
             "xaxis": {
                 "type": "date",
                 "range": [axis.local(axis.start), axis.local(axis.end)],
+                **axis.ticks,
                 "gridcolor": "--line",
                 "linecolor": "--line-strong",
                 "ticks": "outside",
@@ -183,12 +205,15 @@ def _lines(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
     observed, means = _by_certainty(steps)
 
     def line(kind: str, frame: pl.DataFrame, look: Figure) -> Figure:
+        runs = _runs(frame, kind)
+        dots = _dots(runs, axis)
         return {
             "type": "scatter",
-            "mode": "lines",
+            "mode": "lines+markers" if any(dots) else "lines",
             "name": chart.labels.get(kind, kind),
-            **_joined(_runs(frame, kind, axis)),
+            **_joined(runs, axis),
             "line": {"color": given[kind], **look},
+            "marker": {"color": given[kind], "size": dots, "opacity": 1, "line": {"width": 0}},
             "connectgaps": False,
             "hovertemplate": _hover(chart, steps),
         }
@@ -198,17 +223,17 @@ def _lines(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
         for number, kind in enumerate(steps.kinds)
     ]
     faint = [
-        _as_mean(line(kind, means, {"width": 1.6, "dash": "2px,7px"}))
+        _as_mean(line(kind, means, {"width": 1.6, "dash": "2px,7px"}), alone=observed.is_empty())
         for kind in steps.kinds
         if not means.is_empty()
     ]
     first = steps.kinds[0]
     # An area of its own: the one that a line fills would reach across gaps.
-    outline = _runs(observed, first, axis)
+    outline = _runs(observed, first)
     area = {
         "type": "scatter",
         "mode": "none",
-        **_joined([[(run[0][0], 0.0), *run, (run[-1][0], 0.0)] for run in outline]),
+        **_joined([[(run[0][0], 0.0), *run, (run[-1][0], 0.0)] for run in outline], axis),
         "fill": "toself",
         "fillcolor": f"{given[first]}/0.14",
         "hoverinfo": "skip",
@@ -223,31 +248,42 @@ def _by_certainty(steps: Steps) -> tuple[pl.DataFrame, pl.DataFrame]:
     return steps.frame.filter(~is_mean), steps.frame.filter(is_mean)
 
 
-def _as_mean(trace: Figure) -> Figure:
-    """Say of a trace that it shows means over gaps; its colour is explained already."""
-    return {**trace, "name": f"{trace['name']}, {_MEAN}", "showlegend": False}
+def _as_mean(trace: Figure, *, alone: bool) -> Figure:
+    """Say of a trace that it shows means over gaps; unless it is `alone`, its colour is known."""
+    return {**trace, "name": f"{trace['name']}, {_MEAN}", "showlegend": alone}
 
 
 def _hover(chart: Chart, steps: Steps) -> str:
     return f"%{{y:,.4~{_number_format(steps)[-1]}}} {chart.unit}"
 
 
-def _runs(frame: pl.DataFrame, kind: str, axis: TimeAxis) -> list[list[tuple[str, float]]]:
+def _runs(frame: pl.DataFrame, kind: str) -> list[_Run]:
     """Return the corners of the steps, a list for each run of steps that meet."""
-    runs: list[list[tuple[str, float]]] = []
+    runs: list[_Run] = []
     reached = None
     for start, end, rate in frame.select("start", "end", kind).drop_nulls().iter_rows():
         if start != reached:
             runs.append([])
-        runs[-1] += [(axis.local(start), rate), (axis.local(end), rate)]
+        runs[-1] += [(start, rate), (end, rate)]
         reached = end
     return runs
 
 
-def _joined(runs: list[list[tuple[str, float]]]) -> Figure:
+def _joined(runs: list[_Run], axis: TimeAxis) -> Figure:
     """Return the corners of all runs; a null lifts the pen between two."""
-    corners = [corner for run in runs for corner in (*run, (None, None))][:-1]
+    corners = [
+        corner
+        for run in runs
+        for corner in (*((axis.local(at), rate) for at, rate in run), (None, None))
+    ][:-1]
     return {"x": [x for x, _ in corners], "y": [y for _, y in corners]}
+
+
+def _dots(runs: list[_Run], axis: TimeAxis) -> list[int]:
+    """Return the size of a dot on each point of `_joined`: 0 where the line itself is seen."""
+    shortest = (axis.end - axis.start) * _SEEN_SHARE
+    sizes = [_DOT if run[-1][0] - run[0][0] < shortest else 0 for run in runs]
+    return [size for run, size in zip(runs, sizes, strict=True) for _ in (*run, None)][:-1]
 
 
 def _stack(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
@@ -274,7 +310,11 @@ def _stack(chart: Chart, steps: Steps, axis: TimeAxis) -> list[Figure]:
     hatched = {"pattern": {"shape": "/", "size": 6, "solidity": 0.2}}
     return [
         *(bars(kind, observed, {}) for kind in layers),
-        *(_as_mean(bars(kind, means, hatched)) for kind in layers if not means.is_empty()),
+        *(
+            _as_mean(bars(kind, means, hatched), alone=observed.is_empty())
+            for kind in layers
+            if not means.is_empty()
+        ),
     ]
 
 
