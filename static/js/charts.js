@@ -11,8 +11,8 @@
     showTips: false,
   };
   const MINUTES = 300_000; // in milliseconds
-  const NARROW = 480; // pixels: the legend takes several lines there,
-  const LEGEND = 70; // which the plot must not lose
+  const NARROW = 480; // pixels: the legend takes several lines there, of two names each,
+  const LEGEND_LINE = 17; // whose height the plot must not lose
   const probe = document.createElement("span");
   probe.hidden = true;
   document.documentElement.append(probe);
@@ -32,10 +32,20 @@
     return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, resolved(part)]));
   }
 
+  function narrowed(figure) {
+    const { height, legend, xaxis } = figure.layout;
+    const names = figure.data.filter((trace) => trace.showlegend !== false).length;
+    return {
+      height: height + LEGEND_LINE * Math.ceil(names / 2),
+      legend: { ...legend, x: -0.2, entrywidth: 95, font: { size: 9 } },
+      xaxis: { ...xaxis, dtick: 2 * xaxis.dtick },
+    };
+  }
+
   function layout(figure, width) {
     return resolved({
       ...figure.layout,
-      height: figure.layout.height + (width < NARROW ? LEGEND : 0),
+      ...(width < NARROW ? narrowed(figure) : {}),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 11, color: "--ink-soft" },
