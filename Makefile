@@ -28,7 +28,7 @@ serve: migrate staticfiles/staticfiles.json  ## Run web, worker and beat until C
 
 test: setup-test services check  ## Run the checks and the whole test suite
 	@echo "==> Running the tests"
-	@$(RUN) $(VENV)/pytest
+	@$(RUN) $(VENV)/pytest --numprocesses auto --dist loadfile
 
 check: setup-dev services  ## Run the linters, the type checker and the project's contracts
 	@echo "==> ruff"

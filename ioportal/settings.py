@@ -147,3 +147,15 @@ JOB_CLEANUP_INTERVAL = env.duration("IOPORTAL_JOB_CLEANUP_INTERVAL", "10m")
 # Two reads of a target further apart than this leave a gap: entries idle for longer than Lustre's
 # job_cleanup_interval (600 s unless a site changes it) may have been dropped in between.
 POLL_GAP = env.duration("IOPORTAL_POLL_GAP", "20m")
+
+# Faults go to stderr with their traceback; Django alone would mail them, to nobody.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "loggers": {
+        "django": {"handlers": ["stderr"], "level": "INFO"},
+        "django.request": {"level": "ERROR"},  # who asks for what is not there is no news
+    },
+}

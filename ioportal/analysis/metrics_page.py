@@ -41,11 +41,11 @@ grade and shown beside it.
 
 ## RPC report
 
-Counts, rates and times of the RPCs of a launch, a job or another principal in a range. A rate is
-the count divided by the traced seconds inside the range; where a whole trace lies in the range,
-that is its own extent, first record to last. Service time is time in the handler; queue time is
-arrival to start of handling. Both are over timed RPCs: lines without a timing tail count and are
-not timed.
+Counts, rates and times of the RPCs of a launch, a job or another principal in a range. A range
+is widened to whole windows of 10 s. A rate is the count divided by the traced seconds inside it;
+where a whole trace lies in the range, that is its own extent, first record to last. Service time is
+time in the handler; queue time is arrival to start of handling. Both are over timed RPCs: lines
+without a timing tail count and are not timed.
 """
 
 

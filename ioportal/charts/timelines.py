@@ -188,7 +188,9 @@ def figure(chart: Chart, steps: Steps, axis: TimeAxis, marks: Sequence[Mark] = (
 
 def _number_format(steps: Steps) -> str:
     """Return d3's format: with k, M and G from a thousand on, and never with m for a thousandth."""
-    highest = steps.frame.select(pl.max_horizontal(pl.col(steps.kinds).max().fill_null(0))).item()
+    highest = steps.frame.select(
+        pl.max_horizontal(0, *(pl.col(k).max() for k in steps.kinds))
+    ).item()
     return "~s" if highest >= _THOUSAND else "~g"
 
 

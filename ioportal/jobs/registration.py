@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
-from django.core.exceptions import ValidationError
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import models, transaction
 from django.db.models import Q
 from django.dispatch import Signal
@@ -84,10 +84,21 @@ def register(document: _Entry) -> list[str]:
             try:
                 store(place, entry)
             except ValidationError as error:
-                raise Unusable(f"{place}: {' '.join(error.messages)}") from error
+                raise Unusable(f"{place}: {_in_words(error)}") from error
             done.append(f"{table} {entry['name']}")
     site_changed.send(sender=None)
     return done
+
+
+def _in_words(error: ValidationError) -> str:
+    """Return what is wrong, each with the field that it is about."""
+    if not hasattr(error, "error_dict"):
+        return " ".join(error.messages)
+    return " ".join(
+        message if field == NON_FIELD_ERRORS else f"{field}: {message}"
+        for field, messages in error.message_dict.items()
+        for message in messages
+    )
 
 
 @transaction.atomic

@@ -207,3 +207,9 @@ def test_nothing_known_gives_an_empty_shaded_plot():
 
     assert all(trace["x"] == [] for trace in drawn["data"])
     assert len(drawn["layout"]["shapes"]) == 1
+
+
+def test_a_stack_of_nothing_at_all_is_drawn_empty():
+    nothing = Steps(steps((0, 60), kinds=()).frame, (), 1)
+
+    assert figure(STACK, nothing, AXIS)["data"] == []

@@ -314,8 +314,10 @@ def test_a_file_whose_time_its_text_contradicts_is_warned_of(
         "md_stats": md_stats(MDT, {"open": 1}, snapshot="12:00"),
     }[form]
 
-    ingest(form, _touched(logs("dump", text), at(clock)))
+    ingest(form, _touched(logs("dump", text), at("12:10")), at=f"2017-07-05T{clock}:00Z")
+    ingest(form, _touched(logs("copy", text), at(clock) + timedelta(seconds=1)))
 
     said = capsys.readouterr().err
-    assert ("give the time of the read with --at" in said) == warned
+    assert said.count("Warning") == 2 * warned
+    assert ("Give the time of the read with --at" in said) == warned
     assert ("its newest snapshot_time is 2017-07-05 12:00:00 UTC" in said) == warned

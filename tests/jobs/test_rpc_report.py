@@ -141,7 +141,6 @@ def busy(site, logs, ingest):
     [
         (["--job", "77"], 60),
         (["--process", "cp.0"], 60),
-        (["--process", "cp.1"], 0),
         (["--host", "n8"], 60),
         (["--host", "8@gni"], 60),
         (["--kind", "process"], 60),
@@ -185,6 +184,10 @@ def test_a_rate_is_the_same_whatever_part_of_a_steady_minute_is_asked_for(report
     [
         (["--launch", "1"], "No launch '1' is known. Load its accounting"),
         (["--job", "77", "--cluster", "birch"], "No job '77' is known"),
+        (["--job", "77", "--cluster", "nowhere"], "No cluster 'nowhere' is registered"),
+        (["--cluster", "birch"], "--cluster goes with --launch or --job"),
+        (["--host", "n99"], "No node or NID 'n99' is known"),
+        (["--process", "cp.7"], "No telemetry carries the name 'cp.7'"),
         (["--to", "2017-07-05T11:00:00Z"], "No RPC trace covers the range. Load one"),
         (
             ["--from", "2017-07-05T13:00:00Z", "--to", "2017-07-05T11:00:00Z"],

@@ -150,7 +150,7 @@ def test_a_range_in_the_address_zooms_everything(page):
     words = words_of(page(query))
     rows = json_of(page(f"timelines/opens-closes/{query}&format=json"))["rows"]
 
-    assert "In the range shown above:" in words
+    assert "In the range shown above, widened to whole windows of 10 s:" in words
     assert len(rows) == 1
     assert f"/timelines/opens-closes/{query.replace(':', '%3A').replace('&', '&amp;')}" in text_of(
         page(query)

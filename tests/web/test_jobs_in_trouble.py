@@ -76,6 +76,15 @@ def test_poor_figures_are_ranked_with_a_caution(page, new_job):
     assert caution not in words_of(page(good))
 
 
+def test_a_job_that_was_traced_and_sent_nothing_has_its_page(page, account, logs, ingest):
+    traced = [rpc(f"12:0{minute}", "9@gni") for minute in range(5)]
+    ingest("rpctrace", logs("trace.log", *traced), server="mds1")
+
+    job = account(Run("77", nodes="n1"))
+
+    assert "0 RPCs from 0 of 1 nodes" in words_of(page(job))
+
+
 def test_figures_that_are_on_their_way_are_promised(page, new_job):
     job = new_job()
     StaleStatistics.objects.create(job_id=job.pk)

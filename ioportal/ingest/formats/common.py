@@ -49,8 +49,8 @@ def overlap(segment: Segment, other: Segment, of: str) -> Refused:
     """Return the refusal of a text whose records another one may hold already."""
     return Refused(
         f"{segment.name} overlaps {other.name} of {of}, loaded {other.loaded_at:%Y-%m-%d %H:%M} "
-        f"UTC with records from {other.start} to {other.end}. Nothing was loaded. Use --replace "
-        "to drop the loaded one, or give both files in one command after dropping it."
+        f"UTC with records from {other.start} to {other.end}. Nothing was loaded. Give "
+        "both files in one command with --replace: records that both have are then loaded once."
     )
 
 

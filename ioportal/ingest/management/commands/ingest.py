@@ -109,13 +109,12 @@ class Command(BaseCommand):
         wake(REFRESH_STATISTICS)
         for segment in {text.segment for text in loaded}:
             account.add(segment)
-        own_times = [
-            text.segment
-            for text in loaded
-            if text.segment.format in _READS and not options["at"] and not text.already
+        reads = [
+            text.segment for text in loaded if text.segment.format in _READS and not text.already
         ]
-        if warning := _far_from_its_text(own_times):
+        if warning := _far_from_its_text(reads):
             self.stderr.write(warning)
+        own_times = [] if options["at"] else reads
         seconds = round(time.monotonic() - begun, 3)
         if options["json"]:
             self.stdout.write(json.dumps({**asdict(account), "seconds": seconds}))
@@ -237,11 +236,11 @@ def _read_at(own_times: list[Segment]) -> list[str]:
     return [f"{len(times):,} files: read at {first} to {last} UTC (the files' own times)"]
 
 
-def _far_from_its_text(own_times: list[Segment]) -> str:
+def _far_from_its_text(reads: list[Segment]) -> str:
     """Return a warning where counters changed last long before, or after, they were read."""
     far = [
         (segment, newest)
-        for segment in own_times
+        for segment in reads
         if segment.start
         and (newest := changed_last(segment))
         and abs(segment.start - newest) > _FAR
@@ -251,10 +250,16 @@ def _far_from_its_text(own_times: list[Segment]) -> str:
     segment, newest = far[0]
     others = f" ({len(far) - 1:,} more files are like it)" if len(far) > 1 else ""
     return (
-        f"Warning: {segment.name} is taken to be read at {segment.start:{_CLOCK}} UTC, its own "
-        f"time, but its newest snapshot_time is {newest:{_CLOCK}} UTC{others}. A copy has the time "
-        "of copying: if so, give the time of the read with --at."
+        f"Warning: {segment.name} is taken to be read at {segment.start:{_CLOCK}} UTC, but its "
+        f"newest snapshot_time is {newest:{_CLOCK}} UTC{others}. Give the time of the read with "
+        "--at: without it the file's own time is taken, and a copy has that of copying."
     )
+
+
+def _first_line(text: Loaded, reason: str) -> str:
+    """Return where a reason was met first; rejects are kept by the same reasons, but for a rest."""
+    first = text.segment.rejects.filter(reason=reason).order_by("line").first()
+    return f", first in line {first.line:,}" if first else ""
 
 
 def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> str:
@@ -271,7 +276,7 @@ def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> 
     )
     for text in loaded:
         lines += [
-            f"  rejected    {count:>15,}  {reason} ({text.segment.name})"
+            f"  rejected    {count:>15,}  {reason} ({text.segment.name}{_first_line(text, reason)})"
             for reason, count in text.segment.rejected_by_reason.items()
         ]
     lines.append(f"operations    {account.operations:>15,}")

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Q
 
 from ioportal.jobs import rpc_reports
 from ioportal.jobs.accounting import STILL_RUNNING
-from ioportal.jobs.models import Job, Launch
+from ioportal.jobs.models import Cluster, Job, Launch, Nid, SourceJobId
 from ioportal.telemetry.models import Principal
 from ioportal.times import moment
 
@@ -29,7 +30,8 @@ class Command(BaseCommand):
 
     help = (
         "Print the metadata RPCs of a launch, a job, another principal or everybody: counts, rates "
-        "and service times by kind. Rates divide by the traced seconds of the range."
+        "and service times by kind. A range is widened to whole windows of 10 s; rates divide by "
+        "its traced seconds."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -47,13 +49,29 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
         """Print one report per launch, job or principal."""
-        if options["start"] and options["end"] and options["start"] >= options["end"]:
-            raise CommandError("--from must be before --to.")
+        _check(options)
         reports = list(_reports(options))
         if options["json"]:
             self.stdout.write(json.dumps([asdict(report) for report in reports]))
         else:
             self.stdout.write("\n\n".join(report.text() for report in reports))
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Refuse what would give an answer to another question than was asked."""
+    if options["start"] and options["end"] and options["start"] >= options["end"]:
+        raise CommandError("--from must be before --to.")
+    if cluster := options["cluster"]:
+        if not options["launch"] and not options["job"]:
+            raise CommandError("--cluster goes with --launch or --job.")
+        if not Cluster.objects.filter(name=cluster).exists():
+            raise CommandError(f"No cluster {cluster!r} is registered.")
+    host = options["host"]
+    if host and not Nid.objects.filter(Q(text=host) | Q(node__name=host)).exists():
+        raise CommandError(f"No node or NID {host!r} is known.")
+    process = options["process"]
+    if process and not SourceJobId.objects.filter(text=process).exists():
+        raise CommandError(f"No telemetry carries the name {process!r}.")
 
 
 def _reports(options: dict[str, Any]) -> Iterator[RpcReport]:

@@ -1,0 +1,29 @@
+"""What goes wrong in the portal is logged where its operator looks."""
+
+import subprocess
+import sys
+
+FAULT = """
+import django
+from django.core.handlers.exception import response_for_exception
+from django.test import RequestFactory, override_settings
+
+django.setup()
+plain = {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
+with override_settings(DEBUG=False, STORAGES=plain):
+    try:
+        1 / 0
+    except ZeroDivisionError as error:
+        answer = response_for_exception(RequestFactory().get("/jobs/1/"), error)
+print(answer.status_code)
+"""
+
+
+def test_a_fault_is_logged_to_stderr_with_its_traceback():
+    program = subprocess.run(
+        [sys.executable, "-c", FAULT], capture_output=True, text=True, check=False
+    )
+
+    assert program.stdout == "500\n"
+    assert "Internal Server Error: /jobs/1/" in program.stderr
+    assert "ZeroDivisionError: division by zero" in program.stderr
