@@ -42,8 +42,9 @@ def judge(covered: float, ambiguous: float, resets: int) -> Quality:
     """
     reasons = []
     if covered < GOOD_COVERED:
-        share = f"in {floor(100 * covered)} % of its run" if covered else "while it ran: never"
-        reasons.append(f"The metadata targets' counters were observed {share}.")
+        share = f"observed in {floor(100 * covered)} % of its run"
+        never = "never observed while it ran: operations are known from reads far apart, if at all"
+        reasons.append(f"The metadata targets' counters were {share if covered else never}.")
     if ambiguous > GOOD_AMBIGUOUS:
         reasons.append(f"{ceil(100 * ambiguous)} % of its operations may be another job's.")
     if resets:

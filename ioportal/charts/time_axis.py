@@ -8,15 +8,16 @@ opacity behind a slash, that whoever draws it resolves; its times are local to t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, timedelta
 from enum import Enum
+from math import ceil
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ioportal.analysis.timelines import Known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime, timedelta, tzinfo
+    from datetime import datetime, tzinfo
 
     from ioportal.analysis.timelines import Gap
 
@@ -29,6 +30,13 @@ _LINE_SHARE = 0.1  # and of the height
 _LINES = 5
 _HEIGHT = 244
 _THOUSAND = 1_000
+_MOST_TICKS = 6
+_TICKS = [  # apart from each other; what is longer comes in whole days
+    *(timedelta(milliseconds=n) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+    *(timedelta(seconds=n) for n in (1, 2, 5, 10, 15, 30)),
+    *(timedelta(minutes=n) for n in (1, 2, 5, 10, 20, 30)),
+    *(timedelta(hours=n) for n in (1, 2, 3, 6, 12)),
+]
 _GAP_WORDS = {
     Known.NOTHING: "not observed",
     Known.MEAN: MEAN,
@@ -50,6 +58,10 @@ class Axis(Protocol):
     def local(self, moment: datetime) -> str:
         """Return a moment as Plotly's axis takes it."""
 
+    @property
+    def ticks(self) -> Figure:
+        """Where ticks are, as Plotly's axis takes it; empty: where it likes."""
+
 
 @dataclass(frozen=True)
 class TimeAxis:
@@ -67,6 +79,14 @@ class TimeAxis:
         local = moment.astimezone(UTC).replace(tzinfo=None) + self.offset
         return local.isoformat(timespec="milliseconds")
 
+    @property
+    def ticks(self) -> Figure:
+        """Ticks as Plotly's axis takes them: its own differ from chart to chart with their bars."""
+        whole_days = timedelta(days=ceil((self.end - self.start) / timedelta(days=_MOST_TICKS)))
+        fitting = (tick for tick in _TICKS if (self.end - self.start) / tick <= _MOST_TICKS)
+        apart = next(fitting, whole_days)
+        return {"tick0": self.local(self.start)[:10], "dtick": apart / timedelta(milliseconds=1)}
+
 
 @dataclass(frozen=True)
 class CalendarAxis:
@@ -80,6 +100,11 @@ class CalendarAxis:
         """Return a moment as Plotly's axis takes it."""
         local = moment.astimezone(self.zone).replace(tzinfo=None)
         return local.isoformat(timespec="milliseconds")
+
+    @property
+    def ticks(self) -> Figure:
+        """Leave them to Plotly, which knows how long months are."""
+        return {}
 
 
 class Meaning(Enum):
@@ -137,6 +162,7 @@ def layout(
         "xaxis": {
             "type": "date",
             "range": [axis.local(axis.start), axis.local(axis.end)],
+            **axis.ticks,
             "gridcolor": "--line",
             "linecolor": "--line-strong",
             "ticks": "outside",

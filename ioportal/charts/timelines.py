@@ -13,11 +13,17 @@ from ioportal.charts.time_axis import MEAN, layout, number_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
+    from typing import TypeAlias
 
     from ioportal.analysis.timelines import Steps
     from ioportal.charts.time_axis import Axis, Figure, Mark
 
+    _Run: TypeAlias = list[tuple[datetime, float]]
+
 _NAMED_KINDS = 7  # of a stack; more are one layer, "other"
+_SEEN_SHARE = 0.003  # of the range: a line that is shorter would be no pixel wide,
+_DOT = 6  # and has dots of so many pixels
 _DASHES = ("solid", "4px,2px", "1px,2px")
 
 
@@ -88,12 +94,15 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
     observed, means = _by_certainty(steps)
 
     def line(kind: str, frame: pl.DataFrame, look: Figure) -> Figure:
+        runs = _runs(frame, kind)
+        dots = _dots(runs, axis)
         return {
             "type": "scatter",
-            "mode": "lines",
+            "mode": "lines+markers" if any(dots) else "lines",
             "name": chart.labels.get(kind, kind),
-            **_joined(_runs(frame, kind, axis)),
+            **_joined(runs, axis),
             "line": {"color": given[kind], **look},
+            "marker": {"color": given[kind], "size": dots, "opacity": 1, "line": {"width": 0}},
             "connectgaps": False,
             "hovertemplate": _hover(chart, steps),
         }
@@ -103,17 +112,17 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
         for number, kind in enumerate(steps.kinds)
     ]
     faint = [
-        _as_mean(line(kind, means, {"width": 1.6, "dash": "2px,7px"}))
+        _as_mean(line(kind, means, {"width": 1.6, "dash": "2px,7px"}), alone=observed.is_empty())
         for kind in steps.kinds
         if not means.is_empty()
     ]
     first = steps.kinds[0]
     # An area of its own: the one that a line fills would reach across gaps.
-    outline = _runs(observed, first, axis)
+    outline = _runs(observed, first)
     area = {
         "type": "scatter",
         "mode": "none",
-        **_joined([[(run[0][0], 0.0), *run, (run[-1][0], 0.0)] for run in outline]),
+        **_joined([[(run[0][0], 0.0), *run, (run[-1][0], 0.0)] for run in outline], axis),
         "fill": "toself",
         "fillcolor": f"{given[first]}/0.14",
         "hoverinfo": "skip",
@@ -128,31 +137,42 @@ def _by_certainty(steps: Steps) -> tuple[pl.DataFrame, pl.DataFrame]:
     return steps.frame.filter(~is_mean), steps.frame.filter(is_mean)
 
 
-def _as_mean(trace: Figure) -> Figure:
-    """Say of a trace that it shows means over gaps; its colour is explained already."""
-    return {**trace, "name": f"{trace['name']}, {MEAN}", "showlegend": False}
+def _as_mean(trace: Figure, *, alone: bool) -> Figure:
+    """Say of a trace that it shows means over gaps; unless it is `alone`, its colour is known."""
+    return {**trace, "name": f"{trace['name']}, {MEAN}", "showlegend": alone}
 
 
 def _hover(chart: Chart, steps: Steps) -> str:
     return f"%{{y:,.4~{number_format(_highest(steps))[-1]}}} {chart.unit}"
 
 
-def _runs(frame: pl.DataFrame, kind: str, axis: Axis) -> list[list[tuple[str, float]]]:
+def _runs(frame: pl.DataFrame, kind: str) -> list[_Run]:
     """Return the corners of the steps, a list for each run of steps that meet."""
-    runs: list[list[tuple[str, float]]] = []
+    runs: list[_Run] = []
     reached = None
     for start, end, rate in frame.select("start", "end", kind).drop_nulls().iter_rows():
         if start != reached:
             runs.append([])
-        runs[-1] += [(axis.local(start), rate), (axis.local(end), rate)]
+        runs[-1] += [(start, rate), (end, rate)]
         reached = end
     return runs
 
 
-def _joined(runs: list[list[tuple[str, float]]]) -> Figure:
+def _joined(runs: list[_Run], axis: Axis) -> Figure:
     """Return the corners of all runs; a null lifts the pen between two."""
-    corners = [corner for run in runs for corner in (*run, (None, None))][:-1]
+    corners = [
+        corner
+        for run in runs
+        for corner in (*((axis.local(at), rate) for at, rate in run), (None, None))
+    ][:-1]
     return {"x": [x for x, _ in corners], "y": [y for _, y in corners]}
+
+
+def _dots(runs: list[_Run], axis: Axis) -> list[int]:
+    """Return the size of a dot on each point of `_joined`: 0 where the line itself is seen."""
+    shortest = (axis.end - axis.start) * _SEEN_SHARE
+    sizes = [_DOT if run[-1][0] - run[0][0] < shortest else 0 for run in runs]
+    return [size for run, size in zip(runs, sizes, strict=True) for _ in (*run, None)][:-1]
 
 
 def _stack(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
@@ -179,5 +199,9 @@ def _stack(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
     hatched = {"pattern": {"shape": "/", "size": 6, "solidity": 0.2}}
     return [
         *(bars(kind, observed, {}) for kind in layers),
-        *(_as_mean(bars(kind, means, hatched)) for kind in layers if not means.is_empty()),
+        *(
+            _as_mean(bars(kind, means, hatched), alone=observed.is_empty())
+            for kind in layers
+            if not means.is_empty()
+        ),
     ]

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+APART = timedelta(minutes=1)  # what is closer is one for people: logs rotate within a trace
+
+
 class Interval(NamedTuple):
     """[start, end)."""
 
@@ -176,6 +179,17 @@ def gaps(observed: list[Interval], start: datetime, end: datetime) -> list[Inter
         since = max(since, interval.end)
     if since < end:
         found.append(Interval(since, end))
+    return found
+
+
+def joined(observed: list[Interval]) -> list[Interval]:
+    """Take disjoint intervals, in order, as one where less than `APART` lies between them."""
+    found: list[Interval] = []
+    for interval in observed:
+        if found and interval.start - found[-1].end < APART:
+            found[-1] = Interval(found[-1].start, interval.end)
+        else:
+            found.append(interval)
     return found
 
 

@@ -1,17 +1,21 @@
-"""Who may see a page."""
+"""Who may see a page, and how the others are told."""
 
 from __future__ import annotations
 
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.http import HttpResponseRedirect
+from django.shortcuts import resolve_url
+from django_htmx.http import HttpResponseClientRedirect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django.http import HttpResponseBase
+    from django.http import HttpRequest, HttpResponseBase
 
     from ioportal.web.requests import UserRequest
 
@@ -31,3 +35,24 @@ def staff_only(
         return view(request, *args, **kwargs)
 
     return login_required(guarded)  # type: ignore[return-value]  # wraps() hides the plain call
+
+
+class LogInAsPage:
+    """Middleware: where a session has ended, htmx goes to the log-in instead of fetching it.
+
+    It would follow the redirect and look in the log-in for the part of the page that it asked for.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer as the view does, unless that is a redirect of htmx to the log-in."""
+        response = self._get_response(request)
+        if (
+            isinstance(response, HttpResponseRedirect)
+            and "HX-Request" in request.headers
+            and response.url.startswith(resolve_url(settings.LOGIN_URL))
+        ):
+            return HttpResponseClientRedirect(response.url)
+        return response

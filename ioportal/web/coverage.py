@@ -50,14 +50,13 @@ class SourceCoverage:
 
     @cached_property
     def gaps(self) -> list[Interval]:
-        """When it was not observed between its first and its last moment."""
-        if not self.observed:
-            return []
-        return coverage.gaps(self.observed, self.observed[0].start, self.observed[-1].end)
+        """When it was not observed for `coverage.APART` or longer, also at the range's ends."""
+        found = coverage.gaps(self.observed, self.window.start, self.window.end)
+        return [gap for gap in found if gap.end - gap.start >= coverage.APART]
 
     @property
     def longest_gap(self) -> Interval | None:
-        """The longest time that it was not observed in between."""
+        """The longest of these."""
         return max(self.gaps, key=lambda gap: gap.seconds, default=None)
 
     @property

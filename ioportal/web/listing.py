@@ -31,6 +31,7 @@ PER_PAGE = 50
 FACETED = 20_000  # jobs that facets count, the newest
 DEFAULT_SORT = "-started"
 _FACET_VALUES = 8
+_CLICKED = ("state", "quality")  # filters that facets set; the others are typed
 _ROWS_AT_ONCE = 2_000
 
 
@@ -56,7 +57,7 @@ class Facet:
 class Listing(ChosenJobs):
     """The chosen jobs as rows of the columns, in the order and on the page that the URL names."""
 
-    carried_on = ("state", "quality", "sort", "columns")
+    carried_on = (*_CLICKED, "sort", "columns")
 
     def __init__(self, user: User, query: QueryDict) -> None:
         super().__init__(user, query)
@@ -91,6 +92,15 @@ class Listing(ChosenJobs):
     def is_short(self) -> bool:
         """Whether the query is that of `short_url`."""
         return QueryDict(self.short_url.removeprefix("?")) == self.query
+
+    @property
+    def refused_clicks(self) -> list[tuple[str, list[str], str]]:
+        """What is wrong with filters that have no field: label, errors, link that removes it."""
+        return [
+            (self.filter.form[name].label, errors, self.url(**{name: []}))
+            for name in _CLICKED
+            if (errors := self.filter.errors.get(name))
+        ]
 
     @property
     def beside_columns(self) -> list[tuple[str, list[str]]]:

@@ -11,11 +11,13 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from ioportal.charts.time_axis import TimeAxis
+from ioportal.web.formatting import duration
 
 if TYPE_CHECKING:
     from django.http import QueryDict
 
 _SHORTEST = timedelta(milliseconds=1)
+_DIGITS = 3  # of seconds that are read
 _FIRST_YEAR, _LAST_YEAR = 1970, 2200  # Lustre counts from 1970; sums of times stay sums of times
 
 
@@ -67,12 +69,12 @@ class TimeRange:
         zone = timezone.get_current_timezone_name()
         return zone if zone == "UTC" else f"{zone}, UTC{self.offset}"
 
-    @property
-    def clock_times(self) -> str:
-        """Its begin and end as short as they are clear: '07-05 12:05:00 to 12:05:10'."""
-        start, end = timezone.localtime(self.start), timezone.localtime(self.end)
-        until = "%H:%M:%S" if start.date() == end.date() else "%m-%d %H:%M:%S"
-        return f"{start:%m-%d %H:%M:%S} to {end:{until}}"
+    def words_within(self, whole: TimeRange) -> str:
+        """Its begin and length, with the day where `whole` has several: '12:05:00, 10 s'."""
+        start = timezone.localtime(self.start)
+        is_one_day = timezone.localtime(whole.start).date() == timezone.localtime(whole.end).date()
+        clock = f"{start:%H:%M:%S}" if is_one_day else f"{start:%m-%d %H:%M:%S}"
+        return f"{clock}, {duration(round((self.end - self.start).total_seconds(), _DIGITS))}"
 
 
 def _local(moment: datetime) -> str:

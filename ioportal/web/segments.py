@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import django_filters as filters
 from django import forms
-from django.db.models import Case, Count, Exists, Max, Min, OuterRef, Q, Sum, When
+from django.db.models import Case, Count, Exists, F, Max, Min, OuterRef, Q, Sum, When
 
 from ioportal.ingest.models import Segment
+from ioportal.jobs.filters import LocalMoment
 from ioportal.jobs.models import Cluster, Job, Launch, Nid, Server, SourceJobId, Target
 from ioportal.telemetry.models import IoWindow
 
@@ -25,7 +26,7 @@ _MANY = 1_000  # of what waits for somebody: more are not counted
 
 
 class SegmentFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
-    """Segments by format, by who wrote them, by name, and by whether all of it was readable."""
+    """Segments by format, by who wrote them, by name, by time, and by whether all was readable."""
 
     name = filters.CharFilter("name", lookup_expr="icontains", label="Name contains")
     kind = filters.ChoiceFilter(
@@ -38,6 +39,8 @@ class SegmentFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter i
     cluster = filters.ModelChoiceFilter(
         queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
     )
+    start = filters.IsoDateTimeFilter("end", "gte", label="Records after", widget=LocalMoment)
+    end = filters.IsoDateTimeFilter("start", "lt", label="Records before", widget=LocalMoment)
     rejects = filters.BooleanFilter(
         method="with_rejects", label="Only with rejects", widget=forms.CheckboxInput
     )
@@ -60,18 +63,22 @@ class SegmentFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter i
         return segments.filter(rejected__gt=0) if value else segments
 
 
-def with_origin(segments: QuerySet[Segment]) -> QuerySet[Any]:
-    """Add whether a segment is of a `simulated` cluster or filesystem."""
+def described(segments: QuerySet[Segment]) -> QuerySet[Any]:
+    """Add whether a segment is of a `simulated` cluster or filesystem, and its `rpcs`.
+
+    They are None unless it is a trace: counters tell totals, whose sum nothing is charged by.
+    """
     of_targets = Target.objects.filter(segment=OuterRef("pk"), filesystem__simulated=True)
     of_source = Q(cluster__simulated=True) | Q(server__filesystem__simulated=True)
     is_simulated = Case(When(of_source | Exists(of_targets), then=True), default=False)
-    found: QuerySet[Any] = segments.annotate(simulated=is_simulated)
+    rpcs = Case(When(format=Segment.Format.RPCTRACE, then=F("operations")))
+    found: QuerySet[Any] = segments.annotate(simulated=is_simulated, rpcs=rpcs)
     return found
 
 
 def with_sources(segments: QuerySet[Segment]) -> QuerySet[Any]:
     """Add besides what a row says of its sources: a file of OSTs may name a thousand."""
-    found: QuerySet[Any] = with_origin(segments.select_related("cluster", "server")).annotate(
+    found: QuerySet[Any] = described(segments.select_related("cluster", "server")).annotate(
         target_count=Count("targets"),
         first_target=Min("targets__name"),
         last_target=Max("targets__name"),

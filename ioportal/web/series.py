@@ -151,7 +151,7 @@ class JobSeries:
 
         Ranges are half-open: one that ended with the last record would leave it out.
         """
-        traced = coverage.traced(self._mds_ids, run.start, run.end)
+        traced = coverage.joined(coverage.traced(self._mds_ids, run.start, run.end))
         return [TimeRange(seen.start, seen.end + _MOMENT) for seen in traced]
 
     @cached_property

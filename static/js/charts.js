@@ -11,8 +11,8 @@
     showTips: false,
   };
   const MINUTES = 300_000; // in milliseconds
-  const NARROW = 480; // pixels: the legend takes several lines there,
-  const LEGEND = 70; // which the plot must not lose
+  const NARROW = 480; // pixels: the legend takes several lines there, of two names each,
+  const LEGEND_LINE = 17; // whose height the plot must not lose
   const probe = document.createElement("span");
   probe.hidden = true;
   document.documentElement.append(probe);
@@ -32,10 +32,20 @@
     return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, resolved(part)]));
   }
 
+  function narrowed(figure) {
+    const { height, legend, xaxis } = figure.layout;
+    const names = figure.data.filter((trace) => trace.showlegend !== false).length;
+    return {
+      height: height + LEGEND_LINE * Math.ceil(names / 2),
+      legend: { ...legend, x: -0.2, entrywidth: 95, font: { size: 9 } },
+      xaxis: { ...xaxis, dtick: 2 * xaxis.dtick },
+    };
+  }
+
   function layout(figure, width) {
     return resolved({
       ...figure.layout,
-      height: figure.layout.height + (width < NARROW ? LEGEND : 0),
+      ...(width < NARROW ? narrowed(figure) : {}),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 11, color: "--ink-soft" },
@@ -88,7 +98,11 @@
   drawAll(document);
   document.addEventListener("themechange", () => drawAll(document));
   document.addEventListener("htmx:afterSwap", (event) => drawAll(event.detail.elt));
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    event.detail.target.querySelectorAll(".js-plotly-plot").forEach(Plotly.purge);
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (detail.shouldSwap) detail.target.querySelectorAll(".js-plotly-plot").forEach(Plotly.purge);
   });
+  // A zoom that the server did not answer is taken back.
+  for (const failed of ["htmx:responseError", "htmx:sendError"]) {
+    document.addEventListener(failed, () => drawAll(document));
+  }
 })();

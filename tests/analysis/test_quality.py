@@ -36,6 +36,9 @@ def test_every_reason_is_given():
 
 def test_never_is_not_a_small_share():
     assert judge(0.0, 0.0, 0).reasons == (
-        "The metadata targets' counters were observed while it ran: never.",
+        (
+            "The metadata targets' counters were never observed while it ran: "
+            "operations are known from reads far apart, if at all."
+        ),
     )
     assert "in 0 % of its run" in judge(0.001, 0.0, 0).reasons[0]

@@ -57,6 +57,46 @@ def test_lines_are_steps_that_lift_the_pen_over_a_gap():
     assert opens["connectgaps"] is False
 
 
+def test_a_line_too_short_to_see_has_dots():
+    drawn = figure(LINES, steps((0, 10, 5, 1), (30, 30.1, 2, 1)), AXIS)["data"]
+    _, opens, _ = drawn
+    _, long, _ = figure(LINES, steps((0, 10, 5, 1)), AXIS)["data"]
+
+    assert (opens["mode"], long["mode"]) == ("lines+markers", "lines")
+    assert opens["marker"]["size"] == [0, 0, 0, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "apart"),
+    [
+        pytest.param(60, timedelta(minutes=10), id="an hour"),
+        pytest.param(0.01, timedelta(milliseconds=100), id="0.6 seconds"),
+        pytest.param(117, timedelta(minutes=20), id="the golden job"),
+        pytest.param(60 * 24 * 365, timedelta(days=61), id="a year"),
+    ],
+)
+def test_ticks_depend_on_the_range_alone(minutes, apart):
+    axis = TimeAxis(at(0), at(minutes), timedelta(hours=-4))
+    ticks = {
+        style: figure(chart, steps((0, 1, 5, 1)), axis)["layout"]["xaxis"]
+        for style, chart in ((Style.LINES, LINES), (Style.STACK, STACK))
+    }
+
+    assert ticks[Style.LINES] == ticks[Style.STACK]
+    assert ticks[Style.LINES]["dtick"] == apart / timedelta(milliseconds=1)
+    assert ticks[Style.LINES]["tick0"] == "2017-07-05"
+
+
+def test_means_alone_explain_their_colours():
+    alone = over_a_gap(steps((0, 40, 7, 1)), row=0)
+    beside = over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1)
+
+    for chart in (LINES, STACK):
+        *_, mean = figure(chart, alone, AXIS)["data"]
+        *_, explained = figure(chart, beside, AXIS)["data"]
+        assert (mean["showlegend"], explained["showlegend"]) == (True, False)
+
+
 def test_the_area_below_a_line_stops_at_a_gap():
     area = figure(LINES, steps((0, 10, 5, 1), (30, 40, 2, 1)), AXIS)["data"][0]
 

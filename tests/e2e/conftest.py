@@ -52,13 +52,14 @@ def heavy_job(browser, transactional_db, tmp_path):
 
 
 @pytest.fixture
-def visit(browser, live_server, heavy_job):
-    """Open a tab that staff is logged in with; at the end it must have had no complaint.
+def complaints():
+    """Errors in the console, uncaught exceptions, answers of 400 and above, requests elsewhere."""
+    return []
 
-    Complaints are errors in the console, uncaught exceptions, answers of 400 and above, and
-    requests to another machine.
-    """
-    complaints = []
+
+@pytest.fixture
+def visit(browser, live_server, heavy_job, complaints):
+    """Open a tab that staff is logged in with; at the end it must have had no complaint."""
     contexts = []
     User.objects.create_superuser("sam", password=PASSWORD)
 

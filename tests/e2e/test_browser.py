@@ -138,6 +138,55 @@ def test_trends_are_zoomed_into_and_cut_otherwise(visit):
     expect(page.locator("[data-plot='figure-opens'] .main-svg").first).to_be_visible()
 
 
+def test_a_filter_takes_every_key_while_the_list_follows(visit):
+    page = visit("/jobs/")
+
+    page.get_by_label("Nodes at least").focus()
+    page.keyboard.type("-1", delay=40)
+    page.keyboard.press("Tab")
+    page.keyboard.type("2000", delay=150)
+    expect(page.locator(".field.nodes_min")).to_contain_text("greater than or equal to 0")
+    page.get_by_label("Nodes at least").fill("2")
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url(re.compile(r"\?nodes_min=2&nodes_max=2000$"))
+    expect(page.locator(".field.nodes_min")).not_to_contain_text("greater")
+    expect(page.get_by_label("Nodes at least")).to_have_attribute("aria-invalid", "false")
+    expect(page.get_by_label("Nodes at most")).to_have_value("2000")
+    expect(page.get_by_role("link", name="3567126")).to_be_visible()
+
+
+def test_without_an_answer_the_charts_stay_and_it_is_said(visit, heavy_job, complaints):
+    page = visit(f"/jobs/{heavy_job.pk}/")
+    page.locator(DRAWN).first.wait_for()
+    charts = page.locator(DRAWN).count()
+
+    for broken, words in (
+        (lambda route: route.abort(), "cannot be reached"),
+        (lambda route: route.fulfill(status=503), "error 503"),
+    ):
+        page.route("**/jobs/*/?start=*", broken)
+        page.get_by_role("link", name="Start-up").click()
+        expect(page.get_by_role("alert")).to_contain_text(words)
+        assert page.locator(DRAWN).count() == charts
+        page.unroute("**/jobs/*/?start=*")
+    complaints.clear()
+
+    page.get_by_role("link", name="Start-up").click()
+    expect(page).to_have_url(re.compile("start="))
+    expect(page.locator("#failure")).to_be_hidden()
+
+
+def test_a_click_after_the_session_ended_leads_to_the_log_in(visit):
+    page = visit("/jobs/")
+    page.context.clear_cookies()
+
+    page.get_by_role("link", name="Metadata operations").click()
+
+    expect(page).to_have_url(re.compile(r"/login/\?next=/jobs/%3Fsort"))
+    expect(page.get_by_label("Password")).to_be_visible()
+
+
 def test_no_page_is_wider_than_its_window(visit, heavy_job):
     segment = heavy_job.records.get().segment_id
     page = visit("/jobs/")

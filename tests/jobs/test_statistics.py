@@ -387,7 +387,10 @@ def test_a_job_that_nobody_observed_is_poor(jobs, figures):
 
     assert job.quality == "poor"
     assert job.quality_reasons == [
-        "The metadata targets' counters were observed while it ran: never."
+        (
+            "The metadata targets' counters were never observed while it ran: "
+            "operations are known from reads far apart, if at all."
+        )
     ]
     assert job.metadata_operations is None
 

@@ -131,6 +131,13 @@ def test_gaps_are_what_is_left(observed, expected):
     assert found == [interval(*pair) for pair in expected]
 
 
+def test_less_than_a_minute_apart_is_one_for_people():
+    spans = [("12:00", "12:01"), ("12:01:59", "12:02"), ("12:03", "12:04")]
+    found = coverage.joined([interval(*pair) for pair in spans])
+
+    assert found == [interval("12:00", "12:02"), interval("12:03", "12:04")]
+
+
 @pytest.mark.parametrize(
     ("moment", "floor", "ceil"),
     [

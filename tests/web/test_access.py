@@ -1,3 +1,5 @@
+from urllib.parse import quote
+
 import pytest
 
 from tests.web.reading import words_of
@@ -53,6 +55,14 @@ def test_a_stranger_to_the_site_is_asked_to_log_in(client, paths):
 
         assert answer.status_code == 302, route
         assert answer["Location"].startswith("/login/?next="), route
+
+
+def test_htmx_goes_to_the_log_in_and_then_to_the_page_it_wanted(client, paths):
+    for route in ("/jobs/?user=alice", paths("/jobs/{job}/")):
+        answer = client.get(route, headers={"HX-Request": "true"})
+
+        assert answer.status_code == 200, route
+        assert answer["HX-Redirect"] == f"/login/?next={quote(route)}", route
 
 
 @pytest.mark.parametrize(

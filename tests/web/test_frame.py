@@ -9,7 +9,7 @@ from django.urls import reverse
 from ioportal.analysis.metrics import BY_NAME
 from ioportal.web import job_facts
 from ioportal.web.views import palette
-from tests.web.reading import text_of
+from tests.web.reading import text_of, words_of
 
 
 def test_every_metric_stands_on_the_job_page_once():
@@ -99,3 +99,11 @@ def test_an_address_of_nothing_is_a_page_that_helps(as_alice):
 
     assert answer.status_code == 404
     assert 'href="/jobs/"' in text_of(answer)
+    assert "neither yours nor your projects'" in words_of(answer)
+
+
+def test_staff_are_not_sent_to_staff(as_staff):
+    answer = as_staff.get("/nothing/")
+
+    assert answer.status_code == 404
+    assert "ask them" not in words_of(answer)

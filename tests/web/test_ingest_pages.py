@@ -4,6 +4,7 @@ import pytest
 
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Cluster, Filesystem
+from ioportal.web.formatting import UNKNOWN
 from tests.logs import Run, at, job_stats, md_stats, rpc, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
@@ -49,6 +50,8 @@ def test_segments_are_found(as_staff, trace, read, logs, ingest):
         "cluster=anvil": {"jobs.txt"},
         "name=job": {"job_stats-12:00.txt", "jobs.txt"},
         "rejects=on": {"mds1.log"},
+        "start=2017-07-05T12:00:01": {"mds1.log", "jobs.txt"},
+        "end=2017-07-05T12:00:01": {"job_stats-12:00.txt", "jobs.txt"},
     }.items():
         assert set(names(as_staff.get(f"/ingest/?format=json&{query}"))) == expected, query
 
@@ -57,7 +60,15 @@ def test_the_list_shows_where_every_line_went(as_staff, trace):
     words = words_of(as_staff.get("/ingest/"))
 
     assert "mds1.log rpctrace mds1" in words
-    assert "4 2 1 1 2" in words  # lines, accepted, rejected, irrelevant, operations
+    assert "4 2 1 1 2" in words  # lines, accepted, rejected, irrelevant, RPCs
+
+
+def test_totals_of_counters_are_not_taken_for_operations(as_staff, read):
+    read("12:00", "md_stats")
+    [row] = csv_of(as_staff.get("/ingest/?format=csv"))
+
+    assert row["rpcs"] == ""
+    assert f"0 0 {UNKNOWN} " in words_of(as_staff.get("/ingest/"))  # rejected, irrelevant, RPCs
 
 
 def test_a_filter_that_makes_no_sense_is_refused(as_staff, trace):
@@ -106,14 +117,24 @@ def test_coverage_shows_gaps(as_staff, trace, read):
         read(clock)
     read("12:00", "md_stats")
     words = words_of(as_staff.get("/ingest/coverage/"))
+    query = "start=2017-07-05T11:00:00Z&end=2017-07-05T12:10:30Z"
+    inside = words_of(as_staff.get(f"/ingest/coverage/?{query}"))
     rows = csv_of(as_staff.get("/ingest/coverage/?format=csv"))
 
-    assert "lake-MDT0000 0.4 1 0:50:00 2017-07-05 12:10:00" in words
+    assert "lake-MDT0000 0.4 2 2 d 22:49:59 2017-07-05 12:10:00" in words
+    assert "lake-MDT0000 28.3 1 0:50:00" in inside
     assert [(row["source"], row["start"], row["end"]) for row in rows] == [
         ("rpctrace", "2017-07-05T12:00:01+00:00", "2017-07-05T12:00:02+00:00"),
         ("job_stats", "2017-07-05T11:00:00+00:00", "2017-07-05T11:10:00+00:00"),
         ("job_stats", "2017-07-05T12:00:00+00:00", "2017-07-05T12:10:00+00:00"),
     ]
+
+
+def test_logs_that_rotate_leave_no_gap(as_staff, trace, logs, ingest):
+    ingest("rpctrace", logs("next.log", rpc("12:00:02.5"), rpc("12:00:09")), server="mds1")
+    query = "start=2017-07-05T12:00:00Z&end=2017-07-05T12:00:10Z"
+
+    assert f"mds1 75.0 0 {UNKNOWN}" in words_of(as_staff.get(f"/ingest/coverage/?{query}"))
 
 
 def test_coverage_is_cut_at_the_range(as_staff, read):
@@ -140,7 +161,7 @@ def test_the_newest_coverage_is_shown_though_a_lone_read_seems_newer(as_staff, r
     ingest("job_stats", logs("copied.txt", job_stats("lake-MDT0000", {"1": {"open": 7}})))
 
     words = words_of(as_staff.get("/ingest/coverage/"))
-    assert re.search(r"lake-MDT0000 0\.2 0 \S+ 2017-07-05 11:10:00", words)
+    assert re.search(r"lake-MDT0000 0\.2 1 2 d 23:49:59 2017-07-05 11:10:00", words)
 
 
 def test_a_lone_read_observes_nothing(as_staff, read):

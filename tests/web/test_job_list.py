@@ -59,14 +59,15 @@ def test_jobs_are_found(as_staff, seven, query, expected):
 
 
 @pytest.mark.parametrize(
-    "query", ["start=yesterday", "nodes_min=many", "cluster=elsewhere", "state=odd", "q=%00"]
+    "query",
+    ["start=yesterday", "nodes_min=many", "cluster=elsewhere", "state=odd", "quality=odd", "q=%00"],
 )
 def test_a_filter_that_makes_no_sense_shows_nothing_and_says_so(as_staff, seven, query):
     page = as_staff.get(f"/jobs/?{query}")
     twin = as_staff.get(f"/jobs/?{query}&format=csv")
 
     assert "was not understood" in words_of(page)
-    assert 'role="alert"' in text_of(page)
+    assert text_of(page).count('role="alert"') == 3, "in the list, beside the filter, of requests"
     assert twin.status_code == 400
     assert query.partition("=")[0] in twin.json()["errors"]
 

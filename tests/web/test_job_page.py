@@ -222,8 +222,11 @@ def test_it_is_said_how_its_rpcs_were_found(page):
     assert own.format("1,000") in part  # the last one came when the range was over
 
 
-def test_a_trace_is_offered_by_its_time(page):
-    assert "Trace 07-05 12:05:00 to 12:05:10" in words_of(page())
+def test_a_trace_is_offered_by_its_time_and_length(page):
+    words = words_of(page())
+
+    assert "Trace 12:05:00, 10 s" in words
+    assert "1,001 in 10 s of 1:00:00 traced" in words
 
 
 def test_utc_is_said_once(page, settings):

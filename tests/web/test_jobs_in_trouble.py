@@ -52,6 +52,30 @@ def test_a_running_job_is_said_to_run(page, new_job):
     assert "0 cores" not in words_of(page(job))
 
 
+def test_logs_that_rotate_are_one_trace_and_many_traces_fold(page, account, logs, ingest):
+    job = account(Run("1"))
+    spans = [("12:00:00", "12:00:10"), ("12:00:10.5", "12:00:20")]
+    spans += [(f"12:{minute}:00", f"12:{minute}:05") for minute in range(10, 24, 2)]
+    for first, last in spans:
+        ingest("rpctrace", logs(f"{first}.log", rpc(first), rpc(last)), server="mds1")
+    words = words_of(page(job))
+
+    assert "Trace 12:00:00, 20 s Trace 12:10:00, 5 s" in words
+    assert "Trace 12:18:00, 5 s 2 more traces Trace 12:20:00, 5 s" in words
+
+
+def test_poor_figures_are_ranked_with_a_caution(page, new_job):
+    for _ in range(10):
+        new_job({"open_close_ratio": 1})
+    poor, good = (
+        new_job({"open_close_ratio": 2, "quality": quality}) for quality in ("poor", "good")
+    )
+    caution = "Its own figures are of poor quality"
+
+    assert caution in words_of(page(poor))
+    assert caution not in words_of(page(good))
+
+
 def test_a_job_that_was_traced_and_sent_nothing_has_its_page(page, account, logs, ingest):
     traced = [rpc(f"12:0{minute}", "9@gni") for minute in range(5)]
     ingest("rpctrace", logs("trace.log", *traced), server="mds1")

@@ -36,7 +36,7 @@ _SEGMENT_HEADER = [
     "rejected",
     "irrelevant",
     "records",
-    "operations",
+    "rpcs",
     "loaded_at",
 ]
 _PENDING_HEADER = [
@@ -66,7 +66,7 @@ def segment_list(request: UserRequest) -> HttpResponseBase:
         return exports.refuse(chosen.errors)
     found = chosen.qs.order_by("-loaded_at", "-pk") if chosen.is_valid() else Segment.objects.none()
     if is_twin:
-        rows = segments.with_origin(found).values_list(*_SEGMENT_HEADER)[:COUNTED]
+        rows = segments.described(found).values_list(*_SEGMENT_HEADER)[:COUNTED]
         about = {"at_most": COUNTED}
         return exports.twin(
             request, "segments", about, _SEGMENT_HEADER, rows.iterator(_ROWS_AT_ONCE)

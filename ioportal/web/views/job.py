@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _STARTUP = 0.1  # of the run, as the metric's name has it
 _RECORDS_SHOWN = 5
-_TRACES_LINKED = 5
+_TRACES_SHOWN = 6  # the others fold
 _NAMESAKES_SHOWN = 20
 _PANDA_JOBS_SHOWN = 10
 _TASKS_SHOWN = 5
@@ -109,13 +109,15 @@ def _what_it_did(request: UserRequest, job: Job, run: TimeRange) -> dict[str, An
         refused = error.messages
     series = JobSeries(job, window)
     launch = launch_of(request, job)
+    traces = [(trace, trace.words_within(run)) for trace in series.traces(run)]
     return {
         "run": run,
         "startup": TimeRange(run.start, run.start + (run.end - run.start) * _STARTUP),
         "window": window,
         "refused": refused,
         "timelines": [Timeline(kind, series, window) for kind in KINDS],
-        "traces": series.traces(run)[:_TRACES_LINKED],
+        "traces": traces[:_TRACES_SHOWN],
+        "more_traces": traces[_TRACES_SHOWN:],
         "launch": launch,
         "report": report_of(job, launch, window),
         "methods": [] if launch else methods_of(job, window),

@@ -1,0 +1,27 @@
+// What htmx asks for and does not get: the page stays as it was and says so.
+"use strict";
+
+(() => {
+  function tell(words) {
+    const failure = document.getElementById("failure");
+    failure.textContent = words;
+    failure.hidden = !words;
+  }
+
+  document.addEventListener("htmx:beforeRequest", () => tell(""));
+  document.addEventListener("htmx:sendError", () => {
+    tell("The server cannot be reached, so the page is as it was. Check the connection and try again.");
+  });
+  document.addEventListener("htmx:responseError", (event) => {
+    const { status } = event.detail.xhr;
+    tell(`The server answered with error ${status}, so the page is as it was. Try again, or reload it.`);
+  });
+
+  // Fields stay while the answer to their form is swapped in around them: they learn its verdict.
+  document.addEventListener("htmx:afterSettle", () => {
+    for (const field of document.querySelectorAll("form .field")) {
+      const isRefused = field.querySelector(".error") !== null;
+      field.querySelector("input, select").setAttribute("aria-invalid", isRefused);
+    }
+  });
+})();
