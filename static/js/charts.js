@@ -38,7 +38,7 @@
     return {
       height: height + LEGEND_LINE * Math.ceil(names / 2),
       legend: { ...legend, x: -0.2, entrywidth: 95, font: { size: 9 } },
-      xaxis: { ...xaxis, dtick: 2 * xaxis.dtick },
+      xaxis: xaxis.dtick ? { ...xaxis, dtick: 2 * xaxis.dtick } : xaxis,
     };
   }
 

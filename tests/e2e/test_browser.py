@@ -129,6 +129,7 @@ def test_trends_are_zoomed_into_and_cut_otherwise(visit):
     expect(page).to_have_url(re.compile(r"start=2017-07-05T12%3A1.*end=2017-07-05T12%3A3"))
 
     page.get_by_role("navigation", name="Period").get_by_role("link", name="all").click()
+    expect(page).to_have_url(re.compile(r"/trends/\?step=hour$"))
     page.get_by_role("link", name="day", exact=True).click()
     expect(page).to_have_url(re.compile(r"/trends/\?step=day$"))
     page.locator(DRAWN).first.wait_for()
