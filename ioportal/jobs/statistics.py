@@ -18,6 +18,7 @@ from psycopg import sql
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
+from ioportal.telemetry import planner
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 
 _STATISTICS_LOCK = 7_304  # any number that no other advisory lock uses
@@ -200,8 +201,7 @@ GROUP BY job_id
 _NAMED = "SELECT source_job_id, job_id FROM jobs_namedjob WHERE job_id = ANY(%(jobs)s)"
 
 # What may be the job's or another's: by ids that name several jobs, and on nodes that several hold.
-# Every join can be hashed, and is: where the planner does not know yet how much was loaded a moment
-# ago, nested loops never end.
+# Every join can be hashed, and is (`planner.settings`).
 _AMBIGUOUS = (
     _RUNS
     + sql.SQL(""",
@@ -373,16 +373,14 @@ def _ambiguous(jobs: list[Job], values: _Row) -> dict[int, _Row]:
     with connection.cursor() as cursor:
         cursor.execute(_NAMED, values)
         named = cursor.fetchall()
-        cursor.execute("SET LOCAL enable_nestloop = off")
-        values |= {
-            "named_ids": [source_job_id for source_job_id, _ in named],
-            "named_jobs": [job_id for _, job_id in named],
-            "first": min(job.started_at for job in jobs if job.started_at),
-            "last": max(job.ended_at or values["now"] for job in jobs),
-        }
-        found = _by_job(_AMBIGUOUS, values)
-        cursor.execute("SET LOCAL enable_nestloop TO DEFAULT")
-    return found
+    values |= {
+        "named_ids": [source_job_id for source_job_id, _ in named],
+        "named_jobs": [job_id for _, job_id in named],
+        "first": min(job.started_at for job in jobs if job.started_at),
+        "last": max(job.ended_at or values["now"] for job in jobs),
+    }
+    with planner.settings(enable_nestloop="off"):
+        return _by_job(_AMBIGUOUS, values)
 
 
 def _set_io(row: JobStatistics, io: _Row, covered_s: float, duration: timedelta) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
+from ioportal.telemetry import planner
 from ioportal.telemetry.models import Method, Principal
 
 if TYPE_CHECKING:
@@ -205,16 +206,7 @@ def _charge(clear: str, rows: str, values: dict[str, Any]) -> None:
         for create in (_HOLDERS, _NAMED):
             cursor.execute(create.format(rows=rows), values)
         cursor.execute("ANALYZE charging_holders, charging_named")
-        # The planner knows nothing of windows that came a moment ago, and would take millions for
-        # a few: then nested loops never end, and what could be hashed is sorted. Groups of an hour
-        # fit in this memory.
-        cursor.execute(
-            "SET LOCAL enable_nestloop = off; SET LOCAL enable_sort = off;"
-            "SET LOCAL work_mem = '128MB'"
-        )
-        cursor.execute(_CHARGE.format(rows=rows), values)
-        cursor.execute(
-            "SET LOCAL enable_nestloop TO DEFAULT; SET LOCAL enable_sort TO DEFAULT;"
-            "SET LOCAL work_mem TO DEFAULT"
-        )
+        # Groups of an hour fit in this memory.
+        with planner.settings(enable_nestloop="off", enable_sort="off", work_mem="128MB"):
+            cursor.execute(_CHARGE.format(rows=rows), values)
         cursor.execute("DROP TABLE charging_holders, charging_named")
