@@ -62,7 +62,7 @@ def read_plain(text: bytes, first_line: int) -> tuple[Places, Fields]:
     """Read the plain lines of a text (UTF-8, no NUL), whose first line has the given number.
 
     Returns:
-        Where all newlines are; the fields of the plain lines, block by block, for `records_of`.
+        Where all newlines are; the fields of the plain lines, for `records_of`.
     """
     lines = _Lines(text, _shape_of(text))
     return lines.ends, lines.fields(first_line)

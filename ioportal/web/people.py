@@ -141,7 +141,6 @@ class People(ChosenJobs):
     """Everybody of one kind with jobs that the filters choose."""
 
     carried_on = ("state", "quality", "sort")
-    facets = ()  # the form of filters shows none here
 
     def __init__(self, kind: Kind, user: User, query: QueryDict) -> None:
         super().__init__(user, query)

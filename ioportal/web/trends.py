@@ -231,7 +231,6 @@ class Trends(ChosenJobs):
     """The trends of the chosen jobs."""
 
     carried_on = ("state", "quality", "step", "metric", "hours", "scale")
-    facets = ()  # the form of filters shows none here
 
     def __init__(self, user: User, query: QueryDict, only: dict[str, str] | None = None) -> None:
         super().__init__(user, query, only)
