@@ -20,6 +20,7 @@ from ioportal.analysis import quality
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
 from ioportal.telemetry import planner
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
+from ioportal.telemetry.sums import metadata_operations
 
 _STATISTICS_LOCK = 7_304  # any number that no other advisory lock uses
 _STARTUP_SHARE = 0.1  # of the run
@@ -32,18 +33,6 @@ _CONSTANTS = {
     "RPC_TRACE": Coverage.Source.RPC_TRACE.value,
     "startup_share": _STARTUP_SHARE,
 }
-
-
-def _metadata(alias: str) -> sql.Composed:
-    """Return the sum of the metadata operations of a row."""
-    return (
-        sql.SQL("(")
-        + sql.SQL(" + ").join(
-            sql.SQL("coalesce({}, 0)").format(sql.Identifier(alias, name))
-            for name in METADATA_OPERATIONS
-        )
-        + sql.SQL(")")
-    )
 
 
 # (Where a query says "not 0" besides, that is for the sake of an index which holds no zeros.)
@@ -103,7 +92,7 @@ GROUP BY w.job_id
         )
         for name in METADATA_OPERATIONS
     ),
-    metadata=_metadata("w"),
+    metadata=metadata_operations("w"),
 )
 
 # MDTs are read at different moments: their rates are added where their windows overlap. A running
@@ -139,7 +128,7 @@ FROM highest JOIN windows USING (job_id)
 WHERE start <= at AND at < "end"
 GROUP BY job_id
 """
-).format(metadata=_metadata("w"))
+).format(metadata=metadata_operations("w"))
 
 _RPC_TOTALS = """
 SELECT w.job_id, sum(w.count) AS rpcs, sum(w.timed) AS timed,
@@ -243,7 +232,7 @@ FROM runs
 LEFT JOIN operations USING (job_id)
 LEFT JOIN rpcs USING (job_id)
 """)
-    .format(metadata=_metadata("w"))
+    .format(metadata=metadata_operations("w"))
     .as_string()
 )
 
@@ -267,7 +256,7 @@ JOIN LATERAL (
 ) later ON later.total > earlier.total
 GROUP BY job_id
 """
-).format(of_job=_metadata("w"), of_target=_metadata("t"))
+).format(of_job=metadata_operations("w"), of_target=metadata_operations("t"))
 
 
 def refresh_statistics(limit: int = 500) -> int:

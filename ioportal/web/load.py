@@ -19,6 +19,7 @@ from ioportal.jobs.models import Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage, Principal
 from ioportal.web.ranges import TimeRange
+from ioportal.web.series import observed, seconds
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -142,17 +143,11 @@ class NewestLoad:
                 values="operations",
                 aggregate_function="sum",
             )
-            .with_columns(
-                ((pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e6).alias("seconds")
-            )
+            .with_columns(seconds("start", "end").alias("seconds"))
         )
-        start, end = self.window.start, self.window.end
-        found = coverage.by_source(Coverage.Source.JOB_STATS, self._mdts.keys(), start, end)
-        observed = pl.DataFrame(
-            [(target, *interval) for target, interval in found], schema=OBSERVED, orient="row"
-        )
-        steps = rates(windows, observed, kinds, len(self._mdts))
-        return coarsened(within(steps, start, end), _STEPS_SHOWN)
+        read = observed(Coverage.Source.JOB_STATS, self._mdts.keys(), self.window)
+        steps = rates(windows, read, kinds, len(self._mdts))
+        return coarsened(within(steps, self.window.start, self.window.end), _STEPS_SHOWN)
 
     @property
     def figure(self) -> Figure | None:

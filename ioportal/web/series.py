@@ -29,7 +29,7 @@ from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow
 from ioportal.web.ranges import TimeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from ioportal.jobs.models import Job
 
@@ -186,7 +186,7 @@ class JobSeries:
             list(rows),
             schema={**OBSERVED, **dict.fromkeys(IO_KINDS, pl.Int64)},
             orient="row",
-        ).with_columns(_seconds("start", "end").alias("seconds"))
+        ).with_columns(seconds("start", "end").alias("seconds"))
 
     @cached_property
     def _rpc_counts(self) -> pl.DataFrame:
@@ -267,9 +267,14 @@ class JobSeries:
         return self._observed(Coverage.Source.RPC_TRACE, self._mds_ids)
 
     def _observed(self, source: Coverage.Source, ids: Iterable[int]) -> pl.DataFrame:
-        found = coverage.by_source(source, list(ids), self._bins.start, self._bins.end)
-        rows = [(source_id, *interval) for source_id, interval in found]
-        return pl.DataFrame(rows, schema=OBSERVED, orient="row")
+        return observed(source, list(ids), self._bins)
+
+
+def observed(source: Coverage.Source, ids: Collection[int], window: TimeRange) -> pl.DataFrame:
+    """Return when sources of one kind were observed in a range: a frame of `OBSERVED`."""
+    found = coverage.by_source(source, ids, window.start, window.end)
+    rows = [(source_id, *interval) for source_id, interval in found]
+    return pl.DataFrame(rows, schema=OBSERVED, orient="row")
 
 
 def _folded(frame: pl.DataFrame) -> pl.DataFrame:
@@ -277,5 +282,6 @@ def _folded(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.lit(_FOLDED, pl.Int64).alias("source"))
 
 
-def _seconds(start: str, end: str) -> pl.Expr:
+def seconds(start: str, end: str) -> pl.Expr:
+    """Return how long it is from one moment to another."""
     return (pl.col(end) - pl.col(start)).dt.total_microseconds() / 1e6
