@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db.models import Model
+from django.db.models import Min, Model
 
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
@@ -27,7 +27,7 @@ from ioportal.ingest.accounts import (
 from ioportal.ingest.formats import LOADERS
 from ioportal.ingest.formats import Command as Asked
 from ioportal.ingest.loading import Loaded, LoaderOf, Origin, Refused, Text, load
-from ioportal.ingest.models import Segment
+from ioportal.ingest.models import Reject, Segment
 from ioportal.jobs.models import Cluster, Filesystem, Server, Target
 from ioportal.stages import drain
 from ioportal.times import moment
@@ -262,10 +262,11 @@ def _far_from_its_text(reads: list[Segment]) -> str:
     )
 
 
-def _first_line(text: Loaded, reason: str) -> str:
-    """Return where a reason was met first; rejects are kept by the same reasons, but for a rest."""
-    first = text.segment.rejects.filter(reason=reason).order_by("line").first()
-    return f", first in line {first.line:,}" if first else ""
+def _first_lines(loaded: list[Loaded]) -> dict[tuple[int, str], str]:
+    """Return in words where each text's reasons were met first; not all reasons are kept."""
+    kept = Reject.objects.filter(segment__in={text.segment.pk for text in loaded})
+    firsts = kept.values_list("segment_id", "reason").annotate(first=Min("line"))
+    return {(segment, reason): f", first in line {line:,}" for segment, reason, line in firsts}
 
 
 def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> str:
@@ -280,9 +281,11 @@ def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> 
         f"lines         {account.lines:>15,}  = {account.accepted:,} accepted"
         f" + {account.rejected:,} rejected + {account.irrelevant:,} irrelevant"
     )
+    first_lines = _first_lines(loaded)
     for text in loaded:
         lines += [
-            f"  rejected    {count:>15,}  {reason} ({text.segment.name}{_first_line(text, reason)})"
+            f"  rejected    {count:>15,}  {reason} "
+            f"({text.segment.name}{first_lines.get((text.segment.pk, reason), '')})"
             for reason, count in text.segment.rejected_by_reason.items()
         ]
     lines.append(f"operations    {account.operations:>15,}")
