@@ -21,10 +21,6 @@ PARAMETER = r"^[A-Za-z][^\s=]*="
 # longest known has 30 lines, of which two may be wrapped a few times.
 BLOCK_LINES = 256
 
-# As much text as is read at once: bounds the memory of a text of very short lines, and is faster
-# than more.
-PIECE_BYTES = 8 * 1024 * 1024
-
 NO_BLOCK = "belongs to no entry"
 
 
@@ -47,23 +43,14 @@ def whole_blocks(source: Source, *openings: re.Pattern[bytes]) -> Iterator[Chunk
     """
     first_line, held = 1, b""
     for chunk in source.chunks():
-        for piece in _pieces(chunk.text):
-            text = held + piece
-            end = _last_opening(text, openings)
-            if end:
-                yield Chunk(first_line, text[:end])
-            first_line += text.count(b"\n", 0, end)
-            held = text[end:]
+        text = held + chunk.text
+        end = _last_opening(text, openings)
+        if end:
+            yield Chunk(first_line, text[:end])
+        first_line += text.count(b"\n", 0, end)
+        held = text[end:]
     if held:
         yield Chunk(first_line, held)
-
-
-def _pieces(text: bytes) -> Iterator[memoryview]:
-    view, start = memoryview(text), 0
-    while start < len(text):
-        end = text.find(b"\n", start + PIECE_BYTES) + 1 or len(text)
-        yield view[start:end]
-        start = end
 
 
 def _last_opening(text: bytes, openings: Sequence[re.Pattern[bytes]]) -> int:

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from collectors.lustre import job_stats
-from collectors.lustre.params import BLOCK_LINES, PIECE_BYTES
+from collectors.lustre.params import BLOCK_LINES
 from collectors.parsed import Account
+from collectors.source import CHUNK_BYTES
 from collectors.tables import COUNTERS, JOB_COUNTERS, OPERATIONS, REJECTS
 from tests.collectors.lustre.counters import FIXTURES, awk, read, row_sum, samples
 
@@ -534,10 +535,10 @@ def test_a_second_entry_is_recognised_across_chunks():
 
 
 def test_a_text_larger_than_what_is_read_at_once_keeps_its_entries_whole():
-    entries = 1 + 2 * PIECE_BYTES // len(text(JOB, TIME, OPEN, CLOSE))
+    entries = 1 + 2 * CHUNK_BYTES // len(text(JOB, TIME, OPEN, CLOSE))
     lines = [line for n in range(entries) for line in (f"- job_id: {n}", TIME, OPEN, CLOSE)]
 
-    rows, rejects, _ = parse(*lines)
+    rows, rejects, _ = parse(*lines, chunk_bytes=CHUNK_BYTES)
 
     assert rows["job"].to_list() == [str(n) for n in range(entries)]
     assert rows["line"].to_list() == list(range(1, 4 * entries, 4))
