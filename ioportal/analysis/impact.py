@@ -1,0 +1,204 @@
+"""Impact: who made others wait at a server, and how long; and when a server was slow at all.
+
+A job may be busy without doing harm. What counts here is others' waiting: how much longer their
+RPCs took, queue included, than the same RPCs take where the server is calm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+WINDOW = timedelta(seconds=10)
+WINDOWS = {  # what the functions below take; a key may recur, rows add up
+    "start": pl.Datetime("us", "UTC"),
+    "server": pl.Int64(),
+    "service": pl.Int64(),
+    "opcode": pl.Int16(),
+    "principal": pl.String(),
+    "timed": pl.Int64(),  # RPCs whose times are known
+    "service_us_sum": pl.Int64(),
+    "total_us_sum": pl.Int64(),  # arrival to end, queue included
+}
+BASELINES = {
+    "server": pl.Int64(),
+    "service": pl.Int64(),
+    "opcode": pl.Int16(),
+    "baseline_us": pl.Float64(),  # from arrival to end, of one RPC where the server is calm
+}
+FEWEST_WINDOWS = 1_000  # fewer say nothing of how long an RPC takes
+
+_KIND = ("server", "service", "opcode")
+_MOMENT = ("start", "server", "service")
+_US_PER_S = 1e6
+
+
+def baselines(windows: pl.DataFrame, fewest: int = FEWEST_WINDOWS) -> pl.DataFrame:
+    """Return how long each kind of RPC takes in the calmer half of a server's windows.
+
+    Args:
+        windows: columns of `WINDOWS`, without principals or with them.
+        fewest: calm windows with such an RPC; with fewer its baseline is not known.
+
+    Returns:
+        Columns of `BASELINES`, a row for each kind whose baseline is known: the median over the
+        windows in which no more RPCs than in the median window were handled by that service, of
+        the mean time of the kind.
+
+    Source: docs/metrics.md, "Impact".
+    """
+    kinds = (
+        windows.group_by(*_MOMENT, "opcode")
+        .agg(pl.sum("timed", "total_us_sum"))
+        .with_columns(load=pl.sum("timed").over(_MOMENT))
+        .filter(pl.col("timed") > 0)
+    )
+    moments = kinds.group_by(_MOMENT).agg(pl.first("load"))
+    usual = moments.group_by("server", "service").agg(usual_load=pl.median("load"))
+    return (
+        kinds.join(usual, on=["server", "service"])
+        .filter(pl.col("load") <= pl.col("usual_load"))
+        .group_by(_KIND)
+        .agg(
+            baseline_us=(pl.col("total_us_sum") / pl.col("timed")).median(),
+            calm_windows=pl.len(),
+        )
+        .filter(pl.col("calm_windows") >= fewest)
+        .select(*BASELINES)
+        .sort(_KIND)
+    )
+
+
+@dataclass(frozen=True)
+class Impact:
+    """Who carried the load of some windows, who did harm and who suffered.
+
+    `principals` has a row each, most harmful first, with the columns principal, rpcs (timed ones),
+    service_s (what the server worked for it), share (of all service time), impact_s (others'
+    waiting because of it) and suffered_s (its own). `known_share` is the part of the timed RPCs
+    whose baseline is known: only these can be late.
+    """
+
+    principals: pl.DataFrame
+    known_share: float
+
+
+def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:
+    """Share others' waiting out among those who kept the server busy meanwhile.
+
+    In each window and service, a principal answers for its share of the service time of
+    ``max(0, sum over opcodes of (others' total time - others' RPCs x baseline))``.
+
+    Args:
+        windows: columns of `WINDOWS`.
+        baseline: columns of `BASELINES`.
+
+    Returns:
+        The impact of every principal; no windows give no rows and a known share of 0.
+
+    Source: docs/metrics.md, "Impact".
+    """
+    judged = windows.join(baseline, on=_KIND, how="left").with_columns(
+        late_us=pl.col("total_us_sum") - pl.col("timed") * pl.col("baseline_us")
+    )
+    timed = int(windows["timed"].sum())
+    known = int(judged.filter(pl.col("baseline_us").is_not_null())["timed"].sum())
+    part = pl.col("service_us_sum") / pl.sum("service_us_sum").over(_MOMENT)
+    others_late_us = pl.sum("late_us").over(_MOMENT) - pl.col("late_us")
+    principals = (
+        judged.group_by(*_MOMENT, "principal")
+        .agg(pl.sum("timed", "service_us_sum", "late_us"))
+        .with_columns(
+            impact_us=part.fill_nan(0) * pl.max_horizontal(others_late_us, 0),
+            suffered_us=pl.max_horizontal("late_us", 0),
+        )
+        .group_by("principal")
+        .agg(
+            rpcs=pl.sum("timed"),
+            service_s=pl.sum("service_us_sum") / _US_PER_S,
+            impact_s=pl.sum("impact_us") / _US_PER_S,
+            suffered_s=pl.sum("suffered_us") / _US_PER_S,
+        )
+        .with_columns(share=(pl.col("service_s") / pl.sum("service_s")).fill_nan(0))
+        .sort("impact_s", "service_s", "principal", descending=[True, True, False])
+    )
+    return Impact(principals, known / timed if timed else 0.0)
+
+
+@dataclass(frozen=True)
+class Slowdown:
+    """An interval in which a server's RPCs took longer than usual."""
+
+    server: int
+    start: datetime
+    end: datetime
+    factor: float  # times as long as usual, at its worst window
+    waited_s: float  # beyond the usual, all RPCs together
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """When a server has left its baseline, and when it is back.
+
+    It has left where RPCs take `leaves` times as long as usual and is back below `returns` times;
+    pauses shorter than `pause` are part of it, intervals shorter than `shortest` are none.
+    """
+
+    leaves: float = 3.0
+    returns: float = 1.5
+    pause: timedelta = timedelta(minutes=2)
+    shortest: timedelta = timedelta(seconds=30)
+
+
+def slowdowns(
+    windows: pl.DataFrame, baseline: pl.DataFrame, leaving: Leaving | None = None
+) -> list[Slowdown]:
+    """Find the intervals in which a server's latency left its baseline, worst first.
+
+    A window's factor is the time that its RPCs took over the time that as many of the same kinds
+    usually take: a change of the mix of RPCs is no slowness. RPCs without a baseline are left out,
+    and so are windows of nothing else.
+
+    Args:
+        windows: columns of `WINDOWS`; principals do not matter.
+        baseline: columns of `BASELINES`.
+        leaving: when an interval begins and ends.
+
+    Source: docs/metrics.md, "Slow intervals".
+    """
+    limits = leaving or Leaving()
+    factors = (
+        windows.join(baseline, on=_KIND)
+        .group_by("server", "start")
+        .agg(
+            took_us=pl.sum("total_us_sum"),
+            usual_us=(pl.col("timed") * pl.col("baseline_us")).sum(),
+        )
+        .filter(pl.col("usual_us") > 0)
+        .with_columns(factor=pl.col("took_us") / pl.col("usual_us"))
+        .filter(pl.col("factor") >= limits.returns)
+        .sort("server", "start")
+    )
+    pause = pl.col("start").diff().over("server") > WINDOW + limits.pause
+    found = (
+        factors.with_columns(interval=pause.fill_null(value=True).cum_sum())
+        .group_by("server", "interval")
+        .agg(
+            start=pl.min("start"),
+            end=pl.max("start") + WINDOW,
+            factor=pl.max("factor"),
+            waited_s=(pl.col("took_us") - pl.col("usual_us")).sum() / _US_PER_S,
+        )
+        .filter(
+            pl.col("factor") >= limits.leaves,
+            pl.col("end") - pl.col("start") >= limits.shortest,
+        )
+        .sort("waited_s", "server", "start", descending=[True, False, False])
+    )
+    return [Slowdown(**row) for row in found.drop("interval").iter_rows(named=True)]
