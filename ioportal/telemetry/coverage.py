@@ -131,8 +131,10 @@ def by_source(
         start: of the range.
         end: of the range.
     """
+    values = _sources(source, apart)
+    values |= {"start": start, "end": end}
     with connection.cursor() as cursor:
-        cursor.execute(_BY_SOURCE, {**_sources(source, apart), "start": start, "end": end})
+        cursor.execute(_BY_SOURCE, values)
         return [(source_id, Interval(*interval)) for source_id, *interval in cursor.fetchall()]
 
 
@@ -140,9 +142,14 @@ def traced(server_ids: Collection[int], start: datetime, end: datetime) -> list[
     """Return when at least one of the servers was traced, within [start, end)."""
     if start >= end:
         return []
-    values = {"source": Coverage.Source.RPC_TRACE.value, "ids": list(server_ids)}
+    values: dict[str, Any] = {
+        "source": Coverage.Source.RPC_TRACE.value,
+        "ids": list(server_ids),
+        "start": start,
+        "end": end,
+    }
     with connection.cursor() as cursor:
-        cursor.execute(_TRACED, values | {"start": start, "end": end})
+        cursor.execute(_TRACED, values)
         return [Interval(*interval) for interval in cursor.fetchall()]
 
 
