@@ -150,7 +150,7 @@ class TargetInline(RegistrationInline):
 
     model = Target
     extra = 1
-    fields = ("name", "kind", "filesystem")
+    fields = ("name", "kind", "filesystem", "job_cleanup_interval")
 
 
 @admin.register(Server)

@@ -7,7 +7,7 @@ brought up to date, and nothing is ever removed. docs/operations.md, "Registrati
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
@@ -44,11 +44,14 @@ _KEYS: dict[str, dict[str, type]] = {
     "filesystem": {"name": str, "clusters": list, "job_id_pattern": str, "simulated": bool},
     "server": {"name": str, "filesystem": str, "kind": str, "version": list},
     "server.version": {"version": str, "since": date},  # (a datetime is a date, too)
-    "target": {"name": str, "filesystem": str, "server": str, "kind": str},
+    "target": {
+        "name": str, "filesystem": str, "server": str, "kind": str, "job_cleanup_interval": int,
+    },
 }  # fmt: skip
 _WORDS = {
     str: "a text",
     bool: "true or false",
+    int: "a whole number",
     list: "a list, or tables in double brackets",
     dict: "a table",
     date: "a date",
@@ -230,8 +233,20 @@ def _target(place: str, entry: _Entry) -> None:
             "filesystem": _registered(place, Filesystem, entry.get("filesystem")),
             "server": _registered(place, Server, server) if server else None,
             "kind": kind,
+            **_kept(place, entry),
         },
     )
+
+
+def _kept(place: str, entry: _Entry) -> _Entry:
+    """Return how long a target keeps the counters of jobs that idle: seconds, as Lustre has it."""
+    if "job_cleanup_interval" not in entry:
+        return {}
+    seconds = entry["job_cleanup_interval"]
+    try:
+        return {"job_cleanup_interval": timedelta(seconds=seconds)}
+    except OverflowError as error:
+        raise Unusable(f"{place}: job_cleanup_interval = {seconds} is too long.") from error
 
 
 _TABLES: dict[str, Callable[[str, _Entry], None]] = {

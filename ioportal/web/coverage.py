@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from ioportal.jobs.models import Filesystem
 
 _DEFAULT_RANGE = timedelta(days=3)
 
@@ -70,7 +69,9 @@ def default_range() -> TimeRange | None:
 
     A single read observes nothing: one of a file with a wrong time must not hide the rest.
     """
-    lasts = (coverage.last_observed(source, named).values() for source, named in _sources())
+    lasts = (
+        coverage.last_observed(source, _apart(things)).values() for source, things in _sources()
+    )
     last = max(chain.from_iterable(lasts), default=None)
     if last is None:
         return None
@@ -80,29 +81,40 @@ def default_range() -> TimeRange | None:
 
 def rows(window: TimeRange) -> Iterator[SourceCoverage]:
     """Yield every source that was observed in a range, by kind and name."""
-    for source, named in _sources():
-        found = coverage.by_source(source, named.keys(), window.start, window.end)
+    for source, things in _sources():
+        found = coverage.by_source(source, _apart(things), window.start, window.end)
         by_id = {
             pk: [_within(interval, window) for _, interval in group]
             for pk, group in groupby(found, key=itemgetter(0))
         }
-        for pk, (name, filesystem) in sorted(named.items(), key=lambda item: item[1][0]):
-            if pk in by_id:
+        for thing in things:
+            if thing.pk in by_id:
+                filesystem = thing.filesystem
                 yield SourceCoverage(
-                    source, name, filesystem.name, filesystem.simulated, by_id[pk], window
+                    source,
+                    thing.name,
+                    filesystem.name,
+                    filesystem.simulated,
+                    by_id[thing.pk],
+                    window,
                 )
 
 
-def _sources() -> list[tuple[Coverage.Source, dict[int, tuple[str, Filesystem]]]]:
-    """Return what is observed of what: names and filesystems by number."""
-    servers, targets = (
-        {thing.pk: (thing.name, thing.filesystem) for thing in things.select_related("filesystem")}
-        for things in (Server.objects.all(), Target.objects.all())
-    )
+def _sources() -> list[tuple[Coverage.Source, list[Server] | list[Target]]]:
+    """Return what is observed of what, by name."""
+    servers = list(Server.objects.select_related("filesystem").order_by("name"))
+    targets = list(Target.objects.select_related("filesystem").order_by("name"))
     return [
         (source, servers if source is Coverage.Source.RPC_TRACE else targets)
         for source in Coverage.Source
     ]
+
+
+def _apart(things: list[Server] | list[Target]) -> dict[int, timedelta]:
+    """Return how far apart what tells of each may be without a gap."""
+    return {
+        thing.pk: thing.poll_gap if isinstance(thing, Target) else timedelta(0) for thing in things
+    }
 
 
 def _within(interval: Interval, window: TimeRange) -> Interval:
