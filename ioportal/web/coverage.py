@@ -99,10 +99,7 @@ def _sources() -> list[tuple[Coverage.Source, dict[int, tuple[str, Filesystem]]]
         {thing.pk: (thing.name, thing.filesystem) for thing in things.select_related("filesystem")}
         for things in (Server.objects.all(), Target.objects.all())
     )
-    return [
-        (source, servers if source is Coverage.Source.RPC_TRACE else targets)
-        for source in Coverage.Source
-    ]
+    return [(source, servers if source.is_of_servers else targets) for source in Coverage.Source]
 
 
 def _within(interval: Interval, window: TimeRange) -> Interval:
