@@ -36,6 +36,7 @@ class Segment(models.Model):
         RPCTRACE = "rpctrace", "Lustre RPC trace"
         JOB_STATS = "job_stats", "Lustre job_stats"
         MD_STATS = "md_stats", "Lustre md_stats"
+        MDS_STATS = "mds_stats", "Lustre statistics of services"
         SACCT = "sacct", "Slurm sacct"
         PBS = "pbs", "PBS or Torque accounting"
         ALPS = "alps", "ALPS placement"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from django.conf import settings
 from django.db import connection
 
 from ioportal.telemetry.models import Coverage
@@ -103,6 +104,11 @@ GROUP BY sources.id
 def whole(servers: Iterable[int]) -> dict[int, timedelta]:
     """Return, for traces of some servers, how far apart records may be: nothing may be missing."""
     return dict.fromkeys(servers, timedelta(0))
+
+
+def polled(servers: Iterable[int]) -> dict[int, timedelta]:
+    """Return how far apart reads of some servers' services may be: their sums go on meanwhile."""
+    return dict.fromkeys(servers, settings.POLL_GAP)
 
 
 def last_observed(source: Coverage.Source, apart: Mapping[int, timedelta]) -> dict[int, datetime]:

@@ -4,6 +4,7 @@ from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
 from ioportal.jobs.models.population import CacheEntry, Population
 from ioportal.jobs.models.site import (
     Cluster,
+    Counter,
     Filesystem,
     Nid,
     Node,
@@ -20,6 +21,7 @@ __all__ = [
     "Allocation",
     "CacheEntry",
     "Cluster",
+    "Counter",
     "Filesystem",
     "Job",
     "JobQuerySet",
