@@ -125,6 +125,34 @@ TARGET_COUNTERS = Table(
     },
 )
 
+# On what a delta rests (docs/architecture.md, "I/O windows").
+BASES = ("difference", "new_entry", "restarted", "reset", "total")
+
+JOB_DELTAS = Table(
+    "job_deltas",
+    grain="one row per poll interval x MDT, or all OSTs of one host, x job id: what was added",
+    columns={
+        "start": UTC_US,  # the poll before; of a total: its only poll
+        "end": UTC_US,
+        "target": pl.String(),  # an MDT; "": the OSTs, added up
+        "job": pl.String(),
+        "basis": pl.String(),  # one of BASES; of several OSTs: the last of them in that order
+        **dict.fromkeys(COUNTERS, pl.Int64()),  # null: not told, which is not zero
+    },
+)
+
+TARGET_DELTAS = Table(
+    "target_deltas",
+    grain="one row per poll interval x target: what all clients added",
+    columns={
+        "start": UTC_US,
+        "end": UTC_US,
+        "target": pl.String(),
+        "basis": pl.String(),  # "difference", "reset" or "total"
+        **dict.fromkeys(COUNTERS, pl.Int64()),
+    },
+)
+
 JOBS = Table(
     "jobs",
     grain="one row per accounting record: a job, or a launch inside it (a Slurm step)",
