@@ -28,6 +28,7 @@ INSTALLED_APPS = [
     "ioportal.telemetry",
     "ioportal.jobs",
     "ioportal.ingest",
+    "ioportal.api",
     "ioportal.web",
 ]
 
@@ -64,7 +65,9 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": {**env.database("DATABASE_URL"), "CONN_MAX_AGE": 60}}
+DATABASES = {
+    "default": {**env.database("DATABASE_URL"), "CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+}
 # Beside the data: what is cached can be neither lost nor old without it.
 CACHES = {
     "default": {
@@ -154,6 +157,9 @@ JOB_CLEANUP_INTERVAL = env.duration("IOPORTAL_JOB_CLEANUP_INTERVAL", "10m")
 # Two reads of a target further apart than this leave a gap: entries idle for longer than Lustre's
 # job_cleanup_interval (600 s unless a site changes it) may have been dropped in between.
 POLL_GAP = env.duration("IOPORTAL_POLL_GAP", "20m")
+
+# Agents are told to wait while more than this many intervals of a kind wait to be charged.
+PENDING_LIMIT = env.number("IOPORTAL_PENDING_LIMIT", "5000")
 
 # Faults go to stderr with their traceback; Django alone would mail them, to nobody.
 LOGGING = {

@@ -13,6 +13,7 @@ from ioportal.jobs.models.site import (
     SourceJobId,
     Target,
 )
+from ioportal.jobs.models.source import Format, Source
 from ioportal.jobs.models.statistics import JobStatistics, StaleStatistics
 from ioportal.jobs.models.workload import WorkloadJob, WorkloadJobQuerySet
 
@@ -21,6 +22,7 @@ __all__ = [
     "CacheEntry",
     "Cluster",
     "Filesystem",
+    "Format",
     "Job",
     "JobQuerySet",
     "JobStatistics",
@@ -31,6 +33,7 @@ __all__ = [
     "Server",
     "ServerVersion",
     "Service",
+    "Source",
     "SourceJobId",
     "StaleStatistics",
     "Target",
