@@ -1,4 +1,4 @@
-"""Registering a site from a TOML document: clusters, NIDs, filesystems, servers and targets.
+"""Registering a site from a TOML document: clusters, NIDs, filesystems, servers, targets, sources.
 
 Tables are read in this order, each with the keys that `_KEYS` lists; what is registered already is
 brought up to date, and nothing is ever removed. docs/operations.md, "Registration", shows one.
@@ -25,6 +25,7 @@ from ioportal.jobs.models import (
     Nid,
     Server,
     ServerVersion,
+    Source,
     SourceJobId,
     Target,
 )
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 # The keys of each table, and what their values are.
 _KEYS: dict[str, dict[str, type]] = {
-    "": {"cluster": list, "filesystem": list, "server": list, "target": list},
+    "": {"cluster": list, "filesystem": list, "server": list, "target": list, "source": list},
     "cluster": {
         "name": str, "time_zone": str, "batch": str, "simulated": bool, "nodes": str,
         "exec_hosts_are_compute_nodes": bool, "nid_rule": dict, "nid": list,
@@ -46,6 +47,10 @@ _KEYS: dict[str, dict[str, type]] = {
     "server.version": {"version": str, "since": date},  # (a datetime is a date, too)
     "target": {
         "name": str, "filesystem": str, "server": str, "kind": str, "job_cleanup_interval": int,
+    },
+    "source": {
+        "name": str, "format": str, "cluster": str, "filesystem": str, "server": str,
+        "poll_interval_s": int,
     },
 }  # fmt: skip
 _WORDS = {
@@ -249,11 +254,22 @@ def _kept(place: str, entry: _Entry) -> _Entry:
         raise Unusable(f"{place}: job_cleanup_interval = {seconds} is too long.") from error
 
 
+def _source(place: str, entry: _Entry) -> None:
+    kinds = {"cluster": Cluster, "filesystem": Filesystem, "server": Server}
+    things = {
+        key: _registered(place, kind, entry[key]) for key, kind in kinds.items() if key in entry
+    }
+    # What it spoke for before, and does not any more, is left out of the entry.
+    values = {**dict.fromkeys(kinds), **things} if things else {}
+    _stored(Source, entry["name"], values | _given(entry, "format", "poll_interval_s"))
+
+
 _TABLES: dict[str, Callable[[str, _Entry], None]] = {
     "cluster": _cluster,
     "filesystem": _filesystem,
     "server": _server,
     "target": _target,
+    "source": _source,
 }
 
 
