@@ -28,6 +28,7 @@ class Migration(migrations.Migration):
                             ("rpctrace", "Lustre RPC trace"),
                             ("job_stats", "Lustre job_stats"),
                             ("md_stats", "Lustre md_stats"),
+                            ("mds_stats", "Lustre statistics of services"),
                             ("sacct", "Slurm sacct"),
                             ("pbs", "PBS or Torque accounting"),
                             ("alps", "ALPS placement"),
