@@ -43,35 +43,25 @@ SELECT lower(r), upper(r) FROM unnest((
 )) r
 """
 
-# Counters are cumulative: two reads observe all that lies between them, unless they are so far
-# apart that entries may have come and gone.
-_READ = """
-SELECT lower(r), upper(r) FROM unnest((
-    SELECT range_agg(tstzrange(greatest(previous, %(start)s), least(start, %(end)s)))
-    FROM (
-        SELECT start, lag(start) OVER (ORDER BY start) AS previous
-        FROM telemetry_coverage
-        WHERE source = %(source)s AND source_id = %(id)s
-            AND start >= %(start)s - %(gap)s AND start <= %(end)s + %(gap)s
-    ) reads
-    WHERE start - previous <= %(gap)s AND previous < %(end)s AND start > %(start)s
-)) r
-"""
-
-
-# For many sources at once. Rows of one source no further apart than the gap are one interval.
+# For many sources at once. Rows of one source that meet are one interval, and so are two reads no
+# further apart than the gap; what an agent observed says itself how far it goes.
 _BY_SOURCE = """
 WITH seen AS (
     SELECT source_id, start, "end", max("end") OVER (
-        PARTITION BY source_id ORDER BY start ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ) AS reached
+        PARTITION BY source_id ORDER BY start, "end"
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) + CASE
+        WHEN "end" = start
+            AND lag("end" = start) OVER (PARTITION BY source_id ORDER BY start, "end")
+        THEN %(gap)s ELSE interval '0'
+    END AS reached
     FROM telemetry_coverage
     WHERE source = %(source)s AND source_id = ANY(%(ids)s)
         AND start <= %(end)s + %(gap)s AND "end" >= %(start)s - %(gap)s
 ),
 numbered AS (
-    SELECT *, count(*) FILTER (WHERE start > reached + %(gap)s)
-        OVER (PARTITION BY source_id ORDER BY start) AS island
+    SELECT *, count(*) FILTER (WHERE start > reached)
+        OVER (PARTITION BY source_id ORDER BY start, "end") AS island
     FROM seen
 )
 SELECT source_id, min(start), max("end")
@@ -100,17 +90,19 @@ CROSS JOIN LATERAL (
 """
 
 
-# Which bins of a long range hold a read: a probe of the index for each, however many reads.
+# Which bins of a long range hold a read, or were observed by an agent: a probe of the index for
+# each, however many reads.
 _READ_IN_BINS = """
 SELECT sources.id, array_agg(bins.number)
 FROM unnest(%(ids)s::int[]) AS sources(id)
 CROSS JOIN generate_series(0, %(count)s - 1) AS bins(number)
-WHERE EXISTS (
-    SELECT 1 FROM telemetry_coverage c
+CROSS JOIN LATERAL (
+    SELECT c."end" FROM telemetry_coverage c
     WHERE c.source = %(source)s AND c.source_id = sources.id
-        AND c.start >= %(start)s + bins.number * %(width)s
         AND c.start < %(start)s + (bins.number + 1) * %(width)s
-)
+    ORDER BY c.start DESC, c."end" DESC LIMIT 1
+) latest
+WHERE latest."end" >= %(start)s + bins.number * %(width)s
 GROUP BY sources.id
 """
 
@@ -129,7 +121,8 @@ def by_source(
     """Return when each of some sources was observed around [start, end), in order.
 
     Intervals that begin before it, or end after it, are not cut at it. A single read of counters
-    observes nothing.
+    observes nothing: they are cumulative, so that two observe all that lies between them, unless
+    they are so far apart that entries may have come and gone.
     """
     gap = timedelta(0) if source is Coverage.Source.RPC_TRACE else settings.POLL_GAP
     values: dict[str, Any] = {"source": source.value, "ids": list(ids), "gap": gap}
@@ -151,15 +144,16 @@ def traced(server_ids: Collection[int], start: datetime, end: datetime) -> list[
 
 def read(source: Coverage.Source, target_id: int, start: datetime, end: datetime) -> list[Interval]:
     """Return when the counters of a target were observed, within [start, end)."""
-    return _intervals(
-        _READ, source=source.value, id=target_id, start=start, end=end, gap=settings.POLL_GAP
-    )
+    return [
+        Interval(max(interval.start, start), min(interval.end, end))
+        for _, interval in by_source(source, [target_id], start, end)
+    ]
 
 
 def read_in_bins(
     source: Coverage.Source, ids: Collection[int], start: datetime, width: timedelta, count: int
 ) -> dict[int, set[int]]:
-    """Return the numbers of the bins, each `width` long, in which each target was read.
+    """Return the numbers of the bins, each `width` long, in which each target was read, or polled.
 
     Targets that were read in none are left out. Bins shorter than the time between two reads would
     show gaps that are none.
