@@ -1,0 +1,61 @@
+"""Every format that can be read, by the name that people call it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from collectors.batch import alps, pbs, sacct
+from collectors.lustre import job_stats, md_stats, rpc_trace
+from collectors.panda import jobs as panda
+from collectors.parsed import Parsed
+from collectors.source import Source
+from collectors.tables import (
+    JOB_COUNTERS,
+    JOBS,
+    LAUNCHES,
+    RPC_WINDOWS,
+    TARGET_COUNTERS,
+    WORKLOAD_JOBS,
+    Table,
+)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a text does not say itself."""
+
+    zone: ZoneInfo = ZoneInfo("UTC")  # of local times
+    columns: Sequence[str] = sacct.COLUMNS  # of an export without a header
+    exec_hosts_are_compute_nodes: bool = True
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a text is read, and what becomes of it."""
+
+    table: Table
+    parse: Callable[[Source, Origin], Iterator[Parsed]]
+    has_local_times: bool = False
+
+
+FORMATS = {
+    "rpctrace": Format(RPC_WINDOWS, lambda source, _: rpc_trace.parse(source)),
+    "job_stats": Format(JOB_COUNTERS, lambda source, _: job_stats.parse(source)),
+    "md_stats": Format(TARGET_COUNTERS, lambda source, _: md_stats.parse(source)),
+    "sacct": Format(
+        JOBS,
+        lambda source, origin: sacct.parse(source, origin.zone, origin.columns),
+        has_local_times=True,
+    ),
+    "pbs": Format(
+        JOBS,
+        lambda source, origin: pbs.parse(
+            source,
+            origin.zone,
+            exec_hosts_are_compute_nodes=origin.exec_hosts_are_compute_nodes,
+        ),
+        has_local_times=True,
+    ),
+    "alps": Format(LAUNCHES, lambda source, _: alps.parse(source)),
+    "panda": Format(WORKLOAD_JOBS, lambda source, _: panda.parse(source)),
+}
