@@ -8,7 +8,7 @@ from collectors.batch import alps, pbs, sacct
 from collectors.lustre import job_stats, md_stats, rpc_trace
 from collectors.panda import jobs as panda
 from collectors.parsed import Parsed
-from collectors.source import Source
+from collectors.source import Lines, Source
 from collectors.tables import (
     JOB_COUNTERS,
     JOBS,
@@ -19,12 +19,14 @@ from collectors.tables import (
     Table,
 )
 
+_UTC = ZoneInfo("UTC")
+
 
 @dataclass(frozen=True)
 class Origin:
     """What a text does not say itself."""
 
-    zone: ZoneInfo = ZoneInfo("UTC")  # of local times
+    zone: ZoneInfo = _UTC  # of local times
     columns: Sequence[str] = sacct.COLUMNS  # of an export without a header
     exec_hosts_are_compute_nodes: bool = True
 
@@ -38,6 +40,18 @@ class Format:
     has_local_times: bool = False
 
 
+def _pbs(lines: Lines, origin: Origin) -> Iterator[Parsed]:
+    return pbs.parse(
+        lines,
+        origin.zone,
+        exec_hosts_are_compute_nodes=origin.exec_hosts_are_compute_nodes,
+    )
+
+
+def _alps(lines: Lines, _: Origin) -> Iterator[Parsed]:
+    return alps.parse(lines)
+
+
 FORMATS = {
     "rpctrace": Format(RPC_WINDOWS, lambda source, _: rpc_trace.parse(source)),
     "job_stats": Format(JOB_COUNTERS, lambda source, _: job_stats.parse(source)),
@@ -47,15 +61,10 @@ FORMATS = {
         lambda source, origin: sacct.parse(source, origin.zone, origin.columns),
         has_local_times=True,
     ),
-    "pbs": Format(
-        JOBS,
-        lambda source, origin: pbs.parse(
-            source,
-            origin.zone,
-            exec_hosts_are_compute_nodes=origin.exec_hosts_are_compute_nodes,
-        ),
-        has_local_times=True,
-    ),
-    "alps": Format(LAUNCHES, lambda source, _: alps.parse(source)),
+    "pbs": Format(JOBS, _pbs, has_local_times=True),
+    "alps": Format(LAUNCHES, _alps),
     "panda": Format(WORKLOAD_JOBS, lambda source, _: panda.parse(source)),
 }
+
+# How records are read that are appended to a log, wherever it is cut between two lines.
+RECORDS = {"pbs": _pbs, "alps": _alps}

@@ -6,7 +6,7 @@ Source: docs/operations.md, "The agent".
 import re
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +22,8 @@ FORMATS_OF = {
     "command": ("rpctrace", "job_stats", "md_stats", "sacct", "panda"),
     "folder": ("rpctrace", "sacct", "pbs", "alps", "panda"),
 }
-_EVERY_S = {"file": 5.0, "pipe": 5.0, "command": 60.0, "folder": 60.0}
+_LOG_EVERY_S = 5.0
+_POLL_EVERY_S = 60.0
 _SPOOL_BYTES = 1_000_000_000
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -44,7 +45,8 @@ class SourceConfig:
     name: str
     format: str
     kind: str  # one of KINDS
-    what: str | tuple[str, ...]  # the path, the pattern of paths or the command
+    path: str  # of a file, a pipe, or a pattern of paths; "": it is a command
+    command: tuple[str, ...]
     token_file: Path
     every_s: float
     origin: Origin
@@ -123,9 +125,12 @@ def _source(section: "_Section", folder: Path) -> SourceConfig:
         name=name,
         format=form,
         kind=kind,
-        what=section.texts(kind) if kind == "command" else _absolute(section, kind),
+        path="" if kind == "command" else _absolute(section, kind),
+        command=section.texts(kind) if kind == "command" else (),
         token_file=folder / section.text("token_file"),
-        every_s=section.duration("every", _EVERY_S[kind]),
+        every_s=section.duration(
+            "every", _LOG_EVERY_S if kind in {"file", "pipe"} else _POLL_EVERY_S
+        ),
         origin=_origin(section, needs_zone=FORMATS[form].has_local_times),
         timeout_s=section.duration("timeout", 60.0),
         look_back_s=section.duration("look_back", 3600.0),

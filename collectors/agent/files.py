@@ -21,7 +21,7 @@ class Place:
     inode: int
     offset: int = 0
     lines: int = 0  # before the offset
-    head_bytes: int = 0  # so many bytes of its beginning, none behind the offset,
+    head_bytes: int = 0  # so many bytes of its beginning
     head: str = ""  # have this digest
     changed_ns: int = 0  # when it had last been written to
 
@@ -38,7 +38,7 @@ class OpenFile:
         self.path = path
         self._file = path.open("rb", buffering=0)
         status = os.fstat(self._file.fileno())
-        self.place = Place(status.st_dev, status.st_ino)  # of the next chunk
+        self.place = self._marked(Place(status.st_dev, status.st_ino))  # of the next chunk
         self._given: deque[Place] = deque()  # where the chunks ended that were given out
 
     def close(self) -> None:
@@ -92,29 +92,28 @@ class OpenFile:
             self._given.popleft()
         if not self._given or self._given[0].lines != lines:
             return None
-        place = self._given[0]
-        head_bytes = min(HEAD_BYTES, place.offset)
-        return replace(
-            place,
-            head_bytes=head_bytes,
-            head=self._head(head_bytes),
-            changed_ns=self.changed_ns,
-        )
+        return self._marked(self._given[0])
 
     def begins_like(self, place: Place) -> bool:
         """Tell whether it is, or is a copy of, the file that the place is in."""
-        return place.head_bytes > 0 and self._head(place.head_bytes) == place.head
+        head = os.pread(self._file.fileno(), place.head_bytes, 0)
+        return place.head_bytes > 0 and blake3(head).hexdigest() == place.head
 
     def _has(self, place: Place) -> bool:
-        status = os.fstat(self._file.fileno())
-        if status.st_size < place.offset:
+        if os.fstat(self._file.fileno()).st_size < max(place.offset, place.head_bytes):
             return False
-        if place.head_bytes == 0:
-            return place.is_in(self.place)
-        return self.begins_like(place)
+        return self.begins_like(place) if place.head_bytes else place.is_in(self.place)
 
-    def _head(self, size: int) -> str:
-        return blake3(os.pread(self._file.fileno(), size, 0)).hexdigest()
+    def _marked(self, place: Place) -> Place:
+        """Return a place with what the file is known by again."""
+        status = os.fstat(self._file.fileno())
+        head = os.pread(self._file.fileno(), HEAD_BYTES, 0)
+        return replace(
+            place,
+            head_bytes=len(head),
+            head=blake3(head).hexdigest(),
+            changed_ns=status.st_mtime_ns,
+        )
 
     def _lines(self, size: int, *, is_finished: bool) -> tuple[bytes, int]:
         """Return whole lines, and where they end in the file; no text if there are none."""

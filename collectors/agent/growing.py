@@ -51,13 +51,14 @@ class GrowingLog:
     def successor(self, place: Place) -> Place | None:
         """Return where the next file begins, once the one of the place is settled."""
         assert self.file  # noqa: S101  (it was found)
-        if time.time_ns() - self.file.changed_ns < self._settled_s * 1e9:
+        changed_ns = self.file.changed_ns
+        if time.time_ns() - changed_ns < self._settled_s * 1e9:
             return None
         if self._path and _is(self._path, place):
             return None
         following = self._first(
             lambda file: (
-                self._is_later(file, place)
+                self._is_later(file, changed_ns)
                 and not file.place.is_in(place)
                 and not file.begins_like(place)  # a copy of it
                 and file.unread_bytes > 0
@@ -80,13 +81,13 @@ class GrowingLog:
         found = self.at(place)
         if found:
             return found
-        following = self._first(lambda file: self._is_later(file, place))
+        following = self._first(lambda file: self._is_later(file, place.changed_ns))
         if following:
             _LOG.error("log_lost", log=self._pattern, read_bytes=place.offset)
         return following
 
-    def _is_later(self, file: OpenFile, place: Place) -> bool:
-        return file.path == self._path or file.changed_ns > place.changed_ns
+    def _is_later(self, file: OpenFile, changed_ns: int) -> bool:
+        return file.path == self._path or file.changed_ns > changed_ns
 
     def _first(self, fits: Callable[[OpenFile], bool]) -> OpenFile | None:
         """Return the first file that fits, in the order in which they were last written to."""

@@ -63,7 +63,7 @@ class LineReader:
         kept: Kept = place.get("kept", {})
         is_finished = False  # nobody writes to the file any more
         while file := self._log.find(at):
-            at = begin = at or file.place
+            at = begin = file.place
             for part in self._parts(file, is_finished=is_finished):
                 at = part.end
                 kept, coverage = self.keep(kept, part)

@@ -25,9 +25,9 @@ class Log:
         """Say that somebody has to look."""
         self._logger.error(event, extra={"fields": fields})
 
-    def exception(self, event: str, **fields: Any) -> None:
-        """Say the same, with the traceback of what is handled."""
-        self._logger.exception(event, extra={"fields": fields})
+    def fault(self, event: str, error: Exception, **fields: Any) -> None:
+        """Say the same, with the traceback."""
+        self._logger.error(event, extra={"fields": fields}, exc_info=error)
 
 
 def of(name: str) -> Log:

@@ -18,12 +18,12 @@ class Reading:
 class Reader(Protocol):
     """Reads a source on from a place.
 
-    All that it must know in order to go on is in the place: a reader of another process, or one
+    All that it must know in order to go on is in the place: a reader in another process, or one
     whose last reading was not kept, reads the same from there.
     """
 
     def read(self, place: dict[str, Any]) -> Generator[Reading]:
-        """Yield what there is now behind `place`; each reading is kept before the next is asked for.
+        """Yield what there is behind a place; each reading is kept before the next is asked for.
 
         Raises:
             SourceUnavailable, OSError: it cannot be read now; try again later.

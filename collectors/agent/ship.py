@@ -2,12 +2,14 @@
 
 import json
 import random
+import socket
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 
 import httpx
 
+import collectors
 from collectors.agent import logs
 from collectors.agent.batches import ROWS_TYPE, decoded
 from collectors.agent.health import Health
@@ -37,28 +39,23 @@ class Shipper:
     """Delivers what one source's spool has.
 
     Args:
-        name: of the source.
         spool: where its batches are.
         client: knows the portal's address and certificate.
         token_file: read for every delivery, so that a token can be mended while batches wait.
-        agent: what the portal is told of this agent.
         health: what is known of the source.
     """
 
     def __init__(
         self,
-        name: str,
         spool: Spool,
         client: httpx.Client,
         token_file: Path,
-        agent: dict[str, str],
         health: Health,
     ) -> None:
-        self._name = name
         self._spool = spool
         self._client = client
         self._token_file = token_file
-        self._agent = agent
+        self._agent = {"version": collectors.VERSION, "host": socket.getfqdn()}
         self._health = health
         self._failures = 0
 
@@ -77,8 +74,7 @@ class Shipper:
         reason = f"{answer.status_code} {answer.text[:_SHOWN_CHARACTERS]}"
         if answer.status_code in REFUSED:
             self._spool.refuse(batch)
-            _LOG.error("batch_refused", source=self._name, batch=batch.name, answer=reason)
-            self._health.refused += 1
+            _LOG.error("batch_refused", source=self._health.name, batch=batch.name, answer=reason)
             return 0
         return self._failed(reason, answer.headers.get("Retry-After", ""))
 
@@ -109,26 +105,17 @@ class Shipper:
 
     def _delivered(self, batch: Path) -> None:
         self._spool.delivered(batch)
-        if self._failures:
-            _LOG.info("delivery_resumed", source=self._name, failures=self._failures)
         self._failures = 0
         self._health.delivered += 1
         self._health.delivered_at = datetime.now(UTC)
-        self._health.troubles.pop("delivery", None)
+        self._health.well("delivery")
 
     def _failed(self, reason: str, retry_after: str = "") -> float:
-        """Say so and return a pause that grows, with chance in it so that agents do not queue up."""
-        self._failures += 1
-        self._health.troubles["delivery"] = reason
-        longest = min(LONGEST_PAUSE_S, SHORTEST_PAUSE_S * 2 ** min(self._failures, 10))
-        pause = random.uniform(longest / 2, longest)  # noqa: S311  (no secret)
+        """Return a pause that grows, with chance in it so that agents do not come all at once."""
+        self._health.trouble("delivery", reason)
+        longest = min(LONGEST_PAUSE_S, SHORTEST_PAUSE_S * 2**self._failures)
+        self._failures = min(self._failures + 1, 30)
+        pause_s = random.uniform(longest / 2, longest)  # noqa: S311  (no secret)
         if retry_after.isdecimal():
-            pause += min(int(retry_after), LONGEST_PAUSE_S)
-        _LOG.warning(
-            "delivery_failed",
-            source=self._name,
-            reason=reason,
-            failures=self._failures,
-            pause_s=round(pause, 1),
-        )
-        return pause
+            pause_s += min(int(retry_after), LONGEST_PAUSE_S)
+        return pause_s

@@ -6,9 +6,9 @@ A source's folder holds
     batches/NUMBER.batch   not delivered yet
     refused/NUMBER.batch   the portal will not have them: an admin must look
 
-A batch counts from the moment when the state says so: one that has the next number or a later one was
-left by a crash and is written again. So the place to read on and the batches that were read up to
-there change together, and nothing is read twice or not at all.
+A batch counts from the moment when the state says so: one that has the next number or a later one
+was left by a crash and is written again. So the place to read on and the batches that were read up
+to there change together, and nothing is read twice or not at all.
 """
 
 import json
@@ -46,7 +46,7 @@ class Spool:
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
-        self._folder = folder
+        self.folder = folder
         self._max_bytes = max_bytes
         self._waiting = folder / "batches"
         self._refused = folder / "refused"

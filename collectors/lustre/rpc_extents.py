@@ -13,7 +13,7 @@ EXTENT = {name: RPC_WINDOWS.columns[name] for name in ("first", "last")}
 
 
 def joined(extents: pl.DataFrame) -> pl.DataFrame:
-    """Join extents (or windows) that are no further apart than `SILENCE`; first and last, in order."""
+    """Join extents (or windows) no further apart than `SILENCE`; first and last, in order."""
     reached = pl.col("last").cum_max().shift()
     return (
         extents.sort("first")
