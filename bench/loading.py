@@ -61,9 +61,7 @@ def measure(scale: float) -> Iterator[Figure]:
         "endpoint": ("Batches to the ingest endpoint / bare COPY", _ENDPOINT_GOAL),
     }
     for way, (what, at_least) in ratios.items():
-        yield Figure(
-            f"{way}_vs_copy", what, timed.speed_up(way, "COPY"), "x", at_least=at_least
-        )
+        yield Figure(f"{way}_vs_copy", what, timed.speed_up(way, "COPY"), "x", at_least=at_least)
     speeds = {
         "load": "Loading parsed windows",
         "endpoint": f"Batches of {_BATCH_ROWS:,} rows to the ingest endpoint",
