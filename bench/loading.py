@@ -45,6 +45,7 @@ def measure(scale: float) -> Iterator[Figure]:
         parts = list(rpc_trace.parse(Source.open(trace)))
     _load(parts)  # names become known
     copied = _as_copied()
+    portal.forget_traces()
     rows = sum(part.table.height for part in parts)
     ways = {
         "COPY": Way(partial(_copy, copied), prepare=portal.forget_traces),
