@@ -70,7 +70,6 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="jobstatistics",
             index=models.Index(
-                condition=models.Q(("quality__isnull", False)),
                 fields=["quality", "job"],
                 name="statistics_quality",
             ),
