@@ -10,14 +10,15 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db.models import Count, F, Max, Q, Sum, Value
+from django.db.models import Case, Count, F, Max, Q, Sum, Value, When
 from django.db.models.functions import Coalesce
 
+from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
 from ioportal.ingest.models import Segment
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Cluster, Job, WorkloadJob
+from ioportal.jobs.models import Cluster, Counter, Job, WorkloadJob
 from ioportal.telemetry.models import (
     ChargedRpc,
     Coverage,
@@ -25,6 +26,7 @@ from ioportal.telemetry.models import (
     JobSnapshot,
     Principal,
     RpcWindow,
+    ServiceSnapshot,
     TargetSnapshot,
     WindowQuerySet,
     floor_to_window,
@@ -132,14 +134,17 @@ def _within(segment: Segment, windows: WindowQuerySet) -> WindowQuerySet:
 
 def changed_last(segment: Segment) -> datetime | None:
     """Return when the counters of a read changed last, as its text tells; None: it does not."""
-    snapshots = JobSnapshot if segment.format == Segment.Format.JOB_STATS else TargetSnapshot
     if segment.start is None:
         return None
-    rows = snapshots.objects.filter(
-        segment_id=segment.pk,
-        target_id__in=list(segment.targets.values_list("pk", flat=True)),
-        taken_at=segment.start,
-    )
+    of_targets = {"target_id__in": list(segment.targets.values_list("pk", flat=True))}
+    rows: QuerySet[Any]
+    if segment.format == Segment.Format.MDS_STATS:
+        rows = ServiceSnapshot.objects.filter(server_id=segment.server_id or 0)
+    elif segment.format == Segment.Format.JOB_STATS:
+        rows = JobSnapshot.objects.filter(**of_targets)
+    else:
+        rows = TargetSnapshot.objects.filter(**of_targets)
+    rows = rows.filter(segment_id=segment.pk, taken_at=segment.start)
     newest: datetime | None = rows.aggregate(newest=Max("snapshot_at"))["newest"]
     return newest
 
@@ -154,12 +159,20 @@ def _stored(segment: Segment) -> tuple[int, int]:
         raw, amount = JobSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
     elif read_at and segment.format == Segment.Format.MD_STATS:
         raw, amount = TargetSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
+    elif read_at and segment.format == Segment.Format.MDS_STATS:
+        raw, amount = ServiceSnapshot.objects.filter(taken_at=read_at), _requests()
     else:
         return segment.accounting_records.count(), 0
     totals = raw.filter(segment_id=segment.pk).aggregate(
         records=Count("segment_id"), operations=Sum(amount)
     )
     return totals["records"], int(totals["operations"] or 0)
+
+
+def _requests() -> Any:
+    """Return the requests that a snapshot of a service's counter tells of."""
+    wait = Counter.objects.filter(name=WAIT).values("pk")
+    return Case(When(counter_id__in=wait, then=F("samples")), default=Value(0))
 
 
 def _links_off(segment: Segment) -> int:

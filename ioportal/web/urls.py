@@ -15,6 +15,7 @@ from ioportal.web.views import (
     people,
     populations,
     search,
+    servers,
     styleguide,
     trends,
 )
@@ -41,6 +42,9 @@ urlpatterns = [
     path("users/<path:name>/", people.user, name="user"),
     path("projects/", people.projects, name="projects"),
     path("projects/<path:name>/", people.project, name="project"),
+    path("servers/", servers.server_list, name="server_list"),
+    path("servers/<str:name>/", servers.server, name="server"),
+    path("servers/<str:name>/charts/<slug:chart>/", servers.chart, name="server_chart"),
     path("ingest/", ingest.segment_list, name="segment_list"),
     path("ingest/segments/<int:pk>/", ingest.segment, name="segment"),
     path("ingest/coverage/", coverage.coverage, name="coverage"),

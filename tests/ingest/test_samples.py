@@ -38,6 +38,7 @@ kind = "oss"
 
 NOON, LATER = "2026-01-01T12:00:00Z", "2026-01-01T12:10:00Z"
 OF_MDT, OF_OST = {"target": "lustrefs-MDT0000"}, {"target": "lustrefs-OST0002"}
+OF_OSS = {"server": "oss", "at": NOON}
 SONAR = {"cluster": "fox", "columns": SONAR_FORMAT}
 FILES = [
     ("rpctrace", "lustre_rpctrace/hpdd-discuss_2011_ost_io.txt", {"server": "oss"}),
@@ -67,6 +68,8 @@ FILES = [
     ("md_stats", "lustre_get_param/valid.txt", {"at": NOON}),
     ("md_stats", "lustre_get_param/valid_mds.txt", {"at": LATER}),
     ("md_stats", "lustre_get_param/valid_unhealthy_host.txt", {"at": LATER}),
+    ("mds_stats", "lustre_stats/hpe_mds.MDS.mdt.stats", {"service": "mdt", **OF_OSS}),
+    ("mds_stats", "lustre_get_param/valid_mds.txt", {"at": LATER, "server": "oss"}),
     ("sacct", "slurm_sacct/xdmod_phillips.log", {"cluster": "phillips"}),
     ("sacct", "slurm_sacct/xdmod_slurm_non-ended-job-state.log", {"cluster": "phillips"}),
     ("sacct", "slurm_sacct/xdmod_robertson-filter-test.log", {"cluster": "robertson"}),

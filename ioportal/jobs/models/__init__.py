@@ -4,6 +4,7 @@ from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
 from ioportal.jobs.models.population import CacheEntry, Population
 from ioportal.jobs.models.site import (
     Cluster,
+    Counter,
     Filesystem,
     Nid,
     Node,
@@ -13,6 +14,7 @@ from ioportal.jobs.models.site import (
     SourceJobId,
     Target,
 )
+from ioportal.jobs.models.source import Format, Source
 from ioportal.jobs.models.statistics import JobStatistics, StaleStatistics
 from ioportal.jobs.models.workload import WorkloadJob, WorkloadJobQuerySet
 
@@ -20,7 +22,9 @@ __all__ = [
     "Allocation",
     "CacheEntry",
     "Cluster",
+    "Counter",
     "Filesystem",
+    "Format",
     "Job",
     "JobQuerySet",
     "JobStatistics",
@@ -31,6 +35,7 @@ __all__ = [
     "Server",
     "ServerVersion",
     "Service",
+    "Source",
     "SourceJobId",
     "StaleStatistics",
     "Target",

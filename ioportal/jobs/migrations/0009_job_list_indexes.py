@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0007_cacheentry"),
+        ("jobs", "0008_job_cleanup_interval"),
     ]
 
     operations = [
