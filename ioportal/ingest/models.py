@@ -38,6 +38,7 @@ class Segment(models.Model):
         MD_STATS = "md_stats", "Lustre md_stats"
         MDS_STATS = "mds_stats", "Lustre statistics of services"
         SACCT = "sacct", "Slurm sacct"
+        SQUEUE = "squeue", "Slurm squeue"
         PBS = "pbs", "PBS or Torque accounting"
         ALPS = "alps", "ALPS placement"
         PANDA = "panda", "PanDA jobs"

@@ -2,7 +2,13 @@
 
 from collections.abc import Callable
 
-from ioportal.ingest.formats.accounts import AlpsLoader, PandaLoader, PbsLoader, SacctLoader
+from ioportal.ingest.formats.accounts import (
+    AlpsLoader,
+    PandaLoader,
+    PbsLoader,
+    SacctLoader,
+    SqueueLoader,
+)
 from ioportal.ingest.formats.common import Command
 from ioportal.ingest.formats.counters import JobStatsLoader, MdStatsLoader
 from ioportal.ingest.formats.services import ServiceStatsLoader
@@ -16,6 +22,7 @@ LOADERS: dict[Segment.Format, Callable[[Command, Segment, Origin], Loader]] = {
     Segment.Format.MD_STATS: MdStatsLoader,
     Segment.Format.MDS_STATS: ServiceStatsLoader,
     Segment.Format.SACCT: SacctLoader,
+    Segment.Format.SQUEUE: SqueueLoader,
     Segment.Format.PBS: PbsLoader,
     Segment.Format.ALPS: AlpsLoader,
     Segment.Format.PANDA: PandaLoader,
