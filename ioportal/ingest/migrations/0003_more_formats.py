@@ -4,15 +4,27 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('ingest', '0002_panda'),
+        ("ingest", "0002_panda"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='segment',
-            name='format',
-            field=models.CharField(choices=[('rpctrace', 'Lustre RPC trace'), ('job_stats', 'Lustre job_stats'), ('md_stats', 'Lustre md_stats'), ('mds_stats', 'Lustre statistics of services'), ('sacct', 'Slurm sacct'), ('squeue', 'Slurm squeue'), ('pbs', 'PBS or Torque accounting'), ('alps', 'ALPS placement'), ('panda', 'PanDA jobs')], max_length=16),
+            model_name="segment",
+            name="format",
+            field=models.CharField(
+                choices=[
+                    ("rpctrace", "Lustre RPC trace"),
+                    ("job_stats", "Lustre job_stats"),
+                    ("md_stats", "Lustre md_stats"),
+                    ("mds_stats", "Lustre statistics of services"),
+                    ("sacct", "Slurm sacct"),
+                    ("squeue", "Slurm squeue"),
+                    ("pbs", "PBS or Torque accounting"),
+                    ("alps", "ALPS placement"),
+                    ("panda", "PanDA jobs"),
+                ],
+                max_length=16,
+            ),
         ),
     ]
