@@ -14,6 +14,7 @@ from ioportal.jobs.models import (
     Node,
     Server,
     ServerVersion,
+    Source,
     Target,
     UserAccount,
 )
@@ -151,7 +152,7 @@ class TargetInline(RegistrationInline):
 
     model = Target
     extra = 1
-    fields = ("name", "kind", "filesystem")
+    fields = ("name", "kind", "filesystem", "job_cleanup_interval")
 
 
 @admin.register(Server)
@@ -174,6 +175,22 @@ class TargetAdmin(RegistrationAdmin):
     list_select_related = ("filesystem", "server")
     search_fields = ("name",)
     autocomplete_fields = ("server",)
+
+
+@admin.register(Source)
+class SourceAdmin(RegistrationAdmin):
+    """What agents send; each needs a token: 'manage.py token create'."""
+
+    list_display = ("name", "format", "speaks_for", "poll_interval_s", "last_batch_at")
+    list_filter = ("format",)
+    list_select_related = ("cluster", "filesystem", "server")
+    search_fields = ("name",)
+    autocomplete_fields = ("server",)
+
+    @admin.display(description="speaks for")
+    def speaks_for(self, source: Source) -> str:
+        """Name the one thing."""
+        return str(source.cluster or source.filesystem or source.server)
 
 
 @admin.register(Node)

@@ -151,8 +151,38 @@ class TargetSnapshot(models.Model):
         managed = False
 
 
+class JobDelta(models.Model):
+    """Raw and immutable: what a job id added on an MDT, or a host's OSTs, between two polls."""
+
+    pk = models.CompositePrimaryKey("segment_id", "end", "target_id", "source_job_id")
+    start = models.DateTimeField()  # of a total: its only poll
+    end = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    filesystem_id = models.IntegerField()
+    target_id = models.IntegerField()  # 0: OSTs, folded
+    source_job_id = models.IntegerField()
+    basis = models.SmallIntegerField()
+
+    class Meta:
+        managed = False
+
+
+class TargetDelta(models.Model):
+    """Raw and immutable: what all clients added on an MDT between two polls."""
+
+    pk = models.CompositePrimaryKey("segment_id", "end", "target_id")
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    target_id = models.IntegerField()
+    basis = models.SmallIntegerField()
+
+    class Meta:
+        managed = False
+
+
 class IoWindow(models.Model):
-    """Derived from snapshots: what one job id did on an MDT, or on all OSTs, between two reads."""
+    """Derived: what one job id did on an MDT, or on all OSTs, between two reads or polls."""
 
     class Basis(models.IntegerChoices):
         """What the counts rest on."""
@@ -212,7 +242,7 @@ class ServiceSnapshot(models.Model):
         managed = False
 
 
-for _model in (JobSnapshot, TargetSnapshot, IoWindow):
+for _model in (JobSnapshot, TargetSnapshot, JobDelta, TargetDelta, IoWindow):
     for _counter in COUNTERS:
         # Null: this version of the server, or this kind of target, does not count it.
         _model.add_to_class(_counter, models.BigIntegerField(null=True))
@@ -229,16 +259,12 @@ class Coverage(models.Model):
         MD_STATS = "md_stats", "md_stats of a target"
         MDS_STATS = "mds_stats", "statistics of a server's services"
 
-        @property
-        def is_of_servers(self) -> bool:
-            """Whether servers are observed, not targets."""
-            return self in {Coverage.Source.RPC_TRACE, Coverage.Source.MDS_STATS}
-
     id: ClassVar[int]
     source = models.CharField(max_length=16, choices=Source)
     source_id = models.IntegerField()  # a server or a target
     start = models.DateTimeField()
-    end = models.DateTimeField()  # a read of counters is an instant: end == start
+    # A read of counters is an instant: end == start. What agents observed is longer.
+    end = models.DateTimeField()
     segment_id = models.BigIntegerField()
 
     class Meta:

@@ -81,8 +81,8 @@ def listed() -> list[Listed]:
     """Return all servers."""
     found = list(Server.objects.select_related("filesystem").prefetch_related("versions"))
     ids = [server.pk for server in found]
-    traced = coverage.last_observed(Coverage.Source.RPC_TRACE, ids)
-    read = coverage.last_observed(Coverage.Source.MDS_STATS, ids)
+    traced = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.whole(ids))
+    read = coverage.last_observed(Coverage.Source.MDS_STATS, coverage.polled(ids))
     return [
         Listed(
             server,
@@ -216,7 +216,11 @@ class ServerSeries:
         if reads.is_empty():
             return reads
         first, last = min(reads["start"]), max(reads["end"])
-        found = coverage.read(Coverage.Source.MDS_STATS, self._server.pk, first, last)
+        apart = coverage.polled([self._server.pk])
+        found = [
+            interval
+            for _, interval in coverage.by_source(Coverage.Source.MDS_STATS, apart, first, last)
+        ]
         extents = pl.DataFrame(
             found,
             schema={"seen_from": OBSERVED["start"], "seen_until": OBSERVED["end"]},

@@ -15,6 +15,7 @@ from ioportal.jobs.models.site import (
     SourceJobId,
     Target,
 )
+from ioportal.jobs.models.source import Format, Source
 from ioportal.jobs.models.statistics import JobStatistics, StaleStatistics
 from ioportal.jobs.models.workload import WorkloadJob, WorkloadJobQuerySet
 
@@ -24,6 +25,7 @@ __all__ = [
     "Cluster",
     "Counter",
     "Filesystem",
+    "Format",
     "Job",
     "JobQuerySet",
     "JobStatistics",
@@ -34,6 +36,7 @@ __all__ = [
     "Server",
     "ServerVersion",
     "Service",
+    "Source",
     "SourceJobId",
     "StaleStatistics",
     "Target",
