@@ -220,8 +220,8 @@ def _of_many() -> Iterator[Pages]:
     )
     yield Pages("last_page", "Job list, last page", ("/jobs/?sort=-opens&page=200",), 200)
     for person in (centre.HEAVY_USER, centre.OTHER_USER):
-        sorts = ("", "?sort=-metadata_operations", "?sort=-count_getattr", "?state=failed")
-        own = tuple(f"/jobs/{query}" for query in sorts)
+        tried = ("", "?sort=-metadata_operations", "?sort=-count_getattr", "?state=failed")
+        own = tuple(f"/jobs/{query}" for query in tried)
         yield Pages(f"list_of_{person}", f"Job list of user {person}", own, 200, person=person)
     yield Pages(
         "populations",
