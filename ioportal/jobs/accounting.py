@@ -75,7 +75,8 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
         for row in _storable(records).to_dicts()
     ]
     best = {
-        _identity(row): row for row in sorted(rows, key=lambda row: (_identity(row), row["standing"]))
+        _identity(row): row
+        for row in sorted(rows, key=lambda row: (_identity(row), row["standing"]))
     }
     known = _known_jobs(cluster, {batch_id for batch_id, _, _ in best})
     told = [

@@ -229,6 +229,14 @@ def inside(job: Job) -> Inside | None:
     )
 
 
+def figures_of(panda_job: WorkloadJob) -> dict[str, float | None]:
+    """Return the metrics of one PanDA job."""
+    found = WorkloadJob.objects.filter(pk=panda_job.pk).values_list(*FIGURES.values()).get()
+    return dict(zip(FIGURES, found, strict=True))
+
+
 def in_order(job: Job) -> WorkloadJobQuerySet:
     """Return what ran inside a batch job, in order of time; what did not start comes last."""
-    return job.workload_jobs.order_by(F("started_at").asc(nulls_last=True), "panda_id")
+    return job.workload_jobs.select_related("cluster").order_by(
+        F("started_at").asc(nulls_last=True), "panda_id"
+    )

@@ -227,9 +227,10 @@ class Listing(ChosenJobs):
 
     @cached_property
     def _facet_jobs(self) -> QuerySet[Job]:
+        jobs: QuerySet[Job] = self.filtered
         if not self.facets_stop:
-            return self.filtered
-        newest = self.filtered.order_by("-started_at")[:FACETED]
+            return jobs
+        newest = jobs.order_by("-started_at")[:FACETED]
         return Job.objects.filter(pk__in=newest.values("pk"))
 
     def _facet(self, title: str, name: str, field: str, labels: dict[str | None, str]) -> Facet:
