@@ -210,7 +210,7 @@ def test_few_queries_read_the_figures_however_many_there_are(
     cache.clear()
     with django_assert_num_queries(16):
         as_staff.get("/populations/?unit=panda")
-    with django_assert_num_queries(5):  # session, user, clusters, count, rows
+    with django_assert_num_queries(6):  # session, user, clusters, simulated, count, rows
         as_staff.get("/panda/?computingsite=ORNL_Titan_MCORE")
 
 
