@@ -47,7 +47,7 @@ _STATISTICS = {
     "p90": "p90",
     "p99": "p99",
 }
-BATCH_LEVEL = "its batch job, shared"
+_BATCH_LEVEL = "Its batch job, shared"
 TABLE_HEADER = ["population", "filters", "metric", "value_of", "unit", *_STATISTICS]
 _GB = 10**9
 
@@ -163,7 +163,7 @@ class Table:
             return []
         parts = [
             (self.counted.singular, own.count(True), False),
-            (BATCH_LEVEL, own.count(False), True),
+            (_BATCH_LEVEL, own.count(False), True),
         ]
         return [part for part in parts if part[1]]
 
@@ -259,7 +259,7 @@ class HistogramPart:
         return [
             (table.shown.title, found.n, found.unknown)
             for table in self._tables
-            if (found := self._spread(table))
+            if (found := table.summary.spreads.get(self.metric.name))
         ]
 
     @property

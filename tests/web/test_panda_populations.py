@@ -9,7 +9,7 @@ from django.core.cache import cache
 from ioportal.jobs.models import Population, WorkloadJob
 from tests.logs import at
 from tests.web.reading import csv_of, json_of, text_of, words_of
-from tests.web.test_populations import bars_of, figures_of, found_at
+from tests.web.test_populations import bars_of, found_at
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_the_page_says_whose_values_they_are(as_staff, pilots):
 
     assert "5 PanDA jobs, 3 finished, 1 failed, 1 running" in page
     assert "inside 3 batch jobs" in page
-    assert "PanDA job its batch job, shared" in page
+    assert "PanDA job Its batch job, shared" in page
     assert "each PanDA job counts with the whole value of its batch job" in page
     assert "Servers see batch jobs." not in words_of(as_staff.get("/populations/"))
 
