@@ -26,6 +26,7 @@ _MEANING = {
     "node_id": _NODE,
     "nid_id": "(SELECT i.text FROM jobs_nid i WHERE i.id = t.nid_id)",
     "service_id": "(SELECT s.name FROM jobs_service s WHERE s.id = t.service_id)",
+    "counter_id": "(SELECT c.name FROM jobs_counter c WHERE c.id = t.counter_id)",
     "server_id": "(SELECT s.name FROM jobs_server s WHERE s.id = t.server_id)",
     "target_id": "(SELECT s.name FROM jobs_target s WHERE s.id = t.target_id)",
     "filesystem_id": "(SELECT f.name FROM jobs_filesystem f WHERE f.id = t.filesystem_id)",
@@ -35,7 +36,10 @@ _MEANING = {
 }
 _OWN_ID = {"id"}
 _CLOCK = {"loaded_at", "computed_at", "changed_at"}  # when it happened to be loaded
-RAW = ("telemetry_rpcwindow", "telemetry_jobsnapshot", "telemetry_targetsnapshot")
+RAW = (
+    "telemetry_rpcwindow", "telemetry_jobsnapshot", "telemetry_targetsnapshot",
+    "telemetry_servicesnapshot",
+)  # fmt: skip
 DERIVED = ("telemetry_chargedrpc", "telemetry_iowindow", "jobs_jobstatistics")
 FACTS = (
     "jobs_job", "jobs_allocation", "jobs_launch", "jobs_workloadjob", "jobs_workloadjob_jobs",

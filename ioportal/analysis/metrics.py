@@ -138,7 +138,8 @@ METRICS = (
         "several MDTs overlap; the largest sum",
         "Shown with the longest of the intervals it was measured over: shorter polls see higher "
         "peaks. Where a poll interval reaches beyond the run, the peak divides by all of it and "
-        "the mean by its part inside the run: the mean may then be the larger one.",
+        "the mean by its part inside the run: the mean may then be the larger one. Unknown where "
+        "that interval is longer than the run.",
     ),
     Metric(
         "startup_share",

@@ -20,8 +20,10 @@ operation and may be several RPCs, or none that a trace can tell from a look-up.
 added, and one never stands in for the other.
 
 **Rates** divide by observed seconds only: time between two reads of the counters that are at most
-`IOPORTAL_POLL_GAP` apart, or time that a trace covers. The first read of a target gives totals of
-unknown duration: they count in totals and are kept out of rates.
+`IOPORTAL_POLL_GAP` apart, or time that a trace covers. A target that is registered to keep idle
+jobs' counters for longer (its `job_cleanup_interval`) may be read as seldom as that: counters are
+cumulative, and nothing is missed. The first read of a target gives totals of unknown duration: they
+count in totals and are kept out of rates.
 
 ## Figures of a job
 

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0007_cacheentry"),
+        ("jobs", "0009_job_list_indexes"),
     ]
 
     operations = [
