@@ -14,6 +14,7 @@ from ioportal.web.views import (
     palette,
     people,
     populations,
+    registration,
     search,
     servers,
     styleguide,
@@ -49,6 +50,7 @@ urlpatterns = [
     path("ingest/segments/<int:pk>/", ingest.segment, name="segment"),
     path("ingest/coverage/", coverage.coverage, name="coverage"),
     path("ingest/nids/", ingest.nids, name="unregistered_nids"),
+    path("ingest/tables/", registration.tables, name="site_tables"),
     path("ingest/pending/", ingest.pending, name="pending_ids"),
     path("palette-<slug:version>.css", palette.stylesheet, name="palette"),
 ]

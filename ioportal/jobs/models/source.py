@@ -17,6 +17,7 @@ class Format(models.TextChoices):
     MD_STATS = "md_stats", "Lustre md_stats"
     MDS_STATS = "mds_stats", "Lustre statistics of services"
     SACCT = "sacct", "Slurm sacct"
+    SQUEUE = "squeue", "Slurm squeue"
     PBS = "pbs", "PBS or Torque accounting"
     ALPS = "alps", "ALPS placement"
     PANDA = "panda", "PanDA jobs"
@@ -25,6 +26,7 @@ class Format(models.TextChoices):
 # What sources of a format speak for; those of all others for a cluster.
 _SPEAKS_FOR = {
     Format.RPCTRACE: ("server",),
+    Format.MDS_STATS: ("server",),
     Format.JOB_STATS: ("server", "filesystem"),
     Format.MD_STATS: ("server", "filesystem"),
 }
@@ -80,6 +82,11 @@ class Source(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def of_filesystem(self) -> Filesystem | None:
+        """The filesystem that it speaks for, or that its server is of."""
+        return self.server.filesystem if self.server else self.filesystem
 
     def clean(self) -> None:
         """Refuse a source that speaks for nothing that its format is about."""

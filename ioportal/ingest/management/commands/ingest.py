@@ -47,6 +47,7 @@ _TAKES = {  # what a text of each format can be said to be
     Segment.Format.MD_STATS: {"target", "filesystem", "at"},
     Segment.Format.MDS_STATS: {"server", "filesystem", "service", "at"},
     Segment.Format.SACCT: {"cluster", "columns"},
+    Segment.Format.SQUEUE: {"cluster"},
     Segment.Format.PBS: {"cluster"},
     Segment.Format.ALPS: {"cluster"},
     Segment.Format.PANDA: {"cluster"},
@@ -74,7 +75,9 @@ class Command(BaseCommand):
             help=", ".join(Segment.Format.values),
         )
         parser.add_argument("files", nargs="+", metavar="FILE", help="- for standard input")
-        parser.add_argument("--cluster", help="whose accounting it is (sacct, pbs, alps, panda)")
+        parser.add_argument(
+            "--cluster", help="whose jobs they are (sacct, squeue, pbs, alps, panda)"
+        )
         parser.add_argument(
             "--filesystem", help="the filesystem that the server or target must be of"
         )
