@@ -16,17 +16,19 @@ from django.db.models.functions import Coalesce
 from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
-from ioportal.ingest.models import Segment
+from ioportal.ingest.models import Batch, Segment
 from ioportal.jobs import workloads
 from ioportal.jobs.models import Cluster, Counter, Job, WorkloadJob
 from ioportal.telemetry.models import (
     ChargedRpc,
     Coverage,
     IoWindow,
+    JobDelta,
     JobSnapshot,
     Principal,
     RpcWindow,
     ServiceSnapshot,
+    TargetDelta,
     TargetSnapshot,
     WindowQuerySet,
     floor_to_window,
@@ -36,6 +38,10 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 _CHARGEABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
+_DELTAS: dict[str, Any] = {
+    Segment.Format.JOB_STATS: JobDelta,
+    Segment.Format.MD_STATS: TargetDelta,
+}
 _CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
 _RPCS: Any = F("count")
@@ -153,8 +159,12 @@ def _stored(segment: Segment) -> tuple[int, int]:
     """Return how many raw rows a segment has, and their operations."""
     raw: QuerySet[Any]
     read_at = segment.end
+    is_batch = Batch.objects.filter(segment=segment).exists()
     if segment.format == Segment.Format.RPCTRACE:
         raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
+    elif is_batch and segment.format in _DELTAS:
+        polled = (segment.start, segment.end)
+        raw, amount = _DELTAS[segment.format].objects.filter(end__range=polled), _OPERATIONS
     elif read_at and segment.format == Segment.Format.JOB_STATS:
         raw, amount = JobSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
     elif read_at and segment.format == Segment.Format.MD_STATS:
@@ -226,6 +236,8 @@ def _expected(segment: Segment) -> int:
         return segment.operations
     if segment.format != Segment.Format.JOB_STATS or segment.end is None:
         return 0
+    if Batch.objects.filter(segment=segment).exists():
+        return segment.operations
     targets = segment.targets.values_list("pk", flat=True)
     return sum(_added(target_id, segment.end) for target_id in targets)
 
@@ -235,7 +247,9 @@ def _added(target_id: int, read_at: datetime) -> int:
 
     Reckoned here, not in the database, so that it is not the derivation checked against itself.
     """
-    reads = Coverage.objects.filter(source=Coverage.Source.JOB_STATS, source_id=target_id)
+    reads = Coverage.objects.filter(
+        source=Coverage.Source.JOB_STATS, source_id=target_id, end=F("start")
+    )
     before = reads.filter(start__lt=read_at).order_by("-start").first()
     now = _snapshot(target_id, read_at)
     old = _snapshot(target_id, before.start) if before else now.clear()

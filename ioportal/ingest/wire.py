@@ -27,7 +27,7 @@ ROWS = 500_000  # in one batch
 SIZE_BYTES = 256 << 20  # in memory, of one batch
 _LINES_TOGETHER = 10_000
 _REMEDY = "Send exactly the columns of docs/formats.md, each of its type."
-_BITS = {pl.Int16(): 15, pl.Int32(): 31, pl.Int64(): 63}
+_BITS: dict[pl.DataType, int] = {pl.Int16(): 15, pl.Int32(): 31, pl.Int64(): 63}
 
 
 def read(path: Path, content_type: str, table: Table) -> pl.DataFrame:

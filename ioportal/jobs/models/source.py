@@ -83,6 +83,11 @@ class Source(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def of_filesystem(self) -> Filesystem | None:
+        """The filesystem that it speaks for, or that its server is of."""
+        return self.server.filesystem if self.server else self.filesystem
+
     def clean(self) -> None:
         """Refuse a source that speaks for nothing that its format is about."""
         needed = _SPEAKS_FOR.get(Format(self.format), ("cluster",)) if self.format else ()
