@@ -158,6 +158,25 @@ TARGET_DELTAS = Table(
     nullable=frozenset(COUNTERS),
 )
 
+SERVICE_COUNTERS = Table(
+    "service_counters",
+    grain="one row per service x counter: totals since the service began or was cleared",
+    columns={
+        "line": pl.Int64(),
+        "service": pl.String(),  # thread-name base: "mdt_rdpg"; "" where the text does not say
+        "snapshot_at": UTC_US,  # the read itself; null: not a wall clock
+        "counted_since": UTC_US,  # null: not known
+        "counter": pl.String(),  # "req_waittime", "ldlm_ibits_enqueue", "mds_getattr"
+        "unit": pl.String(),  # of the three below `samples`: one of SERVICE_UNITS
+        "samples": pl.Int64(),
+        "min": pl.Int64(),
+        "max": pl.Int64(),
+        "sum": pl.Int64(),
+    },
+    nullable=frozenset({"snapshot_at", "counted_since"}),
+)
+SERVICE_UNITS = ("reqs", "usec", "sec", "bufs", "bytes", "pages", "regs")
+
 JOBS = Table(
     "jobs",
     grain="one row per accounting record: a job, or a launch inside it (a Slurm step)",

@@ -43,6 +43,7 @@ class Origin:
     filesystem: Filesystem | None = None  # what servers and targets must be of
     server: Server | None = None
     target: Target | None = None
+    service: str | None = None
     read_at: datetime | None = None
 
     def check(self, thing: Server | Target) -> None:
@@ -53,7 +54,8 @@ class Origin:
     def identity(self) -> str:
         """Return what makes equal texts different segments."""
         told = (self.cluster, self.server, self.target, self.read_at)
-        return "\n".join(str(thing or "") for thing in told)
+        named = [str(thing or "") for thing in told]
+        return "\n".join([*named, self.service] if self.service else named)
 
 
 @dataclass(frozen=True)

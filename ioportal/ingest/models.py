@@ -179,7 +179,7 @@ class TouchedJob(_Touched):
     """A job's time or nodes changed."""
 
     job = models.ForeignKey(Job, models.CASCADE)
-    node_ids = ArrayField(models.BigIntegerField())  # nodes it holds or held before
+    node_ids = ArrayField(models.BigIntegerField())  # nodes it held before, and holds no more
 
     def __str__(self) -> str:
         return f"{self.job} {self.start} to {self.end}"

@@ -210,6 +210,38 @@ class IoWindow(models.Model):
         managed = False
 
 
+class ServiceSnapshot(models.Model):
+    """Raw and immutable: one counter of a server's service as one read showed it (totals)."""
+
+    class Unit(models.IntegerChoices):
+        """What the values of a counter are; the words of `collectors.tables.SERVICE_UNITS`."""
+
+        REQUESTS = 1, "reqs"
+        MICROSECONDS = 2, "usec"
+        SECONDS = 3, "sec"
+        BUFFERS = 4, "bufs"
+        BYTES = 5, "bytes"
+        PAGES = 6, "pages"
+        REGISTRATIONS = 7, "regs"
+
+    pk = models.CompositePrimaryKey("segment_id", "taken_at", "service_id", "counter_id")
+    taken_at = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    server_id = models.IntegerField()
+    service_id = models.IntegerField()
+    counter_id = models.IntegerField()
+    unit = models.SmallIntegerField(choices=Unit)
+    snapshot_at = models.DateTimeField(null=True)
+    counted_since = models.DateTimeField(null=True)  # null: this version of the server does not say
+    samples = models.BigIntegerField()
+    min = models.BigIntegerField()  # since it is counted, like all values
+    max = models.BigIntegerField()
+    sum = models.BigIntegerField()
+
+    class Meta:
+        managed = False
+
+
 for _model in (JobSnapshot, TargetSnapshot, JobDelta, TargetDelta, IoWindow):
     for _counter in COUNTERS:
         # Null: this version of the server, or this kind of target, does not count it.
@@ -225,10 +257,11 @@ class Coverage(models.Model):
         RPC_TRACE = "rpctrace", "RPC trace of a server"
         JOB_STATS = "job_stats", "job_stats of a target"
         MD_STATS = "md_stats", "md_stats of a target"
+        MDS_STATS = "mds_stats", "statistics of a server's services"
 
     id: ClassVar[int]
     source = models.CharField(max_length=16, choices=Source)
-    source_id = models.IntegerField()  # a server for rpctrace, a target for the others
+    source_id = models.IntegerField()  # a server or a target
     start = models.DateTimeField()
     # A read of counters is an instant: end == start. What agents observed is longer.
     end = models.DateTimeField()

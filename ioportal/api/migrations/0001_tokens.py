@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("jobs", "0008_sources"),
+        ("jobs", "0012_sources"),
     ]
 
     operations = [

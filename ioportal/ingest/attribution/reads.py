@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.db import connection
 from psycopg import sql
 
@@ -18,7 +17,6 @@ CONSTANTS: dict[str, Any] = {
     **{kind.name: kind.value for kind in Principal},
     **{basis.name: basis.value for basis in IoWindow.Basis},
     "JOB_STATS": Coverage.Source.JOB_STATS.value,
-    "cleanup": settings.JOB_CLEANUP_INTERVAL,
     "largest": LARGEST_BIGINT,
 }
 
@@ -75,12 +73,12 @@ judged AS (
                 AND n.entry_started_at < r.previous_at THEN %(TOTAL)s
             WHEN n.old_taken_at IS DISTINCT FROM r.previous_at THEN %(NEW_ENTRY)s
             WHEN n.entry_started_at > n.old_entry_started_at THEN %(RESTARTED)s
-            WHEN ({fell}) AND n.old_snapshot_at < n.taken_at - %(cleanup)s
+            WHEN ({fell}) AND n.old_snapshot_at < n.taken_at - t.job_cleanup_interval
                 THEN %(RESTARTED)s
             WHEN {fell} THEN %(RESET)s
             ELSE %(DIFFERENCE)s
         END AS basis
-    FROM entries n JOIN reads r USING (target_id, taken_at)
+    FROM entries n JOIN reads r USING (target_id, taken_at) JOIN jobs_target t ON t.id = target_id
     WHERE r.previous_at IS NULL OR r.previous_at >= %(start)s
     OFFSET 0  -- reckons each basis once, not wherever it is used below
 ),

@@ -13,6 +13,7 @@ from ioportal.telemetry.models import (
     Coverage,
     JobSnapshot,
     RpcWindow,
+    ServiceSnapshot,
     TargetSnapshot,
     floor_to_window,
 )
@@ -79,6 +80,8 @@ def discard(segment: Segment) -> None:
             TouchedTrace(server_id=extent.source_id, start=extent.start, end=extent.end)
             for extent in covered
         )
+    elif segment.format == Segment.Format.MDS_STATS:
+        ServiceSnapshot.objects.filter(segment_id=segment.pk, taken_at=segment.start).delete()
     else:
         for snapshots in (JobSnapshot, TargetSnapshot):
             snapshots.objects.filter(segment_id=segment.pk, taken_at=segment.start).delete()

@@ -1,9 +1,11 @@
 """What a site has and runs."""
 
 from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
+from ioportal.jobs.models.person import UserAccount
 from ioportal.jobs.models.population import CacheEntry, Population
 from ioportal.jobs.models.site import (
     Cluster,
+    Counter,
     Filesystem,
     Nid,
     Node,
@@ -21,6 +23,7 @@ __all__ = [
     "Allocation",
     "CacheEntry",
     "Cluster",
+    "Counter",
     "Filesystem",
     "Format",
     "Job",
@@ -37,6 +40,7 @@ __all__ = [
     "SourceJobId",
     "StaleStatistics",
     "Target",
+    "UserAccount",
     "WorkloadJob",
     "WorkloadJobQuerySet",
 ]

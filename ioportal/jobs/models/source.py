@@ -15,7 +15,9 @@ class Format(models.TextChoices):
     RPCTRACE = "rpctrace", "Lustre RPC trace"
     JOB_STATS = "job_stats", "Lustre job_stats"
     MD_STATS = "md_stats", "Lustre md_stats"
+    MDS_STATS = "mds_stats", "Lustre statistics of services"
     SACCT = "sacct", "Slurm sacct"
+    SQUEUE = "squeue", "Slurm squeue"
     PBS = "pbs", "PBS or Torque accounting"
     ALPS = "alps", "ALPS placement"
     PANDA = "panda", "PanDA jobs"
@@ -24,6 +26,7 @@ class Format(models.TextChoices):
 # What sources of a format speak for; those of all others for a cluster.
 _SPEAKS_FOR = {
     Format.RPCTRACE: ("server",),
+    Format.MDS_STATS: ("server",),
     Format.JOB_STATS: ("server", "filesystem"),
     Format.MD_STATS: ("server", "filesystem"),
 }

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("telemetry", "0006_deltas"),
+        ("telemetry", "0007_deltas"),
     ]
 
     operations = [

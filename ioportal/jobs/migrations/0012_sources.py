@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0007_cacheentry"),
+        ("jobs", "0011_counter"),
     ]
 
     operations = [
@@ -28,7 +28,9 @@ class Migration(migrations.Migration):
                             ("rpctrace", "Lustre RPC trace"),
                             ("job_stats", "Lustre job_stats"),
                             ("md_stats", "Lustre md_stats"),
+                            ("mds_stats", "Lustre statistics of services"),
                             ("sacct", "Slurm sacct"),
+                            ("squeue", "Slurm squeue"),
                             ("pbs", "PBS or Torque accounting"),
                             ("alps", "ALPS placement"),
                             ("panda", "PanDA jobs"),

@@ -6,8 +6,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("ingest", "0002_panda"),
-        ("jobs", "0008_sources"),
+        ("ingest", "0003_more_formats"),
+        ("jobs", "0012_sources"),
     ]
 
     operations = [

@@ -73,7 +73,7 @@ CREATE INDEX targetdelta_segment ON telemetry_targetdelta (segment_id);
 
 
 class Migration(migrations.Migration):
-    dependencies = [("telemetry", "0005_ambiguous_indexes")]
+    dependencies = [("telemetry", "0006_service_snapshots")]
     operations = [
         migrations.RunSQL(JOB_DELTA, reverse_sql="DROP TABLE telemetry_jobdelta"),
         migrations.RunSQL(TARGET_DELTA, reverse_sql="DROP TABLE telemetry_targetdelta"),
