@@ -31,7 +31,7 @@ def reader_of(source: SourceConfig, folder: Path) -> Reader:
         if source.format == "rpctrace":
             return TraceFolderReader(source.path, source.settled_s)
         return FolderReader(
-            form.table.name,
+            form.table,
             source.path,
             source.settled_s,
             lambda text: form.parse(text, source.origin),
@@ -76,5 +76,5 @@ def _log_reader(source: SourceConfig, path: str) -> LineReader:
     if source.format == "rpctrace":
         return TraceReader(log)
     parse = RECORDS[source.format]
-    table = FORMATS[source.format].table.name
+    table = FORMATS[source.format].table
     return LineReader(table, log, lambda lines: parse(lines, source.origin))
