@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from collectors.parsed import Account, Parsed
+from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed
 from collectors.tables import REJECTS, Table
 
 ROWS_TYPE = "application/vnd.apache.arrow.stream"
@@ -56,7 +56,9 @@ class Batch:
             ],
             "rejects": self.rejects.head(REJECTS_SHOWN).to_dicts(),
             "rejected_by_reason": dict(
-                Counter(self.rejects["reason"].to_list()).most_common(REASONS_COUNTED)
+                Counter(self.rejects["reason"].str.head(REJECT_TEXT_CHARACTERS)).most_common(
+                    REASONS_COUNTED
+                )
             ),
         }
         rows = io.BytesIO()

@@ -19,7 +19,15 @@ KINDS = ("file", "pipe", "command", "folder")
 FORMATS_OF = {
     "file": ("rpctrace", "pbs", "alps"),
     "pipe": ("rpctrace", "pbs", "alps"),
-    "command": ("rpctrace", "job_stats", "md_stats", "sacct", "panda"),
+    "command": (
+        "rpctrace",
+        "job_stats",
+        "md_stats",
+        "mds_stats",
+        "sacct",
+        "squeue",
+        "panda",
+    ),
     "folder": ("rpctrace", "sacct", "pbs", "alps", "panda"),
 }
 _LOG_EVERY_S = 5.0

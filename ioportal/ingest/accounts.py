@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import reduce
@@ -10,30 +10,40 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db.models import Count, F, Max, Q, Sum, Value
+from django.db.models import Case, Count, F, Max, Q, Sum, Value, When
 from django.db.models.functions import Coalesce
 
+from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
-from ioportal.ingest.models import Segment
+from ioportal.ingest.models import Batch, Segment
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Cluster, Job, WorkloadJob
+from ioportal.jobs.models import Cluster, Counter, Job, Target, WorkloadJob
 from ioportal.telemetry.models import (
     ChargedRpc,
     Coverage,
     IoWindow,
+    JobDelta,
     JobSnapshot,
     Principal,
     RpcWindow,
+    ServiceSnapshot,
+    TargetDelta,
     TargetSnapshot,
     WindowQuerySet,
     floor_to_window,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from django.db.models import QuerySet
 
 _CHARGEABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
+_DELTAS: dict[str, Any] = {
+    Segment.Format.JOB_STATS: JobDelta,
+    Segment.Format.MD_STATS: TargetDelta,
+}
 _CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
 _RPCS: Any = F("count")
@@ -56,29 +66,36 @@ class SegmentAccount:
     ambiguous: int = 0
     unattributed: int = 0
 
-    def add(self, segment: Segment) -> None:
-        """Add a segment's lines as counted, and its operations as they are charged now."""
+    @classmethod
+    def of(cls, segments: Collection[Segment]) -> SegmentAccount:
+        """Add up segments' lines as counted, and their operations as they are charged now."""
+        account = cls()
         for name in ("lines", "accepted", "rejected", "irrelevant"):
-            setattr(self, name, getattr(self, name) + getattr(segment, name))
-        for kind, operations in charged_operations(segment).items():
-            self.operations += operations
+            setattr(account, name, sum(getattr(segment, name) for segment in segments))
+        for kind, operations in charged_operations(*segments).items():
+            account.operations += operations
             if kind in _CHARGED:
-                self.charged[str(kind.label)] += operations
+                account.charged[str(kind.label)] += operations
             else:
-                name = str(kind.label)
-                setattr(self, name, getattr(self, name) + operations)
+                setattr(account, str(kind.label), operations)
+        return account
 
 
-def charged_operations(segment: Segment) -> dict[Principal, int]:
-    """Return a segment's operations by the kind of principal they are charged to."""
-    windows: QuerySet[Any]
-    if segment.format == Segment.Format.RPCTRACE:
-        windows, amount = _within(segment, ChargedRpc.objects.all()), _RPCS
-    elif segment.format == Segment.Format.JOB_STATS:
-        windows, amount = IoWindow.objects.all(), _OPERATIONS
-    else:
-        return {}
-    rows = windows.filter(segment_id=segment.pk).values("kind").annotate(amount=Sum(amount))
+def charged_operations(*segments: Segment) -> Counter[Principal]:
+    """Return segments' operations by the kind of principal they are charged to."""
+    found: Counter[Principal] = Counter()
+    reads = [segment.pk for segment in segments if segment.format == Segment.Format.JOB_STATS]
+    if reads:
+        found.update(_by_kind(IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
+    for segment in segments:
+        if segment.format == Segment.Format.RPCTRACE:
+            windows = _within(segment, ChargedRpc.objects.all())
+            found.update(_by_kind(windows.filter(segment_id=segment.pk), _RPCS))
+    return found
+
+
+def _by_kind(windows: QuerySet[Any], amount: Any) -> dict[Principal, int]:
+    rows = windows.values("kind").annotate(amount=Sum(amount))
     return {Principal(row["kind"]): int(row["amount"]) for row in rows}
 
 
@@ -130,36 +147,60 @@ def _within(segment: Segment, windows: WindowQuerySet) -> WindowQuerySet:
     return windows.between(floor_to_window(segment.start), segment.end + _MOMENT)
 
 
-def changed_last(segment: Segment) -> datetime | None:
-    """Return when the counters of a read changed last, as its text tells; None: it does not."""
-    snapshots = JobSnapshot if segment.format == Segment.Format.JOB_STATS else TargetSnapshot
-    if segment.start is None:
-        return None
-    rows = snapshots.objects.filter(
-        segment_id=segment.pk,
-        target_id__in=list(segment.targets.values_list("pk", flat=True)),
-        taken_at=segment.start,
+def changed_last(reads: Collection[Segment]) -> dict[int, datetime]:
+    """Return when the counters of reads changed last, by segment, where their texts tell."""
+    found: dict[int, datetime] = {}
+    moments = [read.start for read in reads if read.start]
+    if not moments:
+        return found
+    targets = Target.objects.filter(segment__in=reads).values_list("pk", flat=True)
+    of_targets = {"target_id__in": set(targets)}
+    of_servers = {"server_id__in": {read.server_id for read in reads if read.server_id}}
+    snapshots: tuple[tuple[Any, dict[str, set[int]]], ...] = (
+        (JobSnapshot, of_targets),
+        (TargetSnapshot, of_targets),
+        (ServiceSnapshot, of_servers),
     )
-    newest: datetime | None = rows.aggregate(newest=Max("snapshot_at"))["newest"]
-    return newest
+    for model, whose in snapshots:
+        rows = model.objects.filter(
+            segment_id__in=[read.pk for read in reads],
+            taken_at__gte=min(moments),
+            taken_at__lte=max(moments),
+            snapshot_at__isnull=False,
+            **whose,
+        )
+        found |= dict(rows.values_list("segment_id").annotate(Max("snapshot_at")))
+    return found
 
 
 def _stored(segment: Segment) -> tuple[int, int]:
     """Return how many raw rows a segment has, and their operations."""
     raw: QuerySet[Any]
     read_at = segment.end
+    is_batch = Batch.objects.filter(segment=segment).exists()
     if segment.format == Segment.Format.RPCTRACE:
         raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
+    elif is_batch and segment.format in _DELTAS:
+        polled = (segment.start, segment.end)
+        raw, amount = _DELTAS[segment.format].objects.filter(end__range=polled), _OPERATIONS
     elif read_at and segment.format == Segment.Format.JOB_STATS:
         raw, amount = JobSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
     elif read_at and segment.format == Segment.Format.MD_STATS:
         raw, amount = TargetSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
+    elif read_at and segment.format == Segment.Format.MDS_STATS:
+        raw, amount = ServiceSnapshot.objects.filter(taken_at=read_at), _requests()
     else:
         return segment.accounting_records.count(), 0
     totals = raw.filter(segment_id=segment.pk).aggregate(
         records=Count("segment_id"), operations=Sum(amount)
     )
     return totals["records"], int(totals["operations"] or 0)
+
+
+def _requests() -> Any:
+    """Return the requests that a snapshot of a service's counter tells of."""
+    wait = Counter.objects.filter(name=WAIT).values("pk")
+    return Case(When(counter_id__in=wait, then=F("samples")), default=Value(0))
 
 
 def _links_off(segment: Segment) -> int:
@@ -213,6 +254,8 @@ def _expected(segment: Segment) -> int:
         return segment.operations
     if segment.format != Segment.Format.JOB_STATS or segment.end is None:
         return 0
+    if Batch.objects.filter(segment=segment).exists():
+        return segment.operations
     targets = segment.targets.values_list("pk", flat=True)
     return sum(_added(target_id, segment.end) for target_id in targets)
 
@@ -222,7 +265,9 @@ def _added(target_id: int, read_at: datetime) -> int:
 
     Reckoned here, not in the database, so that it is not the derivation checked against itself.
     """
-    reads = Coverage.objects.filter(source=Coverage.Source.JOB_STATS, source_id=target_id)
+    reads = Coverage.objects.filter(
+        source=Coverage.Source.JOB_STATS, source_id=target_id, end=F("start")
+    )
     before = reads.filter(start__lt=read_at).order_by("-start").first()
     now = _snapshot(target_id, read_at)
     old = _snapshot(target_id, before.start) if before else now.clear()

@@ -57,7 +57,9 @@ def test_the_portal_is_told_how_much_waits(commit, shipper, portal, spool):
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429, 401, 403, 404, 301])
-def test_a_batch_waits_while_the_portal_cannot_take_it(commit, shipper, portal, spool, health, status):
+def test_a_batch_waits_while_the_portal_cannot_take_it(
+    commit, shipper, portal, spool, health, status
+):
     commit(1)
     portal.answers.append((status, {}, {"code": "later"}))
     first, troubles = shipper.step(), dict(health.troubles)

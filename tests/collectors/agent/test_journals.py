@@ -19,7 +19,9 @@ def test_a_pipe_reaches_the_portal_although_the_agent_is_killed(agent, portal, e
         f'[[source]]\nname = "mds1"\nformat = "rpctrace"\ntoken_file = "token"\npipe = "{pipe}"\n'
         'every = "50ms"\n'
     )
-    script = "import sys, time\nfor line in sys.stdin: print(line, end='', flush=True); time.sleep(.001)"
+    script = (
+        "import sys, time\nfor line in sys.stdin: print(line, end='', flush=True); time.sleep(.001)"
+    )
     with pipe.open("w") as end:
         writer = subprocess.Popen(
             [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=end, text=True
@@ -43,7 +45,7 @@ def test_a_command_that_forgets_is_run_again_and_again(agent, portal, eventually
     dumps.mkdir()
     for number in range(3):
         (dumps / f"{number}").write_text(trace(range(number * 10, number * 10 + 10)))
-    command = f"f=$(ls {dumps} | head -1); [ -z \\\"$f\\\" ] || {{ cat {dumps}/$f; rm {dumps}/$f; }}"
+    command = f'f=$(ls {dumps} | head -1); [ -z \\"$f\\" ] || {{ cat {dumps}/$f; rm {dumps}/$f; }}'
     agent.configure(
         f'[[source]]\nname = "mds1"\nformat = "rpctrace"\ntoken_file = "token"\nevery = "50ms"\n'
         f'command = ["sh", "-c", "{command}"]\n'

@@ -36,7 +36,7 @@ class Counting:
 class Soon(threading.Event):
     """Says stop at the first pause."""
 
-    def wait(self, timeout=None):
+    def wait(self, _seconds):
         self.set()
         return True
 

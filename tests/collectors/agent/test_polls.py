@@ -1,14 +1,14 @@
 """Commands that are polled: counters become what was added, exports become what is new."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from zoneinfo import ZoneInfo
 
-import polars as pl
 import pytest
 
 from collectors.agent import counters
 from collectors.agent.counters import CounterReader
 from collectors.agent.exports import ExportReader
+from collectors.agent.snapshots import SnapshotReader
 from collectors.formats import FORMATS, Origin
 from collectors.parsed import SourceUnavailable
 from tests.logs import Run, job_stats, md_stats, sacct
@@ -122,7 +122,7 @@ def test_a_poll_that_makes_no_sense_is_not_kept(jobs, text, reason):
 
 
 def test_a_command_that_fails_is_no_poll(jobs, tmp_path):
-    with pytest.raises(SourceUnavailable, match="ended with status 1: .*No such file"):
+    with pytest.raises(SourceUnavailable, match=r"ended with status 1: .*No such file"):
         list(jobs.new_reader(("cat", str(tmp_path / "nothing"))).read({}))
 
 
@@ -137,6 +137,18 @@ def test_targets_add_up_from_poll_to_poll(targets):
         [("difference", 1, 0)],
         [("reset", 2, None)],
     ]
+
+
+def test_totals_that_the_portal_subtracts_are_told_whole_at_their_moment(tmp_path, fixture_text):
+    path = tmp_path / "stats"
+    path.write_bytes(fixture_text("lustre_service_stats", "get_param_2.15.txt"))
+    reader = SnapshotReader(("cat", str(path)), 10, FORMATS["mds_stats"])
+    [first], [second] = reader.read({}), reader.read({})
+
+    [batch], [covered] = second.batches, second.batches[0].coverage
+    assert batch.rows.equals(first.batches[0].rows)
+    assert batch.rows.height > 0
+    assert covered.start == covered.end > first.batches[0].coverage[0].end
 
 
 def test_an_export_tells_what_is_new_or_has_changed(accounting):

@@ -40,12 +40,14 @@ if TYPE_CHECKING:
     from collectors.parsed import Account
 
 _STDIN = "-"
-_READS = (Segment.Format.JOB_STATS, Segment.Format.MD_STATS)
+_READS = (Segment.Format.JOB_STATS, Segment.Format.MD_STATS, Segment.Format.MDS_STATS)
 _TAKES = {  # what a text of each format can be said to be
     Segment.Format.RPCTRACE: {"server", "filesystem"},
     Segment.Format.JOB_STATS: {"target", "filesystem", "at"},
     Segment.Format.MD_STATS: {"target", "filesystem", "at"},
+    Segment.Format.MDS_STATS: {"server", "filesystem", "service", "at"},
     Segment.Format.SACCT: {"cluster", "columns"},
+    Segment.Format.SQUEUE: {"cluster"},
     Segment.Format.PBS: {"cluster"},
     Segment.Format.ALPS: {"cluster"},
     Segment.Format.PANDA: {"cluster"},
@@ -73,13 +75,20 @@ class Command(BaseCommand):
             help=", ".join(Segment.Format.values),
         )
         parser.add_argument("files", nargs="+", metavar="FILE", help="- for standard input")
-        parser.add_argument("--cluster", help="whose accounting it is (sacct, pbs, alps, panda)")
+        parser.add_argument(
+            "--cluster", help="whose jobs they are (sacct, squeue, pbs, alps, panda)"
+        )
         parser.add_argument(
             "--filesystem", help="the filesystem that the server or target must be of"
         )
-        parser.add_argument("--server", help="the host that wrote the log (rpctrace)")
+        parser.add_argument(
+            "--server", help="the host that wrote the log or was read (rpctrace, mds_stats)"
+        )
         parser.add_argument(
             "--target", help="the MDT or OST, where the text does not say (job_stats, md_stats)"
+        )
+        parser.add_argument(
+            "--service", help="as 'mdt': the service, where the text does not say (mds_stats)"
         )
         parser.add_argument(
             "--at",
@@ -101,7 +110,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
         """Load, charge, and print the account."""
         begun = time.monotonic()
-        account = SegmentAccount()
         loaded: list[Loaded] = []
         failure = None
         try:
@@ -113,8 +121,7 @@ class Command(BaseCommand):
             raise CommandError(str(failure)) from failure
         drain(charging.charge_pending)
         wake(REFRESH_STATISTICS)
-        for segment in {text.segment for text in loaded}:
-            account.add(segment)
+        account = SegmentAccount.of({text.segment for text in loaded})
         reads = [
             text.segment for text in loaded if text.segment.format in _READS and not text.already
         ]
@@ -207,6 +214,7 @@ def _origin(options: dict[str, Any]) -> Origin:
         filesystem=_registered(Filesystem, options["filesystem"]),
         server=_registered(Server, options["server"]),
         target=_registered(Target, options["target"]),
+        service=options["service"],
         read_at=options["at"],
     )
     if origin.server:
@@ -244,12 +252,11 @@ def _read_at(own_times: list[Segment]) -> list[str]:
 
 def _far_from_its_text(reads: list[Segment]) -> str:
     """Return a warning where counters changed last long before, or after, they were read."""
+    changed = changed_last(reads)
     far = [
-        (segment, newest)
-        for segment in reads
-        if segment.start
-        and (newest := changed_last(segment))
-        and abs(segment.start - newest) > _FAR
+        (read, changed[read.pk])
+        for read in reads
+        if read.start and read.pk in changed and abs(read.start - changed[read.pk]) > _FAR
     ]
     if not far:
         return ""
