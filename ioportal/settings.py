@@ -20,6 +20,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.humanize",
     "django.contrib.messages",
+    "django.contrib.postgres",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "csp",
@@ -28,6 +29,7 @@ INSTALLED_APPS = [
     "ioportal.telemetry",
     "ioportal.jobs",
     "ioportal.ingest",
+    "ioportal.api",
     "ioportal.web",
 ]
 
@@ -64,7 +66,9 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": {**env.database("DATABASE_URL"), "CONN_MAX_AGE": 60}}
+DATABASES = {
+    "default": {**env.database("DATABASE_URL"), "CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+}
 # Beside the data: what is cached can be neither lost nor old without it.
 CACHES = {
     "default": {
@@ -152,6 +156,9 @@ CELERY_BEAT_SCHEDULE = {
 # job_cleanup_interval may have been dropped in between. A target that keeps them for longer than
 # this may be read as seldom.
 POLL_GAP = env.duration("IOPORTAL_POLL_GAP", "20m")
+
+# Agents are told to wait while more than this many intervals of a kind wait to be charged.
+PENDING_LIMIT = env.number("IOPORTAL_PENDING_LIMIT", "5000")
 
 # Faults go to stderr with their traceback; Django alone would mail them, to nobody.
 LOGGING = {

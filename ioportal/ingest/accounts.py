@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import reduce
@@ -10,21 +10,25 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db.models import Count, F, Max, Q, Sum, Value
+from django.db.models import Case, Count, F, Max, Q, Sum, Value, When
 from django.db.models.functions import Coalesce
 
+from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
-from ioportal.ingest.models import Segment
+from ioportal.ingest.models import Batch, Segment
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Cluster, Job, Target, WorkloadJob
+from ioportal.jobs.models import Cluster, Counter, Job, Target, WorkloadJob
 from ioportal.telemetry.models import (
     ChargedRpc,
     Coverage,
     IoWindow,
+    JobDelta,
     JobSnapshot,
     Principal,
     RpcWindow,
+    ServiceSnapshot,
+    TargetDelta,
     TargetSnapshot,
     WindowQuerySet,
     floor_to_window,
@@ -36,6 +40,10 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 _CHARGEABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
+_DELTAS: dict[str, Any] = {
+    Segment.Format.JOB_STATS: JobDelta,
+    Segment.Format.MD_STATS: TargetDelta,
+}
 _CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
 _RPCS: Any = F("count")
@@ -73,22 +81,19 @@ class SegmentAccount:
         return account
 
 
-def charged_operations(*segments: Segment) -> Counter[Principal]:
+def charged_operations(*segments: Segment) -> dict[Principal, int]:
     """Return segments' operations by the kind of principal they are charged to."""
-    found: Counter[Principal] = Counter()
+    found: dict[Principal, int] = defaultdict(int)
     reads = [segment.pk for segment in segments if segment.format == Segment.Format.JOB_STATS]
-    if reads:
-        found.update(_by_kind(IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
+    windows = [(IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS)] if reads else []
     for segment in segments:
         if segment.format == Segment.Format.RPCTRACE:
-            windows = _within(segment, ChargedRpc.objects.all())
-            found.update(_by_kind(windows.filter(segment_id=segment.pk), _RPCS))
-    return found
-
-
-def _by_kind(windows: QuerySet[Any], amount: Any) -> dict[Principal, int]:
-    rows = windows.values("kind").annotate(amount=Sum(amount))
-    return {Principal(row["kind"]): int(row["amount"]) for row in rows}
+            charged = _within(segment, ChargedRpc.objects.all())
+            windows.append((charged.filter(segment_id=segment.pk), _RPCS))
+    for rows, amount in windows:
+        for row in rows.values("kind").annotate(amount=Sum(amount)):
+            found[Principal(row["kind"])] += int(row["amount"])
+    return dict(found)
 
 
 def without_jobs(segment: Segment) -> list[str]:
@@ -146,10 +151,16 @@ def changed_last(reads: Collection[Segment]) -> dict[int, datetime]:
     if not moments:
         return found
     targets = Target.objects.filter(segment__in=reads).values_list("pk", flat=True)
-    for snapshots in (JobSnapshot, TargetSnapshot):
-        rows = snapshots.objects.filter(
+    of_targets = {"target_id__in": set(targets)}
+    of_servers = {"server_id__in": {read.server_id for read in reads} - {None}}
+    asked: tuple[QuerySet[Any], ...] = (
+        JobSnapshot.objects.filter(**of_targets),
+        TargetSnapshot.objects.filter(**of_targets),
+        ServiceSnapshot.objects.filter(**of_servers),
+    )
+    for snapshots in asked:
+        rows = snapshots.filter(
             segment_id__in=[read.pk for read in reads],
-            target_id__in=set(targets),
             taken_at__gte=min(moments),
             taken_at__lte=max(moments),
             snapshot_at__isnull=False,
@@ -162,18 +173,30 @@ def _stored(segment: Segment) -> tuple[int, int]:
     """Return how many raw rows a segment has, and their operations."""
     raw: QuerySet[Any]
     read_at = segment.end
+    is_batch = Batch.objects.filter(segment=segment).exists()
     if segment.format == Segment.Format.RPCTRACE:
         raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
+    elif is_batch and segment.format in _DELTAS:
+        polled = (segment.start, segment.end)
+        raw, amount = _DELTAS[segment.format].objects.filter(end__range=polled), _OPERATIONS
     elif read_at and segment.format == Segment.Format.JOB_STATS:
         raw, amount = JobSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
     elif read_at and segment.format == Segment.Format.MD_STATS:
         raw, amount = TargetSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
+    elif read_at and segment.format == Segment.Format.MDS_STATS:
+        raw, amount = ServiceSnapshot.objects.filter(taken_at=read_at), _requests()
     else:
         return segment.accounting_records.count(), 0
     totals = raw.filter(segment_id=segment.pk).aggregate(
         records=Count("segment_id"), operations=Sum(amount)
     )
     return totals["records"], int(totals["operations"] or 0)
+
+
+def _requests() -> Any:
+    """Return the requests that a snapshot of a service's counter tells of."""
+    wait = Counter.objects.filter(name=WAIT).values("pk")
+    return Case(When(counter_id__in=wait, then=F("samples")), default=Value(0))
 
 
 def _links_off(segment: Segment) -> int:
@@ -227,6 +250,8 @@ def _expected(segment: Segment) -> int:
         return segment.operations
     if segment.format != Segment.Format.JOB_STATS or segment.end is None:
         return 0
+    if Batch.objects.filter(segment=segment).exists():
+        return segment.operations
     targets = segment.targets.values_list("pk", flat=True)
     return sum(_added(target_id, segment.end) for target_id in targets)
 
@@ -236,7 +261,9 @@ def _added(target_id: int, read_at: datetime) -> int:
 
     Reckoned here, not in the database, so that it is not the derivation checked against itself.
     """
-    reads = Coverage.objects.filter(source=Coverage.Source.JOB_STATS, source_id=target_id)
+    reads = Coverage.objects.filter(
+        source=Coverage.Source.JOB_STATS, source_id=target_id, end=F("start")
+    )
     before = reads.filter(start__lt=read_at).order_by("-start").first()
     now = _snapshot(target_id, read_at)
     old = _snapshot(target_id, before.start) if before else now.clear()

@@ -162,17 +162,25 @@ GROUP BY job_id
 """
 )
 
-# Per job: the share of its run that the reads of its filesystems' MDTs observed, their mean.
+# Per job: the share of its run that the reads of its filesystems' MDTs observed, or the polls of
+# an agent, their mean. A read is an instant, that observes what lies between it and the one before;
+# a row of polls goes over a day at most.
 _COVERED = sql.SQL(
     _RUNS
     + """,
-reads AS MATERIALIZED (
-    SELECT t.id AS target_id, c.start AS "end", {gap} AS gap,
-        lag(c.start) OVER (PARTITION BY c.source_id ORDER BY c.start) AS start
+rows AS MATERIALIZED (
+    SELECT t.id AS target_id, {gap} AS gap, c.start, c."end", c.start = c."end" AS is_read,
+        lag(c.start) OVER earlier AS previous, lag(c.start = c."end") OVER earlier AS after_read
     FROM jobs_target t JOIN telemetry_coverage c ON c.source_id = t.id
     WHERE c.source = %(JOB_STATS)s AND t.kind = 'mdt'
-        AND c.start >= (SELECT min(start) FROM runs) - {gap}
+        AND c.start >= (SELECT min(start) FROM runs) - greatest({gap}, interval '1 day')
         AND c.start <= (SELECT max("end") FROM runs) + {gap}
+    WINDOW earlier AS (PARTITION BY c.source_id ORDER BY c.start, c."end")
+),
+reads AS MATERIALIZED (
+    SELECT target_id, CASE WHEN is_read THEN previous ELSE start END AS start, "end"
+    FROM rows
+    WHERE NOT is_read OR after_read AND start - previous <= gap
 )
 SELECT job_id, avg(covered_s)::float8 AS covered_s
 FROM (
@@ -182,7 +190,7 @@ FROM (
     FROM runs
     JOIN jobs_filesystem_clusters f ON f.cluster_id = runs.cluster_id
     JOIN jobs_target t ON t.filesystem_id = f.filesystem_id AND t.kind = 'mdt'
-    LEFT JOIN reads ON reads.target_id = t.id AND reads."end" - reads.start <= reads.gap
+    LEFT JOIN reads ON reads.target_id = t.id
         AND reads.start < runs."end" AND reads."end" > runs.start
     GROUP BY runs.job_id, t.id
 ) targets
@@ -242,7 +250,7 @@ LEFT JOIN rpcs USING (job_id)
 
 _TARGET_SHARES = sql.SQL(
     """
-SELECT job_id, max(operations / (later.total - earlier.total)) AS share
+SELECT job_id, max(least(operations / counted.total, 1)) AS share
 FROM (
     SELECT job_id, target_id, min(start) AS start, max("end") AS "end",
         sum({of_job})::float8 AS operations
@@ -251,13 +259,24 @@ FROM (
     GROUP BY job_id, target_id
 ) spans
 JOIN LATERAL (
-    SELECT {of_target} AS total FROM telemetry_targetsnapshot t
-    WHERE t.target_id = spans.target_id AND t.taken_at = spans.start
-) earlier ON true
-JOIN LATERAL (
-    SELECT {of_target} AS total FROM telemetry_targetsnapshot t
-    WHERE t.target_id = spans.target_id AND t.taken_at = spans."end"
-) later ON later.total > earlier.total
+    SELECT later.total - earlier.total AS total
+    FROM (
+        SELECT {of_target} AS total FROM telemetry_targetsnapshot t
+        WHERE t.target_id = spans.target_id AND t.taken_at = spans.start
+    ) earlier
+    CROSS JOIN (
+        SELECT {of_target} AS total FROM telemetry_targetsnapshot t
+        WHERE t.target_id = spans.target_id AND t.taken_at = spans."end"
+    ) later
+    UNION ALL
+    -- An agent's polls, where they go on all the while.
+    SELECT sum({of_target}) AS total FROM telemetry_targetdelta t
+    WHERE t.target_id = spans.target_id
+        AND t.start < spans."end" AND t."end" > spans.start
+        AND t."end" < spans."end" + interval '1 hour'
+    HAVING min(t.start) <= spans.start AND max(t."end") >= spans."end"
+        AND sum(t."end" - t.start) = max(t."end") - min(t.start)
+) counted ON counted.total > 0
 GROUP BY job_id
 """
 ).format(of_job=metadata_operations("w"), of_target=metadata_operations("t"))

@@ -17,7 +17,7 @@ from ioportal.telemetry.models import Coverage
 from ioportal.web.ranges import TimeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
 
@@ -69,9 +69,7 @@ def default_range() -> TimeRange | None:
 
     A single read observes nothing: one of a file with a wrong time must not hide the rest.
     """
-    lasts = (
-        coverage.last_observed(source, _apart(things)).values() for source, things in _sources()
-    )
+    lasts = (coverage.last_observed(source, apart).values() for source, _, apart in _sources())
     last = max(chain.from_iterable(lasts), default=None)
     if last is None:
         return None
@@ -81,8 +79,8 @@ def default_range() -> TimeRange | None:
 
 def rows(window: TimeRange) -> Iterator[SourceCoverage]:
     """Yield every source that was observed in a range, by kind and name."""
-    for source, things in _sources():
-        found = coverage.by_source(source, _apart(things), window.start, window.end)
+    for source, things, apart in _sources():
+        found = coverage.by_source(source, apart, window.start, window.end)
         by_id = {
             pk: [_within(interval, window) for _, interval in group]
             for pk, group in groupby(found, key=itemgetter(0))
@@ -100,21 +98,16 @@ def rows(window: TimeRange) -> Iterator[SourceCoverage]:
                 )
 
 
-def _sources() -> list[tuple[Coverage.Source, list[Server] | list[Target]]]:
-    """Return what is observed of what, by name."""
+def _sources() -> Iterator[tuple[Coverage.Source, Sequence[Server | Target], dict[int, timedelta]]]:
+    """Yield what is observed of what, by name, and how far apart that may be without a gap."""
     servers = list(Server.objects.select_related("filesystem").order_by("name"))
     targets = list(Target.objects.select_related("filesystem").order_by("name"))
-    return [
-        (source, servers if source is Coverage.Source.RPC_TRACE else targets)
-        for source in Coverage.Source
-    ]
-
-
-def _apart(things: list[Server] | list[Target]) -> dict[int, timedelta]:
-    """Return how far apart what tells of each may be without a gap."""
-    return {
-        thing.pk: thing.poll_gap if isinstance(thing, Target) else timedelta(0) for thing in things
-    }
+    server_ids = [server.pk for server in servers]
+    yield Coverage.Source.RPC_TRACE, servers, coverage.whole(server_ids)
+    yield Coverage.Source.MDS_STATS, servers, coverage.polled(server_ids)
+    apart = {target.pk: target.poll_gap for target in targets}
+    yield Coverage.Source.JOB_STATS, targets, apart
+    yield Coverage.Source.MD_STATS, targets, apart
 
 
 def _within(interval: Interval, window: TimeRange) -> Interval:

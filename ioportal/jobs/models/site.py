@@ -228,6 +228,15 @@ class Service(models.Model):
         return self.name
 
 
+class Counter(models.Model):
+    """What services count, by the name that they give it: 'req_waittime', 'mds_getattr'."""
+
+    name = models.CharField(max_length=64, unique=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class SourceJobId(models.Model):
     """A job id as telemetry carries it, and what the filesystem's pattern reads in it."""
 
