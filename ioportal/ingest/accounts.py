@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import reduce
@@ -81,19 +81,22 @@ class SegmentAccount:
         return account
 
 
-def charged_operations(*segments: Segment) -> dict[Principal, int]:
+def charged_operations(*segments: Segment) -> Counter[Principal]:
     """Return segments' operations by the kind of principal they are charged to."""
-    found: dict[Principal, int] = defaultdict(int)
+    found: Counter[Principal] = Counter()
     reads = [segment.pk for segment in segments if segment.format == Segment.Format.JOB_STATS]
-    windows = [(IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS)] if reads else []
+    if reads:
+        found.update(_by_kind(IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
     for segment in segments:
         if segment.format == Segment.Format.RPCTRACE:
-            charged = _within(segment, ChargedRpc.objects.all())
-            windows.append((charged.filter(segment_id=segment.pk), _RPCS))
-    for rows, amount in windows:
-        for row in rows.values("kind").annotate(amount=Sum(amount)):
-            found[Principal(row["kind"])] += int(row["amount"])
-    return dict(found)
+            windows = _within(segment, ChargedRpc.objects.all())
+            found.update(_by_kind(windows.filter(segment_id=segment.pk), _RPCS))
+    return found
+
+
+def _by_kind(windows: QuerySet[Any], amount: Any) -> dict[Principal, int]:
+    rows = windows.values("kind").annotate(amount=Sum(amount))
+    return {Principal(row["kind"]): int(row["amount"]) for row in rows}
 
 
 def without_jobs(segment: Segment) -> list[str]:
@@ -152,18 +155,19 @@ def changed_last(reads: Collection[Segment]) -> dict[int, datetime]:
         return found
     targets = Target.objects.filter(segment__in=reads).values_list("pk", flat=True)
     of_targets = {"target_id__in": set(targets)}
-    of_servers = {"server_id__in": {read.server_id for read in reads} - {None}}
-    asked: tuple[QuerySet[Any], ...] = (
-        JobSnapshot.objects.filter(**of_targets),
-        TargetSnapshot.objects.filter(**of_targets),
-        ServiceSnapshot.objects.filter(**of_servers),
+    of_servers = {"server_id__in": {read.server_id for read in reads if read.server_id}}
+    snapshots: tuple[tuple[Any, dict[str, set[int]]], ...] = (
+        (JobSnapshot, of_targets),
+        (TargetSnapshot, of_targets),
+        (ServiceSnapshot, of_servers),
     )
-    for snapshots in asked:
-        rows = snapshots.filter(
+    for model, whose in snapshots:
+        rows = model.objects.filter(
             segment_id__in=[read.pk for read in reads],
             taken_at__gte=min(moments),
             taken_at__lte=max(moments),
             snapshot_at__isnull=False,
+            **whose,
         )
         found |= dict(rows.values_list("segment_id").annotate(Max("snapshot_at")))
     return found
