@@ -15,6 +15,7 @@ from ioportal.web.views import (
     people,
     populations,
     search,
+    storage,
     styleguide,
     trends,
 )
@@ -44,6 +45,7 @@ urlpatterns = [
     path("ingest/", ingest.segment_list, name="segment_list"),
     path("ingest/segments/<int:pk>/", ingest.segment, name="segment"),
     path("ingest/coverage/", coverage.coverage, name="coverage"),
+    path("ingest/storage/", storage.storage, name="storage"),
     path("ingest/nids/", ingest.nids, name="unregistered_nids"),
     path("ingest/pending/", ingest.pending, name="pending_ids"),
     path("palette-<slug:version>.css", palette.stylesheet, name="palette"),

@@ -172,9 +172,39 @@ def significant(value: float | None) -> str:
 
 
 @register.filter
+def size(value: float | None) -> str:
+    """Show bytes in kB, MB, GB."""
+    return formatting.UNKNOWN if value is None else formatting.decimal_bytes(value)
+
+
+@register.filter
 def seconds(value: float) -> str:
     """Show a time span."""
     return formatting.duration(value)
+
+
+_STEADY = 1.25  # within this factor of the mean
+
+
+@register.simple_tag
+def trend(factor: float | None) -> SafeString:
+    """Show how many times the mean something is, and which way it goes, for eyes and readers."""
+    if factor is None:
+        return _UNKNOWN
+    kind, mark, words = (
+        ("rising", "▲", "rising")
+        if factor > _STEADY
+        else ("falling", "▼", "falling")
+        if factor < 1 / _STEADY
+        else ("steady", "●", "steady")
+    )
+    return format_html(
+        '{} <span class="trend {}" role="img" aria-label="{}">{}</span>',
+        formatting.significant(factor),
+        kind,
+        words,
+        mark,
+    )
 
 
 @register.simple_tag
