@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import connection
+from django.db.models import Max, Min
 
+from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.levels import LEVELS
+from ioportal.telemetry.models import Coverage
+from ioportal.telemetry.retention import ALWAYS
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ioportal.telemetry.levels import Level
 
 _RATE_OVER = timedelta(days=7)  # of records
@@ -45,6 +51,7 @@ class Stored:
 
     level: Level
     chunks: list[_Chunk]
+    observed: Interval  # from the first to the last record of any source
 
     @property
     def total_bytes(self) -> int:
@@ -94,19 +101,25 @@ class Stored:
         if not self.chunks:
             return [], 0.0
         *full, last = self.chunks
-        if not full:
-            return [last], (min(last.end, max(datetime.now(UTC), last.start)) - last.start) / _DAY
-        recent = [chunk for chunk in full if chunk.end > last.start - _RATE_OVER] or full[-1:]
-        return recent, (last.start - recent[0].start) / _DAY
+        if full:
+            recent = [chunk for chunk in full if chunk.end > last.start - _RATE_OVER] or full[-1:]
+            end = last.start
+        else:
+            recent, end = [last], min(last.end, self.observed.end)
+        start = max(recent[0].start, min(self.observed.start, recent[0].end))
+        return (recent, (end - start) / _DAY) if end > start else ([], 0.0)
 
 
 def stored() -> list[Stored]:
     """Return all levels as they are on disk."""
     found = []
+    extent = Coverage.objects.aggregate(start=Min("start"), end=Max("end"))
+    observed = Interval(**extent) if extent["start"] else ALWAYS
     with connection.cursor() as cursor:
         for level in LEVELS:
             cursor.execute(_CHUNKS, {"table": level.table})
-            found.append(Stored(level, [_Chunk(*row) for row in cursor.fetchall()]))
+            chunks = [_Chunk(*row) for row in cursor.fetchall()]
+            found.append(Stored(level, chunks, observed))
     return found
 
 

@@ -11,6 +11,7 @@ from ioportal.web.views import (
     job,
     job_twins,
     jobs,
+    overview,
     palette,
     people,
     populations,
@@ -22,6 +23,8 @@ from ioportal.web.views import (
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("overview/", overview.page, name="overview"),
+    path("overview/<slug:name>/", overview.section, name="overview_section"),
     path("load/", home.load, name="load"),
     path("search/", search.search, name="search"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),

@@ -5,14 +5,15 @@ import pytest
 from ioportal.ingest.models import TooLate
 from ioportal.jobs.models import Server
 from tests.logs import at
+from tests.web.reading import json_of
 
 
 @pytest.mark.usefixtures("heavy_job")
 def test_the_storage_page_has_every_level(as_staff, django_assert_num_queries):
     as_staff.get("/ingest/storage/")
-    with django_assert_num_queries(19):
+    with django_assert_num_queries(20):
         page = as_staff.get("/ingest/storage/").content.decode()
-    rows = as_staff.get("/ingest/storage/?format=json").json()
+    rows = json_of(as_staff.get("/ingest/storage/?format=json"))
 
     by_table = {row["table"]: row for row in rows["rows"]}
     assert len(by_table) == 10
