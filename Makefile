@@ -52,7 +52,7 @@ format: setup-dev  ## Bring code and templates into shape
 audit: setup-dev  ## Look the locked packages up for known vulnerabilities
 	@$(VENV)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/dev.txt
 
-bench: setup-bench services  ## Measure the parsers and the loading; update docs/performance.md
+bench: setup-bench services staticfiles/staticfiles.json  ## Measure parsers, loading and pages; update docs/performance.md
 	@$(RUN) $(VENV)/python -m bench
 
 services: setup  ## Start PostgreSQL and Valkey, or check those given in the environment

@@ -52,16 +52,23 @@ _FIRST_NODE_JOB = 1_000_000
 
 @contextmanager
 def database() -> Iterator[None]:
-    """Create and migrate a database, register a site in it, and drop it at the end."""
-    name = connection.settings_dict["NAME"]
-    connection.settings_dict["TEST"]["NAME"] = _DATABASE
-    say(f"creating the database {_DATABASE}")
-    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-    try:
+    """Have a database with a registered site."""
+    with empty_database(_DATABASE):
         _load("register", text=_SITE)
         yield
+
+
+@contextmanager
+def empty_database(name: str) -> Iterator[None]:
+    """Create and migrate a database, and drop it at the end."""
+    before = connection.settings_dict["NAME"]
+    connection.settings_dict["TEST"]["NAME"] = name
+    say(f"creating the database {name}")
+    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    try:
+        yield
     finally:
-        connection.creation.destroy_test_db(name, verbosity=0)
+        connection.creation.destroy_test_db(before, verbosity=0)
 
 
 def database_url() -> str:

@@ -22,6 +22,7 @@ CHUNK_BYTES = 3 * 1024 * 1024
 LINE_BYTES = 1024 * 1024  # the rest of a longer line is dropped: no format of lines has such
 BLOCK_BYTES = 256 * 1024
 
+_HEAD_BYTES = 256
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
@@ -68,6 +69,14 @@ class Source:
     def digest(self) -> str:
         """BLAKE3 of the decompressed text read so far, in hex."""
         return self._digest.hexdigest()
+
+    @property
+    def head(self) -> bytes:
+        """The first bytes of the text, before anything is read of it; b"" of an empty one."""
+        try:
+            return self._stream.peek(_HEAD_BYTES)  # type: ignore[attr-defined,no-any-return]  # all have it
+        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+            raise self._unavailable(error) from error
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the text in chunks of whole lines; an empty source yields nothing.

@@ -59,6 +59,7 @@ class Table:
     name: str
     grain: str
     columns: dict[str, pl.DataType]
+    nullable: frozenset[str] = frozenset()  # columns in which a value may be missing
 
     def empty(self) -> pl.DataFrame:
         """Return the table without rows."""
@@ -112,6 +113,7 @@ JOB_COUNTERS = Table(
         "entry_started_at": UTC_US,  # when the entry was created; null: not known
         **dict.fromkeys(COUNTERS, pl.Int64()),
     },
+    nullable=frozenset({"snapshot_at", "entry_started_at", *COUNTERS}),
 )
 
 TARGET_COUNTERS = Table(
@@ -123,7 +125,56 @@ TARGET_COUNTERS = Table(
         "snapshot_at": UTC_US,
         **dict.fromkeys(COUNTERS, pl.Int64()),
     },
+    nullable=frozenset({"snapshot_at", *COUNTERS}),
 )
+
+# On what a delta rests (docs/architecture.md, "I/O windows").
+BASES = ("difference", "new_entry", "restarted", "reset", "total")
+
+JOB_DELTAS = Table(
+    "job_deltas",
+    grain="one row per poll interval x MDT, or all OSTs of one host, x job id: what was added",
+    columns={
+        "start": UTC_US,  # the poll before; of a total: its only poll
+        "end": UTC_US,
+        "target": pl.String(),  # an MDT; "": the OSTs, added up
+        "job": pl.String(),
+        "basis": pl.String(),  # one of BASES; of several OSTs: the last of them in that order
+        **dict.fromkeys(COUNTERS, pl.Int64()),  # null: not told, which is not zero
+    },
+    nullable=frozenset(COUNTERS),
+)
+
+TARGET_DELTAS = Table(
+    "target_deltas",
+    grain="one row per poll interval x target: what all clients added",
+    columns={
+        "start": UTC_US,
+        "end": UTC_US,
+        "target": pl.String(),
+        "basis": pl.String(),  # "difference", "reset" or "total"
+        **dict.fromkeys(COUNTERS, pl.Int64()),
+    },
+    nullable=frozenset(COUNTERS),
+)
+
+SERVICE_COUNTERS = Table(
+    "service_counters",
+    grain="one row per service x counter: totals since the service began or was cleared",
+    columns={
+        "line": pl.Int64(),
+        "service": pl.String(),  # thread-name base: "mdt_rdpg"; "" where the text does not say
+        "snapshot_at": UTC_US,  # the read itself; null: not a wall clock
+        "counted_since": UTC_US,  # null: not known
+        "counter": pl.String(),  # "req_waittime", "ldlm_ibits_enqueue", "mds_getattr"
+        "unit": pl.String(),  # of the three below `samples`: one of SERVICE_UNITS
+        "samples": pl.Int64(),
+        "min": pl.Int64(),
+        "max": pl.Int64(),
+        "sum": pl.Int64(),
+    },
+)
+SERVICE_UNITS = ("reqs", "usec", "sec", "bufs", "bytes", "pages", "regs")
 
 JOBS = Table(
     "jobs",
@@ -150,6 +201,19 @@ JOBS = Table(
         "time_limit_s": pl.Int64(),
         "nodes": pl.String(),  # folded host list: "n[01-04]"; "": none, or not compute nodes
     },
+    nullable=frozenset(
+        {
+            "exit_status",
+            "exit_signal",
+            "submitted_at",
+            "started_at",
+            "ended_at",
+            "node_count",
+            "core_count",
+            "cpu_s",
+            "time_limit_s",
+        }
+    ),
 )
 
 LAUNCHES = Table(
@@ -169,6 +233,9 @@ LAUNCHES = Table(
         "exit_status": pl.Int32(),
         "exit_signal": pl.Int32(),
     },
+    nullable=frozenset(
+        {"uid", "started_at", "ended_at", "node_count", "exit_status", "exit_signal"}
+    ),
 )
 
 WORKLOAD_JOBS = Table(
@@ -195,4 +262,16 @@ WORKLOAD_JOBS = Table(
         "core_count": pl.Int32(),  # used; null: not told, like the two above
         "cpu_s": pl.Float64(),
     },
+    nullable=frozenset(
+        {
+            "task_id",
+            "attempt",
+            "created_at",
+            "started_at",
+            "ended_at",
+            "modified_at",
+            "core_count",
+            "cpu_s",
+        }
+    ),
 )

@@ -50,6 +50,14 @@ def kept(name: str, default: str) -> timedelta | None:
     return None if text(name, default) == "forever" else duration(name, default)
 
 
+def number(name: str, default: str) -> int:
+    """Return a whole number above 0."""
+    value = text(name, default)
+    if not value.isdecimal() or not int(value):
+        raise ImproperlyConfigured(f"{name}={value!r}: give a whole number above 0.")
+    return int(value)
+
+
 def secret(name: str) -> str:
     """Return a secret from the variable itself or from the file that ``NAME_FILE`` names."""
     if path := os.environ.get(f"{name}_FILE"):

@@ -21,6 +21,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.humanize",
     "django.contrib.messages",
+    "django.contrib.postgres",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "csp",
@@ -29,6 +30,7 @@ INSTALLED_APPS = [
     "ioportal.telemetry",
     "ioportal.jobs",
     "ioportal.ingest",
+    "ioportal.api",
     "ioportal.web",
 ]
 
@@ -65,7 +67,9 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": {**env.database("DATABASE_URL"), "CONN_MAX_AGE": 60}}
+DATABASES = {
+    "default": {**env.database("DATABASE_URL"), "CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+}
 # Beside the data: what is cached can be neither lost nor old without it.
 CACHES = {
     "default": {
@@ -153,11 +157,9 @@ CELERY_BEAT_SCHEDULE = {
     )
 }
 
-# Lustre drops a job_stats entry that idled this long (`lctl get_param *.*.job_cleanup_interval`);
-# the job's next operation begins a new one at zero.
-JOB_CLEANUP_INTERVAL = env.duration("IOPORTAL_JOB_CLEANUP_INTERVAL", "10m")
-# Two reads of a target further apart than this leave a gap: entries idle for longer than Lustre's
-# job_cleanup_interval (600 s unless a site changes it) may have been dropped in between.
+# Two reads of a target further apart than this leave a gap: entries idle for longer than its
+# job_cleanup_interval may have been dropped in between. A target that keeps them for longer than
+# this may be read as seldom.
 POLL_GAP = env.duration("IOPORTAL_POLL_GAP", "20m")
 
 # How long the rows of each level stay (docs/operations.md, "Storage"); a level is kept at least as
@@ -169,6 +171,9 @@ POLLS_KEPT = env.kept("IOPORTAL_POLLS_KEPT", "400d")
 TEN_MINUTES_KEPT = env.kept("IOPORTAL_TEN_MINUTES_KEPT", "forever")
 # Where the licence of the database allows it: what is older is hardly ever changed.
 COMPRESSED_AFTER = env.duration("IOPORTAL_COMPRESSED_AFTER", "3d")
+
+# Agents are told to wait while more than this many intervals of a kind wait to be charged.
+PENDING_LIMIT = env.number("IOPORTAL_PENDING_LIMIT", "5000")
 
 # Faults go to stderr with their traceback; Django alone would mail them, to nobody.
 LOGGING = {

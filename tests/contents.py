@@ -7,6 +7,7 @@ _JOB = (
     "(SELECT concat_ws('/', c.name, j.batch_id, j.array_index, j.submitted_at) FROM jobs_job j "
     "JOIN jobs_cluster c ON c.id = j.cluster_id WHERE j.id = t.job_id)"
 )
+_BATCH_JOB = _JOB.replace("t.job_id", "t.batch_job_id")
 _SEGMENT = "(SELECT g.digest FROM ingest_segment g WHERE g.id = t.segment_id)"
 _SOURCE_JOB = (
     "(SELECT concat_ws('/', f.name, s.text) FROM jobs_sourcejobid s "
@@ -19,11 +20,13 @@ _NODE = (
 # Columns that hold ids, and what they stand for.
 _MEANING = {
     "job_id": _JOB,
+    "batch_job_id": _BATCH_JOB,
     "segment_id": _SEGMENT,
     "source_job_id": _SOURCE_JOB,
     "node_id": _NODE,
     "nid_id": "(SELECT i.text FROM jobs_nid i WHERE i.id = t.nid_id)",
     "service_id": "(SELECT s.name FROM jobs_service s WHERE s.id = t.service_id)",
+    "counter_id": "(SELECT c.name FROM jobs_counter c WHERE c.id = t.counter_id)",
     "server_id": "(SELECT s.name FROM jobs_server s WHERE s.id = t.server_id)",
     "target_id": "(SELECT s.name FROM jobs_target s WHERE s.id = t.target_id)",
     "filesystem_id": "(SELECT f.name FROM jobs_filesystem f WHERE f.id = t.filesystem_id)",
@@ -32,8 +35,11 @@ _MEANING = {
     "workloadjob_id": "(SELECT w.panda_id FROM jobs_workloadjob w WHERE w.id = t.workloadjob_id)",
 }
 _OWN_ID = {"id"}
-_CLOCK = {"loaded_at", "computed_at"}  # when it happened to be loaded
-RAW = ("telemetry_rpcwindow", "telemetry_jobsnapshot", "telemetry_targetsnapshot")
+_CLOCK = {"loaded_at", "computed_at", "changed_at"}  # when it happened to be loaded
+RAW = (
+    "telemetry_rpcwindow", "telemetry_jobsnapshot", "telemetry_targetsnapshot",
+    "telemetry_servicesnapshot",
+)  # fmt: skip
 DERIVED = ("telemetry_chargedrpc", "telemetry_iowindow", "jobs_jobstatistics")
 FACTS = (
     "jobs_job", "jobs_allocation", "jobs_launch", "jobs_workloadjob", "jobs_workloadjob_jobs",

@@ -18,6 +18,7 @@ class Unit(StrEnum):
     SECONDS = "s"
     MICROSECONDS = "µs"
     NODES = "nodes"
+    CORES = "cores"
     RATIO = "ratio"
     SHARE = "share"
 
@@ -29,13 +30,14 @@ class Source(StrEnum):
     JOB_STATS_MDT = "job_stats of the MDTs"
     JOB_STATS = "job_stats of the MDTs and OSTs"
     RPC_TRACE = "rpctrace"
+    PANDA = "PanDA record"
 
 
 @dataclass(frozen=True)
 class Metric:
     """A number about a job."""
 
-    name: str  # the column of JobStatistics; never renamed
+    name: str  # of a batch job, the column of JobStatistics; never renamed
     title: str
     unit: Unit
     source: Source
@@ -136,7 +138,8 @@ METRICS = (
         "several MDTs overlap; the largest sum",
         "Shown with the longest of the intervals it was measured over: shorter polls see higher "
         "peaks. Where a poll interval reaches beyond the run, the peak divides by all of it and "
-        "the mean by its part inside the run: the mean may then be the larger one.",
+        "the mean by its part inside the run: the mean may then be the larger one. Unknown where "
+        "that interval is longer than the run.",
     ),
     Metric(
         "startup_share",
@@ -188,3 +191,44 @@ METRICS = (
     ),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
+
+# Of a PanDA job itself. Whatever else is said of it is its batch job's.
+PANDA_METRICS = (
+    Metric(
+        "panda_duration_s",
+        "Run time",
+        Unit.SECONDS,
+        Source.PANDA,
+        "endtime - starttime",
+        "Unknown before the PanDA job has ended.",
+    ),
+    Metric(
+        "panda_wait_s",
+        "Wait",
+        Unit.SECONDS,
+        Source.PANDA,
+        "starttime - creationtime",
+        "Unknown where it seems to start before it was created: two clocks tell these times.",
+    ),
+    Metric(
+        "panda_core_count",
+        "Cores",
+        Unit.CORES,
+        Source.PANDA,
+        "actualcorecount, or else corecount",
+    ),
+    Metric(
+        "panda_cpu_s",
+        "CPU time",
+        Unit.SECONDS,
+        Source.PANDA,
+        "cpuconsumptiontime",
+    ),
+    Metric(
+        "panda_cpu_efficiency",
+        "CPU efficiency",
+        Unit.SHARE,
+        Source.PANDA,
+        "panda_cpu_s / (panda_core_count x panda_duration_s)",
+    ),
+)

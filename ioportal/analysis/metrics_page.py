@@ -2,7 +2,7 @@
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
-from ioportal.analysis.metrics import METRICS, Metric
+from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import FEWEST
 
 _HEAD = """# Metrics
@@ -14,23 +14,46 @@ This page is written from `ioportal/analysis/metrics.py`; a test holds the two t
 
 **Sources.** *accounting*: the batch system's record of the job. *job_stats*: counters by job id
 that the MDTs and OSTs keep; differences between reads are I/O windows. *rpctrace*: the debug log of
-a server; 10-second RPC windows. Metadata operations (job_stats) and metadata RPCs (rpctrace) are
-two different metrics: one open is one operation and may be several RPCs, or none that a trace can
-tell from a look-up. They are never added, and one never stands in for the other.
+a server; 10-second RPC windows. *PanDA record*: what PanDA says of a job of its own. Metadata
+operations (job_stats) and metadata RPCs (rpctrace) are two different metrics: one open is one
+operation and may be several RPCs, or none that a trace can tell from a look-up. They are never
+added, and one never stands in for the other.
 
 **Rates** divide by observed seconds only: time between two reads of the counters that are at most
-`IOPORTAL_POLL_GAP` apart, or time that a trace covers. The first read of a target gives totals of
-unknown duration: they count in totals and are kept out of rates.
+`IOPORTAL_POLL_GAP` apart, or time that a trace covers. A target that is registered to keep idle
+jobs' counters for longer (its `job_cleanup_interval`) may be read as seldom as that: counters are
+cumulative, and nothing is missed. The first read of a target gives totals of unknown duration: they
+count in totals and are kept out of rates.
 
 ## Figures of a job
 
-| name | title | unit | source | formula | caveat |
+"""
+
+_TABLE = """| name | title | unit | source | formula | caveat |
 |---|---|---|---|---|---|
 """
+
+
+def _row(metric: Metric) -> str:
+    return (
+        f"| `{metric.name}` | {metric.title} | {metric.unit} | {metric.source} | {metric.formula} "
+        f"| {metric.caveat} |\n"
+    )
+
 
 _REST = f"""
 Operations by kind are kept besides: {", ".join(f"`count_{kind}`" for kind in METADATA_OPERATIONS)}.
 `samedir_rename` and `crossdir_rename` are counted inside `rename`.
+
+## Figures of a PanDA job
+
+From its own record:
+
+{"".join([_TABLE, *map(_row, PANDA_METRICS)])}
+Everything else that is said of a PanDA job is its *batch job's*: servers see batch jobs. Where
+several PanDA jobs share one, each of them has its whole value, never a part of it; so these values
+must not be added up over PanDA jobs. They are unknown where PanDA's record names no batch job that
+is known, or several tasks of an array.
 
 ## Quality
 
@@ -42,10 +65,10 @@ grade and shown beside it.
 
 ## Populations
 
-Jobs by any filters. Of each metric: *known* and *unknown* jobs, and of the known values least,
-greatest, mean, standard deviation (of a sample: the sum of squares is divided by n - 1) and the
-50th, 90th and 99th percentile, interpolated linearly between the two nearest values. Unknown values
-are left out of all of these.
+Jobs by any filters: batch jobs, or PanDA jobs. Of each metric: *known* and *unknown* jobs, and of
+the known values least, greatest, mean, standard deviation (of a sample: the sum of squares is
+divided by n - 1) and the 50th, 90th and 99th percentile, interpolated linearly between the two
+nearest values. Unknown values are left out of all of these.
 
 Histograms have half-open bins, so that each known value is in exactly one of them and the job
 list finds by `opens_from` and `opens_below` (likewise `read_bytes`, `write_bytes`, `closes`) as
@@ -63,6 +86,13 @@ quality only, never by what names a person or a job, or by a figure. Somebody wh
 job ran can still learn the bin that it is in, by two populations of which one has that job: its
 magnitude, not its value.
 
+With PanDA jobs as the unit n counts PanDA jobs, chosen by what their records say and by figures of
+their batch job. The value of a batch job counts once for each PanDA job inside; the table says how
+many batch jobs stand behind. The *failed share* is failed / (finished + failed). Of other people's
+PanDA jobs nothing is told unless {FEWEST} batch jobs stand behind, and no value of a batch job at
+all: a few of these may hold hundreds of PanDA jobs. They are chosen by cluster, time, site and
+state only.
+
 ## RPC report
 
 Counts, rates and times of the RPCs of a launch, a job or another principal in a range. A range
@@ -75,14 +105,7 @@ without a timing tail count and are not timed.
 
 def page() -> str:
     """Return the page as Markdown."""
-    return _HEAD + "".join(map(_row, METRICS)) + _REST
-
-
-def _row(metric: Metric) -> str:
-    return (
-        f"| `{metric.name}` | {metric.title} | {metric.unit} | {metric.source} | {metric.formula} "
-        f"| {metric.caveat} |\n"
-    )
+    return "".join([_HEAD, _TABLE, *map(_row, METRICS), _REST])
 
 
 if __name__ == "__main__":

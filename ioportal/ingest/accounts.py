@@ -10,22 +10,26 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db.models import Count, F, Max, Q, Sum, Value
+from django.db.models import Case, Count, F, Max, Q, Sum, Value, When
 from django.db.models.functions import Coalesce
 
+from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
-from ioportal.ingest.models import Segment, TooLate
+from ioportal.ingest.models import Batch, Segment, TooLate
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Cluster, Job, WorkloadJob
+from ioportal.jobs.models import Cluster, Counter, Job, WorkloadJob
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import (
     ChargedRpc,
     Coverage,
     IoWindow,
+    JobDelta,
     JobSnapshot,
     Principal,
     RpcWindow,
+    ServiceSnapshot,
+    TargetDelta,
     TargetSnapshot,
     WindowQuerySet,
     floor_to_window,
@@ -37,11 +41,16 @@ if TYPE_CHECKING:
     from ioportal.telemetry.levels import Level
 
 _CHARGEABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
-# Where the rows of a format are: as they came, and charged.
-_LEVELS: dict[Segment.Format, tuple[Level, Level | None]] = {
-    Segment.Format.RPCTRACE: (levels.RPC_WINDOWS, levels.CHARGED_RPCS),
-    Segment.Format.JOB_STATS: (levels.JOB_SNAPSHOTS, levels.IO_WINDOWS),
-    Segment.Format.MD_STATS: (levels.TARGET_SNAPSHOTS, None),
+_DELTAS: dict[str, Any] = {
+    Segment.Format.JOB_STATS: JobDelta,
+    Segment.Format.MD_STATS: TargetDelta,
+}
+# Where the rows of a format are: as they came, from files and from agents, and charged.
+_LEVELS: dict[str, tuple[Level, Level, Level | None]] = {
+    Segment.Format.RPCTRACE: (levels.RPC_WINDOWS, levels.RPC_WINDOWS, levels.CHARGED_RPCS),
+    Segment.Format.JOB_STATS: (levels.JOB_SNAPSHOTS, levels.JOB_DELTAS, levels.IO_WINDOWS),
+    Segment.Format.MD_STATS: (levels.TARGET_SNAPSHOTS, levels.TARGET_DELTAS, None),
+    Segment.Format.MDS_STATS: (levels.SERVICE_SNAPSHOTS, levels.SERVICE_SNAPSHOTS, None),
 }
 _CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
@@ -127,19 +136,20 @@ class Readable:
 
 def readable(segment: Segment) -> Readable:
     """Tell what of a segment can still be re-added."""
-    raw, charged = _LEVELS.get(Segment.Format(segment.format), (None, None))
-    if raw is None or segment.start is None or segment.end is None:
+    if segment.format not in _LEVELS or segment.start is None or segment.end is None:
         return Readable(raw=True, charged=True, expected=True)
+    from_file, from_agent, charged = _LEVELS[segment.format]
+    is_batch = Batch.objects.filter(segment=segment).exists()
     start, end = floor_to_window(segment.start), segment.end
     too_late = TooLate.objects.filter(start__lte=end, end__gte=start).filter(
-        Q(server=segment.server) | Q(target__segment=segment)
+        Q(server=segment.server) | Q(target__segment=segment) | Q(segment=segment)
     )
-    is_raw = retention.is_kept([raw], start, end)
+    is_raw = retention.is_kept([from_agent if is_batch else from_file], start, end)
     return Readable(
         raw=is_raw,
         charged=charged is None
         or (retention.is_kept([charged], start, end) and not too_late.exists()),
-        expected=segment.format != Segment.Format.JOB_STATS or is_raw,
+        expected=is_batch or segment.format != Segment.Format.JOB_STATS or is_raw,
     )
 
 
@@ -179,14 +189,17 @@ def _within(segment: Segment, windows: WindowQuerySet) -> WindowQuerySet:
 
 def changed_last(segment: Segment) -> datetime | None:
     """Return when the counters of a read changed last, as its text tells; None: it does not."""
-    snapshots = JobSnapshot if segment.format == Segment.Format.JOB_STATS else TargetSnapshot
     if segment.start is None:
         return None
-    rows = snapshots.objects.filter(
-        segment_id=segment.pk,
-        target_id__in=list(segment.targets.values_list("pk", flat=True)),
-        taken_at=segment.start,
-    )
+    of_targets = {"target_id__in": list(segment.targets.values_list("pk", flat=True))}
+    rows: QuerySet[Any]
+    if segment.format == Segment.Format.MDS_STATS:
+        rows = ServiceSnapshot.objects.filter(server_id=segment.server_id or 0)
+    elif segment.format == Segment.Format.JOB_STATS:
+        rows = JobSnapshot.objects.filter(**of_targets)
+    else:
+        rows = TargetSnapshot.objects.filter(**of_targets)
+    rows = rows.filter(segment_id=segment.pk, taken_at=segment.start)
     newest: datetime | None = rows.aggregate(newest=Max("snapshot_at"))["newest"]
     return newest
 
@@ -195,18 +208,30 @@ def _stored(segment: Segment) -> tuple[int, int]:
     """Return how many raw rows a segment has, and their operations."""
     raw: QuerySet[Any]
     read_at = segment.end
+    is_batch = Batch.objects.filter(segment=segment).exists()
     if segment.format == Segment.Format.RPCTRACE:
         raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
+    elif is_batch and segment.format in _DELTAS:
+        polled = (segment.start, segment.end)
+        raw, amount = _DELTAS[segment.format].objects.filter(end__range=polled), _OPERATIONS
     elif read_at and segment.format == Segment.Format.JOB_STATS:
         raw, amount = JobSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
     elif read_at and segment.format == Segment.Format.MD_STATS:
         raw, amount = TargetSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
+    elif read_at and segment.format == Segment.Format.MDS_STATS:
+        raw, amount = ServiceSnapshot.objects.filter(taken_at=read_at), _requests()
     else:
         return segment.accounting_records.count(), 0
     totals = raw.filter(segment_id=segment.pk).aggregate(
         records=Count("segment_id"), operations=Sum(amount)
     )
     return totals["records"], int(totals["operations"] or 0)
+
+
+def _requests() -> Any:
+    """Return the requests that a snapshot of a service's counter tells of."""
+    wait = Counter.objects.filter(name=WAIT).values("pk")
+    return Case(When(counter_id__in=wait, then=F("samples")), default=Value(0))
 
 
 def _links_off(segment: Segment) -> int:
@@ -260,6 +285,8 @@ def _expected(segment: Segment) -> int:
         return segment.operations
     if segment.format != Segment.Format.JOB_STATS or segment.end is None:
         return 0
+    if Batch.objects.filter(segment=segment).exists():
+        return segment.operations
     targets = segment.targets.values_list("pk", flat=True)
     return sum(_added(target_id, segment.end) for target_id in targets)
 
@@ -269,7 +296,9 @@ def _added(target_id: int, read_at: datetime) -> int:
 
     Reckoned here, not in the database, so that it is not the derivation checked against itself.
     """
-    reads = Coverage.objects.filter(source=Coverage.Source.JOB_STATS, source_id=target_id)
+    reads = Coverage.objects.filter(
+        source=Coverage.Source.JOB_STATS, source_id=target_id, end=F("start")
+    )
     before = reads.filter(start__lt=read_at).order_by("-start").first()
     now = _snapshot(target_id, read_at)
     old = _snapshot(target_id, before.start) if before else now.clear()

@@ -14,11 +14,18 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection, models, transaction
-from django.db.models import Max, Min, Q
+from django.db.models import F, Max, Min, Q
 
-from ioportal.ingest.attribution import named, reads, rpcs
-from ioportal.ingest.models import TooLate, TouchedJob, TouchedReads, TouchedTrace
-from ioportal.jobs.models import Allocation, Job, Nid, StaleStatistics, Target
+from ioportal.ingest.attribution import deltas, named, reads, rpcs
+from ioportal.ingest.models import (
+    Segment,
+    TooLate,
+    TouchedDeltas,
+    TouchedJob,
+    TouchedReads,
+    TouchedTrace,
+)
+from ioportal.jobs.models import Allocation, Format, Job, Nid, Server, StaleStatistics, Target
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow, floor_to_window
@@ -31,6 +38,7 @@ _WINDOW = timedelta(seconds=10)
 # What is to be there where something is charged: raw rows, and those that are made anew.
 _RPC_LEVELS = (levels.RPC_WINDOWS, levels.CHARGED_RPCS)
 _IO_LEVELS = (levels.JOB_SNAPSHOTS, levels.IO_WINDOWS)
+_DELTA_LEVELS = (levels.JOB_DELTAS, levels.IO_WINDOWS)
 _MOMENT = timedelta(microseconds=1)
 
 _Row = TypeVar("_Row", bound=models.Model)
@@ -45,14 +53,16 @@ def charge_pending(limit: int = 500) -> int:
         lock()
         traces = _claim(TouchedTrace, limit)
         polled = _claim(TouchedReads, limit)
+        differences = _claim(TouchedDeltas, limit)
         jobs = _claim(TouchedJob, limit)
         stale = {
-            *chain.from_iterable(map(_charge_trace, traces)),
+            *_charge_traces(traces),
             *_charge_reads(polled),
+            *chain.from_iterable(map(_charge_deltas, differences)),
             *_charge_jobs(jobs),
         }
         StaleStatistics.objects.ask_for(stale)
-        return len(traces) + len(polled) + len(jobs)
+        return len(traces) + len(polled) + len(differences) + len(jobs)
 
 
 def lock() -> None:
@@ -72,9 +82,24 @@ def touch_everything(**_: Any) -> None:
     )
     TouchedReads.objects.bulk_create(
         TouchedReads(target_id=row["source_id"], start=row["first"], end=row["last"])
-        for row in Coverage.objects.filter(source=Coverage.Source.JOB_STATS)
+        for row in Coverage.objects.filter(source=Coverage.Source.JOB_STATS, end=F("start"))
         .values("source_id")
         .annotate(first=Min("start"), last=Max("end"))
+    )
+    gone = retention.dropped(_DELTA_LEVELS, *retention.ALWAYS)
+    TouchedDeltas.objects.bulk_create(
+        TouchedDeltas(
+            segment=segment,
+            filesystem=segment.batch.source.of_filesystem,
+            start=segment.start,
+            end=segment.end,
+        )
+        for segment in Segment.objects.filter(
+            batch__source__format=Format.JOB_STATS
+        ).select_related("batch__source__server__filesystem", "batch__source__filesystem")
+        if segment.start
+        and segment.end
+        and not any(one.start <= segment.end and one.end > segment.start for one in gone)
     )
 
 
@@ -85,21 +110,33 @@ def _claim(model: type[_Row], limit: int) -> list[_Row]:
     return claimed
 
 
-def _charge_trace(touched: TouchedTrace) -> set[int]:
-    """Charge a server's windows; return the jobs of which more is known, or less, than before."""
-    start, end = floor_to_window(touched.start), floor_to_window(touched.end) + _WINDOW
-    windows = ChargedRpc.objects.between(start, end).filter(server_id=touched.server_id)
-    before = _jobs_of(windows)
+def _charge_traces(touched: list[TouchedTrace]) -> set[int]:
+    """Charge servers' windows; return the jobs of which more is known, or less, than before."""
+    spans: dict[int, list[_Span]] = defaultdict(list)
+    for row in touched:
+        spans[row.server_id].append(_Span(row.start, row.end))
+    stale: set[int] = set()
+    for server in Server.objects.filter(pk__in=spans):
+        for span in _merged(map(_in_windows, spans[server.pk])):
+            windows = ChargedRpc.objects.between(span.start, span.end).filter(server_id=server.pk)
+            stale |= _jobs_of(windows)
+            _charge_server(server.pk, span.start, span.end)
+            stale |= _jobs_of(windows)
+        for span in spans[server.pk]:
+            stale |= _running(server.filesystem_id, span.start, span.end)
+    return stale
+
+
+def _charge_server(server_id: int, start: datetime, end: datetime) -> None:
+    """Charge a server's windows where all is there that they follow from."""
     parts = retention.kept(_RPC_LEVELS, start, end)
     for part in parts:
-        rpcs.charge_server(touched.server_id, *part)
-        rollups.touch_server(touched.server_id, *part)
+        rpcs.charge_server(server_id, *part)
+        rollups.touch_server(server_id, *part)
     TooLate.objects.bulk_create(
-        TooLate(server_id=touched.server_id, start=gone.start, end=gone.end)
+        TooLate(server_id=server_id, start=gone.start, end=gone.end)
         for gone in coverage.gaps(parts, start, end)
     )
-    observed = _running(touched.server.filesystem_id, touched.start, touched.end)
-    return before | _jobs_of(windows) | observed
 
 
 def _charge_reads(touched: list[TouchedReads]) -> set[int]:
@@ -147,6 +184,22 @@ def _derivable(span: _Span) -> list[Interval]:
         Interval(start, end if end == span.end else end - _MOMENT)
         for start, end in retention.kept(_IO_LEVELS, span.start, span.end)
     ]
+
+
+def _charge_deltas(touched: TouchedDeltas) -> set[int]:
+    """Derive the windows of a batch of differences; return the jobs of which more is known."""
+    if not retention.is_kept(_DELTA_LEVELS, touched.start, touched.end):
+        TooLate.objects.create(segment_id=touched.segment_id, start=touched.start, end=touched.end)
+        return set()
+    windows = IoWindow.objects.filter(segment_id=touched.segment_id)
+    stale = _jobs_of(windows)
+    deltas.derive(touched.segment_id, touched.start, touched.end)
+    begun = windows.values("target_id").annotate(first=Min("start"), last=Max("start"))
+    for target in begun:
+        rollups.touch_target(
+            touched.filesystem_id, target["target_id"], target["first"], target["last"] + _MOMENT
+        )
+    return stale | _jobs_of(windows) | _running(touched.filesystem_id, touched.start, touched.end)
 
 
 def _charge_jobs(touched: list[TouchedJob]) -> set[int]:
@@ -217,6 +270,11 @@ class _Span:
     node_ids: set[int] = field(default_factory=set)
 
 
+def _in_windows(span: _Span) -> _Span:
+    """Widen a span to the edges of its windows."""
+    return _Span(floor_to_window(span.start), floor_to_window(span.end) + _WINDOW)
+
+
 def _merged(spans: Iterable[_Span]) -> list[_Span]:
     """Join spans that overlap or touch."""
     merged: list[_Span] = []
@@ -233,7 +291,9 @@ def _merged(spans: Iterable[_Span]) -> list[_Span]:
 
 def _between_reads(touched: TouchedReads) -> _Span:
     """Widen an interval to the reads before and after it."""
-    polls = Coverage.objects.filter(source=Coverage.Source.JOB_STATS, source_id=touched.target_id)
+    polls = Coverage.objects.filter(
+        source=Coverage.Source.JOB_STATS, source_id=touched.target_id, end=F("start")
+    )
     before = polls.filter(start__lt=touched.start).order_by("-start").first()
     after = polls.filter(start__gt=touched.end).order_by("start").first()
     return _Span(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 REJECTS_KEPT = 1_000  # of each reason
 REASONS_KEPT = 100
 _NAME_CHARACTERS = 1_024
-_OTHER_REASONS = "other reasons"
+OTHER_REASONS = "other reasons"
 
 
 class Refused(Exception):  # noqa: N818  (a decision about the input, not a fault)
@@ -43,6 +43,7 @@ class Origin:
     filesystem: Filesystem | None = None  # what servers and targets must be of
     server: Server | None = None
     target: Target | None = None
+    service: str | None = None
     read_at: datetime | None = None
 
     def check(self, thing: Server | Target) -> None:
@@ -53,7 +54,8 @@ class Origin:
     def identity(self) -> str:
         """Return what makes equal texts different segments."""
         told = (self.cluster, self.server, self.target, self.read_at)
-        return "\n".join(str(thing or "") for thing in told)
+        named = [str(thing or "") for thing in told]
+        return "\n".join([*named, self.service] if self.service else named)
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,7 @@ class _Load:
         reasons = parsed.rejects["reason"].value_counts(sort=True)
         for reason, lines in reasons.iter_rows():
             named = reason in self._reasons or len(self._reasons) < REASONS_KEPT
-            self._reasons[reason if named else _OTHER_REASONS] += lines
+            self._reasons[reason if named else OTHER_REASONS] += lines
         number = pl.int_range(1, pl.len() + 1).over("reason")
         before = pl.col("reason").replace_strict(self._kept, default=0, return_dtype=pl.Int64)
         kept = parsed.rejects.filter(

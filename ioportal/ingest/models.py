@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import hashlib
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from ioportal.jobs.models import Cluster, Job, Server, Target, WorkloadJob
+from ioportal.jobs.models import (
+    Cluster,
+    Filesystem,
+    Job,
+    Server,
+    Source,
+    Target,
+    WorkloadJob,
+)
+from ioportal.jobs.models import Format as _Format
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from django.contrib.auth.models import AnonymousUser, User
 
 
@@ -30,16 +42,7 @@ class Segment(models.Model):
 
     LOADING = "loading "  # begins the digest of one that is not complete
 
-    class Format(models.TextChoices):
-        """The formats, by the names the command line uses."""
-
-        RPCTRACE = "rpctrace", "Lustre RPC trace"
-        JOB_STATS = "job_stats", "Lustre job_stats"
-        MD_STATS = "md_stats", "Lustre md_stats"
-        SACCT = "sacct", "Slurm sacct"
-        PBS = "pbs", "PBS or Torque accounting"
-        ALPS = "alps", "ALPS placement"
-        PANDA = "panda", "PanDA jobs"
+    Format: TypeAlias = _Format
 
     format = models.CharField(max_length=16, choices=Format)
     # SHA-256 of what the text is said to be and of its BLAKE3: the same text twice is one segment.
@@ -79,6 +82,32 @@ class Segment(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Batch(models.Model):
+    """Where a segment came from that an agent sent: its place in a stream, delivered once.
+
+    A stream begins when an agent's state is made; sequences count up by one in it.
+    """
+
+    segment = models.OneToOneField(Segment, models.CASCADE, related_name="batch")
+    source = models.ForeignKey(Source, models.CASCADE, related_name="batches")
+    stream = models.UUIDField()
+    sequence = models.BigIntegerField()
+    content = models.CharField(max_length=64)  # SHA-256: what comes again must be the same
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="batch_identity", fields=["source", "stream", "sequence"])
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.stream}/{self.sequence}"
+
+    @staticmethod
+    def digest(source: Source, stream: UUID, sequence: int) -> str:
+        """Return the digest of the segment of a batch."""
+        return hashlib.sha256(f"batch\n{source.pk}\n{stream}\n{sequence}".encode()).hexdigest()
 
 
 class Reject(models.Model):
@@ -136,11 +165,21 @@ class TouchedReads(_Touched):
         return f"{self.target} {self.start} to {self.end}"
 
 
+class TouchedDeltas(_Touched):
+    """Differences came that an agent reckoned."""
+
+    segment = models.ForeignKey(Segment, models.CASCADE)
+    filesystem = models.ForeignKey(Filesystem, models.CASCADE)
+
+    def __str__(self) -> str:
+        return f"{self.segment} {self.start} to {self.end}"
+
+
 class TouchedJob(_Touched):
     """A job's time or nodes changed."""
 
     job = models.ForeignKey(Job, models.CASCADE)
-    node_ids = ArrayField(models.BigIntegerField())  # nodes it holds or held before
+    node_ids = ArrayField(models.BigIntegerField())  # nodes it held before, and holds no more
 
     def __str__(self) -> str:
         return f"{self.job} {self.start} to {self.end}"
@@ -152,6 +191,7 @@ class TooLate(models.Model):
     server = models.ForeignKey(Server, models.CASCADE, null=True)  # a trace of it
     target = models.ForeignKey(Target, models.CASCADE, null=True)  # a read of it
     job = models.ForeignKey(Job, models.CASCADE, null=True)  # its record
+    segment = models.ForeignKey(Segment, models.CASCADE, null=True)  # differences of an agent
     start = models.DateTimeField()
     end = models.DateTimeField()
     noticed_at = models.DateTimeField(auto_now_add=True)
@@ -160,4 +200,6 @@ class TooLate(models.Model):
         indexes = [models.Index(name="toolate_recent", fields=["-noticed_at"])]
 
     def __str__(self) -> str:
-        return f"{self.server or self.target or self.job} {self.start} to {self.end}"
+        return (
+            f"{self.server or self.target or self.job or self.segment} {self.start} to {self.end}"
+        )

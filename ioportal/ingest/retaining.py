@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from django.db.models import Min
 
 from ioportal.ingest import charging
-from ioportal.ingest.models import TouchedReads, TouchedTrace
+from ioportal.ingest.models import TouchedDeltas, TouchedReads, TouchedTrace
 from ioportal.stages import drain
 from ioportal.telemetry import levels, retention, rollups
 
@@ -26,6 +26,7 @@ _RETENTION_LOCK = 7_306  # any number that no other advisory lock uses
 _CHARGED_FROM: dict[str, type[Model]] = {
     levels.RPC_WINDOWS.table: TouchedTrace,
     levels.JOB_SNAPSHOTS.table: TouchedReads,
+    levels.JOB_DELTAS.table: TouchedDeltas,
 }
 
 

@@ -17,6 +17,7 @@ from django.db import connection
 from collectors.batch import hostlists
 from ioportal.jobs import locks, names, workloads
 from ioportal.jobs.models import Allocation, Job, Launch, StaleStatistics
+from ioportal.jobs.standing import standing
 from ioportal.telemetry.copy import copy_frame
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _FACTS = (
     "started_at", "ended_at", "name", "owner", "project", "queue", "state", "exit_status",
     "exit_signal", "node_count", "core_count", "cpu_s", "time_limit_s", "nodes", "standing",
 )  # fmt: skip
-
+_TELLING = ("state", "exit_status", "cpu_s", "nodes")  # of records with the same times
 
 _SIZES = {  # characters that the database keeps
     "launch": 64,
@@ -55,7 +56,7 @@ class Change:
     job_id: int
     start: datetime
     end: datetime
-    node_ids: tuple[int, ...]  # held now or before
+    node_ids: tuple[int, ...]  # held before, and no more
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,13 @@ class Recorded:
 def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
     """Store jobs; `records` are rows of `tables.JOBS` without launches, all with a submit time."""
     locks.accounting()
-    rows = _with_standing(records)
+    rows = [
+        row | {"standing": standing(row, ("started_at", "ended_at"), _TELLING)}
+        for row in _storable(records).to_dicts()
+    ]
     best = {
         _identity(row): row
-        for row in rows.sort("batch_id", "array_index", "submitted_at", "standing").to_dicts()
+        for row in sorted(rows, key=lambda row: (_identity(row), row["standing"]))
     }
     known = _known_jobs(cluster, {batch_id for batch_id, _, _ in best})
     told = [
@@ -97,7 +101,7 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
     )
     workloads.link_to_jobs(cluster, {job.batch_id for job in told})
     StaleStatistics.objects.ask_for(job.pk for job in told)
-    return Recorded(changes, {row["line"]: ids[_identity(row)] for row in rows.to_dicts()})
+    return Recorded(changes, {row["line"]: ids[_identity(row)] for row in rows})
 
 
 def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
@@ -154,24 +158,6 @@ def _storable(records: pl.DataFrame) -> pl.DataFrame:
         names.storable(pl.col(column), size)
         for column, size in _SIZES.items()
         if column in records.columns
-    )
-
-
-def _with_standing(records: pl.DataFrame) -> pl.DataFrame:
-    """Add the text that orders records of one job: greater knows more."""
-    digits = 20
-
-    def microseconds(column: str) -> pl.Expr:
-        return pl.col(column).dt.epoch("us").fill_null(0).cast(pl.String).str.zfill(digits)
-
-    return _storable(records).with_columns(
-        standing=pl.concat_str(
-            # A job that was requeued runs again: its last run stands.
-            microseconds("started_at"),
-            microseconds("ended_at"),
-            # Equal in all that: any fixed order will do, but it must be one.
-            pl.concat_str("state", "exit_status", "cpu_s", "nodes", ignore_nulls=True),
-        ).str.slice(0, 128),
     )
 
 
@@ -301,7 +287,7 @@ def _allocate(
     Allocation.objects.filter(job__in=moved).delete()
     copy_frame(Allocation, held.filter(pl.col("job_id").is_in(moved)))
     return [
-        _change(before, job, now.get(job.pk, set()) | held_before[job.pk])
+        _change(before, job, held_before[job.pk] - now.get(job.pk, set()))
         for before, job in started
         if job.pk in moved or job.pk in relinked or before is None or _run(before) != _run(job)
     ]

@@ -14,7 +14,9 @@ from ioportal.jobs.models import (
     Node,
     Server,
     ServerVersion,
+    Source,
     Target,
+    UserAccount,
 )
 from ioportal.jobs.registration import apply
 
@@ -150,7 +152,7 @@ class TargetInline(RegistrationInline):
 
     model = Target
     extra = 1
-    fields = ("name", "kind", "filesystem")
+    fields = ("name", "kind", "filesystem", "job_cleanup_interval")
 
 
 @admin.register(Server)
@@ -173,6 +175,22 @@ class TargetAdmin(RegistrationAdmin):
     list_select_related = ("filesystem", "server")
     search_fields = ("name",)
     autocomplete_fields = ("server",)
+
+
+@admin.register(Source)
+class SourceAdmin(RegistrationAdmin):
+    """What agents send; each needs a token: 'manage.py token create'."""
+
+    list_display = ("name", "format", "speaks_for", "poll_interval_s", "last_batch_at")
+    list_filter = ("format",)
+    list_select_related = ("cluster", "filesystem", "server")
+    search_fields = ("name",)
+    autocomplete_fields = ("server",)
+
+    @admin.display(description="speaks for")
+    def speaks_for(self, source: Source) -> str:
+        """Name the one thing."""
+        return str(source.cluster or source.filesystem or source.server)
 
 
 @admin.register(Node)
@@ -216,3 +234,38 @@ class NidAdmin(RegistrationAdmin):
     def cluster(self, nid: Nid) -> str:
         """Name the node's cluster."""
         return nid.node.cluster.name if nid.node else "not registered"
+
+
+class ServiceFilter(admin.SimpleListFilter):
+    """Accounts of persons, or of services."""
+
+    title = "kind"
+    parameter_name = "service"
+
+    def lookups(
+        self, _request: HttpRequest, _model_admin: admin.ModelAdmin[UserAccount]
+    ) -> list[tuple[str, str]]:
+        """Offer both kinds."""
+        return [("no", "persons"), ("yes", "services")]
+
+    def queryset(
+        self, _request: HttpRequest, accounts: QuerySet[UserAccount]
+    ) -> QuerySet[UserAccount]:
+        """Keep the chosen kind."""
+        if self.value() is None:
+            return accounts
+        return accounts.filter(team="") if self.value() == "no" else accounts.exclude(team="")
+
+
+@admin.register(UserAccount)
+class UserAccountAdmin(RegistrationAdmin):
+    """Who owns jobs, and how to reach whom."""
+
+    list_display = ("name", "full_name", "email", "their_projects", "team")
+    list_filter = (ServiceFilter,)
+    search_fields = ("name", "full_name", "email", "team")
+
+    @admin.display(description="projects")
+    def their_projects(self, account: UserAccount) -> str:
+        """Show the projects in one line."""
+        return ", ".join(account.projects)

@@ -1,4 +1,4 @@
-"""Which jobs are meant: the one set of filters, for pages and for whatever else lists jobs."""
+"""Which batch jobs are meant: the one set of filters, for pages and whatever else lists jobs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import django_filters as filters
 from django import forms
-from django.db.models import Q
+from django.contrib.postgres.fields import DateTimeRangeField
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.db.models import F, Func, Q
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from ioportal.jobs import workloads
 from ioportal.jobs.models import Allocation, Cluster, Job, JobStatistics, Launch
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from django.db.models import QuerySet
 
     from ioportal.jobs.models import JobQuerySet
 
@@ -28,6 +33,9 @@ BOUNDS = {
     for metric in ("read_bytes", "write_bytes", "opens", "closes")
 }
 _QUALITIES = [*JobStatistics.Quality.choices, (NOT_COMPUTED, "not computed yet")]
+_RUN = Func(
+    "started_at", "ended_at", function="tstzrange", output_field=DateTimeRangeField()
+)  # as the index `job_during` has it
 
 
 class LocalMoment(forms.DateTimeInput):
@@ -74,35 +82,39 @@ class FigureFilter(filters.Filter):  # type: ignore[misc]  # django-filter is un
         super().__init__(f"statistics__{metric}", min_value=0, **options)
 
 
-class JobFilterForm(forms.Form):
+class FilterForm(forms.Form):
     """Refuses what can match no job."""
+
+    bounds = BOUNDS  # half-open ranges of figures
+    ranges: tuple[tuple[str, str], ...] = (("start", "end"),)  # others, both ends included
+    choice_names: tuple[str, ...] = ()  # of fields with a list of choices
 
     def clean(self) -> dict[str, Any]:
         """Hold both ends of a range against each other."""
         given = super().clean() or {}
-        for low, high in (("nodes_min", "nodes_max"), ("start", "end"), *BOUNDS.values()):
+        for low, high in (*self.ranges, *self.bounds.values()):
             if given.get(low) is None or given.get(high) is None:
                 continue
-            is_empty = given[low] == given[high] and (low, high) in BOUNDS.values()
+            is_empty = given[low] == given[high] and (low, high) in self.bounds.values()
             if is_empty or given[low] > given[high]:
                 self.add_error(high, f"This contradicts {self.fields[low].label!r}.")
         return given
 
     @property
     def facts(self) -> list[forms.BoundField]:
-        """The fields about what accounting says, but those that have a list of choices."""
-        left_out = {"state", "quality", *chain.from_iterable(BOUNDS.values())}
+        """The fields about what records say, but those that have a list of choices."""
+        left_out = {*self.choice_names, *chain.from_iterable(self.bounds.values())}
         return [field for field in self if field.name not in left_out]
 
     @property
     def choices(self) -> list[forms.BoundField]:
         """The fields with a list of choices."""
-        return [self["state"], self["quality"]]
+        return [self[name] for name in self.choice_names]
 
     @property
     def figures(self) -> list[forms.BoundField]:
-        """The fields about what was measured."""
-        return [self[name] for name in chain.from_iterable(BOUNDS.values())]
+        """The fields about figures."""
+        return [self[name] for name in chain.from_iterable(self.bounds.values())]
 
     @property
     def is_by_figures(self) -> bool:
@@ -110,10 +122,17 @@ class JobFilterForm(forms.Form):
         return any(field.value() for field in self.figures)
 
 
+class JobFilterForm(FilterForm):
+    """The form of the filters of batch jobs."""
+
+    ranges = (("nodes_min", "nodes_max"), *FilterForm.ranges)
+    choice_names = ("state", "quality")
+
+
 class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
     """Jobs by who, what, where, when, how large, how it ended and how well it was observed."""
 
-    q = filters.CharFilter(method="find", label="Job or launch")
+    q = filters.CharFilter(method="find", label="Job, launch or PanDA job")
     user = WordsFilter("owner", label="User")
     project = WordsFilter("project", label="Project")
     queue = WordsFilter("queue", label="Queue")
@@ -158,14 +177,10 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
         fields: tuple[str, ...] = ()
 
     def find(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
-        """Keep jobs whose id, array task ('3485999[4]') or launch is one of the words."""
+        """Keep jobs that one of the words names, or a PanDA job or task inside them."""
         words = words_of(value)
-        launches = Launch.objects.filter(name__in=words, job__isnull=False)
-        # Looked up first: joined by OR, a condition on launches would visit every job.
-        wanted = Q(batch_id__in=words) | Q(pk__in=list(launches.values_list("job", flat=True)))
-        for task in filter(None, map(_ARRAY_TASK.fullmatch, words)):
-            wanted |= Q(**task.groupdict())
-        return jobs.filter(wanted) if words else jobs
+        held = workloads.batch_jobs(pandaid=words, jeditaskid=words)
+        return jobs.filter(named(words) | _among(held.values_list("pk"))) if words else jobs
 
     def on_node(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
         """Keep jobs that held one of these nodes."""
@@ -173,8 +188,15 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
         return jobs.filter(pk__in=held.values("job"))
 
     def running_after(self, jobs: JobQuerySet, _name: str, value: datetime) -> JobQuerySet:
-        """Keep jobs that still ran at that moment or later; with `end`: jobs that overlap."""
-        return jobs.filter(Q(ended_at__gt=value) | Q(ended_at=None), started_at__isnull=False)
+        """Keep jobs that still ran at that moment or later; with `end`: jobs that overlap.
+
+        The run as a range says so again, but for jobs of no duration, whose range is empty: only of
+        ranges does the database know how many overlap, and has an index.
+        """
+        jobs = jobs.filter(Q(ended_at__gt=value) | Q(ended_at=None), started_at__isnull=False)
+        asked = DateTimeTZRange(value, self.form.cleaned_data["end"])
+        of_no_duration = Q(ended_at=F("started_at"))
+        return jobs.alias(run=_RUN).filter(Q(run__overlap=asked) | of_no_duration)
 
     def of_quality(self, jobs: JobQuerySet, _name: str, values: list[str]) -> JobQuerySet:
         """Keep jobs whose statistics have one of these qualities."""
@@ -182,6 +204,23 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
         if NOT_COMPUTED in values:
             wanted |= Q(statistics=None)
         return jobs.filter(wanted) if values else jobs
+
+
+def named(words: list[str]) -> Q:
+    """Return what holds of jobs whose id, array task ('3485999[4]') or launch is a word."""
+    launches = Launch.objects.filter(name__in=words, job__isnull=False)
+    wanted = Q(batch_id__in=words) | _among(launches.values_list("job"))
+    for task in filter(None, map(_ARRAY_TASK.fullmatch, words)):
+        wanted |= Q(**task.groupdict())
+    return wanted
+
+
+def _among(keys: QuerySet[Any, tuple[Any, ...]]) -> Q:
+    """Return what holds of jobs with one of the keys.
+
+    Looked up first: joined by OR, a condition on another table would visit every job.
+    """
+    return Q(pk__in=[key for (key,) in keys])
 
 
 def words_of(value: str) -> list[str]:

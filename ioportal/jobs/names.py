@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from django.db import connection, models
 
-from ioportal.jobs.models import Cluster, Nid, Node, Service, SourceJobId
+from ioportal.jobs.models import Cluster, Counter, Nid, Node, Service, SourceJobId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,6 +23,7 @@ _NAMES_LOCK = 7_301  # any number that no other advisory lock uses
 _BATCH = 5_000
 NID_CHARACTERS = 128
 SERVICE_CHARACTERS = 32
+COUNTER_CHARACTERS = 64
 SOURCE_JOB_ID_CHARACTERS = 255
 _PART_CHARACTERS = 64  # what is longer names no job that the database holds
 _NO_PARTS = {"batch_id": "", "array_index": "", "launch": ""}
@@ -88,6 +89,14 @@ def services() -> Names:
     return Names(
         _lookup(Service.objects.all(), "name"),
         lambda new: _create(Service(name=name) for name in new),
+    )
+
+
+def counters() -> Names:
+    """What services count."""
+    return Names(
+        _lookup(Counter.objects.all(), "name"),
+        lambda new: _create(Counter(name=name) for name in new),
     )
 
 

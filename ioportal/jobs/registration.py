@@ -1,4 +1,4 @@
-"""Registering a site from a TOML document: clusters, NIDs, filesystems, servers and targets.
+"""Registering a site from a TOML document: clusters, filesystems, servers, sources, users.
 
 Tables are read in this order, each with the keys that `_KEYS` lists; what is registered already is
 brought up to date, and nothing is ever removed. docs/operations.md, "Registration", shows one.
@@ -7,7 +7,7 @@ brought up to date, and nothing is ever removed. docs/operations.md, "Registrati
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
@@ -25,8 +25,10 @@ from ioportal.jobs.models import (
     Nid,
     Server,
     ServerVersion,
+    Source,
     SourceJobId,
     Target,
+    UserAccount,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +36,10 @@ if TYPE_CHECKING:
 
 # The keys of each table, and what their values are.
 _KEYS: dict[str, dict[str, type]] = {
-    "": {"cluster": list, "filesystem": list, "server": list, "target": list},
+    "": {
+        "cluster": list, "filesystem": list, "server": list, "target": list, "source": list,
+        "user": list,
+    },
     "cluster": {
         "name": str, "time_zone": str, "batch": str, "simulated": bool, "nodes": str,
         "exec_hosts_are_compute_nodes": bool, "nid_rule": dict, "nid": list,
@@ -44,11 +49,19 @@ _KEYS: dict[str, dict[str, type]] = {
     "filesystem": {"name": str, "clusters": list, "job_id_pattern": str, "simulated": bool},
     "server": {"name": str, "filesystem": str, "kind": str, "version": list},
     "server.version": {"version": str, "since": date},  # (a datetime is a date, too)
-    "target": {"name": str, "filesystem": str, "server": str, "kind": str},
+    "target": {
+        "name": str, "filesystem": str, "server": str, "kind": str, "job_cleanup_interval": int,
+    },
+    "source": {
+        "name": str, "format": str, "cluster": str, "filesystem": str, "server": str,
+        "poll_interval_s": int,
+    },
+    "user": {"name": str, "full_name": str, "email": str, "projects": list, "team": str},
 }  # fmt: skip
 _WORDS = {
     str: "a text",
     bool: "true or false",
+    int: "a whole number",
     list: "a list, or tables in double brackets",
     dict: "a table",
     date: "a date",
@@ -64,7 +77,7 @@ class Unusable(Exception):  # noqa: N818  (a state of the document)
     """The document cannot be registered; the message names the table, the key and the remedy."""
 
 
-# Sent, in the transaction, after anything was registered: who is charged may have changed.
+# Sent, in the transaction, after anything was registered that decides who is charged.
 site_changed = Signal()
 
 
@@ -86,7 +99,8 @@ def register(document: _Entry) -> list[str]:
             except ValidationError as error:
                 raise Unusable(f"{place}: {_in_words(error)}") from error
             done.append(f"{table} {entry['name']}")
-    site_changed.send(sender=None)
+    if document.keys() != {"user"}:
+        site_changed.send(sender=None)
     return done
 
 
@@ -111,7 +125,8 @@ def apply(thing: models.Model) -> None:
     elif isinstance(thing, Nid):
         thing.registered = thing.node_id is not None
         thing.save(update_fields=["registered"])
-    site_changed.send(sender=type(thing))
+    if not isinstance(thing, UserAccount):
+        site_changed.send(sender=type(thing))
 
 
 def _cluster(place: str, entry: _Entry) -> None:
@@ -230,8 +245,36 @@ def _target(place: str, entry: _Entry) -> None:
             "filesystem": _registered(place, Filesystem, entry.get("filesystem")),
             "server": _registered(place, Server, server) if server else None,
             "kind": kind,
+            **_kept(place, entry),
         },
     )
+
+
+def _kept(place: str, entry: _Entry) -> _Entry:
+    """Return how long a target keeps the counters of jobs that idle: seconds, as Lustre has it."""
+    if "job_cleanup_interval" not in entry:
+        return {}
+    seconds = entry["job_cleanup_interval"]
+    try:
+        return {"job_cleanup_interval": timedelta(seconds=seconds)}
+    except OverflowError as error:
+        raise Unusable(f"{place}: job_cleanup_interval = {seconds} is too long.") from error
+
+
+def _source(place: str, entry: _Entry) -> None:
+    kinds = {"cluster": Cluster, "filesystem": Filesystem, "server": Server}
+    things = {
+        key: _registered(place, kind, entry[key]) for key, kind in kinds.items() if key in entry
+    }
+    # What it spoke for before, and does not any more, is left out of the entry.
+    values = {**dict.fromkeys(kinds), **things} if things else {}
+    _stored(Source, entry["name"], values | _given(entry, "format", "poll_interval_s"))
+
+
+def _user(place: str, entry: _Entry) -> None:
+    if not all(isinstance(project, str) for project in entry.get("projects", [])):
+        raise Unusable(f"{place}: projects are texts.")
+    _stored(UserAccount, entry["name"], _given(entry, "full_name", "email", "projects", "team"))
 
 
 _TABLES: dict[str, Callable[[str, _Entry], None]] = {
@@ -239,6 +282,8 @@ _TABLES: dict[str, Callable[[str, _Entry], None]] = {
     "filesystem": _filesystem,
     "server": _server,
     "target": _target,
+    "source": _source,
+    "user": _user,
 }
 
 

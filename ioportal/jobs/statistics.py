@@ -43,6 +43,9 @@ _CONSTANTS = {
 
 # (Where a query says "not 0" besides, that is for the sake of an index which holds no zeros.)
 
+# How far apart two reads of a target may be; as `Target.poll_gap`.
+_GAP = sql.SQL("greatest(%(gap)s, t.job_cleanup_interval)")
+
 # The jobs asked for, each with the end of its run; one that runs still is known up to the last
 # record of its cluster's filesystems.
 _RUNS = """
@@ -79,7 +82,7 @@ SELECT w.job_id,
     sum(w.read) AS reads, sum(w.write) AS writes,
     sum({metadata}) FILTER (WHERE w.target_id <> 0) AS metadata_operations,
     sum({metadata}) FILTER (
-        WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s AND w."end" - w.start <= %(gap)s
+        WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s AND w."end" - w.start <= {gap}
     ) AS timed_operations,
     sum({metadata}) FILTER (
         WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s
@@ -87,7 +90,7 @@ SELECT w.job_id,
     ) AS startup_operations,
     max(w."end" - w.start) FILTER (WHERE w.target_id <> 0) AS widest,
     count(*) FILTER (WHERE w.basis = %(RESET)s) AS resets
-FROM telemetry_iowindow w JOIN runs USING (job_id)
+FROM telemetry_iowindow w JOIN runs USING (job_id) LEFT JOIN jobs_target t ON t.id = w.target_id
 WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
 GROUP BY w.job_id
 """
@@ -99,6 +102,7 @@ GROUP BY w.job_id
         for name in METADATA_OPERATIONS
     ),
     metadata=metadata_operations("w"),
+    gap=_GAP,
 )
 
 # MDTs are read at different moments: their rates are added where their windows overlap. A running
@@ -110,9 +114,9 @@ WITH windows AS MATERIALIZED (
     FROM (
         SELECT job_id, start, "end", extract(epoch FROM "end" - start)::float8 AS width,
             sum({metadata})::float8 AS operations
-        FROM telemetry_iowindow w
+        FROM telemetry_iowindow w LEFT JOIN jobs_target t ON t.id = w.target_id
         WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
-            AND "end" > start AND "end" - start <= %(gap)s
+            AND "end" > start AND "end" - start <= {gap}
         GROUP BY job_id, start, "end"
     ) counted
 ),
@@ -134,7 +138,7 @@ FROM highest JOIN windows USING (job_id)
 WHERE start <= at AND at < "end"
 GROUP BY job_id
 """
-).format(metadata=metadata_operations("w"))
+).format(metadata=metadata_operations("w"), gap=_GAP)
 
 _RPC_TOTALS = """
 SELECT w.job_id, sum(w.count) AS rpcs, sum(w.timed) AS timed,
@@ -164,17 +168,25 @@ GROUP BY job_id
 """
 )
 
-# Per job: the share of its run that the reads of its filesystems' MDTs observed, their mean.
-_COVERED = (
+# Per job: the share of its run that the reads of its filesystems' MDTs observed, or the polls of
+# an agent, their mean. A read is an instant, that observes what lies between it and the one before;
+# a row of polls goes over a day at most.
+_COVERED = sql.SQL(
     _RUNS
     + """,
+rows AS MATERIALIZED (
+    SELECT t.id AS target_id, {gap} AS gap, c.start, c."end", c.start = c."end" AS is_read,
+        lag(c.start) OVER earlier AS previous, lag(c.start = c."end") OVER earlier AS after_read
+    FROM jobs_target t JOIN telemetry_coverage c ON c.source_id = t.id
+    WHERE c.source = %(JOB_STATS)s AND t.kind = 'mdt'
+        AND c.start >= (SELECT min(start) FROM runs) - greatest({gap}, interval '1 day')
+        AND c.start <= (SELECT max("end") FROM runs) + {gap}
+    WINDOW earlier AS (PARTITION BY c.source_id ORDER BY c.start, c."end")
+),
 reads AS MATERIALIZED (
-    SELECT c.source_id AS target_id, c.start AS "end",
-        lag(c.start) OVER (PARTITION BY c.source_id ORDER BY c.start) AS start
-    FROM telemetry_coverage c
-    WHERE c.source = %(JOB_STATS)s
-        AND c.start >= (SELECT min(start) FROM runs) - %(gap)s
-        AND c.start <= (SELECT max("end") FROM runs) + %(gap)s
+    SELECT target_id, CASE WHEN is_read THEN previous ELSE start END AS start, "end"
+    FROM rows
+    WHERE NOT is_read OR after_read AND start - previous <= gap
 )
 SELECT job_id, avg(covered_s)::float8 AS covered_s
 FROM (
@@ -184,13 +196,13 @@ FROM (
     FROM runs
     JOIN jobs_filesystem_clusters f ON f.cluster_id = runs.cluster_id
     JOIN jobs_target t ON t.filesystem_id = f.filesystem_id AND t.kind = 'mdt'
-    LEFT JOIN reads ON reads.target_id = t.id AND reads."end" - reads.start <= %(gap)s
+    LEFT JOIN reads ON reads.target_id = t.id
         AND reads.start < runs."end" AND reads."end" > runs.start
     GROUP BY runs.job_id, t.id
 ) targets
 GROUP BY job_id
 """
-)
+).format(gap=_GAP)
 
 # The ids by which telemetry names the jobs.
 _NAMED = "SELECT source_job_id, job_id FROM jobs_namedjob WHERE job_id = ANY(%(jobs)s)"
@@ -244,7 +256,7 @@ LEFT JOIN rpcs USING (job_id)
 
 _TARGET_SHARES = sql.SQL(
     """
-SELECT job_id, max(operations / (later.total - earlier.total)) AS share
+SELECT job_id, max(least(operations / counted.total, 1)) AS share
 FROM (
     SELECT job_id, target_id, min(start) AS start, max("end") AS "end",
         sum({of_job})::float8 AS operations
@@ -253,13 +265,24 @@ FROM (
     GROUP BY job_id, target_id
 ) spans
 JOIN LATERAL (
-    SELECT {of_target} AS total FROM telemetry_targetsnapshot t
-    WHERE t.target_id = spans.target_id AND t.taken_at = spans.start
-) earlier ON true
-JOIN LATERAL (
-    SELECT {of_target} AS total FROM telemetry_targetsnapshot t
-    WHERE t.target_id = spans.target_id AND t.taken_at = spans."end"
-) later ON later.total > earlier.total
+    SELECT later.total - earlier.total AS total
+    FROM (
+        SELECT {of_target} AS total FROM telemetry_targetsnapshot t
+        WHERE t.target_id = spans.target_id AND t.taken_at = spans.start
+    ) earlier
+    CROSS JOIN (
+        SELECT {of_target} AS total FROM telemetry_targetsnapshot t
+        WHERE t.target_id = spans.target_id AND t.taken_at = spans."end"
+    ) later
+    UNION ALL
+    -- An agent's polls, where they go on all the while.
+    SELECT sum({of_target}) AS total FROM telemetry_targetdelta t
+    WHERE t.target_id = spans.target_id
+        AND t.start < spans."end" AND t."end" > spans.start
+        AND t."end" < spans."end" + interval '1 hour'
+    HAVING min(t.start) <= spans.start AND max(t."end") >= spans."end"
+        AND sum(t."end" - t.start) = max(t."end") - min(t.start)
+) counted ON counted.total > 0
 GROUP BY job_id
 """
 ).format(of_job=metadata_operations("w"), of_target=metadata_operations("t"))
@@ -380,7 +403,8 @@ class _Figures:
         row.covered_share = min(1.0, covered_s / duration_s) if duration_s else 0.0
         if io := self.io.get(job.pk):
             _set_io(row, io, covered_s, timedelta(seconds=duration_s))
-        if peak := self.peaks.get(job.pk):
+        # What was counted over more than the run is no peak of it.
+        if (peak := self.peaks.get(job.pk)) and peak["width"] <= duration_s:
             row.peak_metadata_rate, row.peak_resolution_s = peak["rate"], peak["width"]
         row.largest_target_share = self.shares.get(job.pk, {}).get("share")
         if traced := self.traced.get(job.pk):

@@ -6,24 +6,25 @@ job. The record that was modified last stands; links follow from what is stored.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 from django.db import connection
-from django.db.models import Count, F, FloatField, Q, Sum
-from django.db.models.functions import Cast, Extract
+from django.db.models import Case, Count, F, FloatField, Q, Sum, Value, When
+from django.db.models.functions import Cast, Extract, NullIf
 
 from ioportal.jobs import locks, names
 from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.jobs.standing import standing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from datetime import datetime
+
+    from django.db.models.expressions import Combinable
 
     from ioportal.jobs.models import Cluster, JobQuerySet, WorkloadJobQuerySet
 
@@ -55,7 +56,7 @@ def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
         WorkloadJob(
             cluster=cluster,
             panda_id=row["panda_id"],
-            standing=_standing(row),
+            standing=standing(row, ("modified_at", "ended_at", "started_at"), _FACTS),
             **{name: row[name] for name in _FACTS},
         )
         for row in rows
@@ -91,18 +92,6 @@ def link_to_jobs(cluster: Cluster, batch_ids: Collection[str]) -> None:
     _link(list(asked.values_list("pk", flat=True)))
 
 
-def _standing(row: dict[str, Any]) -> str:
-    """Return the text that orders records of one PanDA job: greater is newer, or knows more."""
-    times = "".join(_digits(row[name]) for name in ("modified_at", "ended_at", "started_at"))
-    # Equal in all that: any fixed order will do, but it must be one.
-    facts = "\n".join(str(row[name]) for name in _FACTS)
-    return times + hashlib.sha256(facts.encode()).hexdigest()[:16]
-
-
-def _digits(moment: datetime | None) -> str:
-    return f"{moment.timestamp() if moment else 0:020.6f}"
-
-
 # A PanDA job ran inside the batch job of its id that ran while it did, give or take the difference
 # of two clocks: ids repeat. Of several the one begun last before it, or else the next to begin. An
 # array's id without an index names as many jobs as there are tasks.
@@ -129,10 +118,22 @@ CROSS JOIN LATERAL (
 """
 
 
+_SOLE = """
+UPDATE jobs_workloadjob
+SET changed_at = clock_timestamp(), batch_job_id = (
+    SELECT CASE WHEN count(*) = 1 THEN min(job_id) END
+    FROM jobs_workloadjob_jobs
+    WHERE workloadjob_id = jobs_workloadjob.id
+)
+WHERE id = ANY(%s)
+"""
+
+
 def _link(ids: list[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM jobs_workloadjob_jobs WHERE workloadjob_id = ANY(%s)", [ids])
         cursor.execute(_LINK, {"ids": ids, "apart_s": CLOCKS_DIFFER.total_seconds()})
+        cursor.execute(_SOLE, [ids])
 
 
 def batch_jobs(
@@ -147,7 +148,7 @@ def batch_jobs(
     """
     batch_ids = list(batchid)
     inside = WorkloadJob.objects.known_as(
-        panda_ids=_numbers(pandaid), task_ids=_numbers(jeditaskid), batch_ids=batch_ids
+        panda_ids=numbers(pandaid), task_ids=numbers(jeditaskid), batch_ids=batch_ids
     )
     links = WorkloadJob.jobs.through.objects.filter(workloadjob__in=inside)
     # Looked up first: joined by OR, a condition on links would visit every job.
@@ -155,7 +156,8 @@ def batch_jobs(
     return Job.objects.filter(Q(pk__in=found) | Q(batch_id__in=batch_ids))
 
 
-def _numbers(words: Iterable[int | str]) -> list[int]:
+def numbers(words: Iterable[int | str]) -> list[int]:
+    """Return those of the words that can be PanDA's numbers."""
     texts = map(str, words)
     return [int(t) for t in texts if t.isascii() and t.isdigit() and len(t) <= _ID_DIGITS]
 
@@ -176,10 +178,27 @@ class Inside:
         return self.count > 1
 
 
+def _seconds(start: str, end: str) -> Cast:
+    return Cast(Extract(F(end) - F(start), "epoch"), FloatField())
+
+
+_RUN_S = _seconds("started_at", "ended_at")
+_CORE_S = F("core_count") * _RUN_S
 _KNOWN = Q(
     cpu_s__isnull=False, core_count__isnull=False, started_at__isnull=False, ended_at__isnull=False
 )
-_CORE_S = F("core_count") * Cast(Extract(F("ended_at") - F("started_at"), "epoch"), FloatField())
+# The metrics of a PanDA job, from its record.
+FIGURES: dict[str, Combinable] = {
+    "panda_duration_s": _RUN_S,
+    # The two moments are told by two clocks.
+    "panda_wait_s": Case(
+        When(started_at__gte=F("created_at"), then=_seconds("created_at", "started_at")),
+        output_field=FloatField(),
+    ),
+    "panda_core_count": NullIf("core_count", Value(0)),
+    "panda_cpu_s": F("cpu_s"),
+    "panda_cpu_efficiency": F("cpu_s") / NullIf(_CORE_S, Value(0.0)),
+}
 
 
 def inside(job: Job) -> Inside | None:

@@ -11,7 +11,7 @@ from django.db import connection
 from ioportal.telemetry.models import Coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import datetime
 
 
@@ -43,35 +43,26 @@ SELECT lower(r), upper(r) FROM unnest((
 )) r
 """
 
-# Counters are cumulative: two reads observe all that lies between them, unless they are so far
-# apart that entries may have come and gone.
-_READ = """
-SELECT lower(r), upper(r) FROM unnest((
-    SELECT range_agg(tstzrange(greatest(previous, %(start)s), least(start, %(end)s)))
-    FROM (
-        SELECT start, lag(start) OVER (ORDER BY start) AS previous
-        FROM telemetry_coverage
-        WHERE source = %(source)s AND source_id = %(id)s
-            AND start >= %(start)s - %(gap)s AND start <= %(end)s + %(gap)s
-    ) reads
-    WHERE start - previous <= %(gap)s AND previous < %(end)s AND start > %(start)s
-)) r
-"""
-
-
-# For many sources at once. Rows of one source no further apart than the gap are one interval.
+# For many sources at once. Rows of one source that meet are one interval, and so are two reads no
+# further apart than its gap: counters are cumulative, and two reads observe all that lies between
+# them, unless entries may have come and gone. What an agent observed says itself how far it goes.
 _BY_SOURCE = """
 WITH seen AS (
-    SELECT source_id, start, "end", max("end") OVER (
-        PARTITION BY source_id ORDER BY start ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ) AS reached
-    FROM telemetry_coverage
-    WHERE source = %(source)s AND source_id = ANY(%(ids)s)
-        AND start <= %(end)s + %(gap)s AND "end" >= %(start)s - %(gap)s
+    SELECT c.source_id, c.start, c."end", max(c."end") OVER (
+        PARTITION BY c.source_id ORDER BY c.start, c."end"
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) + CASE
+        WHEN c."end" = c.start
+            AND lag(c."end" = c.start) OVER (PARTITION BY c.source_id ORDER BY c.start, c."end")
+        THEN sources.gap ELSE interval '0'
+    END AS reached
+    FROM unnest(%(ids)s::int[], %(gaps)s::interval[]) AS sources(id, gap)
+    JOIN telemetry_coverage c ON c.source = %(source)s AND c.source_id = sources.id
+        AND c.start <= %(end)s + sources.gap AND c."end" >= %(start)s - sources.gap
 ),
 numbered AS (
-    SELECT *, count(*) FILTER (WHERE start > reached + %(gap)s)
-        OVER (PARTITION BY source_id ORDER BY start) AS island
+    SELECT *, count(*) FILTER (WHERE start > reached)
+        OVER (PARTITION BY source_id ORDER BY start, "end") AS island
     FROM seen
 )
 SELECT source_id, min(start), max("end")
@@ -85,14 +76,14 @@ ORDER BY source_id, min(start)
 # Per source the last row that observes: a trace, or a read with another one shortly before it.
 _LAST = """
 SELECT sources.id, latest."end"
-FROM unnest(%(ids)s::int[]) AS sources(id)
+FROM unnest(%(ids)s::int[], %(gaps)s::interval[]) AS sources(id, gap)
 CROSS JOIN LATERAL (
     SELECT c."end" FROM telemetry_coverage c
     WHERE c.source = %(source)s AND c.source_id = sources.id AND (
         c."end" > c.start OR EXISTS (
             SELECT 1 FROM telemetry_coverage earlier
             WHERE earlier.source = c.source AND earlier.source_id = c.source_id
-                AND earlier.start < c.start AND earlier.start >= c.start - %(gap)s
+                AND earlier.start < c.start AND earlier.start >= c.start - sources.gap
         )
     )
     ORDER BY c.start DESC LIMIT 1
@@ -100,66 +91,85 @@ CROSS JOIN LATERAL (
 """
 
 
-# Which bins of a long range hold a read: a probe of the index for each, however many reads.
+# Which bins of a long range hold a read, or were observed by an agent: a probe of the index for
+# each, however many reads.
 _READ_IN_BINS = """
 SELECT sources.id, array_agg(bins.number)
 FROM unnest(%(ids)s::int[]) AS sources(id)
 CROSS JOIN generate_series(0, %(count)s - 1) AS bins(number)
-WHERE EXISTS (
-    SELECT 1 FROM telemetry_coverage c
+CROSS JOIN LATERAL (
+    SELECT c."end" FROM telemetry_coverage c
     WHERE c.source = %(source)s AND c.source_id = sources.id
-        AND c.start >= %(start)s + bins.number * %(width)s
         AND c.start < %(start)s + (bins.number + 1) * %(width)s
-)
+    ORDER BY c.start DESC, c."end" DESC LIMIT 1
+) latest
+WHERE latest."end" >= %(start)s + bins.number * %(width)s
 GROUP BY sources.id
 """
 
 
-def last_observed(source: Coverage.Source, ids: Collection[int]) -> dict[int, datetime]:
-    """Return when each of some sources was observed last; those that never were are left out."""
-    values: dict[str, Any] = {"source": source.value, "ids": list(ids), "gap": settings.POLL_GAP}
+def whole(servers: Iterable[int]) -> dict[int, timedelta]:
+    """Return, for traces of some servers, how far apart records may be: nothing may be missing."""
+    return dict.fromkeys(servers, timedelta(0))
+
+
+def polled(servers: Iterable[int]) -> dict[int, timedelta]:
+    """Return how far apart reads of some servers' services may be: their sums go on meanwhile."""
+    return dict.fromkeys(servers, settings.POLL_GAP)
+
+
+def last_observed(source: Coverage.Source, apart: Mapping[int, timedelta]) -> dict[int, datetime]:
+    """Return when each of some sources was observed last; those that never were are left out.
+
+    Args:
+        source: what was observed.
+        apart: how far apart two reads of each may be without a gap.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_LAST, values)
+        cursor.execute(_LAST, _sources(source, apart))
         return dict(cursor.fetchall())
 
 
 def by_source(
-    source: Coverage.Source, ids: Collection[int], start: datetime, end: datetime
+    source: Coverage.Source, apart: Mapping[int, timedelta], start: datetime, end: datetime
 ) -> list[tuple[int, Interval]]:
     """Return when each of some sources was observed around [start, end), in order.
 
     Intervals that begin before it, or end after it, are not cut at it. A single read of counters
     observes nothing.
+
+    Args:
+        source: what was observed.
+        apart: how far apart two reads of each may be without a gap.
+        start: of the range.
+        end: of the range.
     """
-    gap = timedelta(0) if source is Coverage.Source.RPC_TRACE else settings.POLL_GAP
-    values: dict[str, Any] = {"source": source.value, "ids": list(ids), "gap": gap}
+    values = _sources(source, apart)
+    values |= {"start": start, "end": end}
     with connection.cursor() as cursor:
-        cursor.execute(_BY_SOURCE, values | {"start": start, "end": end})
+        cursor.execute(_BY_SOURCE, values)
         return [(source_id, Interval(*interval)) for source_id, *interval in cursor.fetchall()]
 
 
 def traced(server_ids: Collection[int], start: datetime, end: datetime) -> list[Interval]:
     """Return when at least one of the servers was traced, within [start, end)."""
-    return _intervals(
-        _TRACED,
-        source=Coverage.Source.RPC_TRACE.value,
-        ids=list(server_ids),
-        start=start,
-        end=end,
-    )
-
-
-def read(source: Coverage.Source, target_id: int, start: datetime, end: datetime) -> list[Interval]:
-    """Return when the counters of a target were observed, within [start, end)."""
-    return _intervals(
-        _READ, source=source.value, id=target_id, start=start, end=end, gap=settings.POLL_GAP
-    )
+    if start >= end:
+        return []
+    values: dict[str, Any] = {
+        "source": Coverage.Source.RPC_TRACE.value,
+        "ids": list(server_ids),
+        "start": start,
+        "end": end,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_TRACED, values)
+        return [Interval(*interval) for interval in cursor.fetchall()]
 
 
 def read_in_bins(
     source: Coverage.Source, ids: Collection[int], start: datetime, width: timedelta, count: int
 ) -> dict[int, set[int]]:
-    """Return the numbers of the bins, each `width` long, in which each target was read.
+    """Return the numbers of the bins, each `width` long, in which each target was read, or polled.
 
     Targets that were read in none are left out. Bins shorter than the time between two reads would
     show gaps that are none.
@@ -198,9 +208,5 @@ def seconds(observed: list[Interval]) -> float:
     return sum(interval.seconds for interval in observed)
 
 
-def _intervals(query: str, **values: Any) -> list[Interval]:
-    if values["start"] >= values["end"]:
-        return []
-    with connection.cursor() as cursor:
-        cursor.execute(query, values)
-        return [Interval(start, end) for start, end in cursor.fetchall()]
+def _sources(source: Coverage.Source, apart: Mapping[int, timedelta]) -> dict[str, Any]:
+    return {"source": source.value, "ids": list(apart), "gaps": list(apart.values())}

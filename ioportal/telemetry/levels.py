@@ -12,12 +12,15 @@ from ioportal.telemetry.models import (
     ChargedRpc,
     IoTenMinutes,
     IoWindow,
+    JobDelta,
     JobSnapshot,
     LoadMinute,
     LoadTenMinutes,
     RpcMinute,
     RpcTenMinutes,
     RpcWindow,
+    ServiceSnapshot,
+    TargetDelta,
     TargetSnapshot,
 )
 
@@ -109,9 +112,26 @@ LOAD_TEN_MINUTES: Final = Level(
 JOB_SNAPSHOTS: Final = Level(
     JobSnapshot, "counters by job id, as they came", "RAW_KEPT", "taken_at", by="target_id"
 )
+JOB_DELTAS: Final = Level(
+    JobDelta, "differences by job id, as agents sent them", "RAW_KEPT", "end", by="target_id"
+)
 # A few rows for each read: they are kept as long as what is compared with them.
 TARGET_SNAPSHOTS: Final = Level(
     TargetSnapshot, "counters of whole MDTs, as they came", "POLLS_KEPT", "taken_at", by="target_id"
+)
+TARGET_DELTAS: Final = Level(
+    TargetDelta,
+    "differences of whole MDTs, as agents sent them",
+    "POLLS_KEPT",
+    "end",
+    by="target_id",
+)
+SERVICE_SNAPSHOTS: Final = Level(
+    ServiceSnapshot,
+    "statistics of services, as they came",
+    "POLLS_KEPT",
+    "taken_at",
+    by="server_id",
 )
 IO_WINDOWS: Final = Level(
     IoWindow, "operations by poll and principal", "POLLS_KEPT", made_of=JOB_SNAPSHOTS
@@ -134,9 +154,12 @@ LEVELS: Final = (
     RPC_TEN_MINUTES,
     LOAD_TEN_MINUTES,
     JOB_SNAPSHOTS,
+    JOB_DELTAS,
     IO_WINDOWS,
     IO_TEN_MINUTES,
     TARGET_SNAPSHOTS,
+    TARGET_DELTAS,
+    SERVICE_SNAPSHOTS,
 )
 
 RPC_LEVELS: Final = (CHARGED_RPCS, RPC_MINUTES, RPC_TEN_MINUTES)

@@ -208,8 +208,38 @@ class TargetSnapshot(models.Model):
         managed = False
 
 
+class JobDelta(models.Model):
+    """Raw and immutable: what a job id added on an MDT, or a host's OSTs, between two polls."""
+
+    pk = models.CompositePrimaryKey("segment_id", "end", "target_id", "source_job_id")
+    start = models.DateTimeField()  # of a total: its only poll
+    end = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    filesystem_id = models.IntegerField()
+    target_id = models.IntegerField()  # 0: OSTs, folded
+    source_job_id = models.IntegerField()
+    basis = models.SmallIntegerField()
+
+    class Meta:
+        managed = False
+
+
+class TargetDelta(models.Model):
+    """Raw and immutable: what all clients added on an MDT between two polls."""
+
+    pk = models.CompositePrimaryKey("segment_id", "end", "target_id")
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    target_id = models.IntegerField()
+    basis = models.SmallIntegerField()
+
+    class Meta:
+        managed = False
+
+
 class IoWindow(models.Model):
-    """Derived from snapshots: what one job id did on an MDT, or on all OSTs, between two reads."""
+    """Derived: what one job id did on an MDT, or on all OSTs, between two reads or polls."""
 
     class Basis(models.IntegerChoices):
         """What the counts rest on."""
@@ -263,7 +293,39 @@ class IoTenMinutes(models.Model):
         managed = False
 
 
-for _model in (JobSnapshot, TargetSnapshot, IoWindow, IoTenMinutes):
+class ServiceSnapshot(models.Model):
+    """Raw and immutable: one counter of a server's service as one read showed it (totals)."""
+
+    class Unit(models.IntegerChoices):
+        """What the values of a counter are; the words of `collectors.tables.SERVICE_UNITS`."""
+
+        REQUESTS = 1, "reqs"
+        MICROSECONDS = 2, "usec"
+        SECONDS = 3, "sec"
+        BUFFERS = 4, "bufs"
+        BYTES = 5, "bytes"
+        PAGES = 6, "pages"
+        REGISTRATIONS = 7, "regs"
+
+    pk = models.CompositePrimaryKey("segment_id", "taken_at", "service_id", "counter_id")
+    taken_at = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    server_id = models.IntegerField()
+    service_id = models.IntegerField()
+    counter_id = models.IntegerField()
+    unit = models.SmallIntegerField(choices=Unit)
+    snapshot_at = models.DateTimeField(null=True)
+    counted_since = models.DateTimeField(null=True)  # null: this version of the server does not say
+    samples = models.BigIntegerField()
+    min = models.BigIntegerField()  # since it is counted, like all values
+    max = models.BigIntegerField()
+    sum = models.BigIntegerField()
+
+    class Meta:
+        managed = False
+
+
+for _model in (JobSnapshot, TargetSnapshot, JobDelta, TargetDelta, IoWindow, IoTenMinutes):
     for _counter in COUNTERS:
         # Null: this version of the server, or this kind of target, does not count it.
         _model.add_to_class(_counter, models.BigIntegerField(null=True))
@@ -278,12 +340,14 @@ class Coverage(models.Model):
         RPC_TRACE = "rpctrace", "RPC trace of a server"
         JOB_STATS = "job_stats", "job_stats of a target"
         MD_STATS = "md_stats", "md_stats of a target"
+        MDS_STATS = "mds_stats", "statistics of a server's services"
 
     id: ClassVar[int]
     source = models.CharField(max_length=16, choices=Source)
-    source_id = models.IntegerField()  # a server for rpctrace, a target for the others
+    source_id = models.IntegerField()  # a server or a target
     start = models.DateTimeField()
-    end = models.DateTimeField()  # a read of counters is an instant: end == start
+    # A read of counters is an instant: end == start. What agents observed is longer.
+    end = models.DateTimeField()
     segment_id = models.BigIntegerField()
 
     class Meta:

@@ -17,10 +17,9 @@ from ioportal.telemetry.models import Coverage
 from ioportal.web.ranges import TimeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from ioportal.jobs.models import Filesystem
 
 _DEFAULT_RANGE = timedelta(days=3)
 
@@ -70,7 +69,7 @@ def default_range() -> TimeRange | None:
 
     A single read observes nothing: one of a file with a wrong time must not hide the rest.
     """
-    lasts = (coverage.last_observed(source, named).values() for source, named in _sources())
+    lasts = (coverage.last_observed(source, apart).values() for source, _, apart in _sources())
     last = max(chain.from_iterable(lasts), default=None)
     if last is None:
         return None
@@ -80,29 +79,35 @@ def default_range() -> TimeRange | None:
 
 def rows(window: TimeRange) -> Iterator[SourceCoverage]:
     """Yield every source that was observed in a range, by kind and name."""
-    for source, named in _sources():
-        found = coverage.by_source(source, named.keys(), window.start, window.end)
+    for source, things, apart in _sources():
+        found = coverage.by_source(source, apart, window.start, window.end)
         by_id = {
             pk: [_within(interval, window) for _, interval in group]
             for pk, group in groupby(found, key=itemgetter(0))
         }
-        for pk, (name, filesystem) in sorted(named.items(), key=lambda item: item[1][0]):
-            if pk in by_id:
+        for thing in things:
+            if thing.pk in by_id:
+                filesystem = thing.filesystem
                 yield SourceCoverage(
-                    source, name, filesystem.name, filesystem.simulated, by_id[pk], window
+                    source,
+                    thing.name,
+                    filesystem.name,
+                    filesystem.simulated,
+                    by_id[thing.pk],
+                    window,
                 )
 
 
-def _sources() -> list[tuple[Coverage.Source, dict[int, tuple[str, Filesystem]]]]:
-    """Return what is observed of what: names and filesystems by number."""
-    servers, targets = (
-        {thing.pk: (thing.name, thing.filesystem) for thing in things.select_related("filesystem")}
-        for things in (Server.objects.all(), Target.objects.all())
-    )
-    return [
-        (source, servers if source is Coverage.Source.RPC_TRACE else targets)
-        for source in Coverage.Source
-    ]
+def _sources() -> Iterator[tuple[Coverage.Source, Sequence[Server | Target], dict[int, timedelta]]]:
+    """Yield what is observed of what, by name, and how far apart that may be without a gap."""
+    servers = list(Server.objects.select_related("filesystem").order_by("name"))
+    targets = list(Target.objects.select_related("filesystem").order_by("name"))
+    server_ids = [server.pk for server in servers]
+    yield Coverage.Source.RPC_TRACE, servers, coverage.whole(server_ids)
+    yield Coverage.Source.MDS_STATS, servers, coverage.polled(server_ids)
+    apart = {target.pk: target.poll_gap for target in targets}
+    yield Coverage.Source.JOB_STATS, targets, apart
+    yield Coverage.Source.MD_STATS, targets, apart
 
 
 def _within(interval: Interval, window: TimeRange) -> Interval:

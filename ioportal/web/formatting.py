@@ -33,6 +33,7 @@ SHORT_UNITS = {
     Unit.SECONDS: "h:min:s",
     Unit.MICROSECONDS: "time",
     Unit.NODES: "nodes",
+    Unit.CORES: "cores",
     Unit.RATIO: "ratio",
     Unit.SHARE: "%",
 }
@@ -125,4 +126,5 @@ _WRITE: dict[Unit, Callable[[float], str]] = {
     Unit.COUNT: lambda value: f"{round(value):,}",
     Unit.RPCS: lambda value: f"{round(value):,}",
     Unit.NODES: lambda value: f"{round(value):,}",
+    Unit.CORES: lambda value: f"{round(value):,}",
 }

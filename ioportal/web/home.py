@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -18,8 +19,10 @@ from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 from ioportal.web import columns, segments
 from ioportal.web.load import NewestLoad
+from ioportal.web.series import last_observed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from django.contrib.auth.models import User
@@ -50,6 +53,7 @@ class Kind:
 
     title: str
     lasts: dict[str, datetime | None]
+    apart: timedelta  # how far apart two reads of them may be
     goes_on: bool = False  # it is read all the time: who is not has fallen silent
 
     @property
@@ -61,7 +65,7 @@ class Kind:
     def is_old(self) -> bool:
         """Whether newer data should have come by now."""
         newest = self.newest
-        return newest is not None and timezone.now() - newest > settings.POLL_GAP
+        return newest is not None and timezone.now() - newest > self.apart
 
     @property
     def never(self) -> int:
@@ -75,7 +79,7 @@ class Kind:
         if newest is None or not self.goes_on:
             return []
         known = [(name, last) for name, last in self.lasts.items() if last]
-        return [(name, last) for name, last in known if newest - last > settings.POLL_GAP]
+        return [(name, last) for name, last in known if newest - last > self.apart]
 
     @property
     def shown_silent(self) -> list[tuple[str, datetime]]:
@@ -95,17 +99,12 @@ class StaffHome:
         self._asked_hours = asked_hours
 
     @cached_property
-    def _targets(self) -> dict[str, dict[int, str]]:
-        """Names of targets by kind and number."""
-        found: dict[str, dict[int, str]] = defaultdict(dict)
-        for pk, kind, name in Target.objects.values_list("pk", "kind", "name"):
-            found[kind][pk] = name
+    def _targets(self) -> dict[str, list[Target]]:
+        """Targets by kind."""
+        found: dict[str, list[Target]] = defaultdict(list)
+        for target in Target.objects.all():
+            found[target.kind].append(target)
         return found
-
-    @cached_property
-    def _mdts(self) -> dict[int, datetime]:
-        mdts = self._targets[Target.Kind.MDT]
-        return coverage.last_observed(Coverage.Source.JOB_STATS, mdts.keys())
 
     @cached_property
     def newest_start(self) -> datetime | None:
@@ -117,19 +116,22 @@ class StaffHome:
     def sources(self) -> list[Kind]:
         """What data come from and how new they are; what the site has none of is left out."""
         mdts, osts = (self._targets[kind] for kind in (Target.Kind.MDT, Target.Kind.OST))
-        servers = dict(Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", "name"))
+        servers = Server.objects.filter(kind=Server.Kind.MDS)
+        traced = coverage.last_observed(
+            Coverage.Source.RPC_TRACE, coverage.whole(server.pk for server in servers)
+        )
         kinds = (
-            Kind("job_stats of MDTs", _named(mdts, self._mdts), goes_on=True),
-            Kind("job_stats of OSTs", _lasts(Coverage.Source.JOB_STATS, osts), goes_on=True),
-            Kind("md_stats of MDTs", _lasts(Coverage.Source.MD_STATS, mdts), goes_on=True),
-            Kind("RPC traces of MDSs", _lasts(Coverage.Source.RPC_TRACE, servers)),
+            _read("job_stats of MDTs", mdts, self.load.lasts),
+            _read("job_stats of OSTs", osts, last_observed(Coverage.Source.JOB_STATS, osts)),
+            _read("md_stats of MDTs", mdts, last_observed(Coverage.Source.MD_STATS, mdts)),
+            Kind("RPC traces of MDSs", _named(servers, traced), settings.POLL_GAP),
         )
         return [kind for kind in kinds if kind.lasts]
 
     @cached_property
     def load(self) -> NewestLoad:
         """Who loads the metadata servers."""
-        return NewestLoad(self._mdts, self._asked_hours)
+        return NewestLoad(self._targets[Target.Kind.MDT], self._asked_hours)
 
     @cached_property
     def heavy(self) -> list[Job]:
@@ -211,9 +213,12 @@ def _worst(jobs: Any) -> list[Job]:
     return list(_whole(known).order_by("-statistics__metadata_operations", "-pk")[:_JOBS_SHOWN])
 
 
-def _lasts(source: Coverage.Source, names: dict[int, str]) -> dict[str, datetime | None]:
-    return _named(names, coverage.last_observed(source, names.keys()))
+def _read(title: str, targets: list[Target], lasts: dict[int, datetime]) -> Kind:
+    apart = max((target.poll_gap for target in targets), default=settings.POLL_GAP)
+    return Kind(title, _named(targets, lasts), apart, goes_on=True)
 
 
-def _named(names: dict[int, str], lasts: dict[int, datetime]) -> dict[str, datetime | None]:
-    return {name: lasts.get(pk) for pk, name in sorted(names.items(), key=lambda item: item[1])}
+def _named(
+    sources: Iterable[Server | Target], lasts: dict[int, datetime]
+) -> dict[str, datetime | None]:
+    return {one.name: lasts.get(one.pk) for one in sorted(sources, key=attrgetter("name"))}

@@ -8,27 +8,27 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.db.models import Count
+from django.core.paginator import Paginator
 from django.http import QueryDict
 
 from ioportal.jobs.filters import NOT_COMPUTED
-from ioportal.jobs.models import Job, JobStatistics
+from ioportal.jobs.models import Cluster, Job, JobStatistics
+from ioportal.jobs.newest import newest_of
 from ioportal.web import columns
 from ioportal.web.chosen import ChosenJobs
-from ioportal.web.pages import COUNTED, CountedPaginator, InTurn
+from ioportal.web.pages import COUNTED, InTurn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.contrib.auth.models import User
     from django.core.paginator import Page
-    from django.db.models import QuerySet
 
     from ioportal.jobs.models import JobQuerySet
+    from ioportal.jobs.newest import Newest
     from ioportal.web.columns import Column
 
 PER_PAGE = 50
-FACETED = 20_000  # jobs that facets count, the newest
 DEFAULT_SORT = "-started"
 _FACET_VALUES = 8
 _CLICKED = ("state", "quality")  # filters that facets set; the others are typed
@@ -110,21 +110,8 @@ class Listing(ChosenJobs):
 
     @property
     def ordered(self) -> list[JobQuerySet]:
-        """The jobs in order: by a figure first those of which it is known, then the others.
-
-        Together they could not be read from an index. Of facts only times may be missing: what has
-        not started, or not ended, is the newest.
-        """
-        direction = "-" if self.sort.startswith("-") else ""
-        column = columns.BY_NAME[self.sort.removeprefix("-")]
-        field = column.field
-        order = (f"{direction}{field}", f"{direction}pk")
-        if not column.of_statistics:
-            return [self.filtered.order_by(*order)]
-        return [
-            self.filtered.filter(**{f"{field}__isnull": False}).order_by(*order),
-            self.filtered.filter(**{f"{field}__isnull": True}).order_by("-pk"),
-        ]
+        """The jobs in order."""
+        return self._in_order(self.filtered)
 
     def values(self) -> Iterator[tuple[Any, ...]]:
         """Yield each job's key, whether it is simulated, and the values of the columns, in order.
@@ -141,7 +128,7 @@ class Listing(ChosenJobs):
     @cached_property
     def page(self) -> Page[int]:
         """The page that the URL names, of keys; nonsense means the first, too far the last."""
-        return self._paginator.get_page(self.query.get("page"))
+        return Paginator(self._keys, PER_PAGE).get_page(self.query.get("page"))
 
     @cached_property
     def jobs(self) -> list[Job]:
@@ -152,20 +139,13 @@ class Listing(ChosenJobs):
 
     @property
     def counts_stop(self) -> bool:
-        """Whether there are more jobs than are counted."""
-        return self._paginator.reached > COUNTED
-
-    faceted = FACETED
-
-    @property
-    def facets_stop(self) -> bool:
-        """Whether there are more jobs than the facets count."""
-        return self.total > FACETED
+        """Whether there are more jobs than are counted, paged to, and counted by facets."""
+        return self._newest.there_are_more
 
     @property
     def total(self) -> int:
-        """Jobs found, up to `COUNTED`."""
-        return self._paginator.count
+        """Jobs found, up to the limit."""
+        return len(self._newest.keys)
 
     @property
     def simulated_clusters(self) -> str:
@@ -175,7 +155,7 @@ class Listing(ChosenJobs):
 
     @cached_property
     def facets(self) -> list[Facet]:
-        """Counts by state, quality, queue and user, of at most the newest `FACETED` jobs.
+        """Counts by state, quality, queue and user, of the newest jobs where they are many.
 
         A fact that no job has a value of is left out.
         """
@@ -183,10 +163,10 @@ class Listing(ChosenJobs):
         qualities: dict[str | None, str] = {None: "not computed yet"}
         qualities |= {quality: quality.label for quality in JobStatistics.Quality}
         facets = (
-            self._facet("State", "state", "state", states),
-            self._facet("Data quality", "quality", "statistics__quality", qualities),
-            self._facet("Queue", "queue", "queue", {}),
-            self._facet("User", "user", "owner", {}),
+            self._facet("State", "state", states),
+            self._facet("Data quality", "quality", qualities),
+            self._facet("Queue", "queue", {}),
+            self._facet("User", "user", {}),
         )
         return [facet for facet in facets if facet.values]
 
@@ -220,25 +200,46 @@ class Listing(ChosenJobs):
             kept.pop("columns", None)
         return "?" + urlencode(kept, doseq=True)
 
-    @cached_property
-    def _paginator(self) -> CountedPaginator:
-        keys = InTurn([jobs.values_list("pk", flat=True) for jobs in self.ordered])
-        return CountedPaginator(keys, PER_PAGE, counted=self.filtered)
+    def _in_order(self, jobs: JobQuerySet) -> list[JobQuerySet]:
+        """Order jobs as indexes do, in parts where one index cannot.
+
+        By a figure come first those of which it is known. Of facts only times may be missing: what
+        has not started, or not ended, is the newest. Those that share a fact are newest first in
+        the direction that the column's head leads to first.
+        """
+        direction = "-" if self.sort.startswith("-") else ""
+        column = columns.BY_NAME[self.sort.removeprefix("-")]
+        field = column.field
+        if column.of_statistics:
+            return [
+                jobs.filter(**{f"{field}__isnull": False}).order_by(
+                    f"{direction}{field}", f"{direction}pk"
+                ),
+                jobs.filter(**{f"{field}__isnull": True}).order_by("-pk"),
+            ]
+        newest_first = "" if column.ascending_first == bool(direction) else "-"
+        ties = (f"{newest_first}started_at", f"{newest_first}pk")
+        if field.startswith("cluster__"):
+            clusters = Cluster.objects.order_by(f"{direction}name")
+            return [jobs.filter(cluster=cluster).order_by(*ties) for cluster in clusters]
+        return [jobs.order_by(f"{direction}{field}", *ties)]
 
     @cached_property
-    def _facet_jobs(self) -> QuerySet[Job]:
-        if not self.facets_stop:
-            return self.filtered
-        newest = self.filtered.order_by("-started_at")[:FACETED]
-        return Job.objects.filter(pk__in=newest.values("pk"))
+    def _newest(self) -> Newest:
+        return newest_of(self.filtered)
 
-    def _facet(self, title: str, name: str, field: str, labels: dict[str | None, str]) -> Facet:
-        counts = (
-            self._facet_jobs.order_by()
-            .values_list(field)
-            .annotate(jobs=Count("pk"))
-            .order_by("-jobs", field)[:_FACET_VALUES]
-        )
+    @property
+    def _keys(self) -> Any:
+        """The keys of all rows that pages reach, in order."""
+        if self.sort == DEFAULT_SORT:
+            return self._newest.keys
+        # What filters cost is not to be paid twice, unless few of very many jobs are asked for.
+        jobs = self.filtered if self.counts_stop else self._newest.jobs
+        parts = [part.values_list("pk", flat=True) for part in self._in_order(jobs)]
+        return InTurn(parts, self.total)
+
+    def _facet(self, title: str, name: str, labels: dict[str | None, str]) -> Facet:
+        counts = self._newest.counts.get(name, [])[:_FACET_VALUES]
         chosen = {word for value in self.query.getlist(name) for word in value.split(",") if word}
         rows = [(value, jobs) for value, jobs in counts if value != ""]
         largest = max((jobs for _, jobs in rows), default=1)
@@ -246,7 +247,7 @@ class Listing(ChosenJobs):
             title,
             [
                 FacetValue(
-                    label=labels.get(value, value),
+                    label=labels.get(value) or value or "",
                     count=jobs,
                     share=jobs / largest,
                     selected=(word := value or NOT_COMPUTED) in chosen,

@@ -16,12 +16,12 @@ from ioportal.charts import timelines as charts
 from ioportal.charts.timelines import Chart, Style
 from ioportal.jobs import load
 from ioportal.jobs.models import Target
-from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage, Principal
 from ioportal.web.ranges import TimeRange
-from ioportal.web.series import observed, seconds
+from ioportal.web.series import last_observed, observed, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from ioportal.charts.time_axis import Figure
@@ -72,23 +72,27 @@ def words_of(kind: Principal, name: str) -> str:
 class NewestLoad:
     """The newest hours in which metadata targets were read, and who was busy then."""
 
-    def __init__(self, mdts: dict[int, datetime], asked_hours: str) -> None:
-        self._mdts = mdts
+    def __init__(self, mdts: Iterable[Target], asked_hours: str) -> None:
+        self._mdts = list(mdts)
         hours = {str(hours): hours for hours in HOURS}
         self.hours = hours.get(asked_hours, DEFAULT_HOURS)
 
     @classmethod
     def now(cls, asked_hours: str) -> NewestLoad:
         """Return it for all metadata targets."""
-        ids = Target.objects.filter(kind=Target.Kind.MDT).values_list("pk", flat=True)
-        return cls(coverage.last_observed(Coverage.Source.JOB_STATS, list(ids)), asked_hours)
+        return cls(Target.objects.filter(kind=Target.Kind.MDT), asked_hours)
+
+    @cached_property
+    def lasts(self) -> dict[int, datetime]:
+        """When each of those that ever were was observed last."""
+        return last_observed(Coverage.Source.JOB_STATS, self._mdts)
 
     @cached_property
     def window(self) -> TimeRange | None:
         """The range; None: no counter of a metadata target was ever read twice."""
-        if not self._mdts:
+        if not self.lasts:
             return None
-        end = max(self._mdts.values())
+        end = max(self.lasts.values())
         return TimeRange(end - timedelta(hours=self.hours), end)
 
     @cached_property
@@ -97,7 +101,7 @@ class NewestLoad:
             return pl.DataFrame(schema=_COLUMNS)
         # Whole seconds, so that bins of polls every minute are whole polls.
         width = timedelta(seconds=ceil(self.hours * 3600 / _BINS))
-        rows = load.of_targets(self._mdts.keys(), self.window.start, self.window.end, width)
+        rows = load.of_targets(self.lasts.keys(), self.window.start, self.window.end, width)
         return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 
     @cached_property
@@ -128,7 +132,7 @@ class NewestLoad:
         others = [palette.ALL_OTHERS] if len(self.principals) > _NAMED else []
         kinds = (*(principal.words for principal in named), *others)
         if self.window is None or not named:
-            return Steps(pl.DataFrame(schema=_NO_STEPS), (), len(self._mdts))
+            return Steps(pl.DataFrame(schema=_NO_STEPS), (), len(self.lasts))
         words = pl.DataFrame(
             [(principal.kind, principal.name, principal.words) for principal in named],
             schema={"kind": pl.Int16, "name": pl.String, "who": pl.String},
@@ -145,8 +149,8 @@ class NewestLoad:
             )
             .with_columns(seconds("start", "end").alias("seconds"))
         )
-        read = observed(Coverage.Source.JOB_STATS, self._mdts.keys(), self.window)
-        steps = rates(windows, read, kinds, len(self._mdts))
+        read = observed(Coverage.Source.JOB_STATS, self._mdts, self.window)
+        steps = rates(windows, read, kinds, len(self.lasts))
         return coarsened(within(steps, self.window.start, self.window.end), _STEPS_SHOWN)
 
     @property

@@ -24,7 +24,7 @@ from ioportal.jobs.models import Filesystem, Job, Nid, Server, SourceJobId, Targ
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.models import Coverage, Principal
 from ioportal.web.ranges import TimeRange
-from ioportal.web.series import bin_width, observed, seconds
+from ioportal.web.series import bin_width, last_observed, observed, observed_apart, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -96,8 +96,8 @@ class Asked:
 def newest_data() -> datetime | None:
     """Return when any metadata server or target was observed last."""
     lasts = [
-        *coverage.last_observed(Coverage.Source.RPC_TRACE, _servers()).values(),
-        *coverage.last_observed(Coverage.Source.JOB_STATS, _targets()).values(),
+        *coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.whole(_servers())).values(),
+        *last_observed(Coverage.Source.JOB_STATS, _targets()).values(),
     ]
     return max(lasts, default=None)
 
@@ -106,8 +106,8 @@ def _servers() -> dict[int, str]:
     return dict(Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", "name"))
 
 
-def _targets() -> dict[int, str]:
-    return dict(Target.objects.filter(kind=Target.Kind.MDT).values_list("pk", "name"))
+def _targets() -> list[Target]:
+    return list(Target.objects.filter(kind=Target.Kind.MDT))
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,6 @@ class Section:
     unit: str
     newest_words: str
     of: tuple[Level, ...]
-    source: Coverage.Source
     chart: Chart
 
     def __init__(self, asked: Asked, user: User) -> None:
@@ -204,7 +203,7 @@ class Section:
     @cached_property
     def observed(self) -> pl.DataFrame:
         """When each source was observed: a frame of `OBSERVED`."""
-        return observed(self.source, self.sources.keys(), self._bins)
+        raise NotImplementedError
 
     @property
     def is_observed(self) -> bool:
@@ -515,7 +514,6 @@ class Operations(Section):
     unit = "ops/s"
     newest_words = "Over the newest poll interval of each MDT"
     of = levels.IO_LEVELS
-    source = Coverage.Source.JOB_STATS
     chart = Chart(
         "operations",
         "Metadata operations",
@@ -527,9 +525,18 @@ class Operations(Section):
     )
 
     @cached_property
+    def _mdts(self) -> list[Target]:
+        return _targets()
+
+    @cached_property
     def sources(self) -> dict[int, str]:
         """The MDTs."""
-        return _targets()
+        return {target.pk: target.name for target in self._mdts}
+
+    @cached_property
+    def observed(self) -> pl.DataFrame:
+        """When each was read."""
+        return observed(Coverage.Source.JOB_STATS, self._mdts, self._bins)
 
     @cached_property
     def _rows(self) -> overview.Rows:
@@ -564,7 +571,6 @@ class Rpcs(Section):
     unit = "RPCs/s"
     newest_words = "Over the newest minute of the traces; where steps are longer, the last one"
     of = levels.LOAD_LEVELS
-    source = Coverage.Source.RPC_TRACE
     chart = Chart(
         "rpcs",
         "Metadata RPCs",
@@ -579,6 +585,12 @@ class Rpcs(Section):
     def sources(self) -> dict[int, str]:
         """The metadata servers."""
         return _servers()
+
+    @cached_property
+    def observed(self) -> pl.DataFrame:
+        """When each was traced."""
+        apart = coverage.whole(self.sources)
+        return observed_apart(Coverage.Source.RPC_TRACE, apart, self._bins)
 
     @cached_property
     def _rows(self) -> overview.Rows:

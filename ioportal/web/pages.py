@@ -16,10 +16,14 @@ COUNTED = 100_000  # rows beyond are neither counted nor paged to: filters reach
 
 
 class InTurn:
-    """The rows of some QuerySets, one after the other."""
+    """The rows of some QuerySets, one after the other: so many of them."""
 
-    def __init__(self, parts: Sequence[QuerySet[Any, Any]]) -> None:
+    def __init__(self, parts: Sequence[QuerySet[Any, Any]], length: int) -> None:
         self._parts = parts
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
 
     def __getitem__(self, wanted: slice) -> list[Any]:
         found: list[Any] = []
@@ -35,21 +39,10 @@ class InTurn:
 
 
 class CountedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
-    """Pages of rows, over at most `COUNTED` of them.
-
-    `counted` is the QuerySet to count where the rows are none.
-    """
-
-    def __init__(self, rows: Any, per_page: int, counted: QuerySet[Any, Any] | None = None) -> None:
-        super().__init__(rows, per_page)
-        self._counted = rows if counted is None else counted
-
-    @cached_property
-    def reached(self) -> int:
-        """Rows counted: one more than `COUNTED` where there are more."""
-        return int(self._counted.order_by()[: COUNTED + 1].count())
+    """Pages of a QuerySet's rows, over at most `COUNTED` of them."""
 
     @cached_property
     def count(self) -> int:
         """Rows that pages reach."""
-        return min(self.reached, COUNTED)
+        rows: Any = self.object_list
+        return int(rows.order_by().values("pk")[:COUNTED].count())

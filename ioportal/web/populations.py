@@ -167,6 +167,16 @@ class HistogramPart:
         return f"figure-{self.metric.name}"
 
     @property
+    def twin(self) -> str:
+        """The address of its twins, but for the format."""
+        return f"{reverse('histogram', args=[self.metric.name])}?{self._page.address}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known of no job."""
+        return not self.histogram.bins
+
+    @property
     def figure(self) -> charts.Figure:
         """The chart for Plotly."""
         tick = self._label if self.metric.unit is Unit.BYTES else formatting.short

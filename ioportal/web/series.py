@@ -30,7 +30,7 @@ from ioportal.telemetry.models import Coverage, IoWindow, Principal
 from ioportal.web.ranges import TimeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ioportal.jobs.models import Job
 
@@ -74,7 +74,7 @@ class JobSeries:
     def metadata(self, kinds: Sequence[str]) -> Steps:
         """Return operations on the MDTs per second."""
         windows = self._io_windows.filter(pl.col("source") != _FOLDED)
-        return self._steps(windows, self._read_mdts, kinds, self._targets_of(Target.Kind.MDT).len())
+        return self._steps(windows, self._read_mdts, kinds, len(self._targets_of(Target.Kind.MDT)))
 
     def data(self, kinds: Sequence[str]) -> Steps:
         """Return requests or bytes on the OSTs, and on MDTs that hold small files, per second."""
@@ -246,17 +246,12 @@ class JobSeries:
         return coarsened(within(steps, self._window.start, self._window.end), STEPS_SHOWN)
 
     @cached_property
-    def _targets(self) -> pl.DataFrame:
+    def _targets(self) -> list[Target]:
         """Targets of the cluster's filesystems."""
-        rows = Target.objects.filter(filesystem__clusters=self._job.cluster_id)
-        return pl.DataFrame(
-            list(rows.values_list("pk", "kind")),
-            schema={"target": pl.Int64, "kind": pl.String},
-            orient="row",
-        )
+        return list(Target.objects.filter(filesystem__clusters=self._job.cluster_id))
 
-    def _targets_of(self, kind: Target.Kind) -> pl.Series:
-        return self._targets.filter(kind=kind.value)["target"]
+    def _targets_of(self, kind: Target.Kind) -> list[Target]:
+        return [target for target in self._targets if target.kind == kind]
 
     @cached_property
     def _mds_ids(self) -> list[int]:
@@ -266,20 +261,18 @@ class JobSeries:
 
     @cached_property
     def _read_mdts(self) -> pl.DataFrame:
-        return self._observed(Coverage.Source.JOB_STATS, self._targets_of(Target.Kind.MDT))
+        return observed(Coverage.Source.JOB_STATS, self._targets_of(Target.Kind.MDT), self._bins)
 
     @cached_property
     def _read_osts(self) -> pl.DataFrame:
         """Reads of any OST: the windows of all of them are folded."""
         osts = self._targets_of(Target.Kind.OST)
-        return _folded(self._observed(Coverage.Source.JOB_STATS, osts))
+        return _folded(observed(Coverage.Source.JOB_STATS, osts, self._bins))
 
     @cached_property
     def _traced(self) -> pl.DataFrame:
-        return self._observed(Coverage.Source.RPC_TRACE, self._mds_ids)
-
-    def _observed(self, source: Coverage.Source, ids: Iterable[int]) -> pl.DataFrame:
-        return observed(source, list(ids), self._bins)
+        apart = coverage.whole(self._mds_ids)
+        return observed_apart(Coverage.Source.RPC_TRACE, apart, self._bins)
 
 
 def bin_width(
@@ -290,9 +283,25 @@ def bin_width(
     return next(fitting, _HOUR * ceil(least / _HOUR))
 
 
-def observed(source: Coverage.Source, ids: Collection[int], window: TimeRange) -> pl.DataFrame:
-    """Return when sources of one kind were observed in a range: a frame of `OBSERVED`."""
-    found = coverage.by_source(source, ids, window.start, window.end)
+def last_observed(source: Coverage.Source, targets: Iterable[Target]) -> dict[int, datetime]:
+    """Return when each of those targets that ever were was observed last."""
+    return coverage.last_observed(source, _apart(targets))
+
+
+def observed(source: Coverage.Source, targets: Iterable[Target], window: TimeRange) -> pl.DataFrame:
+    """Return when targets were observed in a range: a frame of `OBSERVED`."""
+    return observed_apart(source, _apart(targets), window)
+
+
+def _apart(targets: Iterable[Target]) -> dict[int, timedelta]:
+    return {target.pk: target.poll_gap for target in targets}
+
+
+def observed_apart(
+    source: Coverage.Source, apart: Mapping[int, timedelta], window: TimeRange
+) -> pl.DataFrame:
+    """Return when sources were observed in a range, whose reads may be so far apart."""
+    found = coverage.by_source(source, apart, window.start, window.end)
     rows = [(source_id, *interval) for source_id, interval in found]
     return pl.DataFrame(rows, schema=OBSERVED, orient="row")
 

@@ -130,7 +130,7 @@ class Storage:
     @cached_property
     def too_late(self) -> list[TooLate]:
         """The newest of what could not be charged."""
-        rows = TooLate.objects.select_related("server", "target", "job__cluster")
+        rows = TooLate.objects.select_related("server", "target", "job__cluster", "segment")
         return list(rows.order_by("-noticed_at")[:_TOO_LATE_SHOWN])
 
     def twin(self) -> Iterator[tuple[object, ...]]:

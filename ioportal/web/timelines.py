@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from ioportal.charts.timelines import Chart, Style
 from ioportal.web.formatting import decimal_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ioportal.analysis.timelines import Steps
     from ioportal.charts.time_axis import Figure, Mark
@@ -127,25 +126,21 @@ KINDS = (
 BY_NAME = {kind.chart.name: kind for kind in KINDS}
 
 
-class Timeline:
-    """One timeline of one job in one range."""
+class StepsChart:
+    """A chart of rates or means in a range, its table and its twins."""
 
-    def __init__(self, kind: Kind, series: JobSeries, window: TimeRange) -> None:
-        self.chart = kind.chart
-        self._kind = kind
-        self._series = series
+    def __init__(
+        self, chart: Chart, steps: Steps, marks: Sequence[Mark], window: TimeRange
+    ) -> None:
+        self.chart = chart
+        self.steps = steps
+        self._marks = marks
         self._window = window
-
-    @cached_property
-    def steps(self) -> Steps:
-        """The rates."""
-        return self._kind.steps(self._series)
 
     @property
     def figure(self) -> Figure:
         """The chart for Plotly."""
-        marks = self._kind.marks(self._series)
-        return charts.figure(self.chart, self.steps, self._window.axis, marks)
+        return charts.figure(self.chart, self.steps, self._window.axis, self._marks)
 
     @property
     def script_id(self) -> str:
@@ -156,21 +151,6 @@ class Timeline:
     def is_empty(self) -> bool:
         """Whether nothing at all is known."""
         return self.steps.frame.is_empty()
-
-    @property
-    def undated(self) -> dict[str, int]:
-        """Counts of unknown duration, which no rate shows."""
-        counts = {kind: self._series.undated[kind] for kind in self._kind.counts}
-        return {kind: count for kind, count in counts.items() if count}
-
-    @property
-    def undated_words(self) -> list[str]:
-        """The same for people: '5,210 reads'."""
-        return [
-            f"{decimal_bytes(count) if kind in BYTES else f'{count:,}'} "
-            f"{self.chart.labels.get(kind, kind)}"
-            for kind, count in self.undated.items()
-        ]
 
     @property
     def kinds(self) -> list[str]:
@@ -213,3 +193,27 @@ class Timeline:
     def more_rows(self) -> int:
         """Rows that the page's table leaves to the twins."""
         return max(0, self.steps.frame.height - ROWS_SHOWN)
+
+
+class Timeline(StepsChart):
+    """One timeline of one job in one range."""
+
+    def __init__(self, kind: Kind, series: JobSeries, window: TimeRange) -> None:
+        super().__init__(kind.chart, kind.steps(series), kind.marks(series), window)
+        self._kind = kind
+        self._series = series
+
+    @property
+    def undated(self) -> dict[str, int]:
+        """Counts of unknown duration, which no rate shows."""
+        counts = {kind: self._series.undated[kind] for kind in self._kind.counts}
+        return {kind: count for kind, count in counts.items() if count}
+
+    @property
+    def undated_words(self) -> list[str]:
+        """The same for people: '5,210 reads'."""
+        return [
+            f"{decimal_bytes(count) if kind in BYTES else f'{count:,}'} "
+            f"{self.chart.labels.get(kind, kind)}"
+            for kind, count in self.undated.items()
+        ]

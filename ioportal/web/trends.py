@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils import timezone
@@ -348,10 +347,10 @@ class Trends(ChosenJobs):
         if self.window is None:
             return []
         start, end = self.window.start, self.window.end
-        width = max((end - start) / _GAP_BINS, settings.POLL_GAP)
+        mdts = {mdt.pk: mdt.poll_gap for mdt in Target.objects.filter(kind=Target.Kind.MDT)}
+        width = max([(end - start) / _GAP_BINS, *mdts.values()])
         count = -(-(end - start) // width)
-        mdts = Target.objects.filter(kind=Target.Kind.MDT).values_list("pk", flat=True)
-        reads = coverage.read_in_bins(Coverage.Source.JOB_STATS, list(mdts), start, width, count)
+        reads = coverage.read_in_bins(Coverage.Source.JOB_STATS, mdts.keys(), start, width, count)
         edges = [min(end, start + number * width) for number in range(count + 1)]
         return trends.not_read(reads, edges)
 

@@ -10,7 +10,7 @@ from tests.collectors.batch.test_samples import SONAR_FORMAT
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
 
-CLUSTERS = ("phillips", "robertson", "ub-hpc", "fox", "edge", "archer")
+CLUSTERS = ("cluster", "phillips", "robertson", "ub-hpc", "fox", "edge", "archer")
 MDTS = ("lustrefs-MDT0000", "ai400x2-MDT0000", "ai400-MDT0000", "fs-MDT0000")
 OSTS = ("lustrefs-OST0002", "fs-OST0000", "fs-OST0001", "es01a-OST0001")
 
@@ -38,6 +38,7 @@ kind = "oss"
 
 NOON, LATER = "2026-01-01T12:00:00Z", "2026-01-01T12:10:00Z"
 OF_MDT, OF_OST = {"target": "lustrefs-MDT0000"}, {"target": "lustrefs-OST0002"}
+OF_OSS = {"server": "oss", "at": NOON}
 SONAR = {"cluster": "fox", "columns": SONAR_FORMAT}
 FILES = [
     ("rpctrace", "lustre_rpctrace/hpdd-discuss_2011_ost_io.txt", {"server": "oss"}),
@@ -67,12 +68,16 @@ FILES = [
     ("md_stats", "lustre_get_param/valid.txt", {"at": NOON}),
     ("md_stats", "lustre_get_param/valid_mds.txt", {"at": LATER}),
     ("md_stats", "lustre_get_param/valid_unhealthy_host.txt", {"at": LATER}),
+    ("mds_stats", "lustre_stats/hpe_mds.MDS.mdt.stats", {"service": "mdt", **OF_OSS}),
+    ("mds_stats", "lustre_get_param/valid_mds.txt", {"at": LATER, "server": "oss"}),
     ("sacct", "slurm_sacct/xdmod_phillips.log", {"cluster": "phillips"}),
     ("sacct", "slurm_sacct/xdmod_slurm_non-ended-job-state.log", {"cluster": "phillips"}),
     ("sacct", "slurm_sacct/xdmod_robertson-filter-test.log", {"cluster": "robertson"}),
     ("sacct", "slurm_sacct/xdmod_slurm_job-arrays.log", {"cluster": "ub-hpc"}),
     ("sacct", "slurm_sacct/sonar_sacct-output.txt", SONAR),
     ("sacct", "slurm_sacct/sonar_tests_sacct_resource.txt", SONAR),
+    ("sacct", "slurm_json/slurmdb_22.05.5_one_job.json", {"cluster": "cluster"}),
+    ("sacct", "slurm_json/slurmdb_24.11.3_v0.0.42_jobs.json", {"cluster": "cluster"}),
     ("pbs", "pbs_accounting/ncar_pbsparse_records.txt", {"cluster": "edge"}),
     ("pbs", "pbs_accounting/qiudi_pbs_testdata", {"cluster": "edge"}),
     ("pbs", "pbs_accounting/xdmod_pbs_accounting-logs.log", {"cluster": "edge"}),
@@ -113,5 +118,7 @@ def test_every_sample_reconciles_loaded_twice_and_in_two_orders(
     assert accounts == accounts_again
     for (_, name), lines in accounts.items():
         [path] = {path for _, path, _ in samples if path.name == name}
+        if path.suffix == ".json":
+            continue  # of which records are counted, as its collector's tests do
         text = path.read_bytes()
         assert set(lines) == {text.count(b"\n") + (not text.endswith(b"\n"))}

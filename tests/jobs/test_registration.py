@@ -20,6 +20,7 @@ LAKE = """
 name = "lake"
 clusters = ["anvil"]
 """
+KEPT = "[[target]]\nname='lake-MDT0000'\nfilesystem='lake'\njob_cleanup_interval="
 
 
 @pytest.fixture
@@ -143,6 +144,9 @@ def test_another_rule_gives_nids_other_nodes(register, logs, ingest):
         (CLUSTER + LAKE + "[[target]]\nname='lake-FOO0000'\nfilesystem='lake'", "kind"),
         (CLUSTER + LAKE + "[[target]]\nname='lake-MDT0000'\nfilesystem=['lake']", "filesystem"),
         (CLUSTER + LAKE + "[[target]]\nname='lake-MDT0000'\nfilesystem='lake'\nserver=3", "server"),
+        (CLUSTER + LAKE + KEPT + "'1h'", "job_cleanup_interval = '1h' is not a whole number"),
+        (CLUSTER + LAKE + KEPT + "0", "job_cleanup_interval"),
+        (CLUSTER + LAKE + KEPT + "1_000_000_000_000_000", "is too long"),
     ],
 )
 def test_what_is_wrong_is_named_and_nothing_is_registered(refused, text, message):

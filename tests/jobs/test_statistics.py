@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS
-from ioportal.jobs.models import Job, JobStatistics
+from ioportal.jobs.models import Job, JobStatistics, Target
 from ioportal.telemetry.models import IoWindow, Principal
 from tests.logs import CLOSE, OPEN, Run, at, job_stats, md_stats, pbs, rpc, sacct
 
@@ -393,6 +393,29 @@ def test_a_job_that_nobody_observed_is_poor(jobs, figures):
         )
     ]
     assert job.metadata_operations is None
+
+
+def test_a_target_that_keeps_its_counters_is_well_observed_by_a_read_an_hour(jobs, polled, figures):
+    Target.objects.filter(name=MDT).update(job_cleanup_interval=timedelta(hours=1))
+    jobs(Run("77", start="12:10", end="13:50"))
+    polled({"12:00": 0, "13:00": 600, "14:00": 1_000})
+
+    job = figures()
+
+    assert (job.quality, job.quality_reasons) == ("good", [])
+    assert (job.metadata_operations, job.covered_share) == (1_000, 1)
+    assert job.metadata_rate == pytest.approx(1_000 / 6_000)
+    assert (job.peak_metadata_rate, job.peak_resolution_s) == (600 / HOUR, HOUR)
+
+
+def test_what_was_counted_over_more_than_the_run_is_no_peak(jobs, polled, figures):
+    jobs(Run("77", start="12:05", end="12:10"))
+    polled({"12:00": 0, "12:12": 500})
+
+    job = figures()
+
+    assert job.metadata_rate == pytest.approx(500 / 300)
+    assert (job.peak_metadata_rate, job.peak_resolution_s) == (None, None)
 
 
 def test_reads_that_come_later_make_a_job_better(jobs, polled, figures):

@@ -19,6 +19,13 @@ def interval(start, end):
     return Interval(at(start), at(end))
 
 
+def read_in_the_hour(target):
+    """Return when a target was observed from 12 to 13 o'clock."""
+    start, end = at("12:00"), at("13:00")
+    found = coverage.by_source(JOB_STATS, {target.pk: target.poll_gap}, start, end)
+    return [Interval(max(one.start, start), min(one.end, end)) for _, one in found]
+
+
 @pytest.fixture
 def reads(logs, ingest, settings):
     """Read an MDT at some times of day; two reads 20 minutes apart leave no gap."""
@@ -56,20 +63,23 @@ def reads(logs, ingest, settings):
 )
 def test_counters_observe_what_lies_between_reads_that_are_near(reads, clocks, observed):
     target = reads(*clocks, target="lake-MDT0000")
-    start, end = at("12:00"), at("13:00")
 
-    found = coverage.read(JOB_STATS, target.pk, start, end)
-    uncut = coverage.by_source(JOB_STATS, [target.pk], start, end)
+    assert read_in_the_hour(target) == [interval(*pair) for pair in observed]
 
-    assert found == [interval(*pair) for pair in observed]
-    assert [Interval(max(one.start, start), min(one.end, end)) for _, one in uncut] == found
+
+def test_a_target_that_keeps_its_counters_may_be_read_as_seldom(reads):
+    target = reads("12:10", "12:40", "13:20")
+
+    target.job_cleanup_interval = timedelta(minutes=30)
+
+    assert read_in_the_hour(target) == [interval("12:10", "12:40")]
 
 
 def test_a_target_is_not_observed_by_reads_of_another(reads):
     reads("12:00", "12:10")
     other = Target.objects.get(name="pond-MDT0000")
 
-    assert coverage.read(JOB_STATS, other.pk, at("12:00"), at("13:00")) == []
+    assert read_in_the_hour(other) == []
 
 
 @pytest.fixture
@@ -108,7 +118,9 @@ def test_traces_of_several_servers_add_up_to_when_any_was_traced(traces):
         interval("12:10", "12:11"),
     ]
     assert coverage.seconds(coverage.traced(both, at("12:00"), at("13:00"))) == 240
-    apart = coverage.by_source(Coverage.Source.RPC_TRACE, both, at("12:00"), at("13:00"))
+    apart = coverage.by_source(
+        Coverage.Source.RPC_TRACE, coverage.whole(both), at("12:00"), at("13:00")
+    )
     assert [one for _, one in apart] == [
         interval("12:00", "12:02"),
         interval("12:01", "12:03"),

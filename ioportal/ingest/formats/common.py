@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from ioportal.ingest.loading import Refused
-from ioportal.ingest.models import Segment, TouchedReads, TouchedTrace
+from ioportal.ingest.models import Batch, Segment, TouchedReads, TouchedTrace
 from ioportal.telemetry.models import (
     Coverage,
     JobSnapshot,
     RpcWindow,
+    ServiceSnapshot,
     TargetSnapshot,
     floor_to_window,
 )
@@ -45,12 +46,22 @@ def needed(thing: _Thing | None, what: str) -> _Thing:
     return thing
 
 
+def segment_of(coverage: Coverage) -> Segment:
+    """Return the segment that brought some coverage, or the first of those that did."""
+    return Segment.objects.get(pk=coverage.segment_id)
+
+
 def overlap(segment: Segment, other: Segment, of: str) -> Refused:
-    """Return the refusal of a text whose records another one may hold already."""
-    return Refused(
+    """Return the refusal of a text or batch whose records another one may hold already."""
+    clash = (
         f"{segment.name} overlaps {other.name} of {of}, loaded {other.loaded_at:%Y-%m-%d %H:%M} "
-        f"UTC with records from {other.start} to {other.end}. Nothing was loaded. Give "
-        "both files in one command with --replace: records that both have are then loaded once."
+        f"UTC with records from {other.start} to {other.end}. Nothing was loaded."
+    )
+    if Batch.objects.filter(segment__in=[segment, other]).exists():
+        return Refused(f"{clash} What an agent sends, or sent, takes no other's place.")
+    return Refused(
+        f"{clash} Give both files in one command with --replace: records that both have are then "
+        "loaded once."
     )
 
 
@@ -69,6 +80,8 @@ def discard(segment: Segment) -> None:
             TouchedTrace(server_id=extent.source_id, start=extent.start, end=extent.end)
             for extent in covered
         )
+    elif segment.format == Segment.Format.MDS_STATS:
+        ServiceSnapshot.objects.filter(segment_id=segment.pk, taken_at=segment.start).delete()
     else:
         for snapshots in (JobSnapshot, TargetSnapshot):
             snapshots.objects.filter(segment_id=segment.pk, taken_at=segment.start).delete()

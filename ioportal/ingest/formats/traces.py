@@ -10,21 +10,24 @@ from django.db.models import Exists, OuterRef
 
 from collectors.lustre import rpc_trace
 from collectors.tables import RPC_WINDOWS
-from ioportal.ingest.formats.common import Command, discard, needed, overlap
-from ioportal.ingest.models import Segment, TouchedTrace
+from ioportal.ingest import covering
+from ioportal.ingest.formats.common import Command, discard, needed, overlap, segment_of
+from ioportal.ingest.models import Batch, Segment, TouchedTrace
 from ioportal.jobs import names
 from ioportal.jobs.models import Server
 from ioportal.telemetry.copy import copy_frame
+from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage, RpcWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from django.db.models import QuerySet
 
     from collectors.parsed import Account, Parsed
     from collectors.source import Source
     from ioportal.ingest.loading import Origin
+    from ioportal.ingest.manifest import Observed
 
 
 # A server's clients ping it every 25 s: silent for this long, it was not recorded.
@@ -37,44 +40,46 @@ _ROWS_TOGETHER = 500_000
 _EXTENT = {name: RPC_WINDOWS.columns[name] for name in ("first", "last")}
 
 
-class RpcTraceLoader:
-    """A server's RPC trace; it covers what lies between its records, but for long silences."""
+class _Windows:
+    """The windows of one server that a segment holds, appended many parts together."""
 
-    time_column: str | None = "last"
-
-    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+    def __init__(self, segment: Segment, server: Server) -> None:
         self._segment = segment
-        self._command = command
-        self._server = needed(origin.server, "--server: the MDS or OSS that wrote the log")
+        self._server = server
         self._nids = names.nids()
-        self._repeats = 0
+        self._services = names.services()
+        self._source_job_ids = names.source_job_ids(server.filesystem)
         self._extents = pl.DataFrame(schema=_EXTENT)
         self._waiting: list[pl.DataFrame] = []
-        self._services = names.services()
-        self._source_job_ids = names.source_job_ids(self._server.filesystem)
 
-    def parts(self, source: Source) -> Iterator[Parsed]:
-        """Parse the text, without records that another text of this command has."""
-        seen = self._command.seen
-        parts = rpc_trace.parse(source, seen)
-        while True:
-            before = seen.dropped
-            parsed = next(parts, None)
-            if parsed is None:
-                return
-            self._repeats += seen.dropped - before
-            yield parsed
-
-    def store(self, parsed: Parsed) -> None:
-        """Append the windows, many parts together."""
-        if parsed.table.is_empty():
+    def add(self, table: pl.DataFrame) -> None:
+        """Take a part."""
+        if table.is_empty():
             return
-        extents = parsed.table.group_by("start").agg(pl.min("first"), pl.max("last"))
-        self._extents = _joined(self._extents.vstack(extents.select(*_EXTENT)))
-        self._segment.operations += int(parsed.table["count"].sum())
-        self._waiting.append(parsed.table)
-        if sum(table.height for table in self._waiting) >= _ROWS_TOGETHER:
+        extents = table.group_by("start").agg(pl.min("first"), pl.max("last"))
+        self.reach(extents.select(*_EXTENT))
+        self._segment.operations += int(table["count"].sum())
+        self._waiting.append(table)
+        if sum(waiting.height for waiting in self._waiting) >= _ROWS_TOGETHER:
             self._append()
+
+    def reach(self, extents: pl.DataFrame) -> None:
+        """Extend what was traced."""
+        self._extents = _joined(self._extents.vstack(extents))
+
+    def complete(self) -> list[Interval]:
+        """Append what is left; return what was traced."""
+        if self._waiting:
+            self._append()
+        extents = [Interval(*extent) for extent in self._extents.iter_rows()]
+        if extents:
+            self._segment.start, self._segment.end = extents[0].start, extents[-1].end
+            # Held until the commit: two loads cannot both find an extent free.
+            Server.objects.select_for_update().get(pk=self._server.pk)
+            TouchedTrace.objects.bulk_create(
+                TouchedTrace(server=self._server, start=first, end=last) for first, last in extents
+            )
+        return extents
 
     def _append(self) -> None:
         windows = pl.concat(self._waiting).with_columns(
@@ -100,38 +105,55 @@ class RpcTraceLoader:
         )
         self._segment.records += rows.height
 
+
+class RpcTraceLoader:
+    """A server's RPC trace; it covers what lies between its records, but for long silences."""
+
+    time_column: str | None = "last"
+
+    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+        self._segment = segment
+        self._command = command
+        self._server = needed(origin.server, "--server: the MDS or OSS that wrote the log")
+        self._windows = _Windows(segment, self._server)
+        self._repeats = 0
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text, without records that another text of this command has."""
+        seen = self._command.seen
+        parts = rpc_trace.parse(source, seen)
+        while True:
+            before = seen.dropped
+            parsed = next(parts, None)
+            if parsed is None:
+                return
+            self._repeats += seen.dropped - before
+            yield parsed
+
+    def store(self, parsed: Parsed) -> None:
+        """Append the windows."""
+        self._windows.add(parsed.table)
+
     def recognises(self, account: Account) -> bool:
         """Tell whether there is a handled RPC: the debug log has other subsystems' lines."""
         return account.accepted + self._repeats > 0
 
     def finish(self) -> None:
         """Cover the extents, unless another segment of the server covers part of them."""
-        segment = self._segment
-        extents = list(self._extents.iter_rows())
-        if not extents:
-            return
-        if self._waiting:
-            self._append()
-        segment.start, segment.end = extents[0][0], extents[-1][1]
-        # Held until the commit: two loads cannot both find an extent free.
-        Server.objects.select_for_update().get(pk=self._server.pk)
         Coverage.objects.bulk_create(
             Coverage(
                 source=Coverage.Source.RPC_TRACE,
                 source_id=self._server.pk,
                 start=first,
                 end=last,
-                segment_id=segment.pk,
+                segment_id=self._segment.pk,
             )
-            for first, last in extents
+            for first, last in self._windows.complete()
         )
         for other in self._overlapping():
-            if not self._command.replace:
-                raise overlap(segment, other, f"server {self._server}")
+            if not self._command.replace or Batch.objects.filter(segment=other).exists():
+                raise overlap(self._segment, other, f"server {self._server}")
             discard(other)
-        TouchedTrace.objects.bulk_create(
-            TouchedTrace(server=self._server, start=first, end=last) for first, last in extents
-        )
 
     def _overlapping(self) -> QuerySet[Segment]:
         """Return the segments that were loaded earlier and cover part of what this one does."""
@@ -144,6 +166,31 @@ class RpcTraceLoader:
         return Segment.objects.loaded().filter(
             pk__in=covered.filter(Exists(ours)).values("segment_id")
         )
+
+
+class TraceBatchLoader:
+    """A batch of a server's windows; its stream covers what it says, and what its rows show."""
+
+    def __init__(self, batch: Batch, observed: Sequence[Observed]) -> None:
+        self._batch = batch
+        self._server = needed(batch.source.server, "the source a server")
+        self._windows = _Windows(batch.segment, self._server)
+        self._windows.reach(
+            pl.DataFrame([(o.start, o.end) for o in observed], schema=_EXTENT, orient="row")
+        )
+
+    def store(self, parsed: Parsed) -> None:
+        """Append the windows."""
+        self._windows.add(parsed.table)
+
+    def finish(self) -> None:
+        """Cover the extents, unless a file or another stream covers part of them."""
+        extents = self._windows.complete()
+        covered = covering.of_others(self._batch, Coverage.Source.RPC_TRACE, self._server.pk)
+        for extent in extents:
+            if other := covered.filter(start__lte=extent.end, end__gte=extent.start).first():
+                raise overlap(self._batch.segment, segment_of(other), f"server {self._server}")
+        covering.cover(self._batch, Coverage.Source.RPC_TRACE, self._server.pk, extents)
 
 
 def _joined(extents: pl.DataFrame) -> pl.DataFrame:

@@ -1,9 +1,11 @@
 """What a site has and runs."""
 
 from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
+from ioportal.jobs.models.person import UserAccount
 from ioportal.jobs.models.population import CacheEntry, Population
 from ioportal.jobs.models.site import (
     Cluster,
+    Counter,
     Filesystem,
     Nid,
     Node,
@@ -13,6 +15,7 @@ from ioportal.jobs.models.site import (
     SourceJobId,
     Target,
 )
+from ioportal.jobs.models.source import Format, Source
 from ioportal.jobs.models.statistics import JobStatistics, StaleStatistics
 from ioportal.jobs.models.workload import WorkloadJob, WorkloadJobQuerySet
 
@@ -20,7 +23,9 @@ __all__ = [
     "Allocation",
     "CacheEntry",
     "Cluster",
+    "Counter",
     "Filesystem",
+    "Format",
     "Job",
     "JobQuerySet",
     "JobStatistics",
@@ -31,9 +36,11 @@ __all__ = [
     "Server",
     "ServerVersion",
     "Service",
+    "Source",
     "SourceJobId",
     "StaleStatistics",
     "Target",
+    "UserAccount",
     "WorkloadJob",
     "WorkloadJobQuerySet",
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
-from django.contrib.postgres.indexes import GistIndex
+from django.contrib.postgres.indexes import GinIndex, GistIndex, OpClass
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Q, prefetch_related_objects
+from django.db.models.functions import Upper
 
 from ioportal.jobs.models.site import Cluster, Node
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def _concerns(user: User | AnonymousUser) -> Q:
-    of_projects = Q(project__in=user.groups.values("name"))
+    if user.is_authenticated:
+        prefetch_related_objects([user], "groups")  # once: indexes find names, but no subquery
+    of_projects = Q(project__in=[group.name for group in user.groups.all()])
     return (Q(owner=user.get_username()) | of_projects) & ~Q(owner="")
 
 
@@ -57,7 +60,8 @@ class Job(models.Model):
         OUT_OF_MEMORY = "out_of_memory", "out of memory"
         UNKNOWN = "unknown", "unknown"
 
-    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="jobs")
+    # Found by the indexes below.
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="jobs", db_index=False)
     batch_id = models.CharField(max_length=64)  # not unique: ids repeat, jobs are requeued
     array_index = models.CharField(max_length=64, blank=True)
     submitted_at = models.DateTimeField()
@@ -98,10 +102,24 @@ class Job(models.Model):
             ),
             # Attribution: a source's job id to the job of that time.
             models.Index(name="job_batch_id", fields=["batch_id", "cluster"]),
-            # The job list: newest first, and one owner's newest first.
+            # The job list: newest first; by each fact, and the newest of those that share it.
             models.Index(name="job_recent", fields=["-started_at"]),
+            models.Index(name="job_cluster_recent", fields=["cluster", "-started_at"]),
+            models.Index(name="job_name_recent", fields=["name", "-started_at"]),
             models.Index(name="job_owner_recent", fields=["owner", "-started_at"]),
             models.Index(name="job_project_recent", fields=["project", "-started_at"]),
+            models.Index(name="job_queue_recent", fields=["queue", "-started_at"]),
+            models.Index(name="job_state_recent", fields=["state", "-started_at"]),
+            # Likewise by what sorts downwards first; what ran in a time.
+            models.Index(name="job_node_count", fields=["node_count", "started_at"]),
+            models.Index(name="job_submitted", fields=["submitted_at", "started_at"]),
+            models.Index(name="job_ended", fields=["ended_at", "started_at"]),
+            # Those of no duration, which no range overlaps.
+            models.Index(
+                name="job_instant", fields=["started_at"], condition=Q(ended_at=F("started_at"))
+            ),
+            # The job list: by a part of the name.
+            GinIndex(OpClass(Upper("name"), "gin_trgm_ops"), name="job_name_part"),
         ]
 
     def __str__(self) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from zoneinfo import ZoneInfo, available_timezones
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
+_SHORTEST_KEPT, _LONGEST_KEPT = timedelta(seconds=1), timedelta(days=3_650)
 _NODE_FORMAT = re.compile(r"[\w.-]*\{number(:0?\d{1,2}d)?\}[\w.-]*", re.ASCII)
 
 
@@ -196,6 +200,12 @@ class Target(models.Model):
     )
     name = models.CharField(max_length=64, unique=True, help_text="As in 'atlas2-MDT0000'.")
     kind = models.CharField(max_length=3, choices=Kind)
+    job_cleanup_interval = models.DurationField(
+        default=timedelta(minutes=10),
+        validators=[MinValueValidator(_SHORTEST_KEPT), MaxValueValidator(_LONGEST_KEPT)],
+        help_text="Its parameter of that name, in seconds: it drops counters of jobs that idled so "
+        "long. Reads no further apart than this miss nothing.",
+    )
 
     class Meta:
         ordering = ["name"]
@@ -203,11 +213,25 @@ class Target(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def poll_gap(self) -> timedelta:
+        """How far apart two reads of its counters may be; further apart they leave a gap."""
+        return max(settings.POLL_GAP, self.job_cleanup_interval)
+
 
 class Service(models.Model):
     """A thread family of a server by its thread-name base: 'mdt', 'mdt_rdpg', 'll_ost_io'."""
 
     name = models.CharField(max_length=32, unique=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Counter(models.Model):
+    """What services count, by the name that they give it: 'req_waittime', 'mds_getattr'."""
+
+    name = models.CharField(max_length=64, unique=True)
 
     def __str__(self) -> str:
         return self.name

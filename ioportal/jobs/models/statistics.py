@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING
 from django.db import connection, models
 
 from collectors.tables import METADATA_OPERATIONS
+from ioportal.analysis.metrics import METRICS
 from ioportal.jobs.models.job import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_INDEX_NAME_CHARACTERS = 30  # Django's limit
+_SORTED = (
+    *(metric.name for metric in METRICS if metric.name != "node_count"),  # sorted by the job's
+    *(f"count_{kind}" for kind in METADATA_OPERATIONS if kind not in {"open", "close"}),
+)
 
 
 class JobStatistics(models.Model):
@@ -59,24 +66,15 @@ class JobStatistics(models.Model):
 
     class Meta:
         indexes = [
-            # The job list by the columns that people sort by, in both directions, known ones only;
-            # by others it sorts on the fly.
+            # The job list by any figure, in both directions, known ones only.
             models.Index(
                 fields=[column, "job"],
                 condition=models.Q(**{f"{column}__isnull": False}),
-                name=f"statistics_{column}",
+                name=f"statistics_{column}"[-_INDEX_NAME_CHARACTERS:],
             )
-            for column in (
-                "duration_s",
-                "metadata_operations",
-                "peak_metadata_rate",
-                "opens",
-                "open_close_ratio",
-                "read_bytes",
-                "write_bytes",
-                "metadata_rpcs",
-            )
+            for column in _SORTED
         ]
+        indexes += [models.Index(fields=["quality", "job"], name="statistics_quality")]
         # Whether any figure changed since something was cached.
         indexes += [models.Index(fields=["computed_at"], name="statistics_computed_at")]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
+from django.utils import timezone
 
 from ioportal.jobs.models.job import Job
 from ioportal.jobs.models.site import Cluster
@@ -24,6 +25,14 @@ class WorkloadJobQuerySet(models.QuerySet["WorkloadJob"]):
         if user.is_staff:
             return self
         return self.filter(
+            Exists(Job.objects.visible_to(user).filter(workload_jobs=OuterRef("pk")))
+        )
+
+    def hidden_from(self, user: User | AnonymousUser) -> Self:
+        """All others: only what stands for many of them may be told to `user`."""
+        if user.is_staff:
+            return self.none()
+        return self.exclude(
             Exists(Job.objects.visible_to(user).filter(workload_jobs=OuterRef("pk")))
         )
 
@@ -69,6 +78,10 @@ class WorkloadJob(models.Model):
 
     # Many-to-many: a batch job holds hundreds, and the tasks of an array may share one.
     jobs = models.ManyToManyField(Job, related_name="workload_jobs")
+    # The only one of them, whose figures are then its own batch job's. Null: none is known, or it
+    # ran in one of several tasks and is not known in which.
+    batch_job = models.ForeignKey(Job, models.SET_NULL, null=True, related_name="+")
+    changed_at = models.DateTimeField(default=timezone.now)  # its record, or its links
 
     objects = WorkloadJobQuerySet.as_manager()
 
@@ -87,6 +100,8 @@ class WorkloadJob(models.Model):
             # Look-ups.
             models.Index(name="workload_job_task", fields=["task_id"]),
             models.Index(name="workload_job_told_batch", fields=["told_batch_id"]),
+            # Whether anything changed since figures of many were cached.
+            models.Index(name="workload_job_changed", fields=["changed_at"]),
         ]
 
     def __str__(self) -> str:

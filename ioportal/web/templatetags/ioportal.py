@@ -155,6 +155,12 @@ def same_page(context: RequestContext, **changes: object) -> str:
     return f"?{query.urlencode()}"
 
 
+@register.filter
+def twin(address: str, form: str) -> str:
+    """Return the address, query included, of a twin in a format."""
+    return f"{address}{'' if address.endswith('?') else '&'}format={form}"
+
+
 @register.simple_tag
 def share(part: int, whole_count: int) -> str:
     """Show a part of a whole in percent."""

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from ioportal.analysis.populations import FEWEST
+from ioportal.ingest import lateness
 from ioportal.jobs import peers, workloads
 from ioportal.jobs.models import Job, StaleStatistics
 from ioportal.web import exports, job_facts
@@ -74,6 +75,7 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
         "launches": job.launches.order_by("started_at", "name"),
         "namesakes": _namesakes(request, job),
         "records": _records(request, job),
+        "late": lateness.of(job),
     }
     if statistics:
         standings = peers.standings(job, statistics)

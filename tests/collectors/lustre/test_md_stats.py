@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from collectors.lustre import md_stats
+from collectors.lustre import md_stats, stats
 from collectors.lustre.params import BLOCK_LINES
 from collectors.parsed import Account
 from collectors.tables import COUNTERS, OPERATIONS, REJECTS, TARGET_COUNTERS
@@ -200,7 +200,7 @@ def test_a_sum_at_the_very_end_may_lack_digits():
     rows, rejects, _ = read(md_stats, TARGET_COUNTERS, content)
 
     assert rows.select("open", "write_bytes").rows() == [(39, None)]
-    assert reasons(rejects) == [(3, md_stats.CUT)]
+    assert reasons(rejects) == [(3, stats.CUT)]
 
 
 def test_a_number_that_does_not_fit_is_rejected():

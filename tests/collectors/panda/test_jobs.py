@@ -9,12 +9,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from collectors.panda import elements, jobs
+from collectors import elements
+from collectors.panda import jobs
 from collectors.parsed import Account
 from collectors.source import Source
 from tests.collectors.batch.test_hostile_input import DAMAGE, PACKED, damaged
 
 RECORD = {"pandaid": 3_558_462_700, "jobstatus": "finished"}
+
+FLAW = elements.FLAW.format(elements.LONGEST)
 
 
 def day(clock):
@@ -103,7 +106,7 @@ def test_bad_records_are_rejects_and_their_neighbours_survive(fixture):
     assert parsed.table["panda_id"].to_list() == [1, 3, 12]
     assert parsed.table["user"][-1] == "?\ufffd<img src=x>"
     assert parsed.rejects.select("line", "reason").rows() == [
-        (2, elements.FLAW),
+        (2, FLAW),
         (4, "a record without pandaid or jobstatus is no PanDA job's"),
         (5, "starttime 'yesterday' is not a time"),
         (6, "the job ends at 2017-07-05T12:00:00Z, before it starts at 2017-07-05T13:00:00Z"),
@@ -111,7 +114,7 @@ def test_bad_records_are_rejects_and_their_neighbours_survive(fixture):
         (8, "transformation is not a text or number"),
         (9, "jobstatus '<b>' is not a word"),
         (10, "pandaid 'ten' is not a whole number"),
-        (11, elements.FLAW),
+        (11, FLAW),
     ]
     assert parsed.rejects["text"][0] == '{"pandaid": 2, "jobstatus": "fini\n'
 

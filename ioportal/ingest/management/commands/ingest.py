@@ -40,12 +40,14 @@ if TYPE_CHECKING:
     from collectors.parsed import Account
 
 _STDIN = "-"
-_READS = (Segment.Format.JOB_STATS, Segment.Format.MD_STATS)
+_READS = (Segment.Format.JOB_STATS, Segment.Format.MD_STATS, Segment.Format.MDS_STATS)
 _TAKES = {  # what a text of each format can be said to be
     Segment.Format.RPCTRACE: {"server", "filesystem"},
     Segment.Format.JOB_STATS: {"target", "filesystem", "at"},
     Segment.Format.MD_STATS: {"target", "filesystem", "at"},
+    Segment.Format.MDS_STATS: {"server", "filesystem", "service", "at"},
     Segment.Format.SACCT: {"cluster", "columns"},
+    Segment.Format.SQUEUE: {"cluster"},
     Segment.Format.PBS: {"cluster"},
     Segment.Format.ALPS: {"cluster"},
     Segment.Format.PANDA: {"cluster"},
@@ -73,13 +75,20 @@ class Command(BaseCommand):
             help=", ".join(Segment.Format.values),
         )
         parser.add_argument("files", nargs="+", metavar="FILE", help="- for standard input")
-        parser.add_argument("--cluster", help="whose accounting it is (sacct, pbs, alps, panda)")
+        parser.add_argument(
+            "--cluster", help="whose jobs they are (sacct, squeue, pbs, alps, panda)"
+        )
         parser.add_argument(
             "--filesystem", help="the filesystem that the server or target must be of"
         )
-        parser.add_argument("--server", help="the host that wrote the log (rpctrace)")
+        parser.add_argument(
+            "--server", help="the host that wrote the log or was read (rpctrace, mds_stats)"
+        )
         parser.add_argument(
             "--target", help="the MDT or OST, where the text does not say (job_stats, md_stats)"
+        )
+        parser.add_argument(
+            "--service", help="as 'mdt': the service, where the text does not say (mds_stats)"
         )
         parser.add_argument(
             "--at",
@@ -207,6 +216,7 @@ def _origin(options: dict[str, Any]) -> Origin:
         filesystem=_registered(Filesystem, options["filesystem"]),
         server=_registered(Server, options["server"]),
         target=_registered(Target, options["target"]),
+        service=options["service"],
         read_at=options["at"],
     )
     if origin.server:

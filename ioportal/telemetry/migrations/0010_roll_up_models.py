@@ -15,7 +15,7 @@ FROM telemetry_iowindow GROUP BY filesystem_id, target_id;
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("telemetry", "0006_roll_ups"),
+        ("telemetry", "0009_roll_ups"),
     ]
 
     operations = [

@@ -83,7 +83,7 @@ COUNTERS = (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("telemetry", "0005_ambiguous_indexes")]
+    dependencies = [("telemetry", "0008_delta_models")]
     operations = [
         migrations.RunSQL(
             create.format(name=name, principal=PRINCIPAL) + INDEXES.format(name=name, chunk=chunk),

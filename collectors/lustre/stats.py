@@ -1,0 +1,167 @@
+"""Lustre's statistics as its parameters ``*.stats`` and ``*_stats`` print them, a counter a line.
+
+``NAME  SAMPLES samples [UNIT] MIN MAX SUM SUMSQ``, below the times of the read; a *block* is the
+value of one parameter. Counters that were never hit are not printed.
+
+Source: docs/formats.md, "md_stats" and "mds_stats"; lustre/obdclass/lprocfs_status.c.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Self
+
+import polars as pl
+
+from collectors.lustre.counters import moments
+from collectors.lustre.params import (
+    NO_BLOCK,
+    PARAMETER,
+    numbered_lines,
+    place,
+    repeated,
+    whole_blocks,
+)
+from collectors.source import Chunk, Source
+
+CUT = "may lack its end: the text stops here"
+
+REMEMBERED = 10_000  # blocks: so far back a second one of the same thing is recognised
+
+_NAME = re.compile(PARAMETER.encode(), re.MULTILINE)
+_FIRST_LINE = re.compile(rb"^snapshot_time\s", re.MULTILINE)
+_MOMENT = (
+    r"(?<name>snapshot_time|start_time|elapsed_time)\s+"
+    r"(?<seconds>[0-9]{1,12})\.(?<fraction>[0-9]{1,9})\s+(?<unit>secs\.[nu]secs)\s*$"
+)
+_COUNTER = (
+    r"(?<name>[A-Za-z_][A-Za-z0-9_]*)\s+(?<samples>[0-9]+)\s+samples\s+\[(?<unit>[A-Za-z]+)\]"
+    r"(?:\s+(?<min>[0-9]+)\s+(?<max>[0-9]+)\s+(?<sum>[0-9]+)(?:\s+[0-9]+)?)?\s*$"
+)
+_LCTL_ERROR = "error: get_param"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of statistics: where its blocks begin, and why lines of it are refused."""
+
+    parameter: str  # a pattern for ``NAME=``; its group says of what the block is
+    not_a_line: str
+    second_block: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """Whole blocks, taken apart; `bad` has line, text and reason of what is neither of these."""
+
+    lines: int
+    titles: int  # lines that hold nothing but the parameter's name
+    blocks: pl.DataFrame  # line; of: "" where the text does not say; row
+    moments: pl.DataFrame  # as `counters.moments` returns them
+    counters: pl.DataFrame  # line, text, row, name, samples, unit, min, max, sum: digits, as texts
+    bad: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class _State:
+    """What the lines so far say about the next one."""
+
+    inside: bool  # whether it belongs to a block
+    framed: bool  # whether the text names its parameters
+    seen: pl.DataFrame  # of: the latest, to recognise a second block
+
+    def after(self, marks: pl.DataFrame, blocks: pl.DataFrame) -> Self:
+        """Return the state after these marks, of which `blocks` are new."""
+        if marks.is_empty():
+            return self
+        inside, framed = marks.select("inside", "framed").row(-1)
+        seen = pl.concat([self.seen, blocks.select("of")]).tail(REMEMBERED)
+        return replace(self, inside=inside, framed=framed, seen=seen)
+
+
+def parts(source: Source, kind: Kind) -> Iterator[Part]:
+    """Take statistics apart, with or without the framing of `lctl get_param`.
+
+    Raises:
+        SourceUnavailable: the source cannot be opened or decompressed.
+    """
+    state = _State(inside=False, framed=False, seen=pl.DataFrame(schema={"of": pl.String}))
+    for chunk in whole_blocks(source, _NAME, _FIRST_LINE):
+        part, state = _read(chunk, kind, state)
+        yield part
+
+
+def _read(chunk: Chunk, kind: Kind, state: _State) -> tuple[Part, _State]:
+    start = rf"(?:{kind.parameter}|^)"
+    lines = numbered_lines(chunk)
+    marks = _marks(lines, kind, state)
+    blocks = marks.filter(pl.col("row").is_not_null())
+
+    unterminated = chunk.first_line + chunk.text.count(b"\n")
+    placed = _sorted(place(lines, marks, inside=state.inside), kind, start, unterminated)
+    counters = placed.filter(kind="counter").with_columns(
+        pl.col("text").str.extract_groups(start + _COUNTER).alias("found")
+    )
+    part = Part(
+        lines=lines.height,
+        titles=placed.filter(kind="title").height,
+        blocks=blocks.select("line", "of", "row"),
+        moments=moments(placed.filter(kind="moment"), start + _MOMENT),
+        counters=counters.unnest("found").select(
+            "line", "text", "row", "name", "samples", "unit", "min", "max", "sum"
+        ),
+        bad=placed.filter(kind="bad"),
+    )
+    return part, state.after(marks, blocks)
+
+
+def _marks(lines: pl.DataFrame, kind: Kind, state: _State) -> pl.DataFrame:
+    """Return the lines that open a parameter or a block, in order.
+
+    Columns: line; framed; of; inside, row and reason as `place` wants them.
+    """
+    text = pl.col("text")
+    parameter, framed = pl.col("parameter"), pl.col("framed")
+    found = (
+        lines.with_columns(parameter=text.str.contains(PARAMETER))
+        .with_columns(framed=parameter.cum_max() | pl.lit(state.framed))
+        # Without names, the first line of a value is all there is to go by.
+        .filter(parameter | (~framed & text.str.contains(r"^snapshot_time\s")))
+        .with_columns(of=text.str.extract(kind.parameter, 1))
+        .with_columns(
+            inside=~parameter | pl.col("of").is_not_null(),
+            of=pl.when(parameter).then("of").otherwise(pl.lit("")),
+        )
+    )
+    good = pl.col("reason").is_null()
+    return found.with_columns(
+        reason=pl.when(~pl.col("inside"))
+        .then(pl.lit(NO_BLOCK))
+        .when(repeated(found, state.seen))
+        .then(pl.lit(kind.second_block))
+    ).select("line", "framed", "of", "inside", "reason", row=pl.when(good).then(good.cum_sum()))
+
+
+def _sorted(placed: pl.DataFrame, kind: Kind, start: str, unterminated: int) -> pl.DataFrame:
+    """Add to each line inside blocks its `kind`, and to the bad ones the reason."""
+    text = pl.col("text")
+    cut = (pl.col("line") == unterminated) & text.str.contains("[0-9]$")
+    sort = (
+        pl.when((text.str.strip_chars() == "") | text.str.starts_with(_LCTL_ERROR))
+        .then(pl.lit("irrelevant"))
+        .when(text.str.contains(rf"{kind.parameter}\s*$"))
+        .then(pl.lit("title"))
+        .when(pl.col("reason").is_not_null() | cut)
+        .then(pl.lit("bad"))
+        .when(text.str.contains(start + _MOMENT))
+        .then(pl.lit("moment"))
+        .when(text.str.contains(start + _COUNTER))
+        .then(pl.lit("counter"))
+        .otherwise(pl.lit("bad"))
+    )
+    return placed.with_columns(
+        kind=sort,
+        reason=pl.coalesce(
+            "reason", pl.when(cut).then(pl.lit(CUT)).otherwise(pl.lit(kind.not_a_line))
+        ),
+    )

@@ -1,0 +1,140 @@
+"""``POST /api/v1/ingest/batches``: agents deliver (docs/api.md)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.core.files.uploadedfile import TemporaryUploadedFile
+from django.core.files.uploadhandler import TemporaryFileUploadHandler
+from django.http import UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
+from ninja import Router, Schema, Status
+from pydantic import ValidationError
+
+from ioportal.api.models import Token
+from ioportal.api.problems import Problem, ProblemAnswer
+from ioportal.api.tokens import TokenOf
+from ioportal.ingest import batches, pressure
+from ioportal.ingest.manifest import Manifest
+from ioportal.ingest.refusals import Conflict, Refusal, TooLarge, UnknownType
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+BODY_BYTES = 32 << 20
+_MANIFEST_BYTES = 2 << 20
+_STATUS: dict[type[Refusal], int] = {Conflict: 409, TooLarge: 413, UnknownType: 415}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["batch", "rows"],
+                    "properties": {
+                        "batch": Manifest.model_json_schema(),
+                        "rows": {"type": "string", "format": "binary"},
+                    },
+                }
+            }
+        },
+    }
+}
+
+router = Router()
+
+
+class Stored(Schema):
+    """A batch is stored, and survives whatever comes."""
+
+    already: bool
+
+
+@router.post(
+    "/batches",
+    auth=TokenOf(Token.Scope.INGEST),
+    response={
+        202: Stored,
+        **dict.fromkeys((401, 403, 409, 413, 415, 422, 429, 503), ProblemAnswer),
+    },
+    openapi_extra=_BODY,
+)
+def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
+    """Store a batch of the token's source; answer once it is committed."""
+    if behind := pressure.behind():
+        raise Problem(429, "behind", behind.reason, retry_after_s=behind.retry_after_s)
+    token: Token = request.auth  # type: ignore[attr-defined]  # ninja sets it
+    manifest, rows = _parts(request)
+    if request.headers.get("Idempotency-Key") != manifest.key:
+        raise Problem(
+            422,
+            "idempotency_key",
+            f"The header Idempotency-Key must be {manifest.key}, as the part 'batch' says.",
+        )
+    assert token.source  # noqa: S101  (a constraint of the database)
+    try:
+        already = batches.receive(token.source, manifest, rows, datetime.now(UTC))
+    except Refusal as refusal:
+        status = _STATUS.get(type(refusal), 422)
+        raise Problem(status, refusal.code, refusal.message, **refusal.details) from refusal
+    return Status(202, {"already": already})
+
+
+def _parts(request: HttpRequest) -> tuple[Manifest, batches.Rows]:
+    """Read the parts of the body; files go to the disk as they come."""
+    _expect_bounded_body(request)
+    request.upload_handlers = [TemporaryFileUploadHandler(request)]
+    try:
+        told = _manifest_bytes(request)
+        rows = request.FILES.get("rows")
+    except RequestDataTooBig as error:
+        raise Problem(413, "too_large", "The part 'batch' is too large.") from error
+    except (MultiPartParserError, SuspiciousOperation, UnreadablePostError) as error:
+        raise Problem(422, "body", f"The body cannot be read: {error}") from error
+    if told is None or not isinstance(rows, TemporaryUploadedFile):
+        raise Problem(
+            422, "parts", "Send a part 'batch' (JSON), and a part 'rows' with a file name."
+        )
+    try:
+        manifest = Manifest.model_validate_json(told)
+    except ValidationError as error:
+        raise _wrong(error) from error
+    return manifest, batches.Rows(Path(rows.temporary_file_path()), rows.content_type or "")
+
+
+def _expect_bounded_body(request: HttpRequest) -> None:
+    if request.content_type != "multipart/form-data":
+        raise Problem(415, "content_type", "Send multipart/form-data.")
+    if not request.headers.get("Content-Length"):
+        raise Problem(411, "length", "Say with Content-Length how long the body is.")
+    if int(request.headers["Content-Length"]) > BODY_BYTES:
+        raise Problem(
+            413,
+            "too_large",
+            f"A body has at most {BODY_BYTES:,} bytes.",
+            remedy="Send the rows as several batches.",
+        )
+
+
+def _manifest_bytes(request: HttpRequest) -> str | bytes | None:
+    """Return the part `batch`, whether it came as a field or as a file."""
+    file: Any = request.FILES.get("batch")
+    if file is None:
+        return request.POST.get("batch")
+    if file.size > _MANIFEST_BYTES:
+        raise Problem(413, "too_large", "The part 'batch' is too large.")
+    content: bytes = file.read()
+    return content
+
+
+def _wrong(error: ValidationError) -> Problem:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return Problem(
+        422, "batch", f"The part 'batch' is not as it should be: {place}: {first['msg']}",
+        column=place, reason=first["msg"],
+    )  # fmt: skip

@@ -1,0 +1,85 @@
+"""Tokens of the API: ``manage.py token create|list|revoke``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from ioportal.api.models import Token
+from ioportal.jobs.models import Source
+
+_CLOCK = "%Y-%m-%d %H:%M"
+
+
+class Command(BaseCommand):
+    """Creates, lists and revokes tokens."""
+
+    help = "Create a token of the API (its secret is printed once), list them, or revoke one."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the arguments."""
+        commands = parser.add_subparsers(dest="command", required=True)
+        create = commands.add_parser("create", help="print the secret of a new token, once")
+        create.add_argument("scope", choices=Token.Scope.values)
+        create.add_argument("--source", help="the registered source that it may send batches of")
+        create.add_argument("--name", default="", help="whose it is, for people")
+        create.add_argument("--days", type=int, help="how long it is valid; else until revoked")
+        commands.add_parser("list", help="list all tokens, without their secrets")
+        revoke = commands.add_parser("revoke", help="make a token worthless from now on")
+        revoke.add_argument("number", type=int, help="as 'list' shows it")
+
+    def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
+        """Do what was asked."""
+        now = datetime.now(UTC)
+        {"create": self._create, "list": self._list, "revoke": self._revoke}[options["command"]](
+            options, now
+        )
+
+    def _create(self, options: dict[str, Any], now: datetime) -> None:
+        days = options["days"]
+        try:
+            token, secret = Token.objects.all().issue(
+                Token.Scope(options["scope"]),
+                name=options["name"],
+                source=_registered(options["source"]),
+                expires_at=None if days is None else now + timedelta(days=days),
+            )
+        except (ValidationError, OverflowError) as error:
+            said = error.messages if isinstance(error, ValidationError) else [str(error)]
+            raise CommandError(" ".join(said)) from error
+        self.stderr.write(f"Token {token.pk}. Its secret is shown only now:")
+        self.stdout.write(secret)
+
+    def _list(self, _options: dict[str, Any], now: datetime) -> None:
+        valid = set(Token.objects.valid(now).values_list("pk", flat=True))
+        for token in Token.objects.select_related("source").order_by("pk"):
+            facts = [
+                f"{token.pk:>5}",
+                "valid  " if token.pk in valid else "revoked" if token.revoked_at else "expired",
+                f"{token.scope} {token.source or ''}".strip(),
+                token.name,
+                f"last used {token.last_used_at:{_CLOCK}}" if token.last_used_at else "never used",
+                f"expires {token.expires_at:{_CLOCK}}" if token.expires_at else "",
+            ]
+            self.stdout.write("  ".join(filter(None, facts)))
+
+    def _revoke(self, options: dict[str, Any], now: datetime) -> None:
+        found = Token.objects.filter(pk=options["number"], revoked_at=None)
+        if not found.update(revoked_at=now):
+            raise CommandError(f"No token {options['number']} that is not revoked already.")
+        self.stdout.write(f"Token {options['number']} is revoked.")
+
+
+def _registered(name: str | None) -> Source | None:
+    if name is None:
+        return None
+    source = Source.objects.filter(name=name).first()
+    if source is None:
+        raise CommandError(
+            f"Source {name!r} is not registered. Add it on the Site page, or as a [[source]] to "
+            "the file that 'manage.py register' reads."
+        )
+    return source

@@ -1,0 +1,13 @@
+"""The API's addresses."""
+
+from django.urls import path
+from ninja import NinjaAPI
+
+from ioportal.api import ingest, problems
+
+# Its pages for trying it out load their scripts from elsewhere: only the description is offered.
+api = NinjaAPI(title="ioportal", version="1", docs_url=None, urls_namespace="api")
+api.add_router("/ingest", ingest.router)
+problems.answered(api)
+
+urlpatterns = [path("v1/", api.urls)]

@@ -1,0 +1,80 @@
+"""What streams of batches observed, joined: a row per day and gap, not one per batch."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+from ioportal.ingest.models import Batch
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.models import Coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from django.db.models import QuerySet
+
+
+def of_others(batch: Batch, kind: Coverage.Source, source_id: int) -> QuerySet[Coverage]:
+    """Coverage of a server or target that other streams, or files, brought."""
+    return _covered(kind, source_id).exclude(segment_id__in=_segments(batch))
+
+
+def cover(
+    batch: Batch, kind: Coverage.Source, source_id: int, intervals: Iterable[Interval]
+) -> None:
+    """Add intervals to what a batch's stream observed.
+
+    Rows that meet become one, but none goes beyond a day (in UTC): looking for those around a
+    moment is then looking for those that begin at most a day before.
+    """
+    for interval in intervals:
+        for day in _days(interval):
+            _join(batch, kind, source_id, day)
+
+
+def _join(batch: Batch, kind: Coverage.Source, source_id: int, part: Interval) -> None:
+    meeting = list(
+        _covered(kind, source_id)
+        .filter(
+            start__gte=_midnight(part.start),
+            start__lte=part.end,
+            end__gte=part.start,
+            segment_id__in=_segments(batch),
+        )
+        .order_by("start")
+    )
+    joined = Coverage(
+        source=kind,
+        source_id=source_id,
+        start=part.start,
+        end=max([part.end, *(row.end for row in meeting)]),
+        segment_id=batch.segment_id,
+    )
+    if meeting and meeting[0].start <= part.start:  # it stays that of the batch it began with
+        joined.start, joined.segment_id = meeting[0].start, meeting[0].segment_id
+    Coverage.objects.filter(pk__in=[row.pk for row in meeting]).delete()
+    joined.save()
+
+
+def _covered(kind: Coverage.Source, source_id: int) -> QuerySet[Coverage]:
+    return Coverage.objects.filter(source=kind, source_id=source_id)
+
+
+def _segments(batch: Batch) -> QuerySet[Batch, int]:
+    """Return the segments of a batch's stream."""
+    return Batch.objects.filter(source=batch.source_id, stream=batch.stream).values_list(
+        "segment_id", flat=True
+    )
+
+
+def _days(interval: Interval) -> Iterator[Interval]:
+    start = interval.start
+    while (midnight := _midnight(start) + timedelta(days=1)) < interval.end:
+        yield Interval(start, midnight)
+        start = midnight
+    yield Interval(start, interval.end)
+
+
+def _midnight(moment: datetime) -> datetime:
+    return datetime.combine(moment.date(), time(), moment.tzinfo)

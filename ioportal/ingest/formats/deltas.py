@@ -1,0 +1,184 @@
+"""Batches of differences between polls: job_stats and md_stats, reckoned where they are read.
+
+A target's counters come from files up to a moment, and from one agent's polls from then on: what
+lies between two reads is derived here, and what lies between two polls was derived there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+from django.db.models import F, Q
+
+from collectors.tables import BASES, OPERATIONS
+from ioportal.ingest import covering
+from ioportal.ingest.formats.common import needed, overlap, segment_of
+from ioportal.ingest.loading import Refused
+from ioportal.ingest.models import TouchedDeltas
+from ioportal.jobs import names
+from ioportal.jobs.models import Target
+from ioportal.telemetry.copy import copy_frame
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.models import (
+    LARGEST_BIGINT,
+    Coverage,
+    IoWindow,
+    JobDelta,
+    TargetDelta,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from collectors.parsed import Parsed
+    from ioportal.ingest.manifest import Observed
+    from ioportal.ingest.models import Batch
+    from ioportal.jobs.models import Filesystem
+
+_FOLDED = 0  # the number of all OSTs together
+_BASES = {name: IoWindow.Basis[name.upper()].value for name in BASES}
+
+
+class _DeltasLoader:
+    """What both kinds of differences have in common."""
+
+    coverage: ClassVar[Coverage.Source]
+
+    def __init__(self, batch: Batch, observed: Sequence[Observed]) -> None:
+        source = batch.source
+        self.batch = batch
+        self.segment = batch.segment
+        self.filesystem: Filesystem = needed(
+            source.of_filesystem, "the source a server or a filesystem"
+        )
+        self._registered = {
+            target.name: target for target in Target.objects.filter(filesystem=self.filesystem)
+        }
+        self._observed: dict[str, list[Interval]] = defaultdict(list)
+        for o in observed:
+            self._observe(o.target, o.start, o.end)
+
+    def placed(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Add what both kinds of rows store besides the counters."""
+        polls = rows.select("target", "start", "end").unique()
+        for target, start, end in polls.iter_rows():
+            self._observe(target, start, end)
+        self.segment.records += rows.height
+        operations = rows.select(pl.sum_horizontal(pl.col(OPERATIONS).cast(pl.Int128).sum())).item()
+        self.segment.operations = min(self.segment.operations + operations, LARGEST_BIGINT)
+        ids = {name: self.number(name) for name in polls["target"].unique().to_list()}
+        return rows.with_columns(
+            pl.col("target").replace_strict(ids, return_dtype=pl.Int32).alias("target_id"),
+            pl.col("basis").replace_strict(_BASES, return_dtype=pl.Int16),
+            pl.lit(self.segment.pk).alias("segment_id"),
+        )
+
+    def number(self, name: str) -> int:
+        """Return the number under which rows of a target are stored."""
+        target = self._target(name)
+        if target.kind != Target.Kind.MDT:
+            raise Refused(f"{name} is an OST: fold a host's OSTs into rows of target ''.")
+        return target.pk
+
+    def finish(self) -> None:
+        """Cover the polls, unless files or another stream cover part of them."""
+        observed = {
+            target: intervals
+            for name, intervals in self._observed.items()
+            for target in self._targets(name)
+        }
+        polls = [poll for intervals in observed.values() for poll in intervals]
+        if not polls:
+            return
+        self.segment.start = min(poll.start for poll in polls)
+        self.segment.end = max(poll.end for poll in polls)
+        self.segment.targets.set(observed)
+        # Held until the commit: two loads cannot both find an interval free.
+        list(
+            Target.objects.select_for_update()
+            .filter(pk__in=[t.pk for t in observed])
+            .order_by("pk")
+        )
+        for target, intervals in observed.items():
+            self._expect_free(target, min(interval.start for interval in intervals), intervals)
+            longer = (interval for interval in intervals if interval.end > interval.start)
+            covering.cover(self.batch, self.coverage, target.pk, longer)
+
+    def _expect_free(self, target: Target, start: datetime, intervals: Iterable[Interval]) -> None:
+        others = covering.of_others(self.batch, self.coverage, target.pk)
+        taken = Q(start=F("end"), start__gt=start)  # by a read of a file
+        for interval in intervals:
+            taken |= Q(end__gt=F("start"), start__lt=interval.end) & Q(end__gt=interval.start)
+        if other := others.filter(taken).first():
+            raise overlap(self.segment, segment_of(other), f"target {target}")
+
+    def _observe(self, name: str, start: datetime, end: datetime) -> None:
+        self._observed[name].append(Interval(start, end))
+
+    def _targets(self, name: str) -> list[Target]:
+        """Return the targets that a name stands for: "" for the OSTs of the source."""
+        if name:
+            return [self._target(name)]
+        server = self.batch.source.server
+        found = [
+            target
+            for target in self._registered.values()
+            if target.kind == Target.Kind.OST and (server is None or target.server_id == server.pk)
+        ]
+        if not found:
+            raise Refused(
+                f"No OST of {server or self.filesystem} is registered: add them on the Site page, "
+                "or as [[target]] to the file that 'manage.py register' reads."
+            )
+        return found
+
+    def _target(self, name: str) -> Target:
+        if name not in self._registered:
+            raise Refused(
+                f"Target {name[:64]!r} of {self.filesystem} is not registered. Add it on the Site "
+                "page, or as a [[target]] to the file that 'manage.py register' reads."
+            )
+        return self._registered[name]
+
+
+class JobDeltasLoader(_DeltasLoader):
+    """What job ids added on MDTs, or on the OSTs of a host."""
+
+    coverage = Coverage.Source.JOB_STATS
+
+    def store(self, parsed: Parsed) -> None:
+        """Append the differences."""
+        rows = self.placed(parsed.table).with_columns(
+            names.storable(pl.col("job"), names.SOURCE_JOB_ID_CHARACTERS),
+            pl.lit(self.filesystem.pk).alias("filesystem_id"),
+        )
+        ids = names.source_job_ids(self.filesystem).ids(rows["job"])
+        copy_frame(JobDelta, rows.with_columns(ids.alias("source_job_id")))
+
+    def number(self, name: str) -> int:
+        """Return the number of an MDT, or that of all OSTs."""
+        return super().number(name) if name else _FOLDED
+
+    def finish(self) -> None:
+        """Ask for what the polls tell of jobs besides."""
+        super().finish()
+        if self.segment.start and self.segment.end:
+            TouchedDeltas.objects.create(
+                segment=self.segment,
+                filesystem=self.filesystem,
+                start=self.segment.start,
+                end=self.segment.end,
+            )
+
+
+class TargetDeltasLoader(_DeltasLoader):
+    """What all clients together added on MDTs."""
+
+    coverage = Coverage.Source.MD_STATS
+
+    def store(self, parsed: Parsed) -> None:
+        """Append the differences."""
+        copy_frame(TargetDelta, self.placed(parsed.table))

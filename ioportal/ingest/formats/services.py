@@ -1,0 +1,94 @@
+"""Reads of a server's services: how long requests waited, and how many there were."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from collectors.lustre import service_stats
+from ioportal.ingest.formats.common import Command, discard, needed, overlap
+from ioportal.ingest.models import Segment
+from ioportal.jobs import names
+from ioportal.jobs.models import Server
+from ioportal.telemetry.copy import copy_frame
+from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, ServiceSnapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from collectors.parsed import Account, Parsed
+    from collectors.source import Source
+    from ioportal.ingest.loading import Origin
+
+_UNITS = {unit.label: unit.value for unit in ServiceSnapshot.Unit}
+
+
+class ServiceStatsLoader:
+    """Statistics of a server's services at one moment; nothing of them is charged to anybody."""
+
+    time_column: str | None = None
+
+    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+        self._segment = segment
+        self._command = command
+        self._origin = origin
+        self._server = needed(origin.server, "--server: the MDS or OSS that was read")
+        self._read_at = needed(origin.read_at, "--at: when the counters were read")
+        self._services = names.services()
+        self._counters = names.counters()
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text."""
+        return service_stats.parse(source)
+
+    def recognises(self, account: Account) -> bool:
+        """Tell whether there is a line of the counters: a dump of lctl has other parameters."""
+        return account.accepted > 0
+
+    def store(self, parsed: Parsed) -> None:
+        """Append the counters."""
+        rows = parsed.table
+        if "" in rows["service"]:
+            told = needed(self._origin.service, "--service: the text does not name its service")
+            service = service_stats.THREADS.get(told, told)
+            rows = rows.with_columns(pl.col("service").replace({"": service}))
+        rows = rows.with_columns(
+            names.storable(pl.col("service"), names.SERVICE_CHARACTERS),
+            names.storable(pl.col("counter"), names.COUNTER_CHARACTERS),
+        )
+        copy_frame(
+            ServiceSnapshot,
+            rows.with_columns(
+                pl.lit(self._read_at).cast(pl.Datetime("us", "UTC")).alias("taken_at"),
+                pl.lit(self._segment.pk).alias("segment_id"),
+                pl.lit(self._server.pk).alias("server_id"),
+                pl.col("unit").replace_strict(_UNITS, return_dtype=pl.Int16),
+                self._services.ids(rows["service"]).alias("service_id"),
+                self._counters.ids(rows["counter"]).alias("counter_id"),
+            ),
+        )
+        self._segment.records += rows.height
+        waited = int(rows.filter(counter=service_stats.WAIT)["samples"].cast(pl.Int128).sum())
+        self._segment.operations = min(self._segment.operations + waited, LARGEST_BIGINT)
+
+    def finish(self) -> None:
+        """Cover the moment of the read, unless it was loaded from another text."""
+        segment = self._segment
+        # Held until the commit: two loads cannot both find the moment free.
+        Server.objects.select_for_update().get(pk=self._server.pk)
+        reads = Coverage.objects.filter(
+            source=Coverage.Source.MDS_STATS, source_id=self._server.pk, start=self._read_at
+        )
+        for other in Segment.objects.filter(pk__in=reads.values("segment_id")):
+            if not self._command.replace:
+                raise overlap(segment, other, f"server {self._server}")
+            discard(other)
+        segment.start = segment.end = self._read_at
+        Coverage.objects.create(
+            source=Coverage.Source.MDS_STATS,
+            source_id=self._server.pk,
+            start=self._read_at,
+            end=self._read_at,
+            segment_id=segment.pk,
+        )

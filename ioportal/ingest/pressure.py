@@ -1,0 +1,34 @@
+"""Whether the stages, or the disk, are too far behind to take more."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from ioportal.ingest.models import TouchedDeltas, TouchedJob, TouchedTrace
+
+_FREE_BYTES = 1 << 30  # on the disk that uploads are kept on while they are read
+_RETRY_S = 30
+
+
+@dataclass(frozen=True)
+class Behind:
+    """Why nothing more is taken, and when to ask again."""
+
+    reason: str
+    retry_after_s: int = _RETRY_S
+
+
+def behind() -> Behind | None:
+    """Tell whether to wait; None: more can come."""
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    if free < _FREE_BYTES:
+        return Behind(f"The portal's disk for uploads has {free >> 20:,} MiB left.")
+    limit = settings.PENDING_LIMIT
+    for pending in (TouchedTrace, TouchedDeltas, TouchedJob):
+        if pending.objects.order_by()[: limit + 1].count() > limit:
+            return Behind(f"More than {limit:,} pieces of work wait to be charged.")
+    return None

@@ -1,0 +1,102 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from collectors.lustre import service_stats
+from collectors.lustre.counters import REPEATED, TOO_BIG
+from collectors.parsed import Account
+from collectors.tables import REJECTS, SERVICE_COUNTERS
+from tests.collectors.lustre.counters import FIXTURES, awk, read, row_sum, samples
+
+OURS = FIXTURES / "lustre_service_stats"
+
+NAME = "mds.MDS.mdt_readpage.stats="
+TIME = "snapshot_time             1561032000.104501442 secs.nsecs"
+WAIT = "req_waittime              57267 samples [usec] 8 6033 4709981 1800908227"
+CLOSE = "mds_close                 57000 samples [usecs] 3 411 2428494 688223694"
+
+ADD_UP = r"""
+    /^[A-Za-z][^ =]*=/ {
+        ours = /^(mds\.MDS|ost\.OSS|mgs\.MGS|ldlm\.services)\.[^ ]*\.stats=/; named = 1
+        services += ours; idle += ours && /=./
+    }
+    !named && /^snapshot_time / { ours = 1; services++ }
+    !ours { irrelevant++; next }
+    $3 == "samples" { counters++ }
+    $1 == "req_waittime" { requests += $2; waited += $7; busy++ }
+    END { printf "%d %d %d %.0f %.0f", irrelevant, counters, services - busy, requests, waited }
+"""
+
+
+def parse(*lines):
+    return read(service_stats, SERVICE_COUNTERS, "".join(f"{line}\n" for line in lines).encode())
+
+
+def test_each_counter_of_a_service_becomes_a_row():
+    rows, rejects, account = parse(NAME, TIME, WAIT, CLOSE)
+
+    assert rows.row(0, named=True) == {
+        "line": 3,
+        "service": "mdt_rdpg",  # as its threads are called, and so traces of RPCs
+        "snapshot_at": datetime(2019, 6, 20, 12, 0, 0, 104501, tzinfo=UTC),
+        "counted_since": None,
+        "counter": "req_waittime",
+        "unit": "usec",
+        "samples": 57267,
+        "min": 8,
+        "max": 6033,
+        "sum": 4709981,
+    }
+    assert rows["unit"].to_list() == ["usec", "usec"]
+    assert dict(rows.schema) == SERVICE_COUNTERS.columns
+    assert dict(rejects.schema) == REJECTS.columns
+    assert account == Account(lines=4, accepted=4)
+
+
+def test_a_service_that_printed_nothing_was_idle():
+    rows, _, account = parse(f"mds.MDS.mdt_io.stats={TIME}")
+
+    assert rows.select("service", "counter", "samples", "sum").rows() == [
+        ("mdt_io", "req_waittime", 0, 0)
+    ]
+    assert account == Account(lines=1, accepted=1)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(pytest.param(path, id=path.name) for path in sorted(OURS.glob("*.txt"))),
+        *samples("lustre_stats", "hpe_mds.MDS.mdt.stats"),
+        *samples("lustre_get_param"),
+    ],
+)
+def test_every_file_adds_up_to_what_awk_counts(path):
+    irrelevant, counters, idle, requests, waited_us = awk(ADD_UP, path.read_bytes())
+
+    rows, rejects, account = read(service_stats, SERVICE_COUNTERS, path.read_bytes())
+    waits = rows.filter(counter="req_waittime")
+
+    assert rejects.rows() == []
+    assert account.irrelevant == irrelevant
+    assert rows.height == counters + idle
+    assert row_sum(waits, ["samples"]) == requests
+    assert row_sum(waits, ["sum"]) == waited_us
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (WAIT, REPEATED),
+        (CLOSE[:40], service_stats.NOT_SERVICE_STATS),
+        ("open                      39 samples [reqs]", service_stats.NOT_SERVICE_STATS),
+        ("mds_sync                  1 samples [furlongs] 1 1 1 1", "unknown unit furlongs"),
+        (f"mds_sync                  {2**60} samples [usec] 1 1 1 1", TOO_BIG),
+        (f"mds_sync                  1 samples [usec] 1 1 {2**64} 1", TOO_BIG),
+    ],
+)
+def test_what_is_not_readable_is_rejected_and_the_rest_survives(line, reason):
+    rows, rejects, account = parse(NAME, TIME, WAIT, line, CLOSE)
+
+    assert rows["counter"].to_list() == ["req_waittime", "mds_close"]
+    assert rejects.select("line", "reason").rows() == [(4, reason)]
+    assert account == Account(lines=5, accepted=4, rejected=1)

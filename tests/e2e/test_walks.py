@@ -1,0 +1,84 @@
+"""From the first page to the user behind a bar of a histogram: by mouse, and by keyboard alone."""
+
+import io
+import re
+
+import pytest
+from django.core.management import call_command
+from playwright.sync_api import expect
+
+from ioportal.jobs import statistics
+from ioportal.stages import drain
+from tests.logs import Run, at, job_stats, sacct
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    # Static files come from their finders here; nothing is collected.
+    pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
+]
+
+MOST_TABS = 150  # from one end of a page to what is looked for
+FOCUSED = "(document.activeElement.innerText || '').trim()"
+
+
+@pytest.fixture(autouse=True)
+def _light_jobs(heavy_job, logs):
+    """Let two jobs of bob open a hundred files each, later that day."""
+    light = {"3567200": "n3", "3567201": "n4"}
+    runs = [Run(job, "14:00", "14:20", nodes, user="bob") for job, nodes in light.items()]
+    accounting = logs("sacct.txt", sacct(*runs))
+    call_command("ingest", "sacct", str(accounting), cluster="anvil", stdout=io.StringIO())
+    for clock, opens in (("14:00", 1), ("14:10", 60), ("14:20", 100)):
+        read = logs("mdt.txt", job_stats("lake-MDT0000", {job: {"open": opens} for job in light}))
+        call_command("ingest", "job_stats", str(read), at=at(clock), stdout=io.StringIO())
+    drain(statistics.refresh_statistics)
+
+
+def click_bar(page, figure, number):
+    """Click where a bar is drawn."""
+    bars = page.locator(f"[data-plot='figure-{figure}'] .barlayer .trace").first
+    bar = bars.locator(".point path").nth(number)
+    bar.evaluate("bar => bar.scrollIntoView({ block: 'center' })")
+    box = bar.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def test_a_bar_leads_to_its_job_and_the_job_to_its_user(visit):
+    page = visit("/")
+
+    page.get_by_role("link", name="Populations").click()
+    click_bar(page, "opens", -1)
+    expect(page).to_have_url(re.compile(r"/jobs/\?opens_from=\d+&opens_below=\d+$"))
+    expect(page.get_by_role("status")).to_contain_text("1 found")
+    page.get_by_role("link", name="3567126").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("3567126")
+    page.get_by_role("link", name="alice").first.click()
+
+    expect(page).to_have_url(re.compile(r"/users/alice/$"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("alice")
+
+
+def go(page, words):
+    """Press Tab until what says these words has the focus, then Enter."""
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED) == words:
+            page.keyboard.press("Enter")
+            return
+    pytest.fail(f"{words!r} is not reached by the keyboard")
+
+
+def test_the_same_walk_needs_no_mouse(visit):
+    page = visit("/")
+
+    go(page, "Populations")
+    expect(page.get_by_role("heading", level=1)).to_have_text("All jobs")
+    go(page, "Table")
+    go(page, "1")  # job of so many bytes
+    expect(page.get_by_role("status")).to_contain_text("1 found")
+    go(page, "3567126")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("3567126")
+    go(page, "alice")
+
+    expect(page).to_have_url(re.compile(r"/users/alice/$"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("alice")
