@@ -54,7 +54,7 @@ _FIRST_NODE_JOB = 1_000_000
 def database() -> Iterator[None]:
     """Have a database with a registered site."""
     with empty_database(_DATABASE):
-        _load("register", text=_SITE)
+        register(_SITE)
         yield
 
 
@@ -69,6 +69,11 @@ def empty_database(name: str) -> Iterator[None]:
         yield
     finally:
         connection.creation.destroy_test_db(before, verbosity=0)
+
+
+def register(site: str) -> None:
+    """Register what a TOML text says."""
+    _load("register", text=site)
 
 
 def database_url() -> str:

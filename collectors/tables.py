@@ -173,6 +173,7 @@ SERVICE_COUNTERS = Table(
         "max": pl.Int64(),
         "sum": pl.Int64(),
     },
+    nullable=frozenset({"snapshot_at", "counted_since"}),
 )
 SERVICE_UNITS = ("reqs", "usec", "sec", "bufs", "bytes", "pages", "regs")
 

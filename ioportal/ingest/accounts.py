@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import reduce
@@ -18,7 +18,7 @@ from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
 from ioportal.ingest.models import Batch, Segment, TooLate
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Cluster, Counter, Job, WorkloadJob
+from ioportal.jobs.models import Cluster, Counter, Job, Target, WorkloadJob
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import (
     ChargedRpc,
@@ -36,6 +36,8 @@ from ioportal.telemetry.models import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from django.db.models import QuerySet
 
     from ioportal.telemetry.levels import Level
@@ -74,29 +76,36 @@ class SegmentAccount:
     ambiguous: int = 0
     unattributed: int = 0
 
-    def add(self, segment: Segment) -> None:
-        """Add a segment's lines as counted, and its operations as they are charged now."""
+    @classmethod
+    def of(cls, segments: Collection[Segment]) -> SegmentAccount:
+        """Add up segments' lines as counted, and their operations as they are charged now."""
+        account = cls()
         for name in ("lines", "accepted", "rejected", "irrelevant"):
-            setattr(self, name, getattr(self, name) + getattr(segment, name))
-        for kind, operations in charged_operations(segment).items():
-            self.operations += operations
+            setattr(account, name, sum(getattr(segment, name) for segment in segments))
+        for kind, operations in charged_operations(*segments).items():
+            account.operations += operations
             if kind in _CHARGED:
-                self.charged[str(kind.label)] += operations
+                account.charged[str(kind.label)] += operations
             else:
-                name = str(kind.label)
-                setattr(self, name, getattr(self, name) + operations)
+                setattr(account, str(kind.label), operations)
+        return account
 
 
-def charged_operations(segment: Segment) -> dict[Principal, int]:
-    """Return a segment's operations by the kind of principal they are charged to."""
-    windows: QuerySet[Any]
-    if segment.format == Segment.Format.RPCTRACE:
-        windows, amount = _within(segment, ChargedRpc.objects.all()), _RPCS
-    elif segment.format == Segment.Format.JOB_STATS:
-        windows, amount = IoWindow.objects.all(), _OPERATIONS
-    else:
-        return {}
-    rows = windows.filter(segment_id=segment.pk).values("kind").annotate(amount=Sum(amount))
+def charged_operations(*segments: Segment) -> Counter[Principal]:
+    """Return segments' operations by the kind of principal they are charged to."""
+    found: Counter[Principal] = Counter()
+    reads = [segment.pk for segment in segments if segment.format == Segment.Format.JOB_STATS]
+    if reads:
+        found.update(_by_kind(IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
+    for segment in segments:
+        if segment.format == Segment.Format.RPCTRACE:
+            windows = _within(segment, ChargedRpc.objects.all())
+            found.update(_by_kind(windows.filter(segment_id=segment.pk), _RPCS))
+    return found
+
+
+def _by_kind(windows: QuerySet[Any], amount: Any) -> dict[Principal, int]:
+    rows = windows.values("kind").annotate(amount=Sum(amount))
     return {Principal(row["kind"]): int(row["amount"]) for row in rows}
 
 
@@ -187,21 +196,30 @@ def _within(segment: Segment, windows: WindowQuerySet) -> WindowQuerySet:
     return windows.between(floor_to_window(segment.start), segment.end + _MOMENT)
 
 
-def changed_last(segment: Segment) -> datetime | None:
-    """Return when the counters of a read changed last, as its text tells; None: it does not."""
-    if segment.start is None:
-        return None
-    of_targets = {"target_id__in": list(segment.targets.values_list("pk", flat=True))}
-    rows: QuerySet[Any]
-    if segment.format == Segment.Format.MDS_STATS:
-        rows = ServiceSnapshot.objects.filter(server_id=segment.server_id or 0)
-    elif segment.format == Segment.Format.JOB_STATS:
-        rows = JobSnapshot.objects.filter(**of_targets)
-    else:
-        rows = TargetSnapshot.objects.filter(**of_targets)
-    rows = rows.filter(segment_id=segment.pk, taken_at=segment.start)
-    newest: datetime | None = rows.aggregate(newest=Max("snapshot_at"))["newest"]
-    return newest
+def changed_last(reads: Collection[Segment]) -> dict[int, datetime]:
+    """Return when the counters of reads changed last, by segment, where their texts tell."""
+    found: dict[int, datetime] = {}
+    moments = [read.start for read in reads if read.start]
+    if not moments:
+        return found
+    targets = Target.objects.filter(segment__in=reads).values_list("pk", flat=True)
+    of_targets = {"target_id__in": set(targets)}
+    of_servers = {"server_id__in": {read.server_id for read in reads if read.server_id}}
+    snapshots: tuple[tuple[Any, dict[str, set[int]]], ...] = (
+        (JobSnapshot, of_targets),
+        (TargetSnapshot, of_targets),
+        (ServiceSnapshot, of_servers),
+    )
+    for model, whose in snapshots:
+        rows = model.objects.filter(
+            segment_id__in=[read.pk for read in reads],
+            taken_at__gte=min(moments),
+            taken_at__lte=max(moments),
+            snapshot_at__isnull=False,
+            **whose,
+        )
+        found |= dict(rows.values_list("segment_id").annotate(Max("snapshot_at")))
+    return found
 
 
 def _stored(segment: Segment) -> tuple[int, int]:

@@ -100,6 +100,13 @@ _OF_TABLES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
     ),
     tables.JOB_DELTAS.name: _DELTAS,
     tables.TARGET_DELTAS.name: _DELTAS,
+    tables.SERVICE_COUNTERS.name: (
+        (
+            "unit",
+            ~pl.col("unit").is_in(tables.SERVICE_UNITS),
+            f"is none of {', '.join(tables.SERVICE_UNITS)}",
+        ),
+    ),
     tables.JOBS.name: _LINES,
     tables.LAUNCHES.name: _LINES,
     tables.WORKLOAD_JOBS.name: _LINES,
