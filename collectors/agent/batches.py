@@ -17,7 +17,7 @@ from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed
 from collectors.tables import REJECTS, Table
 
 ROWS_TYPE = "application/vnd.apache.arrow.stream"
-BATCH_ROWS = 200_000  # more go in several batches
+BATCH_ROWS = 100_000  # more go in several batches
 REJECTS_SHOWN = 20  # per batch; all are counted
 REASONS_COUNTED = 100
 

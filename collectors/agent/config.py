@@ -1,6 +1,6 @@
 """The agent's configuration, agent.toml: what it says is checked before anything starts.
 
-Source: docs/operations.md, "The agent".
+Source: docs/operations.md, "Agents".
 """
 
 import re

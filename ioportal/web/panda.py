@@ -54,21 +54,17 @@ class PandaListing(ChosenJobs):
     def page(self) -> Page[WorkloadJob]:
         """The page that the URL names; nonsense means the first, too far the last."""
         shown = self._newest_first.select_related("cluster")
-        return CountedPaginator(shown, PER_PAGE, counted=self.filtered).get_page(
-            self.query.get("page")
-        )
+        return CountedPaginator(shown, PER_PAGE).get_page(self.query.get("page"))
 
     @property
     def total(self) -> int:
         """PanDA jobs found, up to `COUNTED`."""
-        paginator: Any = self.page.paginator
-        return int(paginator.count)
+        return self.page.paginator.count
 
     @property
     def counts_stop(self) -> bool:
-        """Whether there are more than are counted."""
-        paginator: Any = self.page.paginator
-        return bool(paginator.reached > COUNTED)
+        """Whether there may be more than are counted."""
+        return self.total >= COUNTED
 
     def values(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of the twins, as `HEADER` says: at most `COUNTED`."""
