@@ -18,7 +18,8 @@ from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
 from ioportal.ingest.models import Batch, Segment
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Cluster, Counter, Job, Target, WorkloadJob
+from ioportal.jobs.models import Cluster, Job, Target, WorkloadJob
+from ioportal.jobs.models import Counter as ServiceCounter
 from ioportal.telemetry.models import (
     ChargedRpc,
     Coverage,
@@ -199,7 +200,7 @@ def _stored(segment: Segment) -> tuple[int, int]:
 
 def _requests() -> Any:
     """Return the requests that a snapshot of a service's counter tells of."""
-    wait = Counter.objects.filter(name=WAIT).values("pk")
+    wait = ServiceCounter.objects.filter(name=WAIT).values("pk")
     return Case(When(counter_id__in=wait, then=F("samples")), default=Value(0))
 
 

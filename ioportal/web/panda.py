@@ -54,9 +54,7 @@ class PandaListing(ChosenJobs):
     def page(self) -> Page[WorkloadJob]:
         """The page that the URL names; nonsense means the first, too far the last."""
         shown = self._newest_first.select_related("cluster")
-        return CountedPaginator(shown, PER_PAGE, counted=self.filtered).get_page(
-            self.query.get("page")
-        )
+        return CountedPaginator(shown, PER_PAGE).get_page(self.query.get("page"))
 
     @property
     def total(self) -> int:
