@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import reduce
@@ -16,10 +16,10 @@ from django.db.models.functions import Coalesce
 from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
-from ioportal.ingest.models import Batch, Segment
+from ioportal.ingest.models import Batch, Segment, TooLate
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Cluster, Job, Target, WorkloadJob
-from ioportal.jobs.models import Counter as ServiceCounter
+from ioportal.jobs.models import Cluster, Counter, Job, Target, WorkloadJob
+from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import (
     ChargedRpc,
     Coverage,
@@ -40,10 +40,19 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from ioportal.telemetry.levels import Level
+
 _CHARGEABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
 _DELTAS: dict[str, Any] = {
     Segment.Format.JOB_STATS: JobDelta,
     Segment.Format.MD_STATS: TargetDelta,
+}
+# Where the rows of a format are: as they came, from files and from agents, and charged.
+_LEVELS: dict[str, tuple[Level, Level, Level | None]] = {
+    Segment.Format.RPCTRACE: (levels.RPC_WINDOWS, levels.RPC_WINDOWS, levels.CHARGED_RPCS),
+    Segment.Format.JOB_STATS: (levels.JOB_SNAPSHOTS, levels.JOB_DELTAS, levels.IO_WINDOWS),
+    Segment.Format.MD_STATS: (levels.TARGET_SNAPSHOTS, levels.TARGET_DELTAS, None),
+    Segment.Format.MDS_STATS: (levels.SERVICE_SNAPSHOTS, levels.SERVICE_SNAPSHOTS, None),
 }
 _CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
@@ -82,22 +91,21 @@ class SegmentAccount:
         return account
 
 
-def charged_operations(*segments: Segment) -> Counter[Principal]:
+def charged_operations(*segments: Segment) -> dict[Principal, int]:
     """Return segments' operations by the kind of principal they are charged to."""
-    found: Counter[Principal] = Counter()
     reads = [segment.pk for segment in segments if segment.format == Segment.Format.JOB_STATS]
+    windows: list[tuple[QuerySet[Any], Any]] = []
     if reads:
-        found.update(_by_kind(IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
+        windows.append((IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
     for segment in segments:
         if segment.format == Segment.Format.RPCTRACE:
-            windows = _within(segment, ChargedRpc.objects.all())
-            found.update(_by_kind(windows.filter(segment_id=segment.pk), _RPCS))
-    return found
-
-
-def _by_kind(windows: QuerySet[Any], amount: Any) -> dict[Principal, int]:
-    rows = windows.values("kind").annotate(amount=Sum(amount))
-    return {Principal(row["kind"]): int(row["amount"]) for row in rows}
+            charged = _within(segment, ChargedRpc.objects.all())
+            windows.append((charged.filter(segment_id=segment.pk), _RPCS))
+    found: dict[Principal, int] = defaultdict(int)
+    for rows, amount in windows:
+        for row in rows.values("kind").annotate(amount=Sum(amount)):
+            found[Principal(row["kind"])] += int(row["amount"])
+    return dict(found)  # templates would take `items` for a key of one with defaults
 
 
 def without_jobs(segment: Segment) -> list[str]:
@@ -120,22 +128,61 @@ def inside_no_job(segment: Segment) -> int:
     return WorkloadJob.objects.filter(records__segment=segment, jobs=None).distinct().count()
 
 
+@dataclass(frozen=True)
+class Readable:
+    """What retention has left of a segment's rows, and so what can be re-added."""
+
+    raw: bool
+    charged: bool
+    expected: bool  # what it has to charge can be reckoned
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it can be re-added."""
+        return self.raw and self.charged and self.expected
+
+
+def readable(segment: Segment) -> Readable:
+    """Tell what of a segment can still be re-added."""
+    if segment.format not in _LEVELS or segment.start is None or segment.end is None:
+        return Readable(raw=True, charged=True, expected=True)
+    from_file, from_agent, charged = _LEVELS[segment.format]
+    is_batch = Batch.objects.filter(segment=segment).exists()
+    start, end = floor_to_window(segment.start), segment.end
+    too_late = TooLate.objects.filter(start__lte=end, end__gte=start).filter(
+        Q(server=segment.server) | Q(target__segment=segment) | Q(segment=segment)
+    )
+    is_raw = retention.is_kept([from_agent if is_batch else from_file], start, end)
+    return Readable(
+        raw=is_raw,
+        charged=charged is None
+        or (retention.is_kept([charged], start, end) and not too_late.exists()),
+        expected=is_batch or segment.format != Segment.Format.JOB_STATS or is_raw,
+    )
+
+
 def differences(segment: Segment) -> list[str]:
-    """Re-add what is stored of a segment; return a sentence for every figure that is off."""
+    """Re-add what is stored of a segment; return a sentence for every figure that is off.
+
+    What retention has dropped is not re-added (`readable`).
+    """
+    there = readable(segment)
     found = []
     if segment.lines != segment.accepted + segment.rejected + segment.irrelevant:
         found.append(f"{segment.lines} lines are not the sum of their kinds")
     if sum(segment.rejected_by_reason.values()) != segment.rejected:
         found.append(f"{segment.rejected} rejects are not the sum of their reasons")
-    records, operations = _stored(segment)
-    if records != segment.records:
-        found.append(f"{segment.records} records were accepted, {records} are stored")
-    if operations != segment.operations:
-        found.append(f"{segment.operations} operations were counted, {operations} are stored")
-    charged = sum(charged_operations(segment).values())
-    expected = _expected(segment)
-    if charged != expected:
-        found.append(f"{expected} operations are to be charged, {charged} are")
+    if there.raw:
+        records, operations = _stored(segment)
+        if records != segment.records:
+            found.append(f"{segment.records} records were accepted, {records} are stored")
+        if operations != segment.operations:
+            found.append(f"{segment.operations} operations were counted, {operations} are stored")
+    if there.charged and there.expected:
+        charged = sum(charged_operations(segment).values())
+        expected = _expected(segment)
+        if charged != expected:
+            found.append(f"{expected} operations are to be charged, {charged} are")
     if off := _links_off(segment):
         found.append(f"{off} links of its PanDA jobs to batch jobs are missing or wrong")
     return found
@@ -200,7 +247,7 @@ def _stored(segment: Segment) -> tuple[int, int]:
 
 def _requests() -> Any:
     """Return the requests that a snapshot of a service's counter tells of."""
-    wait = ServiceCounter.objects.filter(name=WAIT).values("pk")
+    wait = Counter.objects.filter(name=WAIT).values("pk")
     return Case(When(counter_id__in=wait, then=F("samples")), default=Value(0))
 
 

@@ -11,9 +11,10 @@ from collectors import tables
 from ioportal.ingest.refusals import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from collectors.tables import Table
+    from ioportal.ingest.manifest import Observed
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 AHEAD = timedelta(days=1)  # of the portal's clock
@@ -52,6 +53,24 @@ def check(table: Table, rows: pl.DataFrame, *, now: datetime) -> None:
             column="start",
             reason=f"more than {SPAN.days} days apart",
             remedy="Send them as several batches.",
+        )
+
+
+def check_coverage(observed: Sequence[Observed], *, now: datetime) -> None:
+    """Refuse coverage that cannot be true.
+
+    Raises:
+        Refusal: naming the interval.
+    """
+    for number, interval in enumerate(observed, start=1):
+        if interval.start < EARLIEST or interval.end > now + AHEAD:
+            reason = f"is before {EARLIEST:%Y} or lies in the future"
+        elif interval.end - interval.start > SPAN:
+            reason = f"is longer than {SPAN.days} days"
+        else:
+            continue
+        raise Refusal(
+            f"Interval {number} of coverage {reason}.", column="coverage", row=number, reason=reason
         )
 
 

@@ -18,8 +18,14 @@ from psycopg import sql
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
-from ioportal.telemetry import planner
-from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
+from ioportal.telemetry import levels, planner, retention
+from ioportal.telemetry.models import (
+    LARGEST_BIGINT,
+    Coverage,
+    Dropped,
+    IoWindow,
+    Principal,
+)
 from ioportal.telemetry.sums import metadata_operations
 
 _STATISTICS_LOCK = 7_304  # any number that no other advisory lock uses
@@ -296,8 +302,10 @@ def refresh_statistics(limit: int = 500) -> int:
         StaleStatistics.objects.filter(job_id__in=claimed).delete()
         jobs = list(Job.objects.filter(pk__in=claimed, started_at__isnull=False).order_by("pk"))
         figures = _Figures.of(jobs)
+        rows = [figures.statistics(job) for job in jobs]
+        _keep_what_windows_told(jobs, rows)
         JobStatistics.objects.bulk_create(
-            [figures.statistics(job) for job in jobs],
+            rows,
             update_conflicts=True,
             unique_fields=["job"],
             update_fields=_COMPUTED,
@@ -311,7 +319,38 @@ _COMPUTED = [
     if field.name != "job"
 ]
 
+# Figures by the level that they are computed from.
+_OF_RECORD = ("computed_at", "duration_s", "node_count", "cpu_efficiency")
+_OF_TRACES = (
+    "metadata_rpcs",
+    "metadata_rpc_rate",
+    "mean_service_us",
+    "max_service_us",
+    "mean_queue_us",
+)
+_OF_COUNTERS = [name for name in _COMPUTED if name not in {*_OF_RECORD, *_OF_TRACES}]
+
 _Row = dict[str, Any]
+
+
+def _keep_what_windows_told(jobs: list[Job], rows: list[JobStatistics]) -> None:
+    """Leave figures as they were where windows of the run that they came from are gone."""
+    if not Dropped.objects.exists():
+        return
+    always = retention.ALWAYS
+    before = JobStatistics.objects.in_bulk([job.pk for job in jobs])
+    for level, names in (
+        (levels.CHARGED_RPCS, _OF_TRACES),
+        (levels.IO_WINDOWS, _OF_COUNTERS),
+    ):
+        gone = retention.dropped([level], *always)
+        for job, row in zip(jobs, rows, strict=True):
+            start, end = job.started_at or always.end, job.ended_at or always.end
+            if (known := before.get(job.pk)) and any(
+                one.start < end and one.end > start for one in gone
+            ):
+                for name in names:
+                    setattr(row, name, getattr(known, name))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from ioportal.web.views import (
     job,
     job_twins,
     jobs,
+    overview,
     palette,
     panda,
     people,
@@ -18,12 +19,15 @@ from ioportal.web.views import (
     registration,
     search,
     servers,
+    storage,
     styleguide,
     trends,
 )
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("overview/", overview.page, name="overview"),
+    path("overview/<slug:name>/", overview.section, name="overview_section"),
     path("load/", home.load, name="load"),
     path("search/", search.search, name="search"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),
@@ -52,6 +56,7 @@ urlpatterns = [
     path("ingest/", ingest.segment_list, name="segment_list"),
     path("ingest/segments/<int:pk>/", ingest.segment, name="segment"),
     path("ingest/coverage/", coverage.coverage, name="coverage"),
+    path("ingest/storage/", storage.storage, name="storage"),
     path("ingest/nids/", ingest.nids, name="unregistered_nids"),
     path("ingest/tables/", registration.tables, name="site_tables"),
     path("ingest/pending/", ingest.pending, name="pending_ids"),

@@ -93,9 +93,9 @@ def test_panda_jobs_are_for_those_who_may_see_a_batch_job_of_theirs(
 
 def test_any_number_costs_one_more_query(page, put, django_assert_num_queries):
     page()
-    with django_assert_num_queries(21):
+    with django_assert_num_queries(25):
         page()
     put(*range(1, 30), task_id=None)
     put(*range(30, 60))
-    with django_assert_num_queries(22):
+    with django_assert_num_queries(26):
         page()
