@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import reduce
@@ -18,8 +18,7 @@ from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
 from ioportal.ingest.models import Batch, Segment, TooLate
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Cluster, Job, Target, WorkloadJob
-from ioportal.jobs.models import Counter as ServiceCounter
+from ioportal.jobs.models import Cluster, Counter, Job, Target, WorkloadJob
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import (
     ChargedRpc,
@@ -92,22 +91,21 @@ class SegmentAccount:
         return account
 
 
-def charged_operations(*segments: Segment) -> Counter[Principal]:
+def charged_operations(*segments: Segment) -> dict[Principal, int]:
     """Return segments' operations by the kind of principal they are charged to."""
-    found: Counter[Principal] = Counter()
     reads = [segment.pk for segment in segments if segment.format == Segment.Format.JOB_STATS]
+    windows: list[tuple[QuerySet[Any], Any]] = []
     if reads:
-        found.update(_by_kind(IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
+        windows.append((IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
     for segment in segments:
         if segment.format == Segment.Format.RPCTRACE:
-            windows = _within(segment, ChargedRpc.objects.all())
-            found.update(_by_kind(windows.filter(segment_id=segment.pk), _RPCS))
-    return found
-
-
-def _by_kind(windows: QuerySet[Any], amount: Any) -> dict[Principal, int]:
-    rows = windows.values("kind").annotate(amount=Sum(amount))
-    return {Principal(row["kind"]): int(row["amount"]) for row in rows}
+            charged = _within(segment, ChargedRpc.objects.all())
+            windows.append((charged.filter(segment_id=segment.pk), _RPCS))
+    found: dict[Principal, int] = defaultdict(int)
+    for rows, amount in windows:
+        for row in rows.values("kind").annotate(amount=Sum(amount)):
+            found[Principal(row["kind"])] += int(row["amount"])
+    return dict(found)  # templates would take `items` for a key of one with defaults
 
 
 def without_jobs(segment: Segment) -> list[str]:
@@ -249,7 +247,7 @@ def _stored(segment: Segment) -> tuple[int, int]:
 
 def _requests() -> Any:
     """Return the requests that a snapshot of a service's counter tells of."""
-    wait = ServiceCounter.objects.filter(name=WAIT).values("pk")
+    wait = Counter.objects.filter(name=WAIT).values("pk")
     return Case(When(counter_id__in=wait, then=F("samples")), default=Value(0))
 
 

@@ -11,16 +11,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from django.contrib.postgres.fields import ArrayField
 from django.core.cache import cache
 from django.db.models import (
     Aggregate,
-    BigIntegerField,
     BinaryField,
-    BooleanField,
     Count,
     F,
-    Func,
     Max,
     Q,
     Value,
@@ -32,6 +28,7 @@ from django.http import QueryDict
 from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.populations import FEWEST, Spread, spread, without_extremes
 from ioportal.jobs.filters import BOUNDS, JobFilter
+from ioportal.jobs.keys import EachOf
 from ioportal.jobs.models import Cluster, Job, JobStatistics, WorkloadJob
 from ioportal.jobs.panda_filters import PANDA_BOUNDS, PandaFilter
 from ioportal.jobs.workloads import FIGURES
@@ -320,17 +317,6 @@ def _of_panda_jobs(jobs: WorkloadJobQuerySet, metrics: Sequence[str]) -> Figures
     )
 
 
-class _Among(Func):
-    """Whether a key is one of many: a single parameter, where a list has room for 65,535."""
-
-    template = "%(expressions)s)"
-    arg_joiner = " = ANY("
-    output_field = BooleanField()
-
-    def __init__(self, key: str, keys: Numbers) -> None:
-        super().__init__(key, Value(keys.tolist(), output_field=ArrayField(BigIntegerField())))
-
-
 @dataclass(frozen=True)
 class _Shared:
     """Figures of batch jobs, each with the key of its job."""
@@ -346,7 +332,7 @@ def _of_their_batch_jobs(keys: Numbers, metrics: Sequence[str]) -> _Shared:
         is_known = Q(IsNull(column, rhs=False))
         wanted[f"keys_{metric}"] = _Packed("job", ">i8", filter=is_known)
         wanted[f"values_{metric}"] = _Packed(column, wire)
-    texts = JobStatistics.objects.filter(_Among("job", keys)).aggregate(**wanted)
+    texts = JobStatistics.objects.filter(job__in=EachOf(keys.tolist())).aggregate(**wanted)
     found = {name: packed.unpack(texts[name]) for name, packed in wanted.items()}
     return _Shared(
         {quality: found[quality] for quality in _QUALITIES},

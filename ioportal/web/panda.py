@@ -59,14 +59,12 @@ class PandaListing(ChosenJobs):
     @property
     def total(self) -> int:
         """PanDA jobs found, up to `COUNTED`."""
-        paginator: Any = self.page.paginator
-        return int(paginator.count)
+        return self.page.paginator.count
 
     @property
     def counts_stop(self) -> bool:
-        """Whether there are more than are counted."""
-        paginator: Any = self.page.paginator
-        return bool(paginator.reached > COUNTED)
+        """Whether there may be more than are counted."""
+        return self.total >= COUNTED
 
     def values(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of the twins, as `HEADER` says: at most `COUNTED`."""
