@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -200,3 +201,16 @@ def environment(db):
         "IOPORTAL_BROKER_URL": broker_of_our_own(),
         "PYTHONPATH": str(REPOSITORY),
     }
+
+
+@pytest.fixture(scope="session")
+def eventually():
+    """Wait for something to become true."""
+
+    def wait(condition, seconds=10):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "it did not happen"
+            time.sleep(0.02)
+
+    return wait

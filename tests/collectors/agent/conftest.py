@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -133,19 +132,6 @@ def portal():
 @pytest.fixture
 def agent(tmp_path, portal):
     return Agent(tmp_path, portal)
-
-
-@pytest.fixture(scope="session")
-def eventually():
-    """Wait for something to become true."""
-
-    def wait(condition, seconds=10):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "it did not happen"
-            time.sleep(0.02)
-
-    return wait
 
 
 @pytest.fixture

@@ -69,9 +69,10 @@ def test_killed_at_any_time_it_neither_loses_nor_doubles(agent, portal, eventual
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        for _ in range(5):
+        for lives in range(2, 6):
             process = agent.start()
-            time.sleep(chance.uniform(0.6, 1.6))
+            eventually(lambda lives=lives: agent.log.read_text().count("agent_started") == lives)
+            time.sleep(chance.uniform(0, 0.4))
             process.send_signal(signal.SIGKILL)
             process.wait()
     finally:
@@ -82,7 +83,7 @@ def test_killed_at_any_time_it_neither_loses_nor_doubles(agent, portal, eventual
 
     assert portal.account("accepted") == written
     assert portal.table()["count"].sum() == written
-    assert written > 3_000
+    assert written > 1_000
 
 
 def test_only_one_agent_works_with_a_state(agent):

@@ -97,7 +97,7 @@ ACTIONS = (
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(actions=st.lists(st.sampled_from(ACTIONS), max_size=12))
 def test_every_line_is_read_once_whatever_happens_to_the_log(tmp_path_factory, actions):
     site = Site(tmp_path_factory.mktemp("site"))

@@ -26,18 +26,18 @@ def test_a_pipe_reaches_the_portal_although_the_agent_is_killed(agent, portal, e
         writer = subprocess.Popen(
             [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=end, text=True
         )
-    feeding = threading.Thread(target=writer.communicate, args=[trace(range(3_000))])
+    feeding = threading.Thread(target=writer.communicate, args=[trace(range(2_000))])
     feeding.start()
     process = agent.start()
     eventually(portal.account)
     process.kill()
     process.wait()
     with agent.running():
-        eventually(lambda: portal.account() >= 3_000)
+        eventually(lambda: portal.account() >= 2_000)
     feeding.join()
     os.close(kept_open)
 
-    assert portal.account("accepted") == 3_000
+    assert portal.account("accepted") == 2_000
 
 
 def test_a_command_that_forgets_is_run_again_and_again(agent, portal, eventually):
