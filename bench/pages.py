@@ -141,7 +141,7 @@ def measure(scale: float) -> Iterator[Figure]:
         with centre.filled(jobs):
             groups = [Group(pages) for pages in pages_of()]
             for group in groups:
-                client = _client(group.pages.person)
+                client = client_of(group.pages.person)
                 for address in group.pages.addresses:
                     group.asked.append(_ask(client, address, jobs))
                     _tell(group.asked[-1], group.pages.at_most_ms)
@@ -233,7 +233,8 @@ def _of_many() -> Iterator[Pages]:
     yield Pages("trends", "Trends", tuple(f"/trends/?{query}" for query in _TRENDS))
 
 
-def _client(person: str) -> Client:
+def client_of(person: str) -> Client:
+    """Return a browser that somebody is logged in with."""
     client = Client(SERVER_NAME="localhost", headers={"accept-encoding": "gzip"})
     client.force_login(User.objects.get(username=person))
     return client
@@ -241,14 +242,14 @@ def _client(person: str) -> Client:
 
 def _ask(client: Client, address: str, jobs: int) -> Asked:
     cache.clear()
-    cold, _ = _timed(client, address)
-    answers = [_timed(client, address) for _ in range(_ROUNDS.get(jobs, _ROUNDS[MANY]))]
+    cold, _ = timed(client, address)
+    answers = [timed(client, address) for _ in range(_ROUNDS.get(jobs, _ROUNDS[MANY]))]
     with CaptureQueriesContext(connection) as queries:
         client.get(address)
     return Asked(address, cold, [ms for ms, _ in answers], len(queries), answers[-1][1])
 
 
-def _timed(client: Client, address: str) -> tuple[float, int]:
+def timed(client: Client, address: str) -> tuple[float, int]:
     """Return the milliseconds and the bytes of an answer, and insist that it is a page."""
     began = monotonic()
     answer = client.get(address)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bench import counters, loading, memory, pages, portal, report, traces
+from bench import counters, loading, memory, overview, pages, portal, report, traces
 
 _BENCHES = {
     "traces": traces.measure,
@@ -12,6 +12,7 @@ _BENCHES = {
     "memory": memory.measure,
     "counters": counters.measure,
     "pages": pages.measure,
+    "overview": overview.measure,
 }
 _QUICK_SCALE = 0.1
 

@@ -18,7 +18,8 @@ from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
 from ioportal.ingest.models import Batch, Segment, TooLate
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Cluster, Counter, Job, Target, WorkloadJob
+from ioportal.jobs.models import Cluster, Job, Target, WorkloadJob
+from ioportal.jobs.models import Counter as ServiceCounter
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import (
     ChargedRpc,

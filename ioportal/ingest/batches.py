@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 from blake3 import blake3
-from django.db import IntegrityError, transaction
+from django.db import DataError, IntegrityError, transaction
 
+from collectors.batch.values import Unreadable
 from collectors.parsed import Account, Parsed, reject_frame
 from ioportal.ingest import checks, wire
 from ioportal.ingest.formats import BATCHES
@@ -89,8 +90,10 @@ def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: da
             if frame.height:
                 loader.store(Parsed(frame, reject_frame(()), Account()))
             loader.finish()
-        except Refused as error:
+        except (Refused, Unreadable) as error:
             raise Refusal(str(error), code="refused") from error
+        except DataError as error:
+            raise Refusal(f"The database cannot hold it: {error}") from error
         batch.segment.save()
     log.info(
         "batch_stored",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from collectors import tables
+from collectors.batch.states import STATES
 from ioportal.ingest.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ _LINES = (
     ("line", pl.col("line") < 1, "counts from 1"),
     ("line", pl.col("line").is_duplicated(), "recurs"),
 )
+_ENDS = ("ended_at", pl.col("ended_at") < pl.col("started_at"), "is before started_at")
 _OF_TABLES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
     tables.RPC_WINDOWS.name: (
         ("start", pl.col("start").dt.truncate("10s") != pl.col("start"), "is no multiple of 10 s"),
@@ -126,7 +128,11 @@ _OF_TABLES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
             f"is none of {', '.join(tables.SERVICE_UNITS)}",
         ),
     ),
-    tables.JOBS.name: _LINES,
+    tables.JOBS.name: (
+        *_LINES,
+        ("state", ~pl.col("state").is_in(STATES), f"is none of {', '.join(STATES)}"),
+        _ENDS,
+    ),
     tables.LAUNCHES.name: _LINES,
-    tables.WORKLOAD_JOBS.name: _LINES,
+    tables.WORKLOAD_JOBS.name: (*_LINES, _ENDS),
 }

@@ -149,6 +149,30 @@ def test_jobs_of_another_cluster_are_refused(deliver):
     assert (status, answer["code"]) == (422, "refused")
 
 
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ({"ended_at": at("11:59")}, "values"),
+        ({"state": "dreaming"}, "values"),
+        ({"state": "running\x00"}, "values"),
+        ({"submitted_at": None}, "refused"),
+        ({"nodes": "n[1-"}, "refused"),
+        ({"nodes": "n[1-999999999]"}, "refused"),
+    ],
+)
+def test_records_that_cannot_be_are_refused(deliver, said, code):
+    status, answer = deliver(batch_of(1, "jobs", [_job(1, Run("77")) | said]), "anvil-jobs")
+
+    assert (status, answer["code"]) == (422, code)
+
+
+def test_text_of_records_may_hold_anything(deliver, queries):
+    odd = {"name": "a\x00b" * 500, "user": "\U0001f41f", "queue": "'; DROP TABLE jobs_job; --"}
+
+    assert deliver(batch_of(1, "jobs", [_job(1, Run("77")) | odd]), "anvil-jobs")[0] == 202
+    assert queries("SELECT left(name, 3), owner FROM jobs_job") == [("a\ufffdb", "\U0001f41f")]
+
+
 def _job(line, run):
     return {
         "line": line, "cluster": run.cluster, "batch_id": run.batch_id, "array_index": "",

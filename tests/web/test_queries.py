@@ -37,7 +37,7 @@ def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
         "/search/?q=u10+u11": 10,
         "/styleguide/": 3,
         f"/jobs/{job}/peers/?format=json": 4,
-        f"/jobs/{job}/timelines/metadata/?format=json": 10,
+        f"/jobs/{job}/timelines/metadata/?format=json": 12,
         "/populations/june/": 14,
         "/populations/further/": 11,
         "/populations/histograms/opens/?format=json": 11,
@@ -50,6 +50,8 @@ def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
         f"/ingest/segments/{segment}/": 7,
         "/ingest/coverage/": 16,
         "/ingest/nids/": 6,
+        "/ingest/storage/": 23,
+        "/overview/operations/?start=2017-07-05T12:00Z&end=2017-07-05T13:00Z": 13,
         "/ingest/pending/": 7,
         "/ingest/pending/?format=csv": 4,
     }
