@@ -55,7 +55,7 @@ class _Running:
         self._health = Health(source.name)
         self._spool = Spool(config.state / source.name, config.spool_bytes)
         self._reader = sources.reader_of(source, self._spool.folder)
-        self._keeper = Keeper(self._reader, self._spool, source.every_s, self._health)
+        self._keeper = Keeper(self._reader, self._spool, sources.beat_s(source), self._health)
         self._shipper = Shipper(self._spool, client, source.token_file, self._health)
         self._feeder = (
             sources.feeder_of(source, self._spool, self._health)

@@ -44,10 +44,10 @@ class Keeper:
         with closing(self._reader.read(self._spool.place)) as readings:
             for reading in readings:
                 self._keep(reading, stop)
+                self._health.behind_bytes = self._reader.behind_bytes()
                 if not self._has_room(stop):
                     return
         self._health.read_at = datetime.now(UTC)
-        self._health.behind_bytes = self._reader.behind_bytes()
         self._health.well("reading")
 
     def _keep(self, reading: Reading, stop: Event) -> None:

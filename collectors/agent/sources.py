@@ -22,6 +22,8 @@ from collectors.formats import FORMATS, RECORDS
 # Formats whose commands print what they then forget.
 FORGOTTEN = ("rpctrace",)
 
+AFTER_DUMP_S = 1.0  # a journal is looked at so often, when it is written to now and then
+
 Step = Callable[[], float]  # does some work and returns how many seconds to wait
 
 
@@ -39,6 +41,12 @@ def reader_of(source: SourceConfig, folder: Path) -> Reader:
 def has_journal(source: SourceConfig) -> bool:
     """Tell whether what the source says can be read only once."""
     return source.kind == "pipe" or (source.kind == "command" and source.format in FORGOTTEN)
+
+
+def beat_s(source: SourceConfig) -> float:
+    """Return how often the source is read."""
+    is_dumped = has_journal(source) and source.kind == "command"
+    return min(source.every_s, AFTER_DUMP_S) if is_dumped else source.every_s
 
 
 def feeder_of(source: SourceConfig, spool: Spool, health: Health) -> Step:
