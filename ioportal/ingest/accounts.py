@@ -37,7 +37,8 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-_CHARGEABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
+_OF_RPCS = (Segment.Format.RPCTRACE, Segment.Format.REQ_HISTORY)
+_CHARGEABLE = (*_OF_RPCS, Segment.Format.JOB_STATS)
 _DELTAS: dict[str, Any] = {
     Segment.Format.JOB_STATS: JobDelta,
     Segment.Format.MD_STATS: TargetDelta,
@@ -80,7 +81,7 @@ class SegmentAccount:
 def charged_operations(segment: Segment) -> dict[Principal, int]:
     """Return a segment's operations by the kind of principal they are charged to."""
     windows: QuerySet[Any]
-    if segment.format == Segment.Format.RPCTRACE:
+    if segment.format in _OF_RPCS:
         windows, amount = _within(segment, ChargedRpc.objects.all()), _RPCS
     elif segment.format == Segment.Format.JOB_STATS:
         windows, amount = IoWindow.objects.all(), _OPERATIONS
@@ -160,7 +161,7 @@ def _stored(segment: Segment) -> tuple[int, int]:
     raw: QuerySet[Any]
     read_at = segment.end
     is_batch = Batch.objects.filter(segment=segment).exists()
-    if segment.format == Segment.Format.RPCTRACE:
+    if segment.format in _OF_RPCS:
         raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
     elif is_batch and segment.format in _DELTAS:
         polled = (segment.start, segment.end)
@@ -232,7 +233,7 @@ def _held(inside: WorkloadJob, jobs: list[Job]) -> list[Job]:
 
 def _expected(segment: Segment) -> int:
     """Return the operations that a segment has to charge."""
-    if segment.format == Segment.Format.RPCTRACE:
+    if segment.format in _OF_RPCS:
         return segment.operations
     if segment.format != Segment.Format.JOB_STATS or segment.end is None:
         return 0

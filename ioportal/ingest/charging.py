@@ -57,7 +57,7 @@ def touch_everything(**_: Any) -> None:
     """Ask for all derived rows anew: the registered site changed."""
     TouchedTrace.objects.bulk_create(
         TouchedTrace(server_id=trace.source_id, start=trace.start, end=trace.end)
-        for trace in Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
+        for trace in Coverage.objects.filter(source__in=Coverage.OF_RPCS)
     )
     TouchedReads.objects.bulk_create(
         TouchedReads(target_id=row["source_id"], start=row["first"], end=row["last"])
@@ -160,7 +160,7 @@ def _charge_jobs(touched: list[TouchedJob]) -> set[int]:
         for row in touched
     ):
         traced = Coverage.objects.filter(
-            source=Coverage.Source.RPC_TRACE, start__lt=span.end, end__gte=span.start
+            source__in=Coverage.OF_RPCS, start__lt=span.end, end__gte=span.start
         )
         if traced.exists():
             stale |= _charge_span(span, namesakes, source_job_ids)

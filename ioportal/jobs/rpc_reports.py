@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from ioportal.jobs.models import Cluster, Job, Launch
+    from ioportal.telemetry.models import WindowQuerySet
 
 _ALL = "all"
 _TIMED = Q(timed__gt=0)
@@ -179,8 +180,8 @@ def _within(
 
 def _report(
     title: str,
-    windows: QuerySet[Any],
-    by_node: QuerySet[Any],
+    windows: WindowQuerySet,
+    by_node: WindowQuerySet,
     servers: QuerySet[Server],
     within: tuple[datetime, datetime],
     *,
@@ -208,11 +209,11 @@ def _report(
 
 
 def _inside(
-    windows: QuerySet[Any], server_ids: list[int], within: tuple[datetime, datetime]
-) -> QuerySet[Any]:
+    windows: WindowQuerySet, server_ids: list[int], within: tuple[datetime, datetime]
+) -> WindowQuerySet:
     """Keep the windows of some servers that begin in a range, or hold its begin."""
     start, end = within
-    return windows.filter(
+    return windows.traced().filter(
         server_id__in=server_ids, start__gte=floor_to_window(start), start__lt=end
     )
 

@@ -31,6 +31,7 @@ _CONSTANTS = {
     "JOB_STATS": Coverage.Source.JOB_STATS.value,
     "MD_STATS": Coverage.Source.MD_STATS.value,
     "RPC_TRACE": Coverage.Source.RPC_TRACE.value,
+    "REQ_HISTORY": Coverage.Source.REQ_HISTORY.value,
     "startup_share": _STARTUP_SHARE,
 }
 
@@ -134,12 +135,17 @@ GROUP BY job_id
 """
 ).format(metadata=metadata_operations("w"), gap=_GAP)
 
-_RPC_TOTALS = """
+# Histories of requests hold an unknown part of them, without times.
+_OF_TRACES = """segment_id NOT IN (
+    SELECT segment_id FROM telemetry_coverage WHERE source = %(REQ_HISTORY)s
+)"""
+
+_RPC_TOTALS = f"""
 SELECT w.job_id, sum(w.count) AS rpcs, sum(w.timed) AS timed,
     sum(w.service_us_sum) AS service_us, max(w.service_us_max) AS longest_us,
     sum(w.total_us_sum) - sum(w.service_us_sum) AS queue_us
 FROM telemetry_chargedrpc w JOIN jobs_server s ON s.id = w.server_id AND s.kind = 'mds'
-WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
+WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0 AND w.{_OF_TRACES}
 GROUP BY w.job_id
 """
 
@@ -221,6 +227,7 @@ operations AS (
 windows AS MATERIALIZED (
     SELECT start, nid_id, source_job_id, count FROM telemetry_chargedrpc
     WHERE kind = %(AMBIGUOUS)s AND start >= %(first)s - interval '10 seconds' AND start < %(last)s
+        AND {traced}
 ),
 rpcs AS (
     SELECT job_id, sum(count)::float8 AS rpcs
@@ -244,7 +251,7 @@ FROM runs
 LEFT JOIN operations USING (job_id)
 LEFT JOIN rpcs USING (job_id)
 """)
-    .format(metadata=metadata_operations("w"))
+    .format(traced=sql.SQL(_OF_TRACES), metadata=metadata_operations("w"))
     .as_string()
 )
 

@@ -58,6 +58,11 @@ class WindowQuerySet(models.QuerySet[models.Model]):
         """Windows that begin in [start, end)."""
         return self.filter(start__gte=start, start__lt=end)
 
+    def traced(self) -> Self:
+        """Windows of traces: histories of requests have no times, and hold a part of them."""
+        histories = Coverage.objects.filter(source=Coverage.Source.REQ_HISTORY)
+        return self.exclude(segment_id__in=histories.values("segment_id"))
+
     def of_job(self, job_id: int) -> Self:
         """Windows charged to a job."""
         return self.filter(kind=Principal.JOB, job_id=job_id)
@@ -258,6 +263,10 @@ class Coverage(models.Model):
         JOB_STATS = "job_stats", "job_stats of a target"
         MD_STATS = "md_stats", "md_stats of a target"
         MDS_STATS = "mds_stats", "statistics of a server's services"
+        REQ_HISTORY = "req_history", "requests kept by a server"  # counts of RPCs, without times
+
+    # Of these, RPC windows come: a server has those of one of them at a time.
+    OF_RPCS = (Source.RPC_TRACE, Source.REQ_HISTORY)
 
     id: ClassVar[int]
     source = models.CharField(max_length=16, choices=Source)

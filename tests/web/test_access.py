@@ -38,6 +38,10 @@ STAFF_ROUTES = [
     "/ingest/nids/",
     "/ingest/pending/",
     "/ingest/pending/?format=json",
+    "/ingest/tables/",
+    "/servers/",
+    "/servers/mds1/",
+    "/servers/mds1/charts/wait/",
     "/load/",
     "/styleguide/",
 ]

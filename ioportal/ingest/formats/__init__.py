@@ -17,13 +17,19 @@ from ioportal.ingest.formats.common import Command
 from ioportal.ingest.formats.counters import JobStatsLoader, MdStatsLoader
 from ioportal.ingest.formats.deltas import JobDeltasLoader, TargetDeltasLoader
 from ioportal.ingest.formats.services import ServiceStatsLoader
-from ioportal.ingest.formats.traces import RpcTraceLoader, TraceBatchLoader
+from ioportal.ingest.formats.traces import (
+    HistoryBatchLoader,
+    HistoryLoader,
+    RpcTraceLoader,
+    TraceBatchLoader,
+)
 from ioportal.ingest.loading import Loader, Origin
 from ioportal.ingest.manifest import Observed
 from ioportal.ingest.models import Batch, Segment
 
 LOADERS: dict[Segment.Format, Callable[[Command, Segment, Origin], Loader]] = {
     Segment.Format.RPCTRACE: RpcTraceLoader,
+    Segment.Format.REQ_HISTORY: HistoryLoader,
     Segment.Format.JOB_STATS: JobStatsLoader,
     Segment.Format.MD_STATS: MdStatsLoader,
     Segment.Format.MDS_STATS: ServiceStatsLoader,
@@ -67,6 +73,7 @@ def _service_stats(batch: Batch, observed: Sequence[Observed]) -> BatchLoader:
 # The table that batches of a format have, and how their rows are stored.
 BATCHES: dict[Segment.Format, tuple[Table, BatchLoaderOf]] = {
     Segment.Format.RPCTRACE: (tables.RPC_WINDOWS, TraceBatchLoader),
+    Segment.Format.REQ_HISTORY: (tables.RPC_WINDOWS, HistoryBatchLoader),
     Segment.Format.JOB_STATS: (tables.JOB_DELTAS, JobDeltasLoader),
     Segment.Format.MD_STATS: (tables.TARGET_DELTAS, TargetDeltasLoader),
     Segment.Format.MDS_STATS: (tables.SERVICE_COUNTERS, _service_stats),

@@ -72,7 +72,7 @@ def discard(segment: Segment) -> None:
     coverage.delete()
     if segment.start is None or segment.end is None:
         pass
-    elif segment.format == Segment.Format.RPCTRACE:
+    elif segment.format in {Segment.Format.RPCTRACE, Segment.Format.REQ_HISTORY}:
         RpcWindow.objects.between(floor_to_window(segment.start), segment.end + _MOMENT).filter(
             segment_id=segment.pk
         ).delete()

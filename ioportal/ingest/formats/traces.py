@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
-from collectors.lustre import rpc_trace
+from collectors.lustre import req_history, rpc_trace
 from collectors.tables import RPC_WINDOWS
 from ioportal.ingest import covering
 from ioportal.ingest.formats.common import Command, discard, needed, overlap, segment_of
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # A server's clients ping it every 25 s: silent for this long, it was not recorded.
 SILENCE = timedelta(minutes=5)
+
+_WINDOW = timedelta(seconds=10)
 
 # So many windows are merged, sorted and copied together: parts of a text end within windows, and
 # the index takes rows in its own order half as fast again.
@@ -110,10 +112,12 @@ class RpcTraceLoader:
     """A server's RPC trace; it covers what lies between its records, but for long silences."""
 
     time_column: str | None = "last"
+    covers: ClassVar[Coverage.Source] = Coverage.Source.RPC_TRACE
 
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
         self._segment = segment
         self._command = command
+        self._origin = origin
         self._server = needed(origin.server, "--server: the MDS or OSS that wrote the log")
         self._windows = _Windows(segment, self._server)
         self._repeats = 0
@@ -121,7 +125,7 @@ class RpcTraceLoader:
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text, without records that another text of this command has."""
         seen = self._command.seen
-        parts = rpc_trace.parse(source, seen)
+        parts = self._parse(source)
         while True:
             before = seen.dropped
             parsed = next(parts, None)
@@ -129,6 +133,9 @@ class RpcTraceLoader:
                 return
             self._repeats += seen.dropped - before
             yield parsed
+
+    def _parse(self, source: Source) -> Iterator[Parsed]:
+        return rpc_trace.parse(source, self._command.seen)
 
     def store(self, parsed: Parsed) -> None:
         """Append the windows."""
@@ -142,7 +149,7 @@ class RpcTraceLoader:
         """Cover the extents, unless another segment of the server covers part of them."""
         Coverage.objects.bulk_create(
             Coverage(
-                source=Coverage.Source.RPC_TRACE,
+                source=self.covers,
                 source_id=self._server.pk,
                 start=first,
                 end=last,
@@ -157,19 +164,35 @@ class RpcTraceLoader:
 
     def _overlapping(self) -> QuerySet[Segment]:
         """Return the segments that were loaded earlier and cover part of what this one does."""
-        covered = Coverage.objects.filter(
-            source=Coverage.Source.RPC_TRACE, source_id=self._server.pk
+        covered = Coverage.objects.filter(source_id=self._server.pk)
+        ours = covered.filter(source=self.covers, segment_id=self._segment.pk)
+        ends, begins = OuterRef("end"), OuterRef("start")
+        of_our_kind = ours.filter(start__lte=ends, end__gte=begins)
+        # Of the other kind none may share even a window with ours: it would hold RPCs twice.
+        of_the_other = ours.filter(start__lte=ends + _WINDOW, end__gte=begins - _WINDOW)
+        clashing = covered.filter(
+            Q(Exists(of_our_kind), source=self.covers)
+            | Q(Exists(of_the_other), source__in=set(Coverage.OF_RPCS) - {self.covers})
         )
-        ours = covered.filter(
-            segment_id=self._segment.pk, start__lte=OuterRef("end"), end__gte=OuterRef("start")
-        )
-        return Segment.objects.loaded().filter(
-            pk__in=covered.filter(Exists(ours)).values("segment_id")
-        )
+        return Segment.objects.loaded().filter(pk__in=clashing.values("segment_id"))
+
+
+class HistoryLoader(RpcTraceLoader):
+    """A server's history of requests: RPCs without times, known where no trace is."""
+
+    covers = Coverage.Source.REQ_HISTORY
+
+    def _parse(self, source: Source) -> Iterator[Parsed]:
+        for parsed in req_history.parse(source, self._origin.service or "", self._command.seen):
+            if "" in parsed.table["service"]:
+                needed(self._origin.service, "--service: the text does not name its service")
+            yield parsed
 
 
 class TraceBatchLoader:
     """A batch of a server's windows; its stream covers what it says, and what its rows show."""
+
+    covers: ClassVar[Coverage.Source] = Coverage.Source.RPC_TRACE
 
     def __init__(self, batch: Batch, observed: Sequence[Observed]) -> None:
         self._batch = batch
@@ -186,11 +209,24 @@ class TraceBatchLoader:
     def finish(self) -> None:
         """Cover the extents, unless a file or another stream covers part of them."""
         extents = self._windows.complete()
-        covered = covering.of_others(self._batch, Coverage.Source.RPC_TRACE, self._server.pk)
-        for extent in extents:
-            if other := covered.filter(start__lte=extent.end, end__gte=extent.start).first():
+        covered = covering.of_others(self._batch, self.covers, self._server.pk)
+        of_the_other = Coverage.objects.filter(
+            source__in=set(Coverage.OF_RPCS) - {self.covers}, source_id=self._server.pk
+        )
+        for first, last in extents:
+            other = (
+                covered.filter(start__lte=last, end__gte=first).first()
+                or of_the_other.filter(start__lte=last + _WINDOW, end__gte=first - _WINDOW).first()
+            )
+            if other:
                 raise overlap(self._batch.segment, segment_of(other), f"server {self._server}")
-        covering.cover(self._batch, Coverage.Source.RPC_TRACE, self._server.pk, extents)
+        covering.cover(self._batch, self.covers, self._server.pk, extents)
+
+
+class HistoryBatchLoader(TraceBatchLoader):
+    """A batch of the windows of a server's history of requests."""
+
+    covers = Coverage.Source.REQ_HISTORY
 
 
 def _joined(extents: pl.DataFrame) -> pl.DataFrame:
