@@ -161,7 +161,7 @@ class ServerSeries:
             steps.frame.select("start", "end", "observed", *_ratios), _MEANS, steps.sources
         )
 
-    @property
+    @cached_property
     def marks(self) -> list[Mark]:
         """When services began anew, and when the server's version changed."""
         within_range = {"since__gte": self._window.start, "since__lte": self._window.end}
@@ -296,7 +296,7 @@ def _only(steps: Steps, *kinds: str) -> Steps:
 
 def drawn(kind: _Kind, series: ServerSeries, window: TimeRange) -> StepsChart:
     """Return one chart of a server."""
-    return StepsChart(kind.chart, kind.steps(series), series.marks, window)
+    return StepsChart(kind.chart, kind.steps(series), lambda: series.marks, window)
 
 
 def default_range(server: Server) -> TimeRange | None:

@@ -41,7 +41,6 @@ STAFF_ROUTES = [
     "/ingest/tables/",
     "/servers/",
     "/servers/mds1/",
-    "/servers/mds1/charts/wait/",
     "/load/",
     "/styleguide/",
 ]

@@ -48,7 +48,7 @@ def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
         "/projects/p11/": 16,
         "/ingest/?format=csv": 3,
         f"/ingest/segments/{segment}/": 7,
-        "/ingest/coverage/": 14,
+        "/ingest/coverage/": 18,
         "/ingest/nids/": 6,
         "/ingest/pending/": 7,
         "/ingest/pending/?format=csv": 4,
