@@ -19,6 +19,21 @@ if TYPE_CHECKING:
 BEGAN, ENDED = "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
 STAFF, HEAVY_USER, OTHER_USER = "admin", "u1", "u40q2"
 _DATABASE = "ioportal_bench_pages"
+_SITE = "\n".join(
+    [
+        *(
+            f'[[cluster]]\nname = "c{n}"\ntime_zone = "UTC"\nbatch = "slurm"\n'
+            f'nodes = "c{n}-node[1-400]"'
+            for n in (1, 2, 3)
+        ),
+        '[[filesystem]]\nname = "lake"\nclusters = ["c1", "c2", "c3"]',
+        *(f'[[server]]\nname = "mds{n}"\nfilesystem = "lake"' for n in range(4)),
+        *(
+            f'[[target]]\nname = "lake-MDT000{n}"\nfilesystem = "lake"\nserver = "mds{n}"'
+            for n in range(4)
+        ),
+    ]
+)
 _STATEMENTS = Path(__file__).with_name("centre.sql")
 _LARGE = ["jobs_job", "jobs_jobstatistics", "jobs_allocation"]
 _INDEXES = """
@@ -38,6 +53,7 @@ def filled(jobs: int) -> Iterator[None]:
 
 def _fill(jobs: int) -> None:
     say(f"filling the database with {jobs:,} jobs")
+    portal.register(_SITE)
     with connection.cursor() as cursor:
         with _without_indexes():
             cursor.execute(_STATEMENTS.read_text(), {"jobs": jobs, "began": BEGAN, "ended": ENDED})

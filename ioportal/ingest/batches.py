@@ -79,6 +79,7 @@ def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: da
             code="table",
             remedy="Send it with the token of a source of that format.",
         )
+    checks.check_coverage(manifest.coverage, now=now)
     frame = wire.read(rows.path, rows.content_type, table)
     checks.check(table, frame, now=now)
     with transaction.atomic():

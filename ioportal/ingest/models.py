@@ -183,3 +183,23 @@ class TouchedJob(_Touched):
 
     def __str__(self) -> str:
         return f"{self.job} {self.start} to {self.end}"
+
+
+class TooLate(models.Model):
+    """What came after the rows had been dropped that it is to be charged with."""
+
+    server = models.ForeignKey(Server, models.CASCADE, null=True)  # a trace of it
+    target = models.ForeignKey(Target, models.CASCADE, null=True)  # a read of it
+    job = models.ForeignKey(Job, models.CASCADE, null=True)  # its record
+    segment = models.ForeignKey(Segment, models.CASCADE, null=True)  # differences of an agent
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    noticed_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(name="toolate_recent", fields=["-noticed_at"])]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.server or self.target or self.job or self.segment} {self.start} to {self.end}"
+        )

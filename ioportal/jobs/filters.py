@@ -1,4 +1,4 @@
-"""Which batch jobs are meant: the one set of filters, for pages and for whatever else lists jobs."""
+"""Which batch jobs are meant: the one set of filters, for pages and whatever else lists jobs."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
 
 
 def named(words: list[str]) -> Q:
-    """Return what holds of jobs whose id, array task ('3485999[4]') or launch is one of the words."""
+    """Return what holds of jobs whose id, array task ('3485999[4]') or launch is a word."""
     launches = Launch.objects.filter(name__in=words, job__isnull=False)
     wanted = Q(batch_id__in=words) | _among(launches.values_list("job"))
     for task in filter(None, map(_ARRAY_TASK.fullmatch, words)):

@@ -18,8 +18,14 @@ from psycopg import sql
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
-from ioportal.telemetry import planner
-from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
+from ioportal.telemetry import levels, planner, retention
+from ioportal.telemetry.models import (
+    LARGEST_BIGINT,
+    Coverage,
+    Dropped,
+    IoWindow,
+    Principal,
+)
 from ioportal.telemetry.sums import metadata_operations
 
 _STATISTICS_LOCK = 7_304  # any number that no other advisory lock uses
@@ -31,7 +37,6 @@ _CONSTANTS = {
     "JOB_STATS": Coverage.Source.JOB_STATS.value,
     "MD_STATS": Coverage.Source.MD_STATS.value,
     "RPC_TRACE": Coverage.Source.RPC_TRACE.value,
-    "REQ_HISTORY": Coverage.Source.REQ_HISTORY.value,
     "startup_share": _STARTUP_SHARE,
 }
 
@@ -135,17 +140,12 @@ GROUP BY job_id
 """
 ).format(metadata=metadata_operations("w"), gap=_GAP)
 
-# Histories of requests hold an unknown part of them, without times.
-_OF_TRACES = """segment_id NOT IN (
-    SELECT segment_id FROM telemetry_coverage WHERE source = %(REQ_HISTORY)s
-)"""
-
-_RPC_TOTALS = f"""
+_RPC_TOTALS = """
 SELECT w.job_id, sum(w.count) AS rpcs, sum(w.timed) AS timed,
     sum(w.service_us_sum) AS service_us, max(w.service_us_max) AS longest_us,
     sum(w.total_us_sum) - sum(w.service_us_sum) AS queue_us
 FROM telemetry_chargedrpc w JOIN jobs_server s ON s.id = w.server_id AND s.kind = 'mds'
-WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0 AND w.{_OF_TRACES}
+WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
 GROUP BY w.job_id
 """
 
@@ -227,7 +227,6 @@ operations AS (
 windows AS MATERIALIZED (
     SELECT start, nid_id, source_job_id, count FROM telemetry_chargedrpc
     WHERE kind = %(AMBIGUOUS)s AND start >= %(first)s - interval '10 seconds' AND start < %(last)s
-        AND {traced}
 ),
 rpcs AS (
     SELECT job_id, sum(count)::float8 AS rpcs
@@ -251,7 +250,7 @@ FROM runs
 LEFT JOIN operations USING (job_id)
 LEFT JOIN rpcs USING (job_id)
 """)
-    .format(traced=sql.SQL(_OF_TRACES), metadata=metadata_operations("w"))
+    .format(metadata=metadata_operations("w"))
     .as_string()
 )
 
@@ -303,8 +302,10 @@ def refresh_statistics(limit: int = 500) -> int:
         StaleStatistics.objects.filter(job_id__in=claimed).delete()
         jobs = list(Job.objects.filter(pk__in=claimed, started_at__isnull=False).order_by("pk"))
         figures = _Figures.of(jobs)
+        rows = [figures.statistics(job) for job in jobs]
+        _keep_what_windows_told(jobs, rows)
         JobStatistics.objects.bulk_create(
-            [figures.statistics(job) for job in jobs],
+            rows,
             update_conflicts=True,
             unique_fields=["job"],
             update_fields=_COMPUTED,
@@ -318,7 +319,38 @@ _COMPUTED = [
     if field.name != "job"
 ]
 
+# Figures by the level that they are computed from.
+_OF_RECORD = ("computed_at", "duration_s", "node_count", "cpu_efficiency")
+_OF_TRACES = (
+    "metadata_rpcs",
+    "metadata_rpc_rate",
+    "mean_service_us",
+    "max_service_us",
+    "mean_queue_us",
+)
+_OF_COUNTERS = [name for name in _COMPUTED if name not in {*_OF_RECORD, *_OF_TRACES}]
+
 _Row = dict[str, Any]
+
+
+def _keep_what_windows_told(jobs: list[Job], rows: list[JobStatistics]) -> None:
+    """Leave figures as they were where windows of the run that they came from are gone."""
+    if not Dropped.objects.exists():
+        return
+    always = retention.ALWAYS
+    before = JobStatistics.objects.in_bulk([job.pk for job in jobs])
+    for level, names in (
+        (levels.CHARGED_RPCS, _OF_TRACES),
+        (levels.IO_WINDOWS, _OF_COUNTERS),
+    ):
+        gone = retention.dropped([level], *always)
+        for job, row in zip(jobs, rows, strict=True):
+            start, end = job.started_at or always.end, job.ended_at or always.end
+            if (known := before.get(job.pk)) and any(
+                one.start < end and one.end > start for one in gone
+            ):
+                for name in names:
+                    setattr(row, name, getattr(known, name))
 
 
 @dataclass(frozen=True)

@@ -67,13 +67,12 @@ class SegmentFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter i
 def described(segments: QuerySet[Segment]) -> QuerySet[Any]:
     """Add whether a segment is of a `simulated` cluster or filesystem, and its `rpcs`.
 
-    They are None unless it holds RPCs: counters tell totals, whose sum nothing is charged by.
+    They are None unless it is a trace: counters tell totals, whose sum nothing is charged by.
     """
     of_targets = Target.objects.filter(segment=OuterRef("pk"), filesystem__simulated=True)
     of_source = Q(cluster__simulated=True) | Q(server__filesystem__simulated=True)
     is_simulated = Case(When(of_source | Exists(of_targets), then=True), default=False)
-    of_rpcs = (Segment.Format.RPCTRACE, Segment.Format.REQ_HISTORY)
-    rpcs = Case(When(format__in=of_rpcs, then=F("operations")))
+    rpcs = Case(When(format=Segment.Format.RPCTRACE, then=F("operations")))
     found: QuerySet[Any] = segments.annotate(simulated=is_simulated, rpcs=rpcs)
     return found
 

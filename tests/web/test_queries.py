@@ -37,7 +37,7 @@ def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
         "/search/?q=u10+u11": 10,
         "/styleguide/": 3,
         f"/jobs/{job}/peers/?format=json": 4,
-        f"/jobs/{job}/timelines/metadata/?format=json": 7,
+        f"/jobs/{job}/timelines/metadata/?format=json": 9,
         "/populations/june/": 14,
         "/populations/further/": 11,
         "/populations/histograms/opens/?format=json": 11,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import polars as pl
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef
 
-from collectors.lustre import req_history, rpc_trace
+from collectors.lustre import rpc_trace
 from collectors.tables import RPC_WINDOWS
 from ioportal.ingest import covering
 from ioportal.ingest.formats.common import Command, discard, needed, overlap, segment_of
@@ -33,13 +33,11 @@ if TYPE_CHECKING:
 # A server's clients ping it every 25 s: silent for this long, it was not recorded.
 SILENCE = timedelta(minutes=5)
 
-_WINDOW = timedelta(seconds=10)
-
 # So many windows are merged, sorted and copied together: parts of a text end within windows, and
 # the index takes rows in its own order half as fast again.
 _ROWS_TOGETHER = 500_000
 
-_EXTENT = {name: RPC_WINDOWS.columns[name] for name in ("first", "last")}
+EXTENT = {name: RPC_WINDOWS.columns[name] for name in ("first", "last")}
 
 
 class _Windows:
@@ -51,7 +49,7 @@ class _Windows:
         self._nids = names.nids()
         self._services = names.services()
         self._source_job_ids = names.source_job_ids(server.filesystem)
-        self._extents = pl.DataFrame(schema=_EXTENT)
+        self._extents = pl.DataFrame(schema=EXTENT)
         self._waiting: list[pl.DataFrame] = []
 
     def add(self, table: pl.DataFrame) -> None:
@@ -59,7 +57,7 @@ class _Windows:
         if table.is_empty():
             return
         extents = table.group_by("start").agg(pl.min("first"), pl.max("last"))
-        self.reach(extents.select(*_EXTENT))
+        self.reach(extents.select(*EXTENT))
         self._segment.operations += int(table["count"].sum())
         self._waiting.append(table)
         if sum(waiting.height for waiting in self._waiting) >= _ROWS_TOGETHER:
@@ -67,7 +65,7 @@ class _Windows:
 
     def reach(self, extents: pl.DataFrame) -> None:
         """Extend what was traced."""
-        self._extents = _joined(self._extents.vstack(extents))
+        self._extents = joined(self._extents.vstack(extents))
 
     def complete(self) -> list[Interval]:
         """Append what is left; return what was traced."""
@@ -112,12 +110,10 @@ class RpcTraceLoader:
     """A server's RPC trace; it covers what lies between its records, but for long silences."""
 
     time_column: str | None = "last"
-    covers: ClassVar[Coverage.Source] = Coverage.Source.RPC_TRACE
 
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
         self._segment = segment
         self._command = command
-        self._origin = origin
         self._server = needed(origin.server, "--server: the MDS or OSS that wrote the log")
         self._windows = _Windows(segment, self._server)
         self._repeats = 0
@@ -125,7 +121,7 @@ class RpcTraceLoader:
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text, without records that another text of this command has."""
         seen = self._command.seen
-        parts = self._parse(source)
+        parts = rpc_trace.parse(source, seen)
         while True:
             before = seen.dropped
             parsed = next(parts, None)
@@ -133,9 +129,6 @@ class RpcTraceLoader:
                 return
             self._repeats += seen.dropped - before
             yield parsed
-
-    def _parse(self, source: Source) -> Iterator[Parsed]:
-        return rpc_trace.parse(source, self._command.seen)
 
     def store(self, parsed: Parsed) -> None:
         """Append the windows."""
@@ -149,7 +142,7 @@ class RpcTraceLoader:
         """Cover the extents, unless another segment of the server covers part of them."""
         Coverage.objects.bulk_create(
             Coverage(
-                source=self.covers,
+                source=Coverage.Source.RPC_TRACE,
                 source_id=self._server.pk,
                 start=first,
                 end=last,
@@ -164,42 +157,26 @@ class RpcTraceLoader:
 
     def _overlapping(self) -> QuerySet[Segment]:
         """Return the segments that were loaded earlier and cover part of what this one does."""
-        covered = Coverage.objects.filter(source_id=self._server.pk)
-        ours = covered.filter(source=self.covers, segment_id=self._segment.pk)
-        ends, begins = OuterRef("end"), OuterRef("start")
-        of_our_kind = ours.filter(start__lte=ends, end__gte=begins)
-        # Of the other kind none may share even a window with ours: it would hold RPCs twice.
-        of_the_other = ours.filter(start__lte=ends + _WINDOW, end__gte=begins - _WINDOW)
-        clashing = covered.filter(
-            Q(Exists(of_our_kind), source=self.covers)
-            | Q(Exists(of_the_other), source__in=set(Coverage.OF_RPCS) - {self.covers})
+        covered = Coverage.objects.filter(
+            source=Coverage.Source.RPC_TRACE, source_id=self._server.pk
         )
-        return Segment.objects.loaded().filter(pk__in=clashing.values("segment_id"))
-
-
-class HistoryLoader(RpcTraceLoader):
-    """A server's history of requests: RPCs without times, known where no trace is."""
-
-    covers = Coverage.Source.REQ_HISTORY
-
-    def _parse(self, source: Source) -> Iterator[Parsed]:
-        for parsed in req_history.parse(source, self._origin.service or "", self._command.seen):
-            if "" in parsed.table["service"]:
-                needed(self._origin.service, "--service: the text does not name its service")
-            yield parsed
+        ours = covered.filter(
+            segment_id=self._segment.pk, start__lte=OuterRef("end"), end__gte=OuterRef("start")
+        )
+        return Segment.objects.loaded().filter(
+            pk__in=covered.filter(Exists(ours)).values("segment_id")
+        )
 
 
 class TraceBatchLoader:
     """A batch of a server's windows; its stream covers what it says, and what its rows show."""
-
-    covers: ClassVar[Coverage.Source] = Coverage.Source.RPC_TRACE
 
     def __init__(self, batch: Batch, observed: Sequence[Observed]) -> None:
         self._batch = batch
         self._server = needed(batch.source.server, "the source a server")
         self._windows = _Windows(batch.segment, self._server)
         self._windows.reach(
-            pl.DataFrame([(o.start, o.end) for o in observed], schema=_EXTENT, orient="row")
+            pl.DataFrame([(o.start, o.end) for o in observed], schema=EXTENT, orient="row")
         )
 
     def store(self, parsed: Parsed) -> None:
@@ -209,27 +186,14 @@ class TraceBatchLoader:
     def finish(self) -> None:
         """Cover the extents, unless a file or another stream covers part of them."""
         extents = self._windows.complete()
-        covered = covering.of_others(self._batch, self.covers, self._server.pk)
-        of_the_other = Coverage.objects.filter(
-            source__in=set(Coverage.OF_RPCS) - {self.covers}, source_id=self._server.pk
-        )
-        for first, last in extents:
-            other = (
-                covered.filter(start__lte=last, end__gte=first).first()
-                or of_the_other.filter(start__lte=last + _WINDOW, end__gte=first - _WINDOW).first()
-            )
-            if other:
+        covered = covering.of_others(self._batch, Coverage.Source.RPC_TRACE, self._server.pk)
+        for extent in extents:
+            if other := covered.filter(start__lte=extent.end, end__gte=extent.start).first():
                 raise overlap(self._batch.segment, segment_of(other), f"server {self._server}")
-        covering.cover(self._batch, self.covers, self._server.pk, extents)
+        covering.cover(self._batch, Coverage.Source.RPC_TRACE, self._server.pk, extents)
 
 
-class HistoryBatchLoader(TraceBatchLoader):
-    """A batch of the windows of a server's history of requests."""
-
-    covers = Coverage.Source.REQ_HISTORY
-
-
-def _joined(extents: pl.DataFrame) -> pl.DataFrame:
+def joined(extents: pl.DataFrame) -> pl.DataFrame:
     """Join extents that are no further apart than `SILENCE`; in order."""
     reached = pl.col("last").cum_max().shift()
     return (
@@ -239,7 +203,7 @@ def _joined(extents: pl.DataFrame) -> pl.DataFrame:
         )
         .group_by("island", maintain_order=True)
         .agg(pl.min("first"), pl.max("last"))
-        .select(*_EXTENT)
+        .select(*EXTENT)
     )
 
 

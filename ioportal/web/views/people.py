@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 _JOB_COLUMNS = (
     "job",
+    "metadata_operations",
+    "peak_metadata_rate",
+    "quality",
     "user",
     "project",
     "name",
     "state",
-    "quality",
     "started",
     "node_count",
     "duration_s",
-    "metadata_operations",
-    "peak_metadata_rate",
     "read_bytes",
     "write_bytes",
 )

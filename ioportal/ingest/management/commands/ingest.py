@@ -114,7 +114,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
         """Load, charge, and print the account."""
         begun = time.monotonic()
-        account = SegmentAccount()
         loaded: list[Loaded] = []
         failure = None
         try:
@@ -126,8 +125,7 @@ class Command(BaseCommand):
             raise CommandError(str(failure)) from failure
         drain(charging.charge_pending)
         wake(REFRESH_STATISTICS)
-        for segment in {text.segment for text in loaded}:
-            account.add(segment)
+        account = SegmentAccount.of({text.segment for text in loaded})
         reads = [
             text.segment for text in loaded if text.segment.format in _READS and not text.already
         ]
@@ -258,12 +256,11 @@ def _read_at(own_times: list[Segment]) -> list[str]:
 
 def _far_from_its_text(reads: list[Segment]) -> str:
     """Return a warning where counters changed last long before, or after, they were read."""
+    changed = changed_last(reads)
     far = [
-        (segment, newest)
-        for segment in reads
-        if segment.start
-        and (newest := changed_last(segment))
-        and abs(segment.start - newest) > _FAR
+        (read, changed[read.pk])
+        for read in reads
+        if read.start and read.pk in changed and abs(read.start - changed[read.pk]) > _FAR
     ]
     if not far:
         return ""

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("ingest", "0004_batches"),
+        ("ingest", "0005_too_late"),
     ]
 
     operations = [

@@ -1,0 +1,80 @@
+"""What reads each kind of source."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+from collectors.agent import counters
+from collectors.agent.config import SourceConfig
+from collectors.agent.counters import CounterReader
+from collectors.agent.exports import ExportReader
+from collectors.agent.folders import FolderReader
+from collectors.agent.growing import GrowingLog
+from collectors.agent.health import Health
+from collectors.agent.journal import CommandFeeder, Journal, PipeFeeder
+from collectors.agent.lines import LineReader
+from collectors.agent.readers import Reader
+from collectors.agent.spool import Spool
+from collectors.agent.traces import TraceFolderReader, TraceReader
+from collectors.formats import FORMATS, RECORDS
+
+# Formats whose commands print what they then forget.
+FORGOTTEN = ("rpctrace",)
+
+Step = Callable[[], float]  # does some work and returns how many seconds to wait
+
+
+def reader_of(source: SourceConfig, folder: Path) -> Reader:
+    """Return what reads a source, which has a folder of its own."""
+    form = FORMATS[source.format]
+    if source.kind == "folder":
+        if source.format == "rpctrace":
+            return TraceFolderReader(source.path, source.settled_s)
+        return FolderReader(
+            form.table.name,
+            source.path,
+            source.settled_s,
+            lambda text: form.parse(text, source.origin),
+        )
+    if source.kind == "file":
+        return _log_reader(source, source.path)
+    if has_journal(source):
+        return _log_reader(source, str(_journal(folder)))
+    if source.format in {"job_stats", "md_stats"}:
+        idle = timedelta(seconds=source.idle_s)
+        kind = counters.of_jobs(idle) if source.format == "job_stats" else counters.of_targets()
+        return CounterReader(folder, source.command, source.timeout_s, kind)
+    return ExportReader(
+        folder,
+        source.command,
+        form,
+        source.origin,
+        timeout_s=source.timeout_s,
+        look_back_s=source.look_back_s,
+    )
+
+
+def has_journal(source: SourceConfig) -> bool:
+    """Tell whether what the source says can be read only once."""
+    return source.kind == "pipe" or (source.kind == "command" and source.format in FORGOTTEN)
+
+
+def feeder_of(source: SourceConfig, spool: Spool, health: Health) -> Step:
+    """Return what feeds the journal of such a source."""
+    journal = Journal(_journal(spool.folder), lambda: spool.place.get("file", {}).get("inode"))
+    if source.kind == "pipe":
+        return PipeFeeder(Path(source.path), journal, health).step
+    return CommandFeeder(source.command, source.timeout_s, source.every_s, journal, health).step
+
+
+def _journal(folder: Path) -> Path:
+    return folder / "journal"
+
+
+def _log_reader(source: SourceConfig, path: str) -> LineReader:
+    log = GrowingLog(path, source.settled_s)
+    if source.format == "rpctrace":
+        return TraceReader(log)
+    parse = RECORDS[source.format]
+    table = FORMATS[source.format].table.name
+    return LineReader(table, log, lambda lines: parse(lines, source.origin))
