@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from collectors.batch import alps, pbs, sacct
-from collectors.lustre import job_stats, md_stats, rpc_trace
+from collectors.batch import alps, pbs, sacct, squeue
+from collectors.lustre import job_stats, md_stats, req_history, rpc_trace, service_stats
 from collectors.panda import jobs as panda
 from collectors.parsed import Parsed
 from collectors.source import Lines, Source
@@ -14,6 +14,7 @@ from collectors.tables import (
     JOBS,
     LAUNCHES,
     RPC_WINDOWS,
+    SERVICE_COUNTERS,
     TARGET_COUNTERS,
     WORKLOAD_JOBS,
     Table,
@@ -54,12 +55,17 @@ def _alps(lines: Lines, _: Origin) -> Iterator[Parsed]:
 
 FORMATS = {
     "rpctrace": Format(RPC_WINDOWS, lambda source, _: rpc_trace.parse(source)),
+    "req_history": Format(RPC_WINDOWS, lambda source, _: req_history.parse(source)),
     "job_stats": Format(JOB_COUNTERS, lambda source, _: job_stats.parse(source)),
     "md_stats": Format(TARGET_COUNTERS, lambda source, _: md_stats.parse(source)),
+    "mds_stats": Format(SERVICE_COUNTERS, lambda source, _: service_stats.parse(source)),
     "sacct": Format(
         JOBS,
         lambda source, origin: sacct.parse(source, origin.zone, origin.columns),
         has_local_times=True,
+    ),
+    "squeue": Format(
+        JOBS, lambda source, origin: squeue.parse(source, origin.zone), has_local_times=True
     ),
     "pbs": Format(JOBS, _pbs, has_local_times=True),
     "alps": Format(LAUNCHES, _alps),

@@ -276,6 +276,7 @@ WORKLOAD_JOBS = Table(
         "modified_at": UTC_US,  # of the record
         "core_count": pl.Int32(),  # used; null: not told, like the two above
         "cpu_s": pl.Float64(),
+        "setup_s": pl.Float64(),  # how long the pilot prepared the program
     },
     nullable=frozenset(
         {
@@ -287,6 +288,7 @@ WORKLOAD_JOBS = Table(
             "modified_at",
             "core_count",
             "cpu_s",
+            "setup_s",
         }
     ),
 )

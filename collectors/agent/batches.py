@@ -13,11 +13,11 @@ from typing import Any
 
 import polars as pl
 
-from collectors.parsed import Account, Parsed
-from collectors.tables import REJECTS
+from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed
+from collectors.tables import REJECTS, Table
 
 ROWS_TYPE = "application/vnd.apache.arrow.stream"
-BATCH_ROWS = 200_000  # more go in several batches
+BATCH_ROWS = 100_000  # more go in several batches
 REJECTS_SHOWN = 20  # per batch; all are counted
 REASONS_COUNTED = 100
 
@@ -56,7 +56,9 @@ class Batch:
             ],
             "rejects": self.rejects.head(REJECTS_SHOWN).to_dicts(),
             "rejected_by_reason": dict(
-                Counter(self.rejects["reason"].to_list()).most_common(REASONS_COUNTED)
+                Counter(self.rejects["reason"].str.head(REJECT_TEXT_CHARACTERS)).most_common(
+                    REASONS_COUNTED
+                )
             ),
         }
         rows = io.BytesIO()
@@ -70,15 +72,15 @@ def decoded(content: bytes) -> tuple[Description, bytes]:
     return json.loads(description), rows
 
 
-def batches(table: str, parts: Iterable[Parsed], coverage: Sequence[Coverage]) -> Iterator[Batch]:
+def batches(
+    table: Table, parts: Iterable[Parsed], coverage: Sequence[Coverage] = ()
+) -> Iterator[Batch]:
     """Put parts of a text together, and cut them into batches of a bounded size.
 
     The first batch has the account, the coverage and the rejects.
     """
-    parts = list(parts)
-    rows = pl.concat([part.table for part in parts])
-    account = sum((part.account for part in parts), Account())
-    rejects = pl.concat([REJECTS.empty(), *(part.rejects for part in parts)])
-    yield Batch(table, rows.head(BATCH_ROWS), account, coverage, rejects)
+    whole = Parsed.joined(table, parts)
+    rows = whole.table
+    yield Batch(table.name, rows.head(BATCH_ROWS), whole.account, coverage, whole.rejects)
     for rest in rows.slice(BATCH_ROWS).iter_slices(BATCH_ROWS):
-        yield Batch(table, rest, Account(), (), REJECTS.empty())
+        yield Batch(table.name, rest, Account(), (), REJECTS.empty())

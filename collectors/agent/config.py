@@ -1,6 +1,6 @@
 """The agent's configuration, agent.toml: what it says is checked before anything starts.
 
-Source: docs/operations.md, "The agent".
+Source: docs/operations.md, "Agents".
 """
 
 import re
@@ -19,7 +19,15 @@ KINDS = ("file", "pipe", "command", "folder")
 FORMATS_OF = {
     "file": ("rpctrace", "pbs", "alps"),
     "pipe": ("rpctrace", "pbs", "alps"),
-    "command": ("rpctrace", "job_stats", "md_stats", "sacct", "panda"),
+    "command": (
+        "rpctrace",
+        "job_stats",
+        "md_stats",
+        "mds_stats",
+        "sacct",
+        "squeue",
+        "panda",
+    ),
     "folder": ("rpctrace", "sacct", "pbs", "alps", "panda"),
 }
 _LOG_EVERY_S = 5.0

@@ -14,12 +14,11 @@ from collectors.agent.kept import KeptFrame
 from collectors.agent.readers import Reading
 from collectors.lustre import job_stats, md_stats
 from collectors.lustre.differences import Counted, completed, job_deltas, target_deltas
-from collectors.parsed import Account, Parsed, SourceUnavailable
+from collectors.parsed import Parsed, SourceUnavailable
 from collectors.source import Source
 from collectors.tables import (
     JOB_COUNTERS,
     JOB_DELTAS,
-    REJECTS,
     TARGET_COUNTERS,
     TARGET_DELTAS,
     UTC_US,
@@ -89,7 +88,7 @@ class CounterReader:
             "frame": self._frame.save(counted.totals, place),
         }
         parsed = replace(read, table=deltas)
-        yield Reading(list(batches(self._kind.deltas.name, [parsed], coverage)), following)
+        yield Reading(list(batches(self._kind.deltas, [parsed], coverage)), following)
 
     def behind_bytes(self) -> int:
         """Return 0: a poll reads all there is."""
@@ -114,13 +113,8 @@ class CounterReader:
 
     def _polled(self) -> Parsed:
         with commands.output(self._command, self._timeout_s) as printed:
-            parts = list(self._kind.parse(Source(printed, self._command[0])))
-        return Parsed(
-            pl.concat([self._kind.totals.empty(), *(part.table for part in parts)]),
-            pl.concat([REJECTS.empty(), *(part.rejects for part in parts)]),
-            sum((part.account for part in parts), Account()),
-            frozenset().union(*(part.observed for part in parts)),
-        )
+            source = Source(printed, self._command[0])
+            return Parsed.joined(self._kind.totals, self._kind.parse(source))
 
 
 def _check(now: datetime, previous: Mapping[str, datetime], targets: pl.Series) -> None:

@@ -51,15 +51,15 @@ class ExportReader:
         command = [word.replace(SINCE, self._local(since)) for word in self._command]
         with commands.output(command, self._timeout_s) as printed:
             source = Source(printed, self._command[0])
-            parts = list(self._format.parse(source, self._origin))
-        rows = pl.concat([self._format.table.empty(), *(part.table for part in parts)])
-        hashes = rows.drop("line").hash_rows().alias("hash")
-        news = [_without(part, known) for part in parts]
+            parsed = Parsed.joined(self._format.table, self._format.parse(source, self._origin))
+        rows = parsed.table.drop("line").hash_rows()
+        if known is not None:
+            parsed = _told(parsed, ~rows.is_in(known["row"].implode()))
         following = {
             "begun": begun.isoformat(),
-            "frame": self._frame.save(hashes.unique().to_frame(), place),
+            "frame": self._frame.save(rows.unique().to_frame("row"), place),
         }
-        yield Reading(list(batches(self._format.table.name, news, ())) if news else [], following)
+        yield Reading(list(batches(self._format.table, [parsed])), following)
 
     def behind_bytes(self) -> int:
         """Return 0: a poll reads all there is."""
@@ -72,15 +72,9 @@ class ExportReader:
         return f"{moment.astimezone(self._origin.zone):%Y-%m-%dT%H:%M:%S}"
 
 
-def _without(part: Parsed, known: pl.DataFrame | None) -> Parsed:
-    """Return a part without rows that are known; their lines are irrelevant."""
-    if known is None:
-        return part
-    is_new = ~part.table.drop("line").hash_rows().is_in(known["hash"].implode())
-    news = part.table.filter(is_new)
-    repeats = part.table.height - news.height
-    return replace(
-        part,
-        table=news,
-        account=part.account + Account(accepted=-repeats, irrelevant=repeats),
-    )
+def _told(parsed: Parsed, is_new: pl.Series) -> Parsed:
+    """Return only what is new; the lines of what is known are irrelevant."""
+    news = parsed.table.filter(is_new)
+    known = parsed.table.height - news.height
+    account = parsed.account + Account(accepted=-known, irrelevant=known)
+    return replace(parsed, table=news, account=account)

@@ -12,6 +12,7 @@ from collectors.agent.batches import Coverage, batches
 from collectors.agent.readers import Reading
 from collectors.parsed import Parsed, SourceUnavailable
 from collectors.source import Source
+from collectors.tables import Table
 
 TEXTS_REMEMBERED = 10_000
 
@@ -32,7 +33,7 @@ class FolderReader:
 
     def __init__(
         self,
-        table: str,
+        table: Table,
         pattern: str,
         settled_s: float,
         parse: Callable[[Source], Iterator[Parsed]],

@@ -27,7 +27,7 @@ class KeptFrame:
         for path in self._folder.glob("frame-*.arrow"):
             if path.name != name:
                 path.unlink()
-        return pl.read_ipc(self._folder / name, memory_map=False) if name else None
+        return pl.read_ipc(self._folder / name) if name else None
 
     def save(self, frame: pl.DataFrame, place: Mapping[str, Any]) -> str:
         """Keep the frame that follows that of a place; return what the next place calls it."""

@@ -10,6 +10,7 @@ from collectors.agent.growing import GrowingLog
 from collectors.agent.readers import Reading
 from collectors.parsed import Parsed
 from collectors.source import Chunk, Lines
+from collectors.tables import Table
 
 Kept = dict[str, Any]  # what a place in a log has besides the file
 
@@ -47,7 +48,7 @@ class LineReader:
 
     def __init__(
         self,
-        table: str,
+        table: Table,
         log: GrowingLog,
         parse: Callable[[Lines], Iterator[Parsed]],
         chunks_at_once: int | None = 1,

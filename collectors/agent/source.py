@@ -16,8 +16,8 @@ RETRY_S = 5.0
 class Keeper:
     """Reads a source at its beat and keeps the readings.
 
-    While there is no room, nothing is read: a log waits on its disk, and counters go on counting, so
-    that nothing is lost by it; what is polled is polled less often.
+    While there is no room, nothing is read: a log waits on its disk, and counters go on counting,
+    so that nothing is lost by it; what is polled is polled less often.
     """
 
     def __init__(self, reader: Reader, spool: Spool, every_s: float, health: Health) -> None:

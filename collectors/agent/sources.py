@@ -14,6 +14,7 @@ from collectors.agent.health import Health
 from collectors.agent.journal import CommandFeeder, Journal, PipeFeeder
 from collectors.agent.lines import LineReader
 from collectors.agent.readers import Reader
+from collectors.agent.snapshots import SnapshotReader
 from collectors.agent.spool import Spool
 from collectors.agent.traces import TraceFolderReader, TraceReader
 from collectors.formats import FORMATS, RECORDS
@@ -26,32 +27,13 @@ Step = Callable[[], float]  # does some work and returns how many seconds to wai
 
 def reader_of(source: SourceConfig, folder: Path) -> Reader:
     """Return what reads a source, which has a folder of its own."""
-    form = FORMATS[source.format]
     if source.kind == "folder":
-        if source.format == "rpctrace":
-            return TraceFolderReader(source.path, source.settled_s)
-        return FolderReader(
-            form.table.name,
-            source.path,
-            source.settled_s,
-            lambda text: form.parse(text, source.origin),
-        )
+        return _folder_reader(source)
     if source.kind == "file":
         return _log_reader(source, source.path)
     if has_journal(source):
         return _log_reader(source, str(_journal(folder)))
-    if source.format in {"job_stats", "md_stats"}:
-        idle = timedelta(seconds=source.idle_s)
-        kind = counters.of_jobs(idle) if source.format == "job_stats" else counters.of_targets()
-        return CounterReader(folder, source.command, source.timeout_s, kind)
-    return ExportReader(
-        folder,
-        source.command,
-        form,
-        source.origin,
-        timeout_s=source.timeout_s,
-        look_back_s=source.look_back_s,
-    )
+    return _poll_reader(source, folder)
 
 
 def has_journal(source: SourceConfig) -> bool:
@@ -71,10 +53,40 @@ def _journal(folder: Path) -> Path:
     return folder / "journal"
 
 
+def _folder_reader(source: SourceConfig) -> Reader:
+    form = FORMATS[source.format]
+    if source.format == "rpctrace":
+        return TraceFolderReader(source.path, source.settled_s)
+    return FolderReader(
+        form.table, source.path, source.settled_s, lambda text: form.parse(text, source.origin)
+    )
+
+
+def _poll_reader(source: SourceConfig, folder: Path) -> Reader:
+    form = FORMATS[source.format]
+    match source.format:
+        case "job_stats":
+            kind = counters.of_jobs(timedelta(seconds=source.idle_s))
+            return CounterReader(folder, source.command, source.timeout_s, kind)
+        case "md_stats":
+            return CounterReader(folder, source.command, source.timeout_s, counters.of_targets())
+        case "mds_stats":
+            return SnapshotReader(source.command, source.timeout_s, form)
+        case _:
+            return ExportReader(
+                folder,
+                source.command,
+                form,
+                source.origin,
+                timeout_s=source.timeout_s,
+                look_back_s=source.look_back_s,
+            )
+
+
 def _log_reader(source: SourceConfig, path: str) -> LineReader:
     log = GrowingLog(path, source.settled_s)
     if source.format == "rpctrace":
         return TraceReader(log)
     parse = RECORDS[source.format]
-    table = FORMATS[source.format].table.name
+    table = FORMATS[source.format].table
     return LineReader(table, log, lambda lines: parse(lines, source.origin))

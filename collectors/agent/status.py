@@ -127,7 +127,7 @@ def _replace(path: Path, content: str) -> None:
 
 
 def _told(moment: datetime | None) -> str | None:
-    return moment and moment.isoformat(timespec="seconds")
+    return moment.isoformat(timespec="seconds") if moment else None
 
 
 def _ago(seconds: float) -> str:

@@ -37,7 +37,7 @@ class TraceReader(LineReader):
     """
 
     def __init__(self, log: GrowingLog) -> None:
-        super().__init__(RPC_WINDOWS.name, log, self._windows, chunks_at_once=None)
+        super().__init__(RPC_WINDOWS, log, self._windows, chunks_at_once=None)
         self._seen: RepeatedRecords | None = None
 
     def read(self, place: dict[str, Any]) -> Generator[Reading]:
@@ -78,7 +78,7 @@ class TraceFolderReader(FolderReader):
     """Reads a folder of dumps of one server's trace; `recent` are paths."""
 
     def __init__(self, pattern: str, settled_s: float) -> None:
-        super().__init__(RPC_WINDOWS.name, pattern, settled_s, self._windows)
+        super().__init__(RPC_WINDOWS, pattern, settled_s, self._windows)
         self._seen: RepeatedRecords | None = None
 
     def read(self, place: dict[str, Any]) -> Generator[Reading]:

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 REPOSITORY = Path(__file__).parents[3]
-TOKEN = "a token of mds1"
+TOKEN = "a token of mds1"  # noqa: S105  (it opens nothing)
 
 
 class Portal:
@@ -146,3 +146,9 @@ def eventually():
             time.sleep(0.02)
 
     return wait
+
+
+@pytest.fixture
+def never():
+    """What says when to stop, and does not."""
+    return threading.Event()

@@ -1,4 +1,4 @@
-"""Logs that grow, are rotated, truncated and removed, read by an agent that starts again at any time."""
+"""Logs that grow, are rotated, truncated and removed, read by an agent that starts again."""
 
 import os
 import shutil
