@@ -102,6 +102,20 @@ RPC_WINDOWS = Table(
     },
 )
 
+REQUEST_WINDOWS = Table(
+    "request_windows",
+    grain="one row per 10 s x NID x service x opcode (a key may recur: rows add up)",
+    columns={
+        "start": UTC_US,
+        "nid": pl.String(),
+        "service": pl.String(),  # thread-name base; "" where the text does not say
+        "opcode": pl.Int16(),
+        "count": pl.Int64(),  # of requests that arrived; how they went is not known
+        "first": UTC_US,
+        "last": UTC_US,
+    },
+)
+
 JOB_COUNTERS = Table(
     "job_counters",
     grain="one row per target x job id: totals since the entry was created",

@@ -38,7 +38,7 @@ _OWN_ID = {"id"}
 _CLOCK = {"loaded_at", "computed_at", "changed_at"}  # when it happened to be loaded
 RAW = (
     "telemetry_rpcwindow", "telemetry_jobsnapshot", "telemetry_targetsnapshot",
-    "telemetry_servicesnapshot",
+    "telemetry_servicesnapshot", "telemetry_requestwindow",
     "telemetry_jobdelta", "telemetry_targetdelta",
 )  # fmt: skip
 DERIVED = ("telemetry_chargedrpc", "telemetry_iowindow", "jobs_jobstatistics")

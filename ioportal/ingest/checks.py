@@ -106,18 +106,25 @@ _LINES = (
     ("line", pl.col("line").is_duplicated(), "recurs"),
 )
 _ENDS = ("ended_at", pl.col("ended_at") < pl.col("started_at"), "is before started_at")
+_WINDOWS = (
+    ("start", pl.col("start").dt.truncate("10s") != pl.col("start"), "is no multiple of 10 s"),
+    ("first", pl.col("first") < pl.col("start"), "is before start"),
+    ("last", pl.col("last") < pl.col("first"), "is before first"),
+    ("last", pl.col("last") >= pl.col("start") + _WINDOW, "is after the window's end"),
+)
 _OF_TABLES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
     tables.RPC_WINDOWS.name: (
-        ("start", pl.col("start").dt.truncate("10s") != pl.col("start"), "is no multiple of 10 s"),
-        ("first", pl.col("first") < pl.col("start"), "is before start"),
-        ("last", pl.col("last") < pl.col("first"), "is before first"),
-        ("last", pl.col("last") >= pl.col("start") + _WINDOW, "is after the window's end"),
+        *_WINDOWS,
         ("timed", pl.col("timed") > pl.col("count"), "is more than count"),
         *(
             (name, pl.col(name) > _LARGEST, f"is more than {_LARGEST:,}")
             for name, dtype in tables.RPC_WINDOWS.columns.items()
             if dtype == pl.Int64
         ),
+    ),
+    tables.REQUEST_WINDOWS.name: (
+        *_WINDOWS,
+        ("count", pl.col("count") > _LARGEST, f"is more than {_LARGEST:,}"),
     ),
     tables.JOB_DELTAS.name: _DELTAS,
     tables.TARGET_DELTAS.name: _DELTAS,
