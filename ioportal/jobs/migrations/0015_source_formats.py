@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0013_user_accounts"),
+        ("jobs", "0014_panda_setup"),
     ]
 
     operations = [
