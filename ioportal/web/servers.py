@@ -48,7 +48,6 @@ HEADER = (
 )
 SENDER_HEADER = ("nid", "node", "cluster", "jobs", "requests", "first", "last", "kinds")
 _DEFAULT_RANGE = timedelta(days=1)
-_MOMENT = timedelta(milliseconds=1)
 _OF_QUEUES = r"^req(buf)?_"  # counters that are no kinds of requests
 _BYTES = ("read_bytes", "write_bytes")  # nor are these
 _COUNTS = {  # of the requests' way through a service: what is added up, and by what it is divided
@@ -325,5 +324,5 @@ def default_range(server: Server) -> TimeRange | None:
     )["last"]
     if last is None:
         return None
-    # Half-open: the last request is part of it.
-    return TimeRange(last - _DEFAULT_RANGE, last + _MOMENT)
+    end = last.replace(microsecond=0) + timedelta(seconds=1)  # the last request is part of it
+    return TimeRange(end - _DEFAULT_RANGE, end)
