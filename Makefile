@@ -71,6 +71,8 @@ lock: setup-dev  ## Lock the newest versions that pyproject.toml allows, with ha
 	@echo "==> Locking"
 	@echo pip | $(LOCK) --output-file requirements/installer.txt -
 	@$(LOCK) --output-file requirements/base.txt pyproject.toml
+	@printf '%s\n' blake3 clustershell httpx numpy polars zstandard | \
+	    $(LOCK) --output-file requirements/agent.txt --constraints requirements/base.txt -
 	@$(LOCK) --output-file requirements/dev.txt --extra dev --constraints requirements/base.txt \
 	    pyproject.toml
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import socket
+import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from psycopg.conninfo import make_conninfo
@@ -20,8 +25,10 @@ if TYPE_CHECKING:
 
 NODES = 20_000
 NODES_PER_JOB = 10
-CLUSTER, SERVER = "bench", "bench-mds"
+CLUSTER, SERVER, SOURCE = "bench", "bench-mds", "bench-trace"
 _DATABASE = "ioportal_bench"
+_HOST = "127.0.0.1"
+_STARTS_WITHIN_S = 60
 
 _SITE = f"""
 [[cluster]]
@@ -42,6 +49,11 @@ filesystem = "atlas2"
 [[target]]
 name = "atlas2-MDT0000"
 filesystem = "atlas2"
+server = "{SERVER}"
+
+[[source]]
+name = "{SOURCE}"
+format = "rpctrace"
 server = "{SERVER}"
 """
 _SACCT_HEADER = (
@@ -81,6 +93,47 @@ def database_url() -> str:
     return make_conninfo(os.environ["DATABASE_URL"], dbname=_DATABASE)
 
 
+@contextmanager
+def served() -> Iterator[str]:
+    """Run the web server, with one worker; provide its address."""
+    with socket.create_server((_HOST, 0)) as probe:
+        port = probe.getsockname()[1]
+    say(f"starting the web server on port {port}")
+    granian = [sys.executable, "-m", "granian", "--interface", "wsgi", "--log-level", "error"]
+    with subprocess.Popen(
+        [*granian, "--host", _HOST, "--port", str(port), "ioportal.wsgi:application"],
+        cwd=settings.BASE_DIR,
+        env=os.environ | {"DATABASE_URL": database_url()},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        try:
+            _wait_until_it_answers(port)
+            yield f"http://{_HOST}:{port}"
+        finally:
+            server.terminate()
+
+
+def _wait_until_it_answers(port: int) -> None:
+    until = monotonic() + _STARTS_WITHIN_S
+    while True:
+        try:
+            socket.create_connection((_HOST, port)).close()
+        except OSError:
+            if monotonic() > until:
+                raise
+            sleep(0.1)
+        else:
+            return
+
+
+def token() -> str:
+    """Return the secret of a new token to send batches."""
+    out = io.StringIO()
+    call_command("token", "create", "ingest", "--source", SOURCE, stdout=out, stderr=io.StringIO())
+    return out.getvalue().strip()
+
+
 def run_jobs_on_all_nodes() -> None:
     """Have jobs of `NODES_PER_JOB` nodes hold all nodes while the traces were written."""
     record_jobs(
@@ -108,7 +161,7 @@ def forget_traces() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "TRUNCATE telemetry_rpcwindow, telemetry_chargedrpc, telemetry_coverage, "
-            "ingest_touchedtrace, jobs_stalestatistics"
+            "ingest_touchedtrace, ingest_batch, jobs_stalestatistics"
         )
         cursor.execute("DELETE FROM ingest_segment WHERE format = 'rpctrace'")
 

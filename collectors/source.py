@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 import numpy as np
 import zstandard
@@ -33,6 +33,14 @@ class Chunk:
 
     first_line: int  # 1-based number of the first line of `text`
     text: bytes
+
+
+class Lines(Protocol):
+    """Whatever gives lines to read."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the text in chunks of whole lines."""
+        ...
 
 
 class Source:
@@ -90,7 +98,7 @@ class Source:
             while text:
                 following = reader.submit(self._next_text)  # while `text` is parsed
                 yield Chunk(first_line, text)
-                first_line += _newlines(text)
+                first_line += newlines(text)
                 text = following.result()
 
     def blocks(self) -> Iterator[bytes]:
@@ -103,7 +111,7 @@ class Source:
         text = self._read(self._stream.read, self._chunk_bytes)
         if text and not text.endswith(b"\n"):
             text += self._rest_of_line()
-        return _cut_long_lines(text)
+        return cut_long_lines(text)
 
     def _rest_of_line(self) -> bytes:
         kept = part = self._read(self._stream.readline, LINE_BYTES)
@@ -190,12 +198,12 @@ def _decompressed(stream: BinaryIO) -> BinaryIO:
     return buffered
 
 
-def _newlines(text: bytes) -> int:
+def newlines(text: bytes) -> int:
     """Count newlines, several times faster than `bytes.count`."""
     return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
 
 
-def _cut_long_lines(text: bytes) -> bytes:
+def cut_long_lines(text: bytes) -> bytes:
     """Drop what a line has beyond `LINE_BYTES`; every newline stays."""
     parts = []
     kept = line = 0  # where the part to keep begins, where the current line begins

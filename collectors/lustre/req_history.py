@@ -22,7 +22,7 @@ from collectors.lustre.rpc_trace import WINDOW_US
 from collectors.lustre.service_stats import SERVICES, THREADS
 from collectors.parsed import Parsed
 from collectors.source import Chunk, Source
-from collectors.tables import RPC_WINDOWS, UTC_US
+from collectors.tables import REQUEST_WINDOWS, UTC_US
 
 NOT_A_REQUEST = "not a line of req_history"
 UNBELIEVED = "its time or opcode is not to be believed"
@@ -57,9 +57,8 @@ def parse(
         seen: the requests of this server that were read already.
 
     Yields:
-        Parts with a frame of `tables.RPC_WINDOWS`, of which nothing is timed and no job is known.
-        A request that was seen before, as polls show it again, is irrelevant; so is one that is not
-        unpacked yet: its opcode is not known.
+        Parts with a frame of `tables.REQUEST_WINDOWS`. A request that was seen before, as polls
+        show it again, is irrelevant; so is one that is not unpacked yet: its opcode is not known.
 
     Raises:
         SourceUnavailable: the source cannot be read to its end.
@@ -129,11 +128,6 @@ def _requests(claims: pl.DataFrame) -> pl.DataFrame:
 
 
 def _windows(requests: pl.DataFrame) -> pl.DataFrame:
-    nothing = {
-        name: pl.lit(0, pl.Int64)
-        for name in RPC_WINDOWS.columns
-        if name == "timed" or "_us_" in name
-    }
     return (
         requests.with_columns(
             start=pl.col("time_us") // WINDOW_US * WINDOW_US, opcode=pl.col("opcode").cast(pl.Int16)
@@ -144,7 +138,7 @@ def _windows(requests: pl.DataFrame) -> pl.DataFrame:
             first=pl.col("time_us").min().cast(UTC_US),
             last=pl.col("time_us").max().cast(UTC_US),
         )
-        .with_columns(pl.col("start").cast(UTC_US), job=pl.lit(""), **nothing)
-        .select(*RPC_WINDOWS.columns)
+        .with_columns(pl.col("start").cast(UTC_US))
+        .select(*REQUEST_WINDOWS.columns)
         .sort("start", "nid", "service", "opcode")
     )

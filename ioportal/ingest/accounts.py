@@ -27,6 +27,7 @@ from ioportal.telemetry.models import (
     JobDelta,
     JobSnapshot,
     Principal,
+    RequestWindow,
     RpcWindow,
     ServiceSnapshot,
     TargetDelta,
@@ -53,6 +54,7 @@ _LEVELS: dict[str, tuple[Level, Level, Level | None]] = {
     Segment.Format.JOB_STATS: (levels.JOB_SNAPSHOTS, levels.JOB_DELTAS, levels.IO_WINDOWS),
     Segment.Format.MD_STATS: (levels.TARGET_SNAPSHOTS, levels.TARGET_DELTAS, None),
     Segment.Format.MDS_STATS: (levels.SERVICE_SNAPSHOTS, levels.SERVICE_SNAPSHOTS, None),
+    Segment.Format.REQ_HISTORY: (levels.REQUEST_WINDOWS, levels.REQUEST_WINDOWS, None),
 }
 _CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
@@ -228,6 +230,8 @@ def _stored(segment: Segment) -> tuple[int, int]:
     is_batch = Batch.objects.filter(segment=segment).exists()
     if segment.format == Segment.Format.RPCTRACE:
         raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
+    elif segment.format == Segment.Format.REQ_HISTORY:
+        raw, amount = _within(segment, RequestWindow.objects.all()), _RPCS
     elif is_batch and segment.format in _DELTAS:
         polled = (segment.start, segment.end)
         raw, amount = _DELTAS[segment.format].objects.filter(end__range=polled), _OPERATIONS

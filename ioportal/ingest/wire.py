@@ -43,7 +43,8 @@ def read(path: Path, content_type: str, table: Table) -> pl.DataFrame:
         )
     if not path.stat().st_size:
         return table.empty()
-    return _READERS[content_type](path, table)
+    rows = _READERS[content_type](path, table)
+    return rows.with_columns(pl.col(pl.String).str.replace_all("\x00", "\ufffd", literal=True))
 
 
 def _arrow(path: Path, table: Table) -> pl.DataFrame:

@@ -35,7 +35,7 @@ _ID_DIGITS = 18  # as many as always fit into 64 bits
 _FACTS = (
     "task_id", "attempt", "told_batch_id", "batch_id", "array_index", "site", "host", "state",
     "error", "user", "transformation", "created_at", "started_at", "ended_at", "modified_at",
-    "core_count", "cpu_s",
+    "core_count", "cpu_s", "setup_s",
 )  # fmt: skip
 _SIZES = {  # characters that the database keeps
     name: size
@@ -187,6 +187,7 @@ FIGURES: dict[str, Combinable] = {
         output_field=FloatField(),
     ),
     "panda_core_count": NullIf("core_count", Value(0)),
+    "panda_setup_s": F("setup_s"),
     "panda_cpu_s": F("cpu_s"),
     "panda_cpu_efficiency": F("cpu_s") / NullIf(_CORE_S, Value(0.0)),
 }

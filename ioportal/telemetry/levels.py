@@ -16,6 +16,7 @@ from ioportal.telemetry.models import (
     JobSnapshot,
     LoadMinute,
     LoadTenMinutes,
+    RequestWindow,
     RpcMinute,
     RpcTenMinutes,
     RpcWindow,
@@ -133,6 +134,9 @@ SERVICE_SNAPSHOTS: Final = Level(
     "taken_at",
     by="server_id",
 )
+REQUEST_WINDOWS: Final = Level(
+    RequestWindow, "requests that servers kept, by 10 s and NID", "RAW_KEPT", by="server_id"
+)
 IO_WINDOWS: Final = Level(
     IoWindow, "operations by poll and principal", "POLLS_KEPT", made_of=JOB_SNAPSHOTS
 )
@@ -160,6 +164,7 @@ LEVELS: Final = (
     TARGET_SNAPSHOTS,
     TARGET_DELTAS,
     SERVICE_SNAPSHOTS,
+    REQUEST_WINDOWS,
 )
 
 RPC_LEVELS: Final = (CHARGED_RPCS, RPC_MINUTES, RPC_TEN_MINUTES)

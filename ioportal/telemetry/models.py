@@ -130,6 +130,29 @@ class _ChargedTimes(_OfPrincipal, _RpcTimes):
         abstract = True
 
 
+class RequestWindow(models.Model):
+    """Raw and immutable: requests that a server kept, by 10 s x NID x service x opcode.
+
+    A history holds an unknown part of all requests: it is added to nothing that traces tell.
+    """
+
+    pk = models.CompositePrimaryKey("segment_id", "start", "nid_id", "opcode")  # for Django only
+    start = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    server_id = models.IntegerField()
+    nid_id = models.IntegerField()
+    service_id = models.IntegerField()
+    opcode = models.SmallIntegerField()
+    count = models.BigIntegerField()
+    first = models.DateTimeField()
+    last = models.DateTimeField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
 class ChargedRpc(_ChargedTimes):
     """Derived from raw windows: 10 s x server x service x opcode of one principal."""
 
@@ -341,6 +364,7 @@ class Coverage(models.Model):
         JOB_STATS = "job_stats", "job_stats of a target"
         MD_STATS = "md_stats", "md_stats of a target"
         MDS_STATS = "mds_stats", "statistics of a server's services"
+        REQ_HISTORY = "req_history", "requests that a server kept"
 
     id: ClassVar[int]
     source = models.CharField(max_length=16, choices=Source)

@@ -52,6 +52,7 @@ urlpatterns = [
     path("projects/<path:name>/", people.project, name="project"),
     path("servers/", servers.server_list, name="server_list"),
     path("servers/<str:name>/", servers.server, name="server"),
+    path("servers/<str:name>/senders/", servers.who_sent, name="server_senders"),
     path("servers/<str:name>/charts/<slug:chart>/", servers.chart, name="server_chart"),
     path("ingest/", ingest.segment_list, name="segment_list"),
     path("ingest/segments/<int:pk>/", ingest.segment, name="segment"),

@@ -3,6 +3,7 @@
 import pytest
 
 from ioportal.jobs.models import WorkloadJob
+from ioportal.web.formatting import UNKNOWN
 from tests.web.reading import json_of, text_of, words_of
 
 
@@ -19,7 +20,8 @@ def test_it_shows_its_record_and_what_its_batch_job_did_as_shared(as_alice, pilo
     words = words_of(page)
 
     assert f'href="/jobs/{pilot.pk}/">3567126</a>' in text_of(page)
-    assert "Run time 0:10:00 Wait 0:10:00 Cores 16 CPU time 1:20:00 CPU efficiency 50.0 %" in words
+    assert f"Run time 0:10:00 Wait 0:10:00 Set-up {UNKNOWN} Cores 16 CPU time 1:20:00" in words
+    assert "CPU efficiency 50.0 %" in words
     assert "which 2 PanDA jobs share: these figures are of all of them together" in words
     assert "Opens ? 146,459" in words
     assert "pilot 1201: <b>killed</b>" in words

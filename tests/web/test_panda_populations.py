@@ -62,6 +62,7 @@ def test_what_records_tell_is_each_panda_jobs_own(as_staff, pilots):
     assert told == {
         "panda_duration_s": (4, 30, 600),
         "panda_wait_s": (4, 600, 600),  # one seems to have started before it was created
+        "panda_setup_s": (0, None, None),
         "panda_core_count": (4, 16, 16),
         "panda_cpu_s": (4, 4_800, 4_800),
         "panda_cpu_efficiency": (3, 0.5, 0.5),

@@ -16,6 +16,7 @@ from ioportal.ingest.formats.accounts import (
 from ioportal.ingest.formats.common import Command
 from ioportal.ingest.formats.counters import JobStatsLoader, MdStatsLoader
 from ioportal.ingest.formats.deltas import JobDeltasLoader, TargetDeltasLoader
+from ioportal.ingest.formats.histories import HistoryLoader
 from ioportal.ingest.formats.services import ServiceStatsLoader
 from ioportal.ingest.formats.traces import RpcTraceLoader, TraceBatchLoader
 from ioportal.ingest.loading import Loader, Origin
@@ -24,6 +25,7 @@ from ioportal.ingest.models import Batch, Segment
 
 LOADERS: dict[Segment.Format, Callable[[Command, Segment, Origin], Loader]] = {
     Segment.Format.RPCTRACE: RpcTraceLoader,
+    Segment.Format.REQ_HISTORY: HistoryLoader,
     Segment.Format.JOB_STATS: JobStatsLoader,
     Segment.Format.MD_STATS: MdStatsLoader,
     Segment.Format.MDS_STATS: ServiceStatsLoader,
@@ -57,6 +59,11 @@ def _as_of_a_file(loader_of: Callable[[Command, Segment, Origin], Loader]) -> Ba
     return load
 
 
+def _history(batch: Batch, _observed: Sequence[Observed]) -> BatchLoader:
+    """Return the loader of what a server kept: it covers what its rows show."""
+    return HistoryLoader(Command(), batch.segment, Origin(server=batch.source.server))
+
+
 def _service_stats(batch: Batch, observed: Sequence[Observed]) -> BatchLoader:
     """Return the loader of a read of a server's services: its batch covers the moment of it."""
     read_at = max((one.end for one in observed), default=None)
@@ -67,6 +74,7 @@ def _service_stats(batch: Batch, observed: Sequence[Observed]) -> BatchLoader:
 # The table that batches of a format have, and how their rows are stored.
 BATCHES: dict[Segment.Format, tuple[Table, BatchLoaderOf]] = {
     Segment.Format.RPCTRACE: (tables.RPC_WINDOWS, TraceBatchLoader),
+    Segment.Format.REQ_HISTORY: (tables.REQUEST_WINDOWS, _history),
     Segment.Format.JOB_STATS: (tables.JOB_DELTAS, JobDeltasLoader),
     Segment.Format.MD_STATS: (tables.TARGET_DELTAS, TargetDeltasLoader),
     Segment.Format.MDS_STATS: (tables.SERVICE_COUNTERS, _service_stats),

@@ -13,6 +13,7 @@ class Format(models.TextChoices):
     """The formats, by the names the command line uses."""
 
     RPCTRACE = "rpctrace", "Lustre RPC trace"
+    REQ_HISTORY = "req_history", "Lustre history of requests"
     JOB_STATS = "job_stats", "Lustre job_stats"
     MD_STATS = "md_stats", "Lustre md_stats"
     MDS_STATS = "mds_stats", "Lustre statistics of services"
@@ -26,6 +27,7 @@ class Format(models.TextChoices):
 # What sources of a format speak for; those of all others for a cluster.
 _SPEAKS_FOR = {
     Format.RPCTRACE: ("server",),
+    Format.REQ_HISTORY: ("server",),
     Format.MDS_STATS: ("server",),
     Format.JOB_STATS: ("server", "filesystem"),
     Format.MD_STATS: ("server", "filesystem"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from collectors.lustre import req_history
 from collectors.parsed import Account
 from collectors.source import Source
-from collectors.tables import REJECTS, RPC_WINDOWS
+from collectors.tables import REJECTS, REQUEST_WINDOWS
 from tests.collectors.lustre.counters import FIXTURES, awk, read
 
 OURS = FIXTURES / "lustre_req_history"
@@ -29,18 +29,17 @@ COUNT = r"""
 
 def parse(*lines, chunk_bytes=1 << 25):
     text = "".join(f"{line}\n" for line in lines).encode()
-    return read(req_history, RPC_WINDOWS, text, chunk_bytes)
+    return read(req_history, REQUEST_WINDOWS, text, chunk_bytes)
 
 
-def test_a_request_is_counted_and_nothing_of_it_is_timed():
+def test_a_request_is_counted_by_who_sent_it_and_what_it_was():
     rows, rejects, account = parse(NAME, REQUEST)
 
     [row] = rows.to_dicts()
-    assert (row["nid"], row["job"], row["service"], row["opcode"]) == ("1@gni", "", "mdt", 101)
-    assert (row["count"], row["timed"], row["service_us_sum"], row["total_us_sum"]) == (1, 0, 0, 0)
+    assert (row["nid"], row["service"], row["opcode"], row["count"]) == ("1@gni", "mdt", 101, 1)
     assert row["start"].isoformat() == "2017-07-05T12:05:00+00:00"
     assert row["first"].microsecond == 500
-    assert dict(rows.schema) == RPC_WINDOWS.columns
+    assert dict(rows.schema) == REQUEST_WINDOWS.columns
     assert dict(rejects.schema) == REJECTS.columns
     assert account == Account(lines=2, accepted=1, irrelevant=1)
 
@@ -50,7 +49,7 @@ def test_a_request_is_counted_and_nothing_of_it_is_timed():
 def test_every_file_adds_up_to_what_awk_counts(path, chunk_bytes):
     requests, irrelevant = awk(COUNT, path.read_bytes())
 
-    rows, rejects, account = read(req_history, RPC_WINDOWS, path.read_bytes(), chunk_bytes)
+    rows, rejects, account = read(req_history, REQUEST_WINDOWS, path.read_bytes(), chunk_bytes)
 
     assert rejects.rows() == []
     assert rows["count"].sum() == requests == account.accepted
@@ -60,7 +59,7 @@ def test_every_file_adds_up_to_what_awk_counts(path, chunk_bytes):
 def test_services_are_called_as_their_threads_are():
     text = (OURS / "get_param_2.12.txt").read_bytes()
 
-    rows, _, _ = read(req_history, RPC_WINDOWS, text)
+    rows, _, _ = read(req_history, REQUEST_WINDOWS, text)
     [plain] = req_history.parse(Source(io.BytesIO(REQUEST.encode()), "a text"), "mdt_readpage")
 
     assert set(rows["service"]) == {"mdt", "mdt_rdpg"}
@@ -89,6 +88,6 @@ def test_what_is_not_readable_is_rejected(line, reason):
 def test_no_bytes_break_it(noise, place):
     text = f"{NAME}\n{REQUEST}\n".encode()
 
-    _, _, account = read(req_history, RPC_WINDOWS, text[:place] + noise + text[place:])
+    _, _, account = read(req_history, REQUEST_WINDOWS, text[:place] + noise + text[place:])
 
     assert account.lines == account.accepted + account.rejected + account.irrelevant

@@ -61,6 +61,7 @@ def test_a_list_of_jobs_is_read_and_what_surrounds_it_is_irrelevant(fixture):
         "modified_at": day("12:53:00"),
         "core_count": 16,
         "cpu_s": 43_200,
+        "setup_s": None,
     }
     # Numbers as texts, times without an offset, a slot on a node, fewer cores than were asked for.
     assert (failed["task_id"], failed["cpu_s"], failed["core_count"]) == (10_995_522, 1_140, 8)
@@ -243,6 +244,23 @@ def test_where_the_text_is_cut_into_blocks_changes_nothing(
 )
 def test_a_text_without_any_sense_is_accounted_for_in_time(parse, text):
     assert_sound(parse(text))
+
+
+@pytest.mark.parametrize(
+    ("timing", "setup_s"),
+    [
+        pytest.param("0|35|2900|1|1320", 1_320, id="told"),
+        pytest.param("||||40", 40, id="nothing else is told"),
+        pytest.param("0|35|2900|1", None, id="fewer parts"),
+        pytest.param("0|35|2900|1|40|7", None, id="more parts"),
+        pytest.param("0|35|2900|1|-40", None, id="no number"),
+        pytest.param(None, None, id="not told"),
+    ],
+)
+def test_the_last_part_of_the_pilots_timing_is_the_set_up(parse, timing, setup_s):
+    text = json.dumps(RECORD | {"pilottiming": timing}).encode()
+
+    assert parse(text).table["setup_s"].to_list() == [setup_s]
 
 
 def test_a_real_record_is_read(sample, whole):

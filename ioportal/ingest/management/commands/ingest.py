@@ -41,8 +41,10 @@ if TYPE_CHECKING:
 
 _STDIN = "-"
 _READS = (Segment.Format.JOB_STATS, Segment.Format.MD_STATS, Segment.Format.MDS_STATS)
+_SIDE_BY_SIDE = (Segment.Format.RPCTRACE, Segment.Format.REQ_HISTORY)
 _TAKES = {  # what a text of each format can be said to be
     Segment.Format.RPCTRACE: {"server", "filesystem"},
+    Segment.Format.REQ_HISTORY: {"server", "filesystem", "service"},
     Segment.Format.JOB_STATS: {"target", "filesystem", "at"},
     Segment.Format.MD_STATS: {"target", "filesystem", "at"},
     Segment.Format.MDS_STATS: {"server", "filesystem", "service", "at"},
@@ -82,13 +84,15 @@ class Command(BaseCommand):
             "--filesystem", help="the filesystem that the server or target must be of"
         )
         parser.add_argument(
-            "--server", help="the host that wrote the log or was read (rpctrace, mds_stats)"
+            "--server",
+            help="the host that wrote the log or was read (rpctrace, req_history, mds_stats)",
         )
         parser.add_argument(
             "--target", help="the MDT or OST, where the text does not say (job_stats, md_stats)"
         )
         parser.add_argument(
-            "--service", help="as 'mdt': the service, where the text does not say (mds_stats)"
+            "--service",
+            help="as 'mdt': the service, where the text does not say (mds_stats, req_history)",
         )
         parser.add_argument(
             "--at",
@@ -165,7 +169,7 @@ class Command(BaseCommand):
         def attempt() -> LoaderOf:
             return partial(LOADERS[chosen], command.afresh())
 
-        together = [texts] if chosen == Segment.Format.RPCTRACE else [[text] for text in texts]
+        together = [texts] if chosen in _SIDE_BY_SIDE else [[text] for text in texts]
         for group in together:
             yield load(group, chosen, attempt, progress, replace=command.replace)
 
