@@ -123,7 +123,7 @@ def _rows(before_end: timedelta) -> int:
 
 
 def _fill(hours: int) -> None:
-    """Store windows and roll them up, but for the newest minute and a half: these are open."""
+    """Store windows and roll them up, but for the newest minute: it is open."""
     portal.register(_SITE)
     start = _END - hours * _HOUR
     with connection.cursor() as cursor:
@@ -136,7 +136,7 @@ def _fill(hours: int) -> None:
                 say(f"{level.table}: {hour + 1} of {hours} hours")
     _roll_up(start, hours)
     for server in Server.objects.all():
-        rollups.touch_server(server.pk, _END - timedelta(seconds=90), _END)
+        rollups.touch_server(server.pk, _END - timedelta(minutes=1), _END)
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
     User.objects.create_user(centre.STAFF, is_staff=True)

@@ -77,6 +77,7 @@ INSERT INTO {into} (start, {keys}, {names})
 SELECT date_bin(%(width)s, start, %(epoch)s), {keys}, {values}
 FROM {made_of} WHERE start >= %(start)s AND start < %(end)s AND {rows}
 GROUP BY 1, {keys}
+ORDER BY 1, server_id  -- what is read together stands together
 """)
 
 
@@ -112,6 +113,7 @@ SELECT date_bin(%(width)s, start, %(epoch)s), {keys}, min(start), max("end"), ma
     least(sum({metadata}), %(largest)s), {sums}
 FROM telemetry_iowindow w WHERE {rows}
 GROUP BY 1, {keys}, basis = %(TOTAL)s, CASE WHEN "end" - start > %(gap)s THEN start END
+ORDER BY 1, filesystem_id, target_id  -- what is read together stands together
 """)
 _IO_SUMS = sql.SQL(", ").join(_values("least(sum({}), %(largest)s)", COUNTERS))
 
@@ -251,7 +253,7 @@ def _roll_rpcs_of(kind: RpcRollUp, who: dict[str, Any], span: Interval) -> None:
     }
     rows = _OF_PRINCIPALS if who["server_id"] is None else _OF_SERVER
     by_opcode = (*_PRINCIPAL, "service_id", "opcode")
-    with connection.cursor() as cursor, planner.settings(enable_sort="off", work_mem="128MB"):
+    with connection.cursor() as cursor, planner.settings(work_mem="128MB"):
         for made_of, into, keys, names, sums in (
             (kind.made_of, kind.level, by_opcode, _RPC_NAMES, _RPC_VALUES),
             (
@@ -360,6 +362,8 @@ def pieces(level: Level, start: datetime, end: datetime) -> list[Piece]:
     Where it is not rolled up yet, that which it is made of is read instead: nothing is missing, and
     nothing is there twice.
     """
+    if start >= end:
+        return []
     if level.made_of is None or not level.is_roll_up:
         return [Piece(level, start, end)]
     open_spans = _open(level, start, end)

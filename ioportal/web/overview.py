@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from django.conf import settings
-from django.db.models.functions import Coalesce
 from django.urls import reverse
-from django.utils import timezone
 
 from collectors.tables import UTC_US
 from ioportal.analysis.timelines import OBSERVED, WINDOW, Steps, clipped, rates, within
@@ -20,9 +18,10 @@ from ioportal.charts import palette
 from ioportal.charts import timelines as charts
 from ioportal.charts.timelines import Chart, Style
 from ioportal.jobs import overview
-from ioportal.jobs.models import Filesystem, Job, Nid, Server, SourceJobId, Target
+from ioportal.jobs.models import Filesystem, Server, Target
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.models import Coverage, Principal
+from ioportal.web.principals import BYS, Name, named
 from ioportal.web.ranges import TimeRange
 from ioportal.web.series import bin_width, last_observed, observed, observed_apart, seconds
 
@@ -44,7 +43,6 @@ LASTS = {
     "7d": timedelta(days=7),
 }
 DEFAULT_LAST = "1h"
-BYS = ("job", "user", "project")  # how jobs are told apart
 REFRESH_S = 10
 _BINS = tuple(timedelta(seconds=n) for n in (10, 60, 120, 600, 1_800))
 _BINS_SHOWN = 150
@@ -53,12 +51,6 @@ _NAMED = 6  # in the charts; the rest is one layer
 _LISTED = 15
 _CHARTS = 8  # of servers or targets, the busiest
 _LEAST_JOBS = 10  # of others that are told of together
-# (no user's or project's name has a blank)
-_OF_NOBODY = {
-    Principal.PENDING: "pending job ids",
-    Principal.AMBIGUOUS: "one of several jobs",
-    Principal.UNATTRIBUTED: "not attributed",
-}
 
 
 @dataclass(frozen=True)
@@ -132,15 +124,6 @@ class Busy:
     def trend(self) -> float | None:
         """How many times its mean rate the newest one is."""
         return self.newest / self.mean if self.mean else None
-
-
-@dataclass(frozen=True)
-class _Name:
-    """What a principal is called."""
-
-    words: str
-    address: str = ""
-    nodes: int = 0
 
 
 class Section:
@@ -237,7 +220,7 @@ class Section:
         """What every principal did."""
         return self._amounts() if self.is_observed else []
 
-    @property
+    @cached_property
     def total(self) -> float:
         """What all of them did."""
         return sum(amount.total for amount in self.amounts)
@@ -253,15 +236,14 @@ class Section:
     @cached_property
     def busy(self) -> list[Busy]:
         """Everybody who may be named, busiest now first."""
-        together: dict[_Name, list[Amount]] = defaultdict(list)
-        names = self._names()
+        together: dict[Name, list[Amount]] = defaultdict(list)
         for amount in self.amounts:
-            if name := names.get(amount.who):
+            if name := self._names.get(amount.who):
                 together[name].append(amount)
         found = [self._busy(name, amounts) for name, amounts in together.items()]
         return sorted(found, key=lambda one: (-one.newest, -one.total, one.words))
 
-    def _busy(self, name: _Name, amounts: list[Amount]) -> Busy:
+    def _busy(self, name: Name, amounts: list[Amount]) -> Busy:
         total = sum(amount.total for amount in amounts)
         return Busy(
             name.words,
@@ -279,54 +261,14 @@ class Section:
         """Whether so many jobs of others are in the range that their sum may be told."""
         if self.is_staff:
             return True
-        jobs = {who for (kind, who), *_ in self.amounts if kind == Principal.JOB}
-        return len(jobs - self._jobs.keys()) >= _LEAST_JOBS
+        jobs = {who for who, *_ in self.amounts if who[0] == Principal.JOB}
+        return len(jobs - self._names.keys()) >= _LEAST_JOBS
 
     @cached_property
-    def _jobs(self) -> dict[int, Job]:
-        """The jobs of the range that may be named."""
-        keys = [who for (kind, who), *_ in self.amounts if kind == Principal.JOB]
-        jobs = Job.objects.visible_to(self._user).filter(pk__in=keys)
-        fields = ("batch_id", "array_index", "owner", "project", "node_count", "started_at")
-        return {job.pk: job for job in jobs.only(*fields)}
-
-    def _names(self) -> dict[Who, _Name]:
-        """Name everybody who may be named; those of one name are one."""
-        names: dict[Who, _Name] = {}
-        nodes: dict[str, int] = defaultdict(int)
-        for job in self._jobs.values():
-            nodes[_group(job, self.asked.by)] += job.node_count
-        ids = Counter(_words_of(job) for job in self._jobs.values())
-        for key, job in self._jobs.items():
-            if self.asked.by == "job":
-                words = _words_of(job)
-                if ids[words] > 1:  # ids repeat
-                    words = f"{words} {timezone.localtime(job.started_at):%Y-%m-%d %H:%M:%S}"
-                name = _Name(words, reverse("job", args=[key]), job.node_count)
-            else:
-                name = _name_of_group(_group(job, self.asked.by), self.asked.by, nodes)
-            names[Principal.JOB, key] = name
-        if not self.is_staff:
-            return names
-        # Of processes and hosts there may be thousands: those that matter are looked up.
+    def _names(self) -> dict[Who, Name]:
+        """The names of those who may be named and matter."""
         ranked = sorted(self.amounts, key=lambda amount: -max(self._shares(amount)))
-        for kind, model, field, words in (
-            (Principal.PROCESS, SourceJobId, "text", "process {}"),
-            (Principal.HOST, Nid, Coalesce("node__name", "text"), "host {}"),
-        ):
-            keys = [one.who[1] for one in ranked if one.who[0] == kind][:_LISTED]
-            rows: Any = model._default_manager.filter(pk__in=keys)  # noqa: SLF001  (documented)
-            if kind is Principal.HOST:
-                found = {
-                    pk: node or text
-                    for pk, text, node in rows.values_list("pk", field, "node__name")
-                }
-            else:
-                found = dict(rows.values_list("pk", field))
-            is_host = int(kind is Principal.HOST)
-            for pk, text in found.items():
-                names[kind, pk] = _Name(words.format(text), nodes=is_host)
-        return names | {(kind, 0): _Name(words) for kind, words in _OF_NOBODY.items()}
+        return named([amount.who for amount in ranked], self._user, self.asked.by)
 
     def _shares(self, amount: Amount) -> tuple[float, float]:
         """Return a principal's share of the range and of the newest time."""
@@ -336,19 +278,19 @@ class Section:
             newest / self.newest_total if self.newest_total else 0.0,
         )
 
-    @property
+    @cached_property
     def listed(self) -> list[Busy]:
         """The first of the busy."""
         return self.busy[:_LISTED]
 
-    @property
+    @cached_property
     def others(self) -> Busy | None:
         """All that is not listed; None: nothing, or too few to be told of."""
         listed = frozenset().union(*(one.who for one in self.listed))
         rest = [amount for amount in self.amounts if amount.who not in listed]
         if not rest or not self.others_are_many:
             return None
-        return self._busy(_Name(palette.ALL_OTHERS), rest)
+        return self._busy(Name(palette.ALL_OTHERS), rest)
 
     @cached_property
     def layers(self) -> list[Busy]:
@@ -365,7 +307,7 @@ class Section:
         """The token of each layer, the same in all charts and in the table."""
         return palette.principals(list(self.kinds))
 
-    @property
+    @cached_property
     def top(self) -> list[tuple[Busy, str]]:
         """The rows of the table, each with its colour in the charts."""
         rows = [*self.listed, *([self.others] if self.others else [])]
@@ -604,7 +546,17 @@ class Rpcs(Section):
         return TimeRange(rollups.floor(end - _NEWEST, min(self.bin, self.level.width)), end)
 
     def _amounts(self) -> list[Amount]:
-        return overview.rpc_amounts(self._rows, self._newest.start)
+        """Sums need no steps: coarser rows tell them, but for the newest time."""
+        coarse = self.of[-1]
+        cut = max(rollups.floor(self._newest.start, coarse.width), self._bins.start)
+        begin = min(rollups.ceil(self._bins.start, coarse.width), cut)
+        pieces = [
+            *rollups.pieces(self.level, self._bins.start, begin),
+            *rollups.pieces(coarse, begin, cut),
+            *rollups.pieces(self.level, cut, self._bins.end),
+        ]
+        rows = overview.Rows(pieces, list(self.sources))
+        return overview.rpc_amounts(rows, self._newest.start)
 
     @cached_property
     def _newest_s(self) -> float:
@@ -664,17 +616,3 @@ def is_registered() -> bool:
 def is_simulated() -> bool:
     """Tell whether some of it is made up."""
     return Filesystem.objects.filter(simulated=True).exists()
-
-
-def _group(job: Job, by: str) -> str:
-    return {"user": job.owner, "project": job.project}.get(by, str(job.pk))
-
-
-def _words_of(job: Job) -> str:
-    return f"{job.display_id} {job.owner or 'of nobody'}"
-
-
-def _name_of_group(group: str, by: str, nodes: dict[str, int]) -> _Name:
-    if not group:
-        return _Name(f"jobs of no {by}", nodes=nodes[group])
-    return _Name(group, reverse(by, args=[group]), nodes[group])

@@ -12,6 +12,7 @@ from django.views.decorators.http import conditional_page, require_safe
 
 from ioportal.web import exports, overview
 from ioportal.web.overview import SECTIONS, Asked
+from ioportal.web.principals import BYS
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
@@ -38,7 +39,7 @@ def page(request: UserRequest) -> HttpResponseBase:
         "window": asked.window,
         "refused": refused,
         "lasts": overview.LASTS,
-        "bys": overview.BYS,
+        "bys": BYS,
         "refresh_s": overview.REFRESH_S,
         "sections": [section(asked, request.user) for section in SECTIONS.values()],
         "is_registered": overview.is_registered(),
@@ -87,6 +88,6 @@ def _about(section: Section) -> dict[str, object]:
                 "mean_per_second": one.mean,
                 "share": one.share,
             }
-            for one in section.busy
+            for one in section.listed
         ],
     }
