@@ -52,7 +52,7 @@ format: setup-dev  ## Bring code and templates into shape
 audit: setup-dev  ## Look the locked packages up for known vulnerabilities
 	@$(VENV)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/dev.txt
 
-bench: setup-bench services  ## Measure the parsers and the loading; update docs/performance.md
+bench: setup-bench services staticfiles/staticfiles.json  ## Measure parsers, loading and pages; update docs/performance.md
 	@$(RUN) $(VENV)/python -m bench
 
 services: setup  ## Start PostgreSQL and Valkey, or check those given in the environment
@@ -71,6 +71,8 @@ lock: setup-dev  ## Lock the newest versions that pyproject.toml allows, with ha
 	@echo "==> Locking"
 	@echo pip | $(LOCK) --output-file requirements/installer.txt -
 	@$(LOCK) --output-file requirements/base.txt pyproject.toml
+	@printf '%s\n' blake3 clustershell httpx numpy polars zstandard | \
+	    $(LOCK) --output-file requirements/agent.txt --constraints requirements/base.txt -
 	@$(LOCK) --output-file requirements/dev.txt --extra dev --constraints requirements/base.txt \
 	    pyproject.toml
 

@@ -1,31 +1,13 @@
--- A year of a centre: %(jobs)s jobs in [%(began)s, %(ended)s), each with its figures, and what the
+-- A year of the registered centre: %(jobs)s jobs in [%(began)s, %(ended)s), each with its figures, and what the
 -- servers counted in the last two days. Few users have most of the jobs, figures spread over many
 -- powers of ten, and jobs stand in the tables in the order they came: what the planner of the
 -- database sees in a portal that has run for long.
 
 SELECT setseed(0.5);
 
-INSERT INTO jobs_cluster (name, time_zone, batch_system, exec_hosts_are_compute_nodes, nid_network,
-    nid_node_format, simulated)
-SELECT 'c' || n, 'UTC', 'slurm', true, '', '', false FROM generate_series(1, 3) n;
-
-INSERT INTO jobs_node (cluster_id, name)
-SELECT id, name || '-node' || n FROM jobs_cluster, generate_series(1, 400) n;
-
 INSERT INTO jobs_nid (text, node_id, registered)
 SELECT n || '@gni', min(jobs_node.id), true
 FROM generate_series(1, 1400) n LEFT JOIN jobs_node ON jobs_node.id %% 1400 = n GROUP BY n;
-
-INSERT INTO jobs_filesystem (name, job_id_pattern, simulated) VALUES ('lake', '(?P<batch_id>\d+)', false);
-
-INSERT INTO jobs_filesystem_clusters (filesystem_id, cluster_id)
-SELECT jobs_filesystem.id, jobs_cluster.id FROM jobs_filesystem, jobs_cluster;
-
-INSERT INTO jobs_server (filesystem_id, name, kind)
-SELECT id, 'mds' || n, 'mds' FROM jobs_filesystem, generate_series(0, 3) n;
-
-INSERT INTO jobs_target (filesystem_id, server_id, name, kind)
-SELECT filesystem_id, id, 'lake-MDT000' || right(name, 1), 'mdt' FROM jobs_server;
 
 -- Ranks are spread by the square of the logarithm: the first user has 30 %% of the jobs. Of users
 -- behind the twentieth each worked in one quarter of the year only.
@@ -151,9 +133,10 @@ CROSS JOIN generate_series(33, 38) opcode
 CROSS JOIN (SELECT min(id) AS id FROM jobs_server) s;
 
 INSERT INTO jobs_workloadjob (cluster_id, panda_id, told_batch_id, batch_id, array_index, site, host,
-    state, error, "user", transformation, started_at, ended_at, core_count, cpu_s, standing)
+    state, error, "user", transformation, started_at, ended_at, core_count, cpu_s, standing, batch_job_id,
+    changed_at)
 SELECT cluster_id, 5000000 + n, batch_id, batch_id, '', 'LAKE', nodes, 'finished', '', 'prod', 'sim',
-    started_at, %(ended)s, 16, 3600, ''
+    started_at, %(ended)s, 16, 3600, '', id, %(ended)s
 FROM (SELECT * FROM jobs_job WHERE ended_at IS NULL ORDER BY started_at LIMIT 1) j,
     generate_series(1, 300) n;
 

@@ -1,17 +1,25 @@
-"""Loading: windows with their segment and touched interval, beside bare COPY of the same rows."""
+"""Loading: windows with their segment and touched interval, beside bare COPY of the same rows.
+
+From memory, and as batches over HTTP to the real web server.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
+import httpx
+import polars as pl
 from django.db import connection
 
 from bench import inputs, portal
 from bench.figures import Figure, Way, in_turn
 from collectors.lustre import rpc_trace
 from collectors.source import Source
+from collectors.tables import RPC_WINDOWS
 from ioportal.ingest.formats import Command
 from ioportal.ingest.formats.traces import RpcTraceLoader
 from ioportal.ingest.loading import Origin, Text, load
@@ -26,6 +34,9 @@ if TYPE_CHECKING:
 LINES = 2_000_000
 _NIDS = 20_000
 _GOAL = 0.8
+_ENDPOINT_GOAL = 0.5
+_BATCH_ROWS = 200_000  # as agents send at most
+_ANSWERS_WITHIN_S = 60
 
 
 def measure(scale: float) -> Iterator[Figure]:
@@ -34,24 +45,76 @@ def measure(scale: float) -> Iterator[Figure]:
         parts = list(rpc_trace.parse(Source.open(trace)))
     _load(parts)  # names become known
     copied = _as_copied()
-    rows = sum(part.table.height for part in parts)
-    timed = in_turn(
-        f"{rows:,} rows",
-        {
-            "COPY": Way(partial(_copy, copied), prepare=portal.forget_traces),
-            "load": Way(partial(_load, parts), prepare=portal.forget_traces),
-        },
-    )
     portal.forget_traces()
-    yield Figure(
-        "loading_vs_copy",
-        "Loading parsed windows / bare COPY",
-        timed.speed_up("load", "COPY"),
-        "x",
-        at_least=_GOAL,
-    )
-    for way, what in (("load", "Loading parsed windows"), ("COPY", "Bare COPY of the same rows")):
+    rows = sum(part.table.height for part in parts)
+    ways = {
+        "COPY": Way(partial(_copy, copied), prepare=portal.forget_traces),
+        "load": Way(partial(_load, parts), prepare=portal.forget_traces),
+    }
+    with portal.served() as address:
+        deliver = _Deliveries(f"{address}/api/v1/ingest/batches", parts)
+        deliver()  # names become known there, too
+        ways["endpoint"] = Way(deliver, prepare=portal.forget_traces)
+        timed = in_turn(f"{rows:,} rows", ways)
+    portal.forget_traces()
+    ratios = {
+        "load": ("Loading parsed windows / bare COPY", _GOAL),
+        "endpoint": ("Batches to the ingest endpoint / bare COPY", _ENDPOINT_GOAL),
+    }
+    for way, (what, at_least) in ratios.items():
+        yield Figure(f"{way}_vs_copy", what, timed.speed_up(way, "COPY"), "x", at_least=at_least)
+    speeds = {
+        "load": "Loading parsed windows",
+        "endpoint": f"Batches of {_BATCH_ROWS:,} rows to the ingest endpoint",
+        "COPY": "Bare COPY of the same rows",
+    }
+    for way, what in speeds.items():
         yield Figure(f"loading_{way.lower()}", what, rows / timed.of(way), "rows/s")
+
+
+class _Deliveries:
+    """Delivers windows in batches, as one agent does; each time as another stream."""
+
+    def __init__(self, url: str, parts: list[Parsed]) -> None:
+        self._url = url
+        self._token = portal.token()
+        windows = pl.concat(part.table for part in parts)
+        self._batches = list(windows.iter_slices(_BATCH_ROWS))
+        self._encoded = list(map(_encoded, self._batches))
+
+    def __call__(self) -> None:
+        stream = uuid4()
+        for number, rows in enumerate(self._batches, start=1):
+            records = int(rows["count"].sum())
+            said = {
+                "stream": str(stream),
+                "sequence": number,
+                "table": RPC_WINDOWS.name,
+                "account": {
+                    "lines": records, "accepted": records, "rejected": 0, "irrelevant": 0
+                },
+            }  # fmt: skip
+            answer = httpx.post(
+                self._url,
+                headers={
+                    "Authorization": f"Token {self._token}",
+                    "Idempotency-Key": f"{stream}/{number}",
+                },
+                files={
+                    "batch": ("batch", json.dumps(said), "application/json"),
+                    "rows": (
+                        "rows", self._encoded[number - 1], "application/vnd.apache.arrow.stream"
+                    ),
+                },
+                timeout=_ANSWERS_WITHIN_S,
+            )  # fmt: skip
+            answer.raise_for_status()
+
+
+def _encoded(rows: pl.DataFrame) -> bytes:
+    stream = io.BytesIO()
+    rows.write_ipc_stream(stream, compression="zstd")
+    return stream.getvalue()
 
 
 class _ParsedLoader(RpcTraceLoader):

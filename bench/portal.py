@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import socket
+import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from psycopg.conninfo import make_conninfo
@@ -20,8 +25,10 @@ if TYPE_CHECKING:
 
 NODES = 20_000
 NODES_PER_JOB = 10
-CLUSTER, SERVER = "bench", "bench-mds"
+CLUSTER, SERVER, SOURCE = "bench", "bench-mds", "bench-trace"
 _DATABASE = "ioportal_bench"
+_HOST = "127.0.0.1"
+_STARTS_WITHIN_S = 60
 
 _SITE = f"""
 [[cluster]]
@@ -43,6 +50,11 @@ filesystem = "atlas2"
 name = "atlas2-MDT0000"
 filesystem = "atlas2"
 server = "{SERVER}"
+
+[[source]]
+name = "{SOURCE}"
+format = "rpctrace"
+server = "{SERVER}"
 """
 _SACCT_HEADER = (
     "JobID|JobIDRaw|Cluster|User|Account|Partition|State|Submit|Start|End|NNodes|NodeList"
@@ -52,21 +64,74 @@ _FIRST_NODE_JOB = 1_000_000
 
 @contextmanager
 def database() -> Iterator[None]:
-    """Create and migrate a database, register a site in it, and drop it at the end."""
-    name = connection.settings_dict["NAME"]
-    connection.settings_dict["TEST"]["NAME"] = _DATABASE
-    say(f"creating the database {_DATABASE}")
+    """Have a database with a registered site."""
+    with empty_database(_DATABASE):
+        register(_SITE)
+        yield
+
+
+@contextmanager
+def empty_database(name: str) -> Iterator[None]:
+    """Create and migrate a database, and drop it at the end."""
+    before = connection.settings_dict["NAME"]
+    connection.settings_dict["TEST"]["NAME"] = name
+    say(f"creating the database {name}")
     connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
     try:
-        _load("register", text=_SITE)
         yield
     finally:
-        connection.creation.destroy_test_db(name, verbosity=0)
+        connection.creation.destroy_test_db(before, verbosity=0)
+
+
+def register(site: str) -> None:
+    """Register what a TOML text says."""
+    _load("register", text=site)
 
 
 def database_url() -> str:
     """Return the address of the database, for another process."""
     return make_conninfo(os.environ["DATABASE_URL"], dbname=_DATABASE)
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """Run the web server, with one worker; provide its address."""
+    with socket.create_server((_HOST, 0)) as probe:
+        port = probe.getsockname()[1]
+    say(f"starting the web server on port {port}")
+    granian = [sys.executable, "-m", "granian", "--interface", "wsgi", "--log-level", "error"]
+    with subprocess.Popen(
+        [*granian, "--host", _HOST, "--port", str(port), "ioportal.wsgi:application"],
+        cwd=settings.BASE_DIR,
+        env=os.environ | {"DATABASE_URL": database_url()},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        try:
+            _wait_until_it_answers(port)
+            yield f"http://{_HOST}:{port}"
+        finally:
+            server.terminate()
+
+
+def _wait_until_it_answers(port: int) -> None:
+    until = monotonic() + _STARTS_WITHIN_S
+    while True:
+        try:
+            socket.create_connection((_HOST, port)).close()
+        except OSError:
+            if monotonic() > until:
+                raise
+            sleep(0.1)
+        else:
+            return
+
+
+def token() -> str:
+    """Return the secret of a new token to send batches."""
+    out = io.StringIO()
+    call_command("token", "create", "ingest", "--source", SOURCE, stdout=out, stderr=io.StringIO())
+    return out.getvalue().strip()
 
 
 def run_jobs_on_all_nodes() -> None:
@@ -96,7 +161,7 @@ def forget_traces() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "TRUNCATE telemetry_rpcwindow, telemetry_chargedrpc, telemetry_coverage, "
-            "ingest_touchedtrace, jobs_stalestatistics"
+            "ingest_touchedtrace, ingest_batch, jobs_stalestatistics"
         )
         cursor.execute("DELETE FROM ingest_segment WHERE format = 'rpctrace'")
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from bench import counters, loading, memory, portal, report, traces
+from bench import counters, loading, memory, overview, pages, portal, report, traces
 
 _BENCHES = {
     "traces": traces.measure,
     "loading": loading.measure,
     "memory": memory.measure,
     "counters": counters.measure,
+    "pages": pages.measure,
+    "overview": overview.measure,
 }
 _QUICK_SCALE = 0.1
 

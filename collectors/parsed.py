@@ -1,6 +1,6 @@
 """What a collector gives back: a typed table, the rejects, and the account of every line."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -66,6 +66,17 @@ class Parsed:
     ) -> Self:
         """Build from plain rows: for formats of low volume."""
         return cls(table.frame(rows), reject_frame(rejects), account)
+
+    @classmethod
+    def joined(cls, table: Table, parts: Iterable[Self]) -> Self:
+        """Put parts together, of a text that is small enough for it."""
+        parts = list(parts)
+        return cls(
+            pl.concat([table.empty(), *(part.table for part in parts)]),
+            pl.concat([REJECTS.empty(), *(part.rejects for part in parts)]),
+            sum((part.account for part in parts), Account()),
+            frozenset().union(*(part.observed for part in parts)),
+        )
 
 
 def reject_frame(rejects: Sequence[Reject]) -> pl.DataFrame:

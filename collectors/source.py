@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 import numpy as np
 import zstandard
@@ -22,6 +22,7 @@ CHUNK_BYTES = 3 * 1024 * 1024
 LINE_BYTES = 1024 * 1024  # the rest of a longer line is dropped: no format of lines has such
 BLOCK_BYTES = 256 * 1024
 
+_HEAD_BYTES = 256
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
@@ -32,6 +33,14 @@ class Chunk:
 
     first_line: int  # 1-based number of the first line of `text`
     text: bytes
+
+
+class Lines(Protocol):
+    """Whatever gives lines to read."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the text in chunks of whole lines."""
+        ...
 
 
 class Source:
@@ -69,6 +78,14 @@ class Source:
         """BLAKE3 of the decompressed text read so far, in hex."""
         return self._digest.hexdigest()
 
+    @property
+    def head(self) -> bytes:
+        """The first bytes of the text, before anything is read of it; b"" of an empty one."""
+        try:
+            return self._stream.peek(_HEAD_BYTES)  # type: ignore[attr-defined,no-any-return]  # all have it
+        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+            raise self._unavailable(error) from error
+
     def chunks(self) -> Iterator[Chunk]:
         """Yield the text in chunks of whole lines; an empty source yields nothing.
 
@@ -81,7 +98,7 @@ class Source:
             while text:
                 following = reader.submit(self._next_text)  # while `text` is parsed
                 yield Chunk(first_line, text)
-                first_line += _newlines(text)
+                first_line += newlines(text)
                 text = following.result()
 
     def blocks(self) -> Iterator[bytes]:
@@ -94,7 +111,7 @@ class Source:
         text = self._read(self._stream.read, self._chunk_bytes)
         if text and not text.endswith(b"\n"):
             text += self._rest_of_line()
-        return _cut_long_lines(text)
+        return cut_long_lines(text)
 
     def _rest_of_line(self) -> bytes:
         kept = part = self._read(self._stream.readline, LINE_BYTES)
@@ -181,12 +198,12 @@ def _decompressed(stream: BinaryIO) -> BinaryIO:
     return buffered
 
 
-def _newlines(text: bytes) -> int:
+def newlines(text: bytes) -> int:
     """Count newlines, several times faster than `bytes.count`."""
     return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
 
 
-def _cut_long_lines(text: bytes) -> bytes:
+def cut_long_lines(text: bytes) -> bytes:
     """Drop what a line has beyond `LINE_BYTES`; every newline stays."""
     parts = []
     kept = line = 0  # where the part to keep begins, where the current line begins

@@ -102,6 +102,20 @@ RPC_WINDOWS = Table(
     },
 )
 
+REQUEST_WINDOWS = Table(
+    "request_windows",
+    grain="one row per 10 s x NID x service x opcode (a key may recur: rows add up)",
+    columns={
+        "start": UTC_US,
+        "nid": pl.String(),
+        "service": pl.String(),  # thread-name base; "" where the text does not say
+        "opcode": pl.Int16(),
+        "count": pl.Int64(),  # of requests that arrived; how they went is not known
+        "first": UTC_US,
+        "last": UTC_US,
+    },
+)
+
 JOB_COUNTERS = Table(
     "job_counters",
     grain="one row per target x job id: totals since the entry was created",
@@ -173,6 +187,7 @@ SERVICE_COUNTERS = Table(
         "max": pl.Int64(),
         "sum": pl.Int64(),
     },
+    nullable=frozenset({"snapshot_at", "counted_since"}),
 )
 SERVICE_UNITS = ("reqs", "usec", "sec", "bufs", "bytes", "pages", "regs")
 
@@ -261,6 +276,7 @@ WORKLOAD_JOBS = Table(
         "modified_at": UTC_US,  # of the record
         "core_count": pl.Int32(),  # used; null: not told, like the two above
         "cpu_s": pl.Float64(),
+        "setup_s": pl.Float64(),  # how long the pilot prepared the program
     },
     nullable=frozenset(
         {
@@ -272,6 +288,7 @@ WORKLOAD_JOBS = Table(
             "modified_at",
             "core_count",
             "cpu_s",
+            "setup_s",
         }
     ),
 )

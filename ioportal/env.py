@@ -45,6 +45,11 @@ def duration(name: str, default: str) -> timedelta:
     return timedelta(seconds=int(match[1]) * _UNIT_SECONDS[match[2]])
 
 
+def kept(name: str, default: str) -> timedelta | None:
+    """Return a duration, or None for ``forever``."""
+    return None if text(name, default) == "forever" else duration(name, default)
+
+
 def number(name: str, default: str) -> int:
     """Return a whole number above 0."""
     value = text(name, default)

@@ -1,5 +1,6 @@
 """Django's settings; site-specific values come from the environment (README, "Configuration")."""
 
+from datetime import timedelta
 from pathlib import Path
 
 from csp.constants import NONE, SELF, UNSAFE_INLINE
@@ -143,19 +144,33 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A lost wake-up costs at most this long (docs/architecture.md, "Stages").
 WAKE_UP_EXPIRES_S = 60  # without a worker they must not pile up
+_STAGES = (
+    "ioportal.ingest.tasks.charge_pending",
+    "ioportal.jobs.tasks.refresh_statistics",
+    "ioportal.telemetry.tasks.roll_up",
+)
 CELERY_BEAT_SCHEDULE = {
-    name: {
-        "task": name,
-        "schedule": env.duration("IOPORTAL_STAGE_INTERVAL", "5s"),
-        "options": {"expires": WAKE_UP_EXPIRES_S},
-    }
-    for name in ("ioportal.ingest.tasks.charge_pending", "ioportal.jobs.tasks.refresh_statistics")
+    name: {"task": name, "schedule": schedule, "options": {"expires": WAKE_UP_EXPIRES_S}}
+    for name, schedule in (
+        *((stage, env.duration("IOPORTAL_STAGE_INTERVAL", "5s")) for stage in _STAGES),
+        ("ioportal.ingest.tasks.retain", timedelta(minutes=10)),
+    )
 }
 
 # Two reads of a target further apart than this leave a gap: entries idle for longer than its
 # job_cleanup_interval may have been dropped in between. A target that keeps them for longer than
 # this may be read as seldom.
 POLL_GAP = env.duration("IOPORTAL_POLL_GAP", "20m")
+
+# How long the rows of each level stay (docs/operations.md, "Storage"); a level is kept at least as
+# long as the one that it is made of. Statistics of jobs stay for good.
+RAW_KEPT = env.kept("IOPORTAL_RAW_KEPT", "48h")
+WINDOWS_KEPT = env.kept("IOPORTAL_WINDOWS_KEPT", "30d")
+MINUTES_KEPT = env.kept("IOPORTAL_MINUTES_KEPT", "180d")
+POLLS_KEPT = env.kept("IOPORTAL_POLLS_KEPT", "400d")
+TEN_MINUTES_KEPT = env.kept("IOPORTAL_TEN_MINUTES_KEPT", "forever")
+# Where the licence of the database allows it: what is older is hardly ever changed.
+COMPRESSED_AFTER = env.duration("IOPORTAL_COMPRESSED_AFTER", "3d")
 
 # Agents are told to wait while more than this many intervals of a kind wait to be charged.
 PENDING_LIMIT = env.number("IOPORTAL_PENDING_LIMIT", "5000")

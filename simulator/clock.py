@@ -44,9 +44,9 @@ def syslog_stamp(epoch_us: int) -> str:
     return local_time(second).replace(microsecond=microsecond).isoformat(timespec="microseconds")
 
 
-def local_day(epoch_s: int) -> str:
-    """Return the local date as ``YYYYMMDD``, the name of a daily log file."""
-    return local_time(epoch_s).strftime("%Y%m%d")
+def local_month(epoch_s: int) -> str:
+    """Return the local month as ``YYYYMM``, the name of a log file."""
+    return local_time(epoch_s).strftime("%Y%m")
 
 
 def utc_name(epoch_s: int) -> str:

@@ -92,7 +92,7 @@ def _server(plan: Plan, what: What, name: str) -> Server:
         for fault in plan.faults.of(Kind.UPGRADE, name)
         if not counts_failed_opens(fault.version)
     ]
-    return Server(polls.cleanup(plan, what), plan.faults.mounts(name), min(upgrades, default=NEVER))
+    return Server(polls.kept_s(plan, what), plan.faults.mounts(name), min(upgrades, default=NEVER))
 
 
 def _write_job_stats_of_mdt(

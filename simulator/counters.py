@@ -7,7 +7,6 @@ import numpy as np
 
 from simulator.activity import MDT_KINDS, Source
 from simulator.jobs import Ints
-from simulator.polls import Cleanup
 
 NEVER = np.iinfo(np.int64).max
 
@@ -17,12 +16,12 @@ class Server:
     """What a server does with its counters.
 
     Args:
-        cleanup: when it drops entries that idle.
+        kept_s: it drops entries that idled so long (job_cleanup_interval).
         mounts: when its targets were mounted anew.
         failures_until: when it ceased to count failed opens.
     """
 
-    cleanup: Cleanup
+    kept_s: int
     mounts: Sequence[int] = ()
     failures_until: int = NEVER
 
@@ -79,7 +78,7 @@ def lives(intervals: Iterable[tuple[int, int]], server: Server) -> list[Life]:
     for start, end in pieces:
         goes_on = (
             groups
-            and start <= server.cleanup.dropped_at(last)
+            and start <= last + server.kept_s
             and not any(last <= moment <= start for moment in server.mounts)
         )
         if goes_on:
@@ -94,7 +93,7 @@ def lives(intervals: Iterable[tuple[int, int]], server: Server) -> list[Life]:
 def _life(group: list[tuple[int, int]], server: Server) -> Life:
     begin, last = group[0][0], max(end for _, end in group)
     mounts = [moment - 1 for moment in server.mounts if moment > begin]
-    return Life(begin, min([server.cleanup.dropped_at(last), *mounts]), tuple(group))
+    return Life(begin, min([last + server.kept_s, *mounts]), tuple(group))
 
 
 def mdt_sightings(source: Source, polls: Ints, server: Server) -> Iterator[Sightings]:

@@ -1,9 +1,9 @@
 """All raw files of the centre under one folder.
 
 site.toml                      registration of the clusters, the filesystem and its servers
-pbs/20170705                   accounting of a local day
+pbs/201707                     accounting of a local month
 late/pbs-20170706              accounting that comes later than the rest
-alps/messages-20170705         launches of a local day
+alps/messages-201707           launches of a local month
 sacct/rhea-2017-07             accounting of the analysis cluster, a month
 panda/2017-W27.json.gz         PanDA job records of a week
 job_stats/TARGET or OSS/TIME.txt, md_stats/MDT/TIME.txt
@@ -39,7 +39,7 @@ def write(plan: Plan, out: Path) -> None:
     say(f"{(plan.end - plan.start) / 86_400:,.0f} days pass")
     happened = centre.happen(plan)
     say(f"{len(happened.jobs):,} jobs")
-    (out / "site.toml").write_text(site_toml.text(plan.node_count, plan.faults))
+    (out / "site.toml").write_text(site_toml.text(plan))
     _write_batch_logs(plan, happened, out)
     inside = payloads.of_jobs(happened.jobs, stream(plan.seed, "payloads"))
     _write_panda(inside, out / "panda")
@@ -55,12 +55,12 @@ def write(plan: Plan, out: Path) -> None:
 def _write_batch_logs(plan: Plan, happened: Centre, out: Path) -> None:
     on_machine = [job for job in happened.jobs if job.cluster == site.CLUSTER]
     in_time = [job for job in on_machine if job is not happened.late]
-    _write_texts(out / "pbs", pbs.daily_files(in_time, plan.end))
+    _write_texts(out / "pbs", pbs.monthly_files(in_time, plan.end))
     if happened.late:
-        late = "".join(pbs.daily_files([happened.late], plan.end).values())
+        late = "".join(pbs.monthly_files([happened.late], plan.end).values())
         _write_texts(out / "late", {"pbs-20170706": late})
-    launches = alps.daily_files(on_machine, plan.end)
-    _write_texts(out / "alps", {f"messages-{day}": text for day, text in launches.items()})
+    launches = alps.monthly_files(on_machine, plan.end)
+    _write_texts(out / "alps", {f"messages-{month}": text for month, text in launches.items()})
     shared = [job for job in happened.jobs if job.cluster == site.ANALYSIS_CLUSTER]
     exports = sacct.monthly_files(shared, plan.end)
     _write_texts(

@@ -44,6 +44,7 @@ class Fault:
 
 
 OF_THE_STORY = (
+    Fault(Kind.GAP, local(2017, 3, 4, "02:00:00"), local(2017, 3, 5, "23:00:00")),
     Fault(Kind.GAP, local(2017, 7, 7, "08:20:00"), local(2017, 7, 7, "09:00:00")),
     Fault(
         Kind.RESET, local(2017, 7, 7, "14:47:30"), local(2017, 7, 7, "14:47:30"), server=site.MDS

@@ -1,6 +1,5 @@
 """When the collectors read the servers' counters, and when the servers forget idle entries."""
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from enum import Enum
 
@@ -15,7 +14,6 @@ _CRISIS = (local(2017, 7, 6, "09:40:00"), local(2017, 7, 6, "10:40:00"), MINUTE_
 _LATENESS_S = 9  # a server's timer is late by the same time always, up to this
 _ENTRIES_KEPT_S = 10 * MINUTE_S  # job_cleanup_interval as Lustre has it
 _MARGIN_S = HOUR_S  # entries are kept for longer than two reads are apart
-_SWITCHES_AFTER_S = MINUTE_S  # from the read at midnight to the change of job_cleanup_interval
 
 
 class What(Enum):
@@ -44,16 +42,16 @@ class Schedule:
     """The reads of one server's counters, epoch seconds."""
 
     moments: Ints
-    usual_s: int  # between two reads on watched days
+    apart_s: int  # two reads; further apart, entries may have come and gone
 
     def covered_share(self, start: int, end: int) -> float:
-        """Return the part of ``[start, end)`` between reads no farther apart than usual."""
+        """Return the part of ``[start, end)`` between reads that are near enough."""
         first = max(int(np.searchsorted(self.moments, start)) - 1, 0)
         moments = self.moments[first : int(np.searchsorted(self.moments, end)) + 1]
         before, after = moments[:-1], moments[1:]
-        usual = after - before < 1.5 * self.usual_s
+        near = after - before <= self.apart_s
         inside = np.minimum(after, end) - np.maximum(before, start)
-        return float(np.clip(inside, 0, None)[usual].sum() / (end - start))
+        return float(np.clip(inside, 0, None)[near].sum() / (end - start))
 
 
 def schedule(plan: Plan, what: What, server: str, rng: np.random.Generator) -> Schedule:
@@ -61,7 +59,7 @@ def schedule(plan: Plan, what: What, server: str, rng: np.random.Generator) -> S
     often = what is What.MDT
     every_s = plan.poll_s if often else plan.slow_poll_s
     moments = [np.arange(plan.start, plan.end + 1, every_s)]
-    full_s = FULL_POLL_S if often or plan.poll_s <= FULL_POLL_S else 2 * FULL_POLL_S
+    full_s = FULL_POLL_S if plan.poll_s <= FULL_POLL_S else 2 * FULL_POLL_S
     moments.append(np.arange(story.FULL_DAYS[0], story.FULL_DAYS[1] + 1, full_s))
     if what is not What.OSTS or plan.poll_s <= FULL_POLL_S:
         moments.append(np.arange(*_CRISIS))
@@ -72,7 +70,8 @@ def schedule(plan: Plan, what: What, server: str, rng: np.random.Generator) -> S
     found = found[(found >= plan.start) & (found <= plan.end)]
     for begin, end in plan.faults.unread(server):
         found = found[(found <= begin) | (found >= end)]
-    return Schedule(found + int(rng.integers(1, _LATENESS_S)), max(full_s, 20 * MINUTE_S))
+    near_s = max(kept_s(plan, what), 20 * MINUTE_S)
+    return Schedule(found + int(rng.integers(1, _LATENESS_S)), near_s)
 
 
 def _mornings(plan: Plan) -> list[tuple[int, int, int]]:
@@ -85,34 +84,8 @@ def _mornings(plan: Plan) -> list[tuple[int, int, int]]:
     ]
 
 
-@dataclass(frozen=True)
-class Cleanup:
-    """The job_cleanup_interval of a server: (from, seconds), in order of time."""
-
-    intervals: tuple[tuple[int, int], ...]
-
-    def dropped_at(self, last: int) -> int:
-        """Return when an entry is dropped that was last updated at `last`."""
-        number = bisect_right([since for since, _ in self.intervals], last) - 1
-        number = max(number, 0)
-        while True:
-            since, kept_s = self.intervals[number]
-            at = max(since, last + kept_s)
-            if number + 1 == len(self.intervals) or at < self.intervals[number + 1][0]:
-                return at
-            number += 1
-
-
-def cleanup(plan: Plan, what: What) -> Cleanup:
+def kept_s(plan: Plan, what: What) -> int:
     """Return how long the servers keep idle entries: longer than they are left unread."""
     if plan.poll_s <= FULL_POLL_S:
-        return Cleanup(((plan.start, _ENTRIES_KEPT_S),))
-    usual_s = (plan.poll_s if what is What.MDT else plan.slow_poll_s) + _MARGIN_S
-    in_full_days_s = _ENTRIES_KEPT_S if what is What.MDT else usual_s
-    return Cleanup(
-        (
-            (plan.start, usual_s),
-            (story.FULL_DAYS[0] + _SWITCHES_AFTER_S, in_full_days_s),
-            (story.FULL_DAYS[1], usual_s),
-        )
-    )
+        return _ENTRIES_KEPT_S
+    return (plan.poll_s if what is What.MDT else plan.slow_poll_s) + _MARGIN_S

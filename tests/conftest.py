@@ -2,13 +2,20 @@
 
 import io
 import json
+import os
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from psycopg.conninfo import make_conninfo
 
 from ioportal.jobs import tasks
 from tests import contents
+
+REPOSITORY = Path(__file__).parents[1]
 
 # Two clusters on one filesystem (one batch system each), and one filesystem beside it.
 SITE = """
@@ -81,6 +88,14 @@ name = "pond-MDT0000"
 filesystem = "pond"
 server = "pond-mds"
 """
+
+
+def broker_of_our_own():
+    """The broker, in a database where no other worker takes our messages."""
+    url = os.environ["IOPORTAL_BROKER_URL"]
+    if urlsplit(url).scheme == "redis+socket":
+        return f"{url}?virtual_host=9"
+    return urlsplit(url)._replace(path="/9").geturl()
 
 
 @pytest.fixture(autouse=True)
@@ -174,3 +189,28 @@ def queries(db):
             return cursor.fetchall()
 
     return run
+
+
+@pytest.fixture
+def environment(db):
+    """What programs need to work on the tests' database."""
+    database = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
+    return {
+        **os.environ,
+        "DATABASE_URL": database,
+        "IOPORTAL_BROKER_URL": broker_of_our_own(),
+        "PYTHONPATH": str(REPOSITORY),
+    }
+
+
+@pytest.fixture(scope="session")
+def eventually():
+    """Wait for something to become true."""
+
+    def wait(condition, seconds=10):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "it did not happen"
+            time.sleep(0.02)
+
+    return wait

@@ -38,12 +38,14 @@ _OWN_ID = {"id"}
 _CLOCK = {"loaded_at", "computed_at", "changed_at"}  # when it happened to be loaded
 RAW = (
     "telemetry_rpcwindow", "telemetry_jobsnapshot", "telemetry_targetsnapshot",
-    "telemetry_servicesnapshot",
+    "telemetry_servicesnapshot", "telemetry_requestwindow",
+    "telemetry_jobdelta", "telemetry_targetdelta",
 )  # fmt: skip
 DERIVED = ("telemetry_chargedrpc", "telemetry_iowindow", "jobs_jobstatistics")
 FACTS = (
     "jobs_job", "jobs_allocation", "jobs_launch", "jobs_workloadjob", "jobs_workloadjob_jobs",
-    "jobs_nid", "ingest_segment", "ingest_reject", "ingest_accountingrecord", "telemetry_coverage",
+    "jobs_nid", "ingest_segment", "ingest_batch", "ingest_reject", "ingest_accountingrecord",
+    "telemetry_coverage",
 )  # fmt: skip
 
 

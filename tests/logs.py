@@ -128,6 +128,16 @@ def sacct(*runs: Run) -> str:
     return "\n".join([_SACCT, *map(_sacct_line, runs)]) + "\n"
 
 
+def squeue(*runs: Run) -> str:
+    """What `squeue` prints of jobs that run or wait; with bars, as our documentation has it."""
+    head = "JOBID|JOBID|PARTITION|ACCOUNT|USER|SUBMIT_TIME|START_TIME|STATE|NODES|NODELIST|NAME\n"
+    return head + "".join(
+        f"{run.batch_id}|{run.batch_id}|{run.queue}|{run.project}|{run.user}|{_epoch(run.submit)}|"
+        f"{_epoch(run.start)}|RUNNING|{run.node_count}|{run.nodes}|{run.name}\n"
+        for run in runs
+    )
+
+
 def _sacct_line(run: Run) -> str:
     state = run.state or ("RUNNING" if run.end is None else "COMPLETED")
     if run.start is None:

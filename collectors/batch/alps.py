@@ -11,7 +11,7 @@ from collectors.batch import hostlists, localtime
 from collectors.batch.records import Record, Row, numbered_lines, parts
 from collectors.batch.values import INT32_MAX, Unreadable, batch_id, whole_number
 from collectors.parsed import Parsed
-from collectors.source import Source
+from collectors.source import Lines
 from collectors.tables import LAUNCHES
 
 NID_DIGITS = 5  # of the host names of Cray XE, XK and XC systems: "nid00042"
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"\d+", re.ASCII)
 _NO_BATCH_ID = frozenset({"", "unknown", "none", "0"})
 
 
-def parse(source: Source) -> Iterator[Parsed]:
+def parse(source: Lines) -> Iterator[Parsed]:
     """Read the starts and the ends of launches.
 
     Args:

@@ -120,4 +120,6 @@ def _names(item: str) -> Iterable[str]:
 def _ranges(numbers: list[str]) -> str:
     if len(numbers) == 1:
         return numbers[0]
-    return f"[{RangeSet.fromlist(numbers)}]"
+    ranges = RangeSet()
+    ranges.update(numbers)
+    return f"[{ranges}]"

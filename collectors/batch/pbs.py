@@ -13,7 +13,7 @@ from collectors.batch import hostlists, localtime, states
 from collectors.batch.records import Record, Row, numbered_lines, parts
 from collectors.batch.values import INT32_MAX, Unreadable, batch_id, duration_s, shown, whole_number
 from collectors.parsed import Parsed
-from collectors.source import Source
+from collectors.source import Lines
 from collectors.tables import JOBS
 
 RECORD_CHARACTERS = 1024 * 1024  # lines beyond that are not taken for the rest of a record
@@ -49,7 +49,7 @@ _IRRELEVANT = frozenset("ABCDFKLMPTUYacekpruz")
 
 
 def parse(
-    source: Source, zone: ZoneInfo, *, exec_hosts_are_compute_nodes: bool = True
+    source: Lines, zone: ZoneInfo, *, exec_hosts_are_compute_nodes: bool = True
 ) -> Iterator[Parsed]:
     """Read the jobs of an accounting file.
 
@@ -77,7 +77,7 @@ def parse(
     )
 
 
-def _records(source: Source) -> Iterator[Record]:
+def _records(source: Lines) -> Iterator[Record]:
     """Yield records, with the lines that a mail or a tool has wrapped joined again."""
     first, texts, room = 0, [], 0  # `room`: for so many characters more; 0: nothing to continue
     for line, text in numbered_lines(source):

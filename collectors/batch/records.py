@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from collectors.batch.values import Unreadable
 from collectors.parsed import Account, Parsed, Reject
-from collectors.source import Source
+from collectors.source import Lines
 from collectors.tables import Table
 
 PART_LINES = 10_000
@@ -28,7 +28,7 @@ class Record:
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
-def numbered_lines(source: Source) -> Iterator[tuple[int, str]]:
+def numbered_lines(source: Lines) -> Iterator[tuple[int, str]]:
     """Yield every line with its number, without its end, as text.
 
     Bytes that are not UTF-8, and NUL, which no database stores, become U+FFFD.

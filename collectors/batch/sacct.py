@@ -1,19 +1,18 @@
-"""What Slurm accounted for: ``sacct --parsable2`` (or ``--parsable``), with a header or without.
+"""What Slurm accounted for: ``sacct --parsable2`` (or ``--parsable``, or ``--json``).
 
 Source: docs/formats.md, "sacct"; src/sacct/print.c and src/common/parse_time.c of Slurm.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from typing import Self
 from zoneinfo import ZoneInfo
 
-from collectors.batch import hostlists, localtime, states
+from collectors.batch import slurm, slurm_json
 from collectors.batch.records import Record, Row, numbered_lines, parts
-from collectors.batch.values import INT32_MAX, Unreadable, duration_s, shown, whole_number
+from collectors.batch.values import Unreadable
 from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import JOBS
@@ -50,26 +49,16 @@ COLUMNS = (
 JOB_NAME_CHARACTERS = 1_024  # Slurm refuses longer names, so more lines than that are no name
 
 _BAR = "|"
-_JOB_ID = re.compile(
-    r"(?P<job>\d{1,20})"
-    r"(?:_(?:(?P<task>\d{1,20})|\[(?P<tasks>[^\]|]*)\]))?"
-    r"(?P<component>\+\d{1,9})?"
-    r"(?:\.(?P<step>[\w+-]+))?",
-    re.ASCII,
-)
 _BEGINS_JOB_ID = re.compile(r"\d+(?:[_+.].*)?", re.ASCII | re.DOTALL)  # of a cut line, too
 _COLUMN = re.compile(r"[a-z][a-z0-9_/]*")
-_ALLOCATED_CPUS = re.compile(r"(?:^|,)cpu=(\d+)", re.ASCII)
-_NO_TIME = frozenset({"", "Unknown", "None", "0"})
-_NO_DURATION = frozenset({"", "UNLIMITED", "Partition_Limit", "INVALID"})
-_NO_NODES = "None assigned"
 
 
 def parse(source: Source, zone: ZoneInfo, columns: Sequence[str] = COLUMNS) -> Iterator[Parsed]:
     """Read the jobs and steps of an sacct export.
 
     Args:
-        source: the export. A header line, wherever it stands, names the columns after it.
+        source: the export. A header line, wherever it stands, names the columns after it; JSON is
+            told by its first character.
         zone: of the times, which sacct prints without one: the cluster's. Epoch seconds
             (``SLURM_TIME_FORMAT=%s``) and times with an offset need none.
         columns: the columns of a text without a header, in any case.
@@ -84,31 +73,52 @@ def parse(source: Source, zone: ZoneInfo, columns: Sequence[str] = COLUMNS) -> I
 
     Source: docs/formats.md, "sacct".
     """
-    layout = _Layout(tuple(name.lower() for name in columns))
+    layout = Layout(tuple(name.lower() for name in columns))
     if not layout.names_the_job:
         raise ValueError(f"no JobID or JobIDRaw among the columns {', '.join(columns)}")
-    return parts(JOBS, _records(source, layout), lambda record: _read(record, zone))
+    if slurm_json.is_json(source):
+        return slurm_json.parse(source, zone)
+    return read(source, layout, lambda cells: slurm.row_of(cells, zone))
+
+
+def read(
+    source: Source, layout: "Layout", row_of: Callable[[dict[str, str]], Row]
+) -> Iterator[Parsed]:
+    """Read records whose cells are separated by bars.
+
+    Args:
+        source: as of `parse`.
+        layout: of a text without a header, and what headers are like.
+        row_of: returns the row of a record's cells by column; raises `Unreadable`.
+    """
+    return parts(JOBS, _records(source, layout), lambda record: _read(record, row_of))
 
 
 @dataclass(frozen=True)
-class _Layout:
+class Layout:
     """The columns of a record."""
 
     columns: tuple[str, ...]  # in lower case
     header: str = ""  # the line that names them; "": there is none
+    tool: str = "sacct --parsable2"  # what prints it
+    names: Mapping[str, str] = field(default_factory=dict)  # of columns that sacct names otherwise
 
-    @classmethod
-    def of_header(cls, text: str) -> Self | None:
+    def of_header(self, text: str) -> Self | None:
         """Return the layout that `text` announces; None: it is no header."""
         lowered = text.lower()
         if "jobid" not in lowered:
             return None
-        layout = cls(tuple(lowered.removesuffix(_BAR).split(_BAR)), text)
+        columns: list[str] = []
+        for told in lowered.removesuffix(_BAR).split(_BAR):
+            name = self.names.get(told, told)
+            columns.append(self.names.get(f"second {name}", name) if name in columns else name)
+        layout = replace(self, columns=tuple(columns), header=text)
         is_header = layout.names_the_job and all(map(_COLUMN.fullmatch, layout.columns))
         return layout if is_header else None
 
     @property
     def names_the_job(self) -> bool:
+        """Whether records say which job they are of."""
         return "jobid" in self.columns or "jobidraw" in self.columns
 
     @cached_property
@@ -138,7 +148,7 @@ class _Layout:
         if found == expected:
             return ""
         if found == 1:
-            remedy = "this is not the output of sacct --parsable2"
+            remedy = f"this is not the output of {self.tool}"
         elif not self.header:
             remedy = "export with a header line (without --noheader), or name the columns in order"
         elif found > expected and self._bars_after_name > 0:
@@ -183,13 +193,13 @@ class _Layout:
 
 @dataclass(frozen=True)
 class _Record(Record):
-    layout: _Layout = field(kw_only=True)
+    layout: Layout = field(kw_only=True)
 
 
-def _records(source: Source, layout: _Layout) -> Iterator[_Record]:
+def _records(source: Source, layout: Layout) -> Iterator[_Record]:
     record: _Record | None = None
     for line, text in numbered_lines(source):
-        header = _Layout.of_header(text)
+        header = layout.of_header(text)
         if record and not header and layout.continues(record.text, text):
             record = replace(record, text=f"{record.text}\n{text}", lines=record.lines + 1)
             continue
@@ -201,139 +211,14 @@ def _records(source: Source, layout: _Layout) -> Iterator[_Record]:
         yield record
 
 
-def _read(record: _Record, zone: ZoneInfo) -> Row | None:
+def _read(record: _Record, row_of: Callable[[dict[str, str]], Row]) -> Row | None:
     text, layout = record.text, record.layout
     if text == layout.header or not text.strip():
         return None
     fields = layout.fields(text)
     try:
-        return _job(fields, zone)
+        return row_of(fields)
     except Unreadable as error:
         # Bars in a job name are legal; with a wrong list of columns they are the trace of it.
         doubt = "" if layout.header else layout.misfit(text)
         raise Unreadable(f"{error}; {doubt}" if doubt else str(error)) from error
-
-
-def _job(fields: dict[str, str], zone: ZoneInfo) -> Row:
-    batch_id, array_index, launch = _identity(fields)
-    state = states.of_slurm(fields["state"]) if "state" in fields else states.UNKNOWN
-    submitted = _readings(fields, "submit", zone)
-    started_at, ended_at = _run(fields, state, zone)
-    exit_status, exit_signal = _exit(fields.get("exitcode", ""))
-    node_list = fields.get("nodelist", "")
-    nodes = "" if node_list == _NO_NODES else node_list
-    hosts = hostlists.count(nodes)
-    return {
-        "cluster": fields.get("cluster", ""),
-        "batch_id": batch_id,
-        "array_index": array_index,
-        "launch": launch,
-        "name": fields.get("jobname", "").strip(),
-        "user": fields.get("user", ""),
-        "project": fields.get("account", ""),
-        "queue": fields.get("partition", ""),
-        "state": state,
-        "exit_status": exit_status,
-        "exit_signal": exit_signal,
-        # In autumn's repeated hour the earlier: every export of the job must say the same.
-        "submitted_at": submitted[0] if submitted else None,
-        "started_at": started_at,
-        "ended_at": ended_at,
-        "node_count": _count(fields, "nnodes", "allocnodes") or hosts or None,
-        "core_count": _cores(fields),
-        # Slurm adds up when a job ends; until then it prints zeros.
-        "cpu_s": None if state in states.NOT_ENDED else _cpu_s(fields),
-        "time_limit_s": _time_limit_s(fields),
-        "nodes": nodes if started_at else "",
-    }
-
-
-def _identity(fields: dict[str, str]) -> tuple[str, str, str]:
-    """Return batch id, array index and step of a record.
-
-    JobIDRaw is a task's or a component's own number, the one that its processes carry. Without it
-    a heterogeneous job's component keeps its offset ("123+1"), so that no two are taken for one.
-    """
-    job_id = fields.get("jobid") or fields.get("jobidraw", "")
-    match = _JOB_ID.fullmatch(job_id)
-    if match is None:
-        raise Unreadable(f"JobID {shown(job_id)} is not a job id")
-    raw = fields.get("jobidraw", "").partition(".")[0]
-    batch_id = (
-        str(whole_number(raw, "JobIDRaw")) if raw else match["job"] + (match["component"] or "")
-    )
-    tasks = (match["tasks"] or "").partition("%")[0]  # "%7": how many may run at once
-    return batch_id, match["task"] or tasks, match["step"] or ""
-
-
-def _run(
-    fields: dict[str, str], state: str, zone: ZoneInfo
-) -> tuple[datetime | None, datetime | None]:
-    """Return start and end; a job that was cancelled while it waited has an end only."""
-    elapsed_s = _duration_s(fields, "elapsed")
-    if elapsed_s is None:
-        elapsed_s = _count(fields, "elapsedraw")
-    waited = state == states.PENDING or (fields.get("nodelist") == _NO_NODES and not elapsed_s)
-    starts = () if waited else _readings(fields, "start", zone)
-    # Some exports print the start, or now, as the end of a job that still runs.
-    ends = () if state in states.NOT_ENDED else _readings(fields, "end", zone)
-    # Elapsed leaves out the time that the job was suspended.
-    lasted_s = None if elapsed_s is None else elapsed_s + (_duration_s(fields, "suspended") or 0)
-    return localtime.run_between(starts, ends, lasted_s)
-
-
-def _readings(fields: dict[str, str], column: str, zone: ZoneInfo) -> localtime.Readings:
-    text = fields.get(column, "")
-    if text in _NO_TIME:
-        return ()
-    if text.isdigit():
-        return (localtime.moment(whole_number(text, column)),)
-    return localtime.readings(localtime.stamp(text, column), zone)
-
-
-def _exit(text: str) -> tuple[int | None, int | None]:
-    status, _, signal = text.partition(":")
-    return _optional(status, "ExitCode"), _optional(signal, "ExitCode")
-
-
-def _count(fields: dict[str, str], *columns: str) -> int | None:
-    """Return the first of `columns` that holds a number."""
-    for column in columns:
-        if text := fields.get(column):
-            return whole_number(text, column, INT32_MAX)
-    return None
-
-
-def _optional(text: str, what: str) -> int | None:
-    return whole_number(text, what, INT32_MAX) if text else None
-
-
-def _cores(fields: dict[str, str]) -> int | None:
-    cores = _count(fields, "alloccpus", "ncpus")
-    allocated = _ALLOCATED_CPUS.search(fields.get("alloctres", ""))
-    if cores is None and allocated:
-        return whole_number(allocated[1], "AllocTRES cpu", INT32_MAX)
-    return cores
-
-
-def _duration_s(fields: dict[str, str], column: str) -> float | None:
-    text = fields.get(column, "")
-    return None if text in _NO_DURATION else duration_s(text, column)
-
-
-def _cpu_s(fields: dict[str, str]) -> float | None:
-    total_s = _duration_s(fields, "totalcpu")
-    user_s, system_s = _duration_s(fields, "usercpu"), _duration_s(fields, "systemcpu")
-    if total_s is None and user_s is not None and system_s is not None:
-        return user_s + system_s
-    return total_s
-
-
-def _time_limit_s(fields: dict[str, str]) -> int | None:
-    limit_s = _duration_s(fields, "timelimit")
-    if limit_s is not None:
-        return int(limit_s)
-    minutes = fields.get("timelimitraw", "")
-    return (
-        None if minutes in _NO_DURATION else whole_number(minutes, "TimelimitRaw", INT32_MAX) * 60
-    )

@@ -1,6 +1,7 @@
 """How far a job came: one vocabulary for every batch system."""
 
 import re
+from collections.abc import Sequence
 
 from collectors.batch.values import Unreadable, shown
 
@@ -62,6 +63,12 @@ _SLURM = {
     "PREEMPTED": PREEMPTED,
     "OUT_OF_MEMORY": OUT_OF_MEMORY,
 }
+_SLURM_STATES = frozenset(  # without flags
+    {
+        "PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT",
+        "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY",
+    }
+)  # fmt: skip
 _SLURM_WORD = re.compile(r"[A-Z_]+\+?|\?")
 
 # Negative exit states are the server's own verdicts. Those down to -8 are common to both servers;
@@ -96,6 +103,16 @@ def of_slurm(text: str) -> str:
         meant = {state for name, state in _SLURM.items() if name.startswith(word[:-1])}
         return meant.pop() if len(meant) == 1 else UNKNOWN
     return _SLURM.get(word, UNKNOWN)
+
+
+def one_of_slurm(words: Sequence[str]) -> str:
+    """Return of a state and its flags, as Slurm's JSON lists them, the one that sacct prints.
+
+    A flag that says more (``COMPLETING``) stands for the state; one that says nothing of the state
+    (``POWER_UP_NODE``) does not.
+    """
+    flags = (word for word in words if word in _SLURM and word not in _SLURM_STATES)
+    return next(flags, words[0])
 
 
 def of_pbs(exit_status: int | None, *, openpbs: bool, over_limit: bool) -> str:

@@ -39,18 +39,18 @@ def whole_blocks(source: Source, *openings: re.Pattern[bytes]) -> Iterator[Chunk
 
     Yields:
         Chunks that begin where a block begins, unless the text holds none, or one with more than
-        `BLOCK_LINES` lines. At most that many lines are held back.
+        `BLOCK_LINES` lines. A chunk is held back until there is more text, so that a short text is
+        one chunk.
     """
-    first_line, held = 1, b""
+    first_line, text = 1, b""
     for chunk in source.chunks():
-        text = held + chunk.text
-        end = _last_opening(text, openings)
+        end = _last_opening(text, openings) if text else 0
         if end:
             yield Chunk(first_line, text[:end])
         first_line += text.count(b"\n", 0, end)
-        held = text[end:]
-    if held:
-        yield Chunk(first_line, held)
+        text = text[end:] + chunk.text
+    if text:
+        yield Chunk(first_line, text)
 
 
 def _last_opening(text: bytes, openings: Sequence[re.Pattern[bytes]]) -> int:

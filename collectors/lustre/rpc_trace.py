@@ -28,7 +28,7 @@ from collectors.lustre.rpc_plain import Fields, read_plain, records_of
 from collectors.lustre.rpc_records import Records
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import Account, Parsed
-from collectors.source import Chunk, Source
+from collectors.source import Chunk, Lines
 from collectors.tables import RPC_WINDOWS
 
 WINDOW_US = 10_000_000
@@ -61,7 +61,7 @@ class _Reading:
     rejects: pl.DataFrame
 
 
-def parse(source: Source, seen: RepeatedRecords | None = None) -> Iterator[Parsed]:
+def parse(source: Lines, seen: RepeatedRecords | None = None) -> Iterator[Parsed]:
     """Read a debug log and window its handled RPCs: a `Parsed` of `RPC_WINDOWS` per 8 chunks.
 
     Args:

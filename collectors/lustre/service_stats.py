@@ -18,8 +18,10 @@ NOT_SERVICE_STATS = "not a line of a service's stats"
 SECOND_BLOCK = "belongs to a second stats of the same service"
 WAIT = "req_waittime"  # every request that a service takes in hand is counted by it
 
+SERVICES = r"mds\.MDS|ost\.OSS|mgs\.MGS|ldlm\.services"  # what their parameters begin with
+
 _KIND = stats.Kind(
-    parameter_of(r"mds\.MDS|ost\.OSS|mgs\.MGS|ldlm\.services", "stats"),
+    parameter_of(SERVICES, "stats"),
     NOT_SERVICE_STATS,
     SECOND_BLOCK,
 )

@@ -11,13 +11,14 @@ from typing import Any
 from collectors.batch import localtime
 from collectors.batch.records import Row, parts
 from collectors.batch.values import INT32_MAX, INT64_MAX, Unreadable, batch_id, shown, whole_number
-from collectors.panda.elements import Element, Members, elements
+from collectors.elements import Element, Members, elements
 from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import WORKLOAD_JOBS
 
 _FRAMES = ("jobs", "job")
 _STATE = re.compile(r"[a-z_]{1,32}")
+_TIMING = re.compile(r"(\d*\|){4}(?P<setup>\d{1,9})", re.ASCII)
 _WHO_FAILED = (  # by the names of their codes; each has a text beside it
     ("pilot", "piloterrorcode", "piloterrordiag"),
     ("program", "exeerrorcode", "exeerrordiag"),
@@ -83,6 +84,7 @@ def _job(members: Members) -> Row:
         "modified_at": _moment(members, "modificationtime"),
         "core_count": _whole(members, "corecount", INT32_MAX) if cores is None else cores,
         "cpu_s": None if cpu_s is None else float(cpu_s),
+        "setup_s": _setup_s(_text(members, "pilottiming")),
     }
 
 
@@ -92,6 +94,12 @@ def _batch_id(text: str) -> tuple[str, str]:
         return batch_id(text)
     except Unreadable:
         return "", ""
+
+
+def _setup_s(timing: str) -> float | None:
+    """Return the last of the seconds of asking, stage-in, running, stage-out and set-up."""
+    told = _TIMING.fullmatch(timing)
+    return float(told["setup"]) if told else None
 
 
 def _errors(members: Members) -> Iterator[str]:

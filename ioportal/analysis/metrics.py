@@ -211,6 +211,14 @@ PANDA_METRICS = (
         "Unknown where it seems to start before it was created: two clocks tell these times.",
     ),
     Metric(
+        "panda_setup_s",
+        "Set-up",
+        Unit.SECONDS,
+        Source.PANDA,
+        "the last of the five times in pilottiming",
+        "How long the pilot prepared the program, such as by validating its software.",
+    ),
+    Metric(
         "panda_core_count",
         "Cores",
         Unit.CORES,

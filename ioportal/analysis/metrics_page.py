@@ -14,9 +14,10 @@ This page is written from `ioportal/analysis/metrics.py`; a test holds the two t
 
 **Sources.** *accounting*: the batch system's record of the job. *job_stats*: counters by job id
 that the MDTs and OSTs keep; differences between reads are I/O windows. *rpctrace*: the debug log of
-a server; 10-second RPC windows. *PanDA record*: what PanDA says of a job of its own. Metadata operations (job_stats) and metadata RPCs (rpctrace) are
-two different metrics: one open is one operation and may be several RPCs, or none that a trace can
-tell from a look-up. They are never added, and one never stands in for the other.
+a server; 10-second RPC windows. *PanDA record*: what PanDA says of a job of its own. Metadata
+operations (job_stats) and metadata RPCs (rpctrace) are two different metrics: one open is one
+operation and may be several RPCs, or none that a trace can tell from a look-up. They are never
+added, and one never stands in for the other.
 
 **Rates** divide by observed seconds only: time between two reads of the counters that are at most
 `IOPORTAL_POLL_GAP` apart, or time that a trace covers. A target that is registered to keep idle
@@ -49,10 +50,10 @@ Operations by kind are kept besides: {", ".join(f"`count_{kind}`" for kind in ME
 From its own record:
 
 {"".join([_TABLE, *map(_row, PANDA_METRICS)])}
-Everything else that is said of a PanDA job is its *batch job's*: servers see batch jobs. Where several
-PanDA jobs share one, each of them has its whole value, never a part of it; so these values must not be
-added up over PanDA jobs. They are unknown where PanDA's record names no batch job that is known, or
-several tasks of an array.
+Everything else that is said of a PanDA job is its *batch job's*: servers see batch jobs. Where
+several PanDA jobs share one, each of them has its whole value, never a part of it; so these values
+must not be added up over PanDA jobs. They are unknown where PanDA's record names no batch job that
+is known, or several tasks of an array.
 
 ## Quality
 
@@ -64,10 +65,10 @@ grade and shown beside it.
 
 ## Populations
 
-Jobs by any filters: batch jobs, or PanDA jobs. Of each metric: *known* and *unknown* jobs, and of the known values least,
-greatest, mean, standard deviation (of a sample: the sum of squares is divided by n - 1) and the
-50th, 90th and 99th percentile, interpolated linearly between the two nearest values. Unknown values
-are left out of all of these.
+Jobs by any filters: batch jobs, or PanDA jobs. Of each metric: *known* and *unknown* jobs, and of
+the known values least, greatest, mean, standard deviation (of a sample: the sum of squares is
+divided by n - 1) and the 50th, 90th and 99th percentile, interpolated linearly between the two
+nearest values. Unknown values are left out of all of these.
 
 Histograms have half-open bins, so that each known value is in exactly one of them and the job
 list finds by `opens_from` and `opens_below` (likewise `read_bytes`, `write_bytes`, `closes`) as
@@ -86,10 +87,11 @@ job ran can still learn the bin that it is in, by two populations of which one h
 magnitude, not its value.
 
 With PanDA jobs as the unit n counts PanDA jobs, chosen by what their records say and by figures of
-their batch job. Each has the whole value of its batch job, as many times as PanDA jobs share it; the
-table says how many batch jobs stand behind. The *failed share* is failed / (finished + failed). Of other
-people's PanDA jobs nothing is told unless {FEWEST} batch jobs stand behind, and then no value of a batch
-job: a few of these may hold hundreds of PanDA jobs.
+their batch job. The value of a batch job counts once for each PanDA job inside; the table says how
+many batch jobs stand behind. The *failed share* is failed / (finished + failed). Of other people's
+PanDA jobs nothing is told unless {FEWEST} batch jobs stand behind, and no value of a batch job at
+all: a few of these may hold hundreds of PanDA jobs. They are chosen by cluster, time, site and
+state only.
 
 ## RPC report
 

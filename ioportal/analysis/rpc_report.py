@@ -35,17 +35,16 @@ class RpcReport:
     title: str
     simulated: bool
     covered_s: float
-    nodes_seen: int
+    nodes_seen: int | None  # None: which nodes sent them is not known any more
     nodes_held: int | None  # None: the principal is not a set of nodes
     overall: RpcRow
     rows: tuple[RpcRow, ...]
 
     def text(self) -> str:
         """Return the report as the block that administrators paste into tickets."""
-        held = "" if self.nodes_held is None else f" of {self.nodes_held}"
         lines = [
             f"{self.title} (simulated)" if self.simulated else self.title,
-            f"      {self.overall.count} RPCs from {self.nodes_seen}{held} nodes",
+            f"      {self.overall.count} RPCs{self._nodes()}",
             f"        {_rate(self.overall)}",
         ]
         for row in self.rows:
@@ -53,6 +52,12 @@ class RpcReport:
             lines.append(f"                {_times(row.service)}")
         lines += ["          Overall times", f"                {_times(self.overall.service)}"]
         return "\n".join(lines)
+
+    def _nodes(self) -> str:
+        if self.nodes_seen is None:
+            return ""
+        held = "" if self.nodes_held is None else f" of {self.nodes_held}"
+        return f" from {self.nodes_seen}{held} nodes"
 
 
 def _rate(row: RpcRow) -> str:

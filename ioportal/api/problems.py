@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import InterfaceError, OperationalError
 from django.http import JsonResponse
@@ -32,7 +32,7 @@ class Problem(Exception):  # noqa: N818  (an answer, not a fault)
         message: str,
         *,
         retry_after_s: int | None = None,
-        **details: object,
+        **details: Any,
     ) -> None:
         super().__init__(message)
         self.status = status

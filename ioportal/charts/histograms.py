@@ -53,6 +53,7 @@ class Chart:
     tick: Callable[[int], str]
     scale: Scale
     as_shares: bool
+    counted: str = "jobs"
 
 
 def figure(
@@ -109,7 +110,10 @@ def figure(
                 "tickangle": 0,
             },
             "yaxis": {
-                "title": {"text": "% of jobs" if chart.as_shares else "jobs", "font": {"size": 11}},
+                "title": {
+                    "text": f"{'% of ' if chart.as_shares else ''}{chart.counted}",
+                    "font": {"size": 11},
+                },
                 "range": [0, top or 1],
                 **({"dtick": 1} if top < _MANY_TICKS and not chart.as_shares else {"nticks": 5}),
                 "fixedrange": True,

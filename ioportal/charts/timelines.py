@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,7 +13,7 @@ from ioportal.charts.palette import REST, colours
 from ioportal.charts.time_axis import MEAN, layout, number_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from typing import TypeAlias
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     _Run: TypeAlias = list[tuple[datetime, float]]
 
+NO_LINKS: Mapping[str, str] = MappingProxyType({})
 _NAMED_KINDS = 7  # of a stack; more are one layer, "other"
 _SEEN_SHARE = 0.003  # of the range: a line that is shorter would be no pixel wide,
 _DOT = 6  # and has dots of so many pixels
@@ -47,7 +49,13 @@ class Chart:
     colours: Callable[[list[str]], dict[str, str]] = colours  # kinds to tokens
 
 
-def figure(chart: Chart, steps: Steps, axis: Axis, marks: Sequence[Mark] = ()) -> Figure:
+def figure(
+    chart: Chart,
+    steps: Steps,
+    axis: Axis,
+    marks: Sequence[Mark] = (),
+    links: Mapping[str, str] = NO_LINKS,
+) -> Figure:
     """Draw rates as `chart` says.
 
     Args:
@@ -55,13 +63,16 @@ def figure(chart: Chart, steps: Steps, axis: Axis, marks: Sequence[Mark] = ()) -
         steps: rates in the chart's unit.
         axis: the range; steps may reach beyond it.
         marks: moments to draw as vertical lines.
+        links: kinds to addresses that a click on their layer of a stack leads to.
 
     Returns:
         ``{"data": [...], "layout": {...}}``; no data gives an empty, wholly shaded plot. Means
         over gaps are traces of their own: dotted lines, hatched bars.
     """
     traces = (
-        _lines(chart, steps, axis) if chart.style is Style.LINES else _stack(chart, steps, axis)
+        _lines(chart, steps, axis)
+        if chart.style is Style.LINES
+        else _stack(chart, steps, axis, links)
     )
     gaps = steps.gaps(axis.start, axis.end)
     return {
@@ -99,7 +110,7 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
         return {
             "type": "scatter",
             "mode": "lines+markers" if any(dots) else "lines",
-            "name": chart.labels.get(kind, kind),
+            "name": _name(chart, kind),
             **_joined(runs, axis),
             "line": {"color": given[kind], **look},
             "marker": {"color": given[kind], "size": dots, "opacity": 1, "line": {"width": 0}},
@@ -129,6 +140,11 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
         "showlegend": False,
     }
     return [area, *lines, *faint]
+
+
+def _name(chart: Chart, kind: str) -> str:
+    """Return a kind's words; what users call things must not be taken for markup."""
+    return chart.labels.get(kind, kind).replace("<", "&lt;")
 
 
 def _by_certainty(steps: Steps) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -175,7 +191,7 @@ def _dots(runs: list[_Run], axis: Axis) -> list[int]:
     return [size for run, size in zip(runs, sizes, strict=True) for _ in (*run, None)][:-1]
 
 
-def _stack(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
+def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> list[Figure]:
     kinds = shown_kinds(steps)
     named, others = kinds[:_NAMED_KINDS], kinds[_NAMED_KINDS:]
     given = {**chart.colours(named), "other": REST}
@@ -186,13 +202,14 @@ def _stack(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
         milliseconds = (pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e3
         return {
             "type": "bar",
-            "name": chart.labels.get(kind, kind),
+            "name": _name(chart, kind),
             "x": [axis.local(start) for start in frame["start"]],
             "y": frame.select(heights).to_series().to_list(),
             "width": frame.select(milliseconds).to_series().to_list(),
             "offset": 0,
             "marker": {"color": given[kind], "line": {"width": 0}, **look},
             "hovertemplate": _hover(chart, steps),
+            **({"customdata": [links[kind]] * frame.height} if kind in links else {}),
         }
 
     layers = [*named, *(["other"] if others else [])]

@@ -16,26 +16,46 @@ from django.db.models.functions import Coalesce
 from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
-from ioportal.ingest.models import Segment
+from ioportal.ingest.models import Batch, Segment, TooLate
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Cluster, Counter, Job, WorkloadJob
+from ioportal.jobs.models import Cluster, Counter, Job, Target, WorkloadJob
+from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import (
     ChargedRpc,
     Coverage,
     IoWindow,
+    JobDelta,
     JobSnapshot,
     Principal,
+    RequestWindow,
     RpcWindow,
     ServiceSnapshot,
+    TargetDelta,
     TargetSnapshot,
     WindowQuerySet,
     floor_to_window,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from django.db.models import QuerySet
 
+    from ioportal.telemetry.levels import Level
+
 _CHARGEABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
+_DELTAS: dict[str, Any] = {
+    Segment.Format.JOB_STATS: JobDelta,
+    Segment.Format.MD_STATS: TargetDelta,
+}
+# Where the rows of a format are: as they came, from files and from agents, and charged.
+_LEVELS: dict[str, tuple[Level, Level, Level | None]] = {
+    Segment.Format.RPCTRACE: (levels.RPC_WINDOWS, levels.RPC_WINDOWS, levels.CHARGED_RPCS),
+    Segment.Format.JOB_STATS: (levels.JOB_SNAPSHOTS, levels.JOB_DELTAS, levels.IO_WINDOWS),
+    Segment.Format.MD_STATS: (levels.TARGET_SNAPSHOTS, levels.TARGET_DELTAS, None),
+    Segment.Format.MDS_STATS: (levels.SERVICE_SNAPSHOTS, levels.SERVICE_SNAPSHOTS, None),
+    Segment.Format.REQ_HISTORY: (levels.REQUEST_WINDOWS, levels.REQUEST_WINDOWS, None),
+}
 _CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
 _RPCS: Any = F("count")
@@ -58,30 +78,36 @@ class SegmentAccount:
     ambiguous: int = 0
     unattributed: int = 0
 
-    def add(self, segment: Segment) -> None:
-        """Add a segment's lines as counted, and its operations as they are charged now."""
+    @classmethod
+    def of(cls, segments: Collection[Segment]) -> SegmentAccount:
+        """Add up segments' lines as counted, and their operations as they are charged now."""
+        account = cls()
         for name in ("lines", "accepted", "rejected", "irrelevant"):
-            setattr(self, name, getattr(self, name) + getattr(segment, name))
-        for kind, operations in charged_operations(segment).items():
-            self.operations += operations
+            setattr(account, name, sum(getattr(segment, name) for segment in segments))
+        for kind, operations in charged_operations(*segments).items():
+            account.operations += operations
             if kind in _CHARGED:
-                self.charged[str(kind.label)] += operations
+                account.charged[str(kind.label)] += operations
             else:
-                name = str(kind.label)
-                setattr(self, name, getattr(self, name) + operations)
+                setattr(account, str(kind.label), operations)
+        return account
 
 
-def charged_operations(segment: Segment) -> dict[Principal, int]:
-    """Return a segment's operations by the kind of principal they are charged to."""
-    windows: QuerySet[Any]
-    if segment.format == Segment.Format.RPCTRACE:
-        windows, amount = _within(segment, ChargedRpc.objects.all()), _RPCS
-    elif segment.format == Segment.Format.JOB_STATS:
-        windows, amount = IoWindow.objects.all(), _OPERATIONS
-    else:
-        return {}
-    rows = windows.filter(segment_id=segment.pk).values("kind").annotate(amount=Sum(amount))
-    return {Principal(row["kind"]): int(row["amount"]) for row in rows}
+def charged_operations(*segments: Segment) -> dict[Principal, int]:
+    """Return segments' operations by the kind of principal they are charged to."""
+    reads = [segment.pk for segment in segments if segment.format == Segment.Format.JOB_STATS]
+    windows: list[tuple[QuerySet[Any], Any]] = []
+    if reads:
+        windows.append((IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
+    for segment in segments:
+        if segment.format == Segment.Format.RPCTRACE:
+            charged = _within(segment, ChargedRpc.objects.all())
+            windows.append((charged.filter(segment_id=segment.pk), _RPCS))
+    found: dict[Principal, int] = defaultdict(int)
+    for rows, amount in windows:
+        for row in rows.values("kind").annotate(amount=Sum(amount)):
+            found[Principal(row["kind"])] += int(row["amount"])
+    return dict(found)  # templates would take `items` for a key of one with defaults
 
 
 def without_jobs(segment: Segment) -> list[str]:
@@ -104,22 +130,61 @@ def inside_no_job(segment: Segment) -> int:
     return WorkloadJob.objects.filter(records__segment=segment, jobs=None).distinct().count()
 
 
+@dataclass(frozen=True)
+class Readable:
+    """What retention has left of a segment's rows, and so what can be re-added."""
+
+    raw: bool
+    charged: bool
+    expected: bool  # what it has to charge can be reckoned
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it can be re-added."""
+        return self.raw and self.charged and self.expected
+
+
+def readable(segment: Segment) -> Readable:
+    """Tell what of a segment can still be re-added."""
+    if segment.format not in _LEVELS or segment.start is None or segment.end is None:
+        return Readable(raw=True, charged=True, expected=True)
+    from_file, from_agent, charged = _LEVELS[segment.format]
+    is_batch = Batch.objects.filter(segment=segment).exists()
+    start, end = floor_to_window(segment.start), segment.end
+    too_late = TooLate.objects.filter(start__lte=end, end__gte=start).filter(
+        Q(server=segment.server) | Q(target__segment=segment) | Q(segment=segment)
+    )
+    is_raw = retention.is_kept([from_agent if is_batch else from_file], start, end)
+    return Readable(
+        raw=is_raw,
+        charged=charged is None
+        or (retention.is_kept([charged], start, end) and not too_late.exists()),
+        expected=is_batch or segment.format != Segment.Format.JOB_STATS or is_raw,
+    )
+
+
 def differences(segment: Segment) -> list[str]:
-    """Re-add what is stored of a segment; return a sentence for every figure that is off."""
+    """Re-add what is stored of a segment; return a sentence for every figure that is off.
+
+    What retention has dropped is not re-added (`readable`).
+    """
+    there = readable(segment)
     found = []
     if segment.lines != segment.accepted + segment.rejected + segment.irrelevant:
         found.append(f"{segment.lines} lines are not the sum of their kinds")
     if sum(segment.rejected_by_reason.values()) != segment.rejected:
         found.append(f"{segment.rejected} rejects are not the sum of their reasons")
-    records, operations = _stored(segment)
-    if records != segment.records:
-        found.append(f"{segment.records} records were accepted, {records} are stored")
-    if operations != segment.operations:
-        found.append(f"{segment.operations} operations were counted, {operations} are stored")
-    charged = sum(charged_operations(segment).values())
-    expected = _expected(segment)
-    if charged != expected:
-        found.append(f"{expected} operations are to be charged, {charged} are")
+    if there.raw:
+        records, operations = _stored(segment)
+        if records != segment.records:
+            found.append(f"{segment.records} records were accepted, {records} are stored")
+        if operations != segment.operations:
+            found.append(f"{segment.operations} operations were counted, {operations} are stored")
+    if there.charged and there.expected:
+        charged = sum(charged_operations(segment).values())
+        expected = _expected(segment)
+        if charged != expected:
+            found.append(f"{expected} operations are to be charged, {charged} are")
     if off := _links_off(segment):
         found.append(f"{off} links of its PanDA jobs to batch jobs are missing or wrong")
     return found
@@ -132,29 +197,44 @@ def _within(segment: Segment, windows: WindowQuerySet) -> WindowQuerySet:
     return windows.between(floor_to_window(segment.start), segment.end + _MOMENT)
 
 
-def changed_last(segment: Segment) -> datetime | None:
-    """Return when the counters of a read changed last, as its text tells; None: it does not."""
-    if segment.start is None:
-        return None
-    of_targets = {"target_id__in": list(segment.targets.values_list("pk", flat=True))}
-    rows: QuerySet[Any]
-    if segment.format == Segment.Format.MDS_STATS:
-        rows = ServiceSnapshot.objects.filter(server_id=segment.server_id or 0)
-    elif segment.format == Segment.Format.JOB_STATS:
-        rows = JobSnapshot.objects.filter(**of_targets)
-    else:
-        rows = TargetSnapshot.objects.filter(**of_targets)
-    rows = rows.filter(segment_id=segment.pk, taken_at=segment.start)
-    newest: datetime | None = rows.aggregate(newest=Max("snapshot_at"))["newest"]
-    return newest
+def changed_last(reads: Collection[Segment]) -> dict[int, datetime]:
+    """Return when the counters of reads changed last, by segment, where their texts tell."""
+    found: dict[int, datetime] = {}
+    moments = [read.start for read in reads if read.start]
+    if not moments:
+        return found
+    targets = Target.objects.filter(segment__in=reads).values_list("pk", flat=True)
+    of_targets = {"target_id__in": set(targets)}
+    of_servers = {"server_id__in": {read.server_id for read in reads if read.server_id}}
+    snapshots: tuple[tuple[Any, dict[str, set[int]]], ...] = (
+        (JobSnapshot, of_targets),
+        (TargetSnapshot, of_targets),
+        (ServiceSnapshot, of_servers),
+    )
+    for model, whose in snapshots:
+        rows = model.objects.filter(
+            segment_id__in=[read.pk for read in reads],
+            taken_at__gte=min(moments),
+            taken_at__lte=max(moments),
+            snapshot_at__isnull=False,
+            **whose,
+        )
+        found |= dict(rows.values_list("segment_id").annotate(Max("snapshot_at")))
+    return found
 
 
 def _stored(segment: Segment) -> tuple[int, int]:
     """Return how many raw rows a segment has, and their operations."""
     raw: QuerySet[Any]
     read_at = segment.end
+    is_batch = Batch.objects.filter(segment=segment).exists()
     if segment.format == Segment.Format.RPCTRACE:
         raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
+    elif segment.format == Segment.Format.REQ_HISTORY:
+        raw, amount = _within(segment, RequestWindow.objects.all()), _RPCS
+    elif is_batch and segment.format in _DELTAS:
+        polled = (segment.start, segment.end)
+        raw, amount = _DELTAS[segment.format].objects.filter(end__range=polled), _OPERATIONS
     elif read_at and segment.format == Segment.Format.JOB_STATS:
         raw, amount = JobSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
     elif read_at and segment.format == Segment.Format.MD_STATS:
@@ -226,6 +306,8 @@ def _expected(segment: Segment) -> int:
         return segment.operations
     if segment.format != Segment.Format.JOB_STATS or segment.end is None:
         return 0
+    if Batch.objects.filter(segment=segment).exists():
+        return segment.operations
     targets = segment.targets.values_list("pk", flat=True)
     return sum(_added(target_id, segment.end) for target_id in targets)
 
@@ -235,7 +317,9 @@ def _added(target_id: int, read_at: datetime) -> int:
 
     Reckoned here, not in the database, so that it is not the derivation checked against itself.
     """
-    reads = Coverage.objects.filter(source=Coverage.Source.JOB_STATS, source_id=target_id)
+    reads = Coverage.objects.filter(
+        source=Coverage.Source.JOB_STATS, source_id=target_id, end=F("start")
+    )
     before = reads.filter(start__lt=read_at).order_by("-start").first()
     now = _snapshot(target_id, read_at)
     old = _snapshot(target_id, before.start) if before else now.clear()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 from blake3 import blake3
-from django.db import IntegrityError, transaction
+from django.db import DataError, IntegrityError, transaction
 
+from collectors.batch.values import Unreadable
 from collectors.parsed import Account, Parsed, reject_frame
 from ioportal.ingest import checks, wire
 from ioportal.ingest.formats import BATCHES
@@ -79,6 +80,7 @@ def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: da
             code="table",
             remedy="Send it with the token of a source of that format.",
         )
+    checks.check_coverage(manifest.coverage, now=now)
     frame = wire.read(rows.path, rows.content_type, table)
     checks.check(table, frame, now=now)
     with transaction.atomic():
@@ -88,8 +90,10 @@ def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: da
             if frame.height:
                 loader.store(Parsed(frame, reject_frame(()), Account()))
             loader.finish()
-        except Refused as error:
+        except (Refused, Unreadable) as error:
             raise Refusal(str(error), code="refused") from error
+        except DataError as error:
+            raise Refusal(f"The database cannot hold it: {error}") from error
         batch.segment.save()
     log.info(
         "batch_stored",

@@ -14,11 +14,20 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection, models, transaction
-from django.db.models import Max, Min, Q
+from django.db.models import F, Max, Min, Q
 
-from ioportal.ingest.attribution import named, reads, rpcs
-from ioportal.ingest.models import TouchedJob, TouchedReads, TouchedTrace
-from ioportal.jobs.models import Allocation, Job, Nid, StaleStatistics, Target
+from ioportal.ingest.attribution import deltas, named, reads, rpcs
+from ioportal.ingest.models import (
+    Segment,
+    TooLate,
+    TouchedDeltas,
+    TouchedJob,
+    TouchedReads,
+    TouchedTrace,
+)
+from ioportal.jobs.models import Allocation, Format, Job, Nid, Server, StaleStatistics, Target
+from ioportal.telemetry import coverage, levels, retention, rollups
+from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow, floor_to_window
 
 if TYPE_CHECKING:
@@ -26,6 +35,10 @@ if TYPE_CHECKING:
 
 _CHARGING_LOCK = 7_302  # any number that no other advisory lock uses
 _WINDOW = timedelta(seconds=10)
+# What is to be there where something is charged: raw rows, and those that are made anew.
+_RPC_LEVELS = (levels.RPC_WINDOWS, levels.CHARGED_RPCS)
+_IO_LEVELS = (levels.JOB_SNAPSHOTS, levels.IO_WINDOWS)
+_DELTA_LEVELS = (levels.JOB_DELTAS, levels.IO_WINDOWS)
 _MOMENT = timedelta(microseconds=1)
 
 _Row = TypeVar("_Row", bound=models.Model)
@@ -37,31 +50,56 @@ def charge_pending(limit: int = 500) -> int:
     The caller goes on until it is 0. Safe to run twice and beside itself.
     """
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CHARGING_LOCK])
+        lock()
         traces = _claim(TouchedTrace, limit)
         polled = _claim(TouchedReads, limit)
+        differences = _claim(TouchedDeltas, limit)
         jobs = _claim(TouchedJob, limit)
         stale = {
-            *chain.from_iterable(map(_charge_trace, traces)),
+            *_charge_traces(traces),
             *_charge_reads(polled),
+            *chain.from_iterable(map(_charge_deltas, differences)),
             *_charge_jobs(jobs),
         }
         StaleStatistics.objects.ask_for(stale)
-        return len(traces) + len(polled) + len(jobs)
+        return len(traces) + len(polled) + len(differences) + len(jobs)
+
+
+def lock() -> None:
+    """Wait until nobody charges, and let nobody until this transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CHARGING_LOCK])
 
 
 def touch_everything(**_: Any) -> None:
-    """Ask for all derived rows anew: the registered site changed."""
+    """Ask for all derived rows anew that can be: the registered site changed."""
+    traces = Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
+    gone = retention.dropped(_RPC_LEVELS, *retention.ALWAYS)
     TouchedTrace.objects.bulk_create(
-        TouchedTrace(server_id=trace.source_id, start=trace.start, end=trace.end)
-        for trace in Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
+        TouchedTrace(server_id=trace.source_id, start=part.start, end=part.end - _MOMENT)
+        for trace in traces
+        for part in coverage.gaps(gone, trace.start, trace.end + _MOMENT)
     )
     TouchedReads.objects.bulk_create(
         TouchedReads(target_id=row["source_id"], start=row["first"], end=row["last"])
-        for row in Coverage.objects.filter(source=Coverage.Source.JOB_STATS)
+        for row in Coverage.objects.filter(source=Coverage.Source.JOB_STATS, end=F("start"))
         .values("source_id")
         .annotate(first=Min("start"), last=Max("end"))
+    )
+    gone = retention.dropped(_DELTA_LEVELS, *retention.ALWAYS)
+    TouchedDeltas.objects.bulk_create(
+        TouchedDeltas(
+            segment=segment,
+            filesystem=segment.batch.source.of_filesystem,
+            start=segment.start,
+            end=segment.end,
+        )
+        for segment in Segment.objects.filter(
+            batch__source__format=Format.JOB_STATS
+        ).select_related("batch__source__server__filesystem", "batch__source__filesystem")
+        if segment.start
+        and segment.end
+        and not any(one.start <= segment.end and one.end > segment.start for one in gone)
     )
 
 
@@ -72,14 +110,33 @@ def _claim(model: type[_Row], limit: int) -> list[_Row]:
     return claimed
 
 
-def _charge_trace(touched: TouchedTrace) -> set[int]:
-    """Charge a server's windows; return the jobs of which more is known, or less, than before."""
-    start, end = floor_to_window(touched.start), floor_to_window(touched.end) + _WINDOW
-    windows = ChargedRpc.objects.between(start, end).filter(server_id=touched.server_id)
-    before = _jobs_of(windows)
-    rpcs.charge_server(touched.server_id, start, end)
-    observed = _running(touched.server.filesystem_id, touched.start, touched.end)
-    return before | _jobs_of(windows) | observed
+def _charge_traces(touched: list[TouchedTrace]) -> set[int]:
+    """Charge servers' windows; return the jobs of which more is known, or less, than before."""
+    spans: dict[int, list[_Span]] = defaultdict(list)
+    for row in touched:
+        spans[row.server_id].append(_Span(row.start, row.end))
+    stale: set[int] = set()
+    for server in Server.objects.filter(pk__in=spans):
+        for span in _merged(map(_in_windows, spans[server.pk])):
+            windows = ChargedRpc.objects.between(span.start, span.end).filter(server_id=server.pk)
+            stale |= _jobs_of(windows)
+            _charge_server(server.pk, span.start, span.end)
+            stale |= _jobs_of(windows)
+        for span in spans[server.pk]:
+            stale |= _running(server.filesystem_id, span.start, span.end)
+    return stale
+
+
+def _charge_server(server_id: int, start: datetime, end: datetime) -> None:
+    """Charge a server's windows where all is there that they follow from."""
+    parts = retention.kept(_RPC_LEVELS, start, end)
+    for part in parts:
+        rpcs.charge_server(server_id, *part)
+        rollups.touch_server(server_id, *part)
+    TooLate.objects.bulk_create(
+        TooLate(server_id=server_id, start=gone.start, end=gone.end)
+        for gone in coverage.gaps(parts, start, end)
+    )
 
 
 def _charge_reads(touched: list[TouchedReads]) -> set[int]:
@@ -109,9 +166,40 @@ def _charge_reads(touched: list[TouchedReads]) -> set[int]:
                 end__lte=span.end,
             )
             stale |= _jobs_of(windows)
-            reads.derive(filesystem, together, folded_target, span.start, span.end)
+            for start, end in _derivable(span):
+                reads.derive(filesystem, together, folded_target, start, end)
+                rollups.touch_target(filesystem, folded_target, start, end + _MOMENT)
             stale |= _jobs_of(windows) | _running(filesystem, span.start, span.end)
+    TooLate.objects.bulk_create(
+        TooLate(target_id=row.target_id, start=row.start, end=row.end)
+        for row in touched
+        if not retention.is_kept(_IO_LEVELS, _between_reads(row).start, row.end)
+    )
     return stale
+
+
+def _derivable(span: _Span) -> list[Interval]:
+    """Return the parts of a span, from read to read, of which all snapshots are there."""
+    return [
+        Interval(start, end if end == span.end else end - _MOMENT)
+        for start, end in retention.kept(_IO_LEVELS, span.start, span.end)
+    ]
+
+
+def _charge_deltas(touched: TouchedDeltas) -> set[int]:
+    """Derive the windows of a batch of differences; return the jobs of which more is known."""
+    if not retention.is_kept(_DELTA_LEVELS, touched.start, touched.end):
+        TooLate.objects.create(segment_id=touched.segment_id, start=touched.start, end=touched.end)
+        return set()
+    windows = IoWindow.objects.filter(segment_id=touched.segment_id)
+    stale = _jobs_of(windows)
+    deltas.derive(touched.segment_id, touched.start, touched.end)
+    begun = windows.values("target_id").annotate(first=Min("start"), last=Max("start"))
+    for target in begun:
+        rollups.touch_target(
+            touched.filesystem_id, target["target_id"], target["first"], target["last"] + _MOMENT
+        )
+    return stale | _jobs_of(windows) | _running(touched.filesystem_id, touched.start, touched.end)
 
 
 def _charge_jobs(touched: list[TouchedJob]) -> set[int]:
@@ -121,6 +209,7 @@ def _charge_jobs(touched: list[TouchedJob]) -> set[int]:
     io_windows = IoWindow.objects.filter(source_job_id__in=source_job_ids)
     stale = namesakes | _jobs_of(io_windows)
     reads.bind(source_job_ids)
+    rollups.touch_ids(source_job_ids)
     stale |= _jobs_of(io_windows)
 
     margin_before, margin_after = (
@@ -153,14 +242,21 @@ def _charge_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) -> 
     nids = Nid.objects.filter(
         Q(node__in=nodes) | Q(node__allocations__job__in=sharing)
     ).values_list("pk", flat=True)
-    rpcs.charge_jobs(
-        job_ids=jobs,
-        nids=set(nids),
-        namesakes=namesakes,
-        source_job_ids=source_job_ids,
-        start=start,
-        end=end,
-    )
+    parts = retention.kept(_RPC_LEVELS, start, end)
+    for part in parts:
+        rpcs.charge_jobs(
+            job_ids=jobs,
+            nids=set(nids),
+            namesakes=namesakes,
+            source_job_ids=source_job_ids,
+            start=part.start,
+            end=part.end,
+        )
+        rollups.touch_principals(jobs | namesakes, set(nids), source_job_ids, *part)
+    if not parts:  # (of a job that runs on, what is gone had been charged)
+        TooLate.objects.bulk_create(
+            TooLate(job_id=job_id, start=start, end=end) for job_id in span.job_ids
+        )
     return jobs
 
 
@@ -172,6 +268,11 @@ class _Span:
     end: datetime
     job_ids: set[int] = field(default_factory=set)
     node_ids: set[int] = field(default_factory=set)
+
+
+def _in_windows(span: _Span) -> _Span:
+    """Widen a span to the edges of its windows."""
+    return _Span(floor_to_window(span.start), floor_to_window(span.end) + _WINDOW)
 
 
 def _merged(spans: Iterable[_Span]) -> list[_Span]:
@@ -190,7 +291,9 @@ def _merged(spans: Iterable[_Span]) -> list[_Span]:
 
 def _between_reads(touched: TouchedReads) -> _Span:
     """Widen an interval to the reads before and after it."""
-    polls = Coverage.objects.filter(source=Coverage.Source.JOB_STATS, source_id=touched.target_id)
+    polls = Coverage.objects.filter(
+        source=Coverage.Source.JOB_STATS, source_id=touched.target_id, end=F("start")
+    )
     before = polls.filter(start__lt=touched.start).order_by("-start").first()
     after = polls.filter(start__gt=touched.end).order_by("start").first()
     return _Span(

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from collectors import tables
+from collectors.batch.states import STATES
 from ioportal.ingest.refusals import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from collectors.tables import Table
+    from ioportal.ingest.manifest import Observed
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 AHEAD = timedelta(days=1)  # of the portal's clock
@@ -55,6 +57,24 @@ def check(table: Table, rows: pl.DataFrame, *, now: datetime) -> None:
         )
 
 
+def check_coverage(observed: Sequence[Observed], *, now: datetime) -> None:
+    """Refuse coverage that cannot be true.
+
+    Raises:
+        Refusal: naming the interval.
+    """
+    for number, interval in enumerate(observed, start=1):
+        if interval.start < EARLIEST or interval.end > now + AHEAD:
+            reason = f"is before {EARLIEST:%Y} or lies in the future"
+        elif interval.end - interval.start > SPAN:
+            reason = f"is longer than {SPAN.days} days"
+        else:
+            continue
+        raise Refusal(
+            f"Interval {number} of coverage {reason}.", column="coverage", row=number, reason=reason
+        )
+
+
 def _of_columns(table: Table, now: datetime) -> Iterator[tuple[str, pl.Expr, str]]:
     """Yield what holds for columns of a type: which, what is wrong, and in words."""
     for name, dtype in table.columns.items():
@@ -85,12 +105,16 @@ _LINES = (
     ("line", pl.col("line") < 1, "counts from 1"),
     ("line", pl.col("line").is_duplicated(), "recurs"),
 )
+_ENDS = ("ended_at", pl.col("ended_at") < pl.col("started_at"), "is before started_at")
+_WINDOWS = (
+    ("start", pl.col("start").dt.truncate("10s") != pl.col("start"), "is no multiple of 10 s"),
+    ("first", pl.col("first") < pl.col("start"), "is before start"),
+    ("last", pl.col("last") < pl.col("first"), "is before first"),
+    ("last", pl.col("last") >= pl.col("start") + _WINDOW, "is after the window's end"),
+)
 _OF_TABLES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
     tables.RPC_WINDOWS.name: (
-        ("start", pl.col("start").dt.truncate("10s") != pl.col("start"), "is no multiple of 10 s"),
-        ("first", pl.col("first") < pl.col("start"), "is before start"),
-        ("last", pl.col("last") < pl.col("first"), "is before first"),
-        ("last", pl.col("last") >= pl.col("start") + _WINDOW, "is after the window's end"),
+        *_WINDOWS,
         ("timed", pl.col("timed") > pl.col("count"), "is more than count"),
         *(
             (name, pl.col(name) > _LARGEST, f"is more than {_LARGEST:,}")
@@ -98,9 +122,24 @@ _OF_TABLES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
             if dtype == pl.Int64
         ),
     ),
+    tables.REQUEST_WINDOWS.name: (
+        *_WINDOWS,
+        ("count", pl.col("count") > _LARGEST, f"is more than {_LARGEST:,}"),
+    ),
     tables.JOB_DELTAS.name: _DELTAS,
     tables.TARGET_DELTAS.name: _DELTAS,
-    tables.JOBS.name: _LINES,
+    tables.SERVICE_COUNTERS.name: (
+        (
+            "unit",
+            ~pl.col("unit").is_in(tables.SERVICE_UNITS),
+            f"is none of {', '.join(tables.SERVICE_UNITS)}",
+        ),
+    ),
+    tables.JOBS.name: (
+        *_LINES,
+        ("state", ~pl.col("state").is_in(STATES), f"is none of {', '.join(STATES)}"),
+        _ENDS,
+    ),
     tables.LAUNCHES.name: _LINES,
-    tables.WORKLOAD_JOBS.name: _LINES,
+    tables.WORKLOAD_JOBS.name: (*_LINES, _ENDS),
 }

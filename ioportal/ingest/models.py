@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from ioportal.jobs.models import (
     Cluster,
-    Format,
+    Filesystem,
     Job,
     Server,
     Source,
     Target,
     WorkloadJob,
 )
+from ioportal.jobs.models import Format as _Format
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -41,7 +42,7 @@ class Segment(models.Model):
 
     LOADING = "loading "  # begins the digest of one that is not complete
 
-    Format = Format
+    Format: TypeAlias = _Format
 
     format = models.CharField(max_length=16, choices=Format)
     # SHA-256 of what the text is said to be and of its BLAKE3: the same text twice is one segment.
@@ -164,20 +165,41 @@ class TouchedReads(_Touched):
         return f"{self.target} {self.start} to {self.end}"
 
 
-class TouchedDeltas(models.Model):
-    """Pending: the I/O windows of a batch of differences."""
+class TouchedDeltas(_Touched):
+    """Differences came that an agent reckoned."""
 
     segment = models.ForeignKey(Segment, models.CASCADE)
+    filesystem = models.ForeignKey(Filesystem, models.CASCADE)
 
     def __str__(self) -> str:
-        return f"{self.segment}"
+        return f"{self.segment} {self.start} to {self.end}"
 
 
 class TouchedJob(_Touched):
     """A job's time or nodes changed."""
 
     job = models.ForeignKey(Job, models.CASCADE)
-    node_ids = ArrayField(models.BigIntegerField())  # nodes it holds or held before
+    node_ids = ArrayField(models.BigIntegerField())  # nodes it held before, and holds no more
 
     def __str__(self) -> str:
         return f"{self.job} {self.start} to {self.end}"
+
+
+class TooLate(models.Model):
+    """What came after the rows had been dropped that it is to be charged with."""
+
+    server = models.ForeignKey(Server, models.CASCADE, null=True)  # a trace of it
+    target = models.ForeignKey(Target, models.CASCADE, null=True)  # a read of it
+    job = models.ForeignKey(Job, models.CASCADE, null=True)  # its record
+    segment = models.ForeignKey(Segment, models.CASCADE, null=True)  # differences of an agent
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    noticed_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(name="toolate_recent", fields=["-noticed_at"])]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.server or self.target or self.job or self.segment} {self.start} to {self.end}"
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class Refusal(Exception):  # noqa: N818  (a decision about the input, not a fault)
     """A batch that cannot be stored, however often it is sent.
@@ -18,7 +20,7 @@ class Refusal(Exception):  # noqa: N818  (a decision about the input, not a faul
         super().__init__(message)
         self.message = message
         self.code = code or self.code
-        self.details = details
+        self.details: dict[str, Any] = details
 
 
 class Conflict(Refusal):

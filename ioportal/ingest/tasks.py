@@ -1,9 +1,9 @@
-"""The charging stage as a task."""
+"""The stages of charging and of retention as tasks."""
 
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.ingest import charging
+from ioportal.ingest import charging, retaining
 from ioportal.stages import drain
 
 
@@ -11,3 +11,9 @@ from ioportal.stages import drain
 def charge_pending() -> None:
     """Charge what is touched."""
     drain(charging.charge_pending)
+
+
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def retain() -> None:
+    """Drop what was kept long enough."""
+    retaining.retain()

@@ -27,7 +27,7 @@ ROWS = 500_000  # in one batch
 SIZE_BYTES = 256 << 20  # in memory, of one batch
 _LINES_TOGETHER = 10_000
 _REMEDY = "Send exactly the columns of docs/formats.md, each of its type."
-_BITS = {pl.Int16(): 15, pl.Int32(): 31, pl.Int64(): 63}
+_BITS: dict[pl.DataType, int] = {pl.Int16(): 15, pl.Int32(): 31, pl.Int64(): 63}
 
 
 def read(path: Path, content_type: str, table: Table) -> pl.DataFrame:
@@ -43,7 +43,8 @@ def read(path: Path, content_type: str, table: Table) -> pl.DataFrame:
         )
     if not path.stat().st_size:
         return table.empty()
-    return _READERS[content_type](path, table)
+    rows = _READERS[content_type](path, table)
+    return rows.with_columns(pl.col(pl.String).str.replace_all("\x00", "\ufffd", literal=True))
 
 
 def _arrow(path: Path, table: Table) -> pl.DataFrame:

@@ -56,7 +56,7 @@ class Change:
     job_id: int
     start: datetime
     end: datetime
-    node_ids: tuple[int, ...]  # held now or before
+    node_ids: tuple[int, ...]  # held before, and no more
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ def _allocate(
     Allocation.objects.filter(job__in=moved).delete()
     copy_frame(Allocation, held.filter(pl.col("job_id").is_in(moved)))
     return [
-        _change(before, job, now.get(job.pk, set()) | held_before[job.pk])
+        _change(before, job, held_before[job.pk] - now.get(job.pk, set()))
         for before, job in started
         if job.pk in moved or job.pk in relinked or before is None or _run(before) != _run(job)
     ]

@@ -16,6 +16,7 @@ from ioportal.jobs.models import (
     ServerVersion,
     Source,
     Target,
+    UserAccount,
 )
 from ioportal.jobs.registration import apply
 
@@ -233,3 +234,38 @@ class NidAdmin(RegistrationAdmin):
     def cluster(self, nid: Nid) -> str:
         """Name the node's cluster."""
         return nid.node.cluster.name if nid.node else "not registered"
+
+
+class ServiceFilter(admin.SimpleListFilter):
+    """Accounts of persons, or of services."""
+
+    title = "kind"
+    parameter_name = "service"
+
+    def lookups(
+        self, _request: HttpRequest, _model_admin: admin.ModelAdmin[UserAccount]
+    ) -> list[tuple[str, str]]:
+        """Offer both kinds."""
+        return [("no", "persons"), ("yes", "services")]
+
+    def queryset(
+        self, _request: HttpRequest, accounts: QuerySet[UserAccount]
+    ) -> QuerySet[UserAccount]:
+        """Keep the chosen kind."""
+        if self.value() is None:
+            return accounts
+        return accounts.filter(team="") if self.value() == "no" else accounts.exclude(team="")
+
+
+@admin.register(UserAccount)
+class UserAccountAdmin(RegistrationAdmin):
+    """Who owns jobs, and how to reach whom."""
+
+    list_display = ("name", "full_name", "email", "their_projects", "team")
+    list_filter = (ServiceFilter,)
+    search_fields = ("name", "full_name", "email", "team")
+
+    @admin.display(description="projects")
+    def their_projects(self, account: UserAccount) -> str:
+        """Show the projects in one line."""
+        return ", ".join(account.projects)

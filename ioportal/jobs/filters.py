@@ -1,4 +1,4 @@
-"""Which batch jobs are meant: the one set of filters, for pages and for whatever else lists jobs."""
+"""Which batch jobs are meant: the one set of filters, for pages and whatever else lists jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import django_filters as filters
 from django import forms
-from django.db.models import Q
+from django.contrib.postgres.fields import DateTimeRangeField
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.db.models import F, Func, Q
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -31,6 +33,9 @@ BOUNDS = {
     for metric in ("read_bytes", "write_bytes", "opens", "closes")
 }
 _QUALITIES = [*JobStatistics.Quality.choices, (NOT_COMPUTED, "not computed yet")]
+_RUN = Func(
+    "started_at", "ended_at", function="tstzrange", output_field=DateTimeRangeField()
+)  # as the index `job_during` has it
 
 
 class LocalMoment(forms.DateTimeInput):
@@ -183,8 +188,15 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
         return jobs.filter(pk__in=held.values("job"))
 
     def running_after(self, jobs: JobQuerySet, _name: str, value: datetime) -> JobQuerySet:
-        """Keep jobs that still ran at that moment or later; with `end`: jobs that overlap."""
-        return jobs.filter(Q(ended_at__gt=value) | Q(ended_at=None), started_at__isnull=False)
+        """Keep jobs that still ran at that moment or later; with `end`: jobs that overlap.
+
+        The run as a range says so again, but for jobs of no duration, whose range is empty: only of
+        ranges does the database know how many overlap, and has an index.
+        """
+        jobs = jobs.filter(Q(ended_at__gt=value) | Q(ended_at=None), started_at__isnull=False)
+        asked = DateTimeTZRange(value, self.form.cleaned_data["end"])
+        of_no_duration = Q(ended_at=F("started_at"))
+        return jobs.alias(run=_RUN).filter(Q(run__overlap=asked) | of_no_duration)
 
     def of_quality(self, jobs: JobQuerySet, _name: str, values: list[str]) -> JobQuerySet:
         """Keep jobs whose statistics have one of these qualities."""
@@ -195,7 +207,7 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
 
 
 def named(words: list[str]) -> Q:
-    """Return what holds of jobs whose id, array task ('3485999[4]') or launch is one of the words."""
+    """Return what holds of jobs whose id, array task ('3485999[4]') or launch is a word."""
     launches = Launch.objects.filter(name__in=words, job__isnull=False)
     wanted = Q(batch_id__in=words) | _among(launches.values_list("job"))
     for task in filter(None, map(_ARRAY_TASK.fullmatch, words)):

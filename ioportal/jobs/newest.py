@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import BigIntegerField, Func, Value
 
+from ioportal.jobs.keys import EachOf
 from ioportal.jobs.models import Job
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Newest:
     @property
     def jobs(self) -> JobQuerySet:
         """The jobs."""
-        return Job.objects.filter(pk__in=_Each(Value(self.keys, ArrayField(BigIntegerField()))))
+        return Job.objects.filter(pk__in=EachOf(self.keys))
 
 
 def newest_of(jobs: JobQuerySet) -> Newest:
@@ -69,10 +68,3 @@ def newest_of(jobs: JobQuerySet) -> Newest:
     for values_of_fact in counts.values():
         values_of_fact.sort(key=lambda row: (-row[1], row[0] or ""))
     return Newest(keys[:MOST], len(keys) > MOST, counts)
-
-
-class _Each(Func):
-    """Each of many keys, given as one parameter."""
-
-    template = "(SELECT unnest(%(expressions)s))"
-    output_field = BigIntegerField()

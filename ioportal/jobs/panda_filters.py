@@ -72,8 +72,8 @@ class PandaFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is 
     pandaid = NumbersFilter("panda_id", label="PanDA id")
     jeditaskid = NumbersFilter("task_id", label="Task")
     batchid = filters.CharFilter(method="of_batch_job", label="Batch job")
-    computingsite = WordsFilter("site", label="Site")
     jobstatus = WordsFilter("state", label="State")
+    computingsite = WordsFilter("site", label="Site")
     produsername = filters.CharFilter("user", label="User")  # full names, with blanks
     cluster = filters.ModelChoiceFilter(
         queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"

@@ -1,41 +1,87 @@
 """Populations: jobs by any filters, how their figures spread, and what was found out before.
 
-What is counted here are batch jobs. Whatever else has figures becomes a population of its own by
-giving `_figures` their values: nothing after it knows what they are of.
+They are of batch jobs or of PanDA jobs: `Counted` says how those are chosen, and where their
+figures are. Nothing after it knows what they are of.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from django.core.cache import cache
-from django.db.models import Aggregate, BinaryField, Count, Max, Q
+from django.db.models import (
+    Aggregate,
+    BinaryField,
+    Count,
+    F,
+    Max,
+    Q,
+    Value,
+)
 from django.db.models.functions import NullIf
+from django.db.models.lookups import IsNull
 from django.http import QueryDict
 
 from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.populations import FEWEST, Spread, spread, without_extremes
 from ioportal.jobs.filters import BOUNDS, JobFilter
-from ioportal.jobs.models import Cluster, Job, JobStatistics
+from ioportal.jobs.keys import EachOf
+from ioportal.jobs.models import Cluster, Job, JobStatistics, WorkloadJob
+from ioportal.jobs.panda_filters import PANDA_BOUNDS, PandaFilter
+from ioportal.jobs.workloads import FIGURES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
 
-    from django.contrib.auth.models import User
+    import numpy.typing as npt
+    from django.contrib.auth.models import AnonymousUser, User
+    from django.db.models.expressions import Combinable
 
     from ioportal.analysis.populations import Numbers
-    from ioportal.jobs.models import JobQuerySet
+    from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
 
-# Of other people's jobs: by these filters nobody can be singled out.
-_ANONYMOUS_FILTERS = frozenset(
-    {"cluster", "queue", "start", "end", "nodes_min", "nodes_max", "state", "quality"}
-)
 _QUALITIES = tuple(map(str, JobStatistics.Quality))
 _KEPT_S = 600  # for what changes no figure: a job that waits, the name of a cluster
-_SHAPE = 1  # of what is cached: another number whenever the classes below change
+_SHAPE = 2  # of what is cached: another number whenever the classes below change
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a population counts."""
+
+    name: str  # in addresses
+    singular: str
+    plural: str
+    filter_set: type[JobFilter | PandaFilter]
+    model: type[Job | WorkloadJob]
+    figures: Callable[[Any, Sequence[str]], Figures]
+    bounds: dict[str, tuple[str, str]]  # the metrics that have histograms, as filters name them
+    anonymous_filters: frozenset[str]  # by these nobody can be singled out among others
+    own: frozenset[str] | None = None  # metrics that are its own; the others are of batch jobs
+
+    def visible_to(self, user: User | AnonymousUser) -> Any:
+        """Return those that `user` may see."""
+        return self.model.objects.visible_to(user)
+
+    def is_own(self, metric: str) -> bool:
+        """Whether a metric is of what is counted, not of a batch job that several may share."""
+        return self.own is None or metric in self.own
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is found out of a population: counts, and of each metric the known values, ascending."""
+
+    jobs: int
+    simulated: int
+    batch_jobs: int  # that stand behind
+    by_quality: dict[str, int]  # of the figures of their batch jobs
+    known: dict[str, Numbers]
+    by_state: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,20 +91,32 @@ class Selection:
     `is_anonymous`: they are other people's, of which nothing but figures of many is told.
     """
 
+    counted: Counted
     filters: str  # as in an address
     eyes: str
-    jobs: JobQuerySet
+    jobs: JobQuerySet | WorkloadJobQuerySet
     is_anonymous: bool = False
 
 
 @dataclass(frozen=True)
 class Summary:
-    """How the figures of a population spread, by metric; None jobs: too few others to be told."""
+    """How the figures of a population spread, by metric; None jobs: too few others to be told.
+
+    A metric that is missing is not told. States are those of PanDA jobs.
+    """
 
     jobs: int | None
+    batch_jobs: int
     by_quality: dict[str, int]
+    by_state: dict[str, int]
     simulated: bool
     spreads: dict[str, Spread]
+
+    @property
+    def failed_share(self) -> float | None:
+        """Failed PanDA jobs among those that finished or failed."""
+        failed, finished = self.by_state.get("failed", 0), self.by_state.get("finished", 0)
+        return failed / (failed + finished) if failed + finished else None
 
 
 @dataclass(frozen=True)
@@ -69,25 +127,27 @@ class Comparison:
     histograms: dict[tuple[str, Scale], Histogram]
 
 
-def others(user: User, filters: str) -> Selection:
+def others(user: User, counted: Counted, filters: str) -> Selection:
     """Select all jobs that `user` may not see, by those of the filters that single out nobody."""
     kept = QueryDict(mutable=True)
     for name, values in QueryDict(filters).lists():
-        if name in _ANONYMOUS_FILTERS:
+        if name in counted.anonymous_filters:
             kept.setlist(name, values)
-    jobs = JobFilter(kept, queryset=Job.objects.hidden_from(user)).qs
-    return Selection(kept.urlencode(), eyes(user), jobs, is_anonymous=True)
+    jobs = counted.filter_set(kept, queryset=counted.model.objects.hidden_from(user)).qs
+    return Selection(counted, kept.urlencode(), eyes(user), jobs, is_anonymous=True)
 
 
 def compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Comparison:
-    """Describe populations by some metrics; what is known already is not computed again.
+    """Describe populations of one unit by some metrics; what is known is not computed again.
 
-    Any figure that is computed anew makes a new key: the statistics stage works one at a time, so
-    that its moments only go up.
+    Any figure that is computed anew, and any PanDA job that is recorded or linked, makes a new key:
+    each of these is done by one at a time, so that its moments only go up.
     """
-    newest = JobStatistics.objects.aggregate(at=Max("computed_at"))["at"]
-    asked = [(selected.filters, selected.eyes, selected.is_anonymous) for selected in selections]
-    parts = repr((_SHAPE, newest, asked, metrics))
+    asked = [
+        (selected.counted.name, selected.filters, selected.eyes, selected.is_anonymous)
+        for selected in selections
+    ]
+    parts = repr((_SHAPE, _newest(selections[0].counted), asked, metrics))
     key = f"populations:{sha256(parts.encode()).hexdigest()}"
     known: Comparison | None = cache.get(key)
     if known is None:
@@ -96,43 +156,79 @@ def compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Comparis
     return known
 
 
+def _newest(counted: Counted) -> list[datetime | None]:
+    moments = [JobStatistics.objects.aggregate(at=Max("computed_at"))["at"]]
+    if counted is PANDA_JOBS:
+        moments.append(WorkloadJob.objects.aggregate(at=Max("changed_at"))["at"])
+    return moments
+
+
 def _compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Comparison:
-    found = [_figures(selected.jobs, metrics) for selected in selections]
+    found = [selected.counted.figures(selected.jobs, metrics) for selected in selections]
     histograms = {
         (metric, scale): histogram(
             [
-                without_extremes(figures[metric]) if selected.is_anonymous else figures[metric]
-                for selected, (_, figures) in zip(selections, found, strict=True)
+                _drawn(selected, figures, metric)
+                for selected, figures in zip(selections, found, strict=True)
             ],
             scale,
         )
         for metric in metrics
         for scale in Scale
-        if metric in BOUNDS
+        if metric in selections[0].counted.bounds
     }
     for number, selected in enumerate(selections):
         if selected.is_anonymous:
             histograms = {key: bars.anonymous(number) for key, bars in histograms.items()}
     summaries = tuple(
-        _summary(counts, figures, is_anonymous=selected.is_anonymous)
-        for selected, (counts, figures) in zip(selections, found, strict=True)
+        _anonymous_summary(selected.counted, figures)
+        if selected.is_anonymous
+        else _summary(figures)
+        for selected, figures in zip(selections, found, strict=True)
     )
     return Comparison(summaries, histograms)
 
 
-def _summary(counts: dict[str, int], figures: dict[str, Numbers], *, is_anonymous: bool) -> Summary:
-    jobs, simulated = counts["jobs"], counts["simulated"] > 0
-    if is_anonymous and jobs < FEWEST:
-        return Summary(None, {}, simulated, {})
-    spreads = {metric: spread(known, jobs - known.size) for metric, known in figures.items()}
-    if is_anonymous:
-        told = {metric: found.anonymous() for metric, found in spreads.items()}
-        return Summary(jobs, {}, simulated, told)
-    by_quality = {quality: counts[quality] for quality in _QUALITIES}
-    return Summary(jobs, by_quality, simulated, spreads)
+def _drawn(selected: Selection, figures: Figures, metric: str) -> Numbers:
+    known = figures.known[metric]
+    if not selected.is_anonymous:
+        return known
+    if figures.batch_jobs < FEWEST or not selected.counted.is_own(metric):
+        return known[:0]
+    return without_extremes(known)
 
 
-class _Known(Aggregate):
+def _summary(figures: Figures) -> Summary:
+    return Summary(
+        figures.jobs,
+        figures.batch_jobs,
+        figures.by_quality,
+        figures.by_state,
+        figures.simulated > 0,
+        {
+            metric: spread(known, figures.jobs - known.size)
+            for metric, known in figures.known.items()
+        },
+    )
+
+
+def _anonymous_summary(counted: Counted, figures: Figures) -> Summary:
+    """Tell of other people's jobs what stands for many batch jobs: one may hold hundreds."""
+    if figures.batch_jobs < FEWEST:
+        return Summary(None, 0, {}, {}, figures.simulated > 0, {})
+    told = {
+        metric: found.anonymous()
+        for metric, found in _summary(figures).spreads.items()
+        if counted.is_own(metric)
+    }
+    return Summary(figures.jobs, figures.batch_jobs, {}, {}, figures.simulated > 0, told)
+
+
+_WIRE = {"FloatField": ">f8", "IntegerField": ">i4", "BigIntegerField": ">i8"}
+_SEND = {">f8": "float8send", ">i4": "int4send", ">i8": "int8send"}
+
+
+class _Packed(Aggregate):
     """The known values of a column, one after the other as the database holds them.
 
     Row by row it would take ten times as long to hand them over.
@@ -141,40 +237,107 @@ class _Known(Aggregate):
     function = "string_agg"
     output_field = BinaryField()
 
-    def __init__(self, metric: str) -> None:
-        field = JobStatistics._meta.get_field(metric)  # noqa: SLF001  (documented meta API)
-        self.wire = _WIRE[field.get_internal_type()]
-        super().__init__(
-            # No job has no nodes: it is not known how many.
-            NullIf(metric, 0) if metric == "node_count" else metric,
-            template=f"%(function)s({_SEND[self.wire]}(%(expressions)s), '')",
-        )
+    def __init__(self, column: Combinable | str, wire: str, filter: Q | None = None) -> None:  # noqa: A002  (Django's)
+        self.wire = wire
+        self.template = f"%(function)s({_SEND[wire]}(%(expressions)s), '')"
+        super().__init__(column, filter=filter)
+
+    def unpack(self, text: bytes | None) -> Numbers:
+        """Return the values."""
+        values: Numbers = np.frombuffer(text or b"", dtype=self.wire).astype(self.wire[1:])
+        return values
 
 
-_WIRE = {"FloatField": ">f8", "IntegerField": ">i4", "BigIntegerField": ">i8"}
-_SEND = {">f8": "float8send", ">i4": "int4send", ">i8": "int8send"}
+def _ascending(values: Numbers) -> Numbers:
+    values.sort()
+    return values
 
 
-def _figures(
-    jobs: JobQuerySet, metrics: Sequence[str]
-) -> tuple[dict[str, int], dict[str, Numbers]]:
-    """Return counts of the jobs, and the known values of each metric in ascending order."""
+def _column(metric: str) -> tuple[Combinable, str]:
+    """Return where the statistics of batch jobs have a metric, and how its values are packed."""
+    meta = JobStatistics._meta.get_field(metric)  # noqa: SLF001  (documented meta API)
+    # No job has no nodes: it is not known how many.
+    column = NullIf(metric, Value(0)) if metric == "node_count" else F(metric)
+    return column, _WIRE[meta.get_internal_type()]
+
+
+def _numbers_of(jobs: JobQuerySet | WorkloadJobQuerySet, **besides: Aggregate) -> dict[str, Any]:
+    is_simulated = Q(cluster__in=Cluster.objects.filter(simulated=True))
+    return jobs.order_by().aggregate(
+        jobs=Count("pk"), simulated=Count("pk", filter=is_simulated), **besides
+    )
+
+
+def _of_batch_jobs(jobs: JobQuerySet, metrics: Sequence[str]) -> Figures:
     statistics = JobStatistics.objects.all()
     if jobs.query.has_filters():  # those of all jobs need not be looked up by job
         statistics = statistics.filter(job__in=jobs)
-    wanted = {metric: _Known(metric) for metric in metrics}
+    wanted = {metric: _Packed(*_column(metric)) for metric in metrics}
     by_quality = {quality: Count("pk", filter=Q(quality=quality)) for quality in _QUALITIES}
-    found: dict[str, Any] = statistics.aggregate(**by_quality, **wanted)
+    found = statistics.aggregate(**by_quality, **wanted)
     # Counted after them: what arrives in between is unknown, and nothing is known of no job.
-    is_simulated = Q(cluster__in=Cluster.objects.filter(simulated=True))
-    counts = jobs.order_by().aggregate(jobs=Count("pk"), simulated=Count("pk", filter=is_simulated))
-    figures = {
-        metric: np.sort(
-            np.frombuffer(found.pop(metric) or b"", dtype=known.wire).astype(known.wire[1:])
-        )
-        for metric, known in wanted.items()
-    }
-    return counts | found, figures
+    counts = _numbers_of(jobs)
+    return Figures(
+        **counts,
+        batch_jobs=counts["jobs"],
+        by_quality={quality: found[quality] for quality in _QUALITIES},
+        known={name: _ascending(packed.unpack(found[name])) for name, packed in wanted.items()},
+    )
+
+
+def _of_panda_jobs(jobs: WorkloadJobQuerySet, metrics: Sequence[str]) -> Figures:
+    """Each has the whole figures of its batch job, however many share it."""
+    inside = _Packed("inside", ">i8")
+    keys = _Packed("batch_job", ">i8")
+    grouped = jobs.filter(batch_job__isnull=False).order_by().values("batch_job")
+    links = grouped.annotate(inside=Count("pk")).aggregate(keys=keys, weights=inside)
+    by_job = np.argsort(batch_jobs := keys.unpack(links["keys"]))
+    batch_jobs, weights = batch_jobs[by_job], inside.unpack(links["weights"])[by_job]
+    shared = _of_their_batch_jobs(batch_jobs, [name for name in metrics if name not in FIGURES])
+
+    def repeated(holders: Numbers) -> npt.NDArray[np.int64]:
+        return weights[batch_jobs.searchsorted(holders)].astype(np.int64)
+
+    own = {name: _Packed(FIGURES[name], ">f8") for name in metrics if name in FIGURES}
+    states = jobs.order_by().values_list("state").annotate(count=Count("pk"))
+    by_state = dict(states.order_by("-count", "state"))
+    counts = _numbers_of(jobs, **own)
+    known = {name: _ascending(packed.unpack(counts.pop(name))) for name, packed in own.items()}
+    for name, (holders, values) in shared.known.items():
+        ascending = np.argsort(values)
+        known[name] = values[ascending].repeat(repeated(holders[ascending]))
+    return Figures(
+        **counts,
+        batch_jobs=batch_jobs.size,
+        by_quality={
+            quality: int(repeated(holders).sum()) for quality, holders in shared.by_quality.items()
+        },
+        known={name: known[name] for name in metrics},
+        by_state=by_state,
+    )
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Figures of batch jobs, each with the key of its job."""
+
+    by_quality: dict[str, Numbers]  # keys only
+    known: dict[str, tuple[Numbers, Numbers]]
+
+
+def _of_their_batch_jobs(keys: Numbers, metrics: Sequence[str]) -> _Shared:
+    wanted = {quality: _Packed("job", ">i8", filter=Q(quality=quality)) for quality in _QUALITIES}
+    for metric in metrics:
+        column, wire = _column(metric)
+        is_known = Q(IsNull(column, rhs=False))
+        wanted[f"keys_{metric}"] = _Packed("job", ">i8", filter=is_known)
+        wanted[f"values_{metric}"] = _Packed(column, wire)
+    texts = JobStatistics.objects.filter(job__in=EachOf(keys.tolist())).aggregate(**wanted)
+    found = {name: packed.unpack(texts[name]) for name, packed in wanted.items()}
+    return _Shared(
+        {quality: found[quality] for quality in _QUALITIES},
+        {metric: (found[f"keys_{metric}"], found[f"values_{metric}"]) for metric in metrics},
+    )
 
 
 def eyes(user: User) -> str:
@@ -182,3 +345,28 @@ def eyes(user: User) -> str:
     if user.is_staff:
         return "staff"
     return repr((user.get_username(), sorted(user.groups.values_list("name", flat=True))))
+
+
+_ANONYMOUS_FILTERS = frozenset({"cluster", "start", "end"})
+BATCH_JOBS = Counted(
+    name="jobs",
+    singular="job",
+    plural="jobs",
+    filter_set=JobFilter,
+    model=Job,
+    figures=_of_batch_jobs,
+    bounds=BOUNDS,
+    anonymous_filters=_ANONYMOUS_FILTERS | {"queue", "nodes_min", "nodes_max", "state", "quality"},
+)
+PANDA_JOBS = Counted(
+    name="panda",
+    singular="PanDA job",
+    plural="PanDA jobs",
+    filter_set=PandaFilter,
+    model=WorkloadJob,
+    figures=_of_panda_jobs,
+    bounds=PANDA_BOUNDS,
+    anonymous_filters=_ANONYMOUS_FILTERS | {"computingsite", "jobstatus"},
+    own=frozenset(FIGURES),
+)
+UNITS = {counted.name: counted for counted in (BATCH_JOBS, PANDA_JOBS)}

@@ -1,4 +1,4 @@
-"""Registering a site from a TOML document: clusters, NIDs, filesystems, servers, targets, sources.
+"""Registering a site from a TOML document: clusters, filesystems, servers, sources, users.
 
 Tables are read in this order, each with the keys that `_KEYS` lists; what is registered already is
 brought up to date, and nothing is ever removed. docs/operations.md, "Registration", shows one.
@@ -28,6 +28,7 @@ from ioportal.jobs.models import (
     Source,
     SourceJobId,
     Target,
+    UserAccount,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 # The keys of each table, and what their values are.
 _KEYS: dict[str, dict[str, type]] = {
-    "": {"cluster": list, "filesystem": list, "server": list, "target": list, "source": list},
+    "": {
+        "cluster": list, "filesystem": list, "server": list, "target": list, "source": list,
+        "user": list,
+    },
     "cluster": {
         "name": str, "time_zone": str, "batch": str, "simulated": bool, "nodes": str,
         "exec_hosts_are_compute_nodes": bool, "nid_rule": dict, "nid": list,
@@ -52,6 +56,7 @@ _KEYS: dict[str, dict[str, type]] = {
         "name": str, "format": str, "cluster": str, "filesystem": str, "server": str,
         "poll_interval_s": int,
     },
+    "user": {"name": str, "full_name": str, "email": str, "projects": list, "team": str},
 }  # fmt: skip
 _WORDS = {
     str: "a text",
@@ -72,7 +77,7 @@ class Unusable(Exception):  # noqa: N818  (a state of the document)
     """The document cannot be registered; the message names the table, the key and the remedy."""
 
 
-# Sent, in the transaction, after anything was registered: who is charged may have changed.
+# Sent, in the transaction, after anything was registered that decides who is charged.
 site_changed = Signal()
 
 
@@ -94,7 +99,8 @@ def register(document: _Entry) -> list[str]:
             except ValidationError as error:
                 raise Unusable(f"{place}: {_in_words(error)}") from error
             done.append(f"{table} {entry['name']}")
-    site_changed.send(sender=None)
+    if document.keys() != {"user"}:
+        site_changed.send(sender=None)
     return done
 
 
@@ -119,7 +125,8 @@ def apply(thing: models.Model) -> None:
     elif isinstance(thing, Nid):
         thing.registered = thing.node_id is not None
         thing.save(update_fields=["registered"])
-    site_changed.send(sender=type(thing))
+    if not isinstance(thing, UserAccount):
+        site_changed.send(sender=type(thing))
 
 
 def _cluster(place: str, entry: _Entry) -> None:
@@ -264,12 +271,19 @@ def _source(place: str, entry: _Entry) -> None:
     _stored(Source, entry["name"], values | _given(entry, "format", "poll_interval_s"))
 
 
+def _user(place: str, entry: _Entry) -> None:
+    if not all(isinstance(project, str) for project in entry.get("projects", [])):
+        raise Unusable(f"{place}: projects are texts.")
+    _stored(UserAccount, entry["name"], _given(entry, "full_name", "email", "projects", "team"))
+
+
 _TABLES: dict[str, Callable[[str, _Entry], None]] = {
     "cluster": _cluster,
     "filesystem": _filesystem,
     "server": _server,
     "target": _target,
     "source": _source,
+    "user": _user,
 }
 
 

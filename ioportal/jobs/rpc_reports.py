@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count, Max, Min, Q, Sum
@@ -11,22 +12,16 @@ from collectors.lustre import opcodes
 from ioportal.analysis.rpc_report import RpcReport, RpcRow, Times
 from ioportal.jobs.accounting import STILL_RUNNING
 from ioportal.jobs.models import Nid, Server, SourceJobId
-from ioportal.telemetry import coverage
-from ioportal.telemetry.models import (
-    ChargedRpc,
-    Method,
-    Principal,
-    RpcWindow,
-    ceil_to_window,
-    floor_to_window,
-)
+from ioportal.telemetry import coverage, levels, retention, rollups
+from ioportal.telemetry.models import ChargedRpc, Method, Principal, RpcWindow
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
-    from django.db.models import QuerySet
+    from django.db.models import Model, QuerySet
 
     from ioportal.jobs.models import Cluster, Job, Launch
+    from ioportal.telemetry.levels import Level
 
 _ALL = "all"
 _TIMED = Q(timed__gt=0)
@@ -51,13 +46,16 @@ def of_job(
     """
     if job.started_at is None:
         return None
+    charged = _charged(*_within(job.started_at, job.ended_at, start, end, levels.RPC_WINDOWS.width))
+    if charged is None:
+        return None
     nids = _numbers(Nid.objects.filter(node__allocations__job=job))
     return _report(
         f"Job {job}",
-        ChargedRpc.objects.of_job(job.pk),
-        RpcWindow.objects.filter(nid_id__in=nids),
+        _Windows(_of_job(charged.model, job), charged.width),
+        _Windows(RpcWindow.objects.filter(nid_id__in=nids), levels.RPC_WINDOWS.width),
         _metadata_servers(job.cluster),
-        _within(job.started_at, job.ended_at, start, end),
+        _within(job.started_at, job.ended_at, start, end, charged.width),
         nodes_held=job.allocations.count(),
         simulated=job.cluster.simulated,
     )
@@ -68,17 +66,21 @@ def of_launch(
 ) -> RpcReport | None:
     """Report the metadata RPCs that the nodes of a launch sent while it ran.
 
-    Windows that reach beyond its begin or end are left out. None where no trace covers any of it.
+    Windows that reach beyond its begin or end are left out. None where no trace covers any of it,
+    or where its windows are not kept any more: what is charged does not tell launches apart.
     """
     if launch.started_at is None:
         return None
-    start, end = _within(launch.started_at, launch.ended_at, start, end)
+    start, end = _within(launch.started_at, launch.ended_at, start, end, levels.RPC_WINDOWS.width)
+    if not retention.is_kept([levels.RPC_WINDOWS], start, end):
+        return None
     nids = _numbers(
         Nid.objects.filter(
             node__cluster=launch.cluster, node__name__in=hostlists.expand(launch.nodes)
         )
     )
-    windows = RpcWindow.objects.filter(nid_id__in=nids, first__gte=start, last__lt=end)
+    raw = RpcWindow.objects.filter(nid_id__in=nids, first__gte=start, last__lt=end)
+    windows = _Windows(raw, levels.RPC_WINDOWS.width)
     return _report(
         f"Application {launch}",
         windows,
@@ -97,16 +99,20 @@ def of_kind(
 
     `process` and `host` narrow it to one name.
     """
-    windows = ChargedRpc.objects.filter(kind=kind)
+    charged = _charged(start, end)
+    if charged is None:
+        return None
+    rows = charged.model._default_manager.filter(kind=kind)  # noqa: SLF001  (documented)
     if process:
         names = _numbers(SourceJobId.objects.filter(text=process))
-        windows = windows.filter(source_job_id__in=names)
+        rows = rows.filter(source_job_id__in=names)
     if host:
         of_node, itself = Nid.objects.filter(node__name=host), Nid.objects.filter(text=host)
-        windows = windows.filter(nid_id__in=_numbers(of_node) + _numbers(itself))
+        rows = rows.filter(nid_id__in=_numbers(of_node) + _numbers(itself))
+    windows = _Windows(rows, charged.width)
     title = " ".join(filter(None, (str(kind.label).capitalize(), process, host)))
     servers = Server.objects.filter(kind=Server.Kind.MDS)
-    within = floor_to_window(start), ceil_to_window(end)
+    within = rollups.floor(start, windows.width), rollups.ceil(end, windows.width)
     return _report(
         title,
         windows,
@@ -119,14 +125,20 @@ def of_kind(
 
 
 def of_everything(start: datetime, end: datetime) -> RpcReport | None:
-    """Report all metadata RPCs in the windows of [start, end)."""
-    windows = RpcWindow.objects.all()
+    """Report all metadata RPCs in the windows of [start, end).
+
+    Nodes are told where raw windows are kept.
+    """
+    charged = _charged(start, end)
+    if charged is None:
+        return None
+    windows = _Windows(charged.model._default_manager.all(), charged.width)  # noqa: SLF001  (documented)
     servers = Server.objects.filter(kind=Server.Kind.MDS)
-    within = floor_to_window(start), ceil_to_window(end)
+    within = rollups.floor(start, windows.width), rollups.ceil(end, windows.width)
     return _report(
         "Everything",
         windows,
-        windows,
+        _Windows(RpcWindow.objects.all(), levels.RPC_WINDOWS.width),
         servers,
         within,
         nodes_held=None,
@@ -137,11 +149,16 @@ def of_everything(start: datetime, end: datetime) -> RpcReport | None:
 def methods_of_job(
     job: Job, start: datetime | None = None, end: datetime | None = None
 ) -> list[tuple[Method, int]]:
-    """Return how the RPCs that `of_job` reports were found to be the job's, most frequent first."""
+    """Return how the RPCs that `of_job` reports were found to be the job's, most frequent first.
+
+    Empty where their windows are rolled up only.
+    """
     if job.started_at is None:
         return []
-    within = _within(job.started_at, job.ended_at, start, end)
-    charged = ChargedRpc.objects.of_job(job.pk)
+    within = _within(job.started_at, job.ended_at, start, end, levels.RPC_WINDOWS.width)
+    if not retention.is_kept([levels.CHARGED_RPCS], *within):
+        return []
+    charged = _Windows(ChargedRpc.objects.of_job(job.pk), levels.RPC_WINDOWS.width)
     rows = (
         _inside(charged, _numbers(_metadata_servers(job.cluster)), within)
         .values_list("method")
@@ -166,21 +183,43 @@ def _is_simulated(servers: QuerySet[Server], within: tuple[datetime, datetime]) 
     return bool(coverage.traced(simulated, *within))
 
 
+@dataclass(frozen=True)
+class _Windows:
+    """Rows of one level, and how long their buckets are."""
+
+    rows: QuerySet[Any]
+    width: timedelta
+
+
+def _charged(start: datetime, end: datetime) -> Level | None:
+    """Return the finest level that still tells of all of a range; None: none does."""
+    return retention.finest(levels.RPC_LEVELS, start, end)
+
+
+def _of_job(model: type[Model], job: Job) -> QuerySet[Any]:
+    return model._default_manager.filter(kind=Principal.JOB, job_id=job.pk)  # noqa: SLF001  (documented)
+
+
 def _within(
-    run_start: datetime, run_end: datetime | None, start: datetime | None, end: datetime | None
+    run_start: datetime,
+    run_end: datetime | None,
+    start: datetime | None,
+    end: datetime | None,
+    width: timedelta,
 ) -> tuple[datetime, datetime]:
-    """Return the part of [start, end), widened to whole windows, in which something ran."""
-    run_end = run_end or STILL_RUNNING
+    """Return the part of [start, end), widened to whole buckets, in which something ran."""
     return (
-        max(run_start, floor_to_window(start or run_start)),
-        min(run_end, ceil_to_window(end or run_end)),
+        max(run_start, rollups.floor(start, width)) if start else run_start,
+        min(run_end or STILL_RUNNING, rollups.ceil(end, width))
+        if end
+        else run_end or STILL_RUNNING,
     )
 
 
 def _report(
     title: str,
-    windows: QuerySet[Any],
-    by_node: QuerySet[Any],
+    windows: _Windows,
+    by_node: _Windows,
     servers: QuerySet[Server],
     within: tuple[datetime, datetime],
     *,
@@ -191,29 +230,40 @@ def _report(
     covered_s = coverage.seconds(coverage.traced(server_ids, *within))
     if not covered_s:
         return None
-    windows = _inside(windows, server_ids, within)
-    kinds = windows.values("opcode").annotate(**_FIGURES)
+    rows_inside = _inside(windows, server_ids, within)
+    kinds = rows_inside.values("opcode").annotate(**_FIGURES)
     rows = [_row(opcodes.name_of(kind["opcode"]), kind, covered_s) for kind in kinds]
     return RpcReport(
         title=title,
         simulated=simulated,
         covered_s=covered_s,
-        nodes_seen=_inside(by_node, server_ids, within)
-        .exclude(nid_id=0)
-        .aggregate(n=Count("nid_id", distinct=True))["n"],
+        nodes_seen=_nodes_seen(by_node, server_ids, within),
         nodes_held=nodes_held,
-        overall=_row(_ALL, windows.aggregate(**_FIGURES), covered_s),
+        overall=_row(_ALL, rows_inside.aggregate(**_FIGURES), covered_s),
         rows=tuple(sorted(rows, key=lambda row: (-row.count, row.opcode))),
     )
 
 
+def _nodes_seen(
+    windows: _Windows, server_ids: list[int], within: tuple[datetime, datetime]
+) -> int | None:
+    """Return how many NIDs sent something; None where raw windows would tell and are gone."""
+    is_raw = windows.rows.model is RpcWindow
+    if is_raw and not retention.is_kept([levels.RPC_WINDOWS], *within):
+        return None
+    seen = _inside(windows, server_ids, within).exclude(nid_id=0)
+    return int(seen.aggregate(n=Count("nid_id", distinct=True))["n"])
+
+
 def _inside(
-    windows: QuerySet[Any], server_ids: list[int], within: tuple[datetime, datetime]
+    windows: _Windows, server_ids: list[int], within: tuple[datetime, datetime]
 ) -> QuerySet[Any]:
     """Keep the windows of some servers that begin in a range, or hold its begin."""
     start, end = within
-    return windows.filter(
-        server_id__in=server_ids, start__gte=floor_to_window(start), start__lt=end
+    return windows.rows.filter(
+        server_id__in=server_ids,
+        start__gte=rollups.floor(start, windows.width),
+        start__lt=end,
     )
 
 

@@ -18,8 +18,14 @@ from psycopg import sql
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
-from ioportal.telemetry import planner
-from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
+from ioportal.telemetry import levels, planner, retention
+from ioportal.telemetry.models import (
+    LARGEST_BIGINT,
+    Coverage,
+    Dropped,
+    IoWindow,
+    Principal,
+)
 from ioportal.telemetry.sums import metadata_operations
 
 _STATISTICS_LOCK = 7_304  # any number that no other advisory lock uses
@@ -162,17 +168,25 @@ GROUP BY job_id
 """
 )
 
-# Per job: the share of its run that the reads of its filesystems' MDTs observed, their mean.
+# Per job: the share of its run that the reads of its filesystems' MDTs observed, or the polls of
+# an agent, their mean. A read is an instant, that observes what lies between it and the one before;
+# a row of polls goes over a day at most.
 _COVERED = sql.SQL(
     _RUNS
     + """,
-reads AS MATERIALIZED (
-    SELECT t.id AS target_id, c.start AS "end", {gap} AS gap,
-        lag(c.start) OVER (PARTITION BY c.source_id ORDER BY c.start) AS start
+rows AS MATERIALIZED (
+    SELECT t.id AS target_id, {gap} AS gap, c.start, c."end", c.start = c."end" AS is_read,
+        lag(c.start) OVER earlier AS previous, lag(c.start = c."end") OVER earlier AS after_read
     FROM jobs_target t JOIN telemetry_coverage c ON c.source_id = t.id
     WHERE c.source = %(JOB_STATS)s AND t.kind = 'mdt'
-        AND c.start >= (SELECT min(start) FROM runs) - {gap}
+        AND c.start >= (SELECT min(start) FROM runs) - greatest({gap}, interval '1 day')
         AND c.start <= (SELECT max("end") FROM runs) + {gap}
+    WINDOW earlier AS (PARTITION BY c.source_id ORDER BY c.start, c."end")
+),
+reads AS MATERIALIZED (
+    SELECT target_id, CASE WHEN is_read THEN previous ELSE start END AS start, "end"
+    FROM rows
+    WHERE NOT is_read OR after_read AND start - previous <= gap
 )
 SELECT job_id, avg(covered_s)::float8 AS covered_s
 FROM (
@@ -182,7 +196,7 @@ FROM (
     FROM runs
     JOIN jobs_filesystem_clusters f ON f.cluster_id = runs.cluster_id
     JOIN jobs_target t ON t.filesystem_id = f.filesystem_id AND t.kind = 'mdt'
-    LEFT JOIN reads ON reads.target_id = t.id AND reads."end" - reads.start <= reads.gap
+    LEFT JOIN reads ON reads.target_id = t.id
         AND reads.start < runs."end" AND reads."end" > runs.start
     GROUP BY runs.job_id, t.id
 ) targets
@@ -242,7 +256,7 @@ LEFT JOIN rpcs USING (job_id)
 
 _TARGET_SHARES = sql.SQL(
     """
-SELECT job_id, max(operations / (later.total - earlier.total)) AS share
+SELECT job_id, max(least(operations / counted.total, 1)) AS share
 FROM (
     SELECT job_id, target_id, min(start) AS start, max("end") AS "end",
         sum({of_job})::float8 AS operations
@@ -251,13 +265,24 @@ FROM (
     GROUP BY job_id, target_id
 ) spans
 JOIN LATERAL (
-    SELECT {of_target} AS total FROM telemetry_targetsnapshot t
-    WHERE t.target_id = spans.target_id AND t.taken_at = spans.start
-) earlier ON true
-JOIN LATERAL (
-    SELECT {of_target} AS total FROM telemetry_targetsnapshot t
-    WHERE t.target_id = spans.target_id AND t.taken_at = spans."end"
-) later ON later.total > earlier.total
+    SELECT later.total - earlier.total AS total
+    FROM (
+        SELECT {of_target} AS total FROM telemetry_targetsnapshot t
+        WHERE t.target_id = spans.target_id AND t.taken_at = spans.start
+    ) earlier
+    CROSS JOIN (
+        SELECT {of_target} AS total FROM telemetry_targetsnapshot t
+        WHERE t.target_id = spans.target_id AND t.taken_at = spans."end"
+    ) later
+    UNION ALL
+    -- An agent's polls, where they go on all the while.
+    SELECT sum({of_target}) AS total FROM telemetry_targetdelta t
+    WHERE t.target_id = spans.target_id
+        AND t.start < spans."end" AND t."end" > spans.start
+        AND t."end" < spans."end" + interval '1 hour'
+    HAVING min(t.start) <= spans.start AND max(t."end") >= spans."end"
+        AND sum(t."end" - t.start) = max(t."end") - min(t.start)
+) counted ON counted.total > 0
 GROUP BY job_id
 """
 ).format(of_job=metadata_operations("w"), of_target=metadata_operations("t"))
@@ -277,8 +302,10 @@ def refresh_statistics(limit: int = 500) -> int:
         StaleStatistics.objects.filter(job_id__in=claimed).delete()
         jobs = list(Job.objects.filter(pk__in=claimed, started_at__isnull=False).order_by("pk"))
         figures = _Figures.of(jobs)
+        rows = [figures.statistics(job) for job in jobs]
+        _keep_what_windows_told(jobs, rows)
         JobStatistics.objects.bulk_create(
-            [figures.statistics(job) for job in jobs],
+            rows,
             update_conflicts=True,
             unique_fields=["job"],
             update_fields=_COMPUTED,
@@ -292,7 +319,38 @@ _COMPUTED = [
     if field.name != "job"
 ]
 
+# Figures by the level that they are computed from.
+_OF_RECORD = ("computed_at", "duration_s", "node_count", "cpu_efficiency")
+_OF_TRACES = (
+    "metadata_rpcs",
+    "metadata_rpc_rate",
+    "mean_service_us",
+    "max_service_us",
+    "mean_queue_us",
+)
+_OF_COUNTERS = [name for name in _COMPUTED if name not in {*_OF_RECORD, *_OF_TRACES}]
+
 _Row = dict[str, Any]
+
+
+def _keep_what_windows_told(jobs: list[Job], rows: list[JobStatistics]) -> None:
+    """Leave figures as they were where windows of the run that they came from are gone."""
+    if not Dropped.objects.exists():
+        return
+    always = retention.ALWAYS
+    before = JobStatistics.objects.in_bulk([job.pk for job in jobs])
+    for level, names in (
+        (levels.CHARGED_RPCS, _OF_TRACES),
+        (levels.IO_WINDOWS, _OF_COUNTERS),
+    ):
+        gone = retention.dropped([level], *always)
+        for job, row in zip(jobs, rows, strict=True):
+            start, end = job.started_at or always.end, job.ended_at or always.end
+            if (known := before.get(job.pk)) and any(
+                one.start < end and one.end > start for one in gone
+            ):
+                for name in names:
+                    setattr(row, name, getattr(known, name))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Frames into tables by binary COPY, without a Python object per row."""
+"""Into tables by COPY: frames in binary form, without a Python object per row; rows of texts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from django.db import connection
 from psycopg import sql
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from django.db import models
 
 # PostgreSQL counts microseconds from here.
@@ -54,6 +56,29 @@ def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
             for rows in _by_nulls(part.select(*types)):
                 copy.write(_encode(rows, types))
         copy.write(_TRAILER)
+
+
+def copy_rows(
+    model: type[models.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
+    """Append rows, texts among their values, to the table of `model`, in the transaction.
+
+    Args:
+        model: whatever columns it has.
+        columns: those that the rows have, in order.
+        rows: any number.
+    """
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
+        sql.Identifier(model._meta.db_table),  # noqa: SLF001  (Django's documented meta API)
+        sql.SQL(", ").join(map(sql.Identifier, columns)),
+    )
+    with (
+        connection.wrap_database_errors,
+        connection.cursor() as cursor,
+        cursor.copy(statement) as copy,
+    ):
+        for row in rows:
+            copy.write_row(row)
 
 
 def _by_nulls(frame: pl.DataFrame) -> list[pl.DataFrame]:

@@ -43,21 +43,26 @@ SELECT lower(r), upper(r) FROM unnest((
 )) r
 """
 
-# For many sources at once. Rows of one source no further apart than its gap are one interval:
-# counters are cumulative, and two reads observe all that lies between them, unless they are so far
-# apart that entries may have come and gone.
+# For many sources at once. Rows of one source that meet are one interval, and so are two reads no
+# further apart than its gap: counters are cumulative, and two reads observe all that lies between
+# them, unless entries may have come and gone. What an agent observed says itself how far it goes.
 _BY_SOURCE = """
 WITH seen AS (
-    SELECT c.source_id, c.start, c."end", sources.gap, max(c."end") OVER (
-        PARTITION BY c.source_id ORDER BY c.start ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ) AS reached
+    SELECT c.source_id, c.start, c."end", max(c."end") OVER (
+        PARTITION BY c.source_id ORDER BY c.start, c."end"
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) + CASE
+        WHEN c."end" = c.start
+            AND lag(c."end" = c.start) OVER (PARTITION BY c.source_id ORDER BY c.start, c."end")
+        THEN sources.gap ELSE interval '0'
+    END AS reached
     FROM unnest(%(ids)s::int[], %(gaps)s::interval[]) AS sources(id, gap)
     JOIN telemetry_coverage c ON c.source = %(source)s AND c.source_id = sources.id
         AND c.start <= %(end)s + sources.gap AND c."end" >= %(start)s - sources.gap
 ),
 numbered AS (
-    SELECT *, count(*) FILTER (WHERE start > reached + gap)
-        OVER (PARTITION BY source_id ORDER BY start) AS island
+    SELECT *, count(*) FILTER (WHERE start > reached)
+        OVER (PARTITION BY source_id ORDER BY start, "end") AS island
     FROM seen
 )
 SELECT source_id, min(start), max("end")
@@ -86,17 +91,19 @@ CROSS JOIN LATERAL (
 """
 
 
-# Which bins of a long range hold a read: a probe of the index for each, however many reads.
+# Which bins of a long range hold a read, or were observed by an agent: a probe of the index for
+# each, however many reads.
 _READ_IN_BINS = """
 SELECT sources.id, array_agg(bins.number)
 FROM unnest(%(ids)s::int[]) AS sources(id)
 CROSS JOIN generate_series(0, %(count)s - 1) AS bins(number)
-WHERE EXISTS (
-    SELECT 1 FROM telemetry_coverage c
+CROSS JOIN LATERAL (
+    SELECT c."end" FROM telemetry_coverage c
     WHERE c.source = %(source)s AND c.source_id = sources.id
-        AND c.start >= %(start)s + bins.number * %(width)s
         AND c.start < %(start)s + (bins.number + 1) * %(width)s
-)
+    ORDER BY c.start DESC, c."end" DESC LIMIT 1
+) latest
+WHERE latest."end" >= %(start)s + bins.number * %(width)s
 GROUP BY sources.id
 """
 
@@ -162,7 +169,7 @@ def traced(server_ids: Collection[int], start: datetime, end: datetime) -> list[
 def read_in_bins(
     source: Coverage.Source, ids: Collection[int], start: datetime, width: timedelta, count: int
 ) -> dict[int, set[int]]:
-    """Return the numbers of the bins, each `width` long, in which each target was read.
+    """Return the numbers of the bins, each `width` long, in which each target was read, or polled.
 
     Targets that were read in none are left out. Bins shorter than the time between two reads would
     show gaps that are none.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from collectors.tables import COUNTERS
@@ -99,8 +100,8 @@ class RpcWindow(_RpcTimes):
         managed = False
 
 
-class ChargedRpc(_RpcTimes):
-    """Derived from raw windows: 10 s x server x service x opcode of one principal.
+class _OfPrincipal(models.Model):
+    """What one principal did on a server in an interval that begins at `start`.
 
     `nid_id` is 0 where the principal is found by job id, and for jobs, whose nodes are folded.
     """
@@ -109,15 +110,94 @@ class ChargedRpc(_RpcTimes):
     start = models.DateTimeField()
     server_id = models.IntegerField()
     kind = models.SmallIntegerField(choices=Principal)
-    method = models.SmallIntegerField(choices=Method)
     job_id = models.BigIntegerField()
-    segment_id = models.BigIntegerField()  # so that each segment's account can be re-added
     source_job_id = models.IntegerField()
     nid_id = models.IntegerField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+
+class _ChargedTimes(_OfPrincipal, _RpcTimes):
+    """RPCs of one principal by service and opcode."""
+
     service_id = models.IntegerField()
     opcode = models.SmallIntegerField()
 
+    class Meta:
+        abstract = True
+
+
+class RequestWindow(models.Model):
+    """Raw and immutable: requests that a server kept, by 10 s x NID x service x opcode.
+
+    A history holds an unknown part of all requests: it is added to nothing that traces tell.
+    """
+
+    pk = models.CompositePrimaryKey("segment_id", "start", "nid_id", "opcode")  # for Django only
+    start = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    server_id = models.IntegerField()
+    nid_id = models.IntegerField()
+    service_id = models.IntegerField()
+    opcode = models.SmallIntegerField()
+    count = models.BigIntegerField()
+    first = models.DateTimeField()
+    last = models.DateTimeField()
+
     objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
+class ChargedRpc(_ChargedTimes):
+    """Derived from raw windows: 10 s x server x service x opcode of one principal."""
+
+    method = models.SmallIntegerField(choices=Method)
+    segment_id = models.BigIntegerField()  # so that each segment's account can be re-added
+
+    class Meta:
+        managed = False
+
+
+class RpcMinute(_ChargedTimes):
+    """Rolled up from `ChargedRpc`: by the minute, whatever the segment and the method."""
+
+    class Meta:
+        managed = False
+
+
+class RpcTenMinutes(_ChargedTimes):
+    """Rolled up from `RpcMinute`."""
+
+    class Meta:
+        managed = False
+
+
+class _Load(_OfPrincipal):
+    """All RPCs of one principal on a server: what an overview adds up."""
+
+    count = models.BigIntegerField()
+    timed = models.BigIntegerField()
+    service_us_sum = models.BigIntegerField()
+    total_us_sum = models.BigIntegerField()
+
+    class Meta:
+        abstract = True
+
+
+class LoadMinute(_Load):
+    """Added up from `RpcMinute`."""
+
+    class Meta:
+        managed = False
+
+
+class LoadTenMinutes(_Load):
+    """Added up from `RpcTenMinutes`."""
 
     class Meta:
         managed = False
@@ -210,6 +290,32 @@ class IoWindow(models.Model):
         managed = False
 
 
+class IoTenMinutes(models.Model):
+    """Rolled up from `IoWindow`: sums of whole poll intervals that begin in ten minutes.
+
+    Nothing is cut or spread: `start` is the begin of the first interval in which the principal did
+    something and `end` the end of the last one, which may lie beyond the bucket. Intervals longer
+    than `settings.POLL_GAP` stay alone.
+    """
+
+    pk = models.CompositePrimaryKey("bucket", "target_id", "source_job_id")  # for Django only
+    bucket = models.DateTimeField()  # when the ten minutes begin
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    filesystem_id = models.IntegerField()
+    target_id = models.IntegerField()  # 0: the filesystem's OSTs folded
+    source_job_id = models.IntegerField()
+    kind = models.SmallIntegerField(choices=Principal)
+    job_id = models.BigIntegerField()
+    basis = models.SmallIntegerField(choices=IoWindow.Basis)  # RESET where one of them is
+    metadata_operations = models.BigIntegerField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
 class ServiceSnapshot(models.Model):
     """Raw and immutable: one counter of a server's service as one read showed it (totals)."""
 
@@ -242,7 +348,7 @@ class ServiceSnapshot(models.Model):
         managed = False
 
 
-for _model in (JobSnapshot, TargetSnapshot, JobDelta, TargetDelta, IoWindow):
+for _model in (JobSnapshot, TargetSnapshot, JobDelta, TargetDelta, IoWindow, IoTenMinutes):
     for _counter in COUNTERS:
         # Null: this version of the server, or this kind of target, does not count it.
         _model.add_to_class(_counter, models.BigIntegerField(null=True))
@@ -258,6 +364,7 @@ class Coverage(models.Model):
         JOB_STATS = "job_stats", "job_stats of a target"
         MD_STATS = "md_stats", "md_stats of a target"
         MDS_STATS = "mds_stats", "statistics of a server's services"
+        REQ_HISTORY = "req_history", "requests that a server kept"
 
     id: ClassVar[int]
     source = models.CharField(max_length=16, choices=Source)
@@ -281,3 +388,57 @@ class Coverage(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source} {self.start} to {self.end}"
+
+
+class _Touched(models.Model):
+    """Pending: an interval in which a roll-up no longer follows from what it is made of."""
+
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+
+    class Meta:
+        abstract = True
+
+
+class TouchedRpcs(_Touched):
+    """Charged RPCs changed: all of a server, or those of some principals on any."""
+
+    class Level(models.IntegerChoices):
+        """The roll-up that is to be made anew."""
+
+        MINUTE = 1, "by the minute"
+        TEN_MINUTES = 2, "by ten minutes"
+
+    level = models.SmallIntegerField(choices=Level)
+    server_id = models.IntegerField(null=True)
+    job_ids = ArrayField(models.BigIntegerField(), default=list)
+    nid_ids = ArrayField(models.IntegerField(), default=list)
+    source_job_ids = ArrayField(models.IntegerField(), default=list)
+
+    def __str__(self) -> str:
+        return f"{self.start} to {self.end} {self.get_level_display()}"
+
+
+class TouchedIo(_Touched):
+    """I/O windows changed: those of a target that begin in an interval, or those of some ids."""
+
+    filesystem_id = models.IntegerField(null=True)
+    target_id = models.IntegerField(null=True)
+    source_job_ids = ArrayField(models.IntegerField(), default=list)  # without a target: all times
+
+    def __str__(self) -> str:
+        return f"{self.start} to {self.end}"
+
+
+class Dropped(models.Model):
+    """An interval of which retention has dropped the rows of a table."""
+
+    table = models.CharField(max_length=63)
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(name="dropped_table", fields=["table", "start"])]
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.start} to {self.end}"

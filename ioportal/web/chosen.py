@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from ioportal.jobs.filters import JobFilter
-from ioportal.jobs.models import Job
+from ioportal.jobs.populations import BATCH_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,24 +14,32 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.jobs.models import JobQuerySet
+    from ioportal.jobs.populations import Counted
 
 
 class ChosenJobs:
     """The jobs that `user` may see and the URL's query asks for.
 
-    `only` narrows them further: a filter's parameter and its exact value.
+    `only` narrows them further: a filter's parameter and its exact value. They are batch jobs,
+    unless `counted` says otherwise.
     """
 
     # What the form of filters has no fields for, and carries on.
     carried_on: tuple[str, ...] = ("state", "quality")
 
-    def __init__(self, user: User, query: QueryDict, only: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        user: User,
+        query: QueryDict,
+        only: dict[str, str] | None = None,
+        counted: Counted = BATCH_JOBS,
+    ) -> None:
         self.query = query
+        self.counted = counted
         self._only = only or {}
-        filters = JobFilter.base_filters
+        filters = counted.filter_set.base_filters
         facts = {filters[name].field_name: value for name, value in self._only.items()}
-        self.filter = JobFilter(query, queryset=Job.objects.visible_to(user).filter(**facts))
+        self.filter = counted.filter_set(query, queryset=counted.visible_to(user).filter(**facts))
 
     @property
     def is_valid(self) -> bool:
@@ -40,15 +47,14 @@ class ChosenJobs:
         return bool(self.filter.is_valid())
 
     @cached_property
-    def filtered(self) -> JobQuerySet:
+    def filtered(self) -> Any:
         """The jobs, in no order; none where a filter was not understood."""
-        jobs: JobQuerySet = self.filter.qs if self.is_valid else Job.objects.none()
-        return jobs
+        return self.filter.qs if self.is_valid else self.filter.queryset.none()
 
     @property
     def simulated(self) -> bool:
         """Whether some of the jobs are made up."""
-        return self.filtered.filter(cluster__simulated=True).exists()
+        return bool(self.filtered.filter(cluster__simulated=True).exists())
 
     @property
     def hidden_filters(self) -> list[tuple[str, list[str]]]:

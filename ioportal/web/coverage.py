@@ -104,6 +104,7 @@ def _sources() -> Iterator[tuple[Coverage.Source, Sequence[Server | Target], dic
     targets = list(Target.objects.select_related("filesystem").order_by("name"))
     server_ids = [server.pk for server in servers]
     yield Coverage.Source.RPC_TRACE, servers, coverage.whole(server_ids)
+    yield Coverage.Source.REQ_HISTORY, servers, coverage.whole(server_ids)
     yield Coverage.Source.MDS_STATS, servers, coverage.polled(server_ids)
     apart = {target.pk: target.poll_gap for target in targets}
     yield Coverage.Source.JOB_STATS, targets, apart

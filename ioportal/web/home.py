@@ -34,14 +34,14 @@ _LONGEST_RUN = timedelta(days=7)  # of jobs that are looked at: what began befor
 _COLUMNS = (
     "job",
     "user",
+    "metadata_operations",
+    "peak_metadata_rate",
+    "quality",
     "name",
     "state",
-    "quality",
     "started",
     "node_count",
     "duration_s",
-    "metadata_operations",
-    "peak_metadata_rate",
     "project",
 )
 JOB_COLUMNS = tuple(columns.BY_NAME[name] for name in _COLUMNS)

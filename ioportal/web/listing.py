@@ -19,7 +19,7 @@ from ioportal.web.chosen import ChosenJobs
 from ioportal.web.pages import COUNTED, InTurn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from django.contrib.auth.models import User
     from django.core.paginator import Page
@@ -229,7 +229,7 @@ class Listing(ChosenJobs):
         return newest_of(self.filtered)
 
     @property
-    def _keys(self) -> Sequence[int] | InTurn:
+    def _keys(self) -> Any:
         """The keys of all rows that pages reach, in order."""
         if self.sort == DEFAULT_SORT:
             return self._newest.keys
@@ -247,7 +247,7 @@ class Listing(ChosenJobs):
             title,
             [
                 FacetValue(
-                    label=labels.get(value, value),
+                    label=labels.get(value) or value or "",
                     count=jobs,
                     share=jobs / largest,
                     selected=(word := value or NOT_COMPUTED) in chosen,

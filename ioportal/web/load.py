@@ -9,6 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import polars as pl
+from django.utils import timezone
 
 from ioportal.analysis.timelines import OBSERVED, Steps, coarsened, rates, within
 from ioportal.charts import palette
@@ -94,6 +95,14 @@ class NewestLoad:
             return None
         end = max(self.lasts.values())
         return TimeRange(end - timedelta(hours=self.hours), end)
+
+    @property
+    def is_old(self) -> bool:
+        """Whether newer reads should have come by now."""
+        if self.window is None:
+            return False
+        apart = max(target.poll_gap for target in self._mdts)
+        return timezone.now() - self.window.end > apart
 
     @cached_property
     def _rows(self) -> pl.DataFrame:

@@ -44,5 +44,5 @@ class CountedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at r
     @cached_property
     def count(self) -> int:
         """Rows that pages reach."""
-        rows: QuerySet[Any, Any] = self.object_list
-        return rows.order_by().values("pk")[:COUNTED].count()
+        rows: Any = self.object_list
+        return int(rows.order_by().values("pk")[:COUNTED].count())

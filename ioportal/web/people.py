@@ -61,13 +61,13 @@ class Column:
 
 
 COLUMNS = (
+    Column("metadata_operations", "Metadata operations", Unit.COUNT, "sum over the jobs"),
+    Column("worst", "Worst job", Unit.COUNT, "operations of the job with most", of_a_job=True),
+    Column("typical", "Typical job", Unit.COUNT, "operations of the middle job", of_a_job=True),
     Column("jobs", "Jobs", about="that ran in the period"),
     Column("node_hours", "Node-hours", about="nodes times hours of their runs"),
-    Column("metadata_operations", "Metadata operations", Unit.COUNT, "sum over the jobs"),
     Column("read_bytes", "Read", Unit.BYTES, "sum over the jobs"),
     Column("write_bytes", "Written", Unit.BYTES, "sum over the jobs"),
-    Column("typical", "Typical job", Unit.COUNT, "operations of the middle job", of_a_job=True),
-    Column("worst", "Worst job", Unit.COUNT, "operations of the job with most", of_a_job=True),
     Column("last", "Last started"),
 )
 _SORTS = ("name", *(column.name for column in COLUMNS))

@@ -15,13 +15,12 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from ioportal.analysis.histograms import Scale
-from ioportal.analysis.metrics import BY_NAME, METRICS, Metric, Unit
+from ioportal.analysis.metrics import BY_NAME, METRICS, PANDA_METRICS, Metric, Source, Unit
 from ioportal.analysis.populations import FEWEST, Spread
 from ioportal.charts import histograms as charts
 from ioportal.jobs import populations
-from ioportal.jobs.filters import BOUNDS, JobFilter
 from ioportal.jobs.models import Population
-from ioportal.jobs.populations import Selection
+from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS, UNITS, Counted, Selection
 from ioportal.web import formatting
 from ioportal.web.chosen import ChosenJobs
 
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from ioportal.jobs.populations import Comparison, Summary
 
 OTHERS = "others"  # beside one's own jobs: all that one may not see
-ALL_JOBS = "All jobs"
-_OWN_JOBS = "Your jobs"
 _BARS = ("counts", "shares")
 _OPTIONS = ("beside", "scale", "bars")
 _NAMED = re.compile(r"(?:.*/populations/)?(?P<slug>[-\w]+)/?", re.ASCII)
@@ -50,7 +47,8 @@ _STATISTICS = {
     "p90": "p90",
     "p99": "p99",
 }
-TABLE_HEADER = ["population", "metric", "unit", *_STATISTICS]
+_BATCH_LEVEL = "Its batch job, shared"
+TABLE_HEADER = ["population", "filters", "metric", "value_of", "unit", *_STATISTICS]
 _GB = 10**9
 
 
@@ -96,13 +94,40 @@ FURTHER = tuple(
     for metric in METRICS
     if metric not in {column.metric for column in COLUMNS}
 )
+_WRITTEN = {Unit.SECONDS: _plain(0), Unit.CORES: _plain(0), Unit.SHARE: _human(Unit.SHARE)}
+_TITLES = {Unit.SECONDS: " (s)"}
+PANDA_COLUMNS = tuple(
+    Column(metric, metric.title + _TITLES.get(metric.unit, ""), _WRITTEN[metric.unit])
+    for metric in PANDA_METRICS
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How populations of a unit are shown: the columns of both tables, and where a list is."""
+
+    columns: tuple[Column, ...]
+    further: tuple[Column, ...]
+    list_name: str
+
+    @property
+    def by_metric(self) -> dict[str, Column]:
+        """The columns of the first table by their metrics' names."""
+        return {column.metric.name: column for column in self.columns}
+
+
+LAYOUTS = {
+    BATCH_JOBS.name: Layout(COLUMNS, FURTHER, "job_list"),
+    PANDA_JOBS.name: Layout((*PANDA_COLUMNS, *COLUMNS), FURTHER, "panda_list"),
+}
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A population of the page: its jobs and what it is called."""
+    """A population of the page: its jobs, what it is called, and its filters in words."""
 
     title: str
+    words: str
     selection: Selection
     jobs_url: str  # "" where they may not be seen one by one
 
@@ -125,10 +150,28 @@ class Table:
         for name, title in _STATISTICS.items():
             yield title, [self._cell(column, name) for column in self.columns]
 
+    @property
+    def counted(self) -> Counted:
+        """What is counted."""
+        return self.shown.selection.counted
+
+    @property
+    def groups(self) -> list[tuple[str, int, bool]]:
+        """Whose values stand in how many columns, where some are batch jobs': with that."""
+        own = [self.counted.is_own(column.metric.name) for column in self.columns]
+        if all(own):
+            return []
+        parts = [
+            (self.counted.singular, own.count(True), False),
+            (_BATCH_LEVEL, own.count(False), True),
+        ]
+        return [part for part in parts if part[1]]
+
     def _cell(self, column: Column, name: str) -> tuple[str, str]:
-        value = getattr(self.summary.spreads[column.metric.name], name)
-        if name in {"n", "unknown"}:
-            return f"{value:,}", f"{value:,} jobs"
+        spread = self.summary.spreads.get(column.metric.name)
+        value = getattr(spread, name, None)
+        if value is not None and name in {"n", "unknown"}:
+            return f"{value:,}", f"{value:,} {self.counted.plural}"
         if value is None:
             told = "not told of other people's jobs" if self.is_anonymous else "not known"
             return formatting.UNKNOWN, told
@@ -145,7 +188,14 @@ class Table:
         for column in self.columns:
             found = self.summary.spreads.get(column.metric.name)
             figures = [getattr(found, name, None) for name in _STATISTICS]
-            yield [self.shown.title, column.metric.name, str(column.metric.unit), *figures]
+            yield [
+                self.shown.title,
+                self.shown.words,
+                column.metric.name,
+                value_of(column.metric),
+                str(column.metric.unit),
+                *figures,
+            ]
 
 
 class HistogramPart:
@@ -153,13 +203,14 @@ class HistogramPart:
 
     def __init__(self, page: PopulationPage, metric: Metric) -> None:
         self.metric = metric
+        self.counted = page.counted
         self._page = page
-        self._tables = page.tables(COLUMNS)
+        self._tables = page.main_tables
 
     @property
     def histogram(self) -> Histogram:
         """The counts."""
-        return self._page.comparison(COLUMNS).histograms[self.metric.name, self._page.scale]
+        return self._page.comparison.histograms[self.metric.name, self._page.scale]
 
     @property
     def script_id(self) -> str:
@@ -180,9 +231,22 @@ class HistogramPart:
     def figure(self) -> charts.Figure:
         """The chart for Plotly."""
         tick = self._label if self.metric.unit is Unit.BYTES else formatting.short
-        chart = charts.Chart(self._label, tick, self._page.scale, self._page.as_shares)
+        chart = charts.Chart(
+            self._label, tick, self._page.scale, self._page.as_shares, self.counted.plural
+        )
         links = [self._jobs_url(0, bounds) for bounds in self.histogram.bins]
         return charts.figure(chart, self.histogram.bins, self._bars, links)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether its values are of batch jobs that several may share."""
+        return not self.counted.is_own(self.metric.name)
+
+    @property
+    def each(self) -> str:
+        """What is counted, for each of what: 'operations a batch job'."""
+        unit = "seconds" if self.metric.unit is Unit.SECONDS else str(self.metric.unit)
+        return f"{unit} a {'batch job' if self.is_shared else self.counted.singular}"
 
     @property
     def titles(self) -> list[str]:
@@ -195,7 +259,7 @@ class HistogramPart:
         return [
             (table.shown.title, found.n, found.unknown)
             for table in self._tables
-            if (found := self._spread(table))
+            if (found := table.summary.spreads.get(self.metric.name))
         ]
 
     @property
@@ -242,24 +306,25 @@ class HistogramPart:
     def _label(self, value: int) -> str:
         if self.metric.unit is Unit.BYTES:
             return formatting.all_bytes(value)
-        return f"{value:,}"
+        return f"{value:,} s" if self.metric.unit is Unit.SECONDS else f"{value:,}"
 
     def _jobs_url(self, number: int, bounds: Bin) -> str:
         """Return the list of the jobs in a bin: within bounds that the filters set already."""
         jobs = self._tables[number].shown
         if not jobs.jobs_url:
             return ""
-        filters = QueryDict(jobs.selection.filters, mutable=True)
-        for name, bound, tighter in zip(BOUNDS[self.metric.name], bounds, (max, min), strict=True):
+        filters = QueryDict(urlsplit(jobs.jobs_url).query, mutable=True)
+        names = self.counted.bounds[self.metric.name]
+        for name, bound, tighter in zip(names, bounds, (max, min), strict=True):
             set_before = filters.get(name)
             filters[name] = str(tighter(bound, int(set_before)) if set_before else bound)
-        return f"{reverse('job_list')}?{filters.urlencode()}"
+        return f"{reverse(LAYOUTS[self.counted.name].list_name)}?{filters.urlencode()}"
 
 
 class PopulationPage(ChosenJobs):
     """Jobs by filters, or by a name that stands for filters, as `user` may see them."""
 
-    carried_on = _OPTIONS
+    carried_on = (*_OPTIONS, "unit")
 
     def __init__(self, user: User, query: QueryDict, named: Population | None = None) -> None:
         self._asked = query
@@ -268,19 +333,43 @@ class PopulationPage(ChosenJobs):
             for name in query.keys() & set(_OPTIONS):
                 filters.setlist(name, query.getlist(name))
             query = filters
-        super().__init__(user, query)
+        super().__init__(user, query, counted=_counted(query))
         self.named = named
         self._user = user
+        self.layout = LAYOUTS[self.counted.name]
 
     @property
     def title(self) -> str:
         """What the population is called."""
-        return self.named.name if self.named else self.filters_in_words
+        return self.named.name if self.named else self.in_words
 
     @property
-    def filters_in_words(self) -> str:
+    def in_words(self) -> str:
         """Which jobs they are."""
-        return _title(self._user, self.filters_query())
+        return in_words(self.population_query, self._user)
+
+    @property
+    def population_query(self) -> str:
+        """The filters as a named population keeps them."""
+        return _with_unit(self.counted, self.filters_query())
+
+    @property
+    def units(self) -> list[tuple[str, str, bool]]:
+        """What may be counted: its name, the query with those filters that fit, whether it is."""
+        found = []
+        for counted in UNITS.values():
+            fitting = [
+                name for name in self.filter.filters if name in counted.filter_set.base_filters
+            ]
+            given = urlencode(dict(self._given([*fitting, "scale", "bars"])), doseq=True)
+            title = "batch jobs" if counted is BATCH_JOBS else counted.plural
+            found.append((title, _with_unit(counted, given), counted is self.counted))
+        return found
+
+    @property
+    def list_url(self) -> str:
+        """Where the jobs are listed."""
+        return _list_url(self)
 
     @property
     def scale(self) -> Scale:
@@ -296,7 +385,7 @@ class PopulationPage(ChosenJobs):
     @cached_property
     def unknown(self) -> dict[str, list[str]]:
         """What else is wrong with the address; the page leaves it out."""
-        choices = {"scale": tuple(Scale), "bars": _BARS}
+        choices = {"scale": tuple(Scale), "bars": _BARS, "unit": tuple(UNITS)}
         wrong = {
             name: [f"{wanted[:64]!r} is none of {', '.join(known)}."]
             for name, known in choices.items()
@@ -324,12 +413,16 @@ class PopulationPage(ChosenJobs):
         if not text:
             return None
         if text != OTHERS:
-            return read(self._user, text)
+            shown = read(self._user, text)
+            if shown.selection.counted is not self.counted:
+                raise ValidationError(f"{shown.title!r} counts {shown.selection.counted.plural}.")
+            return shown
         if self._user.is_staff:
             raise ValidationError("Nobody's jobs are hidden from you: name another population.")
-        selected = populations.others(self._user, self.filters_query())
-        words = in_words(selected.filters)
-        return Shown(f"Other people's jobs{f', {words}' if words else ''}", selected, "")
+        selected = populations.others(self._user, self.counted, self.filters_query())
+        filters = _filters_in_words(self.counted, selected.filters)
+        words = ", ".join(filter(None, [f"Other people's {self.counted.plural}", filters]))
+        return Shown(words, words, selected, "")
 
     @cached_property
     def populations(self) -> list[Shown]:
@@ -338,51 +431,50 @@ class PopulationPage(ChosenJobs):
         beside = None if "beside" in self.unknown else self.beside
         return [itself, beside] if beside else [itself]
 
-    def comparison(self, columns: tuple[Column, ...]) -> Comparison:
-        """Return all that is computed for some columns."""
-        if columns not in self._comparisons:
-            self._comparisons[columns] = populations.compare(
-                [shown.selection for shown in self.populations],
-                [column.metric.name for column in columns],
-            )
-        return self._comparisons[columns]
+    @cached_property
+    def comparison(self) -> Comparison:
+        """All that is computed for what is asked for first."""
+        return self._compare(self.layout.columns)
 
     @cached_property
-    def _comparisons(self) -> dict[tuple[Column, ...], Comparison]:
-        return {}
+    def main_tables(self) -> list[Table]:
+        """The tables by what is asked for first."""
+        return self._tables(self.layout.columns, self.comparison)
 
-    def tables(self, columns: tuple[Column, ...]) -> list[Table]:
-        """Return the statistics of each population."""
-        summaries = self.comparison(columns).summaries
+    @cached_property
+    def further_tables(self) -> list[Table]:
+        """The tables of all other metrics."""
+        return self._tables(self.layout.further, self._compare(self.layout.further))
+
+    def _compare(self, columns: tuple[Column, ...]) -> Comparison:
+        return populations.compare(
+            [shown.selection for shown in self.populations],
+            [column.metric.name for column in columns],
+        )
+
+    def _tables(self, columns: tuple[Column, ...], found: Comparison) -> list[Table]:
         return [
             Table(shown, summary, columns, number + 1)
-            for number, (shown, summary) in enumerate(zip(self.populations, summaries, strict=True))
+            for number, (shown, summary) in enumerate(
+                zip(self.populations, found.summaries, strict=True)
+            )
         ]
 
     @property
     def jobs(self) -> int:
         """How many jobs there are."""
-        return self.comparison(COLUMNS).summaries[0].jobs or 0
+        return self.comparison.summaries[0].jobs or 0
 
     @property
     def simulated(self) -> bool:
         """Whether anything of it is made up."""
-        return any(summary.simulated for summary in self.comparison(COLUMNS).summaries)
-
-    @property
-    def main_tables(self) -> list[Table]:
-        """The tables by what is asked for first."""
-        return self.tables(COLUMNS)
-
-    @property
-    def further_tables(self) -> list[Table]:
-        """The tables of all other metrics."""
-        return self.tables(FURTHER)
+        return any(summary.simulated for summary in self.comparison.summaries)
 
     @cached_property
     def histograms(self) -> list[HistogramPart]:
-        """The four histograms."""
-        return [HistogramPart(self, BY_NAME[name]) for name in BOUNDS]
+        """The histograms."""
+        columns = self.layout.by_metric
+        return [HistogramPart(self, columns[name].metric) for name in self.counted.bounds]
 
     @property
     def beside_the_other(self) -> list[tuple[str, str]]:
@@ -395,12 +487,22 @@ class PopulationPage(ChosenJobs):
         ]
 
     @property
+    def url(self) -> str:
+        """The address of this page."""
+        if self.named:
+            return f"{reverse('population', args=[self.named.slug])}?{self._options}"
+        return f"{reverse('populations')}?{self.address}"
+
+    @property
     def address(self) -> str:
-        """The query of this page by its filters, for what has no name: parts, twins, jobs."""
+        """The query by which parts of this page, and their twins, know it."""
+        itself = f"named={self.named.slug}" if self.named else self.population_query
+        return "&".join(filter(None, [itself, self._options]))
+
+    @property
+    def _options(self) -> str:
         options = {name: self.query.get(name) for name in _OPTIONS}
-        return self.filters_query() + "".join(
-            f"&{urlencode({name: value})}" for name, value in options.items() if value
-        )
+        return urlencode({name: value for name, value in options.items() if value})
 
     @property
     def about(self) -> dict[str, Any]:
@@ -410,24 +512,54 @@ class PopulationPage(ChosenJobs):
                 {
                     "title": table.shown.title,
                     "filters": table.shown.selection.filters,
+                    "in_words": table.shown.words,
                     "jobs": table.summary.jobs,
+                    "batch_jobs": table.summary.batch_jobs,
+                    "states": table.summary.by_state,
+                    "failed_share": table.summary.failed_share,
                     "quality": table.summary.by_quality,
                     "simulated": table.summary.simulated,
                 }
                 for table in self.main_tables
             ],
+            "counted": self.counted.plural,
             "std": "of a sample: divided by n - 1",
             "percentiles": "interpolated linearly",
         }
 
 
-def in_words(filters: str) -> str:
-    """Return filters for people: 'user: alice; state: failed'."""
+def value_of(metric: Metric) -> str:
+    """Return whose value a metric is, for twins."""
+    return "PanDA job" if metric.source is Source.PANDA else "batch job"
+
+
+def in_words(query: str, user: User | None = None) -> str:
+    """Return a population's filters for people: 'user: alice; state: failed'."""
+    parameters = QueryDict(query)
+    counted = _counted(parameters)
+    filters = _filters_in_words(counted, query)
+    if not filters:
+        return f"{'All' if user is None or user.is_staff else 'Your'} {counted.plural}"
+    return filters if counted is BATCH_JOBS else f"{counted.plural}, {filters}"
+
+
+def _filters_in_words(counted: Counted, filters: str) -> str:
+    known = counted.filter_set.base_filters
     return "; ".join(
-        f"{JobFilter.base_filters[name].label.lower()}: {', '.join(map(_word, values))}"
+        f"{known[name].label.lower()}: {', '.join(map(_word, values))}"
         for name, values in QueryDict(filters).lists()
-        if name in JobFilter.base_filters
+        if name in known
     )
+
+
+def _counted(query: QueryDict) -> Counted:
+    """Return what an address counts; nonsense means batch jobs."""
+    return UNITS.get(query.get("unit", ""), BATCH_JOBS)
+
+
+def _with_unit(counted: Counted, filters: str) -> str:
+    unit = "" if counted is BATCH_JOBS else f"unit={counted.name}"
+    return "&".join(filter(None, [unit, filters]))
 
 
 def _word(value: str) -> str:
@@ -459,18 +591,21 @@ def read(user: User, text: str) -> Shown:
         named = Population.objects.visible_to(user).filter(slug=match["slug"]).first()
         if named is None:
             raise ValidationError(f"You can see no population {match['slug'][:64]!r}.")
-        return _shown(user, named.name, ChosenJobs(user, QueryDict(named.query)))
-    chosen = ChosenJobs(user, QueryDict(parts.query))
+        query = QueryDict(named.query)
+        return _shown(user, named.name, ChosenJobs(user, query, counted=_counted(query)))
+    query = QueryDict(parts.query)
+    is_panda_list = parts.path.startswith(reverse("panda_list"))
+    chosen = ChosenJobs(user, query, counted=PANDA_JOBS if is_panda_list else _counted(query))
     if not parts.path.startswith("/") or not chosen.is_valid:
         raise ValidationError(f"{text[:64]!r} is not the address of jobs or of a population.")
-    return _shown(user, _title(user, chosen.filters_query()), chosen)
-
-
-def _title(user: User, filters: str) -> str:
-    return in_words(filters) or (ALL_JOBS if user.is_staff else _OWN_JOBS)
+    return _shown(user, in_words(_with_unit(chosen.counted, chosen.filters_query()), user), chosen)
 
 
 def _shown(user: User, title: str, chosen: ChosenJobs) -> Shown:
-    filters = chosen.filters_query()
-    selected = Selection(filters, populations.eyes(user), chosen.filtered)
-    return Shown(title, selected, f"{reverse('job_list')}?{filters}")
+    filters = _with_unit(chosen.counted, chosen.filters_query())
+    selected = Selection(chosen.counted, filters, populations.eyes(user), chosen.filtered)
+    return Shown(title, in_words(filters, user), selected, _list_url(chosen))
+
+
+def _list_url(chosen: ChosenJobs) -> str:
+    return f"{reverse(LAYOUTS[chosen.counted.name].list_name)}?{chosen.filters_query()}"

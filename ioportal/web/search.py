@@ -1,4 +1,4 @@
-"""What somebody means who types a word: a job, a launch, a user, a project, a node."""
+"""What somebody means who types a word: a job, launch, PanDA job or task, user, project, node."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from ioportal.jobs.filters import JobFilter, words_of
-from ioportal.jobs.models import Job
+from ioportal.jobs.filters import named, words_of
+from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.jobs.workloads import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,11 +56,25 @@ def near(user: User, text: str) -> list[Hit]:
 
 def _jobs(user: User, words: list[str]) -> Iterator[Hit]:
     """Jobs by id, by array task, and by launch."""
-    visible = Job.objects.visible_to(user).select_related("cluster")
-    found = JobFilter({"q": " ".join(words)}, queryset=visible)
-    for job in found.qs.order_by("-submitted_at", "-pk")[:PER_KIND]:
+    found = Job.objects.visible_to(user).filter(named(words)).select_related("cluster")
+    for job in found.order_by("-submitted_at", "-pk")[:PER_KIND]:
         about = f"of {job.owner or 'nobody'} on {job.cluster}, {job.get_state_display()}"
         yield Hit("job", job.display_id, reverse("job", args=[job.pk]), about)
+
+
+def _panda_jobs(user: User, words: list[str]) -> Iterator[Hit]:
+    found = WorkloadJob.objects.visible_to(user).filter(panda_id__in=numbers(words))
+    for job in found.select_related("cluster").order_by("-panda_id", "cluster")[:PER_KIND]:
+        address = reverse("panda_job", args=[job.cluster.name, job.panda_id])
+        about = f"of {job.user or 'nobody'} on {job.cluster}, {job.state}"
+        yield Hit("PanDA job", str(job.panda_id), address, about)
+
+
+def _tasks(user: User, words: list[str]) -> Iterator[Hit]:
+    for task_id in numbers(words):
+        if WorkloadJob.objects.visible_to(user).filter(task_id=task_id).exists():
+            address = f"{reverse('panda_list')}?{urlencode({'jeditaskid': task_id})}"
+            yield Hit("PanDA task", str(task_id), address, "its PanDA jobs")
 
 
 def _users(user: User, words: list[str]) -> Iterator[Hit]:
@@ -81,4 +96,11 @@ def _nodes(user: User, words: list[str]) -> Iterator[Hit]:
             yield Hit("node", word, address, "the jobs that ran on it")
 
 
-FINDERS: tuple[Callable[[User, list[str]], Iterator[Hit]], ...] = (_jobs, _users, _projects, _nodes)
+FINDERS: tuple[Callable[[User, list[str]], Iterator[Hit]], ...] = (
+    _jobs,
+    _panda_jobs,
+    _tasks,
+    _users,
+    _projects,
+    _nodes,
+)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import django_filters as filters
 from django import forms
-from django.db.models import Case, Count, Exists, F, Max, Min, OuterRef, Q, Sum, When
+from django.db.models import Case, Count, Exists, F, Max, Min, OuterRef, Q, Subquery, Sum, When
+from django.db.models.functions import Coalesce
 
 from ioportal.ingest.models import Segment
 from ioportal.jobs.filters import LocalMoment
@@ -77,11 +78,15 @@ def described(segments: QuerySet[Segment]) -> QuerySet[Any]:
 
 
 def with_sources(segments: QuerySet[Segment]) -> QuerySet[Any]:
-    """Add besides what a row says of its sources: a file of OSTs may name a thousand."""
+    """Add besides what a row says of its sources: a file of OSTs may name a thousand.
+
+    Asked for each row that is shown: joined, the targets of all segments would be counted first.
+    """
+    targets = Target.objects.filter(segment=OuterRef("pk")).order_by().values("segment")
     found: QuerySet[Any] = described(segments.select_related("cluster", "server")).annotate(
-        target_count=Count("targets"),
-        first_target=Min("targets__name"),
-        last_target=Max("targets__name"),
+        target_count=Coalesce(Subquery(targets.annotate(found=Count("pk")).values("found")), 0),
+        first_target=Subquery(targets.annotate(found=Min("name")).values("found")),
+        last_target=Subquery(targets.annotate(found=Max("name")).values("found")),
     )
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -24,18 +25,20 @@ from ioportal.analysis.timelines import (
 )
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.jobs.models import Server, ServerVersion, Target
-from ioportal.telemetry import coverage
-from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow
+from ioportal.telemetry import coverage, levels, retention, rollups
+from ioportal.telemetry.models import Coverage, IoWindow, Principal
 from ioportal.web.ranges import TimeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ioportal.jobs.models import Job
 
 STEPS_SHOWN = 720
 IO_KINDS = (*METADATA_OPERATIONS, "read", "write", "read_bytes", "write_bytes")
-_RPC_WINDOW = timedelta(seconds=10)
+# Widths of bins, each of which finer ones fill; from an hour on, whole hours.
+_BINS = tuple(timedelta(seconds=n) for n in (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800))
+_HOUR = timedelta(hours=1)
 _EXACT_UP_TO = timedelta(minutes=1)  # bins no longer than usual polls would join nothing
 _MOMENT = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -61,8 +64,10 @@ class JobSeries:
     def __init__(self, job: Job, window: TimeRange) -> None:
         self._job = job
         self._window = window
-        bins = (window.end - window.start) / STEPS_SHOWN / _RPC_WINDOW
-        self._bin = _RPC_WINDOW * max(1, ceil(bins))  # whole RPC windows
+        kept = retention.finest(levels.RPC_LEVELS, window.start, window.end)
+        self._bin = bin_width(
+            (window.end - window.start) / STEPS_SHOWN, (kept or levels.RPC_TEN_MINUTES).width
+        )
         before, after = (window.start - _EPOCH) % self._bin, (_EPOCH - window.end) % self._bin
         self._bins = TimeRange(window.start - before, window.end + after)  # whole ones
 
@@ -161,11 +166,14 @@ class JobSeries:
         sums = totals.aggregate(**{f"sum_{kind}": Sum(kind) for kind in IO_KINDS})
         return {kind: int(sums[f"sum_{kind}"] or 0) for kind in IO_KINDS}
 
-    @property
+    @cached_property
     def _io_rows(self) -> Any:
-        """The job's I/O windows that overlap the range."""
-        return IoWindow.objects.of_job(self._job.pk).filter(
-            start__lt=self._window.end, end__gt=self._window.start
+        """The job's I/O windows that overlap the range; where they are gone, sums of them."""
+        window = self._window
+        kept = retention.finest(levels.IO_LEVELS, window.start, window.end)
+        rows = (kept or levels.IO_TEN_MINUTES).model._default_manager  # noqa: SLF001  (documented)
+        return rows.filter(kind=Principal.JOB, job_id=self._job.pk).filter(
+            start__lt=window.end, end__gt=window.start
         )
 
     @cached_property
@@ -192,15 +200,17 @@ class JobSeries:
     def _rpc_counts(self) -> pl.DataFrame:
         """Windows of each opcode, cut to what was traced."""
         sums = ("count", "timed", "service_us_sum", "total_us_sum")
-        rows = (
-            ChargedRpc.objects.of_job(self._job.pk)
-            .between(self._bins.start, self._bins.end)
-            .filter(server_id__in=self._mds_ids)
+        level = levels.coarsest(levels.RPC_LEVELS, self._bin)
+        rows = chain.from_iterable(
+            piece.level.model._default_manager.filter(  # noqa: SLF001  (documented)
+                kind=Principal.JOB, job_id=self._job.pk, server_id__in=self._mds_ids
+            )
+            .filter(start__gte=piece.start, start__lt=piece.end)
             .annotate(bin=_Bin("start", self._bin))
             .values("server_id", "bin", "opcode")
             .annotate(**{f"sum_{name}": Sum(name) for name in sums})
-            .order_by("server_id", "bin", "opcode")
             .values_list("server_id", "bin", "opcode", *(f"sum_{name}" for name in sums))
+            for piece in rollups.pieces(level, self._bins.start, self._bins.end)
         )
         frame = pl.DataFrame(
             list(rows),
@@ -212,6 +222,8 @@ class JobSeries:
             },
             orient="row",
         )
+        by = ("source", "start", "opcode")
+        frame = frame.group_by(by).agg(pl.col(sums).sum()).sort(by)
         names = {number: opcodes.name_of(number) for number in frame["opcode"].unique()}
         windows = frame.select(
             "source",
@@ -260,7 +272,15 @@ class JobSeries:
     @cached_property
     def _traced(self) -> pl.DataFrame:
         apart = coverage.whole(self._mds_ids)
-        return _observed(Coverage.Source.RPC_TRACE, apart, self._bins)
+        return observed_apart(Coverage.Source.RPC_TRACE, apart, self._bins)
+
+
+def bin_width(
+    least: timedelta, level_width: timedelta, offered: Sequence[timedelta] = _BINS
+) -> timedelta:
+    """Return a width of bins that is no less than `least`, and that a level's buckets fill."""
+    fitting = (width for width in offered if width >= max(least, level_width))
+    return next(fitting, _HOUR * ceil(least / _HOUR))
 
 
 def last_observed(source: Coverage.Source, targets: Iterable[Target]) -> dict[int, datetime]:
@@ -270,16 +290,17 @@ def last_observed(source: Coverage.Source, targets: Iterable[Target]) -> dict[in
 
 def observed(source: Coverage.Source, targets: Iterable[Target], window: TimeRange) -> pl.DataFrame:
     """Return when targets were observed in a range: a frame of `OBSERVED`."""
-    return _observed(source, _apart(targets), window)
+    return observed_apart(source, _apart(targets), window)
 
 
 def _apart(targets: Iterable[Target]) -> dict[int, timedelta]:
     return {target.pk: target.poll_gap for target in targets}
 
 
-def _observed(
-    source: Coverage.Source, apart: dict[int, timedelta], window: TimeRange
+def observed_apart(
+    source: Coverage.Source, apart: Mapping[int, timedelta], window: TimeRange
 ) -> pl.DataFrame:
+    """Return when sources were observed in a range, whose reads may be so far apart."""
     found = coverage.by_source(source, apart, window.start, window.end)
     rows = [(source_id, *interval) for source_id, interval in found]
     return pl.DataFrame(rows, schema=OBSERVED, orient="row")

@@ -1,7 +1,4 @@
-"""The page of a server: how long requests waited in its queues, how many there were, of which kind.
-
-Nothing here names anybody: the statistics of services know of requests, not of who sent them.
-"""
+"""The page of a server: how long requests waited in its queues, of which kind, from whom."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from django.db.models import Max
 
 from collectors.lustre.service_stats import WAIT
 from ioportal.analysis.timelines import OBSERVED, WINDOW, Steps, rates, within
@@ -26,6 +24,8 @@ from ioportal.web.timelines import StepsChart
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
+
+    from ioportal.jobs.senders import Sender
 
 READS_SHOWN = 300
 LIST_HEADER = (
@@ -46,6 +46,7 @@ HEADER = (
     "mean_queue_depth",
     "mean_active",
 )
+SENDER_HEADER = ("nid", "node", "cluster", "jobs", "requests", "first", "last", "kinds")
 _DEFAULT_RANGE = timedelta(days=1)
 _OF_QUEUES = r"^req(buf)?_"  # counters that are no kinds of requests
 _BYTES = ("read_bytes", "write_bytes")  # nor are these
@@ -121,7 +122,8 @@ class ServerSeries:
             "counter": dict(Counter.objects.values_list("pk", "name")),
         }
         return found.with_columns(
-            pl.col(f"{what}_id").replace_strict(names, return_dtype=pl.String).alias(what)
+            # (polars gives no texts where there is nothing to replace by.)
+            pl.col(f"{what}_id").replace_strict({0: ""} | names, return_dtype=pl.String).alias(what)
             for what, names in named.items()
         ).with_columns(
             is_request=~pl.col("counter").str.contains(_OF_QUEUES)
@@ -161,7 +163,7 @@ class ServerSeries:
             steps.frame.select("start", "end", "observed", *_ratios), _MEANS, steps.sources
         )
 
-    @property
+    @cached_property
     def marks(self) -> list[Mark]:
         """When services began anew, and when the server's version changed."""
         within_range = {"since__gte": self._window.start, "since__lte": self._window.end}
@@ -296,16 +298,31 @@ def _only(steps: Steps, *kinds: str) -> Steps:
 
 def drawn(kind: _Kind, series: ServerSeries, window: TimeRange) -> StepsChart:
     """Return one chart of a server."""
-    return StepsChart(kind.chart, kind.steps(series), series.marks, window)
+    return StepsChart(kind.chart, kind.steps(series), lambda: series.marks, window)
+
+
+def sender_row(sender: Sender) -> tuple[Any, ...]:
+    """Return the row of a sender's twins: `SENDER_HEADER`."""
+    node = sender.nid.node
+    return (
+        sender.nid.text,
+        node.name if node else "",
+        node.cluster.name if node else "",
+        " ".join(job.display_id for job in sender.jobs),
+        sender.requests,
+        sender.first,
+        sender.last,
+        " ".join(f"{name}={count}" for name, count in sender.kinds),
+    )
 
 
 def default_range(server: Server) -> TimeRange | None:
-    """Return the last day that the server's services were read in; None: they never were."""
-    last = (
-        Coverage.objects.filter(source=Coverage.Source.MDS_STATS, source_id=server.pk)
-        .order_by("-start")
-        .first()
-    )
+    """Return the last day in which a server told of services or requests; None: it never did."""
+    told = (Coverage.Source.MDS_STATS, Coverage.Source.REQ_HISTORY)
+    last: datetime | None = Coverage.objects.filter(source__in=told, source_id=server.pk).aggregate(
+        last=Max("end")
+    )["last"]
     if last is None:
         return None
-    return TimeRange(last.start - _DEFAULT_RANGE, last.start)
+    end = last.replace(microsecond=0) + timedelta(seconds=1)  # the last request is part of it
+    return TimeRange(end - _DEFAULT_RANGE, end)

@@ -130,7 +130,7 @@ class StepsChart:
     """A chart of rates or means in a range, its table and its twins."""
 
     def __init__(
-        self, chart: Chart, steps: Steps, marks: Sequence[Mark], window: TimeRange
+        self, chart: Chart, steps: Steps, marks: Callable[[], Sequence[Mark]], window: TimeRange
     ) -> None:
         self.chart = chart
         self.steps = steps
@@ -140,7 +140,7 @@ class StepsChart:
     @property
     def figure(self) -> Figure:
         """The chart for Plotly."""
-        return charts.figure(self.chart, self.steps, self._window.axis, self._marks)
+        return charts.figure(self.chart, self.steps, self._window.axis, self._marks())
 
     @property
     def script_id(self) -> str:
@@ -199,7 +199,7 @@ class Timeline(StepsChart):
     """One timeline of one job in one range."""
 
     def __init__(self, kind: Kind, series: JobSeries, window: TimeRange) -> None:
-        super().__init__(kind.chart, kind.steps(series), kind.marks(series), window)
+        super().__init__(kind.chart, kind.steps(series), lambda: kind.marks(series), window)
         self._kind = kind
         self._series = series
 

@@ -397,6 +397,7 @@ class Trends(ChosenJobs):
 
     def _judged(self, metric: Metric) -> JobQuerySet:
         """Leave out jobs of which too little was seen, unless the filters ask for them."""
+        jobs: JobQuerySet = self.filtered
         if metric.source is Source.ACCOUNTING or self.query.get("quality"):
-            return self.filtered
-        return self.filtered.exclude(statistics__quality=JobStatistics.Quality.POOR)
+            return jobs
+        return jobs.exclude(statistics__quality=JobStatistics.Quality.POOR)

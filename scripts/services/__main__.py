@@ -12,6 +12,8 @@ from scripts.services import compose, daemons
 from scripts.services.choice import choose
 
 SECRET_KEY, SECRET_KEY_FILE = "IOPORTAL_SECRET_KEY", "IOPORTAL_SECRET_KEY_FILE"
+# A checkout's logs may be of any year, and its demo shows all of one: nothing is dropped.
+RAW_KEPT = "IOPORTAL_RAW_KEPT"
 USAGE = "usage: python -m scripts.services start | stop | env | run COMMAND..."
 
 
@@ -42,7 +44,11 @@ def run(command: list[str]) -> None:
 def environment() -> dict[str, str]:
     """What ioportal/settings.py must be told to work from this checkout."""
     with alone():
-        return {**choose().addresses(), **secret_key()}
+        return {
+            **choose().addresses(),
+            **secret_key(),
+            RAW_KEPT: os.environ.get(RAW_KEPT, "forever"),
+        }
 
 
 def secret_key() -> dict[str, str]:

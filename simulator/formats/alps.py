@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from simulator.clock import MICROSECONDS, local_day, syslog_stamp
+from simulator.clock import MICROSECONDS, local_month, syslog_stamp
 from simulator.jobs import Ints, Job, Launch
 
 _BOOT = "p0-20170620t081433"
 
 
-def daily_files(jobs: Iterable[Job], until: int) -> dict[str, str]:
-    """Return the text of each log by its local day, lines in time order; none after `until`."""
+def monthly_files(jobs: Iterable[Job], until: int) -> dict[str, str]:
+    """Return the text of each log by its local month, lines in time order; none after `until`."""
     lines = sorted(
         line
         for job in jobs
@@ -21,8 +21,8 @@ def daily_files(jobs: Iterable[Job], until: int) -> dict[str, str]:
     )
     files: dict[str, list[str]] = {}
     for moment_us, line in lines:
-        files.setdefault(local_day(moment_us // MICROSECONDS), []).append(line)
-    return {day: "\n".join(text) + "\n" for day, text in files.items()}
+        files.setdefault(local_month(moment_us // MICROSECONDS), []).append(line)
+    return {month: "\n".join(text) + "\n" for month, text in files.items()}
 
 
 def fold(nodes: Ints) -> str:

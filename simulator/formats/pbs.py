@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from simulator.clock import local_day, pbs_stamp
+from simulator.clock import local_month, pbs_stamp
 from simulator.jobs import Job
 from simulator.site import CORES_PER_NODE
 
 
-def daily_files(jobs: Iterable[Job], until: int) -> dict[str, str]:
-    """Return the text of each accounting file by its name (the local day), records in time order.
+def monthly_files(jobs: Iterable[Job], until: int) -> dict[str, str]:
+    """Return the text of each accounting file by its name (the local month), records in time order.
 
     Records later than the epoch second `until` are not written yet.
     """
@@ -20,8 +20,8 @@ def daily_files(jobs: Iterable[Job], until: int) -> dict[str, str]:
     )
     files: dict[str, list[str]] = {}
     for moment, _, record in records:
-        files.setdefault(local_day(moment), []).append(record)
-    return {day: "\n".join(lines) + "\n" for day, lines in files.items()}
+        files.setdefault(local_month(moment), []).append(record)
+    return {month: "\n".join(lines) + "\n" for month, lines in files.items()}
 
 
 def _records(job: Job) -> Iterator[tuple[int, str]]:

@@ -2,15 +2,17 @@
 
 from datetime import UTC, datetime
 
-from simulator import site
-from simulator.faults import Faults, Kind
+from simulator import polls, site
+from simulator.faults import Kind
+from simulator.plan import Plan
+from simulator.polls import What
 
 _KNOWN_SINCE = datetime(2016, 1, 1, tzinfo=UTC)
 
 
-def text(node_count: int = site.NODE_COUNT, faults: Faults | None = None) -> str:
+def text(plan: Plan) -> str:
     """Return the TOML that registers the clusters, their NIDs, the filesystem and its servers."""
-    last_node = node_count + site.SERVICE_NODE_COUNT - 1
+    last_node = plan.node_count + site.SERVICE_NODE_COUNT - 1
     parts = [
         _table(
             "cluster",
@@ -42,9 +44,15 @@ def text(node_count: int = site.NODE_COUNT, faults: Faults | None = None) -> str
     }
     for server, (kind, targets) in servers.items():
         parts.append(_table("server", name=server, filesystem=site.FILESYSTEM, kind=kind))
-        parts += [_version(version, since) for version, since in _versions(server, faults)]
+        parts += [_version(version, since) for version, since in _versions(server, plan)]
         parts += [
-            _table("target", name=target, filesystem=site.FILESYSTEM, server=server)
+            _table(
+                "target",
+                name=target,
+                filesystem=site.FILESYSTEM,
+                server=server,
+                job_cleanup_interval=polls.kept_s(plan, What.MDT if kind == "mds" else What.OSTS),
+            )
             for target in targets
         ]
     return "\n".join(parts)
@@ -58,8 +66,8 @@ def _filesystem() -> str:
     )
 
 
-def _versions(server: str, faults: Faults | None) -> list[tuple[str, datetime]]:
-    upgrades = faults.of(Kind.UPGRADE, server) if faults else []
+def _versions(server: str, plan: Plan) -> list[tuple[str, datetime]]:
+    upgrades = plan.faults.of(Kind.UPGRADE, server)
     return [
         (site.LUSTRE_VERSION, _KNOWN_SINCE),
         *((fault.version, datetime.fromtimestamp(fault.start, UTC)) for fault in upgrades),
@@ -70,9 +78,10 @@ def _version(version: str, since: datetime) -> str:
     return f'[[server.version]]\nversion = "{version}"\nsince = {since:%Y-%m-%dT%H:%M:%SZ}\n'
 
 
-def _table(title: str, /, **values: str | bool) -> str:
+def _table(title: str, /, **values: str | bool | int) -> str:
     lines = [f"[[{title}]]"]
     for key, value in values.items():
-        shown = str(value).lower() if isinstance(value, bool) else f'"{value}"'
+        # Numbers and truth are written in TOML as they are here, but for the capital letter.
+        shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
         lines.append(f"{key} = {shown}")
     return "\n".join(lines) + "\n"

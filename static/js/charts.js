@@ -97,6 +97,7 @@
 
   drawAll(document);
   document.addEventListener("themechange", () => drawAll(document));
+  document.addEventListener("figureschange", (event) => drawAll(event.target));
   document.addEventListener("htmx:afterSwap", (event) => drawAll(event.detail.elt));
   document.addEventListener("htmx:beforeSwap", ({ detail }) => {
     if (detail.shouldSwap) detail.target.querySelectorAll(".js-plotly-plot").forEach(Plotly.purge);

@@ -8,6 +8,13 @@
     failure.hidden = !words;
   }
 
+  // Addresses say what was filled in.
+  document.addEventListener("htmx:configRequest", ({ detail: { formData, verb } }) => {
+    if (verb !== "get") return;
+    for (const name of new Set(formData.keys())) {
+      if (formData.getAll(name).every((value) => value === "")) formData.delete(name);
+    }
+  });
   document.addEventListener("htmx:beforeRequest", () => tell(""));
   document.addEventListener("htmx:sendError", () => {
     tell("The server cannot be reached, so the page is as it was. Check the connection and try again.");

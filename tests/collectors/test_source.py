@@ -69,7 +69,9 @@ def test_chunks_are_whole_lines_with_their_numbers(text, chunk_bytes):
         lines_before += chunk.text.count(b"\n")
 
 
-@pytest.mark.parametrize("empty", [b"", gzip.compress(b""), zstd(b"")])
+@pytest.mark.parametrize(
+    "empty", [b"", gzip.compress(b""), zstd(b"")], ids=["plain", "gzip", "zstd"]
+)
 def test_an_empty_source_yields_nothing(empty):
     source = Source(io.BytesIO(empty), "a log")
 
@@ -77,7 +79,7 @@ def test_an_empty_source_yields_nothing(empty):
     assert source.digest == blake3(b"").hexdigest()
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(TEXT), zstd(TEXT)])
+@pytest.mark.parametrize("packed", [gzip.compress(TEXT), zstd(TEXT)], ids=["gzip", "zstd"])
 @pytest.mark.parametrize("kept", [5, 100, -1])
 def test_a_truncated_archive_is_unavailable(packed, kept):
     with pytest.raises(SourceUnavailable, match="a log: cannot be read to its end"):
@@ -94,7 +96,7 @@ def test_a_damaged_archive_is_unavailable(pack):
         read(io.BytesIO(packed[:3_000]))
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(TEXT), zstd(TEXT)])
+@pytest.mark.parametrize("packed", [gzip.compress(TEXT), zstd(TEXT)], ids=["gzip", "zstd"])
 def test_an_archive_with_rubbish_behind_it_is_unavailable(packed):
     with pytest.raises(SourceUnavailable):
         read(io.BytesIO(packed + b"rubbish"))

@@ -88,6 +88,17 @@ def test_filters_narrow_the_list_and_stand_in_the_address(visit):
     expect(page.get_by_role("columnheader", name="Closes")).to_be_visible()
 
 
+@pytest.mark.parametrize("path", ["/users/", "/populations/"])
+def test_what_is_being_typed_stays_while_an_answer_comes_in(visit, path):
+    page = visit(path)
+
+    page.get_by_role("textbox", name="User").fill("alice")
+    page.get_by_role("textbox", name="Project").fill("PH")  # leaving the first asks for an answer
+    expect(page).to_have_url(re.compile(rf"{path}\?user=alice$"))
+    expect(page.locator("#active-filters")).to_contain_text("1 active")
+    expect(page.get_by_role("textbox", name="Project")).to_have_value("PH")
+
+
 def test_somebody_sees_who_is_busy_and_walks_to_the_user_and_the_worst_job(visit):
     page = visit("/")
 

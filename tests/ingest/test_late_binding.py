@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from tests.logs import Run, alps, finishing, job_stats, pbs, rpc, sacct, starting
+from tests.logs import Run, alps, finishing, job_stats, pbs, rpc, sacct, squeue, starting
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +58,22 @@ def test_what_a_running_job_holds_is_given_back_when_it_turns_out_to_have_ended(
 
     load("sacct", "after", sacct(Run("77", nodes="n1", end="13:00")), cluster="anvil")
 
+    assert charged() == {("job", "anvil 77"): 1, ("host", "1@gni"): 1}
+
+
+def test_a_job_in_the_queue_is_charged_while_it_runs_and_accounting_has_the_last_word(
+    load, charged
+):
+    run = Run("77", nodes="n1", end="13:00")
+    ended, runs = sacct(run), squeue(run.running())
+    trace = "\n".join([rpc("12:10", "1@gni"), rpc("13:10", "1@gni")])
+    load("rpctrace", "t", trace, server="mds1")
+
+    load("squeue", "q", runs, cluster="anvil")
+    assert charged() == {("job", "anvil 77"): 2}
+
+    load("sacct", "j", ended, cluster="anvil")
+    load("squeue", "q2", runs + "\n", cluster="anvil")  # what came late changes nothing
     assert charged() == {("job", "anvil 77"): 1, ("host", "1@gni"): 1}
 
 

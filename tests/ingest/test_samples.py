@@ -10,7 +10,7 @@ from tests.collectors.batch.test_samples import SONAR_FORMAT
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
 
-CLUSTERS = ("phillips", "robertson", "ub-hpc", "fox", "edge", "archer")
+CLUSTERS = ("cluster", "phillips", "robertson", "ub-hpc", "fox", "edge", "archer")
 MDTS = ("lustrefs-MDT0000", "ai400x2-MDT0000", "ai400-MDT0000", "fs-MDT0000")
 OSTS = ("lustrefs-OST0002", "fs-OST0000", "fs-OST0001", "es01a-OST0001")
 
@@ -76,6 +76,8 @@ FILES = [
     ("sacct", "slurm_sacct/xdmod_slurm_job-arrays.log", {"cluster": "ub-hpc"}),
     ("sacct", "slurm_sacct/sonar_sacct-output.txt", SONAR),
     ("sacct", "slurm_sacct/sonar_tests_sacct_resource.txt", SONAR),
+    ("sacct", "slurm_json/slurmdb_22.05.5_one_job.json", {"cluster": "cluster"}),
+    ("sacct", "slurm_json/slurmdb_24.11.3_v0.0.42_jobs.json", {"cluster": "cluster"}),
     ("pbs", "pbs_accounting/ncar_pbsparse_records.txt", {"cluster": "edge"}),
     ("pbs", "pbs_accounting/qiudi_pbs_testdata", {"cluster": "edge"}),
     ("pbs", "pbs_accounting/xdmod_pbs_accounting-logs.log", {"cluster": "edge"}),
@@ -116,5 +118,7 @@ def test_every_sample_reconciles_loaded_twice_and_in_two_orders(
     assert accounts == accounts_again
     for (_, name), lines in accounts.items():
         [path] = {path for _, path, _ in samples if path.name == name}
+        if path.suffix == ".json":
+            continue  # of which records are counted, as its collector's tests do
         text = path.read_bytes()
         assert set(lines) == {text.count(b"\n") + (not text.endswith(b"\n"))}

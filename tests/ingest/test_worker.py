@@ -5,48 +5,24 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from django.db import connection
 from kombu import Connection
-from psycopg.conninfo import make_conninfo
 
 from ioportal.celery import CHARGE_PENDING, app
 from ioportal.ingest.models import Segment, TouchedTrace
 from ioportal.jobs.models import JobStatistics
-from tests.conftest import SITE
+from tests.conftest import REPOSITORY, SITE, broker_of_our_own
 from tests.logs import Run, at, job_stats, rpc, sacct
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("site")]
 
-REPOSITORY = Path(__file__).parents[2]
 WITHIN_S = 60
 AT_WORK = """
 SELECT 1 FROM pg_stat_activity
 WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()
 """
-
-
-def _broker_of_our_own():
-    """The broker, in a database where no other worker takes our messages."""
-    url = os.environ["IOPORTAL_BROKER_URL"]
-    if urlsplit(url).scheme == "redis+socket":
-        return f"{url}?virtual_host=9"
-    return urlsplit(url)._replace(path="/9").geturl()
-
-
-@pytest.fixture
-def environment(db):
-    """What programs need to work on the tests' database."""
-    database = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
-    return {
-        **os.environ,
-        "DATABASE_URL": database,
-        "IOPORTAL_BROKER_URL": _broker_of_our_own(),
-        "PYTHONPATH": str(REPOSITORY),
-    }
 
 
 @pytest.fixture
@@ -69,7 +45,7 @@ def send():
     """Send a task to the worker."""
 
     def run(name, *arguments):
-        with Connection(_broker_of_our_own()) as broker:
+        with Connection(broker_of_our_own()) as broker:
             app.send_task(name, arguments, connection=broker)
 
     return run

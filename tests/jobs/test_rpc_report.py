@@ -10,6 +10,7 @@ from django.core.management import CommandError
 from ioportal.jobs.models import Filesystem
 from simulator import golden, server_log, site
 from simulator.formats import rpctrace, site_toml
+from simulator.plan import Plan
 from simulator.randomness import stream
 from tests.logs import Run, alps, at, pbs, rpc, sacct, starting
 
@@ -76,7 +77,7 @@ def trace(logs):
 @pytest.fixture
 def titan(register, logs, ingest, trace):
     """The machine, the two launches with their jobs, and the trace."""
-    register(site_toml.text())
+    register(site_toml.text(Plan()))
     launches, jobs = [], []
     for apid, nodes in NODES.items():
         placed = f"{nodes[0]}-{nodes[-1]}"

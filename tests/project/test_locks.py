@@ -57,3 +57,12 @@ def test_both_lock_files_agree_on_the_versions():
     base, dev = (set(locked(PROJECT / f"requirements/{name}.txt")) for name in ("base", "dev"))
 
     assert base <= dev
+
+
+def test_an_agent_has_the_versions_of_the_portal():
+    agent, base = (
+        {entry.split()[0] for entry in locked(PROJECT / f"requirements/{name}.txt")}
+        for name in ("agent", "base")
+    )
+
+    assert agent <= base

@@ -35,10 +35,10 @@ def test_header_times_are_the_local_form_of_the_epoch_keys(records):
             assert stamp.timestamp() == int(values[key_of[kind]])
 
 
-def test_a_record_is_in_the_file_of_its_local_day(centre):
+def test_a_record_is_in_the_file_of_its_local_month(centre):
     for path in (centre / "pbs").iterdir():
         for stamp, *_ in pbs_records(path):
-            assert (stamp - timedelta(hours=4)).strftime("%Y%m%d") == path.name
+            assert (stamp - timedelta(hours=4)).strftime("%Y%m") == path.name
 
 
 def test_accounting_names_the_batch_host_and_not_the_nodes(records):

@@ -6,10 +6,9 @@ import pytest
 from simulator import counters
 from simulator.activity import MDT_KINDS, Burst, Source, Transfers
 from simulator.counters import Server
-from simulator.polls import Cleanup
 
 OPEN = MDT_KINDS.index("open")
-TEN_MINUTES = Cleanup(((0, 600),))
+TEN_MINUTES = 600
 
 
 def opens(*bursts):
@@ -67,18 +66,6 @@ def test_the_whole_target_counts_those_without_an_id_too():
 
     assert totals[:, OPEN].tolist() == [17, 0]
     assert not list(counters.mdt_sightings(nobody, np.array([100]), Server(TEN_MINUTES)))
-
-
-def test_a_change_of_the_cleanup_interval_holds_for_entries_that_idle_already():
-    shorter = Cleanup(((0, 600), (1_000, 60), (2_000, 600)))
-
-    assert [shorter.dropped_at(last) for last in (100, 700, 990, 1_500, 1_990)] == [
-        700,
-        1_000,
-        1_050,
-        1_560,
-        2_590,
-    ]
 
 
 def test_failed_opens_do_not_count_after_an_upgrade():

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 
-from ioportal.jobs.models import Cluster, Job, JobStatistics
+from ioportal.jobs.models import Cluster, Job, JobStatistics, WorkloadJob
 from tests import contents
 from tests.logs import DAY, at
 from tests.web import stories
@@ -107,6 +107,35 @@ def new_job(cluster):
         return job
 
     return make
+
+
+@pytest.fixture
+def put_inside():
+    """Put PanDA jobs of these numbers inside a batch job."""
+
+    def put(job, *numbers, **facts):
+        for number in numbers:
+            WorkloadJob.objects.create(
+                cluster=job.cluster,
+                batch_job=job,
+                panda_id=number,
+                **{
+                    "task_id": 10_995_522,
+                    "told_batch_id": job.batch_id,
+                    "batch_id": job.batch_id,
+                    "site": "ORNL_Titan_MCORE",
+                    "user": "Pilot One",
+                    "state": "finished",
+                    "created_at": at("11:55"),
+                    "started_at": at("12:05"),
+                    "ended_at": at("12:15"),
+                    "core_count": 16,
+                    "cpu_s": 4_800,
+                    **facts,
+                },
+            ).jobs.add(job)
+
+    return put
 
 
 @pytest.fixture(scope="module")

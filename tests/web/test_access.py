@@ -38,6 +38,9 @@ STAFF_ROUTES = [
     "/ingest/nids/",
     "/ingest/pending/",
     "/ingest/pending/?format=json",
+    "/ingest/tables/",
+    "/servers/",
+    "/servers/mds1/",
     "/load/",
     "/styleguide/",
 ]

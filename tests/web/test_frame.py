@@ -62,6 +62,8 @@ TWINS = [
     "/ingest/coverage/",
     "/ingest/nids/",
     "/ingest/pending/",
+    "/servers/",
+    "/servers/mds1/",
 ]
 
 

@@ -44,6 +44,8 @@ PAGES = {
     "/ingest/coverage/": ["start", "end", "format"],
     "/ingest/nids/": ["q", "page"],
     "/ingest/pending/": ["q", "page"],
+    "/servers/": ["format"],
+    "/servers/mds1/": ["start", "end", "service", "format"],
 }
 
 

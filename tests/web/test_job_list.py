@@ -58,6 +58,13 @@ def test_jobs_are_found(as_staff, seven, query, expected):
     assert set(ids(as_staff.get(f"/jobs/?format=json&{query}"))) == expected
 
 
+def test_a_job_of_no_duration_ran_at_its_time(as_staff, new_job):
+    new_job(batch_id="instant", ended_at=at("12:00"))
+
+    assert ids(as_staff.get("/jobs/?format=json&start=2017-07-05T11:00Z&end=2017-07-05T13:00Z"))
+    assert not ids(as_staff.get("/jobs/?format=json&start=2017-07-05T12:30Z"))
+
+
 @pytest.mark.parametrize(
     "query",
     ["start=yesterday", "nodes_min=many", "cluster=elsewhere", "state=odd", "quality=odd", "q=%00"],
@@ -110,10 +117,11 @@ def test_pages_go_on_from_known_figures_to_unknown_ones(as_staff, new_job, sort)
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in columns.DEFAULT if columns.BY_NAME[n].of_statistics and n != "quality"]
+    "name",
+    [name for name in (*columns.DEFAULT, "count_mkdir") if columns.BY_NAME[name].of_statistics],
 )
 @pytest.mark.parametrize("direction", ["", "-"])
-def test_the_default_figures_are_sorted_by_an_index(sam, three, queries, name, direction):
+def test_figures_are_sorted_by_an_index(sam, three, queries, name, direction):
     known, _ = Listing(sam, QueryDict(f"sort={direction}{name}")).ordered
     # What is possible shows where nothing else is allowed; so few rows need no index.
     for setting in ("enable_seqscan", "enable_sort", "enable_hashjoin", "enable_mergejoin"):

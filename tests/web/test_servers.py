@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.collectors.lustre.counters import FIXTURES
+from tests.logs import Run, sacct
 from tests.web.reading import text_of
 
 READS = FIXTURES / "lustre_service_stats"
@@ -77,5 +78,23 @@ def test_servers_are_for_staff(as_alice, site):
 
 
 def test_the_page_asks_the_database_a_few_questions(as_staff, reads, django_assert_num_queries):
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(12):
         as_staff.get("/servers/mds1/")
+
+
+def test_who_sent_requests_is_named_with_the_jobs_of_then(as_staff, site, ingest, logs):
+    ingest("sacct", logs("j", sacct(Run("77", nodes="n1"))), cluster="anvil")
+    history = FIXTURES / "lustre_req_history" / "get_param_2.12.txt"
+    ingest("req_history", history, server="mds1")
+
+    page = text_of(as_staff.get("/servers/mds1/"))
+    [first, _] = rows(as_staff.get("/servers/mds1/senders/", {"format": "json"}))
+
+    assert "Who sent requests" in page
+    assert ">77</a>" in page
+    assert (first["nid"], first["node"], first["jobs"], first["requests"]) == (
+        "1@gni",
+        "n1",
+        "77",
+        20,
+    )

@@ -20,7 +20,7 @@ from simulator import demo, story
 from simulator.clock import DAY_S, local
 from simulator.plan import FULL_POLL_S, Plan
 from tests import contents
-from tests.web.reading import csv_of
+from tests.web.reading import csv_of, json_of
 
 DAYS = [
     (local(2016, 10, 24), local(2016, 11, 2)),  # the table's week
@@ -71,6 +71,9 @@ def _loaded(folders, django_db_setup, django_db_blocker):
         run("ingest", "pbs", *files("pbs/*"), "--cluster", "titan")
         for folder in folders:
             run("ingest", "job_stats", *enough_reads(folder))
+        # Of the steps that show in PanDA's records alone.
+        for folder in (folders[1], folders[3]):
+            run("ingest", "panda", *map(str, folder.glob("panda/*")), "--cluster", "titan")
         # What was read and written is asked of the week alone.
         run("ingest", "job_stats", *map(str, sorted(folders[0].glob("job_stats/*-oss*/*"))))
         drain(statistics.refresh_statistics)
@@ -227,3 +230,43 @@ def test_the_crisis_stands_above_two_million_operations_a_job(seen):
 
     assert max(before) < 500_000
     assert max(after) > 2_000_000
+
+
+@pytest.fixture
+def panda_jobs(as_staff, truth):
+    """Return what the population of PanDA jobs tells before a step and after it."""
+
+    def run(key):
+        return [
+            json_of(
+                as_staff.get(
+                    "/populations/",
+                    {
+                        "unit": "panda",
+                        "format": "json",
+                        "start": start.isoformat(),
+                        "end": end.isoformat(),
+                    },
+                )
+            )
+            for start, end in truth.around(key)
+        ]
+
+    return run
+
+
+def test_validation_takes_seconds_from_nfs(panda_jobs, truth):
+    found = [
+        row["mean"]
+        for told in panda_jobs("software-on-nfs")
+        for row in told["rows"]
+        if row["metric"] == "panda_setup_s"
+    ]
+
+    assert found == pytest.approx(truth.effect("software-on-nfs", "validation_s"), rel=0.05)
+
+
+def test_more_panda_jobs_fail_in_the_slow_june(panda_jobs, truth):
+    found = [told["populations"][0]["failed_share"] for told in panda_jobs("slow-june")]
+
+    assert found == pytest.approx(truth.effect("slow-june", "failed_share"), rel=0.25)

@@ -13,14 +13,14 @@ from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Princi
 if TYPE_CHECKING:
     from datetime import datetime
 
-_CONSTANTS: dict[str, Any] = {
+CONSTANTS: dict[str, Any] = {
     **{kind.name: kind.value for kind in Principal},
     **{basis.name: basis.value for basis in IoWindow.Basis},
     "JOB_STATS": Coverage.Source.JOB_STATS.value,
     "largest": LARGEST_BIGINT,
 }
 
-_KIND = """
+KIND = """
     CASE
         WHEN w.source_job_id = 0 THEN %(UNATTRIBUTED)s
         WHEN s.batch_id = '' AND s.launch = '' THEN %(PROCESS)s
@@ -29,7 +29,7 @@ _KIND = """
         ELSE %(AMBIGUOUS)s
     END
 """
-_JOB = "CASE WHEN n.jobs = 1 THEN n.job_id ELSE 0 END"
+JOB = "CASE WHEN n.jobs = 1 THEN n.job_id ELSE 0 END"
 
 
 def _each(form: str, separator: str = ", ") -> sql.Composed:
@@ -48,10 +48,11 @@ WITH reads AS MATERIALIZED (
     SELECT c.source_id AS target_id, c.start AS taken_at, (
         SELECT max(p.start) FROM telemetry_coverage p
         WHERE p.source = %(JOB_STATS)s AND p.source_id = c.source_id AND p.start < c.start
+            AND p."end" = p.start
     ) AS previous_at
     FROM telemetry_coverage c
     WHERE c.source = %(JOB_STATS)s AND c.source_id = ANY(%(targets)s)
-        AND c.start > %(start)s AND c.start <= %(end)s
+        AND c.start > %(start)s AND c.start <= %(end)s AND c."end" = c.start
 ),
 entries AS (
     SELECT target_id, source_job_id, segment_id, taken_at, snapshot_at, entry_started_at, {now},
@@ -92,9 +93,9 @@ INSERT INTO telemetry_iowindow (
 )
 SELECT w.start, w."end", w.segment_id, %(filesystem)s, %(folded_target)s, w.source_job_id, w.basis,
 """
-    + _KIND
+    + KIND
     + ","
-    + _JOB
+    + JOB
     + """, {sums}
 FROM windows w
 CROSS JOIN LATERAL jobs_job_named(w.source_job_id, w.start, w."end") n
@@ -114,16 +115,18 @@ WHERE {something}
 )
 
 _CLEAR = """
-DELETE FROM telemetry_iowindow
+DELETE FROM telemetry_iowindow w
 WHERE filesystem_id = %(filesystem)s AND target_id = %(folded_target)s
     AND start >= %(start)s AND "end" > %(start)s AND "end" <= %(end)s
+    -- What agents reckoned on other hosts of the filesystem stays.
+    AND NOT EXISTS (SELECT 1 FROM ingest_batch b WHERE b.segment_id = w.segment_id)
 """
 
 _NOW = (
     "(SELECT"
-    + _KIND
+    + KIND
     + ","
-    + _JOB
+    + JOB
     + """
     FROM jobs_job_named(w.source_job_id, w.start, w."end") n, jobs_sourcejobid s
     WHERE s.id = w.source_job_id)"""
@@ -149,7 +152,7 @@ def derive(
         end: a read.
     """
     values = {
-        **_CONSTANTS,
+        **CONSTANTS,
         "filesystem": filesystem_id,
         "targets": targets,
         "folded_target": folded_target,
@@ -164,4 +167,4 @@ def derive(
 def bind(source_job_ids: set[int]) -> None:
     """Charge existing windows of some job ids anew: a job that they may name came or changed."""
     with connection.cursor() as cursor:
-        cursor.execute(_BIND, {**_CONSTANTS, "source_job_ids": sorted(source_job_ids)})
+        cursor.execute(_BIND, {**CONSTANTS, "source_job_ids": sorted(source_job_ids)})

@@ -1,4 +1,4 @@
-"""Accounting: jobs of sacct and PBS, launches of sacct's steps and of ALPS, jobs of PanDA."""
+"""Accounting: jobs of Slurm and PBS, launches of Slurm's steps and of ALPS, jobs of PanDA."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from collectors.batch import alps, pbs, sacct
+from collectors.batch import alps, pbs, sacct, squeue
 from collectors.panda import jobs as panda
 from ioportal.ingest.formats.common import Command, needed
 from ioportal.ingest.loading import Refused
@@ -122,7 +122,7 @@ class SacctLoader(_AccountLoader):
         if not timeless.is_empty():
             raise Refused(
                 f"{self.segment.name}: the job of line {timeless['line'][0]} has no submit time, "
-                "which tells jobs of one id apart. Export with the column Submit."
+                "which tells jobs of one id apart. Export with the column Submit (squeue: %V)."
             )
         self.store_jobs(records.filter(~is_step))
         self.store_launches(
@@ -130,6 +130,14 @@ class SacctLoader(_AccountLoader):
                 launch=pl.concat_str("batch_id", pl.lit("."), "launch"), command="name"
             )
         )
+
+
+class SqueueLoader(SacctLoader):
+    """Slurm's queue: jobs that run or wait, until accounting knows more of them."""
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text."""
+        return squeue.parse(source, self.cluster.zone)
 
 
 class PbsLoader(_AccountLoader):

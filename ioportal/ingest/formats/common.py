@@ -12,6 +12,7 @@ from ioportal.ingest.models import Batch, Segment, TouchedReads, TouchedTrace
 from ioportal.telemetry.models import (
     Coverage,
     JobSnapshot,
+    RequestWindow,
     RpcWindow,
     ServiceSnapshot,
     TargetSnapshot,
@@ -80,6 +81,11 @@ def discard(segment: Segment) -> None:
             TouchedTrace(server_id=extent.source_id, start=extent.start, end=extent.end)
             for extent in covered
         )
+    elif segment.format == Segment.Format.REQ_HISTORY:
+        windows = RequestWindow.objects.between(
+            floor_to_window(segment.start), segment.end + _MOMENT
+        )
+        windows.filter(segment_id=segment.pk).delete()
     elif segment.format == Segment.Format.MDS_STATS:
         ServiceSnapshot.objects.filter(segment_id=segment.pk, taken_at=segment.start).delete()
     else:

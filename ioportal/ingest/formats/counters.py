@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
+from django.db.models import F, Q
 
 from collectors.lustre import job_stats, md_stats
 from collectors.tables import OPERATIONS
@@ -55,13 +56,15 @@ class _ReadLoader:
         list(
             Target.objects.select_for_update().filter(pk__in=[t.pk for t in targets]).order_by("pk")
         )
-        for earlier in Coverage.objects.filter(
-            source=self.coverage, source_id__in=[t.pk for t in targets], start=self._read_at
-        ):
+        covered = Coverage.objects.filter(
+            source=self.coverage, source_id__in=[t.pk for t in targets]
+        )
+        polled = Q(start__lt=self._read_at, end__gt=F("start"))  # by an agent, until now or before
+        for earlier in covered.filter(Q(start=self._read_at, end=self._read_at) | polled):
             other = Segment.objects.filter(pk=earlier.segment_id).first()
             if other is None:
                 continue  # discarded a moment ago, for another of its targets
-            if not self._command.replace:
+            if not self._command.replace or earlier.end > earlier.start:
                 target = Target.objects.get(pk=earlier.source_id)
                 raise overlap(segment, other, f"target {target}")
             discard(other)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collectors.parsed import Parsed
     from ioportal.ingest.manifest import Observed
     from ioportal.ingest.models import Batch
+    from ioportal.jobs.models import Filesystem
 
 _FOLDED = 0  # the number of all OSTs together
 _BASES = {name: IoWindow.Basis[name.upper()].value for name in BASES}
@@ -50,9 +51,8 @@ class _DeltasLoader:
         source = batch.source
         self.batch = batch
         self.segment = batch.segment
-        self.filesystem = needed(
-            source.filesystem or (source.server and source.server.filesystem),
-            "the source a server or a filesystem",
+        self.filesystem: Filesystem = needed(
+            source.of_filesystem, "the source a server or a filesystem"
         )
         self._registered = {
             target.name: target for target in Target.objects.filter(filesystem=self.filesystem)
@@ -165,7 +165,13 @@ class JobDeltasLoader(_DeltasLoader):
     def finish(self) -> None:
         """Ask for what the polls tell of jobs besides."""
         super().finish()
-        TouchedDeltas.objects.create(segment=self.segment)
+        if self.segment.start and self.segment.end:
+            TouchedDeltas.objects.create(
+                segment=self.segment,
+                filesystem=self.filesystem,
+                start=self.segment.start,
+                end=self.segment.end,
+            )
 
 
 class TargetDeltasLoader(_DeltasLoader):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
 from django.db.models import Exists, OuterRef
 
-from collectors.lustre import rpc_trace
-from collectors.tables import RPC_WINDOWS
+from collectors.lustre import rpc_extents, rpc_trace
 from ioportal.ingest import covering
 from ioportal.ingest.formats.common import Command, discard, needed, overlap, segment_of
 from ioportal.ingest.models import Batch, Segment, TouchedTrace
@@ -30,14 +28,9 @@ if TYPE_CHECKING:
     from ioportal.ingest.manifest import Observed
 
 
-# A server's clients ping it every 25 s: silent for this long, it was not recorded.
-SILENCE = timedelta(minutes=5)
-
 # So many windows are merged, sorted and copied together: parts of a text end within windows, and
 # the index takes rows in its own order half as fast again.
 _ROWS_TOGETHER = 500_000
-
-_EXTENT = {name: RPC_WINDOWS.columns[name] for name in ("first", "last")}
 
 
 class _Windows:
@@ -49,7 +42,7 @@ class _Windows:
         self._nids = names.nids()
         self._services = names.services()
         self._source_job_ids = names.source_job_ids(server.filesystem)
-        self._extents = pl.DataFrame(schema=_EXTENT)
+        self._extents = pl.DataFrame(schema=rpc_extents.EXTENT)
         self._waiting: list[pl.DataFrame] = []
 
     def add(self, table: pl.DataFrame) -> None:
@@ -57,7 +50,7 @@ class _Windows:
         if table.is_empty():
             return
         extents = table.group_by("start").agg(pl.min("first"), pl.max("last"))
-        self.reach(extents.select(*_EXTENT))
+        self.reach(extents.select(*rpc_extents.EXTENT))
         self._segment.operations += int(table["count"].sum())
         self._waiting.append(table)
         if sum(waiting.height for waiting in self._waiting) >= _ROWS_TOGETHER:
@@ -65,7 +58,7 @@ class _Windows:
 
     def reach(self, extents: pl.DataFrame) -> None:
         """Extend what was traced."""
-        self._extents = _joined(self._extents.vstack(extents))
+        self._extents = rpc_extents.joined(self._extents.vstack(extents))
 
     def complete(self) -> list[Interval]:
         """Append what is left; return what was traced."""
@@ -176,7 +169,9 @@ class TraceBatchLoader:
         self._server = needed(batch.source.server, "the source a server")
         self._windows = _Windows(batch.segment, self._server)
         self._windows.reach(
-            pl.DataFrame([(o.start, o.end) for o in observed], schema=_EXTENT, orient="row")
+            pl.DataFrame(
+                [(o.start, o.end) for o in observed], schema=rpc_extents.EXTENT, orient="row"
+            )
         )
 
     def store(self, parsed: Parsed) -> None:
@@ -191,20 +186,6 @@ class TraceBatchLoader:
             if other := covered.filter(start__lte=extent.end, end__gte=extent.start).first():
                 raise overlap(self._batch.segment, segment_of(other), f"server {self._server}")
         covering.cover(self._batch, Coverage.Source.RPC_TRACE, self._server.pk, extents)
-
-
-def _joined(extents: pl.DataFrame) -> pl.DataFrame:
-    """Join extents that are no further apart than `SILENCE`; in order."""
-    reached = pl.col("last").cum_max().shift()
-    return (
-        extents.sort("first")
-        .with_columns(
-            (pl.col("first") > reached + SILENCE).fill_null(value=False).cum_sum().alias("island")
-        )
-        .group_by("island", maintain_order=True)
-        .agg(pl.min("first"), pl.max("last"))
-        .select(*_EXTENT)
-    )
 
 
 def _merged(windows: pl.DataFrame) -> pl.DataFrame:

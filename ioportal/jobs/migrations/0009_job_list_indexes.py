@@ -52,6 +52,14 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="job",
+            index=models.Index(
+                condition=models.Q(("ended_at", models.F("started_at"))),
+                fields=["started_at"],
+                name="job_instant",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="job",
             index=django.contrib.postgres.indexes.GinIndex(
                 django.contrib.postgres.indexes.OpClass(
                     django.db.models.functions.text.Upper("name"), "gin_trgm_ops"
@@ -62,7 +70,6 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="jobstatistics",
             index=models.Index(
-                condition=models.Q(("quality__isnull", False)),
                 fields=["quality", "job"],
                 name="statistics_quality",
             ),

@@ -1,5 +1,5 @@
 import django.db.models.deletion
-import django.utils.timezone
+import django.db.models.functions
 from django.db import migrations, models
 
 
@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="workloadjob",
             name="changed_at",
-            field=models.DateTimeField(default=django.utils.timezone.now),
+            field=models.DateTimeField(db_default=django.db.models.functions.Now()),
         ),
         migrations.RunSQL(
             """

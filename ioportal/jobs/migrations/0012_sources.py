@@ -30,6 +30,7 @@ class Migration(migrations.Migration):
                             ("md_stats", "Lustre md_stats"),
                             ("mds_stats", "Lustre statistics of services"),
                             ("sacct", "Slurm sacct"),
+                            ("squeue", "Slurm squeue"),
                             ("pbs", "PBS or Torque accounting"),
                             ("alps", "ALPS placement"),
                             ("panda", "PanDA jobs"),

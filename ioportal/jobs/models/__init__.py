@@ -1,6 +1,7 @@
 """What a site has and runs."""
 
 from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
+from ioportal.jobs.models.person import UserAccount
 from ioportal.jobs.models.population import CacheEntry, Population
 from ioportal.jobs.models.site import (
     Cluster,
@@ -39,6 +40,7 @@ __all__ = [
     "SourceJobId",
     "StaleStatistics",
     "Target",
+    "UserAccount",
     "WorkloadJob",
     "WorkloadJobQuerySet",
 ]

@@ -114,6 +114,10 @@ class Job(models.Model):
             models.Index(name="job_node_count", fields=["node_count", "started_at"]),
             models.Index(name="job_submitted", fields=["submitted_at", "started_at"]),
             models.Index(name="job_ended", fields=["ended_at", "started_at"]),
+            # Those of no duration, which no range overlaps.
+            models.Index(
+                name="job_instant", fields=["started_at"], condition=Q(ended_at=F("started_at"))
+            ),
             # The job list: by a part of the name.
             GinIndex(OpClass(Upper("name"), "gin_trgm_ops"), name="job_name_part"),
         ]

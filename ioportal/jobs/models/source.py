@@ -13,10 +13,12 @@ class Format(models.TextChoices):
     """The formats, by the names the command line uses."""
 
     RPCTRACE = "rpctrace", "Lustre RPC trace"
+    REQ_HISTORY = "req_history", "Lustre history of requests"
     JOB_STATS = "job_stats", "Lustre job_stats"
     MD_STATS = "md_stats", "Lustre md_stats"
     MDS_STATS = "mds_stats", "Lustre statistics of services"
     SACCT = "sacct", "Slurm sacct"
+    SQUEUE = "squeue", "Slurm squeue"
     PBS = "pbs", "PBS or Torque accounting"
     ALPS = "alps", "ALPS placement"
     PANDA = "panda", "PanDA jobs"
@@ -25,6 +27,8 @@ class Format(models.TextChoices):
 # What sources of a format speak for; those of all others for a cluster.
 _SPEAKS_FOR = {
     Format.RPCTRACE: ("server",),
+    Format.REQ_HISTORY: ("server",),
+    Format.MDS_STATS: ("server",),
     Format.JOB_STATS: ("server", "filesystem"),
     Format.MD_STATS: ("server", "filesystem"),
 }
@@ -80,6 +84,11 @@ class Source(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def of_filesystem(self) -> Filesystem | None:
+        """The filesystem that it speaks for, or that its server is of."""
+        return self.server.filesystem if self.server else self.filesystem
 
     def clean(self) -> None:
         """Refuse a source that speaks for nothing that its format is about."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 _INDEX_NAME_CHARACTERS = 30  # Django's limit
 _SORTED = (
-    "quality",
     *(metric.name for metric in METRICS if metric.name != "node_count"),  # sorted by the job's
     *(f"count_{kind}" for kind in METADATA_OPERATIONS if kind not in {"open", "close"}),
 )
@@ -75,6 +74,7 @@ class JobStatistics(models.Model):
             )
             for column in _SORTED
         ]
+        indexes += [models.Index(fields=["quality", "job"], name="statistics_quality")]
         # Whether any figure changed since something was cached.
         indexes += [models.Index(fields=["computed_at"], name="statistics_computed_at")]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from ioportal.jobs.models.job import Job
 from ioportal.jobs.models.site import Cluster
@@ -74,6 +74,7 @@ class WorkloadJob(models.Model):
     modified_at = models.DateTimeField(null=True)
     core_count = models.IntegerField(null=True)
     cpu_s = models.FloatField(null=True)
+    setup_s = models.FloatField(null=True)
     standing = models.CharField(max_length=128)  # as a job's: any order of loading ends alike
 
     # Many-to-many: a batch job holds hundreds, and the tasks of an array may share one.
@@ -81,7 +82,7 @@ class WorkloadJob(models.Model):
     # The only one of them, whose figures are then its own batch job's. Null: none is known, or it
     # ran in one of several tasks and is not known in which.
     batch_job = models.ForeignKey(Job, models.SET_NULL, null=True, related_name="+")
-    changed_at = models.DateTimeField(default=timezone.now)  # its record, or its links
+    changed_at = models.DateTimeField(db_default=Now())  # its record, or its links
 
     objects = WorkloadJobQuerySet.as_manager()
 

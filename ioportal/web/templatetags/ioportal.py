@@ -128,10 +128,18 @@ def badge(kind: str, text: str) -> SafeString:
 @register.simple_tag
 def swatch(name: str) -> SafeString:
     """Show the colour that a principal has on every page."""
+    return shade(palette.of_principal(name))
+
+
+@register.simple_tag
+def shade(token: str) -> SafeString:
+    """Show the colour of a token of the palette, which may have an opacity behind a slash."""
+    name, _, opacity = token.partition("/")
     return format_html(
         '<svg class="swatch" viewBox="0 0 1 1" aria-hidden="true">'
-        '<rect width="1" height="1" fill="var({})"/></svg>',
-        palette.of_principal(name),
+        '<rect width="1" height="1" fill="var({})" fill-opacity="{}"/></svg>',
+        name,
+        opacity or 1,
     )
 
 
@@ -178,9 +186,39 @@ def significant(value: float | None) -> str:
 
 
 @register.filter
+def size(value: float | None) -> str:
+    """Show bytes in kB, MB, GB."""
+    return formatting.UNKNOWN if value is None else formatting.decimal_bytes(value)
+
+
+@register.filter
 def seconds(value: float) -> str:
     """Show a time span."""
     return formatting.duration(value)
+
+
+_STEADY = 1.25  # within this factor of the mean
+
+
+@register.simple_tag
+def trend(factor: float | None) -> SafeString:
+    """Show how many times the mean something is, and which way it goes, for eyes and readers."""
+    if factor is None:
+        return _UNKNOWN
+    kind, mark, words = (
+        ("rising", "▲", "rising")
+        if factor > _STEADY
+        else ("falling", "▼", "falling")
+        if factor < 1 / _STEADY
+        else ("steady", "●", "steady")
+    )
+    return format_html(
+        '{} <span class="trend {}" role="img" aria-label="{}">{}</span>',
+        formatting.significant(factor),
+        kind,
+        words,
+        mark,
+    )
 
 
 @register.simple_tag

@@ -19,6 +19,7 @@ from ioportal.web.job_requests import (
     statistics_of,
     visible_job,
 )
+from ioportal.web.panda import ROWS_AT_ONCE, TWIN_COLUMNS
 from ioportal.web.ranges import TimeRange
 from ioportal.web.series import JobSeries
 from ioportal.web.timelines import BY_NAME, Timeline
@@ -54,25 +55,6 @@ _STANDINGS_HEADER = [
     "p75",
     "p90",
 ]
-_PANDA_COLUMNS = {  # PanDA's own names, so that rows can be joined with its answers
-    "pandaid": "panda_id",
-    "jeditaskid": "task_id",
-    "attemptnr": "attempt",
-    "jobstatus": "state",
-    "error": "error",
-    "batchid": "told_batch_id",
-    "computingsite": "site",
-    "modificationhost": "host",
-    "produsername": "user",
-    "transformation": "transformation",
-    "creationtime": "created_at",
-    "starttime": "started_at",
-    "endtime": "ended_at",
-    "modificationtime": "modified_at",
-    "corecount": "core_count",
-    "cpuconsumptiontime": "cpu_s",
-}
-_ROWS_AT_ONCE = 2_000
 
 
 @require_safe
@@ -173,8 +155,8 @@ def panda(request: UserRequest, pk: int) -> HttpResponseBase:
         "simulated": job.cluster.simulated,
         **job_facts.sharing(workloads.inside(job)),
     }
-    rows = workloads.in_order(job).values_list(*_PANDA_COLUMNS.values()).iterator(_ROWS_AT_ONCE)
-    return exports.twin(request, f"{job.batch_id}-panda", about, list(_PANDA_COLUMNS), rows)
+    rows = workloads.in_order(job).values_list(*TWIN_COLUMNS.values()).iterator(ROWS_AT_ONCE)
+    return exports.twin(request, f"{job.batch_id}-panda", about, list(TWIN_COLUMNS), rows)
 
 
 def _report_rows(report: RpcReport) -> Iterator[list[Any]]:

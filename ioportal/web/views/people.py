@@ -9,7 +9,7 @@ from django.http import Http404
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ioportal.jobs.models import Job
+from ioportal.jobs.models import Job, UserAccount
 from ioportal.web import columns, exports
 from ioportal.web.people import HEADER, PROJECTS, USERS, People, Person
 from ioportal.web.requests import storable
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 _JOB_COLUMNS = (
     "job",
+    "metadata_operations",
+    "peak_metadata_rate",
+    "quality",
     "user",
     "project",
     "name",
     "state",
-    "quality",
     "started",
     "node_count",
     "duration_s",
-    "metadata_operations",
-    "peak_metadata_rate",
     "read_bytes",
     "write_bytes",
 )
@@ -103,9 +103,17 @@ def _person(request: UserRequest, kind: Kind, name: str) -> HttpResponseBase:
         {
             "section": kind.plural.lower(),
             "person": person,
+            "account": _account(request, kind, name),
             "kind": kind,
             "columns": [columns.BY_NAME[column] for column in _JOB_COLUMNS if column != kind.name],
             "trends": trends,
             "charts": [trends.trend(trend, buckets) for trend in _TRENDS] if buckets else [],
         },
     )
+
+
+def _account(request: UserRequest, kind: Kind, name: str) -> UserAccount | None:
+    """Return what is registered of a user, for those who may know."""
+    if kind is not USERS:
+        return None
+    return UserAccount.objects.visible_to(request.user).filter(name=name).first()

@@ -11,23 +11,15 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from ioportal.jobs.filters import BOUNDS
 from ioportal.jobs.models import Population
 from ioportal.web import exports
 from ioportal.web.named_populations import PopulationForm
-from ioportal.web.populations import (
-    ALL_JOBS,
-    COLUMNS,
-    FURTHER,
-    TABLE_HEADER,
-    PopulationPage,
-    in_words,
-)
+from ioportal.web.populations import TABLE_HEADER, PopulationPage, in_words, value_of
+from ioportal.web.requests import asked
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
 
-    from ioportal.web.populations import Column
     from ioportal.web.requests import UserRequest
 
 
@@ -38,7 +30,7 @@ def unnamed(request: UserRequest) -> HttpResponseBase:
     """A population by filters; posted, it gets a name."""
     page = PopulationPage(request.user, request.GET)
     form = PopulationForm(
-        request.user, request.POST or None, initial={"query": page.filters_query()}
+        request.user, request.POST or None, initial={"query": page.population_query}
     )
     if request.method == "POST" and form.is_valid():
         return redirect("population", form.save().slug)
@@ -50,8 +42,7 @@ def unnamed(request: UserRequest) -> HttpResponseBase:
 @exports.offered("csv", "json")
 def named(request: UserRequest, slug: str) -> HttpResponseBase:
     """A population by its name; posted, it is changed or deleted."""
-    visible = Population.objects.visible_to(request.user).select_related("owner")
-    population = get_object_or_404(visible, slug=slug)
+    population = _visible(request, slug)
     may_edit = population.may_be_edited_by(request.user)
     form = PopulationForm(request.user, request.POST or None, instance=population)
     if request.method == "POST":
@@ -73,9 +64,9 @@ def named(request: UserRequest, slug: str) -> HttpResponseBase:
 @exports.offered("csv", "json")
 def further(request: UserRequest) -> HttpResponseBase:
     """The statistics of all other metrics."""
-    page = PopulationPage(request.user, request.GET)
+    page = _part_of(request)
     if exports.asked_format(request):
-        return _table(request, page, FURTHER)
+        return _twin(request, page, further=True)
     return render(request, "populations/further.html", _context(page))
 
 
@@ -84,15 +75,16 @@ def further(request: UserRequest) -> HttpResponseBase:
 @exports.offered("csv", "json")
 def histogram(request: UserRequest, metric: str) -> HttpResponseBase:
     """One histogram's twin."""
-    if metric not in BOUNDS:
+    page = _part_of(request)
+    if metric not in page.counted.bounds:
         raise Http404("There is no such histogram.")
-    page = PopulationPage(request.user, request.GET)
     if errors := page.errors:
         return exports.refuse(errors)
     shown = next(part for part in page.histograms if part.metric.name == metric)
     about = {
         **page.about,
         "metric": metric,
+        "value_of": value_of(shown.metric),
         "unit": str(shown.metric.unit),
         "scale": str(page.scale),
         "known": [n for _, n, _ in shown.known],
@@ -101,11 +93,22 @@ def histogram(request: UserRequest, metric: str) -> HttpResponseBase:
     return exports.twin(request, f"histogram-{metric}", about, shown.header, shown.values)
 
 
+def _visible(request: UserRequest, slug: str) -> Population:
+    visible = Population.objects.visible_to(request.user).select_related("owner")
+    return get_object_or_404(visible, slug=slug)
+
+
+def _part_of(request: UserRequest) -> PopulationPage:
+    """Return the population that a part of its page is asked for: by its name, or by filters."""
+    slug = asked(request, "named")
+    return PopulationPage(request.user, request.GET, _visible(request, slug) if slug else None)
+
+
 def _answer(
     request: UserRequest, page: PopulationPage, form: PopulationForm | None
 ) -> HttpResponseBase:
     if exports.asked_format(request):
-        return _table(request, page, COLUMNS)
+        return _twin(request, page)
     return render(
         request,
         "populations/page.html",
@@ -113,7 +116,7 @@ def _answer(
             **_context(page),
             "form": form,
             "all_named": [
-                (population, in_words(population.query) or ALL_JOBS)
+                (population, in_words(population.query))
                 for population in Population.objects.visible_to(request.user).select_related(
                     "owner"
                 )
@@ -122,12 +125,11 @@ def _answer(
     )
 
 
-def _table(
-    request: UserRequest, page: PopulationPage, columns: tuple[Column, ...]
-) -> HttpResponseBase:
+def _twin(request: UserRequest, page: PopulationPage, *, further: bool = False) -> HttpResponseBase:
     if errors := page.errors:
         return exports.refuse(errors)
-    rows = (row for table in page.tables(columns) for row in table.values)
+    tables = page.further_tables if further else page.main_tables
+    rows = (row for table in tables for row in table.values)
     return exports.twin(request, "population", page.about, TABLE_HEADER, rows)
 
 

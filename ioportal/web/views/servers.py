@@ -9,6 +9,7 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from ioportal.jobs import senders
 from ioportal.jobs.models import Server
 from ioportal.web import exports, servers
 from ioportal.web.access import staff_only
@@ -75,9 +76,26 @@ def server(request: UserRequest, name: str) -> HttpResponseBase:
             "charts": [
                 servers.drawn(kind, series, window) for kind in servers.KINDS if series and window
             ],
+            "senders": senders.senders(shown.pk, window.start, window.end) if window else [],
+            "most_senders": senders.MOST,
             "simulated": shown.filesystem.simulated,
         },
     )
+
+
+@require_safe
+@staff_only
+@exports.offered("csv", "json")
+def who_sent(request: UserRequest, name: str) -> HttpResponseBase:
+    """Who sent the requests that a server kept: the twin of the table on its page."""
+    shown = _server(name)
+    window, refused = _window(request, shown)
+    if refused:
+        return exports.refuse({"range": refused})
+    found = senders.senders(shown.pk, window.start, window.end) if window else []
+    about = {**_about(shown, window), "at_most": senders.MOST}
+    rows = map(servers.sender_row, found)
+    return exports.twin(request, f"{shown.name}-senders", about, servers.SENDER_HEADER, rows)
 
 
 @require_safe

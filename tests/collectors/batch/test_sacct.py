@@ -351,7 +351,7 @@ def test_a_bad_value_rejects_its_line_alone(parse, column, value, reason):
     assert parsed.table["line"].to_list() == [1, 3]
 
 
-@pytest.mark.parametrize("name", ["key_value.csv", "jobcomp.txt", "jobs.json"])
+@pytest.mark.parametrize("name", ["key_value.csv", "jobcomp.txt"])
 def test_other_formats_are_refused_with_the_remedy(parse, fixture_text, name):
     parsed = parse(fixture_text("slurm_sacct/not_sacct", name))
 

@@ -122,7 +122,6 @@ def test_an_export_in_another_order_is_read_when_its_columns_are_named(sample, w
     [
         "jobanalyzer_slurm-sacct_keyvalue.csv",
         "safe_slurm_job_completion.txt",
-        "pytokio_sample.slurm.json",
     ],
 )
 def test_other_slurm_formats_are_refused_line_by_line(sample, whole, berlin, name):

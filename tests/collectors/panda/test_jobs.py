@@ -9,12 +9,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from collectors.panda import elements, jobs
+from collectors import elements
+from collectors.panda import jobs
 from collectors.parsed import Account
 from collectors.source import Source
 from tests.collectors.batch.test_hostile_input import DAMAGE, PACKED, damaged
 
 RECORD = {"pandaid": 3_558_462_700, "jobstatus": "finished"}
+
+FLAW = elements.FLAW.format(elements.LONGEST)
 
 
 def day(clock):
@@ -58,6 +61,7 @@ def test_a_list_of_jobs_is_read_and_what_surrounds_it_is_irrelevant(fixture):
         "modified_at": day("12:53:00"),
         "core_count": 16,
         "cpu_s": 43_200,
+        "setup_s": None,
     }
     # Numbers as texts, times without an offset, a slot on a node, fewer cores than were asked for.
     assert (failed["task_id"], failed["cpu_s"], failed["core_count"]) == (10_995_522, 1_140, 8)
@@ -103,7 +107,7 @@ def test_bad_records_are_rejects_and_their_neighbours_survive(fixture):
     assert parsed.table["panda_id"].to_list() == [1, 3, 12]
     assert parsed.table["user"][-1] == "?\ufffd<img src=x>"
     assert parsed.rejects.select("line", "reason").rows() == [
-        (2, elements.FLAW),
+        (2, FLAW),
         (4, "a record without pandaid or jobstatus is no PanDA job's"),
         (5, "starttime 'yesterday' is not a time"),
         (6, "the job ends at 2017-07-05T12:00:00Z, before it starts at 2017-07-05T13:00:00Z"),
@@ -111,7 +115,7 @@ def test_bad_records_are_rejects_and_their_neighbours_survive(fixture):
         (8, "transformation is not a text or number"),
         (9, "jobstatus '<b>' is not a word"),
         (10, "pandaid 'ten' is not a whole number"),
-        (11, elements.FLAW),
+        (11, FLAW),
     ]
     assert parsed.rejects["text"][0] == '{"pandaid": 2, "jobstatus": "fini\n'
 
@@ -240,6 +244,23 @@ def test_where_the_text_is_cut_into_blocks_changes_nothing(
 )
 def test_a_text_without_any_sense_is_accounted_for_in_time(parse, text):
     assert_sound(parse(text))
+
+
+@pytest.mark.parametrize(
+    ("timing", "setup_s"),
+    [
+        pytest.param("0|35|2900|1|1320", 1_320, id="told"),
+        pytest.param("||||40", 40, id="nothing else is told"),
+        pytest.param("0|35|2900|1", None, id="fewer parts"),
+        pytest.param("0|35|2900|1|40|7", None, id="more parts"),
+        pytest.param("0|35|2900|1|-40", None, id="no number"),
+        pytest.param(None, None, id="not told"),
+    ],
+)
+def test_the_last_part_of_the_pilots_timing_is_the_set_up(parse, timing, setup_s):
+    text = json.dumps(RECORD | {"pilottiming": timing}).encode()
+
+    assert parse(text).table["setup_s"].to_list() == [setup_s]
 
 
 def test_a_real_record_is_read(sample, whole):

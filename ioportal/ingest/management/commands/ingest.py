@@ -41,12 +41,15 @@ if TYPE_CHECKING:
 
 _STDIN = "-"
 _READS = (Segment.Format.JOB_STATS, Segment.Format.MD_STATS, Segment.Format.MDS_STATS)
+_SIDE_BY_SIDE = (Segment.Format.RPCTRACE, Segment.Format.REQ_HISTORY)
 _TAKES = {  # what a text of each format can be said to be
     Segment.Format.RPCTRACE: {"server", "filesystem"},
+    Segment.Format.REQ_HISTORY: {"server", "filesystem", "service"},
     Segment.Format.JOB_STATS: {"target", "filesystem", "at"},
     Segment.Format.MD_STATS: {"target", "filesystem", "at"},
     Segment.Format.MDS_STATS: {"server", "filesystem", "service", "at"},
     Segment.Format.SACCT: {"cluster", "columns"},
+    Segment.Format.SQUEUE: {"cluster"},
     Segment.Format.PBS: {"cluster"},
     Segment.Format.ALPS: {"cluster"},
     Segment.Format.PANDA: {"cluster"},
@@ -74,18 +77,22 @@ class Command(BaseCommand):
             help=", ".join(Segment.Format.values),
         )
         parser.add_argument("files", nargs="+", metavar="FILE", help="- for standard input")
-        parser.add_argument("--cluster", help="whose accounting it is (sacct, pbs, alps, panda)")
+        parser.add_argument(
+            "--cluster", help="whose jobs they are (sacct, squeue, pbs, alps, panda)"
+        )
         parser.add_argument(
             "--filesystem", help="the filesystem that the server or target must be of"
         )
         parser.add_argument(
-            "--server", help="the host that wrote the log or was read (rpctrace, mds_stats)"
+            "--server",
+            help="the host that wrote the log or was read (rpctrace, req_history, mds_stats)",
         )
         parser.add_argument(
             "--target", help="the MDT or OST, where the text does not say (job_stats, md_stats)"
         )
         parser.add_argument(
-            "--service", help="as 'mdt': the service, where the text does not say (mds_stats)"
+            "--service",
+            help="as 'mdt': the service, where the text does not say (mds_stats, req_history)",
         )
         parser.add_argument(
             "--at",
@@ -107,7 +114,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
         """Load, charge, and print the account."""
         begun = time.monotonic()
-        account = SegmentAccount()
         loaded: list[Loaded] = []
         failure = None
         try:
@@ -119,8 +125,7 @@ class Command(BaseCommand):
             raise CommandError(str(failure)) from failure
         drain(charging.charge_pending)
         wake(REFRESH_STATISTICS)
-        for segment in {text.segment for text in loaded}:
-            account.add(segment)
+        account = SegmentAccount.of({text.segment for text in loaded})
         reads = [
             text.segment for text in loaded if text.segment.format in _READS and not text.already
         ]
@@ -164,7 +169,7 @@ class Command(BaseCommand):
         def attempt() -> LoaderOf:
             return partial(LOADERS[chosen], command.afresh())
 
-        together = [texts] if chosen == Segment.Format.RPCTRACE else [[text] for text in texts]
+        together = [texts] if chosen in _SIDE_BY_SIDE else [[text] for text in texts]
         for group in together:
             yield load(group, chosen, attempt, progress, replace=command.replace)
 
@@ -251,12 +256,11 @@ def _read_at(own_times: list[Segment]) -> list[str]:
 
 def _far_from_its_text(reads: list[Segment]) -> str:
     """Return a warning where counters changed last long before, or after, they were read."""
+    changed = changed_last(reads)
     far = [
-        (segment, newest)
-        for segment in reads
-        if segment.start
-        and (newest := changed_last(segment))
-        and abs(segment.start - newest) > _FAR
+        (read, changed[read.pk])
+        for read in reads
+        if read.start and read.pk in changed and abs(read.start - changed[read.pk]) > _FAR
     ]
     if not far:
         return ""

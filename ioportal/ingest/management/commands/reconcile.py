@@ -6,11 +6,14 @@ import time
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db.models import Max, Min
 
 from ioportal.ingest import charging
-from ioportal.ingest.accounts import differences
+from ioportal.ingest.accounts import differences, readable
 from ioportal.ingest.models import Segment
 from ioportal.stages import drain
+from ioportal.telemetry import rollups
+from ioportal.telemetry.models import Coverage
 
 _SAY_EVERY_S = 5
 
@@ -26,10 +29,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
         """Check every segment."""
         drain(charging.charge_pending)
-        segments = off = 0
+        drain(rollups.roll_up)
+        segments = off = unread = 0
         said = time.monotonic()
         for segment in Segment.objects.loaded().order_by("pk").iterator():
             segments += 1
+            unread += not readable(segment).whole
             if time.monotonic() - said > _SAY_EVERY_S:
                 said = time.monotonic()
                 self.stderr.write(f"{segments:,} segments so far")
@@ -40,6 +45,21 @@ class Command(BaseCommand):
             for sentence in found:
                 off += 1
                 self.stderr.write(f"segment {segment.pk}, {segment.name}: {sentence}")
+        for sentence in self._roll_ups_off():
+            off += 1
+            self.stderr.write(sentence)
         if off:
             raise CommandError(f"{off} differences in {segments} segments.")
         self.stdout.write(f"{segments} segments reconcile.")
+        if unread:
+            self.stdout.write(
+                f"Of {unread} of them some rows are not kept any more (IOPORTAL_..._KEPT), or came "
+                "too late to charge: these were not re-added."
+            )
+
+    def _roll_ups_off(self) -> list[str]:
+        traced = Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
+        extent = traced.aggregate(start=Min("start"), end=Max("end"))
+        if extent["start"] is None:
+            return []
+        return rollups.differences(extent["start"], extent["end"])

@@ -16,9 +16,9 @@ from collectors.batch.records import Record
 from collectors.parsed import REJECT_TEXT_CHARACTERS
 from collectors.source import Source
 
-LONGEST = 1024 * 1024  # characters of an element; real ones have a few thousand
+LONGEST = 1024 * 1024  # characters of an element, unless told; real ones have a few thousand
 CUT = "the text ends inside a list: more records may be missing"
-FLAW = f"not a JSON object, or one of more than {LONGEST:,} characters"
+FLAW = "not a JSON object, or one of more than {:,} characters"
 
 _SOMETHING = re.compile(r"[^ \t\r\n,\ufeff]")  # a byte order mark may begin the text
 _NAME = re.compile(r'"([^"\\]{0,100})"[ \t\r\n]{0,100}:')
@@ -40,17 +40,18 @@ class Element(Record):
     flaw: str = ""  # why it cannot be read; "": it can
 
 
-def elements(source: Source, names: Collection[str]) -> Iterator[Element]:
+def elements(source: Source, names: Collection[str], longest: int = LONGEST) -> Iterator[Element]:
     """Yield the elements of a text in order; where its blocks are cut changes nothing.
 
     Args:
         source: bytes that are not UTF-8, and NUL, which no database stores, become U+FFFD.
         names: of the members that hold a record or a list of records, in lower case.
+        longest: characters of an element that is read; as much of the text is held in memory.
 
     Raises:
         SourceUnavailable: the source cannot be read to its end.
     """
-    found = _Walk(_Text(source), frozenset(names)).found()
+    found = _Walk(_Text(source, longest), frozenset(names)).found()
     for number, (text, members, flaw) in enumerate(found, start=1):
         yield Element(number, text, members=members, flaw=flaw)
 
@@ -102,7 +103,7 @@ class _Walk:
             else:
                 self._text.take(1)
         elif size:
-            yield self._text.take(size), None, FLAW
+            yield self._text.take(size), None, self._text.flaw
         elif char == "{" and not self._depth and self._text.tells(self._frame):
             self._text.take(1)  # too long to be seen whole
         else:
@@ -111,13 +112,15 @@ class _Walk:
     def _unreadable(self) -> _Found:
         self._flawed = True
         self._aside = 0  # what comes may be a record: better a reject too many than one unseen
-        return self._text.take_to_next_record(), None, FLAW
+        return self._text.take_to_next_record(), None, self._text.flaw
 
 
 class _Text:
     """A text at a place; as much as an element can have is seen ahead."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, longest: int) -> None:
+        self.flaw = FLAW.format(longest)
+        self._longest = longest
         self._blocks = source.blocks()
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._ended = False
@@ -140,11 +143,11 @@ class _Text:
         except (ValueError, RecursionError):  # a ValueError, too: numbers of 4,301 digits
             return None, 0
         size = end - self._at
-        return (value, size) if size <= LONGEST else (None, 0)
+        return (value, size) if size <= self._longest else (None, 0)
 
     def tells(self, pattern: re.Pattern[str]) -> bool:
         """Tell whether an element that begins here might have the pattern in it."""
-        return bool(pattern.search(self._window, self._at, self._at + LONGEST))
+        return bool(pattern.search(self._window, self._at, self._at + self._longest))
 
     def take(self, size: int) -> str:
         """Go on, and return what was passed."""
@@ -170,7 +173,7 @@ class _Text:
         return passed + self.take(end - self._at)
 
     def _see_ahead(self) -> None:
-        while len(self._window) - self._at <= LONGEST and not self._ended:
+        while len(self._window) - self._at <= self._longest and not self._ended:
             block = next(self._blocks, b"")
             self._ended = not block
             text = self._decode(block, final=self._ended).replace("\0", "\ufffd")

@@ -1,0 +1,86 @@
+"""Batches: what goes over the wire, and how it lies in the spool until then.
+
+On disk a batch is its description, JSON on one line, and behind it the rows as an Arrow stream.
+"""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed
+from collectors.tables import REJECTS, Table
+
+ROWS_TYPE = "application/vnd.apache.arrow.stream"
+BATCH_ROWS = 100_000  # more go in several batches
+REJECTS_SHOWN = 20  # per batch; all are counted
+REASONS_COUNTED = 100
+
+Description = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """An interval in which a target ("": the source as a whole) was observed."""
+
+    target: str
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one table, and what is to be said of the text that they come from."""
+
+    table: str
+    rows: pl.DataFrame
+    account: Account
+    coverage: Sequence[Coverage]
+    rejects: pl.DataFrame
+
+    def encoded(self, stream: str, sequence: int) -> bytes:
+        """Return the batch as it lies on disk."""
+        description: Description = {
+            "stream": stream,
+            "sequence": sequence,
+            "table": self.table,
+            "account": asdict(self.account),
+            "coverage": [
+                {"target": c.target, "start": c.start.isoformat(), "end": c.end.isoformat()}
+                for c in self.coverage
+            ],
+            "rejects": self.rejects.head(REJECTS_SHOWN).to_dicts(),
+            "rejected_by_reason": dict(
+                Counter(self.rejects["reason"].str.head(REJECT_TEXT_CHARACTERS)).most_common(
+                    REASONS_COUNTED
+                )
+            ),
+        }
+        rows = io.BytesIO()
+        self.rows.write_ipc_stream(rows, compression="zstd")
+        return json.dumps(description).encode() + b"\n" + rows.getvalue()
+
+
+def decoded(content: bytes) -> tuple[Description, bytes]:
+    """Return the description and the rows of a batch on disk."""
+    description, _, rows = content.partition(b"\n")
+    return json.loads(description), rows
+
+
+def batches(
+    table: Table, parts: Iterable[Parsed], coverage: Sequence[Coverage] = ()
+) -> Iterator[Batch]:
+    """Put parts of a text together, and cut them into batches of a bounded size.
+
+    The first batch has the account, the coverage and the rejects.
+    """
+    whole = Parsed.joined(table, parts)
+    rows = whole.table
+    yield Batch(table.name, rows.head(BATCH_ROWS), whole.account, coverage, whole.rejects)
+    for rest in rows.slice(BATCH_ROWS).iter_slices(BATCH_ROWS):
+        yield Batch(table.name, rest, Account(), (), REJECTS.empty())

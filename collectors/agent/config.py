@@ -1,0 +1,250 @@
+"""The agent's configuration, agent.toml: what it says is checked before anything starts.
+
+Source: docs/operations.md, "Agents".
+"""
+
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from collectors.formats import FORMATS, Origin
+
+KINDS = ("file", "pipe", "command", "folder")
+# What each kind of source can be, and how often it is looked at by default.
+FORMATS_OF = {
+    "file": ("rpctrace", "pbs", "alps"),
+    "pipe": ("rpctrace", "pbs", "alps"),
+    "command": (
+        "rpctrace",
+        "job_stats",
+        "md_stats",
+        "mds_stats",
+        "sacct",
+        "squeue",
+        "panda",
+    ),
+    "folder": ("rpctrace", "sacct", "pbs", "alps", "panda"),
+}
+_LOG_EVERY_S = 5.0
+_POLL_EVERY_S = 60.0
+_SPOOL_BYTES = 1_000_000_000
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_SIZE = re.compile(r"(\d+)(kB|MB|GB|TB)")
+_UNIT_BYTES = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Misconfigured(Exception):  # noqa: N818  (the file is at fault)
+    """What agent.toml says makes no sense, and what would."""
+
+
+@dataclass(frozen=True)
+class SourceConfig:
+    """One source."""
+
+    name: str
+    format: str
+    kind: str  # one of KINDS
+    path: str  # of a file, a pipe, or a pattern of paths; "": it is a command
+    command: tuple[str, ...]
+    token_file: Path
+    every_s: float
+    origin: Origin
+    timeout_s: float  # of a command
+    look_back_s: float  # how far `{since}` of a command lies before the last time it ran
+    idle_s: float  # of job_stats: Lustre's job_cleanup_interval
+    settled_s: float  # a file that was not written to for so long is finished
+
+
+@dataclass(frozen=True)
+class Config:
+    """All of agent.toml."""
+
+    url: str
+    ca_file: Path | None
+    state: Path
+    metrics: Path | None
+    spool_bytes: int  # of each source
+    sources: tuple[SourceConfig, ...]
+
+
+def load(path: Path) -> Config:
+    """Read a configuration.
+
+    Raises:
+        Misconfigured: it cannot be read, or something in it makes no sense.
+    """
+    try:
+        content = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Misconfigured(f"{path}: {error}") from error
+    top = _Section(str(path), content)
+    portal = top.section("portal")
+    agent = top.section("agent")
+    sources = top.sections("source")
+    metrics, ca_file = agent.text("metrics", ""), portal.text("ca_file", "")
+    config = Config(
+        url=_url(portal),
+        ca_file=Path(ca_file) if ca_file else None,
+        state=Path(agent.text("state")),
+        metrics=Path(metrics) if metrics else None,
+        spool_bytes=agent.size("spool_max", _SPOOL_BYTES),
+        sources=tuple(_source(section, path.parent) for section in sources),
+    )
+    names = [source.name for source in config.sources]
+    if len(set(names)) < len(names) or not names:
+        raise Misconfigured(
+            f"{path}: each [[source]] needs a name of its own, and there must be one"
+        )
+    for section in (top, portal, agent, *sources):
+        section.end()
+    return config
+
+
+def _url(portal: "_Section") -> str:
+    url = portal.text("url").rstrip("/")
+    parts = urlsplit(url)
+    is_own = parts.hostname in _OWN_HOSTS
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_own):
+        raise portal.wrong("url", "begins with https://, for tokens travel with every batch")
+    return url
+
+
+def _source(section: "_Section", folder: Path) -> SourceConfig:
+    name = section.text("name")
+    if not _NAME.fullmatch(name):
+        raise section.wrong("name", "has letters, digits, '_', '.' and '-', at most 64")
+    kinds = [kind for kind in KINDS if section.has(kind)]
+    if len(kinds) != 1:
+        raise Misconfigured(f"{section.name}: {name} needs one of {', '.join(KINDS)}")
+    [kind] = kinds
+    form = section.text("format")
+    if form not in FORMATS_OF[kind]:
+        raise section.wrong("format", f"is, of a {kind}, one of {', '.join(FORMATS_OF[kind])}")
+    return SourceConfig(
+        name=name,
+        format=form,
+        kind=kind,
+        path="" if kind == "command" else _absolute(section, kind),
+        command=section.texts(kind) if kind == "command" else (),
+        token_file=folder / section.text("token_file"),
+        every_s=section.duration(
+            "every", _LOG_EVERY_S if kind in {"file", "pipe"} else _POLL_EVERY_S
+        ),
+        origin=_origin(section, needs_zone=FORMATS[form].has_local_times),
+        timeout_s=section.duration("timeout", 60.0),
+        look_back_s=section.duration("look_back", 3600.0),
+        idle_s=section.duration("job_cleanup_interval", 600.0),
+        settled_s=section.duration("settled", 60.0 if kind == "folder" else 5.0),
+    )
+
+
+def _absolute(section: "_Section", kind: str) -> str:
+    path = section.text(kind)
+    if not path.startswith("/"):
+        raise section.wrong(kind, "is an absolute path")
+    return path
+
+
+def _origin(section: "_Section", *, needs_zone: bool) -> Origin:
+    default = Origin()
+    zone = section.text("zone", "") if not needs_zone else section.text("zone")
+    try:
+        return Origin(
+            zone=ZoneInfo(zone) if zone else default.zone,
+            columns=section.texts("columns", tuple(default.columns)),
+            exec_hosts_are_compute_nodes=section.flag(
+                "exec_hosts_are_compute_nodes", default=default.exec_hosts_are_compute_nodes
+            ),
+        )
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise section.wrong("zone", f"is a time zone such as Europe/Berlin ({error})") from error
+
+
+class _Section:
+    """A table of the file; every key has to be asked for."""
+
+    def __init__(self, name: str, values: Mapping[str, Any]) -> None:
+        self.name = name
+        self._values = values
+        self._asked: set[str] = set()
+
+    def end(self) -> None:
+        """Raise `Misconfigured` if there is something that nobody asked for."""
+        for key in self._values.keys() - self._asked:
+            raise Misconfigured(f"{self.name}: nobody knows {key!r}")
+
+    def has(self, key: str) -> bool:
+        return key in self._values
+
+    def wrong(self, key: str, expected: str) -> Misconfigured:
+        return Misconfigured(f"{self.name}: {key} = {self._values.get(key)!r}: it {expected}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self._get(key, default)
+        if not isinstance(value, str) or (not value and default is None):
+            raise self.wrong(key, "is a text")
+        return value
+
+    def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        value = self._get(key, default)
+        if (
+            not isinstance(value, Collection)
+            or not value
+            or not all(isinstance(item, str) for item in value)
+            or isinstance(value, str)
+        ):
+            raise self.wrong(key, "is a list of texts")
+        return tuple(value)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        value = self._get(key, default)
+        if not isinstance(value, bool):
+            raise self.wrong(key, "is true or false")
+        return value
+
+    def duration(self, key: str, default: float) -> float:
+        """Return seconds."""
+        if not self.has(key):
+            self._asked.add(key)
+            return default
+        match = _DURATION.fullmatch(self.text(key))
+        if not match or not float(match[1]):
+            raise self.wrong(key, 'is a time such as "500ms", "10s", "5m", "2h"')
+        return float(match[1]) * _UNIT_S[match[2]]
+
+    def size(self, key: str, default: int) -> int:
+        """Return bytes."""
+        if not self.has(key):
+            self._asked.add(key)
+            return default
+        match = _SIZE.fullmatch(self.text(key))
+        if not match:
+            raise self.wrong(key, 'is a size such as "500MB", "2GB"')
+        return int(match[1]) * _UNIT_BYTES[match[2]]
+
+    def section(self, key: str) -> "_Section":
+        value = self._get(key, None)
+        if not isinstance(value, dict):
+            raise self.wrong(key, f"is a section [{key}]")
+        return _Section(f"{self.name}: [{key}]", value)
+
+    def sections(self, key: str) -> "list[_Section]":
+        value = self._get(key, None)
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise self.wrong(key, f"is a list of sections [[{key}]]")
+        return [_Section(f"{self.name}: [[{key}]] {n}", item) for n, item in enumerate(value, 1)]
+
+    def _get(self, key: str, default: Any) -> Any:
+        self._asked.add(key)
+        if default is None and key not in self._values:
+            raise Misconfigured(f"{self.name}: {key} is missing")
+        return self._values.get(key, default)

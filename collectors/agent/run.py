@@ -1,0 +1,121 @@
+"""The agent's process: for each source a thread that reads and one that ships."""
+
+import fcntl
+import signal
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import httpx
+
+from collectors.agent import durable, logs, ship, sources, status
+from collectors.agent.config import Config, Misconfigured, SourceConfig
+from collectors.agent.health import Health
+from collectors.agent.ship import Shipper
+from collectors.agent.source import Keeper
+from collectors.agent.spool import Spool
+
+AFTER_FAULT_S = 10.0
+
+_LOG = logs.of(__name__)
+
+
+def run(config: Config) -> None:
+    """Read and ship until SIGTERM or SIGINT; what is in hand then is finished.
+
+    Raises:
+        Misconfigured: an agent with this state runs already.
+    """
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with _alone(config.state), _client(config) as client:
+        running = [_Running(config, source, client) for source in config.sources]
+        threads = [thread for source in running for thread in source.threads(stop)]
+        _LOG.info("agent_started", sources=[source.name for source in running])
+        for thread in threads:
+            thread.start()
+        while not stop.wait(status.EVERY_S):
+            _write_status(config, running)
+        for thread in threads:
+            thread.join()
+        for source in running:
+            source.close()
+        _write_status(config, running)
+    _LOG.info("agent_stopped")
+
+
+class _Running:
+    """A source with all that works on it."""
+
+    def __init__(self, config: Config, source: SourceConfig, client: httpx.Client) -> None:
+        self.name = source.name
+        self._health = Health(source.name)
+        self._spool = Spool(config.state / source.name, config.spool_bytes)
+        self._reader = sources.reader_of(source, self._spool.folder)
+        self._keeper = Keeper(self._reader, self._spool, sources.beat_s(source), self._health)
+        self._shipper = Shipper(self._spool, client, source.token_file, self._health)
+        self._feeder = (
+            sources.feeder_of(source, self._spool, self._health)
+            if sources.has_journal(source)
+            else None
+        )
+
+    def threads(self, stop: Event) -> Iterator[Thread]:
+        """Return what reads, ships and, for some, feeds."""
+        yield self._thread("reading", lambda: self._keeper.step(stop), stop)
+        yield self._thread("delivery", self._shipper.step, stop)
+        if self._feeder:
+            yield self._thread("feeding", self._feeder, stop)
+
+    def status(self) -> status.Status:
+        """Return how it is."""
+        return status.of_source(self._health, self._spool)
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        self._reader.close()
+
+    def _thread(self, what: str, step: sources.Step, stop: Event) -> Thread:
+        def run() -> None:
+            while not stop.is_set():
+                stop.wait(self._guarded(what, step))
+
+        return Thread(target=run, name=f"{self.name} {what}")
+
+    def _guarded(self, what: str, step: sources.Step) -> float:
+        try:
+            pause_s = step()
+        except Exception as error:  # noqa: BLE001  (a fault of ours must not stop other sources)
+            _LOG.fault("fault", error, source=self.name, work=what)
+            self._health.trouble(f"{what} fault", repr(error))
+            return AFTER_FAULT_S
+        self._health.well(f"{what} fault")
+        return pause_s
+
+
+def _write_status(config: Config, running: list[_Running]) -> None:
+    try:
+        status.write(
+            config.state, config.metrics, {source.name: source.status() for source in running}
+        )
+    except OSError as error:  # the disk is full; reading and shipping go on
+        _LOG.error("status_not_written", reason=str(error))
+
+
+def _client(config: Config) -> httpx.Client:
+    verify = ssl.create_default_context(cafile=config.ca_file) if config.ca_file else True
+    return httpx.Client(base_url=config.url, timeout=ship.TIMEOUT, verify=verify, trust_env=False)
+
+
+@contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    durable.make_folder(state)
+    with (state / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Misconfigured(f"{state}: another agent works with this state") from None
+        yield

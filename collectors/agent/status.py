@@ -1,0 +1,141 @@
+"""How an agent is: written down by itself, told to its admin and to Prometheus' node_exporter."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from collectors.agent.health import Health
+from collectors.agent.spool import Spool
+
+FILE = "status.json"
+EVERY_S = 5.0
+STALE_S = 60.0
+
+Status = dict[str, Any]
+
+# Metrics of each source: kind, help, and what the status calls it.
+_METRICS = {
+    "lines_total": ("counter", "Lines read since the agent started.", "lines"),
+    "rejected_lines_total": ("counter", "Lines that could not be understood.", "rejected"),
+    "rows_total": ("counter", "Rows made of the lines.", "rows"),
+    "delivered_batches_total": ("counter", "Batches that the portal took.", "delivered"),
+    "troubles": ("gauge", "What is not as it should be.", "troubles"),
+    "behind_bytes": ("gauge", "Bytes of the source that are not read.", "behind_bytes"),
+    "spool_batches": ("gauge", "Batches that wait for delivery.", "spool_batches"),
+    "spool_bytes": ("gauge", "Bytes that wait for delivery.", "spool_bytes"),
+    "refused_batches": ("gauge", "Batches that the portal will not have.", "refused_batches"),
+    "oldest_batch_timestamp_seconds": (
+        "gauge",
+        "When the oldest batch that waits was written.",
+        "oldest_batch_at",
+    ),
+    "read_timestamp_seconds": ("gauge", "When the source had been read to its end.", "read_at"),
+    "delivered_timestamp_seconds": ("gauge", "When the portal last took a batch.", "delivered_at"),
+}
+
+
+def of_source(health: Health, spool: Spool) -> Status:
+    """Return what there is to say of a source."""
+    depth = spool.depth()
+    return {
+        "read_at": _told(health.read_at),
+        "delivered_at": _told(health.delivered_at),
+        "lines": health.lines,
+        "rejected": health.rejected,
+        "rows": health.rows,
+        "delivered": health.delivered,
+        "behind_bytes": health.behind_bytes,
+        "spool_batches": depth.batches,
+        "spool_bytes": depth.bytes,
+        "oldest_batch_at": _told(depth.oldest_at),
+        "refused_batches": depth.refused,
+        "troubles": dict(health.troubles),
+    }
+
+
+def write(state: Path, metrics: Path | None, sources: Mapping[str, Status]) -> None:
+    """Write the status, and the metrics if they are wanted; readers never see half of it."""
+    status = {"at": _told(datetime.now(UTC)), "sources": dict(sources)}
+    _replace(state / FILE, json.dumps(status, indent=1))
+    if metrics:
+        _replace(metrics, "".join(_exposition(sources)))
+
+
+def read(state: Path) -> Status:
+    """Return what the agent wrote last; `OSError` if it never did."""
+    return dict(json.loads((state / FILE).read_text()))
+
+
+def troubles(status: Status, now: datetime) -> list[str]:
+    """Return what is not as it should be, a sentence each."""
+    age_s = (now - datetime.fromisoformat(status["at"])).total_seconds()
+    found = [f"the agent does not run: it last said so {_ago(age_s)}"] if age_s > STALE_S else []
+    for name, source in status["sources"].items():
+        found += [f"{name}: {what}: {why}" for what, why in source["troubles"].items()]
+        if source["refused_batches"]:
+            found.append(f"{name}: the portal refused {source['refused_batches']} batches")
+    return found
+
+
+def table(status: Status, now: datetime) -> str:
+    """Return the status for people."""
+
+    def since(moment: str | None) -> str:
+        if moment is None:
+            return "never"
+        return _ago((now - datetime.fromisoformat(moment)).total_seconds())
+
+    rows = [("source", "read", "delivered", "behind", "waiting", "rejected lines")]
+    rows += [
+        (
+            name,
+            since(source["read_at"]),
+            since(source["delivered_at"]),
+            _megabytes(source["behind_bytes"]),
+            f"{source['spool_batches']} batches, {_megabytes(source['spool_bytes'])}",
+            f"{source['rejected']} of {source['lines']}",
+        )
+        for name, source in status["sources"].items()
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join([*lines, *(f"! {trouble}" for trouble in troubles(status, now))])
+
+
+def _exposition(sources: Mapping[str, Status]) -> Iterator[str]:
+    for metric, (kind, text, key) in _METRICS.items():
+        name = f"ioportal_agent_{metric}"
+        yield f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
+        for source, status in sources.items():
+            if status[key] is not None:
+                yield f'{name}{{source="{source}"}} {_number(status[key])}\n'
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str):
+        return datetime.fromisoformat(value).timestamp()
+    return len(value) if isinstance(value, dict) else value
+
+
+def _replace(path: Path, content: str) -> None:
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(content)
+    unfinished.chmod(0o644)  # node_exporter is another user
+    unfinished.replace(path)
+
+
+def _told(moment: datetime | None) -> str | None:
+    return moment.isoformat(timespec="seconds") if moment else None
+
+
+def _ago(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit} ago"
+    return f"{max(0, seconds):.0f} s ago"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

@@ -1,0 +1,73 @@
+"""Jobs that wait or run now: ``squeue`` with bars between its cells, or ``--json``.
+
+Source: docs/formats.md, "squeue"; src/squeue/print.c of Slurm.
+"""
+
+from collections.abc import Iterator
+from zoneinfo import ZoneInfo
+
+from collectors.batch import sacct, slurm, slurm_json
+from collectors.batch.records import Row
+from collectors.batch.values import Unreadable
+from collectors.parsed import Parsed
+from collectors.source import Source
+
+# squeue's headers in the words of sacct's. %i and %A have one header: the second is the raw number.
+_NAMES = {
+    "second jobid": "jobidraw",
+    "name": "jobname",
+    "time": "elapsed",
+    "time_limit": "timelimit",
+    "submit_time": "submit",
+    "start_time": "start",
+    "end_time": "end",
+    "nodes": "nnodes",
+    "cpus": "ncpus",
+    "nodelist(reason)": "nodelist",
+}
+# --format='%i|%A|%P|%a|%u|%V|%S|%T|%M|%l|%D|%C|%N|%j'
+COLUMNS = (
+    "jobid",
+    "jobidraw",
+    "partition",
+    "account",
+    "user",
+    "submit",
+    "start",
+    "state",
+    "elapsed",
+    "timelimit",
+    "nnodes",
+    "ncpus",
+    "nodelist",
+    "jobname",
+)
+
+
+def parse(source: Source, zone: ZoneInfo) -> Iterator[Parsed]:
+    """Read the jobs in a queue.
+
+    Args:
+        source: the output. A header line names its columns; without one they are `COLUMNS`.
+        zone: of the times, which squeue prints without one: the cluster's.
+
+    Yields:
+        Parts with a frame of `tables.JOBS`.
+
+    Raises:
+        SourceUnavailable: the source cannot be read to its end.
+
+    Source: docs/formats.md, "squeue".
+    """
+    if slurm_json.is_json(source):
+        return slurm_json.parse(source, zone)
+    layout = sacct.Layout(COLUMNS, tool="squeue with '|' between its columns", names=_NAMES)
+    return sacct.read(source, layout, lambda cells: _row(cells, zone))
+
+
+def _row(cells: dict[str, str], zone: ZoneInfo) -> Row:
+    if "state" not in cells:  # its times are those that Slurm expects, until the state says more
+        raise Unreadable("no column STATE (%T), which tells what the times mean")
+    nodes = cells.get("nodelist", "")
+    # Where a job waits, %R has the reason in parentheses.
+    return slurm.row_of({**cells, "nodelist": "" if nodes.startswith("(") else nodes}, zone)

@@ -1,0 +1,108 @@
+"""Histories of requests: who sent which to a server, of those that it kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from collectors.lustre import req_history
+from collectors.lustre.rpc_extents import EXTENT, joined
+from ioportal.ingest.formats.common import Command, discard, needed, overlap
+from ioportal.ingest.models import Batch, Segment
+from ioportal.jobs import names
+from ioportal.jobs.models import Server
+from ioportal.telemetry.copy import copy_frame
+from ioportal.telemetry.models import Coverage, RequestWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from collectors.parsed import Account, Parsed
+    from collectors.source import Source
+    from ioportal.ingest.loading import Origin
+
+
+class HistoryLoader:
+    """A server's history of requests; nothing of it is charged, for it tells a part of them."""
+
+    time_column: str | None = "last"
+
+    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+        self._segment = segment
+        self._command = command
+        self._origin = origin
+        self._server = needed(origin.server, "--server: the MDS or OSS that was read")
+        self._nids = names.nids()
+        self._services = names.services()
+        self._repeats = 0
+        self._extents = pl.DataFrame(schema=EXTENT)
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text, without requests that another text of this command has."""
+        seen = self._command.seen
+        parts = req_history.parse(source, self._origin.service or "", seen)
+        while True:
+            before = seen.dropped
+            parsed = next(parts, None)
+            if parsed is None:
+                return
+            self._repeats += seen.dropped - before
+            yield parsed
+
+    def recognises(self, account: Account) -> bool:
+        """Tell whether there is a request: a dump of lctl has other parameters."""
+        return account.accepted + self._repeats > 0
+
+    def store(self, parsed: Parsed) -> None:
+        """Append the windows."""
+        if parsed.table.is_empty():
+            return
+        if "" in parsed.table["service"]:
+            needed(self._origin.service, "--service: the text does not name its service")
+        rows = parsed.table.with_columns(
+            names.storable(pl.col("nid"), names.NID_CHARACTERS),
+            names.storable(pl.col("service"), names.SERVICE_CHARACTERS),
+        )
+        copy_frame(
+            RequestWindow,
+            rows.with_columns(
+                self._nids.ids(rows["nid"]).alias("nid_id"),
+                self._services.ids(rows["service"]).alias("service_id"),
+                pl.lit(self._segment.pk).alias("segment_id"),
+                pl.lit(self._server.pk).alias("server_id"),
+            ),
+        )
+        extents = rows.group_by("start").agg(pl.min("first"), pl.max("last"))
+        self._extents = joined(self._extents.vstack(extents.select(*EXTENT)))
+        self._segment.records += rows.height
+        self._segment.operations += int(rows["count"].sum())
+
+    def finish(self) -> None:
+        """Cover the extents, unless another history of the server covers part of them."""
+        segment = self._segment
+        extents = list(self._extents.iter_rows())
+        if not extents:
+            return
+        segment.start, segment.end = extents[0][0], extents[-1][1]
+        # Held until the commit: two loads cannot both find an extent free.
+        Server.objects.select_for_update().get(pk=self._server.pk)
+        covered = Coverage.objects.filter(
+            source=Coverage.Source.REQ_HISTORY, source_id=self._server.pk
+        )
+        for first, last in extents:
+            clashing = covered.filter(start__lte=last, end__gte=first).values("segment_id")
+            for other in Segment.objects.loaded().filter(pk__in=clashing):
+                if not self._command.replace or Batch.objects.filter(segment=other).exists():
+                    raise overlap(segment, other, f"server {self._server}")
+                discard(other)
+        Coverage.objects.bulk_create(
+            Coverage(
+                source=Coverage.Source.REQ_HISTORY,
+                source_id=self._server.pk,
+                start=first,
+                end=last,
+                segment_id=segment.pk,
+            )
+            for first, last in extents
+        )

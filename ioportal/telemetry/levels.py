@@ -1,0 +1,178 @@
+"""The tables over time: what each is made of, and how long its rows are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from django.conf import settings
+
+from ioportal.telemetry.models import (
+    ChargedRpc,
+    IoTenMinutes,
+    IoWindow,
+    JobDelta,
+    JobSnapshot,
+    LoadMinute,
+    LoadTenMinutes,
+    RequestWindow,
+    RpcMinute,
+    RpcTenMinutes,
+    RpcWindow,
+    ServiceSnapshot,
+    TargetDelta,
+    TargetSnapshot,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import Model
+
+
+_TEN_SECONDS = timedelta(seconds=10)
+_MINUTE, _TEN_MINUTES = timedelta(minutes=1), timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Level:
+    """One table of rows over time.
+
+    A level is kept at least as long as those that it is `made_of`, whatever its own setting says:
+    pages go from a finer level that is gone to a coarser one.
+    """
+
+    model: type[Model]
+    about: str
+    setting: str
+    time: str = "start"  # the column by which rows are put into chunks
+    made_of: Level | None = None
+    width: timedelta = timedelta(0)  # of its buckets; 0: each row has its own
+    by: str = "job_id"  # compressed rows stand together by this column
+
+    @property
+    def table(self) -> str:
+        """Its name in the database."""
+        return self.model._meta.db_table  # noqa: SLF001  (documented meta API)
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether its rows came from outside: nothing here can make them anew."""
+        return self.made_of is None
+
+    @property
+    def is_roll_up(self) -> bool:
+        """Whether it is made of derived rows."""
+        return self.made_of is not None and not self.made_of.is_raw
+
+    @property
+    def kept(self) -> timedelta | None:
+        """How long its rows stay; None: forever."""
+        kept: timedelta | None = getattr(settings, self.setting)
+        if self.made_of is None or kept is None:
+            return kept
+        finer = self.made_of.kept
+        return None if finer is None else max(kept, finer)
+
+
+RPC_WINDOWS: Final = Level(
+    RpcWindow, "RPCs by 10 s and NID, as they came", "RAW_KEPT", width=_TEN_SECONDS, by="server_id"
+)
+CHARGED_RPCS: Final = Level(
+    ChargedRpc,
+    "RPCs by 10 s and principal",
+    "WINDOWS_KEPT",
+    made_of=RPC_WINDOWS,
+    width=_TEN_SECONDS,
+)
+RPC_MINUTES: Final = Level(
+    RpcMinute,
+    "RPCs by the minute and principal",
+    "MINUTES_KEPT",
+    made_of=CHARGED_RPCS,
+    width=_MINUTE,
+)
+RPC_TEN_MINUTES: Final = Level(
+    RpcTenMinutes,
+    "RPCs by ten minutes and principal",
+    "TEN_MINUTES_KEPT",
+    made_of=RPC_MINUTES,
+    width=_TEN_MINUTES,
+)
+LOAD_MINUTES: Final = Level(
+    LoadMinute, "the same without opcodes", "MINUTES_KEPT", made_of=CHARGED_RPCS, width=_MINUTE
+)
+LOAD_TEN_MINUTES: Final = Level(
+    LoadTenMinutes,
+    "the same without opcodes",
+    "TEN_MINUTES_KEPT",
+    made_of=LOAD_MINUTES,
+    width=_TEN_MINUTES,
+)
+JOB_SNAPSHOTS: Final = Level(
+    JobSnapshot, "counters by job id, as they came", "RAW_KEPT", "taken_at", by="target_id"
+)
+JOB_DELTAS: Final = Level(
+    JobDelta, "differences by job id, as agents sent them", "RAW_KEPT", "end", by="target_id"
+)
+# A few rows for each read: they are kept as long as what is compared with them.
+TARGET_SNAPSHOTS: Final = Level(
+    TargetSnapshot, "counters of whole MDTs, as they came", "POLLS_KEPT", "taken_at", by="target_id"
+)
+TARGET_DELTAS: Final = Level(
+    TargetDelta,
+    "differences of whole MDTs, as agents sent them",
+    "POLLS_KEPT",
+    "end",
+    by="target_id",
+)
+SERVICE_SNAPSHOTS: Final = Level(
+    ServiceSnapshot,
+    "statistics of services, as they came",
+    "POLLS_KEPT",
+    "taken_at",
+    by="server_id",
+)
+REQUEST_WINDOWS: Final = Level(
+    RequestWindow, "requests that servers kept, by 10 s and NID", "RAW_KEPT", by="server_id"
+)
+IO_WINDOWS: Final = Level(
+    IoWindow, "operations by poll and principal", "POLLS_KEPT", made_of=JOB_SNAPSHOTS
+)
+IO_TEN_MINUTES: Final = Level(
+    IoTenMinutes,
+    "sums of the polls that begin in ten minutes",
+    "TEN_MINUTES_KEPT",
+    "bucket",
+    made_of=IO_WINDOWS,
+    width=_TEN_MINUTES,
+)
+
+# Finer ones first: what a coarser one is made of goes first.
+LEVELS: Final = (
+    RPC_WINDOWS,
+    CHARGED_RPCS,
+    RPC_MINUTES,
+    LOAD_MINUTES,
+    RPC_TEN_MINUTES,
+    LOAD_TEN_MINUTES,
+    JOB_SNAPSHOTS,
+    JOB_DELTAS,
+    IO_WINDOWS,
+    IO_TEN_MINUTES,
+    TARGET_SNAPSHOTS,
+    TARGET_DELTAS,
+    SERVICE_SNAPSHOTS,
+    REQUEST_WINDOWS,
+)
+
+RPC_LEVELS: Final = (CHARGED_RPCS, RPC_MINUTES, RPC_TEN_MINUTES)
+LOAD_LEVELS: Final = (CHARGED_RPCS, LOAD_MINUTES, LOAD_TEN_MINUTES)
+IO_LEVELS: Final = (IO_WINDOWS, IO_TEN_MINUTES)
+
+
+def coarsest(of: Sequence[Level], width: timedelta) -> Level:
+    """Return the coarsest of some levels, finest first, whose buckets fill bins of a width."""
+    fitting = (level for level in reversed(of) if level.width and not width % level.width)
+    return next(fitting, of[0])

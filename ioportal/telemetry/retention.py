@@ -1,0 +1,133 @@
+"""Dropping chunks that were kept long enough, and remembering what is gone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from django.db import connection
+from psycopg import sql
+
+from ioportal.telemetry.coverage import Interval, gaps
+from ioportal.telemetry.models import Dropped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ioportal.telemetry.levels import Level
+
+ALWAYS = Interval(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+
+# A chunk goes when both what it tells of and its own begin lie far enough back: logs of last year
+# that are loaded today are kept as long as those of today.
+_OLD_CHUNKS = """
+SELECT c.range_start, c.range_end
+FROM timescaledb_information.chunks c
+WHERE c.hypertable_name = %(table)s
+    AND c.range_end <= %(before)s AND c.chunk_creation_time <= %(before)s
+ORDER BY c.range_start
+"""
+
+
+def drop_old(level: Level, before: datetime, needed_from: datetime | None) -> list[Interval]:
+    """Drop the chunks of a level that end, and were begun, before a moment; return what went.
+
+    Args:
+        level: whose chunks.
+        before: nothing newer is dropped.
+        needed_from: what a stage has still to read begins here; None: nothing waits.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_OLD_CHUNKS, {"table": level.table, "before": before})
+        old = [Interval(*row) for row in cursor.fetchall()]
+        going = [chunk for chunk in old if needed_from is None or chunk.end <= needed_from]
+        for chunk in going:
+            cursor.execute(
+                "SELECT drop_chunks(%s::regclass, older_than => %s::timestamptz, "
+                "newer_than => %s::timestamptz)",
+                [level.table, chunk.end, chunk.start],
+            )
+    for gone in going:
+        remember(level, gone)
+    return going
+
+
+def remember(level: Level, gone: Interval) -> None:
+    """Record an interval as dropped; those that meet become one."""
+    meeting = Dropped.objects.filter(
+        table=level.table, start__lte=gone.end, end__gte=gone.start
+    ).order_by("start")
+    known = [*meeting.values_list("start", "end"), gone]
+    meeting.delete()
+    start, end = min(start for start, _ in known), max(end for _, end in known)
+    Dropped.objects.create(table=level.table, start=start, end=end)
+
+
+def dropped(levels: Iterable[Level], start: datetime, end: datetime) -> list[Interval]:
+    """Return the parts of [start, end) of which rows of any of some levels are gone, in order."""
+    rows = Dropped.objects.filter(
+        table__in=[level.table for level in levels], start__lt=end, end__gt=start
+    )
+    return [Interval(*row) for row in rows.order_by("start").values_list("start", "end")]
+
+
+def kept(levels: Iterable[Level], start: datetime, end: datetime) -> list[Interval]:
+    """Return the parts of [start, end) of which all rows of some levels are there, in order."""
+    return gaps(dropped(levels, start, end), start, end)
+
+
+def is_kept(levels: Iterable[Level], start: datetime, end: datetime) -> bool:
+    """Tell whether nothing of [start, end] was dropped from some levels."""
+    return not Dropped.objects.filter(
+        table__in=[level.table for level in levels], start__lte=end, end__gt=start
+    ).exists()
+
+
+def finest(of: Iterable[Level], start: datetime, end: datetime) -> Level | None:
+    """Return the first of some levels, finest first, that is whole in [start, end]; None: none."""
+    return next((level for level in of if is_kept([level], start, end)), None)
+
+
+def licence() -> str:
+    """Return the licence of TimescaleDB as it runs: ``apache``, or ``timescale``."""
+    with connection.cursor() as cursor:
+        # Its settings are known to a session once its library is loaded, by any function of it.
+        cursor.execute("SELECT time_bucket('1 day', now()), current_setting('server_version')")
+        cursor.execute("SELECT coalesce(current_setting('timescaledb.license', true), '')")
+        (name,) = cursor.fetchone()
+        return str(name)
+
+
+_COMPRESS = sql.SQL(
+    "ALTER TABLE {} SET (timescaledb.compress, timescaledb.compress_segmentby = {}, "
+    "timescaledb.compress_orderby = {})"
+)
+
+_OLD_UNCOMPRESSED = """
+SELECT compress_chunk(format('%%I.%%I', chunk_schema, chunk_name)::regclass)
+FROM timescaledb_information.chunks
+WHERE hypertable_name = %(table)s AND NOT is_compressed
+    AND range_end <= %(before)s AND chunk_creation_time <= %(before)s
+"""
+
+
+def compress_old(level: Level, before: datetime) -> int:
+    """Compress the chunks of a level that end, and were begun, before a moment; return how many.
+
+    Raises:
+        NotSupportedError: the licence does not allow it (`licence`).
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT compression_enabled FROM timescaledb_information.hypertables "
+            "WHERE hypertable_name = %s",
+            [level.table],
+        )
+        if cursor.fetchone() == (False,):
+            cursor.execute(
+                _COMPRESS.format(
+                    sql.Identifier(level.table), sql.Literal(level.by), sql.Literal(level.time)
+                )
+            )
+        cursor.execute(_OLD_UNCOMPRESSED, {"table": level.table, "before": before})
+        return int(cursor.rowcount)

@@ -1,0 +1,424 @@
+"""The roll-up stage: sums of charged windows by the minute and by ten, made anew where they change.
+
+A bucket is rolled up once it has ended and its records have had time to come; until then its
+pending row sends readers to the finer level (`pieces`). Late rows leave pending rows of their own.
+RPCs: charged windows of 10 s to the minute, that to ten minutes. I/O windows are poll intervals and
+are never cut: those that begin in the same ten minutes are added up whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Max, Min
+from psycopg import sql
+
+from collectors.tables import COUNTERS
+from ioportal.telemetry import coverage, levels, planner, retention
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.models import LARGEST_BIGINT, IoWindow, TouchedIo, TouchedRpcs
+from ioportal.telemetry.sums import metadata_operations
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from ioportal.telemetry.levels import Level
+
+_LOCK = 7_305  # any number that no other advisory lock uses
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SETTLED_AFTER = timedelta(seconds=30)  # from the end of a bucket: most of its records have come
+_MOST_PIECES = 8
+_IO_WIDTH = levels.IO_TEN_MINUTES.width
+
+
+@dataclass(frozen=True)
+class RpcRollUp:
+    """Charged RPCs in buckets of one width: by opcode, and without."""
+
+    pending: TouchedRpcs.Level
+    level: Level
+    load: Level
+
+    @property
+    def width(self) -> timedelta:
+        """How long a bucket is."""
+        return self.level.width
+
+    @property
+    def made_of(self) -> Level:
+        """The finer level."""
+        assert self.level.made_of  # noqa: S101  (declared in `levels`)
+        return self.level.made_of
+
+
+RPC_ROLL_UPS = (
+    RpcRollUp(TouchedRpcs.Level.MINUTE, levels.RPC_MINUTES, levels.LOAD_MINUTES),
+    RpcRollUp(TouchedRpcs.Level.TEN_MINUTES, levels.RPC_TEN_MINUTES, levels.LOAD_TEN_MINUTES),
+)
+
+_OF_SERVER = sql.SQL("server_id = %(server)s")
+# ("Not 0" is said for the sake of indexes which hold no zeros.)
+_OF_PRINCIPALS = sql.SQL("""(
+    job_id <> 0 AND job_id = ANY(%(jobs)s)
+    OR nid_id <> 0 AND nid_id = ANY(%(nids)s)
+    OR source_job_id <> 0 AND source_job_id = ANY(%(source_jobs)s) AND nid_id = 0
+)""")
+_PRINCIPAL = ("server_id", "kind", "job_id", "source_job_id", "nid_id")
+_SUMS = ("count", "timed", "service_us_sum", "total_us_sum")
+
+_CLEAR = sql.SQL("DELETE FROM {into} WHERE start >= %(start)s AND start < %(end)s AND {rows}")
+_ROLL = sql.SQL("""
+INSERT INTO {into} (start, {keys}, {names})
+SELECT date_bin(%(width)s, start, %(epoch)s), {keys}, {values}
+FROM {made_of} WHERE start >= %(start)s AND start < %(end)s AND {rows}
+GROUP BY 1, {keys}
+ORDER BY 1, server_id  -- what is read together stands together
+""")
+
+
+def _columns(names: Iterable[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))
+
+
+def _values(form: str, names: Iterable[str]) -> list[sql.Composed]:
+    return [sql.SQL(form).format(sql.Identifier(name)) for name in names]
+
+
+_LEASTS, _GREATESTS = ("service_us_min", "queue_us_min"), ("service_us_max", "queue_us_max")
+_RPC_NAMES = (*_SUMS, *_LEASTS, *_GREATESTS)
+_RPC_VALUES = sql.SQL(", ").join(
+    [
+        *_values("sum({})", _SUMS),
+        *_values("coalesce(min({}) FILTER (WHERE timed > 0), 0)", _LEASTS),
+        *_values("max({})", _GREATESTS),
+    ]
+)
+
+_OF_TARGET = sql.SQL(
+    "filesystem_id = %(filesystem)s AND target_id = %(target)s AND {} >= %(start)s AND {} < %(end)s"
+)
+_OF_IDS = sql.SQL("source_job_id = ANY(%(source_jobs)s) AND {} >= %(start)s AND {} < %(end)s")
+_IO_KEYS = ("filesystem_id", "target_id", "source_job_id", "kind", "job_id")
+_CLEAR_IO = sql.SQL("DELETE FROM telemetry_iotenminutes WHERE {rows}")
+# A total of unknown duration is no part of a rate: it stays alone, like intervals over a gap.
+_ROLL_IO = sql.SQL("""
+INSERT INTO telemetry_iotenminutes
+    (bucket, {keys}, start, "end", basis, metadata_operations, {counters})
+SELECT date_bin(%(width)s, start, %(epoch)s), {keys}, min(start), max("end"), max(basis),
+    least(sum({metadata}), %(largest)s), {sums}
+FROM telemetry_iowindow w WHERE {rows}
+GROUP BY 1, {keys}, basis = %(TOTAL)s, CASE WHEN "end" - start > %(gap)s THEN start END
+ORDER BY 1, filesystem_id, target_id  -- what is read together stands together
+""")
+_IO_SUMS = sql.SQL(", ").join(_values("least(sum({}), %(largest)s)", COUNTERS))
+
+
+def touch_server(server_id: int, start: datetime, end: datetime) -> None:
+    """Ask for the roll-ups of a server's charged windows of [start, end) anew."""
+    TouchedRpcs.objects.create(
+        level=TouchedRpcs.Level.MINUTE, server_id=server_id, start=start, end=end
+    )
+
+
+def touch_principals(
+    jobs: Collection[int],
+    nids: Collection[int],
+    source_jobs: Collection[int],
+    start: datetime,
+    end: datetime,
+) -> None:
+    """Ask for the roll-ups of some jobs', nodes' and ids' charged windows of [start, end) anew."""
+    TouchedRpcs.objects.create(
+        level=TouchedRpcs.Level.MINUTE,
+        start=start,
+        end=end,
+        job_ids=sorted(jobs),
+        nid_ids=sorted(nids),
+        source_job_ids=sorted(source_jobs),
+    )
+
+
+def touch_target(filesystem_id: int, target_id: int, start: datetime, end: datetime) -> None:
+    """Ask for the roll-up of a target's I/O windows that begin in [start, end) anew."""
+    TouchedIo.objects.create(filesystem_id=filesystem_id, target_id=target_id, start=start, end=end)
+
+
+def touch_ids(source_jobs: Collection[int]) -> None:
+    """Ask for the roll-up of all I/O windows of some ids anew: they were charged anew."""
+    windows = IoWindow.objects.filter(source_job_id__in=source_jobs)
+    span = windows.aggregate(first=Min("start"), last=Max("start"))
+    if span["first"]:
+        TouchedIo.objects.create(
+            source_job_ids=sorted(source_jobs),
+            start=span["first"],
+            end=span["last"] + timedelta(microseconds=1),
+        )
+
+
+def roll_up(limit: int = 500) -> int:
+    """Claim up to `limit` touched intervals of each kind and roll them up; return how many.
+
+    The caller goes on until it is 0. Safe to run twice and beside itself. Buckets that have not
+    ended stay pending.
+    """
+    with transaction.atomic():
+        lock()
+        now = datetime.now(UTC)
+        return sum(roll_rpcs(kind, now, limit) for kind in RPC_ROLL_UPS) + _roll_io(now, limit)
+
+
+def lock() -> None:
+    """Wait until nobody rolls up, and let nobody until this transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+
+
+def pending_since(level: Level) -> datetime | None:
+    """Return from when on rows of a level are still to be rolled up; None: all are."""
+    touched: Any
+    if level is levels.IO_WINDOWS:
+        touched = TouchedIo.objects.all()
+    elif level in {levels.CHARGED_RPCS, levels.RPC_MINUTES, levels.LOAD_MINUTES}:
+        touched = TouchedRpcs.objects.all()
+    else:
+        return None
+    first: datetime | None = touched.aggregate(first=Min("start"))["first"]
+    return first and floor(first, _IO_WIDTH)
+
+
+def floor(moment: datetime, width: timedelta) -> datetime:
+    """Return the begin of the bucket that holds a moment."""
+    return moment - (moment - _EPOCH) % width
+
+
+def ceil(moment: datetime, width: timedelta) -> datetime:
+    """Return the end of the bucket that ends at a moment, or holds it."""
+    return moment + (_EPOCH - moment) % width
+
+
+@dataclass
+class _Asked:
+    """What is to be rolled up of some principals, or of one source."""
+
+    who: dict[str, Any]
+    spans: list[Interval] = field(default_factory=list)
+
+
+def _claim(touched: Any, fields: tuple[str, ...], limit: int) -> list[_Asked]:
+    """Take the oldest pending rows, those of one source together."""
+    claimed = list(touched.order_by("pk")[:limit])
+    touched.filter(pk__in=[row.pk for row in claimed]).delete()
+    asked: dict[str, _Asked] = {}
+    for row in claimed:
+        who = {name: getattr(row, name) for name in fields}
+        asked.setdefault(repr(who), _Asked(who)).spans.append(Interval(row.start, row.end))
+    return list(asked.values())
+
+
+def roll_rpcs(kind: RpcRollUp, now: datetime, limit: int) -> int:
+    """Roll up to one level what has ended by now; return how many intervals were claimed."""
+    ended = floor(now - _SETTLED_AFTER, kind.width)
+    due = TouchedRpcs.objects.filter(level=kind.pending, start__lt=ended)
+    fields = ("server_id", "job_ids", "nid_ids", "source_job_ids")
+    claimed = _claim(due, fields, limit)
+    again: list[TouchedRpcs] = []
+    for asked in claimed:
+        done, left = _divided(asked.spans, kind.width, ended)
+        again += [TouchedRpcs(level=kind.pending, **asked.who, start=s, end=e) for s, e in left]
+        for span in done:
+            for part in retention.kept((kind.made_of, kind.level), *span):
+                _roll_rpcs_of(kind, asked.who, part)
+        if kind is not RPC_ROLL_UPS[-1]:
+            coarser = RPC_ROLL_UPS[RPC_ROLL_UPS.index(kind) + 1].pending
+            again += [TouchedRpcs(level=coarser, **asked.who, start=s, end=e) for s, e in done]
+    TouchedRpcs.objects.bulk_create(again)
+    return sum(len(asked.spans) for asked in claimed)
+
+
+def _roll_rpcs_of(kind: RpcRollUp, who: dict[str, Any], span: Interval) -> None:
+    values = {
+        "server": who["server_id"],
+        "jobs": who["job_ids"],
+        "nids": who["nid_ids"],
+        "source_jobs": who["source_job_ids"],
+        "start": span.start,
+        "end": span.end,
+        "width": kind.width,
+        "epoch": _EPOCH,
+    }
+    rows = _OF_PRINCIPALS if who["server_id"] is None else _OF_SERVER
+    by_opcode = (*_PRINCIPAL, "service_id", "opcode")
+    with connection.cursor() as cursor, planner.settings(work_mem="128MB"):
+        for made_of, into, keys, names, sums in (
+            (kind.made_of, kind.level, by_opcode, _RPC_NAMES, _RPC_VALUES),
+            (
+                kind.level,
+                kind.load,
+                _PRINCIPAL,
+                _SUMS,
+                sql.SQL(", ").join(_values("sum({})", _SUMS)),
+            ),
+        ):
+            table = sql.Identifier(into.table)
+            cursor.execute(_CLEAR.format(into=table, rows=rows), values)
+            cursor.execute(
+                _ROLL.format(
+                    into=table,
+                    made_of=sql.Identifier(made_of.table),
+                    keys=_columns(keys),
+                    names=_columns(names),
+                    values=sums,
+                    rows=rows,
+                ),
+                values,
+            )
+
+
+def _roll_io(now: datetime, limit: int) -> int:
+    ended = floor(now - _SETTLED_AFTER, _IO_WIDTH)
+    due = TouchedIo.objects.filter(start__lt=ended)
+    claimed = _claim(due, ("filesystem_id", "target_id", "source_job_ids"), limit)
+    again: list[TouchedIo] = []
+    for asked in claimed:
+        done, left = _divided(asked.spans, _IO_WIDTH, ended)
+        again += [TouchedIo(**asked.who, start=s, end=e) for s, e in left]
+        for span in done:
+            for part in retention.kept((levels.IO_WINDOWS, levels.IO_TEN_MINUTES), *span):
+                _roll_io_of(asked.who, part)
+    TouchedIo.objects.bulk_create(again)
+    return sum(len(asked.spans) for asked in claimed)
+
+
+def _roll_io_of(who: dict[str, Any], span: Interval) -> None:
+    values = {
+        "filesystem": who["filesystem_id"],
+        "target": who["target_id"],
+        "source_jobs": who["source_job_ids"],
+        "start": span.start,
+        "end": span.end,
+        "width": _IO_WIDTH,
+        "epoch": _EPOCH,
+        "gap": settings.POLL_GAP,
+        "largest": LARGEST_BIGINT,
+        "TOTAL": IoWindow.Basis.TOTAL.value,
+    }
+    rows = _OF_IDS if who["target_id"] is None else _OF_TARGET
+
+    def of(time: str) -> sql.Composed:
+        return rows.format(sql.Identifier(time), sql.Identifier(time))
+
+    with connection.cursor() as cursor:
+        cursor.execute(_CLEAR_IO.format(rows=of("bucket")), values)
+        cursor.execute(
+            _ROLL_IO.format(
+                keys=_columns(_IO_KEYS),
+                counters=_columns(COUNTERS),
+                metadata=metadata_operations("w"),
+                sums=_IO_SUMS,
+                rows=of("start"),
+            ),
+            values,
+        )
+
+
+def _divided(
+    spans: list[Interval], width: timedelta, ended: datetime
+) -> tuple[list[Interval], list[Interval]]:
+    """Widen intervals to whole buckets, join them, and divide them into ended ones and others."""
+    whole = _joined(Interval(floor(start, width), ceil(end, width)) for start, end in spans)
+    done = [Interval(start, min(end, ended)) for start, end in whole]
+    left = [Interval(max(start, ended), end) for start, end in whole if end > ended]
+    return [span for span in done if span.start < span.end], left
+
+
+def _joined(spans: Iterable[Interval]) -> list[Interval]:
+    """Join intervals that overlap or meet."""
+    joined: list[Interval] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1].end:
+            joined[-1] = Interval(joined[-1].start, max(joined[-1].end, end))
+        else:
+            joined.append(Interval(start, end))
+    return joined
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a range, and the level whose rows tell of it."""
+
+    level: Level
+    start: datetime
+    end: datetime
+
+
+def pieces(level: Level, start: datetime, end: datetime) -> list[Piece]:
+    """Return what to read for a level's rows of [start, end), whole buckets.
+
+    Where it is not rolled up yet, that which it is made of is read instead: nothing is missing, and
+    nothing is there twice.
+    """
+    if start >= end:
+        return []
+    if level.made_of is None or not level.is_roll_up:
+        return [Piece(level, start, end)]
+    open_spans = _open(level, start, end)
+    settled = coverage.gaps(open_spans, start, end)
+    finer = (pieces(level.made_of, *span) for span in open_spans)
+    return [*(Piece(level, *span) for span in settled), *chain.from_iterable(finer)]
+
+
+def _open(level: Level, start: datetime, end: datetime) -> list[Interval]:
+    """Return the parts of a range in which a source's rows are still to be rolled up."""
+    if level is levels.IO_TEN_MINUTES:
+        touched: Any = TouchedIo.objects.filter(target_id__isnull=False)
+    else:
+        (kind,) = (kind for kind in RPC_ROLL_UPS if level in {kind.level, kind.load})
+        touched = TouchedRpcs.objects.filter(level__lte=kind.pending, server_id__isnull=False)
+    rows = touched.filter(start__lt=end, end__gt=start).values_list("start", "end")
+    whole = [
+        Interval(max(span.start, start), min(span.end, end))
+        for span in _divided([Interval(*row) for row in rows], level.width, end)[0]
+        if span.end > start
+    ]
+    return whole if len(whole) <= _MOST_PIECES else [Interval(whole[0].start, whole[-1].end)]
+
+
+_ROLLED_SUMS = sql.SQL("""
+SELECT coalesce(sum(count), 0) FROM {} WHERE start >= %(start)s AND start < %(end)s
+""")
+
+
+def differences(start: datetime, end: datetime) -> list[str]:
+    """Re-add the roll-ups of [start, end) against the charged windows, where all are kept.
+
+    Returns:
+        A sentence for every roll-up that is off.
+    """
+    found = []
+    for kind in RPC_ROLL_UPS:
+        for level in (kind.level, kind.load):
+            of = (levels.CHARGED_RPCS, level)
+            whole = (floor(start, kind.width), ceil(end, kind.width))
+            for part in retention.kept(of, *whole):
+                windows = _count(Piece(levels.CHARGED_RPCS, *part))
+                rolled = sum(map(_count, pieces(level, *part)))
+                if windows != rolled:
+                    found.append(
+                        f"{level.table}: {windows} RPCs are charged from {part.start} to "
+                        f"{part.end}, {rolled} are rolled up"
+                    )
+    return found
+
+
+def _count(piece: Piece) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _ROLLED_SUMS.format(sql.Identifier(piece.level.table)),
+            {"start": piece.start, "end": piece.end},
+        )
+        return int(cursor.fetchone()[0])

@@ -1,0 +1,137 @@
+"""What the tables over time take on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db import connection
+from django.db.models import Max, Min
+
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.levels import LEVELS
+from ioportal.telemetry.models import Coverage
+from ioportal.telemetry.retention import ALWAYS
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ioportal.telemetry.levels import Level
+
+_RATE_OVER = timedelta(days=7)  # of records
+_DAY = timedelta(days=1)
+
+# Rows are those that the database counted when it last analysed a chunk; less than 0: never.
+_CHUNKS = """
+SELECT c.range_start, c.range_end, c.is_compressed, s.table_bytes, s.index_bytes, s.total_bytes,
+    (SELECT reltuples FROM pg_class p JOIN pg_namespace n ON n.oid = p.relnamespace
+        WHERE n.nspname = c.chunk_schema AND p.relname = c.chunk_name)
+FROM timescaledb_information.chunks c
+JOIN chunks_detailed_size(%(table)s::regclass) s USING (chunk_schema, chunk_name)
+WHERE c.hypertable_name = %(table)s
+ORDER BY c.range_start
+"""
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    start: datetime
+    end: datetime
+    is_compressed: bool
+    table_bytes: int
+    index_bytes: int
+    total_bytes: int
+    rows: float
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One level as it is on disk."""
+
+    level: Level
+    chunks: list[_Chunk]
+    observed: Interval  # from the first to the last record of any source
+
+    @property
+    def total_bytes(self) -> int:
+        """Its rows and their indexes."""
+        return sum(chunk.total_bytes for chunk in self.chunks)
+
+    @property
+    def index_bytes(self) -> int:
+        """The indexes among it."""
+        return sum(chunk.index_bytes for chunk in self.chunks)
+
+    @property
+    def compressed(self) -> int:
+        """How many of the chunks are."""
+        return sum(chunk.is_compressed for chunk in self.chunks)
+
+    @property
+    def rows(self) -> int | None:
+        """About how many rows; None: some chunk was not analysed yet."""
+        counts = [chunk.rows for chunk in self.chunks]
+        return None if any(count < 0 for count in counts) else round(sum(counts))
+
+    @property
+    def chunk_days(self) -> float:
+        """How long a chunk is."""
+        return (self.chunks[-1].end - self.chunks[-1].start) / _DAY if self.chunks else 0.0
+
+    @property
+    def bytes_per_day(self) -> float | None:
+        """What a day of the newest records takes; None: there are none."""
+        recent, days = self._recent
+        return sum(chunk.total_bytes for chunk in recent) / days if recent else None
+
+    @property
+    def rows_per_day(self) -> float | None:
+        """How many rows a day of the newest records has; None: not known."""
+        recent, days = self._recent
+        is_known = recent and all(chunk.rows >= 0 for chunk in recent)
+        return sum(chunk.rows for chunk in recent) / days if is_known else None
+
+    @property
+    def _recent(self) -> tuple[list[_Chunk], float]:
+        """The newest chunks that are full, and the days from the first of them on.
+
+        The last one may still be filling, unless it is the only one.
+        """
+        if not self.chunks:
+            return [], 0.0
+        *full, last = self.chunks
+        if full:
+            recent = [chunk for chunk in full if chunk.end > last.start - _RATE_OVER] or full[-1:]
+            end = last.start
+        else:
+            recent, end = [last], min(last.end, self.observed.end)
+        start = max(recent[0].start, min(self.observed.start, recent[0].end))
+        return (recent, (end - start) / _DAY) if end > start else ([], 0.0)
+
+
+def stored() -> list[Stored]:
+    """Return all levels as they are on disk."""
+    found = []
+    extent = Coverage.objects.aggregate(start=Min("start"), end=Max("end"))
+    observed = Interval(**extent) if extent["start"] else ALWAYS
+    with connection.cursor() as cursor:
+        for level in LEVELS:
+            cursor.execute(_CHUNKS, {"table": level.table})
+            chunks = [_Chunk(*row) for row in cursor.fetchall()]
+            found.append(Stored(level, chunks, observed))
+    return found
+
+
+def database_bytes() -> int:
+    """Return what all of the database takes."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        return int(cursor.fetchone()[0])
+
+
+def version() -> str:
+    """Return the version of TimescaleDB."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'timescaledb'")
+        return str(cursor.fetchone()[0])

@@ -1,0 +1,13 @@
+"""The roll-up stage as a task."""
+
+from celery import shared_task
+from django.db import OperationalError
+
+from ioportal.stages import drain
+from ioportal.telemetry import rollups
+
+
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def roll_up() -> None:
+    """Roll up what is touched."""
+    drain(rollups.roll_up)

@@ -1,0 +1,69 @@
+// Keeps the overview up to date: asks for its sections again while the page is seen, and draws what
+// changed into the charts that stand there. Whoever looks at a chart is not disturbed.
+"use strict";
+
+(() => {
+  const known = new Map(); // address to the answer's ETag
+  let timer = 0;
+
+  function tell(words) {
+    const status = document.querySelector("[data-live-status]");
+    if (status) status.textContent = words;
+  }
+
+  function clock() {
+    return new Date().toLocaleTimeString([], { hour12: false });
+  }
+
+  // What stands for the same thing before and after; without charts in common all is replaced.
+  function update(section, fresh) {
+    const plots = (of) => [...of.querySelectorAll("[data-plot]")].map((plot) => plot.id).join();
+    if (plots(section) !== plots(fresh)) {
+      section.querySelectorAll(".js-plotly-plot").forEach(Plotly.purge);
+      section.replaceChildren(...fresh.childNodes);
+    } else {
+      for (const script of fresh.querySelectorAll("script[type='application/json']")) {
+        document.getElementById(script.id).textContent = script.textContent;
+      }
+      for (const part of fresh.querySelectorAll("[data-part]")) {
+        section.querySelector(`[data-part='${part.dataset.part}']`)?.replaceChildren(...part.childNodes);
+      }
+    }
+    section.dispatchEvent(new CustomEvent("figureschange", { bubbles: true }));
+  }
+
+  async function refresh(section) {
+    const address = section.dataset.live;
+    const headers = known.has(address) ? { "If-None-Match": known.get(address) } : {};
+    const response = await fetch(address, { headers, redirect: "error" });
+    if (response.status === 304) return;
+    if (!response.ok) throw new Error(`error ${response.status}`);
+    const text = await response.text();
+    if (!section.isConnected) return; // another range was chosen meanwhile
+    known.set(address, response.headers.get("ETag"));
+    update(section, new DOMParser().parseFromString(text, "text/html").body.firstElementChild);
+  }
+
+  async function refreshAll() {
+    try {
+      await Promise.all([...document.querySelectorAll("[data-live]")].map(refresh));
+      tell(`updated ${clock()}`);
+    } catch (error) {
+      tell(`not updated at ${clock()}: ${error.message}`);
+    }
+    schedule();
+  }
+
+  function schedule() {
+    clearTimeout(timer);
+    const status = document.querySelector("[data-live-status]");
+    if (status && !document.hidden) timer = setTimeout(refreshAll, 1000 * status.dataset.liveEvery);
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    if (!document.hidden && document.querySelector("[data-live-status]")) refreshAll();
+  });
+  document.addEventListener("htmx:afterSettle", schedule);
+  schedule();
+})();

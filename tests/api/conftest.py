@@ -1,0 +1,113 @@
+"""Sources of a site, and deliveries in their name."""
+
+import io
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
+
+from ioportal.ingest import tasks
+from tests import batches
+from tests.conftest import SITE
+
+SOURCES = """
+[[source]]
+name = "mds1-trace"
+format = "rpctrace"
+server = "mds1"
+poll_interval_s = 10
+
+[[source]]
+name = "mds1-jobs"
+format = "job_stats"
+server = "mds1"
+
+[[source]]
+name = "oss1-jobs"
+format = "job_stats"
+server = "oss1"
+
+[[source]]
+name = "mds1-totals"
+format = "md_stats"
+filesystem = "lake"
+
+[[source]]
+name = "anvil-jobs"
+format = "sacct"
+cluster = "anvil"
+"""
+
+
+@pytest.fixture
+def sources(register):
+    """A small site whose servers and cluster send batches: see `SOURCES`."""
+    register(SITE + SOURCES)
+
+
+@pytest.fixture
+def token(sources):
+    """Create a token of a source, as an admin does, and return its secret."""
+    secrets = {}
+
+    def create(source):
+        if source not in secrets:
+            out = io.StringIO()
+            options = ["--source", source]
+            call_command("token", "create", "ingest", *options, stdout=out, stderr=io.StringIO())
+            secrets[source] = out.getvalue().strip()
+        return secrets[source]
+
+    return create
+
+
+@pytest.fixture
+def deliver(client, token):
+    """Deliver a batch in the name of a source; return the status and the answer."""
+
+    def send(batch, source="mds1-trace", kind=batches.ARROW, content=None, **headers):
+        manifest, rows = batch
+        if content is None:
+            content = batches.ENCODERS[kind](manifest["table"], rows)
+        answer = client.post(
+            "/api/v1/ingest/batches",
+            {
+                "batch": SimpleUploadedFile("batch", json.dumps(manifest).encode()),
+                "rows": SimpleUploadedFile("rows", content, content_type=kind),
+            },
+            headers={
+                "Authorization": f"Token {token(source)}",
+                "Idempotency-Key": f"{manifest.get('stream')}/{manifest.get('sequence')}",
+            }
+            | {name.replace("_", "-"): value for name, value in headers.items()},
+        )
+        return answer.status_code, answer.json()
+
+    return send
+
+
+@pytest.fixture
+def charge(db):
+    """Run the charging stage, as a worker does."""
+    return tasks.charge_pending
+
+
+@pytest.fixture
+def charged(queries, charge):
+    """RPCs by what they are charged to: the kind and the job."""
+
+    def read():
+        charge()
+        return {
+            (kind, job): int(rpcs)
+            for kind, job, rpcs in queries(
+                """
+                SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed'])
+                    [w.kind], coalesce(j.batch_id, ''), sum(count)
+                FROM telemetry_chargedrpc w LEFT JOIN jobs_job j ON j.id = w.job_id GROUP BY 1, 2
+                """
+            )
+        }
+
+    return read

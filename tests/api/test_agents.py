@@ -1,0 +1,64 @@
+"""Real agents deliver to the portal: what it stores is what the sources said."""
+
+import pytest
+
+from tests.collectors.agent.conftest import Agent
+from tests.logs import Run, job_stats, md_stats, rpc, sacct
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def agent(tmp_path, live_server, token):
+    agent = Agent(tmp_path, live_server)
+
+    def read(source, form, **keys):
+        (tmp_path / f"{source}.token").write_text(token(source))
+        lines = [f'name = "{source}"', f'format = "{form}"', f'token_file = "{source}.token"']
+        lines += ['every = "300ms"', *(f"{key} = {value}" for key, value in keys.items())]
+        agent.configure("\n".join(["[[source]]", *lines, ""]))
+
+    agent.read = read
+    return agent
+
+
+def test_what_an_agent_reads_is_stored_and_reconciles(
+    agent, tmp_path, queries, reconcile, charge, eventually
+):
+    def cat(name):
+        return f'["cat", "{tmp_path}/{name}"]'
+
+    def put(name, text):
+        (tmp_path / f"{name}.new").write_text(text)
+        (tmp_path / f"{name}.new").rename(tmp_path / name)
+
+    def total(query):
+        [(value,)] = queries(query)
+        return value
+
+    log = tmp_path / "trace"
+    log.write_text("".join(rpc(f"12:00:{n % 60:02}") + "\n" for n in range(300)))
+    put("jobs", job_stats("lake-MDT0000", {"1": {"open": 5}}))
+    put("osts", job_stats("lake-OST0000", {"1": {"punch": 2}}))
+    put("totals", md_stats("lake-MDT0000", {"open": 50}))
+    put("accounting", sacct(Run("1"), Run("2")))
+    agent.read("mds1-trace", "rpctrace", file=f'"{log}"')
+    agent.read("mds1-jobs", "job_stats", command=cat("jobs"))
+    agent.read("oss1-jobs", "job_stats", command=cat("osts"))
+    agent.read("mds1-totals", "md_stats", command=cat("totals"))
+    agent.read("anvil-jobs", "sacct", command=cat("accounting"), zone='"UTC"')
+    deltas = "SELECT coalesce(sum({}), 0) FROM telemetry_jobdelta WHERE basis = 1"
+    with agent.running():
+        eventually(lambda: total("SELECT coalesce(sum(count), 0) FROM telemetry_rpcwindow") == 300)
+        eventually(lambda: total("SELECT count(DISTINCT source_id) FROM ingest_batch") == 5)
+        put("jobs", job_stats("lake-MDT0000", {"1": {"open": 12}}))
+        put("osts", job_stats("lake-OST0000", {"1": {"punch": 6}}))
+        put("totals", md_stats("lake-MDT0000", {"open": 57}))
+        eventually(lambda: total(deltas.format("open")) == 7)
+        eventually(lambda: total(deltas.format("punch")) == 4)
+        eventually(lambda: total("SELECT sum(open) FROM telemetry_targetdelta") == 57)
+    charge()
+
+    assert total("SELECT count(*) FROM jobs_job") == 2
+    assert [e for e in agent.events() if e["level"] != "info"] == []
+    assert reconcile()

@@ -1,0 +1,182 @@
+"""The real web server, with forked workers: what it acknowledged is stored, once."""
+
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from django.db import connection, transaction
+
+from ioportal.ingest.models import Segment
+from ioportal.jobs.models import Server
+from tests.batches import ARROW, arrow, traced, window
+from tests.conftest import REPOSITORY
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("sources")]
+
+WITHIN_S = 60
+WAITING_FOR_US = """
+SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
+"""
+OTHERS = """
+SELECT 1 FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
+
+
+@pytest.fixture
+def server(environment):
+    """Start a web server with two workers; all end with the test."""
+    started = []
+
+    def start():
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--workers", "2"]
+        address = ["--host", "127.0.0.1", "--port", str(port), "--log-level", "warning"]
+        process = subprocess.Popen(
+            [*command, *address, "ioportal.wsgi:application"],
+            cwd=REPOSITORY, env=environment, start_new_session=True,
+        )  # fmt: skip
+        started.append(process)
+        url = f"http://127.0.0.1:{port}"
+        wait_for(lambda: curl(f"{url}/api/v1/openapi.json")[0] == 200, "the server")
+        return url, process
+
+    yield start
+    for process in started:
+        kill(process)
+    wait_for(nobody_else_is_there, "the end of what the server had begun")
+
+
+@pytest.fixture
+def send(token, tmp_path):
+    """Deliver a batch as an agent does: in a process of its own."""
+    secret = token("mds1-trace")
+
+    def run(url, batch):
+        manifest, rows = batch
+        folder = tmp_path / f"{manifest['stream']}-{manifest['sequence']}-{time.monotonic_ns()}"
+        folder.mkdir()
+        (folder / "batch").write_text(json.dumps(manifest))
+        (folder / "rows").write_bytes(arrow(manifest["table"], rows))
+        return curl(
+            f"{url}/api/v1/ingest/batches",
+            *("--header", f"Authorization: Token {secret}"),
+            *("--header", f"Idempotency-Key: {manifest['stream']}/{manifest['sequence']}"),
+            *("--form", f"batch=@{folder}/batch", "--form", f"rows=@{folder}/rows;type={ARROW}"),
+        )
+
+    return run
+
+
+def curl(*arguments):
+    """Return status and body of an answer; status 0: there was none."""
+    answer = subprocess.run(
+        ["curl", "--silent", "--max-time", "60", "--write-out", r"\n%{http_code}", *arguments],
+        capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+    body, _, status = answer.rpartition("\n")
+    return int(status), body
+
+
+def kill(process):
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def nobody_else_is_there():
+    with connection.cursor() as cursor:
+        cursor.execute(OTHERS)
+        return not cursor.fetchall()
+
+
+def wait_for(condition, what):
+    until = time.monotonic() + WITHIN_S
+    while time.monotonic() < until:
+        if found := condition():
+            return found
+        time.sleep(0.1)
+    pytest.fail(f"{what}: not within {WITHIN_S} s")
+
+
+@contextmanager
+def nobody_may_commit():
+    """Hold what every batch of the server must have before it can be committed."""
+    with transaction.atomic():
+        Server.objects.select_for_update().get(name="mds1")
+        yield
+
+
+def batches(count):
+    return [
+        traced(
+            n + 1, f"12:00:{n * 4:02}", f"12:00:{n * 4 + 4:02}",
+            *(window(f"12:00:{n * 4 + 1:02}", f"{nid}@gni") for nid in range(500)),
+        )
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def test_deliveries_in_parallel_out_of_order_and_doubled_are_stored_once(
+    server, send, queries, reconcile
+):
+    url, _ = server()
+    deliveries = batches(8) * 4
+    random.Random(2017).shuffle(deliveries)  # noqa: S311  (an order, not a secret)
+
+    with ThreadPoolExecutor(8) as agents:
+        answers = list(agents.map(lambda batch: send(url, batch), deliveries))
+
+    assert [status for status, _ in answers] == [202] * 32
+    assert sum("false" in body for _, body in answers) == 8
+    assert queries("SELECT count(*), sum(count) FROM telemetry_rpcwindow") == [(4_000, 4_000)]
+    assert queries("SELECT count(*) FROM telemetry_coverage") == [(1,)]
+    assert reconcile() == "8 segments reconcile."
+
+
+def test_a_server_that_dies_between_rows_and_commit_has_stored_nothing(
+    server, send, queries, reconcile
+):
+    url, process = server()
+    [batch] = batches(1)
+    with ThreadPoolExecutor(1) as agent, nobody_may_commit():
+        answer = agent.submit(send, url, batch)
+        wait_for(lambda: queries(WAITING_FOR_US), "a delivery whose rows are written")
+        kill(process)
+        assert answer.result()[0] == 0
+    wait_for(nobody_else_is_there, "the end of what was not committed")
+    assert not Segment.objects.exists()
+
+    url, _ = server()
+
+    assert json.loads(send(url, batch)[1]) == {"already": False}
+    assert json.loads(send(url, batch)[1]) == {"already": True}
+    assert queries("SELECT count(*) FROM telemetry_rpcwindow") == [(500,)]
+    assert reconcile()
+
+
+def test_the_example_of_the_documentation_works(server, token, tmp_path, charge, queries):
+    url, _ = server()
+    example = re.search(r"```sh\n(.*?)```", (REPOSITORY / "docs/api.md").read_text(), re.DOTALL)
+    script = example[1].replace("https://io.example.org", url)
+
+    done = subprocess.run(
+        ["sh", "-eu", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={"PATH": os.environ["PATH"], "TOKEN": token("mds1-trace")},
+    )  # fmt: skip
+
+    assert done.stdout == '{"already": false}', done.stderr
+    charge()
+    assert queries("SELECT sum(count) FROM telemetry_chargedrpc") == [(7,)]
+    assert Path(tmp_path / "rows.ndjson").exists()

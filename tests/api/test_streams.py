@@ -1,0 +1,329 @@
+"""Batches of one stream, in any order, beside files and other streams."""
+
+import random
+from itertools import permutations
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError
+from django.db import transaction
+
+from ioportal.ingest.models import TouchedTrace
+from tests import contents
+from tests.batches import batch as batch_of
+from tests.batches import delta, traced, window
+from tests.logs import Run, at, job_stats, rpc, sacct
+
+pytestmark = pytest.mark.usefixtures("sources")
+
+STREAM = [
+    traced(1, "12:00", "12:00:10", window("12:00:01", count=3)),
+    traced(2, "12:00:10", "12:00:20", window("12:00:12", job="77"), window("12:00:19")),
+    traced(3, "12:00:20", "12:00:29", window("12:00:21"), window("12:00:09.5")),  # one came late
+    traced(4, "12:40", "12:41", window("12:40:30", "9@gni")),
+]
+OBSERVED = [(at("12:00"), at("12:00:29")), (at("12:40"), at("12:41"))]
+
+
+@pytest.fixture
+def covered(queries):
+    return lambda: queries('SELECT start, "end" FROM telemetry_coverage ORDER BY 1')
+
+
+@pytest.fixture
+def stream_twice(deliver, token):
+    """Deliver batches in some order, and then again in another; return the tables that result."""
+    token("mds1-trace")
+
+    def run(batches, *steps):
+        with transaction.atomic():
+            answers = [deliver(batch)[0] for batch in [*batches, *reversed(batches)]]
+            for step in steps:
+                step()
+            found = contents.everything()
+            transaction.set_rollback(True)
+        assert set(answers) == {202}
+        return found
+
+    return run
+
+
+def test_any_order_gives_the_same_tables(stream_twice, charge, reconcile):
+    expected = stream_twice(STREAM, charge, reconcile)
+    orders = list(permutations(STREAM))
+
+    for order in random.Random(2017).sample(orders, 6):  # noqa: S311  (an order, not a secret)
+        assert stream_twice(order, charge) == expected
+    assert len(expected["telemetry_rpcwindow"]) == 6
+
+
+def test_charging_between_deliveries_gives_the_same_tables(stream_twice, deliver, charge):
+    expected = stream_twice(STREAM, charge)
+
+    for batch in STREAM:
+        deliver(batch)
+        charge()
+
+    assert contents.everything() == expected
+
+
+def test_what_a_stream_observed_is_joined(deliver, covered):
+    for batch in STREAM:
+        deliver(batch)
+
+    assert covered() == OBSERVED
+
+
+def test_no_row_of_coverage_goes_beyond_a_day(deliver, covered):
+    deliver(traced(1, "22:00", "23:00"))
+    deliver(traced(2, "23:00", "25:00"))
+
+    assert covered() == [(at("22:00"), at("24:00")), (at("24:00"), at("25:00"))]
+
+
+def test_a_batch_touches_its_own_windows_only(deliver, charge):
+    deliver(STREAM[0])
+    charge()
+    deliver(STREAM[1])
+
+    [touched] = TouchedTrace.objects.all()
+    assert (touched.start, touched.end) == (at("12:00:10"), at("12:00:20"))
+
+
+def test_a_batch_that_overlaps_a_file_is_refused(deliver, logs, ingest):
+    ingest("rpctrace", logs("t", rpc("11:59:50"), rpc("12:00:05")), server="mds1")
+
+    status, answer = deliver(STREAM[0])
+
+    assert (status, answer["code"]) == (422, "refused")
+    assert "overlaps" in answer["message"]
+
+
+@pytest.mark.parametrize("replace", [{}, {"replace": True}])
+def test_a_file_that_overlaps_a_stream_is_refused(deliver, logs, ingest, queries, replace):
+    deliver(STREAM[0])
+
+    with pytest.raises(CommandError, match=r"overlaps mds1-trace batch 1 .* agent"):
+        ingest("rpctrace", logs("t", rpc("12:00:05")), server="mds1", **replace)
+
+    assert queries("SELECT sum(count) FROM telemetry_rpcwindow") == [(3,)]
+
+
+def test_a_new_stream_may_not_tell_anew_what_an_old_one_told(deliver):
+    deliver(STREAM[0])
+    again = {"stream": str(uuid4())}
+
+    answers = [
+        deliver(traced(1, "12:00:05", "12:00:10", window("12:00:06"), **again))[0],
+        deliver(traced(1, "12:00:15", "12:00:20", window("12:00:16"), **again))[0],
+    ]
+
+    assert answers == [422, 202]
+
+
+def test_jobs_come_in_batches_as_they_do_in_files(deliver, logs, ingest, charge, reconcile):
+    runs = [Run("77").running(), Run("77", end="12:30"), Run("78", nodes="n2")]
+    with transaction.atomic():
+        ingest("sacct", logs("s", sacct(*runs)), cluster="anvil")
+        expected = contents.of("jobs_job", "jobs_allocation", "jobs_jobstatistics")
+        transaction.set_rollback(True)
+    rows = [_job(number, run) for number, run in enumerate(runs, start=1)]
+
+    answers = [
+        deliver(batch_of(2, "jobs", rows[1:]), "anvil-jobs")[0],
+        deliver(batch_of(1, "jobs", rows[:1]), "anvil-jobs")[0],
+        deliver(batch_of(2, "jobs", rows[1:]), "anvil-jobs")[0],
+    ]
+    charge()
+
+    assert answers == [202, 202, 202]
+    assert contents.of("jobs_job", "jobs_allocation", "jobs_jobstatistics") == expected
+    assert reconcile() == "2 segments reconcile."
+
+
+def test_jobs_of_another_cluster_are_refused(deliver):
+    status, answer = deliver(
+        batch_of(1, "jobs", [_job(1, Run("77")) | {"cluster": "birch"}]), "anvil-jobs"
+    )
+
+    assert (status, answer["code"]) == (422, "refused")
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ({"ended_at": at("11:59")}, "values"),
+        ({"state": "dreaming"}, "values"),
+        ({"state": "running\x00"}, "values"),
+        ({"submitted_at": None}, "refused"),
+        ({"nodes": "n[1-"}, "refused"),
+        ({"nodes": "n[1-999999999]"}, "refused"),
+    ],
+)
+def test_records_that_cannot_be_are_refused(deliver, said, code):
+    status, answer = deliver(batch_of(1, "jobs", [_job(1, Run("77")) | said]), "anvil-jobs")
+
+    assert (status, answer["code"]) == (422, code)
+
+
+def test_text_of_records_may_hold_anything(deliver, queries):
+    odd = {"name": "a\x00b" * 500, "user": "\U0001f41f", "queue": "'; DROP TABLE jobs_job; --"}
+
+    assert deliver(batch_of(1, "jobs", [_job(1, Run("77")) | odd]), "anvil-jobs")[0] == 202
+    assert queries("SELECT left(name, 3), owner FROM jobs_job") == [("a\ufffdb", "\U0001f41f")]
+
+
+def _job(line, run):
+    return {
+        "line": line, "cluster": run.cluster, "batch_id": run.batch_id, "array_index": "",
+        "launch": "", "name": run.name, "user": run.user, "project": run.project,
+        "queue": run.queue, "state": "completed" if run.end else "running",
+        "exit_status": 0, "exit_signal": 0,
+        "submitted_at": at(run.submit), "started_at": at(run.start),
+        "ended_at": run.end and at(run.end), "node_count": run.node_count,
+        "core_count": run.cores, "cpu_s": 3_600.0, "time_limit_s": None, "nodes": run.nodes,
+    }  # fmt: skip
+
+
+# -- differences of counters ------------------------------------------------------------------
+
+
+def polled(sequence, start, end, *rows, target="lake-MDT0000", table="job_deltas", **said):
+    """A batch of one poll."""
+    return batch_of(sequence, table, rows, [(target, start, end)], **said)
+
+
+@pytest.fixture
+def opens(queries, charge):
+    """Opens by what they are charged to, and what they rest on."""
+
+    def read():
+        charge()
+        return queries(
+            """
+            SELECT w.kind, coalesce(j.batch_id, ''), w.basis, sum(open)
+            FROM telemetry_iowindow w LEFT JOIN jobs_job j ON j.id = w.job_id
+            GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+            """
+        )
+
+    return read
+
+
+JOB, PROCESS, PENDING = 1, 2, 4
+DIFFERENCE, NEW_ENTRY, TOTAL = 1, 2, 5
+
+
+def test_differences_are_charged_and_again_when_the_job_is_known(
+    deliver, logs, ingest, opens, reconcile
+):
+    deliver(
+        polled(1, "12:00", "12:00", delta("12:00", "12:00", "77", basis="total", open=5)),
+        "mds1-jobs",
+    )
+    deliver(
+        polled(
+            2, "12:00", "12:01",
+            delta("12:00", "12:01", "77", open=7),
+            delta("12:00", "12:01", "cp.0", basis="new_entry", open=2),
+        ),
+        "mds1-jobs",
+    )  # fmt: skip
+    assert opens() == [
+        (PROCESS, "", NEW_ENTRY, 2), (PENDING, "", DIFFERENCE, 7), (PENDING, "", TOTAL, 5)
+    ]  # fmt: skip
+
+    ingest("sacct", logs("s", sacct(Run("77"))), cluster="anvil")
+
+    assert opens() == [
+        (JOB, "77", DIFFERENCE, 7), (JOB, "77", TOTAL, 5), (PROCESS, "", NEW_ENTRY, 2)
+    ]  # fmt: skip
+    assert reconcile() == "3 segments reconcile."
+
+
+def test_polls_make_a_job_known_like_reads(deliver, logs, ingest, charge, refresh, queries):
+    ingest("sacct", logs("s", sacct(Run("77", end="12:30"))), cluster="anvil")
+    for minute in range(31):
+        start, end = f"12:{max(0, minute - 1):02}", f"12:{minute:02}"
+        rows = [delta(start, end, "77", open=10)] if minute else []
+        totals = [delta(start, end, open=20)] if minute else []
+        deliver(polled(minute + 1, start, end, *rows), "mds1-jobs")
+        deliver(polled(minute + 1, start, end, *totals, table="target_deltas"), "mds1-totals")
+    charge()
+    refresh()
+
+    assert queries(
+        "SELECT opens, quality, covered_share, metadata_rate, largest_target_share "
+        "FROM jobs_jobstatistics"
+    ) == [(300, "good", 1.0, pytest.approx(300 / 1800), 0.5)]
+
+
+def test_osts_are_folded_and_every_one_of_the_host_is_covered(deliver, queries, charge, reconcile):
+    rows = [delta("12:00", "12:01", "77", target="", write=3, write_bytes=900)]
+    assert deliver(polled(1, "12:00", "12:01", *rows, target=""), "oss1-jobs")[0] == 202
+    charge()
+
+    assert queries("SELECT target_id, write_bytes FROM telemetry_iowindow") == [(0, 900)]
+    assert queries(
+        'SELECT t.name, c.start, c."end" FROM telemetry_coverage c '
+        "JOIN jobs_target t ON t.id = c.source_id ORDER BY 1"
+    ) == [(f"lake-OST000{n}", at("12:00"), at("12:01")) for n in range(2)]
+    assert reconcile()
+
+
+@pytest.mark.parametrize("clock", ["12:00:30", "12:01", "13:00"])
+def test_from_an_agents_first_poll_on_no_file_tells_of_its_target(deliver, logs, ingest, clock):
+    deliver(polled(1, "12:00", "12:01", delta("12:00", "12:01", "77", open=7)), "mds1-jobs")
+
+    with pytest.raises(CommandError, match="overlaps mds1-jobs batch 1"):
+        read(ingest, logs, clock)
+
+
+def test_files_tell_what_was_before(deliver, logs, ingest, opens, reconcile):
+    read(ingest, logs, "11:50", opens=3)
+    deliver(polled(1, "12:00", "12:01", delta("12:00", "12:01", "77", open=7)), "mds1-jobs")
+    read(ingest, logs, "12:00", opens=5)
+
+    assert opens() == [(PENDING, "", DIFFERENCE, 9), (PENDING, "", TOTAL, 3)]
+    assert deliver(polled(9, "11:58", "12:00"), "mds1-jobs")[0] == 422
+    assert reconcile()
+
+
+def read(ingest, logs, clock, opens=1):
+    text = job_stats("lake-MDT0000", {"77": {"open": opens}}, snapshot=clock)
+    ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
+
+
+@pytest.mark.parametrize("target", ["pond-MDT0000", "lake-OST0000", "nowhere", ""])
+def test_targets_of_another_filesystem_or_kind_are_refused(deliver, target):
+    source = "mds1-jobs"  # on whose server no OST is registered
+    batch = polled(1, "12:00", "12:01", delta("12:00", "12:01", "7", target, open=1), target=target)
+
+    status, answer = deliver(batch, source)
+
+    assert (status, answer["code"]) == (422, "refused")
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        (delta("12:01", "12:00", "7"), "end"),
+        (delta("12:00", "12:01", "7", basis="guess"), "basis"),
+        (delta("12:00", "12:01", "7", basis="total"), "basis"),
+        (delta("12:00", "12:00", "7"), "basis"),
+        (delta("12:00", "12:01", "7", open=-1), "open"),
+    ],
+)
+def test_differences_that_cannot_be_are_refused(deliver, row, column):
+    status, answer = deliver(polled(1, "12:00", "12:01", row), "mds1-jobs")
+
+    assert (status, answer["column"]) == (422, column)
+
+
+def test_what_is_registered_anew_is_charged_anew(deliver, register, opens):
+    deliver(polled(1, "12:00", "12:01", delta("12:00", "12:01", "j77", open=7)), "mds1-jobs")
+    assert opens() == [(PROCESS, "", DIFFERENCE, 7)]
+
+    register('[[filesystem]]\nname = "lake"\njob_id_pattern = "j(?P<batch_id>[0-9]+)"')
+
+    assert opens() == [(PENDING, "", DIFFERENCE, 7)]

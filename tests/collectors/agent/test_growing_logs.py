@@ -1,0 +1,136 @@
+"""Logs that grow, are rotated, truncated and removed, read by an agent that starts again."""
+
+import os
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collectors.agent.growing import GrowingLog
+from collectors.agent.traces import TraceReader
+from tests.collectors.agent.traces import trace
+
+
+class Site:
+    """A log and its reader; the clock of the file system goes on by a second with each change."""
+
+    def __init__(self, folder):
+        self.log = folder / "rpctrace.log"
+        self.written = 0
+        self.place = {}
+        self.read = 0
+        self.clock = 1_700_000_000
+        self.reader = self.new_reader()
+        self.append()
+        self.look()  # what was rotated away before is none of ours
+
+    def new_reader(self):
+        return TraceReader(GrowingLog(str(self.log), settled_s=0))
+
+    def touch(self, path):
+        self.clock += 1
+        os.utime(path, (self.clock, self.clock))
+
+    def append(self, lines=10, *, cut=0):
+        text = trace(range(self.written, self.written + lines))
+        with self.log.open("a") as log:
+            log.write(text[: len(text) - cut])
+        self.touch(self.log)
+        if cut:
+            self.look()  # while the last line is not whole
+            with self.log.open("a") as log:
+                log.write(text[-cut:])
+            self.touch(self.log)
+        self.written += lines
+
+    def append_slowly(self):
+        self.append(cut=100)
+
+    def shift(self):
+        names = sorted(self.log.parent.glob("rpctrace.log.*"), key=lambda p: -int(p.suffix[1:]))
+        for path in names:
+            path.rename(path.with_suffix(f".{int(path.suffix[1:]) + 1}"))
+
+    def rotate(self):
+        self.shift()
+        self.log.rename(self.log.with_name("rpctrace.log.1"))
+        self.append(3)
+
+    def copy_and_truncate(self):
+        self.shift()
+        copy = self.log.with_name("rpctrace.log.1")
+        shutil.copy(self.log, copy)
+        self.touch(copy)
+        os.truncate(self.log, 0)
+        self.touch(self.log)
+        self.append(3)
+
+    def look(self):
+        for reading in self.reader.read(self.place):
+            self.keep(reading)
+
+    def look_and_die(self):
+        """What the last reading says is not kept."""
+        readings = self.reader.read(self.place)
+        next(readings, None)
+        readings.close()
+        self.start_again()
+
+    def start_again(self):
+        self.reader.close()
+        self.reader = self.new_reader()
+
+    def keep(self, reading):
+        self.place = reading.place
+        self.read += sum(int(batch.rows["count"].sum()) for batch in reading.batches)
+
+
+ACTIONS = (
+    Site.append,
+    Site.append_slowly,
+    Site.rotate,
+    Site.copy_and_truncate,
+    Site.look,
+    Site.look_and_die,
+    Site.start_again,
+)
+
+
+@settings(max_examples=40)
+@given(actions=st.lists(st.sampled_from(ACTIONS), max_size=12))
+def test_every_line_is_read_once_whatever_happens_to_the_log(tmp_path_factory, actions):
+    site = Site(tmp_path_factory.mktemp("site"))
+    for action in actions:
+        action(site)
+    site.look()
+
+    assert site.read == site.written
+    site.reader.close()
+
+
+@pytest.fixture
+def site(tmp_path):
+    site = Site(tmp_path)
+    yield site
+    site.reader.close()
+
+
+def test_what_cannot_be_found_any_more_is_said_loudly(site, caplog):
+    site.look()
+    site.log.unlink()
+    site.append(5)
+    site.start_again()
+    site.look()
+
+    assert site.read == 15
+    assert "log_lost" in [record.message for record in caplog.records]
+
+
+def test_a_line_longer_than_memory_is_one_line(site):
+    site.log.write_bytes(b"x" * 5_000_000 + b"\n" + trace([77]).encode())
+    [reading] = site.reader.read({})
+
+    assert reading.batches[0].account.lines == 2
+    assert reading.batches[0].account.accepted == 1
+    assert reading.place["file"]["offset"] == site.log.stat().st_size

@@ -1,0 +1,152 @@
+"""What was kept long enough goes; what was told of it stays, and nothing is told wrongly since."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import NotSupportedError, transaction
+from psycopg import sql
+
+from ioportal.ingest import retaining
+from ioportal.ingest.models import TooLate
+from ioportal.jobs import rpc_reports
+from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
+from ioportal.telemetry import levels, retention
+from ioportal.telemetry.models import Dropped
+from tests.logs import Run, at, job_stats, rpc, sacct
+
+TRACE = "\n".join(rpc(f"12:{minute:02}:05", "1@gni") for minute in range(60))
+
+
+@pytest.fixture(autouse=True)
+def _kept(settings):
+    settings.RAW_KEPT = timedelta(days=2)
+    settings.WINDOWS_KEPT = timedelta(days=30)
+    settings.MINUTES_KEPT = timedelta(days=180)
+    settings.POLLS_KEPT = timedelta(days=400)
+    settings.TEN_MINUTES_KEPT = None
+
+
+@pytest.fixture
+def after():
+    """Let some days pass, and run the retention stage."""
+    return lambda days: retaining.retain(datetime.now(UTC) + timedelta(days=days))
+
+
+@pytest.fixture
+def rows(queries):
+    def count(*tables):
+        names = (sql.Identifier(f"telemetry_{table}") for table in tables)
+        return [queries(sql.SQL("SELECT count(*) FROM {}").format(name))[0][0] for name in names]
+
+    return count
+
+
+@pytest.fixture
+def traced_job(site, logs, ingest, refresh):
+    """Job 77 of n1 was traced for its hour."""
+    ingest("sacct", logs("j", sacct(Run("77", nodes="n1"))), cluster="anvil")
+    ingest("rpctrace", logs("t", TRACE), server="mds1")
+    refresh()
+    return Job.objects.get()
+
+
+def test_logs_of_long_ago_are_kept_from_when_they_are_loaded(traced_job, after, rows):
+    after(days=1)
+    assert rows("rpcwindow", "chargedrpc", "rpcminute") == [60, 60, 60]
+
+    after(days=3)
+    assert rows("rpcwindow", "chargedrpc", "rpcminute") == [0, 60, 60]
+
+    after(days=31)
+    assert rows("chargedrpc", "rpcminute", "rpctenminutes", "loadtenminutes") == [0, 60, 6, 6]
+
+    after(days=4_000)
+    assert rows("rpcminute", "loadminute", "rpctenminutes", "loadtenminutes") == [0, 0, 6, 6]
+
+
+def test_a_coarser_level_stays_as_long_as_the_finer_one(settings):
+    settings.RAW_KEPT = None
+
+    made = [level for level in levels.LEVELS if level.made_of]
+    assert len(made) == 7
+    assert {level.kept for level in made} == {None}
+
+
+def test_figures_and_reports_outlive_the_windows(traced_job, after, refresh, settings):
+    before = JobStatistics.objects.get()
+    report = rpc_reports.of_job(traced_job)
+    after(days=31)
+
+    StaleStatistics.objects.ask_for([traced_job.pk])
+    refresh()
+
+    now = JobStatistics.objects.get()
+    assert (now.metadata_rpcs, now.mean_service_us) == (60, before.mean_service_us)
+    later = rpc_reports.of_job(traced_job)
+    assert (later.overall, later.rows) == (report.overall, report.rows)
+    assert (report.nodes_seen, later.nodes_seen) == (1, None)
+
+
+def test_what_comes_too_late_is_reported_and_spoils_nothing(
+    traced_job, after, logs, ingest, charged, reconcile
+):
+    after(days=3)
+
+    ingest("rpctrace", logs("late", rpc("11:59:30", "1@gni")), server="mds1")  # an hour still kept
+    ingest("rpctrace", logs("later", rpc("13:00:01", "1@gni")), server="mds1")
+    assert charged() == {("job", "anvil 77"): 60, ("host", "1@gni"): 2}
+    ingest("rpctrace", logs("gone", rpc("12:59:50", "3@gni")), server="mds2")
+    ingest("sacct", logs("j2", sacct(Run("77", nodes="n1", end="12:30"))), cluster="anvil")
+
+    assert charged() == {("job", "anvil 77"): 60, ("host", "1@gni"): 2}
+    assert [str(row) for row in TooLate.objects.filter(server__name="mds2")] == [
+        f"mds2 {at('12:59:50')} to {at('13:00')}"
+    ]
+    assert "not re-added" in reconcile()
+
+
+def test_reads_are_not_taken_from_snapshots_that_are_gone(
+    site, logs, ingest, after, opens, reconcile
+):
+    """A counter whose value before is gone would count from zero."""
+
+    def poll(clock, amount):
+        text = job_stats("lake-MDT0000", {"login.bash": {"open": amount}}, snapshot=clock)
+        ingest("job_stats", logs(f"r{clock}", text), at=at(clock).isoformat())
+
+    poll("23:40", 1_000)
+    poll("23:50", 1_010)
+    after(days=3)
+
+    poll("24:00", 1_030)
+    poll("24:10", 1_060)
+
+    assert opens() == {("process", "login.bash"): 1_040}
+    assert "not re-added" in reconcile()
+
+
+def test_what_waits_to_be_charged_is_not_dropped(traced_job, rows):
+    gone = retention.drop_old(
+        levels.RPC_WINDOWS, datetime.now(UTC) + timedelta(days=9), at("12:00")
+    )
+
+    assert gone == []
+    assert rows("rpcwindow") == [60]
+
+
+def test_intervals_that_were_dropped_become_one(traced_job):
+    for start, end in (("10:00", "11:00"), ("12:00", "13:00"), ("11:00", "12:00")):
+        retention.remember(levels.RPC_WINDOWS, retention.Interval(at(start), at(end)))
+
+    assert list(Dropped.objects.values_list("start", "end")) == [(at("10:00"), at("13:00"))]
+
+
+@pytest.mark.django_db
+def test_compression_is_asked_of_the_database_only_where_its_licence_allows_it():
+    """With the Apache licence the database refuses what it understands well."""
+    if retention.licence() == "timescale":
+        assert retention.compress_old(levels.CHARGED_RPCS, datetime.now(UTC)) == 0
+        return
+    assert retention.licence() == "apache"
+    with pytest.raises(NotSupportedError, match="license"), transaction.atomic():
+        retention.compress_old(levels.CHARGED_RPCS, datetime.now(UTC))

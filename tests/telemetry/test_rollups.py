@@ -1,0 +1,167 @@
+"""Roll-ups add up to what they are made of, whatever comes late; readers never see them twice."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from psycopg import sql
+
+from ioportal.ingest import charging
+from ioportal.stages import drain
+from ioportal.telemetry import levels, rollups
+from tests.logs import Run, at, job_stats, rpc, sacct
+
+RPC_TABLES = [level.table for level in (*levels.RPC_LEVELS, *levels.LOAD_LEVELS[1:])]
+
+_BY_KIND = sql.SQL("SELECT kind, sum(count)::int FROM {} GROUP BY 1")
+_BETWEEN = sql.SQL("SELECT sum(count)::int FROM {} WHERE start >= %s AND start < %s")
+
+
+@pytest.fixture
+def roll_up(db):
+    """Run the roll-up stage, as a worker does."""
+    return lambda: drain(rollups.roll_up)
+
+
+@pytest.fixture
+def sums(queries):
+    """RPCs of each table by kind of principal; what is not rolled up is missing."""
+
+    def read():
+        return {
+            table: dict(queries(_BY_KIND.format(sql.Identifier(table)))) for table in RPC_TABLES
+        }
+
+    return read
+
+
+@pytest.fixture
+def trace(site, logs, ingest):
+    """Ingest a trace of mds1 with RPCs at some times of day."""
+
+    def load(name, *clocks, **facts):
+        text = "\n".join(rpc(clock, **facts) for clock in clocks)
+        return ingest("rpctrace", logs(name, text), server="mds1")
+
+    return load
+
+
+def is_everywhere(sums, expected):
+    return sums() == dict.fromkeys(RPC_TABLES, expected)
+
+
+def test_roll_ups_add_up_to_the_charged_windows(trace, roll_up, sums, queries):
+    trace("t", "12:00:05", "12:00:15", "12:00:59", "12:01:00", "12:09:59", "12:10:00")
+
+    roll_up()
+
+    assert is_everywhere(sums, {3: 6})
+    minutes = queries("SELECT start, count FROM telemetry_rpcminute ORDER BY start")
+    assert minutes == [(at("12:00"), 3), (at("12:01"), 1), (at("12:09"), 1), (at("12:10"), 1)]
+    assert queries(
+        "SELECT service_us_sum, service_us_min, service_us_max, queue_us_max, total_us_sum "
+        "FROM telemetry_rpctenminutes ORDER BY start"
+    ) == [(150, 30, 30, 10, 200), (30, 30, 30, 10, 40)]
+
+
+def test_rolling_up_again_changes_nothing(trace, roll_up, sums):
+    trace("t", "12:00:05", "12:11:00")
+    roll_up()
+
+    charging.touch_everything()
+    drain(charging.charge_pending)
+    roll_up()
+
+    assert is_everywhere(sums, {3: 2})
+
+
+def test_late_windows_and_late_jobs_reach_all_levels(trace, logs, ingest, roll_up, sums):
+    trace("t", "12:00:05", "12:30:00")
+    roll_up()
+    assert is_everywhere(sums, {3: 2})
+
+    trace("earlier", "11:59:55", "11:58:00")
+    ingest("sacct", logs("j", sacct(Run("77", nodes="n1"))), cluster="anvil")
+    roll_up()
+
+    assert is_everywhere(sums, {1: 2, 3: 2})
+
+
+def test_a_bucket_that_has_not_ended_waits_and_readers_go_to_finer_levels(trace, sums, queries):
+    trace("t", "12:00:05", "12:09:30", "12:10:10", "12:11:15")
+    now = at("12:12:10")
+
+    rollups.roll_rpcs(rollups.RPC_ROLL_UPS[0], now, 100)
+    rollups.roll_rpcs(rollups.RPC_ROLL_UPS[1], now, 100)
+
+    assert sums()["telemetry_loadtenminutes"] == {3: 2}
+    assert sums()["telemetry_loadminute"] == {3: 3}
+    read = rollups.pieces(levels.LOAD_TEN_MINUTES, at("12:00"), at("12:20"))
+    counts = {
+        (piece.level.table, piece.start): queries(
+            _BETWEEN.format(sql.Identifier(piece.level.table)),
+            piece.start,
+            piece.end,
+        )[0][0]
+        for piece in read
+    }
+    assert {where: count for where, count in counts.items() if count} == {
+        ("telemetry_loadtenminutes", at("12:00")): 2,
+        ("telemetry_loadminute", at("12:10")): 1,
+        ("telemetry_chargedrpc", at("12:11")): 1,
+    }
+
+
+def test_an_open_bucket_is_claimed_when_it_ends(trace, sums):
+    trace("t", "12:00:05")
+    first = rollups.RPC_ROLL_UPS[0]
+
+    assert rollups.roll_rpcs(first, at("12:01:20"), 100) == 0
+    assert rollups.roll_rpcs(first, at("12:01:30"), 100) == 1
+    assert sums()["telemetry_rpcminute"] == {3: 1}
+
+
+def test_polls_are_added_up_whole(site, logs, ingest, roll_up, queries):
+    """Each interval is in the ten minutes that it begins in, and keeps its bounds."""
+    for clock, opens in {"11:55": 1, "11:58": 3, "12:03": 7, "12:08": 15, "12:13": 31}.items():
+        text = job_stats("lake-MDT0000", {"77": {"open": opens}}, snapshot=clock)
+        ingest("job_stats", logs(f"r{clock}", text), at=at(clock).isoformat())
+
+    roll_up()
+
+    rows = queries(
+        'SELECT bucket, start, "end", basis, open, metadata_operations '
+        "FROM telemetry_iotenminutes ORDER BY bucket, basis DESC"
+    )
+    assert rows == [
+        (at("11:50"), at("11:55"), at("11:55"), 5, 1, 1),  # of unknown duration: alone
+        (at("11:50"), at("11:55"), at("12:03"), 1, 6, 6),
+        (at("12:00"), at("12:03"), at("12:13"), 1, 24, 24),
+    ]
+
+
+def test_a_late_poll_and_a_late_job_reach_the_sums_of_polls(site, logs, ingest, roll_up, queries):
+    def poll(clock, opens):
+        text = job_stats("lake-MDT0000", {"77": {"open": opens}}, snapshot=clock)
+        ingest("job_stats", logs(f"r{clock}", text), at=at(clock).isoformat())
+
+    poll("12:00", 1)
+    poll("12:12", 9)
+    roll_up()
+
+    poll("12:06", 2)
+    ingest("sacct", logs("j", sacct(Run("77"))), cluster="anvil")
+    roll_up()
+
+    rows = queries("SELECT kind, start, open FROM telemetry_iotenminutes WHERE basis < 5")
+    assert sorted(rows) == [(1, at("12:00"), 8)]
+    assert queries("SELECT DISTINCT kind FROM telemetry_iotenminutes") == [(1,)]
+
+
+def test_a_worker_has_nothing_to_do_for_what_lies_ahead(trace, roll_up, queries):
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    trace("t", ahead)
+
+    roll_up()
+
+    assert queries("SELECT count(*) FROM telemetry_rpcminute") == [(0,)]
+    assert queries("SELECT count(*) FROM telemetry_touchedrpcs") == [(1,)]

@@ -1,0 +1,182 @@
+"""The overview: who is on top now, for staff by name, for others only what they may know."""
+
+from datetime import UTC, datetime, timedelta
+from unittest.mock import ANY
+
+import pytest
+
+from ioportal.stages import drain
+from ioportal.telemetry import rollups
+from ioportal.web import overview
+from tests.logs import Run, at, job_stats, rpc, sacct
+
+RANGE = "start=2017-07-05T12:00:00Z&end=2017-07-05T13:00:00Z"
+
+
+@pytest.fixture
+def busy_site(site, logs, ingest, alice):
+    """From 12:00 to 13:00 eleven jobs of bob's and one of alice's ran; mds1 was traced half of it.
+
+    Every job sent an RPC a minute, alice's ten; in the last minute hers sent sixty.
+    """
+    runs = [Run(str(100 + n), nodes=f"n{n}", user="bob", project="ENG1") for n in range(1, 12)]
+    ingest("sacct", logs("j", sacct(*runs, Run("77", nodes="n20"))), cluster="anvil")
+    trace = []
+    for minute in range(30):
+        moment = at("12:00") + timedelta(minutes=minute)
+        trace += [rpc(moment + timedelta(seconds=n), f"{n}@gni") for n in range(1, 12)]
+        hers = 60 if minute == 29 else 10
+        trace += [
+            rpc(moment + timedelta(seconds=20 + n / 2), "20@gni", us=(30, 90)) for n in range(hers)
+        ]
+    ingest("rpctrace", logs("t", "\n".join(trace)), server="mds1")
+    for minute in (0, 10, 20, 30):
+        entries = {
+            "77": {"open": minute * minute * 60 + 1},
+            "cp.0": {"open": minute * 60 + 1},
+            **{str(100 + n): {"open": minute * 6 + 1} for n in range(1, 12)},
+        }
+        moment = at("12:00") + timedelta(minutes=minute)
+        text = job_stats("lake-MDT0000", entries, snapshot=moment)
+        ingest("job_stats", logs(f"r{minute}", text), at=moment.isoformat())
+    drain(rollups.roll_up)
+
+
+def top(client, name, query=RANGE):
+    return client.get(f"/overview/{name}/?{query}&format=json").json()
+
+
+def test_the_busiest_now_is_on_top_with_rates_and_share(as_staff, busy_site):
+    shown = top(as_staff, "rpcs")
+
+    first, second = shown["top"][:2]
+    assert first == {
+        "principal": "77 alice",
+        "nodes": 1,
+        "newest_per_second": ANY,
+        "newest_per_second_and_node": first["newest_per_second"],
+        "mean_per_second": pytest.approx(350 / shown["observed_s"]),
+        "share": pytest.approx(350 / 680),
+    }
+    assert first["newest_per_second"] > 10 * second["newest_per_second"]
+    assert len(shown["top"]) == 12
+
+
+def test_charts_add_up_to_what_was_counted_and_gaps_have_no_rows(as_staff, busy_site):
+    shown = top(as_staff, "rpcs")
+    seconds = {
+        row["start"]: (
+            datetime.fromisoformat(row["end"]) - datetime.fromisoformat(row["start"])
+        ).total_seconds()
+        for row in shown["rows"]
+    }
+
+    counted = sum(row["per_second"] * seconds[row["start"]] for row in shown["rows"])
+    assert counted == pytest.approx(680)
+    assert max(row["end"] for row in shown["rows"]) <= "2017-07-05T12:30:00"
+
+
+def test_operations_are_told_between_reads(as_staff, busy_site):
+    shown = top(as_staff, "operations")
+
+    assert shown["observed_s"] == 1_800
+    by_name = {row["principal"]: row for row in shown["top"]}
+    assert by_name["77 alice"]["mean_per_second"] == pytest.approx(30)
+    assert by_name["77 alice"]["newest_per_second"] == pytest.approx(50)  # 30,000 in ten minutes
+    assert by_name["process cp.0"]["mean_per_second"] == pytest.approx(1)
+
+
+def test_jobs_can_be_told_apart_by_user_and_project(as_staff, busy_site):
+    by_user = top(as_staff, "rpcs", f"{RANGE}&by=user")["top"]
+    by_project = top(as_staff, "rpcs", f"{RANGE}&by=project")["top"]
+
+    assert [(row["principal"], row["nodes"]) for row in by_user] == [("alice", 1), ("bob", 11)]
+    assert [row["principal"] for row in by_project] == ["PHY12", "ENG1"]
+
+
+@pytest.mark.parametrize("name", ["rpcs", "operations"])
+def test_others_are_told_of_together_from_ten_jobs_on(as_alice, busy_site, name):
+    shown = top(as_alice, name)
+
+    assert [row["principal"] for row in shown["top"]] == ["77 alice"]
+    assert {row["principal"] for row in shown["rows"]} == {"77 alice", "all others"}
+    assert shown["top"][0]["share"] is not None
+    page = as_alice.get(f"/overview/{name}/?{RANGE}").content.decode()
+    assert "bob" not in page
+    assert "cp.0" not in page
+    assert "all others" in page
+
+
+def test_of_fewer_than_ten_jobs_of_others_nothing_is_told(as_alice, busy_site, monkeypatch):
+    monkeypatch.setattr(overview, "_LEAST_JOBS", 12)  # there are eleven
+
+    shown = top(as_alice, "rpcs")
+
+    assert [row["principal"] for row in shown["top"]] == ["77 alice"]
+    assert shown["top"][0]["share"] is None
+    rates = {row["per_second"] for row in shown["rows"] if row["principal"] == "all others"}
+    assert rates <= {0.0}
+    assert "Others are told of from ten jobs on" in (
+        as_alice.get(f"/overview/rpcs/?{RANGE}").content.decode()
+    )
+
+
+def test_coarse_steps_read_roll_ups_and_say_the_same(as_staff, busy_site, queries):
+    fine = top(as_staff, "rpcs")
+    queries("DELETE FROM telemetry_chargedrpc RETURNING 1")
+    rolled = top(as_staff, "rpcs", "start=2017-07-05T00:00:00Z&end=2017-07-06T00:00:00Z")
+
+    assert (fine["bin_s"], rolled["bin_s"]) == (60, 600)
+    assert [(row["principal"], row["share"]) for row in rolled["top"]] == [
+        (row["principal"], pytest.approx(row["share"])) for row in fine["top"]
+    ]
+
+
+def test_without_newer_data_the_last_hour_of_data_is_shown(as_staff, busy_site):
+    page = as_staff.get("/overview/").content.decode()
+
+    assert "Nothing newer than" in page
+    assert "data-live=" not in page
+    assert "77 alice" in page
+
+
+def test_what_did_not_change_is_not_sent_again(as_staff, busy_site):
+    address = f"/overview/rpcs/?{RANGE}"
+    etag = as_staff.get(address).headers["ETag"]
+
+    assert as_staff.get(address, headers={"If-None-Match": etag}).status_code == 304
+
+
+def test_data_of_now_are_live(as_staff, site, logs, ingest):
+    now = datetime.now(UTC)
+    trace = "\n".join(rpc(now - timedelta(seconds=n), "1@gni") for n in (40, 20, 1))
+    ingest("rpctrace", logs("t", trace), server="mds1")
+
+    page = as_staff.get("/overview/").content.decode()
+
+    assert 'data-live="/overview/rpcs/' in page
+    assert "host n1" in page
+
+
+def test_an_empty_overview_teaches(as_staff):
+    page = as_staff.get("/overview/").content.decode()
+
+    assert "manage.py register site.toml" in page
+    assert "Nothing was observed yet" in page
+
+
+def test_the_number_of_queries_does_not_grow_with_the_jobs(
+    as_staff, busy_site, django_assert_num_queries
+):
+    as_staff.get(f"/overview/rpcs/?{RANGE}")
+
+    with django_assert_num_queries(15):
+        as_staff.get(f"/overview/rpcs/?{RANGE}")
+    with django_assert_num_queries(13):
+        as_staff.get(f"/overview/operations/?{RANGE}")
+
+
+def test_ranges_that_make_no_sense_are_refused(as_staff, busy_site):
+    assert as_staff.get("/overview/rpcs/?start=x&format=json").status_code == 400
+    assert "is not a time" in as_staff.get("/overview/?start=x").content.decode()
+    assert as_staff.get("/overview/nothing/").status_code == 404
