@@ -2,9 +2,11 @@
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
+from ioportal.analysis.impact import FEWEST_WINDOWS, Leaving
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import FEWEST
 
+_LEAVING = Leaving()
 _HEAD = """# Metrics
 
 Every figure that ioportal shows about a job is defined here, once. Code, pages and exports use
@@ -100,6 +102,25 @@ is widened to whole windows of 10 s. A rate is the count divided by the traced s
 where a whole trace lies in the range, that is its own extent, first record to last. Service time is
 time in the handler; queue time is arrival to start of handling. Both are over timed RPCs: lines
 without a timing tail count and are not timed.
+
+## Impact
+
+Busy is not harmful. In each 10 s and service of a metadata server, a principal answers for its
+share of the service time of ``max(0, others' time - what as many RPCs of the same kinds usually
+take)``, where an RPC's time is from its arrival to its end. Added up over the windows of a range,
+this is *others' waiting*, in seconds. Its *own waiting* is likewise its own time beyond the usual.
+
+*Usual* is the baseline of a server, service and opcode: of the mean times in the windows of the
+four weeks before, the median over those in which the service handled no more RPCs than in its
+median window. With fewer than {FEWEST_WINDOWS:,} such windows it is not known, and RPCs of that kind are
+left out; the share of RPCs whose baseline is known is told.
+
+## Slow intervals
+
+A server is slow while its RPCs take {_LEAVING.returns:g} times as long as as many of the same kinds
+usually do, if some window reaches {_LEAVING.leaves:g} times. Pauses of up to
+{_LEAVING.pause.seconds // 60} minutes belong to it; intervals of less than
+{_LEAVING.shortest.seconds} s do not count.
 """
 
 

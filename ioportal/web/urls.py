@@ -7,6 +7,7 @@ from django.urls import path
 from ioportal.web.views import (
     coverage,
     home,
+    incidents,
     ingest,
     job,
     job_twins,
@@ -26,6 +27,7 @@ from ioportal.web.views import (
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("incidents/", incidents.incident, name="incident"),
     path("overview/", overview.page, name="overview"),
     path("overview/<slug:name>/", overview.section, name="overview_section"),
     path("load/", home.load, name="load"),

@@ -31,6 +31,8 @@ POPULATION_ROUTES = [
     "/populations/histograms/opens/",
 ]
 STAFF_ROUTES = [
+    "/incidents/",
+    "/incidents/?format=csv",
     "/ingest/",
     "/ingest/?format=csv",
     "/ingest/segments/{segment}/",
