@@ -55,8 +55,7 @@ def who(principal: str) -> Who:
 
 
 def _read(query: str, server_ids: Collection[int], start: datetime, end: datetime) -> pl.DataFrame:
-    values = {kind.name: kind.value for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST)}
-    values |= {"servers": list(server_ids), "start": start, "end": end}
+    kinds = {kind.name: kind.value for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST)}
     with connection.cursor() as cursor:
-        cursor.execute(query, values)
+        cursor.execute(query, {**kinds, "servers": list(server_ids), "start": start, "end": end})
         return pl.DataFrame(cursor.fetchall(), schema=WINDOWS, orient="row")

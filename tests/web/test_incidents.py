@@ -45,10 +45,10 @@ def test_who_fills_the_server_is_told_from_who_waits(page):
     words = words_of(page(query))
 
     # bob's 55 RPCs took 1,000 us more than usual each, and alice sent 545 of 600.
-    assert float(rows["77 of anvil alice"]["impact_s"]) == pytest.approx(0.055 * 545 / 600, rel=0.1)
-    assert float(rows["77 of anvil alice"]["suffered_s"]) == pytest.approx(0.545, rel=0.01)
-    assert float(rows["78 of anvil bob"]["suffered_s"]) == pytest.approx(0.055, rel=0.01)
-    assert "77 of anvil alice kept the servers busiest, with 90.8 % of their work" in words
+    assert float(rows["77 alice"]["impact_s"]) == pytest.approx(0.055 * 545 / 600, rel=0.1)
+    assert float(rows["77 alice"]["suffered_s"]) == pytest.approx(0.545, rel=0.01)
+    assert float(rows["78 bob"]["suffered_s"]) == pytest.approx(0.055, rel=0.01)
+    assert "77 alice kept the servers busiest, with 90.8 % of their work" in words
 
 
 @pytest.mark.usefixtures("_storm")
@@ -57,7 +57,10 @@ def test_the_time_in_which_a_server_was_slow_is_found(page):
 
     [slow] = twin["slow"]
     assert slow["server"] == "mds1"
-    assert (slow["start"], slow["end"]) == ("2017-07-05T12:10:00Z", "2017-07-05T12:11:00Z")
+    assert (slow["start"], slow["end"]) == (
+        "2017-07-05T12:10:00+00:00",
+        "2017-07-05T12:11:00+00:00",
+    )
     assert slow["times_as_long"] == pytest.approx(11)
 
 
@@ -67,7 +70,7 @@ def test_without_enough_calm_nobody_is_blamed(page):
 
     assert "What is usual is not known" in words
     assert "made others wait longest" not in words
-    assert "77 of anvil alice" in words
+    assert "77 alice" in words
 
 
 def test_without_a_trace_it_says_how_to_take_one(page, site):
@@ -84,5 +87,5 @@ def test_more_than_a_day_is_refused(page):
 
 @pytest.mark.usefixtures("_storm")
 def test_the_number_of_queries_is_known(page, django_assert_num_queries):
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(9):
         page()
