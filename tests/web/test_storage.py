@@ -16,7 +16,7 @@ def test_the_storage_page_has_every_level(as_staff, django_assert_num_queries):
     rows = json_of(as_staff.get("/ingest/storage/?format=json"))
 
     by_table = {row["table"]: row for row in rows["rows"]}
-    assert len(by_table) == 13
+    assert len(by_table) == 14
     assert by_table["telemetry_rpcwindow"]["chunks"] == 1
     assert by_table["telemetry_rpcwindow"]["bytes"] > 0
     assert by_table["telemetry_rpcwindow"]["bytes_per_day"] > 0
