@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import named
-from ioportal.ingest.models import Batch, Segment, TooLate
+from ioportal.ingest.models import Segment, TooLate
 from ioportal.jobs import workloads
 from ioportal.jobs.models import Cluster, Counter, Job, Target, WorkloadJob
 from ioportal.telemetry import levels, retention
@@ -149,26 +149,24 @@ def readable(segment: Segment) -> Readable:
     if segment.format not in _LEVELS or segment.start is None or segment.end is None:
         return Readable(raw=True, charged=True, expected=True)
     from_file, from_agent, charged = _LEVELS[segment.format]
-    is_batch = Batch.objects.filter(segment=segment).exists()
     start, end = floor_to_window(segment.start), segment.end
     too_late = TooLate.objects.filter(start__lte=end, end__gte=start).filter(
         Q(server=segment.server) | Q(target__segment=segment) | Q(segment=segment)
     )
-    is_raw = retention.is_kept([from_agent if is_batch else from_file], start, end)
+    is_raw = retention.is_kept([from_agent if segment.is_batch else from_file], start, end)
     return Readable(
         raw=is_raw,
         charged=charged is None
         or (retention.is_kept([charged], start, end) and not too_late.exists()),
-        expected=is_batch or segment.format != Segment.Format.JOB_STATS or is_raw,
+        expected=segment.is_batch or segment.format != Segment.Format.JOB_STATS or is_raw,
     )
 
 
-def differences(segment: Segment) -> list[str]:
+def differences(segment: Segment, there: Readable) -> list[str]:
     """Re-add what is stored of a segment; return a sentence for every figure that is off.
 
-    What retention has dropped is not re-added (`readable`).
+    What retention has dropped, as `there` says, is not re-added.
     """
-    there = readable(segment)
     found = []
     if segment.lines != segment.accepted + segment.rejected + segment.irrelevant:
         found.append(f"{segment.lines} lines are not the sum of their kinds")
@@ -227,12 +225,11 @@ def _stored(segment: Segment) -> tuple[int, int]:
     """Return how many raw rows a segment has, and their operations."""
     raw: QuerySet[Any]
     read_at = segment.end
-    is_batch = Batch.objects.filter(segment=segment).exists()
     if segment.format == Segment.Format.RPCTRACE:
         raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
     elif segment.format == Segment.Format.REQ_HISTORY:
         raw, amount = _within(segment, RequestWindow.objects.all()), _RPCS
-    elif is_batch and segment.format in _DELTAS:
+    elif segment.is_batch and segment.format in _DELTAS:
         polled = (segment.start, segment.end)
         raw, amount = _DELTAS[segment.format].objects.filter(end__range=polled), _OPERATIONS
     elif read_at and segment.format == Segment.Format.JOB_STATS:
@@ -306,7 +303,7 @@ def _expected(segment: Segment) -> int:
         return segment.operations
     if segment.format != Segment.Format.JOB_STATS or segment.end is None:
         return 0
-    if Batch.objects.filter(segment=segment).exists():
+    if segment.is_batch:
         return segment.operations
     targets = segment.targets.values_list("pk", flat=True)
     return sum(_added(target_id, segment.end) for target_id in targets)

@@ -83,6 +83,11 @@ class Segment(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_batch(self) -> bool:
+        """Whether an agent sent it; asked once of each object, or with `select_related`."""
+        return hasattr(self, "batch")
+
 
 class Batch(models.Model):
     """Where a segment came from that an agent sent: its place in a stream, delivered once.

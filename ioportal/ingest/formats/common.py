@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from ioportal.ingest.loading import Refused
-from ioportal.ingest.models import Batch, Segment, TouchedReads, TouchedTrace
+from ioportal.ingest.models import Segment, TouchedReads, TouchedTrace
 from ioportal.telemetry.models import (
     Coverage,
     JobSnapshot,
@@ -20,7 +20,9 @@ from ioportal.telemetry.models import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from collectors.parsed import Parsed
 
 _Thing = TypeVar("_Thing")
 
@@ -52,13 +54,23 @@ def segment_of(coverage: Coverage) -> Segment:
     return Segment.objects.get(pk=coverage.segment_id)
 
 
+def with_repeats(parts: Iterator[Parsed], seen: RepeatedRecords) -> Iterator[tuple[Parsed, int]]:
+    """Yield parts, each with how many records it lacks because another text has them."""
+    while True:
+        before = seen.dropped
+        parsed = next(parts, None)
+        if parsed is None:
+            return
+        yield parsed, seen.dropped - before
+
+
 def overlap(segment: Segment, other: Segment, of: str) -> Refused:
     """Return the refusal of a text or batch whose records another one may hold already."""
     clash = (
         f"{segment.name} overlaps {other.name} of {of}, loaded {other.loaded_at:%Y-%m-%d %H:%M} "
         f"UTC with records from {other.start} to {other.end}. Nothing was loaded."
     )
-    if Batch.objects.filter(segment__in=[segment, other]).exists():
+    if segment.is_batch or other.is_batch:
         return Refused(f"{clash} What an agent sends, or sent, takes no other's place.")
     return Refused(
         f"{clash} Give both files in one command with --replace: records that both have are then "

@@ -8,8 +8,8 @@ import polars as pl
 
 from collectors.lustre import req_history
 from collectors.lustre.rpc_extents import EXTENT, joined
-from ioportal.ingest.formats.common import Command, discard, needed, overlap
-from ioportal.ingest.models import Batch, Segment
+from ioportal.ingest.formats.common import Command, discard, needed, overlap, with_repeats
+from ioportal.ingest.models import Segment
 from ioportal.jobs import names
 from ioportal.jobs.models import Server
 from ioportal.telemetry.copy import copy_frame
@@ -42,12 +42,8 @@ class HistoryLoader:
         """Parse the text, without requests that another text of this command has."""
         seen = self._command.seen
         parts = req_history.parse(source, self._origin.service or "", seen)
-        while True:
-            before = seen.dropped
-            parsed = next(parts, None)
-            if parsed is None:
-                return
-            self._repeats += seen.dropped - before
+        for parsed, repeats in with_repeats(parts, seen):
+            self._repeats += repeats
             yield parsed
 
     def recognises(self, account: Account) -> bool:
@@ -93,7 +89,7 @@ class HistoryLoader:
         for first, last in extents:
             clashing = covered.filter(start__lte=last, end__gte=first).values("segment_id")
             for other in Segment.objects.loaded().filter(pk__in=clashing):
-                if not self._command.replace or Batch.objects.filter(segment=other).exists():
+                if not self._command.replace or other.is_batch:
                     raise overlap(segment, other, f"server {self._server}")
                 discard(other)
         Coverage.objects.bulk_create(

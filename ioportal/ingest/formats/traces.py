@@ -9,7 +9,14 @@ from django.db.models import Exists, OuterRef
 
 from collectors.lustre import rpc_extents, rpc_trace
 from ioportal.ingest import covering
-from ioportal.ingest.formats.common import Command, discard, needed, overlap, segment_of
+from ioportal.ingest.formats.common import (
+    Command,
+    discard,
+    needed,
+    overlap,
+    segment_of,
+    with_repeats,
+)
 from ioportal.ingest.models import Batch, Segment, TouchedTrace
 from ioportal.jobs import names
 from ioportal.jobs.models import Server
@@ -114,13 +121,8 @@ class RpcTraceLoader:
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text, without records that another text of this command has."""
         seen = self._command.seen
-        parts = rpc_trace.parse(source, seen)
-        while True:
-            before = seen.dropped
-            parsed = next(parts, None)
-            if parsed is None:
-                return
-            self._repeats += seen.dropped - before
+        for parsed, repeats in with_repeats(rpc_trace.parse(source, seen), seen):
+            self._repeats += repeats
             yield parsed
 
     def store(self, parsed: Parsed) -> None:
@@ -144,7 +146,7 @@ class RpcTraceLoader:
             for first, last in self._windows.complete()
         )
         for other in self._overlapping():
-            if not self._command.replace or Batch.objects.filter(segment=other).exists():
+            if not self._command.replace or other.is_batch:
                 raise overlap(self._segment, other, f"server {self._server}")
             discard(other)
 

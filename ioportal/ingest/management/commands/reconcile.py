@@ -32,16 +32,17 @@ class Command(BaseCommand):
         drain(rollups.roll_up)
         segments = off = unread = 0
         said = time.monotonic()
-        for segment in Segment.objects.loaded().order_by("pk").iterator():
+        for segment in Segment.objects.loaded().select_related("batch").order_by("pk").iterator():
             segments += 1
-            unread += not readable(segment).whole
+            there = readable(segment)
+            unread += not there.whole
             if time.monotonic() - said > _SAY_EVERY_S:
                 said = time.monotonic()
                 self.stderr.write(f"{segments:,} segments so far")
-            found = differences(segment)
+            found = differences(segment, there)
             if found:  # it was loaded, or charged anew, since the first drain, perhaps
                 drain(charging.charge_pending)
-                found = differences(segment)
+                found = differences(segment, there)
             for sentence in found:
                 off += 1
                 self.stderr.write(f"segment {segment.pk}, {segment.name}: {sentence}")
