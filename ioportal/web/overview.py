@@ -23,7 +23,14 @@ from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.models import Coverage, Principal
 from ioportal.web.principals import BYS, Name, named
 from ioportal.web.ranges import TimeRange
-from ioportal.web.series import bin_width, last_observed, observed, observed_apart, seconds
+from ioportal.web.series import (
+    bin_width,
+    last_observed,
+    mean_times,
+    observed,
+    observed_apart,
+    seconds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -575,7 +582,7 @@ class Rpcs(Section):
 
     def latency(self, source: int) -> Steps:
         """Return the mean service and queue time of the timed RPCs, in microseconds."""
-        sums = ("timed", "service", "total")
+        sums = ("timed", "service_us_sum", "total_us_sum")
         rows = [
             (of, start, start + self.bin, 0.0, timed, service, total)
             for of, start, layer, _, timed, service, total, others in self._binned
@@ -585,16 +592,7 @@ class Rpcs(Section):
             rows, schema={**WINDOW, **dict.fromkeys(sums, pl.Float64)}, orient="row"
         )
         summed = frame.group_by(list(WINDOW), maintain_order=True).agg(pl.col(sums).sum())
-        steps = self._steps(source, clipped(summed, self.observed, sums), sums)
-        timed = pl.when(pl.col("timed") > 0).then(pl.col("timed"))
-        means = steps.frame.select(
-            "start",
-            "end",
-            "observed",
-            (pl.col("service") / timed).alias("service"),
-            ((pl.col("total") - pl.col("service")) / timed).alias("queue"),
-        )
-        return Steps(means, ("service", "queue"), 1)
+        return mean_times(self._steps(source, clipped(summed, self.observed, sums), sums))
 
 
 LATENCY = Chart(

@@ -105,16 +105,7 @@ class JobSeries:
         windows = self._rpc_counts.group_by(list(WINDOW), maintain_order=True).agg(
             pl.col(sums).sum()
         )
-        steps = self._rpc_steps(windows, sums)
-        timed = pl.when(pl.col("timed") > 0).then(pl.col("timed"))
-        frame = steps.frame.select(
-            "start",
-            "end",
-            "observed",
-            (pl.col("service_us_sum") / timed).alias("service"),
-            ((pl.col("total_us_sum") - pl.col("service_us_sum")) / timed).alias("queue"),
-        )
-        return Steps(frame, ("service", "queue"), steps.sources)
+        return mean_times(self._rpc_steps(windows, sums))
 
     @property
     def run_marks(self) -> list[Mark]:
@@ -281,6 +272,19 @@ def bin_width(
     """Return a width of bins that is no less than `least`, and that a level's buckets fill."""
     fitting = (width for width in offered if width >= max(least, level_width))
     return next(fitting, _HOUR * ceil(least / _HOUR))
+
+
+def mean_times(sums: Steps) -> Steps:
+    """Return mean service and queue time of timed RPCs, in microseconds, from sums of times."""
+    timed = pl.when(pl.col("timed") > 0).then(pl.col("timed"))
+    frame = sums.frame.select(
+        "start",
+        "end",
+        "observed",
+        (pl.col("service_us_sum") / timed).alias("service"),
+        ((pl.col("total_us_sum") - pl.col("service_us_sum")) / timed).alias("queue"),
+    )
+    return Steps(frame, ("service", "queue"), sums.sources)
 
 
 def last_observed(source: Coverage.Source, targets: Iterable[Target]) -> dict[int, datetime]:
