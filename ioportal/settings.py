@@ -167,6 +167,7 @@ POLL_GAP = env.duration("IOPORTAL_POLL_GAP", "20m")
 RAW_KEPT = env.kept("IOPORTAL_RAW_KEPT", "48h")
 WINDOWS_KEPT = env.kept("IOPORTAL_WINDOWS_KEPT", "30d")
 MINUTES_KEPT = env.kept("IOPORTAL_MINUTES_KEPT", "180d")
+TOTALS_KEPT = env.kept("IOPORTAL_TOTALS_KEPT", "400d")
 POLLS_KEPT = env.kept("IOPORTAL_POLLS_KEPT", "400d")
 TEN_MINUTES_KEPT = env.kept("IOPORTAL_TEN_MINUTES_KEPT", "forever")
 # Where the licence of the database allows it: what is older is hardly ever changed.

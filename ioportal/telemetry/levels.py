@@ -11,11 +11,13 @@ from django.conf import settings
 from ioportal.telemetry.models import (
     ChargedRpc,
     IoTenMinutes,
+    IoTotal,
     IoWindow,
     JobDelta,
     JobSnapshot,
     LoadMinute,
     LoadTenMinutes,
+    LoadWindow,
     RequestWindow,
     RpcMinute,
     RpcTenMinutes,
@@ -23,6 +25,9 @@ from ioportal.telemetry.models import (
     ServiceSnapshot,
     TargetDelta,
     TargetSnapshot,
+    Total,
+    TotalMinute,
+    TotalTenMinutes,
 )
 
 if TYPE_CHECKING:
@@ -100,15 +105,46 @@ RPC_TEN_MINUTES: Final = Level(
     made_of=RPC_MINUTES,
     width=_TEN_MINUTES,
 )
+LOAD_WINDOWS: Final = Level(
+    LoadWindow,
+    "RPCs by 10 s and principal, without opcodes",
+    "WINDOWS_KEPT",
+    made_of=CHARGED_RPCS,
+    width=_TEN_SECONDS,
+)
 LOAD_MINUTES: Final = Level(
-    LoadMinute, "the same without opcodes", "MINUTES_KEPT", made_of=CHARGED_RPCS, width=_MINUTE
+    LoadMinute, "the same by the minute", "MINUTES_KEPT", made_of=LOAD_WINDOWS, width=_MINUTE
 )
 LOAD_TEN_MINUTES: Final = Level(
     LoadTenMinutes,
-    "the same without opcodes",
+    "the same by ten minutes",
     "TEN_MINUTES_KEPT",
     made_of=LOAD_MINUTES,
     width=_TEN_MINUTES,
+)
+TOTALS: Final = Level(
+    Total,
+    "RPCs by 10 s, of all principals together",
+    "TOTALS_KEPT",
+    made_of=CHARGED_RPCS,
+    width=_TEN_SECONDS,
+    by="server_id",
+)
+TOTAL_MINUTES: Final = Level(
+    TotalMinute,
+    "the same by the minute",
+    "TOTALS_KEPT",
+    made_of=TOTALS,
+    width=_MINUTE,
+    by="server_id",
+)
+TOTAL_TEN_MINUTES: Final = Level(
+    TotalTenMinutes,
+    "the same by ten minutes",
+    "TEN_MINUTES_KEPT",
+    made_of=TOTAL_MINUTES,
+    width=_TEN_MINUTES,
+    by="server_id",
 )
 JOB_SNAPSHOTS: Final = Level(
     JobSnapshot, "counters by job id, as they came", "RAW_KEPT", "taken_at", by="target_id"
@@ -148,19 +184,31 @@ IO_TEN_MINUTES: Final = Level(
     made_of=IO_WINDOWS,
     width=_TEN_MINUTES,
 )
+IO_TOTALS: Final = Level(
+    IoTotal,
+    "metadata operations by poll, of all principals together",
+    "TOTALS_KEPT",
+    made_of=IO_WINDOWS,
+    by="target_id",
+)
 
 # Finer ones first: what a coarser one is made of goes first.
 LEVELS: Final = (
     RPC_WINDOWS,
     CHARGED_RPCS,
     RPC_MINUTES,
-    LOAD_MINUTES,
     RPC_TEN_MINUTES,
+    LOAD_WINDOWS,
+    LOAD_MINUTES,
     LOAD_TEN_MINUTES,
+    TOTALS,
+    TOTAL_MINUTES,
+    TOTAL_TEN_MINUTES,
     JOB_SNAPSHOTS,
     JOB_DELTAS,
     IO_WINDOWS,
     IO_TEN_MINUTES,
+    IO_TOTALS,
     TARGET_SNAPSHOTS,
     TARGET_DELTAS,
     SERVICE_SNAPSHOTS,
@@ -168,7 +216,8 @@ LEVELS: Final = (
 )
 
 RPC_LEVELS: Final = (CHARGED_RPCS, RPC_MINUTES, RPC_TEN_MINUTES)
-LOAD_LEVELS: Final = (CHARGED_RPCS, LOAD_MINUTES, LOAD_TEN_MINUTES)
+LOAD_LEVELS: Final = (LOAD_WINDOWS, LOAD_MINUTES, LOAD_TEN_MINUTES)
+TOTAL_LEVELS: Final = (TOTALS, TOTAL_MINUTES, TOTAL_TEN_MINUTES)
 IO_LEVELS: Final = (IO_WINDOWS, IO_TEN_MINUTES)
 
 

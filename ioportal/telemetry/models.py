@@ -189,15 +189,58 @@ class _Load(_OfPrincipal):
         abstract = True
 
 
+class LoadWindow(_Load):
+    """Added up from `ChargedRpc`, by 10 s like it."""
+
+    class Meta:
+        managed = False
+
+
 class LoadMinute(_Load):
-    """Added up from `RpcMinute`."""
+    """Rolled up from `LoadWindow`."""
 
     class Meta:
         managed = False
 
 
 class LoadTenMinutes(_Load):
-    """Added up from `RpcTenMinutes`."""
+    """Rolled up from `LoadMinute`."""
+
+    class Meta:
+        managed = False
+
+
+class _Total(_RpcTimes):
+    """All RPCs of a kind on a server in an interval that begins at `start`, whoever sent them."""
+
+    pk = models.CompositePrimaryKey("start", "server_id", "service_id", "opcode")  # for Django only
+    start = models.DateTimeField()
+    server_id = models.IntegerField()
+    service_id = models.IntegerField()
+    opcode = models.SmallIntegerField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+
+class Total(_Total):
+    """Added up from `ChargedRpc`, by 10 s like it."""
+
+    class Meta:
+        managed = False
+
+
+class TotalMinute(_Total):
+    """Rolled up from `Total`."""
+
+    class Meta:
+        managed = False
+
+
+class TotalTenMinutes(_Total):
+    """Rolled up from `TotalMinute`."""
 
     class Meta:
         managed = False
@@ -316,6 +359,23 @@ class IoTenMinutes(models.Model):
         managed = False
 
 
+class IoTotal(models.Model):
+    """Added up from `IoWindow`: metadata operations of all between two reads or polls."""
+
+    pk = models.CompositePrimaryKey("start", "target_id", "end", "basis")  # for Django only
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    filesystem_id = models.IntegerField()
+    target_id = models.IntegerField()  # 0: the filesystem's OSTs folded
+    basis = models.SmallIntegerField(choices=IoWindow.Basis)
+    metadata_operations = models.BigIntegerField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
 class ServiceSnapshot(models.Model):
     """Raw and immutable: one counter of a server's service as one read showed it (totals)."""
 
@@ -406,6 +466,7 @@ class TouchedRpcs(_Touched):
     class Level(models.IntegerChoices):
         """The roll-up that is to be made anew."""
 
+        TEN_SECONDS = 0, "by 10 s"
         MINUTE = 1, "by the minute"
         TEN_MINUTES = 2, "by ten minutes"
 

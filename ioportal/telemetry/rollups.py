@@ -1,9 +1,10 @@
-"""The roll-up stage: sums of charged windows by the minute and by ten, made anew where they change.
+"""The roll-up stage: sums of charged windows, made anew where they change.
 
 A bucket is rolled up once it has ended and its records have had time to come; until then its
 pending row sends readers to the finer level (`pieces`). Late rows leave pending rows of their own.
-RPCs: charged windows of 10 s to the minute, that to ten minutes. I/O windows are poll intervals and
-are never cut: those that begin in the same ten minutes are added up whole.
+RPCs are added up by 10 s, these by the minute, and these by ten minutes: of each principal, and of
+all together (totals). I/O windows are poll intervals and are never cut: those that begin in the
+same ten minutes are added up whole.
 """
 
 from __future__ import annotations
@@ -31,23 +32,18 @@ if TYPE_CHECKING:
 
 _LOCK = 7_305  # any number that no other advisory lock uses
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SETTLED_AFTER = timedelta(seconds=30)  # from the end of a bucket: most of its records have come
 _MOST_PIECES = 8
 _IO_WIDTH = levels.IO_TEN_MINUTES.width
+_IO_SETTLED_AFTER = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
-class RpcRollUp:
-    """Charged RPCs in buckets of one width: by opcode, and without."""
+class RollUp:
+    """One level of RPCs: what its rows are told apart by, besides their buckets, and their sums."""
 
-    pending: TouchedRpcs.Level
     level: Level
-    load: Level
-
-    @property
-    def width(self) -> timedelta:
-        """How long a bucket is."""
-        return self.level.width
+    keys: tuple[str, ...]
+    values: dict[str, sql.Composable]
 
     @property
     def made_of(self) -> Level:
@@ -55,11 +51,26 @@ class RpcRollUp:
         assert self.level.made_of  # noqa: S101  (declared in `levels`)
         return self.level.made_of
 
+    @property
+    def is_of_principals(self) -> bool:
+        """Whether it changes where others are charged with the same RPCs."""
+        return "job_id" in self.keys
 
-RPC_ROLL_UPS = (
-    RpcRollUp(TouchedRpcs.Level.MINUTE, levels.RPC_MINUTES, levels.LOAD_MINUTES),
-    RpcRollUp(TouchedRpcs.Level.TEN_MINUTES, levels.RPC_TEN_MINUTES, levels.LOAD_TEN_MINUTES),
-)
+
+@dataclass(frozen=True)
+class RpcRollUp:
+    """The levels of RPCs in buckets of one width; all are made of finer ones."""
+
+    pending: TouchedRpcs.Level
+    width: timedelta
+    settled_after: timedelta  # from the end of a bucket: most of its records have come
+    roll_ups: tuple[RollUp, ...]
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """What it fills."""
+        return tuple(roll_up.level for roll_up in self.roll_ups)
+
 
 _OF_SERVER = sql.SQL("server_id = %(server)s")
 # ("Not 0" is said for the sake of indexes which hold no zeros.)
@@ -68,8 +79,6 @@ _OF_PRINCIPALS = sql.SQL("""(
     OR nid_id <> 0 AND nid_id = ANY(%(nids)s)
     OR source_job_id <> 0 AND source_job_id = ANY(%(source_jobs)s) AND nid_id = 0
 )""")
-_PRINCIPAL = ("server_id", "kind", "job_id", "source_job_id", "nid_id")
-_SUMS = ("count", "timed", "service_us_sum", "total_us_sum")
 
 _CLEAR = sql.SQL("DELETE FROM {into} WHERE start >= %(start)s AND start < %(end)s AND {rows}")
 _ROLL = sql.SQL("""
@@ -81,22 +90,53 @@ ORDER BY 1, server_id  -- what is read together stands together
 """)
 
 
-def _columns(names: Iterable[str]) -> sql.Composed:
-    return sql.SQL(", ").join(map(sql.Identifier, names))
+_KIND = ("server_id", "service_id", "opcode")
+_PRINCIPAL = ("server_id", "kind", "job_id", "source_job_id", "nid_id")
+_SUMS = ("count", "timed", "service_us_sum", "total_us_sum")
 
 
-def _values(form: str, names: Iterable[str]) -> list[sql.Composed]:
-    return [sql.SQL(form).format(sql.Identifier(name)) for name in names]
+def _values(form: str, names: Iterable[str]) -> dict[str, sql.Composable]:
+    return {name: sql.SQL(form).format(sql.Identifier(name)) for name in names}
 
 
-_LEASTS, _GREATESTS = ("service_us_min", "queue_us_min"), ("service_us_max", "queue_us_max")
-_RPC_NAMES = (*_SUMS, *_LEASTS, *_GREATESTS)
-_RPC_VALUES = sql.SQL(", ").join(
-    [
-        *_values("sum({})", _SUMS),
-        *_values("coalesce(min({}) FILTER (WHERE timed > 0), 0)", _LEASTS),
-        *_values("max({})", _GREATESTS),
-    ]
+_LOAD = _values("sum({})", _SUMS)
+_TIMES = {
+    **_LOAD,
+    **_values("coalesce(min({}) FILTER (WHERE timed > 0), 0)", ("service_us_min", "queue_us_min")),
+    **_values("max({})", ("service_us_max", "queue_us_max")),
+}
+_BY_OPCODE = (*_PRINCIPAL, "service_id", "opcode")
+
+RPC_ROLL_UPS = (
+    RpcRollUp(
+        TouchedRpcs.Level.TEN_SECONDS,
+        timedelta(seconds=10),
+        timedelta(0),  # they are few: what comes late is added up once more
+        (
+            RollUp(levels.TOTALS, _KIND, _TIMES),
+            RollUp(levels.LOAD_WINDOWS, _PRINCIPAL, _LOAD),
+        ),
+    ),
+    RpcRollUp(
+        TouchedRpcs.Level.MINUTE,
+        timedelta(minutes=1),
+        timedelta(seconds=30),
+        (
+            RollUp(levels.TOTAL_MINUTES, _KIND, _TIMES),
+            RollUp(levels.RPC_MINUTES, _BY_OPCODE, _TIMES),
+            RollUp(levels.LOAD_MINUTES, _PRINCIPAL, _LOAD),
+        ),
+    ),
+    RpcRollUp(
+        TouchedRpcs.Level.TEN_MINUTES,
+        timedelta(minutes=10),
+        timedelta(seconds=30),
+        (
+            RollUp(levels.TOTAL_TEN_MINUTES, _KIND, _TIMES),
+            RollUp(levels.RPC_TEN_MINUTES, _BY_OPCODE, _TIMES),
+            RollUp(levels.LOAD_TEN_MINUTES, _PRINCIPAL, _LOAD),
+        ),
+    ),
 )
 
 _OF_TARGET = sql.SQL(
@@ -115,13 +155,21 @@ FROM telemetry_iowindow w WHERE {rows}
 GROUP BY 1, {keys}, basis = %(TOTAL)s, CASE WHEN "end" - start > %(gap)s THEN start END
 ORDER BY 1, filesystem_id, target_id  -- what is read together stands together
 """)
-_IO_SUMS = sql.SQL(", ").join(_values("least(sum({}), %(largest)s)", COUNTERS))
+_IO_SUMS = sql.SQL(", ").join(_values("least(sum({}), %(largest)s)", COUNTERS).values())
+_CLEAR_IO_TOTALS = sql.SQL("DELETE FROM telemetry_iototal WHERE {rows}")
+_ROLL_IO_TOTALS = sql.SQL("""
+INSERT INTO telemetry_iototal (filesystem_id, target_id, start, "end", basis, metadata_operations)
+SELECT filesystem_id, target_id, start, "end", basis, least(sum({metadata}), %(largest)s)
+FROM telemetry_iowindow w WHERE {rows}
+GROUP BY 1, 2, 3, 4, 5
+ORDER BY start
+""")
 
 
 def touch_server(server_id: int, start: datetime, end: datetime) -> None:
     """Ask for the roll-ups of a server's charged windows of [start, end) anew."""
     TouchedRpcs.objects.create(
-        level=TouchedRpcs.Level.MINUTE, server_id=server_id, start=start, end=end
+        level=TouchedRpcs.Level.TEN_SECONDS, server_id=server_id, start=start, end=end
     )
 
 
@@ -134,7 +182,7 @@ def touch_principals(
 ) -> None:
     """Ask for the roll-ups of some jobs', nodes' and ids' charged windows of [start, end) anew."""
     TouchedRpcs.objects.create(
-        level=TouchedRpcs.Level.MINUTE,
+        level=TouchedRpcs.Level.TEN_SECONDS,
         start=start,
         end=end,
         job_ids=sorted(jobs),
@@ -160,6 +208,9 @@ def touch_ids(source_jobs: Collection[int]) -> None:
         )
 
 
+_READ_BY_ROLL_UPS = {one.made_of for kind in RPC_ROLL_UPS for one in kind.roll_ups}
+
+
 def roll_up(limit: int = 500) -> int:
     """Claim up to `limit` touched intervals of each kind and roll them up; return how many.
 
@@ -183,7 +234,7 @@ def pending_since(level: Level) -> datetime | None:
     touched: Any
     if level is levels.IO_WINDOWS:
         touched = TouchedIo.objects.all()
-    elif level in {levels.CHARGED_RPCS, levels.RPC_MINUTES, levels.LOAD_MINUTES}:
+    elif level in _READ_BY_ROLL_UPS:
         touched = TouchedRpcs.objects.all()
     else:
         return None
@@ -222,7 +273,7 @@ def _claim(touched: Any, fields: tuple[str, ...], limit: int) -> list[_Asked]:
 
 def roll_rpcs(kind: RpcRollUp, now: datetime, limit: int) -> int:
     """Roll up to one level what has ended by now; return how many intervals were claimed."""
-    ended = floor(now - _SETTLED_AFTER, kind.width)
+    ended = floor(now - kind.settled_after, kind.width)
     due = TouchedRpcs.objects.filter(level=kind.pending, start__lt=ended)
     fields = ("server_id", "job_ids", "nid_ids", "source_job_ids")
     claimed = _claim(due, fields, limit)
@@ -231,8 +282,9 @@ def roll_rpcs(kind: RpcRollUp, now: datetime, limit: int) -> int:
         done, left = _divided(asked.spans, kind.width, ended)
         again += [TouchedRpcs(level=kind.pending, **asked.who, start=s, end=e) for s, e in left]
         for span in done:
-            for part in retention.kept((kind.made_of, kind.level), *span):
-                _roll_rpcs_of(kind, asked.who, part)
+            for one in kind.roll_ups:
+                for part in retention.kept((one.made_of, one.level), *span):
+                    _roll_rpcs_of(one, asked.who, part)
         if kind is not RPC_ROLL_UPS[-1]:
             coarser = RPC_ROLL_UPS[RPC_ROLL_UPS.index(kind) + 1].pending
             again += [TouchedRpcs(level=coarser, **asked.who, start=s, end=e) for s, e in done]
@@ -240,7 +292,10 @@ def roll_rpcs(kind: RpcRollUp, now: datetime, limit: int) -> int:
     return sum(len(asked.spans) for asked in claimed)
 
 
-def _roll_rpcs_of(kind: RpcRollUp, who: dict[str, Any], span: Interval) -> None:
+def _roll_rpcs_of(one: RollUp, who: dict[str, Any], span: Interval) -> None:
+    is_of_server = who["server_id"] is not None
+    if not is_of_server and not one.is_of_principals:
+        return
     values = {
         "server": who["server_id"],
         "jobs": who["job_ids"],
@@ -248,39 +303,26 @@ def _roll_rpcs_of(kind: RpcRollUp, who: dict[str, Any], span: Interval) -> None:
         "source_jobs": who["source_job_ids"],
         "start": span.start,
         "end": span.end,
-        "width": kind.width,
+        "width": one.level.width,
         "epoch": _EPOCH,
     }
-    rows = _OF_PRINCIPALS if who["server_id"] is None else _OF_SERVER
-    by_opcode = (*_PRINCIPAL, "service_id", "opcode")
+    rows = _OF_SERVER if is_of_server else _OF_PRINCIPALS
+    into = sql.Identifier(one.level.table)
+    roll = _ROLL.format(
+        into=into,
+        made_of=sql.Identifier(one.made_of.table),
+        keys=sql.SQL(", ").join(map(sql.Identifier, one.keys)),
+        names=sql.SQL(", ").join(map(sql.Identifier, one.values)),
+        values=sql.SQL(", ").join(one.values.values()),
+        rows=rows,
+    )
     with connection.cursor() as cursor, planner.settings(work_mem="128MB"):
-        for made_of, into, keys, names, sums in (
-            (kind.made_of, kind.level, by_opcode, _RPC_NAMES, _RPC_VALUES),
-            (
-                kind.level,
-                kind.load,
-                _PRINCIPAL,
-                _SUMS,
-                sql.SQL(", ").join(_values("sum({})", _SUMS)),
-            ),
-        ):
-            table = sql.Identifier(into.table)
-            cursor.execute(_CLEAR.format(into=table, rows=rows), values)
-            cursor.execute(
-                _ROLL.format(
-                    into=table,
-                    made_of=sql.Identifier(made_of.table),
-                    keys=_columns(keys),
-                    names=_columns(names),
-                    values=sums,
-                    rows=rows,
-                ),
-                values,
-            )
+        cursor.execute(_CLEAR.format(into=into, rows=rows), values)
+        cursor.execute(roll, values)
 
 
 def _roll_io(now: datetime, limit: int) -> int:
-    ended = floor(now - _SETTLED_AFTER, _IO_WIDTH)
+    ended = floor(now - _IO_SETTLED_AFTER, _IO_WIDTH)
     due = TouchedIo.objects.filter(start__lt=ended)
     claimed = _claim(due, ("filesystem_id", "target_id", "source_job_ids"), limit)
     again: list[TouchedIo] = []
@@ -290,6 +332,9 @@ def _roll_io(now: datetime, limit: int) -> int:
         for span in done:
             for part in retention.kept((levels.IO_WINDOWS, levels.IO_TEN_MINUTES), *span):
                 _roll_io_of(asked.who, part)
+            if asked.who["target_id"] is not None:  # totals do not change with who is charged
+                for part in retention.kept((levels.IO_WINDOWS, levels.IO_TOTALS), *span):
+                    _roll_io_totals_of(asked.who, part)
     TouchedIo.objects.bulk_create(again)
     return sum(len(asked.spans) for asked in claimed)
 
@@ -316,14 +361,28 @@ def _roll_io_of(who: dict[str, Any], span: Interval) -> None:
         cursor.execute(_CLEAR_IO.format(rows=of("bucket")), values)
         cursor.execute(
             _ROLL_IO.format(
-                keys=_columns(_IO_KEYS),
-                counters=_columns(COUNTERS),
+                keys=sql.SQL(", ").join(map(sql.Identifier, _IO_KEYS)),
+                counters=sql.SQL(", ").join(map(sql.Identifier, COUNTERS)),
                 metadata=metadata_operations("w"),
                 sums=_IO_SUMS,
                 rows=of("start"),
             ),
             values,
         )
+
+
+def _roll_io_totals_of(who: dict[str, Any], span: Interval) -> None:
+    values = {
+        "filesystem": who["filesystem_id"],
+        "target": who["target_id"],
+        "start": span.start,
+        "end": span.end,
+        "largest": LARGEST_BIGINT,
+    }
+    rows = _OF_TARGET.format(sql.Identifier("start"), sql.Identifier("start"))
+    with connection.cursor() as cursor:
+        cursor.execute(_CLEAR_IO_TOTALS.format(rows=rows), values)
+        cursor.execute(_ROLL_IO_TOTALS.format(metadata=metadata_operations("w"), rows=rows), values)
 
 
 def _divided(
@@ -374,51 +433,56 @@ def pieces(level: Level, start: datetime, end: datetime) -> list[Piece]:
 
 def _open(level: Level, start: datetime, end: datetime) -> list[Interval]:
     """Return the parts of a range in which a source's rows are still to be rolled up."""
-    if level is levels.IO_TEN_MINUTES:
+    if level in {levels.IO_TEN_MINUTES, levels.IO_TOTALS}:
+        width = _IO_WIDTH
         touched: Any = TouchedIo.objects.filter(target_id__isnull=False)
     else:
-        (kind,) = (kind for kind in RPC_ROLL_UPS if level in {kind.level, kind.load})
+        (kind,) = (kind for kind in RPC_ROLL_UPS if level in kind.levels)
+        width = kind.width
         touched = TouchedRpcs.objects.filter(level__lte=kind.pending, server_id__isnull=False)
     rows = touched.filter(start__lt=end, end__gt=start).values_list("start", "end")
     whole = [
         Interval(max(span.start, start), min(span.end, end))
-        for span in _divided([Interval(*row) for row in rows], level.width, end)[0]
+        for span in _divided([Interval(*row) for row in rows], width, end)[0]
         if span.end > start
     ]
     return whole if len(whole) <= _MOST_PIECES else [Interval(whole[0].start, whole[-1].end)]
 
 
-_ROLLED_SUMS = sql.SQL("""
-SELECT coalesce(sum(count), 0) FROM {} WHERE start >= %(start)s AND start < %(end)s
+_RE_ADDED = sql.SQL("""
+SELECT {sums} FROM {table} WHERE start >= %(start)s AND start < %(end)s
 """)
+_WHAT = ("RPCs", "timed RPCs", "µs of service time", "µs from arrival to end")  # of `_SUMS`
 
 
 def differences(start: datetime, end: datetime) -> list[str]:
     """Re-add the roll-ups of [start, end) against the charged windows, where all are kept.
 
     Returns:
-        A sentence for every roll-up that is off.
+        A sentence for every sum of a roll-up that is off.
     """
     found = []
     for kind in RPC_ROLL_UPS:
-        for level in (kind.level, kind.load):
-            of = (levels.CHARGED_RPCS, level)
-            whole = (floor(start, kind.width), ceil(end, kind.width))
-            for part in retention.kept(of, *whole):
-                windows = _count(Piece(levels.CHARGED_RPCS, *part))
-                rolled = sum(map(_count, pieces(level, *part)))
-                if windows != rolled:
-                    found.append(
-                        f"{level.table}: {windows} RPCs are charged from {part.start} to "
-                        f"{part.end}, {rolled} are rolled up"
-                    )
+        whole = (floor(start, kind.width), ceil(end, kind.width))
+        for level in kind.levels:
+            for part in retention.kept((levels.CHARGED_RPCS, level), *whole):
+                windows = _re_added(Piece(levels.CHARGED_RPCS, *part))
+                read = map(_re_added, pieces(level, *part))
+                rolled = [sum(sums) for sums in zip(*read, strict=True)]
+                found += [
+                    f"{level.table}: {charged} {what} are charged from {part.start} to "
+                    f"{part.end}, {added} are rolled up"
+                    for what, charged, added in zip(_WHAT, windows, rolled, strict=True)
+                    if charged != added
+                ]
     return found
 
 
-def _count(piece: Piece) -> int:
+def _re_added(piece: Piece) -> list[int]:
+    sums = sql.SQL(", ").join(_values("coalesce(sum({}), 0)", _SUMS).values())
     with connection.cursor() as cursor:
         cursor.execute(
-            _ROLLED_SUMS.format(sql.Identifier(piece.level.table)),
+            _RE_ADDED.format(sums=sums, table=sql.Identifier(piece.level.table)),
             {"start": piece.start, "end": piece.end},
         )
-        return int(cursor.fetchone()[0])
+        return list(map(int, cursor.fetchone()))

@@ -22,6 +22,7 @@ def _kept(settings):
     settings.RAW_KEPT = timedelta(days=2)
     settings.WINDOWS_KEPT = timedelta(days=30)
     settings.MINUTES_KEPT = timedelta(days=180)
+    settings.TOTALS_KEPT = timedelta(days=365)
     settings.POLLS_KEPT = timedelta(days=400)
     settings.TEN_MINUTES_KEPT = None
 
@@ -60,15 +61,18 @@ def test_logs_of_long_ago_are_kept_from_when_they_are_loaded(traced_job, after, 
     after(days=31)
     assert rows("chargedrpc", "rpcminute", "rpctenminutes", "loadtenminutes") == [0, 60, 6, 6]
 
+    assert rows("loadwindow", "loadminute", "total", "totalminute") == [0, 60, 60, 60]
+
     after(days=4_000)
     assert rows("rpcminute", "loadminute", "rpctenminutes", "loadtenminutes") == [0, 0, 6, 6]
+    assert rows("total", "totalminute", "totaltenminutes") == [0, 0, 6]
 
 
 def test_a_coarser_level_stays_as_long_as_the_finer_one(settings):
     settings.RAW_KEPT = None
 
     made = [level for level in levels.LEVELS if level.made_of]
-    assert len(made) == 7
+    assert len(made) == 12
     assert {level.kept for level in made} == {None}
 
 

@@ -1,8 +1,12 @@
 """Roll-ups add up to what they are made of, whatever comes late; readers never see them twice."""
 
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 
 import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from psycopg import sql
 
 from ioportal.ingest import charging
@@ -10,7 +14,7 @@ from ioportal.stages import drain
 from ioportal.telemetry import levels, rollups
 from tests.logs import Run, at, job_stats, rpc, sacct
 
-RPC_TABLES = [level.table for level in (*levels.RPC_LEVELS, *levels.LOAD_LEVELS[1:])]
+RPC_TABLES = [level.table for level in (*levels.RPC_LEVELS, *levels.LOAD_LEVELS)]
 
 _BY_KIND = sql.SQL("SELECT kind, sum(count)::int FROM {} GROUP BY 1")
 _BETWEEN = sql.SQL("SELECT sum(count)::int FROM {} WHERE start >= %s AND start < %s")
@@ -90,8 +94,8 @@ def test_a_bucket_that_has_not_ended_waits_and_readers_go_to_finer_levels(trace,
     trace("t", "12:00:05", "12:09:30", "12:10:10", "12:11:15")
     now = at("12:12:10")
 
-    rollups.roll_rpcs(rollups.RPC_ROLL_UPS[0], now, 100)
-    rollups.roll_rpcs(rollups.RPC_ROLL_UPS[1], now, 100)
+    for kind in rollups.RPC_ROLL_UPS:
+        rollups.roll_rpcs(kind, now, 100)
 
     assert sums()["telemetry_loadtenminutes"] == {3: 2}
     assert sums()["telemetry_loadminute"] == {3: 3}
@@ -107,17 +111,98 @@ def test_a_bucket_that_has_not_ended_waits_and_readers_go_to_finer_levels(trace,
     assert {where: count for where, count in counts.items() if count} == {
         ("telemetry_loadtenminutes", at("12:00")): 2,
         ("telemetry_loadminute", at("12:10")): 1,
-        ("telemetry_chargedrpc", at("12:11")): 1,
+        ("telemetry_loadwindow", at("12:11")): 1,
     }
 
 
 def test_an_open_bucket_is_claimed_when_it_ends(trace, sums):
     trace("t", "12:00:05")
-    first = rollups.RPC_ROLL_UPS[0]
+    seconds, minute, _ = rollups.RPC_ROLL_UPS
 
-    assert rollups.roll_rpcs(first, at("12:01:20"), 100) == 0
-    assert rollups.roll_rpcs(first, at("12:01:30"), 100) == 1
+    assert rollups.roll_rpcs(seconds, at("12:00:09"), 100) == 0
+    assert rollups.roll_rpcs(seconds, at("12:00:10"), 100) == 1
+    assert rollups.roll_rpcs(minute, at("12:01:20"), 100) == 0
+    assert rollups.roll_rpcs(minute, at("12:01:30"), 100) == 1
     assert sums()["telemetry_rpcminute"] == {3: 1}
+
+
+_OF_RAW = sql.SQL("""
+SELECT date_bin({}, start, 'epoch'), server_id, service_id, opcode, {} FROM {}
+GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+""")
+_TIMES = sql.SQL("""
+sum(count)::int, sum(timed)::int, sum(service_us_sum)::int, sum(total_us_sum)::int,
+coalesce(min(service_us_min) FILTER (WHERE timed > 0), 0), max(service_us_max),
+coalesce(min(queue_us_min) FILTER (WHERE timed > 0), 0), max(queue_us_max)
+""")
+_BATCHES = st.lists(
+    st.lists(
+        st.tuples(
+            st.integers(0, 1_500),  # seconds from noon
+            st.integers(1, 4),  # the NID
+            st.sampled_from([33, 101]),
+            st.one_of(st.none(), st.tuples(st.integers(0, 90), st.integers(90, 99))),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@given(_BATCHES)
+def test_totals_are_the_sums_of_the_raw_windows(site, logs, ingest, queries, batches):
+    """Whatever comes, from whomever; and a job that is known late changes none."""
+    with transaction.atomic():
+        for number, batch in enumerate(batches):
+            text = "\n".join(
+                rpc(at("12:00") + timedelta(hours=number, seconds=s), f"{nid}@gni", opcode, us=us)
+                for s, nid, opcode, us in sorted(batch, key=itemgetter(0))
+            )
+            ingest("rpctrace", logs(f"t{number}", text), server="mds1")
+            if number:
+                drain(rollups.roll_up)
+        ingest("sacct", logs("j", sacct(Run("77", nodes="n[1-2]"))), cluster="anvil")
+        drain(rollups.roll_up)
+
+        for level in levels.TOTAL_LEVELS:
+            told, raw = (
+                queries(_OF_RAW.format(level.width, _TIMES, sql.Identifier(table)))
+                for table in (level.table, levels.RPC_WINDOWS.table)
+            )
+            assert told == raw
+        assert rollups.differences(at("12:00"), at("16:00")) == []
+        transaction.set_rollback(True)
+
+
+def test_a_total_that_is_off_is_told(trace, roll_up, queries):
+    trace("t", "12:00:05", "12:10:00")
+    roll_up()
+
+    queries(
+        "UPDATE telemetry_total SET total_us_sum = 0 WHERE start < '2017-07-05 12:05Z' RETURNING 1"
+    )
+
+    [sentence] = rollups.differences(at("12:00"), at("12:20"))
+    assert "telemetry_total: 80 µs from arrival to end are charged" in sentence
+    assert "40 are rolled up" in sentence
+
+
+def test_operations_of_a_poll_are_added_up_whoever_did_them(site, logs, ingest, roll_up, queries):
+    for clock, opens in {"12:00": 1, "12:10": 6, "12:20": 9}.items():
+        text = job_stats(
+            "lake-MDT0000", {"77": {"open": opens}, "cp.0": {"close": opens * 2}}, snapshot=clock
+        )
+        ingest("job_stats", logs(f"r{clock}", text), at=at(clock).isoformat())
+    roll_up()
+    ingest("sacct", logs("j", sacct(Run("77"))), cluster="anvil")
+    roll_up()
+
+    assert queries(
+        'SELECT start, "end", metadata_operations FROM telemetry_iototal WHERE basis < 5 ORDER BY 1'
+    ) == [(at("12:00"), at("12:10"), 15), (at("12:10"), at("12:20"), 9)]
 
 
 def test_polls_are_added_up_whole(site, logs, ingest, roll_up, queries):
