@@ -154,6 +154,7 @@ CELERY_BEAT_SCHEDULE = {
     for name, schedule in (
         *((stage, env.duration("IOPORTAL_STAGE_INTERVAL", "5s")) for stage in _STAGES),
         ("ioportal.ingest.tasks.retain", timedelta(minutes=10)),
+        ("ioportal.jobs.tasks.refresh_baselines", timedelta(minutes=30)),
     )
 }
 

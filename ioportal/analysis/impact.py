@@ -32,47 +32,17 @@ BASELINES = {
     "opcode": pl.Int16(),
     "baseline_us": pl.Float64(),  # from arrival to end, of one RPC where the server is calm
 }
+TIMES = {
+    "server": pl.Int64(),
+    "start": pl.Datetime("us", "UTC"),
+    "took_us": pl.Float64(),  # from arrival to end, all RPCs whose baseline is known
+    "usual_us": pl.Float64(),  # what as many of the same kinds usually take
+}
 FEWEST_WINDOWS = 1_000  # fewer say nothing of how long an RPC takes
 
 _KIND = ("server", "service", "opcode")
 _MOMENT = ("start", "server", "service")
 _US_PER_S = 1e6
-
-
-def baselines(windows: pl.DataFrame, fewest: int = FEWEST_WINDOWS) -> pl.DataFrame:
-    """Return how long each kind of RPC takes in the calmer half of a server's windows.
-
-    Args:
-        windows: columns of `WINDOWS`, without principals or with them.
-        fewest: calm windows with such an RPC; with fewer its baseline is not known.
-
-    Returns:
-        Columns of `BASELINES`, a row for each kind whose baseline is known: the median over the
-        windows in which no more RPCs than in the median window were handled by that service, of
-        the mean time of the kind.
-
-    Source: docs/metrics.md, "Impact".
-    """
-    kinds = (
-        windows.group_by(*_MOMENT, "opcode")
-        .agg(pl.sum("timed", "total_us_sum"))
-        .with_columns(load=pl.sum("timed").over(_MOMENT))
-        .filter(pl.col("timed") > 0)
-    )
-    moments = kinds.group_by(_MOMENT).agg(pl.first("load"))
-    usual = moments.group_by("server", "service").agg(usual_load=pl.median("load"))
-    return (
-        kinds.join(usual, on=["server", "service"])
-        .filter(pl.col("load") <= pl.col("usual_load"))
-        .group_by(_KIND)
-        .agg(
-            baseline_us=(pl.col("total_us_sum") / pl.col("timed")).median(),
-            calm_windows=pl.len(),
-        )
-        .filter(pl.col("calm_windows") >= fewest)
-        .select(*BASELINES)
-        .sort(_KIND)
-    )
 
 
 @dataclass(frozen=True)
@@ -156,31 +126,21 @@ class Leaving:
     shortest: timedelta = timedelta(seconds=30)
 
 
-def slowdowns(
-    windows: pl.DataFrame, baseline: pl.DataFrame, leaving: Leaving | None = None
-) -> list[Slowdown]:
+def slow_intervals(times: pl.DataFrame, leaving: Leaving | None = None) -> list[Slowdown]:
     """Find the intervals in which a server's latency left its baseline, worst first.
 
     A window's factor is the time that its RPCs took over the time that as many of the same kinds
-    usually take: a change of the mix of RPCs is no slowness. RPCs without a baseline are left out,
-    and so are windows of nothing else.
+    usually take: a change of the mix of RPCs is no slowness.
 
     Args:
-        windows: columns of `WINDOWS`; principals do not matter.
-        baseline: columns of `BASELINES`.
+        times: columns of `TIMES`; windows that are not slow may be missing.
         leaving: when an interval begins and ends.
 
     Source: docs/metrics.md, "Slow intervals".
     """
     limits = leaving or Leaving()
     factors = (
-        windows.join(baseline, on=_KIND)
-        .group_by("server", "start")
-        .agg(
-            took_us=pl.sum("total_us_sum"),
-            usual_us=(pl.col("timed") * pl.col("baseline_us")).sum(),
-        )
-        .filter(pl.col("usual_us") > 0)
+        times.filter(pl.col("usual_us") > 0)
         .with_columns(factor=pl.col("took_us") / pl.col("usual_us"))
         .filter(pl.col("factor") >= limits.returns)
         .sort("server", "start")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from django.db import connection
 
-from ioportal.analysis import impact
 from ioportal.analysis.impact import WINDOWS
 from ioportal.telemetry.models import Principal
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ioportal.jobs.overview import Who
-
-LOOKS_BACK = timedelta(days=28)  # for what is usual
 
 _OF_PRINCIPALS = """
 SELECT start, server_id, service_id, opcode,
@@ -29,33 +25,18 @@ FROM telemetry_chargedrpc
 WHERE server_id = ANY(%(servers)s) AND start >= %(start)s AND start < %(end)s
 GROUP BY start, server_id, service_id, opcode, principal
 """
-_OF_ALL = """
-SELECT start, server_id, service_id, opcode, '',
-    sum(timed)::bigint, sum(service_us_sum)::bigint, sum(total_us_sum)::bigint
-FROM telemetry_chargedrpc
-WHERE server_id = ANY(%(servers)s) AND start >= %(start)s AND start < %(end)s
-GROUP BY start, server_id, service_id, opcode
-"""
 
 
 def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.DataFrame:
     """Return the windows of some servers that begin in [start, end), by principal."""
-    return _read(_OF_PRINCIPALS, server_ids, start, end)
-
-
-def baselines(server_ids: Collection[int], before: datetime) -> pl.DataFrame:
-    """Return how long RPCs of each kind took in the calm of the four weeks before a moment."""
-    return impact.baselines(_read(_OF_ALL, server_ids, before - LOOKS_BACK, before))
+    kinds = {kind.name: kind.value for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST)}
+    values: dict[str, Any] = {**kinds, "servers": list(server_ids), "start": start, "end": end}
+    with connection.cursor() as cursor:
+        cursor.execute(_OF_PRINCIPALS, values)
+        return pl.DataFrame(cursor.fetchall(), schema=WINDOWS, orient="row")
 
 
 def who(principal: str) -> Who:
     """Return the principal that a window names."""
     kind, _, which = principal.partition(":")
     return int(kind), int(which)
-
-
-def _read(query: str, server_ids: Collection[int], start: datetime, end: datetime) -> pl.DataFrame:
-    kinds = {kind.name: kind.value for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST)}
-    with connection.cursor() as cursor:
-        cursor.execute(query, {**kinds, "servers": list(server_ids), "start": start, "end": end})
-        return pl.DataFrame(cursor.fetchall(), schema=WINDOWS, orient="row")

@@ -503,3 +503,24 @@ class Dropped(models.Model):
 
     def __str__(self) -> str:
         return f"{self.table} {self.start} to {self.end}"
+
+
+class BaselinePeriod(models.Model):
+    """Up to when, and from how much, it was reckoned how long RPCs take where a server is calm.
+
+    Gone where late data changed what it was reckoned from.
+    """
+
+    server_id = models.IntegerField()
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    seen_from = models.DateTimeField()  # since when in it the server was traced
+    reckoned_at = models.DateTimeField(null=True)  # null: under way
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="baselineperiod", fields=["server_id", "end"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.start} to {self.end}"

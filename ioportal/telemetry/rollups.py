@@ -22,7 +22,13 @@ from psycopg import sql
 from collectors.tables import COUNTERS
 from ioportal.telemetry import coverage, levels, planner, retention
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import LARGEST_BIGINT, IoWindow, TouchedIo, TouchedRpcs
+from ioportal.telemetry.models import (
+    LARGEST_BIGINT,
+    BaselinePeriod,
+    IoWindow,
+    TouchedIo,
+    TouchedRpcs,
+)
 from ioportal.telemetry.sums import metadata_operations
 
 if TYPE_CHECKING:
@@ -319,6 +325,10 @@ def _roll_rpcs_of(one: RollUp, who: dict[str, Any], span: Interval) -> None:
     with connection.cursor() as cursor, planner.settings(work_mem="128MB"):
         cursor.execute(_CLEAR.format(into=into, rows=rows), values)
         cursor.execute(roll, values)
+    if one.level is levels.TOTALS:
+        BaselinePeriod.objects.filter(
+            server_id=who["server_id"], start__lt=span.end, end__gt=span.start
+        ).delete()
 
 
 def _roll_io(now: datetime, limit: int) -> int:

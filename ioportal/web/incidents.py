@@ -7,9 +7,9 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ioportal.analysis.impact import Impact, Slowdown, slowdowns
+from ioportal.analysis.impact import Impact, Slowdown
 from ioportal.analysis.impact import impact as impact_of
-from ioportal.jobs import impact
+from ioportal.jobs import baselines, impact
 from ioportal.jobs.models import Server
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage, floor_to_window
@@ -65,7 +65,7 @@ class Incident:
 
     @cached_property
     def _usual(self) -> pl.DataFrame:
-        return impact.baselines(self.servers, floor_to_window(self.window.start))
+        return baselines.usual(self.servers, floor_to_window(self.window.start))
 
     @property
     def is_traced(self) -> bool:
@@ -102,7 +102,8 @@ class Incident:
     @cached_property
     def slow(self) -> list[tuple[str, Slowdown, TimeRange]]:
         """When servers left their baseline, by server, and the range that shows it."""
-        found = slowdowns(self._windows, self._usual)
+        start = floor_to_window(self.window.start)
+        found = baselines.slowdowns(self.servers, start, self.window.end, self._usual)
         return [(self.servers[one.server], one, TimeRange(one.start, one.end)) for one in found]
 
     def rows(self) -> Iterator[tuple[Any, ...]]:

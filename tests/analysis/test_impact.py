@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from ioportal.analysis.impact import (
     BASELINES,
+    TIMES,
     WINDOWS,
     Leaving,
     Slowdown,
-    baselines,
     impact,
-    slowdowns,
+    slow_intervals,
 )
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
@@ -32,6 +32,15 @@ def windows(*rows, server=1, service=1):
             for second, opcode, who, rpcs, service_us, total_us in rows
         ],
         schema=WINDOWS,
+        orient="row",
+    )
+
+
+def times(*means_us):
+    """Windows of server 1 from noon on, of 100 RPCs each that usually take 100 us."""
+    return pl.DataFrame(
+        [(1, at(10 * n), 100.0 * us, 10_000.0) for n, us in enumerate(means_us)],
+        schema=TIMES,
         orient="row",
     )
 
@@ -107,8 +116,7 @@ def test_nothing_gives_nothing():
 
     assert found.principals.is_empty()
     assert found.known_share == 0
-    assert slowdowns(windows(), USUAL) == []
-    assert baselines(windows()).is_empty()
+    assert slow_intervals(times()) == []
 
 
 principals = st.sampled_from(["a", "b", "c", "d"])
@@ -151,52 +159,15 @@ def test_impact_is_what_its_formula_says(rows):
     }
 
 
-def test_the_baseline_is_the_median_of_the_calmer_windows():
-    calm = [(10 * n, ENQUEUE, "a", 10, 80, 90 + n % 21) for n in range(60)]
-    busy = [(600 + 10 * n, ENQUEUE, "a", 1_000, 80, 3_000) for n in range(59)]
-
-    [row] = baselines(windows(*calm, *busy), fewest=60).rows()
-
-    assert row == (1, 1, ENQUEUE, pytest.approx(100, abs=2))
-
-
-def test_with_too_few_windows_it_is_not_known():
-    few = windows(*[(10 * n, ENQUEUE, "a", 10, 80, 100) for n in range(999)])
-
-    assert baselines(few).is_empty()
-
-
 def test_an_interval_begins_far_above_the_usual_and_ends_near_it():
-    times = [100, 170, 320, 900, 160, 140, 100, 100, 310]
-
-    found = slowdowns(
-        windows(*[(10 * n, ENQUEUE, "a", 100, 80, us) for n, us in enumerate(times)]),
-        USUAL,
-        Leaving(pause=timedelta(seconds=10)),
+    found = slow_intervals(
+        times(100, 170, 320, 900, 160, 140, 100, 100, 310), Leaving(pause=timedelta(seconds=10))
     )
 
     assert found == [Slowdown(1, at(10), at(50), 9.0, pytest.approx(0.115))]
 
 
 def test_a_short_pause_is_part_of_it():
-    times = [400, 400, 100, 100, 400]
-
-    [found] = slowdowns(
-        windows(*[(10 * n, ENQUEUE, "a", 100, 80, us) for n, us in enumerate(times)]), USUAL
-    )
+    [found] = slow_intervals(times(400, 400, 100, 100, 400))
 
     assert (found.start, found.end) == (at(0), at(50))
-
-
-def test_another_mix_of_rpcs_is_no_slowness():
-    found = slowdowns(
-        windows(
-            *[
-                (10 * n, CLOSE if n < 5 else ENQUEUE, "a", 100, 40, 50 if n < 5 else 100)
-                for n in range(10)
-            ]
-        ),
-        USUAL,
-    )
-
-    assert found == []

@@ -1,5 +1,6 @@
 """What a site has and runs."""
 
+from ioportal.jobs.models.baseline import Baseline, PinnedBaseline
 from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
 from ioportal.jobs.models.person import UserAccount
 from ioportal.jobs.models.population import CacheEntry, Population
@@ -21,6 +22,7 @@ from ioportal.jobs.models.workload import WorkloadJob, WorkloadJobQuerySet
 
 __all__ = [
     "Allocation",
+    "Baseline",
     "CacheEntry",
     "Cluster",
     "Counter",
@@ -32,6 +34,7 @@ __all__ = [
     "Launch",
     "Nid",
     "Node",
+    "PinnedBaseline",
     "Population",
     "Server",
     "ServerVersion",
