@@ -33,14 +33,15 @@ from ioportal.web.series import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
     from ioportal.charts.time_axis import Figure
-    from ioportal.jobs.overview import Amount, Who
+    from ioportal.jobs.overview import Amount, Bin, Who
     from ioportal.telemetry.levels import Level
+    from ioportal.telemetry.rollups import Piece
 
 LASTS = {
     "15m": timedelta(minutes=15),
@@ -141,27 +142,36 @@ class Section:
     unit: str
     newest_words: str
     of: tuple[Level, ...]
+    of_all: tuple[Level, ...]  # the same of all principals together
     chart: Chart
 
     def __init__(self, asked: Asked, user: User) -> None:
         self.asked = asked
         self._user = user
         self.window = asked.window
-        kept = retention.finest(self.of, self.window.start, self.window.end) or self.of[-1]
+        kept, kept_of_all = (
+            retention.finest(of, self.window.start, self.window.end) or of[-1]
+            for of in (self.of, self.of_all)
+        )
         least = (self.window.end - self.window.start) / _BINS_SHOWN
-        self.bin = bin_width(least, kept.width, _BINS)
-        self.level = levels.coarsest(self.of, self.bin) if kept is self.of[0] else kept
+        self.bin = bin_width(least, max(kept.width, kept_of_all.width), _BINS)
+        self.level = self._coarsest(self.of, kept)
+        self.level_of_all = self._coarsest(self.of_all, kept_of_all)
         self._bins = TimeRange(
             rollups.floor(self.window.start, self.bin), rollups.ceil(self.window.end, self.bin)
         )
+
+    def _coarsest(self, of: Sequence[Level], kept: Level) -> Level:
+        """Return the level to read: the coarsest that fills bins, or what is left of them."""
+        return levels.coarsest(of, self.bin) if kept is of[0] else kept
 
     @cached_property
     def sources(self) -> dict[int, str]:
         """The servers or targets, by key."""
         raise NotImplementedError
 
-    @cached_property
-    def _rows(self) -> overview.Rows:
+    def _rows(self, level: Level) -> overview.Rows:
+        """What to read of a level for the charts."""
         raise NotImplementedError
 
     def _amounts(self) -> list[Amount]:
@@ -326,20 +336,26 @@ class Section:
         return (*(one.words for one in self.layers), palette.ALL_OTHERS)
 
     @cached_property
-    def _binned(self) -> list[tuple[Any, ...]]:
+    def _binned(self) -> list[Bin]:
         if not self.is_observed:
             return []
         return overview.bins(
-            self._rows,
+            self._rows(self.level),
+            self._rows(self.level_of_all),
             [one.who for one in self.layers],
             self.bin,
             self._bins.start,
             count_unshown=not self.is_staff,
         )
 
-    def _is_told(self, layer: int, others: int) -> bool:
-        """Tell whether a bin's amount may be shown: that of others needs enough jobs."""
-        return layer > 0 or self.is_staff or others >= _LEAST_JOBS
+    def _told(self, source: int) -> list[Bin]:
+        """Return what may be shown of one source: a sum of others needs enough jobs."""
+        return [
+            one
+            for one in self._binned
+            if one.source == source
+            and (one.layer > 0 or self.is_staff or one.unshown_jobs >= _LEAST_JOBS)
+        ]
 
     def steps(self, source: int) -> Steps:
         """Return the rates on one source, by the charts' layers."""
@@ -353,13 +369,11 @@ class Section:
     def shown(self) -> list[Shown]:
         """A chart for each source, busiest first."""
         amounts: dict[int, float] = defaultdict(float)
-        for row in self._binned:
-            amounts[row[0]] += row[self._amount_column]
+        for one in self._binned:
+            amounts[one.source] += one.amount
         seen = [(source, name) for source, name in self.sources.items() if source in self.reached]
         seen.sort(key=lambda item: (-amounts[item[0]], item[1]))
         return [Shown(self, source, name) for source, name in seen[:_CHARTS]]
-
-    _amount_column = 3  # of the rows of `_binned`
 
     @property
     def more_sources(self) -> int:
@@ -371,13 +385,13 @@ class Section:
         """The names of sources of which nothing is known."""
         return sorted(name for source, name in self.sources.items() if source not in self.reached)
 
-    def pivoted(self, rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
-        """Return rows (source, start, end, layer, amount) as windows with a column per layer."""
+    def _pivoted(self, source: int) -> pl.DataFrame:
+        """Return what is told of a source as windows with a column per layer."""
         words = dict(enumerate((palette.ALL_OTHERS, *(one.words for one in self.layers))))
         frame = pl.DataFrame(
             [
-                (source, start, end, words[layer], amount)
-                for source, start, end, layer, amount in rows
+                (one.source, one.start, one.end, words[one.layer], one.amount)
+                for one in self._told(source)
             ],
             schema={**OBSERVED, "who": pl.String, "amount": pl.Float64},
             orient="row",
@@ -463,6 +477,7 @@ class Operations(Section):
     unit = "ops/s"
     newest_words = "Over the newest poll interval of each MDT"
     of = levels.IO_LEVELS
+    of_all = (levels.IO_TOTALS, levels.IO_TEN_MINUTES)
     chart = Chart(
         "operations",
         "Metadata operations",
@@ -487,29 +502,46 @@ class Operations(Section):
         """When each was read."""
         return observed(Coverage.Source.JOB_STATS, self._mdts, self._bins)
 
-    @cached_property
-    def _rows(self) -> overview.Rows:
+    def _coarsest(self, of: Sequence[Level], kept: Level) -> Level:  # noqa: ARG002
+        """Return what is left: sums of polls have other bounds, and totals are of polls."""
+        is_whole = retention.finest(levels.IO_LEVELS, self.window.start, self.window.end)
+        return kept if is_whole is levels.IO_WINDOWS else levels.IO_TEN_MINUTES
+
+    def _rows(self, level: Level) -> overview.Rows:
         """Intervals that begin in the range or shortly before: these reach into it."""
-        start = rollups.floor(self._bins.start - settings.POLL_GAP, levels.IO_TEN_MINUTES.width)
-        end = rollups.ceil(self._bins.end, levels.IO_TEN_MINUTES.width)
-        return overview.Rows(rollups.pieces(self.level, start, end), list(self.sources))
+        return self._of(*rollups.pieces(level, self._begin, self._end))
+
+    def _of(self, *pieces: Piece) -> overview.Rows:
+        return overview.Rows(pieces, list(self.sources))
+
+    @property
+    def _begin(self) -> datetime:
+        return rollups.floor(self._bins.start - settings.POLL_GAP, levels.IO_TEN_MINUTES.width)
+
+    @property
+    def _end(self) -> datetime:
+        return rollups.ceil(self._bins.end, levels.IO_TEN_MINUTES.width)
 
     def _amounts(self) -> list[Amount]:
+        """Sums need no steps: coarser rows tell them, but for the edges and the newest time."""
+        coarse = levels.IO_TEN_MINUTES
         ahead = self.window.end + timedelta(days=1)  # of what was never read
-        reached = [self.reached.get(source, ahead) for source in self._rows.sources]
-        return overview.operation_amounts(self._rows, self.window.start, self.window.end, reached)
+        reached = [self.reached.get(source, ahead) for source in self.sources]
+        newest = overview.reaching_from(self._rows(self.level_of_all), reached) or self._begin
+        cut = max(rollups.floor(newest, coarse.width), self._begin)
+        begin = min(rollups.ceil(self.window.start, coarse.width), cut)
+        rows = self._of(
+            *rollups.pieces(self.level, self._begin, begin),
+            *rollups.pieces(coarse, begin, cut),
+            *rollups.pieces(self.level, cut, self._end),
+        )
+        return overview.operation_amounts(rows, self.window.start, self.window.end, reached)
 
     def _newest_rate(self, amount: Amount) -> float:
         return amount.newest
 
     def _windows(self, source: int) -> pl.DataFrame:
-        return self.pivoted(
-            (of, start, end, layer, amount)
-            for of, start, end, layer, amount, others in self._binned
-            if of == source and self._is_told(layer, others)
-        )
-
-    _amount_column = 4
+        return self._pivoted(source)
 
 
 class Rpcs(Section):
@@ -520,6 +552,7 @@ class Rpcs(Section):
     unit = "RPCs/s"
     newest_words = "Over the newest minute of the traces; where steps are longer, the last one"
     of = levels.LOAD_LEVELS
+    of_all = levels.TOTAL_LEVELS
     chart = Chart(
         "rpcs",
         "Metadata RPCs",
@@ -541,9 +574,8 @@ class Rpcs(Section):
         apart = coverage.whole(self.sources)
         return observed_apart(Coverage.Source.RPC_TRACE, apart, self._bins)
 
-    @cached_property
-    def _rows(self) -> overview.Rows:
-        pieces = rollups.pieces(self.level, self._bins.start, self._bins.end)
+    def _rows(self, level: Level) -> overview.Rows:
+        pieces = rollups.pieces(level, self._bins.start, self._bins.end)
         return overview.Rows(pieces, list(self.sources))
 
     @cached_property
@@ -573,20 +605,15 @@ class Rpcs(Section):
         return amount.newest / self._newest_s if self._newest_s else 0.0
 
     def _windows(self, source: int) -> pl.DataFrame:
-        windows = self.pivoted(
-            (of, start, start + self.bin, layer, amount)
-            for of, start, layer, amount, _, _, _, others in self._binned
-            if of == source and self._is_told(layer, others)
-        )
+        windows = self._pivoted(source)
         return clipped(windows, self.observed, self.kinds)
 
     def latency(self, source: int) -> Steps:
         """Return the mean service and queue time of the timed RPCs, in microseconds."""
         sums = ("timed", "service_us_sum", "total_us_sum")
         rows = [
-            (of, start, start + self.bin, 0.0, timed, service, total)
-            for of, start, layer, _, timed, service, total, others in self._binned
-            if of == source and self._is_told(layer, others)
+            (one.source, one.start, one.end, 0.0, one.timed, one.service_us, one.total_us)
+            for one in self._told(source)
         ]
         frame = pl.DataFrame(
             rows, schema={**WINDOW, **dict.fromkeys(sums, pl.Float64)}, orient="row"
