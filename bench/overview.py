@@ -16,6 +16,7 @@ from bench.pages import client_of, timed
 from ioportal.jobs.models import Job, Server
 from ioportal.stages import drain
 from ioportal.telemetry import levels, rollups
+from ioportal.telemetry.models import TouchedRpcs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +137,12 @@ def _fill(hours: int) -> None:
                 say(f"{level.table}: {hour + 1} of {hours} hours")
     _roll_up(start, hours)
     for server in Server.objects.all():
-        rollups.touch_server(server.pk, _END - timedelta(minutes=1), _END)
+        TouchedRpcs.objects.create(
+            level=TouchedRpcs.Level.MINUTE,
+            server_id=server.pk,
+            start=_END - timedelta(minutes=1),
+            end=_END,
+        )
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
     User.objects.create_user(centre.STAFF, is_staff=True)

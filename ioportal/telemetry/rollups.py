@@ -32,7 +32,7 @@ from ioportal.telemetry.models import (
 from ioportal.telemetry.sums import metadata_operations
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from ioportal.telemetry.levels import Level
 
@@ -439,6 +439,24 @@ def pieces(level: Level, start: datetime, end: datetime) -> list[Piece]:
     settled = coverage.gaps(open_spans, start, end)
     finer = (pieces(level.made_of, *span) for span in open_spans)
     return [*(Piece(level, *span) for span in settled), *chain.from_iterable(finer)]
+
+
+def covering(of: Sequence[Level], start: datetime, end: datetime) -> list[Piece]:
+    """Return what to read for sums over [start, end): as coarse as it goes, finer at its edges.
+
+    Args:
+        of: levels, finest first, whose buckets fill those of the next.
+        start: where a bucket of the finest begins.
+        end: likewise.
+    """
+    *finer, coarsest = of
+    if not finer:
+        return pieces(coarsest, start, end)
+    begin, stop = ceil(start, coarsest.width), floor(end, coarsest.width)
+    if begin >= stop:
+        return covering(finer, start, end)
+    edges = (*covering(finer, start, begin), *covering(finer, stop, end))
+    return [*pieces(coarsest, begin, stop), *edges]
 
 
 def _open(level: Level, start: datetime, end: datetime) -> list[Interval]:

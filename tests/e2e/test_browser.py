@@ -2,9 +2,12 @@
 
 import csv
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import expect
+
+from tests.logs import rpc
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -278,3 +281,29 @@ def test_a_population_is_named_shared_and_shown_beside_another(visit):
     page.get_by_label("Beside it").fill("/jobs/?nodes_min=1")
     page.get_by_role("button", name="Show both").click()
     expect(page.locator("[data-plot='figure-opens'] .legend")).to_contain_text("nodes at least: 1")
+
+
+def test_the_overview_is_asked_for_again_only_while_it_is_seen(visit, logs, ingest):
+    moments = [datetime.now(UTC) - timedelta(seconds=n) for n in (40, 20)]
+    ingest("rpctrace", logs("t", "\n".join(rpc(at) for at in moments)), server="mds1")
+    page = visit("/overview/")
+    page.locator(DRAWN).first.wait_for()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    seen = """hidden => {
+        Object.defineProperty(document, "hidden", { get: () => hidden, configurable: true });
+        document.querySelector("[data-live-status]").dataset.liveEvery = 0.1;
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+
+    with page.expect_response(re.compile("/overview/rpcs/")):
+        page.evaluate(seen, arg=False)
+    expect(page.locator("[data-live-status]")).to_contain_text("updated")
+    page.evaluate(seen, arg=True)
+    page.wait_for_load_state("networkidle")
+    asked.clear()
+    page.wait_for_timeout(400)
+    assert asked == []
+
+    with page.expect_response(re.compile("/overview/rpcs/")):
+        page.evaluate(seen, arg=False)

@@ -7,7 +7,7 @@ import pytest
 
 from ioportal.stages import drain
 from ioportal.telemetry import rollups
-from ioportal.web import overview
+from ioportal.web import sections
 from tests.logs import Run, at, job_stats, rpc, sacct
 
 RANGE = "start=2017-07-05T12:00:00Z&end=2017-07-05T13:00:00Z"
@@ -108,7 +108,7 @@ def test_others_are_told_of_together_from_ten_jobs_on(as_alice, busy_site, name)
 
 
 def test_of_fewer_than_ten_jobs_of_others_nothing_is_told(as_alice, busy_site, monkeypatch):
-    monkeypatch.setattr(overview, "_LEAST_JOBS", 12)  # there are eleven
+    monkeypatch.setattr(sections, "_LEAST_JOBS", 12)  # there are eleven
 
     shown = top(as_alice, "rpcs")
 
@@ -170,7 +170,7 @@ def test_the_number_of_queries_does_not_grow_with_the_jobs(
 ):
     as_staff.get(f"/overview/rpcs/?{RANGE}")
 
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(18):
         as_staff.get(f"/overview/rpcs/?{RANGE}")
     with django_assert_num_queries(13):
         as_staff.get(f"/overview/operations/?{RANGE}")

@@ -10,15 +10,16 @@ from django.http import Http404, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import conditional_page, require_safe
 
-from ioportal.web import exports, overview
-from ioportal.web.overview import SECTIONS, Asked
+from ioportal.web import exports, watched
+from ioportal.web.overview import SECTIONS
 from ioportal.web.principals import BYS
+from ioportal.web.watched import Asked
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
 
-    from ioportal.web.overview import Section
     from ioportal.web.requests import UserRequest
+    from ioportal.web.sections import Section
 
 _HEADER = ["source", "start", "end", "principal", "per_second"]
 
@@ -38,13 +39,13 @@ def page(request: UserRequest) -> HttpResponseBase:
         "asked": asked,
         "window": asked.window,
         "refused": refused,
-        "lasts": overview.LASTS,
+        "lasts": watched.LASTS,
         "bys": BYS,
-        "refresh_s": overview.REFRESH_S,
+        "refresh_s": watched.REFRESH_S,
         "sections": [section(asked, request.user) for section in SECTIONS.values()],
-        "is_registered": overview.is_registered(),
-        "is_empty": overview.newest_data() is None,
-        "simulated": overview.is_simulated(),
+        "is_registered": watched.is_registered(),
+        "is_empty": watched.newest_data() is None,
+        "simulated": watched.is_simulated(),
     }
     return render(request, "overview/page.html", shown)
 
@@ -78,7 +79,7 @@ def _about(section: Section) -> dict[str, object]:
         "unit": section.unit,
         "bin_s": section.bin.total_seconds(),
         "observed_s": section.observed_s,
-        "simulated": overview.is_simulated(),
+        "simulated": watched.is_simulated(),
         "top": [
             {
                 "principal": one.words,

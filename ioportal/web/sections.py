@@ -1,0 +1,402 @@
+"""One metric of the overview in a range: who is busy, and a stacked chart for each source."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from django.urls import reverse
+
+from collectors.tables import UTC_US
+from ioportal.analysis.timelines import OBSERVED, WINDOW, Steps, rates, within
+from ioportal.charts import palette
+from ioportal.charts import timelines as charts
+from ioportal.jobs import overview
+from ioportal.telemetry import levels, retention, rollups
+from ioportal.telemetry.models import Principal
+from ioportal.web.principals import Name, named
+from ioportal.web.ranges import TimeRange
+from ioportal.web.series import (
+    bin_width,
+    seconds,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from django.contrib.auth.models import User
+
+    from ioportal.charts.time_axis import Figure
+    from ioportal.charts.timelines import Chart
+    from ioportal.jobs.overview import Amount, Bin, Who
+    from ioportal.telemetry.levels import Level
+    from ioportal.web.watched import Asked
+_BINS = tuple(timedelta(seconds=n) for n in (10, 60, 120, 600, 1_800))
+_BINS_SHOWN = 150
+_NAMED = 6  # in the charts; the rest is one layer
+_LISTED = 15
+_CHARTS = 8  # of servers or targets, the busiest
+_LEAST_JOBS = 10  # of others that are told of together
+
+
+@dataclass(frozen=True)
+class Busy:
+    """One principal, or all that share a name, and what it did."""
+
+    words: str
+    address: str  # of its page; "" where it has none
+    who: frozenset[Who]
+    nodes: int
+    total: float
+    share: float | None
+    newest: float  # per second
+    mean: float | None  # per second
+
+    @property
+    def newest_per_node(self) -> float | None:
+        """Its newest rate, over its nodes."""
+        return self.newest / self.nodes if self.nodes else None
+
+    @property
+    def trend(self) -> float | None:
+        """How many times its mean rate the newest one is."""
+        return self.newest / self.mean if self.mean else None
+
+
+class Section:
+    """One metric in one range: the busiest, and a chart for each source."""
+
+    name: str  # in addresses
+    title: str
+    unit: str
+    newest_words: str
+    of: tuple[Level, ...]
+    of_all: tuple[Level, ...]  # the same of all principals together
+    chart: Chart
+
+    def __init__(self, asked: Asked, user: User) -> None:
+        self.asked = asked
+        self._user = user
+        self.window = asked.window
+        kept, kept_of_all = (
+            retention.finest(of, self.window.start, self.window.end) or of[-1]
+            for of in (self.of, self.of_all)
+        )
+        least = (self.window.end - self.window.start) / _BINS_SHOWN
+        self.bin = bin_width(least, max(kept.width, kept_of_all.width), _BINS)
+        self.level = self._coarsest(self.of, kept)
+        self.level_of_all = self._coarsest(self.of_all, kept_of_all)
+        self._bins = TimeRange(
+            rollups.floor(self.window.start, self.bin), rollups.ceil(self.window.end, self.bin)
+        )
+
+    def _coarsest(self, of: Sequence[Level], kept: Level) -> Level:
+        """Return the level to read: the coarsest that fills bins, or what is left of them."""
+        return levels.coarsest(of, self.bin) if kept is of[0] else kept
+
+    @cached_property
+    def sources(self) -> dict[int, str]:
+        """The servers or targets, by key."""
+        raise NotImplementedError
+
+    def _rows(self, level: Level) -> overview.Rows:
+        """What to read of a level for the charts."""
+        raise NotImplementedError
+
+    def _amounts(self) -> list[Amount]:
+        raise NotImplementedError
+
+    def _windows(self, source: int) -> pl.DataFrame:
+        raise NotImplementedError
+
+    @property
+    def address(self) -> str:
+        """Where it is asked for alone."""
+        return reverse("overview_section", args=[self.name])
+
+    @property
+    def window_s(self) -> float:
+        """How long the range is."""
+        return (self.window.end - self.window.start).total_seconds()
+
+    @property
+    def bin_s(self) -> float:
+        """How long a bin is."""
+        return self.bin.total_seconds()
+
+    @property
+    def is_staff(self) -> bool:
+        """Whether everybody is named."""
+        return self._user.is_staff
+
+    @cached_property
+    def observed(self) -> pl.DataFrame:
+        """When each source was observed: a frame of `OBSERVED`."""
+        raise NotImplementedError
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether anything is known of the range."""
+        return not self.observed.is_empty()
+
+    @cached_property
+    def reached(self) -> dict[int, datetime]:
+        """The last moment of the range in which each source was observed."""
+        lasts = self.observed.group_by("source").agg(pl.col("end").max())
+        return {source: min(end, self.window.end) for source, end in lasts.iter_rows()}
+
+    @cached_property
+    def observed_s(self) -> float:
+        """Seconds of the range in which some source was observed."""
+        return self._seconds(self.window.start, self.window.end)
+
+    def _seconds(self, start: datetime, end: datetime) -> float:
+        """Return for how long of [start, end) some source was observed."""
+        begin, stop = (pl.lit(moment, UTC_US) for moment in (start, end))
+        inside = self.observed.select(
+            pl.lit(0, pl.Int64).alias("source"),
+            pl.max_horizontal("start", begin).alias("start"),
+            pl.min_horizontal("end", stop).alias("end"),
+        ).filter(pl.col("end") > pl.col("start"))
+        steps = rates(pl.DataFrame(schema=WINDOW), inside, (), 1)
+        return float(steps.frame.select(seconds("start", "end").sum()).item() or 0.0)
+
+    @cached_property
+    def amounts(self) -> list[Amount]:
+        """What every principal did."""
+        return self._amounts() if self.is_observed else []
+
+    @cached_property
+    def total(self) -> float:
+        """What all of them did."""
+        return sum(amount.total for amount in self.amounts)
+
+    @cached_property
+    def newest_total(self) -> float:
+        """What all of them did per second in the newest time."""
+        return sum(self._newest_rate(amount) for amount in self.amounts)
+
+    def _newest_rate(self, amount: Amount) -> float:
+        raise NotImplementedError
+
+    @cached_property
+    def busy(self) -> list[Busy]:
+        """Everybody who may be named, busiest now first."""
+        together: dict[Name, list[Amount]] = defaultdict(list)
+        for amount in self.amounts:
+            if name := self._names.get(amount.who):
+                together[name].append(amount)
+        found = [self._busy(name, amounts) for name, amounts in together.items()]
+        return sorted(found, key=lambda one: (-one.newest, -one.total, one.words))
+
+    def _busy(self, name: Name, amounts: list[Amount]) -> Busy:
+        total = sum(amount.total for amount in amounts)
+        return Busy(
+            name.words,
+            name.address,
+            frozenset(amount.who for amount in amounts),
+            name.nodes,
+            total,
+            total / self.total if self.total and self.others_are_many else None,
+            sum(map(self._newest_rate, amounts)),
+            total / self.observed_s if self.observed_s else None,
+        )
+
+    @cached_property
+    def others_are_many(self) -> bool:
+        """Whether so many jobs of others are in the range that their sum may be told."""
+        if self.is_staff:
+            return True
+        jobs = {who for who, *_ in self.amounts if who[0] == Principal.JOB}
+        return len(jobs - self._names.keys()) >= _LEAST_JOBS
+
+    @cached_property
+    def _names(self) -> dict[Who, Name]:
+        """The names of those who may be named and matter."""
+        ranked = sorted(self.amounts, key=lambda amount: -max(self._shares(amount)))
+        return named([amount.who for amount in ranked], self._user, self.asked.by)
+
+    def _shares(self, amount: Amount) -> tuple[float, float]:
+        """Return a principal's share of the range and of the newest time."""
+        newest = self._newest_rate(amount)
+        return (
+            amount.total / self.total if self.total else 0.0,
+            newest / self.newest_total if self.newest_total else 0.0,
+        )
+
+    @cached_property
+    def listed(self) -> list[Busy]:
+        """The first of the busy."""
+        return self.busy[:_LISTED]
+
+    @cached_property
+    def others(self) -> Busy | None:
+        """All that is not listed; None: nothing, or too few to be told of."""
+        listed = frozenset().union(*(one.who for one in self.listed))
+        rest = [amount for amount in self.amounts if amount.who not in listed]
+        if not rest or not self.others_are_many:
+            return None
+        return self._busy(Name(palette.ALL_OTHERS), rest)
+
+    @cached_property
+    def layers(self) -> list[Busy]:
+        """Those whom the charts name: busiest now or in all of the range."""
+
+        def weight(one: Busy) -> float:
+            newest = one.newest / self.newest_total if self.newest_total else 0.0
+            return max(newest, one.total / self.total if self.total else 0.0)
+
+        return sorted(self.busy, key=lambda one: (-weight(one), one.words))[:_NAMED]
+
+    @cached_property
+    def colours(self) -> dict[str, str]:
+        """The token of each layer, the same in all charts and in the table."""
+        return palette.principals(list(self.kinds))
+
+    @cached_property
+    def top(self) -> list[tuple[Busy, str]]:
+        """The rows of the table, each with its colour in the charts."""
+        rows = [*self.listed, *([self.others] if self.others else [])]
+        return [(one, self.colours.get(one.words, palette.REST)) for one in rows]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of the charts' layers."""
+        return (*(one.words for one in self.layers), palette.ALL_OTHERS)
+
+    @cached_property
+    def _binned(self) -> list[Bin]:
+        if not self.is_observed:
+            return []
+        return overview.bins(
+            self._rows(self.level),
+            self._rows(self.level_of_all),
+            [one.who for one in self.layers],
+            self.bin,
+            self._bins.start,
+            count_unshown=not self.is_staff,
+        )
+
+    def _told(self, source: int) -> list[Bin]:
+        """Return what may be shown of one source: a sum of others needs enough jobs."""
+        return [
+            one
+            for one in self._binned
+            if one.source == source
+            and (one.layer > 0 or self.is_staff or one.unshown_jobs >= _LEAST_JOBS)
+        ]
+
+    def steps(self, source: int) -> Steps:
+        """Return the rates on one source, by the charts' layers."""
+        return self._steps(source, self._windows(source), self.kinds)
+
+    def _steps(self, source: int, windows: pl.DataFrame, kinds: Sequence[str]) -> Steps:
+        seen = self.observed.filter(pl.col("source") == source)
+        return within(rates(windows, seen, kinds, 1), self.window.start, self.window.end)
+
+    def times(self, source: int) -> Times | None:  # noqa: ARG002
+        """Return how long a source's requests took; None: that is not known."""
+        return None
+
+    @cached_property
+    def shown(self) -> list[Shown]:
+        """A chart for each source, busiest first."""
+        amounts: dict[int, float] = defaultdict(float)
+        for one in self._binned:
+            amounts[one.source] += one.amount
+        seen = [(source, name) for source, name in self.sources.items() if source in self.reached]
+        seen.sort(key=lambda item: (-amounts[item[0]], item[1]))
+        return [Shown(self, source, name) for source, name in seen[:_CHARTS]]
+
+    @property
+    def more_sources(self) -> int:
+        """How many sources have no chart though they were observed."""
+        return max(0, len(self.reached) - _CHARTS)
+
+    @property
+    def unobserved(self) -> list[str]:
+        """The names of sources of which nothing is known."""
+        return sorted(name for source, name in self.sources.items() if source not in self.reached)
+
+    def _pivoted(self, source: int) -> pl.DataFrame:
+        """Return what is told of a source as windows with a column per layer."""
+        words = dict(enumerate((palette.ALL_OTHERS, *(one.words for one in self.layers))))
+        frame = pl.DataFrame(
+            [
+                (one.source, one.start, one.end, words[one.layer], one.amount)
+                for one in self._told(source)
+            ],
+            schema={**OBSERVED, "who": pl.String, "amount": pl.Float64},
+            orient="row",
+        )
+        pivoted = frame.pivot(
+            "who", index=["source", "start", "end"], values="amount", aggregate_function="sum"
+        )
+        missing = [pl.lit(0.0).alias(kind) for kind in self.kinds if kind not in pivoted.columns]
+        return pivoted.with_columns(
+            seconds("start", "end").alias("seconds"), *missing
+        ).with_columns(pl.col(list(self.kinds)).fill_null(0.0))
+
+    def twin(self) -> Iterator[tuple[Any, ...]]:
+        """Yield rates of all charts: source, start, end, principal, rate per second."""
+        for shown in self.shown:
+            steps = shown.steps
+            for start, end, *values in steps.frame.select("start", "end", *steps.kinds).iter_rows():
+                for kind, value in zip(steps.kinds, values, strict=True):
+                    yield shown.name, start, end, kind, value
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One source of a section."""
+
+    section: Section
+    source: int
+    name: str
+
+    @property
+    def steps(self) -> Steps:
+        """Its rates."""
+        return self.section.steps(self.source)
+
+    @property
+    def script_id(self) -> str:
+        """The id of the element that carries the figure."""
+        return f"figure-{self.section.name}-{self.source}"
+
+    @property
+    def figure(self) -> Figure:
+        """The chart for Plotly; a click on a job goes to it."""
+        section = self.section
+        chart = replace(section.chart, colours=lambda names: {n: section.colours[n] for n in names})
+        links = {one.words: one.address for one in section.layers if one.address}
+        return charts.figure(chart, self.steps, section.window.axis, links=links)
+
+    @property
+    def times(self) -> Times | None:
+        """How long its requests took; None: that is not known of a target."""
+        return self.section.times(self.source)
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long the requests of one source took."""
+
+    section: Section
+    source: int
+    chart: Chart
+    steps: Steps
+
+    @property
+    def script_id(self) -> str:
+        """The id of the element that carries the figure."""
+        return f"figure-{self.chart.name}-{self.source}"
+
+    @property
+    def figure(self) -> Figure:
+        """The chart for Plotly."""
+        return charts.figure(self.chart, self.steps, self.section.window.axis)
