@@ -112,10 +112,10 @@ this is *others' waiting*, in seconds. Its *own waiting* is likewise its own tim
 
 *Usual* is the baseline of a server, service and opcode: of the mean times in the windows of the
 four weeks before, the median over those in which the service handled no more RPCs than in its
-median window. Slow intervals, by what was usual before, do not count, so that an incident does not
-become usual. It is reckoned anew daily, and a range is judged by what was usual when it began; staff
-may pin another value. With fewer than {FEWEST_WINDOWS:,} such windows it is not known, and RPCs of
-that kind are left out; the share of RPCs whose baseline is known is told.
+median window. Slow intervals, by what was usual before, do not count, so that an incident does
+not become usual. It is reckoned anew daily, and a range is judged by what was usual when it began;
+staff may pin another value. With fewer than {FEWEST_WINDOWS:,} such windows it is not known, and
+RPCs of that kind are left out; the share of RPCs whose baseline is known is told.
 
 ## Slow intervals
 
