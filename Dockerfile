@@ -11,7 +11,8 @@ RUN python -m venv /opt/venv \
 FROM python:3.11-slim-bookworm
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin ioportal
 COPY --from=packages /opt/venv /opt/venv
-ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1
+# Web processes count their requests together in that folder, which must be new at each start.
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PROMETHEUS_MULTIPROC_DIR=/run/ioportal
 WORKDIR /srv/ioportal
 COPY manage.py ./
 COPY collectors collectors

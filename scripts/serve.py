@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -22,6 +23,7 @@ from scripts.process import OwnProcess
 if TYPE_CHECKING:
     from asyncio import StreamReader
     from asyncio.subprocess import Process
+    from pathlib import Path
 
 PORTAL = OwnProcess("the portal", VAR / "portal", "portal.pid", ("python", "python3"))
 DEMO_LOGIN = VAR / "demo_login"  # "name password", written by `manage.py demo_data`
@@ -113,6 +115,13 @@ async def end(child: Process) -> None:
         os.killpg(child.pid, signal.SIGKILL)
 
 
+def empty(folder: Path) -> Path:
+    """Make a folder anew: counts of the web processes before are not of these."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
 def free_port(first: int) -> int:
     for port in range(first, first + PORTS_TRIED):
         with socket.socket() as probe:
@@ -131,6 +140,7 @@ def main() -> None:
     PORTAL.folder.mkdir(parents=True, exist_ok=True)
     os.chdir(PORTAL.folder)  # by which it is recognised
     PORTAL.pid_file.write_text(str(os.getpid()))
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(empty(PORTAL.folder / "metrics"))
     asyncio.run(serve(free_port(int(sys.argv[1]))))
 
 

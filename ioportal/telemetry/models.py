@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import Now
 
 from collectors.tables import COUNTERS
 
@@ -390,8 +391,17 @@ class Coverage(models.Model):
         return f"{self.source} {self.start} to {self.end}"
 
 
-class _Touched(models.Model):
-    """Pending: an interval in which a roll-up no longer follows from what it is made of."""
+class Pending(models.Model):
+    """A row that says what is to be done; the stage that did it deletes it."""
+
+    asked_at = models.DateTimeField(db_default=Now())  # by the database: so much SQL inserts them
+
+    class Meta:
+        abstract = True
+
+
+class _Touched(Pending):
+    """An interval in which a roll-up no longer follows from what it is made of."""
 
     start = models.DateTimeField()
     end = models.DateTimeField()
