@@ -244,6 +244,7 @@ def _words(x: str, text: str, token: str) -> Figure:
         "yanchor": "bottom",
         "showarrow": False,
         "text": text,
+        "bgcolor": "--panel",  # over the lines of other marks
         "borderpad": 0,
         "font": {"size": 10, "color": token},
     }
