@@ -19,6 +19,7 @@ from ioportal.analysis.metrics import BY_NAME, METRICS, PANDA_METRICS, Metric, S
 from ioportal.analysis.populations import FEWEST, Spread
 from ioportal.charts import histograms as charts
 from ioportal.jobs import populations
+from ioportal.jobs.kept import eyes
 from ioportal.jobs.models import Population
 from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS, UNITS, Counted, Selection
 from ioportal.web import formatting
@@ -603,7 +604,7 @@ def read(user: User, text: str) -> Shown:
 
 def _shown(user: User, title: str, chosen: ChosenJobs) -> Shown:
     filters = _with_unit(chosen.counted, chosen.filters_query())
-    selected = Selection(chosen.counted, filters, populations.eyes(user), chosen.filtered)
+    selected = Selection(chosen.counted, filters, eyes(user), chosen.filtered)
     return Shown(title, in_words(filters, user), selected, _list_url(chosen))
 
 

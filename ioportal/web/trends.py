@@ -20,6 +20,7 @@ from ioportal.charts import trends as charts
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.charts.timelines import Chart, Style
 from ioportal.jobs import trends as questions
+from ioportal.jobs.kept import eyes, kept
 from ioportal.jobs.models import JobStatistics, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
@@ -28,7 +29,7 @@ from ioportal.web.chosen import ChosenJobs
 from ioportal.web.ranges import TimeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from django.contrib.auth.models import User
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.timelines import Gap
     from ioportal.charts.time_axis import Figure
     from ioportal.jobs.models import JobQuerySet
+    from ioportal.jobs.trends import Row
 
 DEFAULT_METRICS = ("metadata_operations", "duration_s")
 MOST_METRICS = 6
@@ -50,16 +52,24 @@ _MEAN_AND_PEAK = "The mean over each bucket, and the most at any moment in it."
 _HOURS = "{things} of each allocation, times the hours of its run that lie in the bucket."
 
 
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What the database is asked: for the rows of all buckets at once, and what these have."""
+
+    rows: Callable[[JobQuerySet, Buckets], Iterator[Row]]
+    columns: dict[str, type[float]]
+
+
+_ENDED = Question(questions.outcomes, questions.ENDED)
+_USE = Question(questions.use, questions.USE)
+
+
 @dataclass(frozen=True)
 class Kind:
     """A chart about jobs and what they used: with every population, and of no one metric."""
 
     chart: Chart
-    frame: Callable[[Trends, Buckets], pl.DataFrame]
-
-
-def _of_use(*names: str) -> Callable[[Trends, Buckets], pl.DataFrame]:
-    return lambda page, buckets: page.use(buckets).select(names)
+    question: Question
 
 
 KINDS = (
@@ -78,7 +88,7 @@ KINDS = (
                 "other": "otherwise",
             },
         ),
-        lambda page, buckets: page.outcomes(buckets),
+        _ENDED,
     ),
     Kind(
         Chart(
@@ -89,7 +99,7 @@ KINDS = (
             Style.STACK,
             {"node_hours": "node-hours"},
         ),
-        _of_use("node_hours"),
+        _USE,
     ),
     Kind(
         Chart(
@@ -100,7 +110,7 @@ KINDS = (
             Style.STACK,
             {"core_hours": "core-hours"},
         ),
-        _of_use("core_hours"),
+        _USE,
     ),
     Kind(
         Chart(
@@ -111,7 +121,7 @@ KINDS = (
             Style.LINES,
             {"jobs_mean": "mean", "jobs_peak": "peak"},
         ),
-        _of_use("jobs_mean", "jobs_peak"),
+        _USE,
     ),
     Kind(
         Chart(
@@ -122,7 +132,7 @@ KINDS = (
             Style.LINES,
             {"nodes_mean": "mean", "nodes_peak": "peak"},
         ),
-        _of_use("nodes_mean", "nodes_peak"),
+        _USE,
     ),
 )
 KINDS_BY_NAME = {kind.chart.name: kind for kind in KINDS}
@@ -233,12 +243,15 @@ class Trends(ChosenJobs):
 
     def __init__(self, user: User, query: QueryDict, only: dict[str, str] | None = None) -> None:
         super().__init__(user, query, only)
-        self._use: pl.DataFrame | None = None
+        self._eyes = eyes(user)
 
     @cached_property
     def known(self) -> TimeRange | None:
         """When the chosen jobs ran; None: there is none that did."""
-        found = questions.extent(self.filtered) if self.is_valid else None
+        if not self.is_valid:
+            return None
+        asked = (self._eyes, self.filters_query())
+        found = kept("extent", asked, lambda: questions.extent(self.filtered))
         if found is None:
             return None
         start, end = found
@@ -354,36 +367,45 @@ class Trends(ChosenJobs):
         edges = [min(end, start + number * width) for number in range(count + 1)]
         return trends.not_read(reads, edges)
 
-    def outcomes(self, buckets: Buckets) -> pl.DataFrame:
-        """How many jobs ended, and how."""
-        rows = questions.outcomes(self.filtered, buckets)
-        return trends.table(rows, questions.ENDED, len(buckets), 0)
-
-    def use(self, buckets: Buckets) -> pl.DataFrame:
-        """What jobs used: asked once for the charts of it."""
-        if self._use is None:
-            rows = questions.use(self.filtered, buckets)
-            self._use = trends.table(rows, questions.USE, len(buckets), 0)
-        return self._use
-
     def charts(self) -> Iterator[Trend]:
         """Yield the charts of the page; none where no job ran."""
         if self.buckets is None:
             return
-        for kind in KINDS:
-            name = kind.chart.name
-            if not name.endswith("-hours") or name.startswith(self.hours):
-                yield self.trend(name, self.buckets)
-        for metric in self.metrics:
-            yield self.trend(metric.name, self.buckets)
+        other_hours = "node-hours" if self.hours == "core" else "core-hours"
+        names = [*KINDS_BY_NAME, *(metric.name for metric in self.metrics)]
+        names.remove(other_hours)
+        yield from self.charts_of(names, self.buckets)
 
-    def trend(self, name: str, buckets: Buckets) -> Trend:
-        """Return one chart by one of `NAMES`."""
-        if kind := KINDS_BY_NAME.get(name):
-            frame = kind.frame(self, buckets)
-            return Trend(kind.chart, None, frame, buckets, self.marks, [], self.filters_query)
-        metric = metrics.BY_NAME[name]
-        rows = questions.spread(self._judged(metric), metric, buckets)
+    def charts_of(self, names: Sequence[str], buckets: Buckets) -> Iterator[Trend]:
+        """Yield charts by some of `NAMES`."""
+        asked = (self._eyes, self.filters_query(), names, buckets.edges)
+        rows = kept("trends", asked, lambda: self._rows(names, buckets))
+        for name in names:
+            metric = metrics.BY_NAME.get(name)
+            yield (
+                self._of_metric(metric, rows[name], buckets)
+                if metric
+                else self._of_jobs(KINDS_BY_NAME[name], rows[name], buckets)
+            )
+
+    def _rows(self, names: Sequence[str], buckets: Buckets) -> dict[str, list[Row]]:
+        """Ask for the rows of some charts; those with the same question share them."""
+        asked = {name: KINDS_BY_NAME[name].question for name in names if name in KINDS_BY_NAME}
+        answers = {
+            question: list(question.rows(self.filtered, buckets)) for question in {*asked.values()}
+        }
+        spread_of = [metrics.BY_NAME[name] for name in names if name not in asked]
+        return {name: answers[question] for name, question in asked.items()} | {
+            metric.name: list(questions.spread(self._judged(metric), metric, buckets))
+            for metric in spread_of
+        }
+
+    def _of_jobs(self, kind: Kind, rows: list[Row], buckets: Buckets) -> Trend:
+        frame = trends.table(rows, kind.question.columns, len(buckets), 0)
+        shown = frame.select(kind.chart.labels.keys())
+        return Trend(kind.chart, None, shown, buckets, self.marks, [], self.filters_query)
+
+    def _of_metric(self, metric: Metric, rows: list[Row], buckets: Buckets) -> Trend:
         return Trend(
             chart_of(metric),
             metric.unit,
@@ -400,4 +422,4 @@ class Trends(ChosenJobs):
         jobs: JobQuerySet = self.filtered
         if metric.source is Source.ACCOUNTING or self.query.get("quality"):
             return jobs
-        return jobs.exclude(statistics__quality=JobStatistics.Quality.POOR)
+        return jobs.exclude(quality=JobStatistics.Quality.POOR)

@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 
-from ioportal.jobs.models import Filesystem, Server, ServerVersion, Target
+from ioportal.jobs.models import Filesystem, JobStatistics, Server, ServerVersion, Target
 from ioportal.telemetry.models import Coverage
 from tests.logs import DAY as DAY0
 from tests.logs import at
@@ -209,5 +210,20 @@ def test_the_page_costs_as_many_queries_with_many_jobs(
         as_staff.get("/trends/")
     for day in range(30):
         new_job({"metadata_operations": day}, started_at=at("12:00") - day * DAY)
+    cache.clear()
     with django_assert_num_queries(12):
         as_staff.get("/trends/")
+
+
+def test_what_was_added_up_is_kept_until_any_figure_is_computed_anew(rows, new_job):
+    new_job({"metadata_operations": 5})
+
+    def median():
+        [row] = rows("metadata_operations")
+        return row["median"]
+
+    assert median() == 5
+    JobStatistics.objects.update(metadata_operations=77)
+    assert median() == 5
+    JobStatistics.objects.update(computed_at=at("13:00"))
+    assert median() == 77

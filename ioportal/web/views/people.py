@@ -107,7 +107,7 @@ def _person(request: UserRequest, kind: Kind, name: str) -> HttpResponseBase:
             "kind": kind,
             "columns": [columns.BY_NAME[column] for column in _JOB_COLUMNS if column != kind.name],
             "trends": trends,
-            "charts": [trends.trend(trend, buckets) for trend in _TRENDS] if buckets else [],
+            "charts": list(trends.charts_of(_TRENDS, buckets)) if buckets else [],
         },
     )
 

@@ -53,7 +53,7 @@ def trend(request: UserRequest, name: str) -> HttpResponseBase:
         return exports.refuse(errors)
     if page.buckets is None:
         return exports.twin(request, f"trend-{name}", {}, _BUCKET, [])
-    shown = page.trend(name, page.buckets)
+    [shown] = page.charts_of([name], page.buckets)
     about: dict[str, Any] = {
         "chart": shown.chart.title,
         "unit": str(shown.unit or shown.chart.unit),
