@@ -28,7 +28,7 @@ def kept(what: str, asked: object, find: Callable[[], _Found]) -> _Found:
     Args:
         what: is looked for.
         asked: all that the answer depends on, but the figures of jobs; its `repr` tells.
-        find: returns the answer; None is not kept.
+        find: returns the answer, never None.
     """
     newest = JobStatistics.objects.aggregate(at=Max("computed_at"))["at"]
     key = f"{what}:{sha256(repr((newest, asked)).encode()).hexdigest()}"

@@ -243,15 +243,12 @@ class Trends(ChosenJobs):
 
     def __init__(self, user: User, query: QueryDict, only: dict[str, str] | None = None) -> None:
         super().__init__(user, query, only)
-        self._eyes = eyes(user)
+        self._user = user
 
     @cached_property
     def known(self) -> TimeRange | None:
         """When the chosen jobs ran; None: there is none that did."""
-        if not self.is_valid:
-            return None
-        asked = (self._eyes, self.filters_query())
-        found = kept("extent", asked, lambda: questions.extent(self.filtered))
+        found = questions.extent(self.filtered) if self.is_valid else None
         if found is None:
             return None
         start, end = found
@@ -378,7 +375,7 @@ class Trends(ChosenJobs):
 
     def charts_of(self, names: Sequence[str], buckets: Buckets) -> Iterator[Trend]:
         """Yield charts by some of `NAMES`."""
-        asked = (self._eyes, self.filters_query(), names, buckets.edges)
+        asked = (eyes(self._user), self.filters_query(), names, buckets.edges)
         rows = kept("trends", asked, lambda: self._rows(names, buckets))
         for name in names:
             metric = metrics.BY_NAME.get(name)

@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.core.cache import cache
 
 from ioportal.jobs.models import Filesystem, JobStatistics, Server, ServerVersion, Target
 from ioportal.telemetry.models import Coverage
@@ -206,12 +205,11 @@ def test_the_page_costs_as_many_queries_with_many_jobs(
     as_staff, new_job, django_assert_num_queries
 ):
     new_job({"metadata_operations": 5, "duration_s": 7})
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(19):
         as_staff.get("/trends/")
     for day in range(30):
         new_job({"metadata_operations": day}, started_at=at("12:00") - day * DAY)
-    cache.clear()
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(19):
         as_staff.get("/trends/")
 
 
@@ -219,8 +217,8 @@ def test_what_was_added_up_is_kept_until_any_figure_is_computed_anew(rows, new_j
     new_job({"metadata_operations": 5})
 
     def median():
-        [row] = rows("metadata_operations")
-        return row["median"]
+        [of_bucket] = [row["median"] for row in rows("metadata_operations") if row["n"]]
+        return of_bucket
 
     assert median() == 5
     JobStatistics.objects.update(metadata_operations=77)
