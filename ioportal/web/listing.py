@@ -212,10 +212,12 @@ class Listing(ChosenJobs):
         field = column.field
         unknown, known = (jobs.filter(**{f"{field}__isnull": is_null}) for is_null in (True, False))
         if column.of_statistics:
-            return [
+            parts = [
                 known.order_by(f"{direction}{field}", f"{direction}pk"),
                 unknown.order_by("-pk"),
             ]
+            # Jobs without figures would be looked for among the figures of all others.
+            return parts[1:] if self.query.getlist("quality") == [NOT_COMPUTED] else parts
         newest_first = "" if column.ascending_first == bool(direction) else "-"
         ties = (f"{newest_first}started_at", f"{newest_first}pk")
         if field == "quality":
