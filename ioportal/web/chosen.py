@@ -40,6 +40,7 @@ class ChosenJobs:
         only: dict[str, str] | None = None,
         counted: Counted = BATCH_JOBS,
     ) -> None:
+        self.user = user
         self.query = query
         self.counted = counted
         self._only = only or {}

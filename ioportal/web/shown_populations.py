@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from ioportal.jobs import populations
+from ioportal.jobs.kept import eyes
 from ioportal.jobs.models import Population
 from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS, Counted, Selection
 from ioportal.web import formatting
@@ -65,7 +65,7 @@ def read(user: User, text: str) -> Shown:
 def show(user: User, title: str, chosen: ChosenJobs) -> Shown:
     """Return chosen jobs under a title."""
     filters = chosen.unit_query()
-    selected = Selection(chosen.counted, filters, populations.eyes(user), chosen.filtered)
+    selected = Selection(chosen.counted, filters, eyes(user), chosen.filtered)
     return Shown(title, in_words(filters, user), selected, chosen.list_url)
 
 

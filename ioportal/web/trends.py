@@ -19,7 +19,9 @@ from ioportal.analysis.trends import MOST, Buckets, Step
 from ioportal.charts import trends as charts
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.jobs import trends as questions
+from ioportal.jobs.kept import eyes, kept
 from ioportal.jobs.models import JobStatistics, Target
+from ioportal.jobs.populations import newest_record
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 from ioportal.web import formatting, units
@@ -273,10 +275,15 @@ class Trends(ChosenJobs):
 
     def charts(self, names: Sequence[str] = ()) -> Iterator[Trend]:
         """Yield charts by their names, or those that the address asks for; none: no job ran."""
-        if self.figures is None:
+        figures = self.figures
+        if figures is None:
             return
-        for name in names or self._asked_names:
-            yield self._trend(name, self.figures)
+        names = tuple(names or self._asked_names)
+        newest = newest_record(self.counted)
+        asked = (eyes(self.user), self.unit_query(), newest, names, figures.buckets.edges)
+        frames = kept("trends", asked, lambda: {name: self._frame(name, figures) for name in names})
+        for name in names:
+            yield self._trend(name, frames[name], figures.buckets)
 
     @property
     def _asked_names(self) -> Iterator[str]:
@@ -286,16 +293,21 @@ class Trends(ChosenJobs):
         for metric in self.metrics:
             yield metric.name
 
-    def _trend(self, name: str, figures: Figures) -> Trend:
+    def _frame(self, name: str, figures: Figures) -> pl.DataFrame:
         if kind := self.offered.kinds_by_name.get(name):
-            frame, buckets = kind.frame(figures), figures.buckets
+            return kind.frame(figures)
+        metric = self.offered.metrics_by_name[name]
+        return replace(figures, jobs=self._judged(metric)).spread(metric)
+
+    def _trend(self, name: str, frame: pl.DataFrame, buckets: Buckets) -> Trend:
+        if kind := self.offered.kinds_by_name.get(name):
             return Trend(kind.chart, kind.unit, frame, buckets, self.marks, [], self)
         metric = self.offered.metrics_by_name[name]
         return Trend(
             chart_of(metric),
             metric.unit,
-            replace(figures, jobs=self._judged(metric)).spread(metric),
-            figures.buckets,
+            frame,
+            buckets,
             self.marks,
             self.gaps if metric.source in _COUNTED else [],
             self,
@@ -306,4 +318,4 @@ class Trends(ChosenJobs):
         """Leave out jobs of which too little was seen, unless the filters ask for them."""
         if metric.source in RECORDED or self.query.get("quality"):
             return self.filtered
-        return self.filtered.exclude(statistics__quality=JobStatistics.Quality.POOR)
+        return self.filtered.exclude(quality=JobStatistics.Quality.POOR)
