@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GistIndex
 from django.db import models
 from django.db.models.functions import Now
 
@@ -378,6 +379,12 @@ class Coverage(models.Model):
     class Meta:
         indexes = [
             models.Index(name="coverage_source", fields=["source", "source_id", "start"]),
+            # What was observed in an interval, however long the history before it.
+            GistIndex(
+                "source_id",
+                models.Func("start", "end", models.Value("[]"), function="tstzrange"),
+                name="coverage_during",
+            ),
             models.Index(name="coverage_segment", fields=["segment_id"]),
         ]
         constraints = [

@@ -75,7 +75,6 @@ class JobStatistics(models.Model):
             )
             for column in _SORTED
         ]
-        indexes += [models.Index(fields=["quality", "job"], name="statistics_quality")]
         # Whether any figure changed since something was cached.
         indexes += [models.Index(fields=["computed_at"], name="statistics_computed_at")]
 
