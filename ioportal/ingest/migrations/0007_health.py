@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("ingest", "0006_req_history"),
-        ("jobs", "0016_asked_at"),
+        ("jobs", "0017_asked_at"),
     ]
 
     operations = [

@@ -1,4 +1,4 @@
-"""How long jobs wait for their statistics."""
+"""How long roll-ups wait."""
 
 import django.db.models.functions.datetime
 from django.db import migrations, models
@@ -6,12 +6,17 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0015_source_formats"),
+        ("telemetry", "0012_coverage_during"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="stalestatistics",
+            model_name="touchedio",
+            name="asked_at",
+            field=models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+        ),
+        migrations.AddField(
+            model_name="touchedrpcs",
             name="asked_at",
             field=models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
         ),

@@ -1,4 +1,4 @@
-"""How long roll-ups wait."""
+"""How long jobs wait for their statistics."""
 
 import django.db.models.functions.datetime
 from django.db import migrations, models
@@ -6,17 +6,12 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("telemetry", "0011_request_windows"),
+        ("jobs", "0016_job_list"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="touchedio",
-            name="asked_at",
-            field=models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
-        ),
-        migrations.AddField(
-            model_name="touchedrpcs",
+            model_name="stalestatistics",
             name="asked_at",
             field=models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
         ),
