@@ -1,0 +1,175 @@
+"""Seed after seed against one installation: write, break, wait, compare."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from contextlib import suppress
+from time import monotonic, sleep, time
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from chaos import report, truth
+from chaos.deliveries import Copies
+from chaos.faults import LAST_S, Faults
+from chaos.report import Outcome
+from chaos.source import WRITES_S, Source, Targets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from chaos.installation import Installation
+    from chaos.truth import Counts
+
+BEAT_S = 0.03
+LOOK_EVERY_S = 0.4
+SETTLES_WITHIN_S = 60.0
+IMPATIENT_S = 2.0  # so long a batch waits before its agent is restarted
+
+
+class Run:
+    """One installation and what is done to it."""
+
+    def __init__(self, site: Installation) -> None:
+        self._site = site
+        self._targets = Targets(site.source)
+        self._copies = Copies(site)
+        self._faults = Faults(site, self._copies)
+        self._others: Counter[str] = Counter()
+        self._hurried: dict[str, float] = {}  # when each agent last was
+        self.outcomes: list[Outcome] = []
+
+    def seeds(self, seeds: Iterable[int], say: Callable[[str], None]) -> None:
+        """Do one seed after the other; say and save what became of each."""
+        seeds = [*seeds]
+        for seed in seeds:
+            outcome = self._seed(seed, len(self.outcomes))
+            self.outcomes.append(outcome)
+            say(outcome.line(len(self.outcomes), len(seeds)))
+            self._others["redelivered"] = self._copies.sent
+            report.save(self.outcomes, self._faults.done, self._others)
+
+    def _seed(self, seed: int, number: int) -> Outcome:
+        begun = monotonic()
+        chance = random.Random(seed)
+        with psycopg.connect(self._site.database) as database:
+            source = Source(self._site, self._targets, chance, number)
+            before = truth.stored(database, source)
+        self._play([*source.schedule(), *self._faults.schedule(chance)], source)
+        told = truth.told(source)
+        found, is_settled = self._settle(source, told, before)
+        outcome = Outcome(
+            seed,
+            rpcs=told["raw RPCs"].total(),
+            operations=sum(
+                count
+                for (*_, kind), count in told["raw operations"].items()
+                if kind not in truth.BYTES
+            ),
+            wrong=self._refused(),
+        )
+        if not is_settled:
+            outcome.wrong.append(f"it was not at rest after {SETTLES_WITHIN_S:.0f} s")
+        for layer, counts in told.items():
+            self._compare(outcome, layer, counts, found[layer])
+        self._others["rotations"] += source.rotations
+        self._others["truncations"] += source.truncations
+        self._copies.forget()
+        outcome.seconds = monotonic() - begun
+        return outcome
+
+    def _play(self, events: list[tuple[float, Callable[[], object]]], source: Source) -> None:
+        """Do each thing at its moment."""
+        begun = monotonic()
+        waiting = sorted(events, key=lambda event: event[0])
+        while waiting or monotonic() - begun < max(WRITES_S, LAST_S):
+            while waiting and monotonic() - begun >= waiting[0][0]:
+                _, happen = waiting.pop(0)
+                happen()
+            self._tick(source)
+
+    def _tick(self, source: Source) -> None:
+        self._site.tend()
+        self._copies.take()
+        source.flush()
+        sleep(BEAT_S)
+
+    def _settle(
+        self, source: Source, told: dict[str, Counts], before: dict[str, Counts]
+    ) -> tuple[dict[str, Counts], bool]:
+        """Wait until all is there that was told; return what is there, and whether it came to rest.
+
+        What waited in the spools when all was there first is delivered before it is believed.
+        """
+        begun = looked = monotonic()
+        found: dict[str, Counts] = {layer: Counter() for layer in told}
+        last: list[Path] | None = None
+        while monotonic() - begun < SETTLES_WITHIN_S:
+            self._tick(source)
+            if monotonic() - looked < LOOK_EVERY_S:
+                continue
+            looked = monotonic()
+            self._hurry()
+            try:
+                is_pending, found = self._stored(source, before)
+            except psycopg.OperationalError:
+                continue
+            if found == told and not is_pending and source.flush() and self._copies.is_idle:
+                last = self._waiting() if last is None else last
+                if not any(batch.exists() for batch in last):
+                    return found, True
+        return found, False
+
+    def _stored(self, source: Source, before: dict[str, Counts]) -> tuple[bool, dict[str, Counts]]:
+        """Return whether something is pending, and what came since the seed began."""
+        with psycopg.connect(self._site.database, connect_timeout=2) as database:
+            is_pending = truth.pending(database, source) > 0
+            stored = truth.stored(database, source)
+        for layer, counts in stored.items():
+            counts.subtract(before[layer])
+        return is_pending, {layer: +counts for layer, counts in stored.items()}
+
+    def _waiting(self) -> list[Path]:
+        """Return the batches that wait for delivery."""
+        return [
+            batch for spool in self._spools() for batch in (spool / "batches").glob("[0-9]*.batch")
+        ]
+
+    def _hurry(self) -> None:
+        """Restart agents whose batches have waited for long: they may rest for minutes by now."""
+        for agent in self._site.kinds["agent"]:
+            waiting = (self._site.folder / agent.name).glob("state/*/batches/[0-9]*.batch")
+            oldest = min((_changed_at(batch) for batch in waiting), default=time())
+            rested = monotonic() - self._hurried.get(agent.name, 0.0)
+            if time() - oldest > IMPATIENT_S and rested > 3 * IMPATIENT_S:
+                self._hurried[agent.name] = monotonic()
+                self._others["hurried_agents"] += agent.restart()
+
+    def _refused(self) -> list[str]:
+        """Return what is wrong besides sums: batches that the portal will not have."""
+        found = [
+            f"refused: {path}" for spool in self._spools() for path in (spool / "refused").iterdir()
+        ]
+        found += self._copies.refused
+        self._copies.refused.clear()
+        return found
+
+    def _spools(self) -> list[Path]:
+        return [spool for spool in self._site.spools.values() if spool.exists()]
+
+    @staticmethod
+    def _compare(outcome: Outcome, layer: str, told: Counts, found: Counts) -> None:
+        lost, duplicated = (told - found).total(), (found - told).total()
+        outcome.lost = max(outcome.lost, lost)
+        outcome.duplicated = max(outcome.duplicated, duplicated)
+        for key in sorted(set(told) | set(found), key=str):
+            if told[key] != found[key]:
+                outcome.wrong.append(f"{layer} {key}: {told[key]} told, {found[key]} stored")
+
+
+def _changed_at(batch: Path) -> float:
+    with suppress(FileNotFoundError):  # delivered just now
+        return batch.stat().st_mtime
+    return time()
