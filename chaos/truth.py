@@ -124,7 +124,7 @@ def stored(database: psycopg.Connection[Any], source: Source) -> dict[str, Count
         )
     }
     for layer, table in _CHARGED_TABLES.items():
-        rows = database.execute(_CHARGED_RPCS.format(table=table), values)  # type: ignore[arg-type]
+        rows = database.execute(_CHARGED_RPCS.format(table=table), values)
         found[layer] = Counter()
         for server, kind, name, count in rows:
             found[layer][server, _PRINCIPALS[kind - 1], name] += int(count)
