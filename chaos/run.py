@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from contextlib import suppress
-from time import monotonic, sleep, time
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 BEAT_S = 0.03
 LOOK_EVERY_S = 0.4
 SETTLES_WITHIN_S = 60.0
-IMPATIENT_S = 2.0  # so long a batch waits before its agent is restarted
+IMPATIENT_S = 3.0  # so long an agent may deliver nothing
 
 
 class Run:
@@ -38,7 +37,8 @@ class Run:
         self._copies = Copies(site)
         self._faults = Faults(site, self._copies)
         self._others: Counter[str] = Counter()
-        self._hurried: dict[str, float] = {}  # when each agent last was
+        # What each agent had to deliver when it was looked at, and since when it delivers nothing.
+        self._shipping: dict[str, tuple[frozenset[Path], float]] = {}
         self.outcomes: list[Outcome] = []
 
     def seeds(self, seeds: Iterable[int], say: Callable[[str], None]) -> None:
@@ -138,14 +138,17 @@ class Run:
         ]
 
     def _hurry(self) -> None:
-        """Restart agents whose batches have waited for long: they may rest for minutes by now."""
+        """Restart agents that deliver nothing for a while: they may rest for minutes by now."""
         for agent in self._site.kinds["agent"]:
             waiting = (self._site.folder / agent.name).glob("state/*/batches/[0-9]*.batch")
-            oldest = min((_changed_at(batch) for batch in waiting), default=time())
-            rested = monotonic() - self._hurried.get(agent.name, 0.0)
-            if time() - oldest > IMPATIENT_S and rested > 3 * IMPATIENT_S:
-                self._hurried[agent.name] = monotonic()
+            shipping = frozenset(waiting)
+            before, since = self._shipping.get(agent.name, (shipping, monotonic()))
+            if not before <= shipping:  # some of them are delivered
+                since = monotonic()
+            elif before and monotonic() - since > IMPATIENT_S:
                 self._others["hurried_agents"] += agent.restart()
+                since = monotonic() + IMPATIENT_S  # it takes a while to start
+            self._shipping[agent.name] = shipping, since
 
     def _refused(self) -> list[str]:
         """Return what is wrong besides sums: batches that the portal will not have."""
@@ -167,9 +170,3 @@ class Run:
         for key in sorted(set(told) | set(found), key=str):
             if told[key] != found[key]:
                 outcome.wrong.append(f"{layer} {key}: {told[key]} told, {found[key]} stored")
-
-
-def _changed_at(batch: Path) -> float:
-    with suppress(FileNotFoundError):  # delivered just now
-        return batch.stat().st_mtime
-    return time()
