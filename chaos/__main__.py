@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from chaos import report
 from chaos.installation import Installation
 from chaos.run import Run
 from scripts.checkout import Problem, exit_status, say
@@ -34,11 +35,17 @@ def main() -> None:
         site.start()
         run = Run(site)
         run.seeds(seeds, say)
+        say("Adding everything up")
+        wrong = run.conclude()
+        run.save(wrong)
     finally:
         site.stop()
-    if failed := [outcome.seed for outcome in run.outcomes if outcome.wrong]:
-        raise Problem(f"Failed: seeds {failed}; logs are in {folder}; make chaos SEED={failed[0]}")
+    failed = [outcome.seed for outcome in run.outcomes if outcome.wrong]
+    if failed or wrong:
+        wrong += [f"seed {seed} failed: make chaos SEED={seed}" for seed in failed]
+        raise Problem("\n".join([*wrong, f"Logs are in {folder}"]))
     shutil.rmtree(folder)
+    say(f"Nothing was lost, nothing was counted twice: see {report.FILE}")
 
 
 if __name__ == "__main__":

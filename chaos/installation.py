@@ -205,6 +205,19 @@ class Installation:
         for unit in reversed(self.units):
             unit.stop()
 
+    def reconcile(self) -> str:
+        """Let the agents rest; return what the portal says when it re-adds all accounts."""
+        for agent in self.kinds["agent"]:
+            agent.stop()
+        reconciled = subprocess.run(
+            (sys.executable, CHECKOUT / "manage.py", "reconcile"),
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return reconciled.stderr if reconciled.returncode else ""
+
     def flush_broker(self) -> bool:
         """Have the broker forget all that it holds; tell whether it heard."""
         try:

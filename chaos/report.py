@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scripts.checkout import VAR
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 FILE = VAR / "chaos.json"
 _SHOWN = 20
@@ -42,9 +42,10 @@ class Outcome:
 def save(
     outcomes: list[Outcome],
     faults: Mapping[str, Mapping[str, int]],
-    others: Mapping[str, object],
+    others: Mapping[str, int],
+    wrong: Sequence[str],
 ) -> None:
-    """Write what is known so far."""
+    """Write what is known so far; `wrong` is of no seed."""
     seconds = [outcome.seconds for outcome in outcomes]
     content = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -60,6 +61,7 @@ def save(
             "longest": round(max(seconds), 1),
         },
         "load": os.getloadavg()[0],
+        "wrong_at_the_end": wrong,
         "failures": [asdict(outcome) for outcome in outcomes if outcome.wrong],
     }
     FILE.write_text(json.dumps(content, indent=1) + "\n")

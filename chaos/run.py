@@ -16,7 +16,7 @@ from chaos.report import Outcome
 from chaos.source import WRITES_S, Source, Targets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from chaos.installation import Installation
@@ -48,8 +48,21 @@ class Run:
             outcome = self._seed(seed, len(self.outcomes))
             self.outcomes.append(outcome)
             say(outcome.line(len(self.outcomes), len(seeds)))
-            self._others["redelivered"] = self._copies.sent
-            report.save(self.outcomes, self._faults.done, self._others)
+            self.save()
+
+    def conclude(self) -> list[str]:
+        """Return what is wrong with the whole, once all seeds are done."""
+        wrong = [self._site.reconcile()]
+        with psycopg.connect(self._site.database) as database:
+            off, self._others["roll_ups_of_operations"] = truth.off_roll_ups(database)
+        if off:
+            wrong.append(f"{off} sums of ten minutes are not those of their polls")
+        return [sentence for sentence in wrong if sentence]
+
+    def save(self, wrong: Sequence[str] = ()) -> None:
+        """Write down what is known so far."""
+        self._others["redelivered"] = self._copies.sent
+        report.save(self.outcomes, self._faults.done, self._others, wrong)
 
     def _seed(self, seed: int, number: int) -> Outcome:
         begun = monotonic()
