@@ -34,7 +34,9 @@ def main() -> None:
     try:
         site.start()
         run = Run(site)
-        run.seeds(seeds, say)
+        for outcome in run.seeds(seeds):
+            say(outcome.line(len(run.outcomes), len(seeds)))
+            run.save()
         say("Adding everything up")
         wrong = run.conclude()
         run.save(wrong)

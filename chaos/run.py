@@ -16,7 +16,7 @@ from chaos.report import Outcome
 from chaos.source import WRITES_S, Source, Targets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from chaos.installation import Installation
@@ -41,14 +41,11 @@ class Run:
         self._shipping: dict[str, tuple[frozenset[Path], float]] = {}
         self.outcomes: list[Outcome] = []
 
-    def seeds(self, seeds: Iterable[int], say: Callable[[str], None]) -> None:
-        """Do one seed after the other; say and save what became of each."""
-        seeds = [*seeds]
+    def seeds(self, seeds: Iterable[int]) -> Iterator[Outcome]:
+        """Do one seed after the other; yield what became of each."""
         for seed in seeds:
-            outcome = self._seed(seed, len(self.outcomes))
-            self.outcomes.append(outcome)
-            say(outcome.line(len(self.outcomes), len(seeds)))
-            self.save()
+            self.outcomes.append(self._seed(seed, len(self.outcomes)))
+            yield self.outcomes[-1]
 
     def conclude(self) -> list[str]:
         """Return what is wrong with the whole, once all seeds are done."""
