@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
+from random import Random
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
@@ -63,11 +63,11 @@ class Run:
 
     def _seed(self, seed: int, number: int) -> Outcome:
         begun = monotonic()
-        chance = random.Random(seed)
         with psycopg.connect(self._site.database) as database:
-            source = Source(self._site, self._targets, chance, number)
+            source = Source(self._site, self._targets, Random(f"{seed} source"), number)
             before = truth.stored(database, source)
-        self._play([*source.schedule(), *self._faults.schedule(chance)], source)
+        faults = self._faults.schedule(Random(f"{seed} faults"))
+        self._play([*source.schedule(), *faults], source)
         told = truth.told(source)
         found, is_settled = self._settle(source, told, before)
         outcome = Outcome(
