@@ -71,25 +71,24 @@ SELECT (SELECT count(*) FROM ingest_touchedtrace) + (SELECT count(*) FROM ingest
     + (SELECT count(*) FROM ingest_touchedjob) + (SELECT count(*) FROM ingest_toucheddeltas)
     + (SELECT count(*) FROM telemetry_touchedrpcs WHERE start < %(end)s)
 """
-# Ten minutes are rolled up half a minute after they ended.
+# Operations of the same ten minutes, as far as these are rolled up.
 _OFF_ROLL_UPS = """
-WITH windows AS (
-    SELECT date_bin('10 minutes', start, 'epoch') AS bucket, kind, job_id, source_job_id,
-        sum(coalesce(open, 0) + coalesce(close, 0) + coalesce(punch, 0)) AS operations
-    FROM telemetry_iowindow GROUP BY 1, 2, 3, 4
+WITH open_since AS (
+    SELECT least(min(start), now() - interval '2 minutes') - interval '10 minutes' AS moment
+    FROM telemetry_touchedio WHERE start > '2000-01-01'
+),
+windows AS (
+    SELECT floor(extract(epoch FROM start) / 600) AS bucket, kind, job_id, source_job_id, {sums}
+    FROM telemetry_iowindow w GROUP BY 1, 2, 3, 4
 ),
 rolled AS (
-    SELECT bucket, kind, job_id, source_job_id,
-        sum(coalesce(open, 0) + coalesce(close, 0) + coalesce(punch, 0)) AS operations
-    FROM telemetry_iotenminutes GROUP BY 1, 2, 3, 4
+    SELECT extract(epoch FROM bucket) / 600 AS bucket, kind, job_id, source_job_id, {sums}
+    FROM telemetry_iotenminutes w GROUP BY 1, 2, 3, 4
 )
-SELECT count(*) FILTER (WHERE w.operations IS DISTINCT FROM r.operations), count(*)
+SELECT count(*) FILTER (WHERE w IS DISTINCT FROM r), count(*)
 FROM windows w FULL JOIN rolled r USING (bucket, kind, job_id, source_job_id)
-WHERE bucket < date_bin('10 minutes', now() - interval '1 minute', 'epoch')
-    AND NOT EXISTS (
-        SELECT FROM telemetry_touchedio t WHERE t.start < bucket + interval '10 minutes'
-    )
-"""
+WHERE bucket * 600 < (SELECT extract(epoch FROM moment) FROM open_since)
+""".format(sums=", ".join(f'sum(w."{kind}") AS "{kind}"' for kind in _KINDS))
 
 
 def told(source: Source) -> dict[str, Counts]:
