@@ -28,9 +28,15 @@ class Faults:
         self._copies = copies
         self.done: dict[str, Counter[str]] = defaultdict(Counter)  # what, to which kind
 
-    def schedule(self, random: Random) -> Iterator[tuple[float, Callable[[], object]]]:
-        """Yield what is to be done, and when, in seconds from the start of a seed."""
-        for _ in range(random.randint(2, 4)):
+    def schedule(self, seed: int, random: Random) -> Iterator[tuple[float, Callable[[], object]]]:
+        """Yield what is to be done, and when, in seconds from the start of a seed.
+
+        Every seed kills: one kind of process after the other, and what chance has besides.
+        """
+        kind = KINDS[seed % len(KINDS)]
+        unit = random.choice(self._site.kinds[kind])
+        yield random.uniform(0.2, LAST_S), _bound(self._kill, random, kind, unit)
+        for _ in range(random.randint(1, 3)):
             kind = random.choice(KINDS)
             unit = random.choice(self._site.kinds[kind])
             fault = random.choice([self._kill, self._kill, self._pause, self._restart])

@@ -37,6 +37,7 @@ class Run:
         self._copies = Copies(site)
         self._faults = Faults(site, self._copies)
         self._others: Counter[str] = Counter()
+        self._told: Counter[str] = Counter()  # by layer, of all seeds
         # What each agent had to deliver when it was looked at, and since when it delivers nothing.
         self._shipping: dict[str, tuple[frozenset[Path], float]] = {}
         self.outcomes: list[Outcome] = []
@@ -51,6 +52,11 @@ class Run:
         """Return what is wrong with the whole, once all seeds are done."""
         wrong = [self._site.reconcile()]
         with psycopg.connect(self._site.database) as database:
+            for layer, found in truth.totals(database).items():
+                if found != (
+                    told := self._told[layer]
+                ):  # what came after its seed, and is too much
+                    wrong.append(f"{layer}: {told} told by all seeds, {found} stored")
             off, self._others["roll_ups_of_operations"] = truth.off_roll_ups(database)
         if off:
             wrong.append(f"{off} sums of ten minutes are not those of their polls")
@@ -66,9 +72,11 @@ class Run:
         with psycopg.connect(self._site.database) as database:
             source = Source(self._site, self._targets, Random(f"{seed} source"), number)
             before = truth.stored(database, source)
-        faults = self._faults.schedule(Random(f"{seed} faults"))
+        faults = self._faults.schedule(seed, Random(f"{seed} faults"))
         self._play([*source.schedule(), *faults], source)
         told = truth.told(source)
+        for layer, counts in told.items():
+            self._told[layer] += counts.total()
         found, is_settled = self._settle(source, told, before)
         outcome = Outcome(
             seed,

@@ -53,6 +53,7 @@ _CHARGED_TABLES = {
     "load by ten minutes": "loadtenminutes",
 }
 _SUMS = ", ".join(f'sum(w."{kind}")' for kind in _KINDS)
+_ALL = " + ".join(f'coalesce(sum(w."{kind}"), 0)' for kind in _KINDS)
 _OF_SEED = "(w.source_job_id = 0 OR s.text = ANY(%(jobs)s))"
 _RAW_OPERATIONS = f"""
 SELECT coalesce(t.name, 'OSTs'), coalesce(s.text, ''), {_SUMS}
@@ -66,6 +67,15 @@ FROM telemetry_iowindow w LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
 LEFT JOIN jobs_job j ON j.id = w.job_id
 WHERE {_OF_SEED} GROUP BY 1, 2
 """
+_TOTALS = {
+    "raw RPCs": "SELECT sum(count) FROM telemetry_rpcwindow",
+    **{
+        layer: f"SELECT sum(count) FROM telemetry_{table}"
+        for layer, table in _CHARGED_TABLES.items()
+    },
+    "raw operations": f"SELECT {_ALL} FROM telemetry_jobdelta w",
+    "charged operations": f"SELECT {_ALL} FROM telemetry_iowindow w",
+}
 _PENDING = """
 SELECT (SELECT count(*) FROM ingest_touchedtrace) + (SELECT count(*) FROM ingest_touchedreads)
     + (SELECT count(*) FROM ingest_touchedjob) + (SELECT count(*) FROM ingest_toucheddeltas)
@@ -144,6 +154,14 @@ def stored(database: psycopg.Connection[Any], source: Source) -> dict[str, Count
         }
     )
     return found
+
+
+def totals(database: psycopg.Connection[Any]) -> dict[str, int]:
+    """Return what the database has of all seeds."""
+    return {
+        layer: int(database.execute(query).fetchall()[0][0] or 0)
+        for layer, query in _TOTALS.items()
+    }
 
 
 def pending(database: psycopg.Connection[Any], source: Source) -> int:
