@@ -25,4 +25,4 @@ RUN DATABASE_URL=postgresql:///none IOPORTAL_BROKER_URL=memory:// IOPORTAL_SECRE
 USER ioportal
 EXPOSE 8000
 CMD ["granian", "--interface", "wsgi", "--host", "0.0.0.0", "--port", "8000", \
-     "--workers", "2", "ioportal.wsgi:application"]
+     "--workers", "2", "--blocking-threads", "16", "ioportal.wsgi:application"]

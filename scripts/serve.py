@@ -29,21 +29,23 @@ PORTAL = OwnProcess("the portal", VAR / "portal", "portal.pid", ("python", "pyth
 DEMO_LOGIN = VAR / "demo_login"  # "name password", written by `manage.py demo_data`
 HOST = "127.0.0.1"
 PORTS_TRIED = 100
+WSGI = "ioportal.wsgi:application"
 WORKERS = "2"
+THREADS = "16"  # of each web worker: each may hold a connection to the database
 STOP_WITHIN_S = 20
 LONGEST_LINE_BYTES = 2**20
 POLL_S = 0.2
 
 
-def commands(port: int) -> dict[str, list[str]]:
+def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
     """The three programs, by the name that their lines are shown behind."""
     programs = CHECKOUT / ".venv/bin"
     granian = [f"{programs}/granian", "--interface", "wsgi", "--host", HOST, "--port", str(port)]
     celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
     return {
-        "web": [*granian, "--workers", WORKERS, "ioportal.wsgi:application"],
+        "web": [*granian, "--workers", WORKERS, "--blocking-threads", THREADS, WSGI],
         "worker": [*celery, "worker", "--concurrency", WORKERS, "--loglevel", "WARNING"],
-        "beat": [*celery, "beat", "--schedule", f"{PORTAL.folder}/beat", "--loglevel", "WARNING"],
+        "beat": [*celery, "beat", "--schedule", f"{folder}/beat-schedule", "--loglevel", "WARNING"],
     }
 
 
