@@ -11,7 +11,8 @@ RUN python -m venv /opt/venv \
 FROM python:3.11-slim-bookworm
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin ioportal
 COPY --from=packages /opt/venv /opt/venv
-ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1
+# Web processes count their requests together in that folder, which must be new at each start.
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PROMETHEUS_MULTIPROC_DIR=/run/ioportal
 WORKDIR /srv/ioportal
 COPY manage.py ./
 COPY collectors collectors
@@ -24,4 +25,4 @@ RUN DATABASE_URL=postgresql:///none IOPORTAL_BROKER_URL=memory:// IOPORTAL_SECRE
 USER ioportal
 EXPOSE 8000
 CMD ["granian", "--interface", "wsgi", "--host", "0.0.0.0", "--port", "8000", \
-     "--workers", "2", "ioportal.wsgi:application"]
+     "--workers", "2", "--blocking-threads", "16", "ioportal.wsgi:application"]

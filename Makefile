@@ -2,10 +2,11 @@
 
 PYTHON ?= python3
 PORT ?= 8000
+SEEDS ?= 20
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-data serve test check format audit bench services stop env secrets lock clean \
+.PHONY: help demo demo-data serve test check format audit bench chaos services stop env secrets lock clean \
         setup setup-dev setup-test setup-bench migrate
 
 VENV := .venv/bin
@@ -54,6 +55,9 @@ audit: setup-dev  ## Look the locked packages up for known vulnerabilities
 
 bench: setup-bench services staticfiles/staticfiles.json  ## Measure parsers, loading and pages; update docs/performance.md
 	@$(RUN) $(VENV)/python -m bench
+
+chaos: setup  ## Kill all that runs again and again; count every operation (SEEDS=20, or SEED=17)
+	@$(VENV)/python -m chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 services: setup  ## Start PostgreSQL and Valkey, or check those given in the environment
 	@$(VENV)/python -m scripts.services start

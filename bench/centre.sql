@@ -13,7 +13,7 @@ FROM generate_series(1, 1400) n LEFT JOIN jobs_node ON jobs_node.id %% 1400 = n 
 -- behind the twentieth each worked in one quarter of the year only.
 INSERT INTO jobs_job (cluster_id, batch_id, array_index, submitted_at, started_at, ended_at, name,
     owner, project, queue, state, exit_status, node_count, core_count, cpu_s, time_limit_s, nodes,
-    standing)
+    standing, quality)
 SELECT clusters[cluster], 3000000 + n, '', submitted, started,
     CASE WHEN ended < %(ended)s THEN ended END,
     'run_' || floor(30 * random() ^ 2) || '_' || n %% 1000,
@@ -26,9 +26,14 @@ SELECT clusters[cluster], 3000000 + n, '', submitted, started,
         WHEN luck < .96 THEN 'cancelled' WHEN luck < .995 THEN 'timeout' ELSE 'node_fail'
     END,
     0, nodes, 16 * nodes, 8 * nodes * extract(epoch FROM ended - started), 86400,
-    'c' || cluster || '-node[1-' || nodes || ']', repeat('0', 60)
+    'c' || cluster || '-node[1-' || nodes || ']', repeat('0', 60),
+    CASE
+        WHEN started IS NULL OR observed > .99 THEN NULL
+        WHEN observed < .85 THEN 'good' WHEN observed < .95 THEN 'partial' ELSE 'poor'
+    END
 FROM (
     SELECT n, submitted, started, started + run AS ended, random() AS luck,
+        random() AS observed,
         (ARRAY[1, 1, 1, 1, 1, 1, 1, 2, 2, 3])[1 + floor(random() * 10)::int] AS cluster,
         floor(exp(ln(2000) * random() ^ 2))::int AS rank,
         floor(2 ^ (12 * random() ^ 2))::int AS nodes
@@ -57,13 +62,13 @@ SELECT id, ended, duration, node_count, random(), read, written, read / node_cou
     opens::float8 / closes, 4 * opens / node_count, 4 * opens / duration,
     (4 + 20 * random()) * opens / duration, 600, random() ^ 3, random() ^ 2,
     traced, traced / duration, 300 + traced %% 900, 9000 + traced %% 90000, 100 + traced %% 300,
-    CASE WHEN luck < .85 THEN 'good' WHEN luck < .95 THEN 'partial' ELSE 'poor' END,
-    CASE WHEN luck < .85 THEN '[]'::jsonb ELSE '["Reads cover 93 %% of the run."]' END, 1, 0, 0,
+    quality,
+    CASE WHEN quality = 'good' THEN '[]'::jsonb ELSE '["Reads cover 93 %% of the run."]' END, 1, 0, 0,
     opens, closes, opens * random(), opens * random(), opens * random(), opens * random(),
     opens * random(), opens * random(), opens * random(), opens * random(), opens * random(),
     opens * random(), opens * random()
 FROM (
-    SELECT id, node_count, luck, ended,
+    SELECT id, node_count, quality, ended,
         greatest(1, extract(epoch FROM ended - started_at))::float8 AS duration,
         CASE WHEN luck > .04 THEN exp(random_normal(20, 3))::bigint END AS read,
         CASE WHEN luck > .04 THEN exp(random_normal(19, 3))::bigint END AS written,
@@ -71,10 +76,10 @@ FROM (
         CASE WHEN luck > .03 THEN 1 + exp(random_normal(7.5, 2.2))::bigint END AS closes,
         CASE WHEN luck BETWEEN .5 AND .52 THEN 1 + exp(random_normal(9, 2))::bigint END AS traced
     FROM (
-        SELECT id, node_count, started_at, coalesce(ended_at, %(ended)s) AS ended, random() AS luck
-        FROM jobs_job WHERE started_at IS NOT NULL ORDER BY id
+        SELECT id, node_count, quality, started_at, coalesce(ended_at, %(ended)s) AS ended,
+            random() AS luck
+        FROM jobs_job WHERE quality IS NOT NULL ORDER BY id
     ) begun
-    WHERE luck < .99
 ) drawn;
 
 -- The first nodes of each cluster are those of many jobs, as those of a small one would be.

@@ -4,6 +4,7 @@ import os
 import re
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from psycopg import ProgrammingError
@@ -13,6 +14,7 @@ _DURATION = re.compile(r"(\d+)([smhd])")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
+_SMTP_PORTS = {"smtp": 25, "smtps": 465, "smtp+starttls": 587}
 
 
 def text(name: str, default: str | None = None) -> str:
@@ -87,4 +89,32 @@ def database(name: str) -> dict[str, object]:
         "PASSWORD": password,
         "HOST": parts.get("host", ""),
         "PORT": parts.get("port", ""),
+    }
+
+
+def mail(name: str, default: str) -> dict[str, object]:
+    """Return Django's settings for an SMTP server (``smtp://user:password@host:587``).
+
+    The scheme says how it is spoken to: ``smtp`` in the clear, ``smtps`` by TLS from the start,
+    ``smtp+starttls`` by TLS once connected. ``NAME_PASSWORD_FILE`` may hold the password instead.
+    """
+    parts = urlsplit(text(name, default))
+    try:
+        port = parts.port or _SMTP_PORTS[parts.scheme]
+    except (KeyError, ValueError) as error:
+        known = ", ".join(f"{scheme}://host:port" for scheme in _SMTP_PORTS)
+        raise ImproperlyConfigured(
+            f"{name} is not the address of a mail server: {known}."
+        ) from error
+    password = unquote(parts.password or "")
+    if os.environ.get(f"{name}_PASSWORD_FILE"):
+        password = secret(f"{name}_PASSWORD")
+    return {
+        "EMAIL_HOST": parts.hostname or "localhost",
+        "EMAIL_PORT": port,
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": password,
+        "EMAIL_USE_SSL": parts.scheme == "smtps",
+        "EMAIL_USE_TLS": parts.scheme == "smtp+starttls",
+        "EMAIL_TIMEOUT": 30,
     }

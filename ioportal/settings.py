@@ -35,6 +35,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "ioportal.web.probes.Probes",
+    "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",
@@ -46,6 +48,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "ioportal.web.access.LogInAsPage",
+    "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
 
 ROOT_URLCONF = "ioportal.urls"
@@ -157,6 +160,9 @@ CELERY_BEAT_SCHEDULE = {
         ("ioportal.jobs.tasks.refresh_baselines", timedelta(minutes=30)),
     )
 }
+
+vars().update(env.mail("IOPORTAL_SMTP_URL", "smtp://localhost:25"))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("IOPORTAL_MAIL_FROM", "ioportal@localhost")
 
 # Two reads of a target further apart than this leave a gap: entries idle for longer than its
 # job_cleanup_interval may have been dropped in between. A target that keeps them for longer than

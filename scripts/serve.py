@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -22,26 +23,29 @@ from scripts.process import OwnProcess
 if TYPE_CHECKING:
     from asyncio import StreamReader
     from asyncio.subprocess import Process
+    from pathlib import Path
 
 PORTAL = OwnProcess("the portal", VAR / "portal", "portal.pid", ("python", "python3"))
 DEMO_LOGIN = VAR / "demo_login"  # "name password", written by `manage.py demo_data`
 HOST = "127.0.0.1"
 PORTS_TRIED = 100
+WSGI = "ioportal.wsgi:application"
 WORKERS = "2"
+THREADS = "16"  # of each web worker: each may hold a connection to the database
 STOP_WITHIN_S = 20
 LONGEST_LINE_BYTES = 2**20
 POLL_S = 0.2
 
 
-def commands(port: int) -> dict[str, list[str]]:
+def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
     """The three programs, by the name that their lines are shown behind."""
     programs = CHECKOUT / ".venv/bin"
     granian = [f"{programs}/granian", "--interface", "wsgi", "--host", HOST, "--port", str(port)]
     celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
     return {
-        "web": [*granian, "--workers", WORKERS, "ioportal.wsgi:application"],
+        "web": [*granian, "--workers", WORKERS, "--blocking-threads", THREADS, WSGI],
         "worker": [*celery, "worker", "--concurrency", WORKERS, "--loglevel", "WARNING"],
-        "beat": [*celery, "beat", "--schedule", f"{PORTAL.folder}/beat", "--loglevel", "WARNING"],
+        "beat": [*celery, "beat", "--schedule", f"{folder}/beat-schedule", "--loglevel", "WARNING"],
     }
 
 
@@ -113,6 +117,13 @@ async def end(child: Process) -> None:
         os.killpg(child.pid, signal.SIGKILL)
 
 
+def empty(folder: Path) -> Path:
+    """Make a folder anew: counts of the web processes before are not of these."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
 def free_port(first: int) -> int:
     for port in range(first, first + PORTS_TRIED):
         with socket.socket() as probe:
@@ -131,6 +142,7 @@ def main() -> None:
     PORTAL.folder.mkdir(parents=True, exist_ok=True)
     os.chdir(PORTAL.folder)  # by which it is recognised
     PORTAL.pid_file.write_text(str(os.getpid()))
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(empty(PORTAL.folder / "metrics"))
     asyncio.run(serve(free_port(int(sys.argv[1]))))
 
 

@@ -10,7 +10,7 @@ from collectors.agent.readers import Reader, Reading
 from collectors.agent.spool import Spool
 from collectors.parsed import SourceUnavailable
 
-RETRY_S = 5.0
+RETRY_S = 1.0
 
 
 class Keeper:

@@ -57,6 +57,11 @@ class Steps:
     kinds: tuple[str, ...]
     sources: int
 
+    def only(self, kinds: Sequence[str]) -> Steps:
+        """Return the same steps with some of the kinds."""
+        frame = self.frame.select("start", "end", "observed", *kinds)
+        return Steps(frame, tuple(kinds), self.sources)
+
     def gaps(self, start: datetime, end: datetime) -> list[Gap]:
         """Return the parts of [start, end) in which a source was not observed, in order."""
         gaps: list[Gap] = []

@@ -53,6 +53,7 @@ class Token(models.Model):
         """What it is a right to."""
 
         INGEST = "ingest", "send batches of one source"
+        METRICS = "metrics", "read the portal's metrics"
 
     name = models.CharField(max_length=128, blank=True)  # whose it is, for people
     scope = models.CharField(max_length=8, choices=Scope)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from ninja import NinjaAPI
 
-_DATABASE_RETRY_S = 10
+_DATABASE_RETRY_S = 2  # it is back soon, or agents pause for longer by themselves
 
 
 class ProblemAnswer(Schema):

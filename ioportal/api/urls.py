@@ -3,11 +3,12 @@
 from django.urls import path
 from ninja import NinjaAPI
 
-from ioportal.api import ingest, problems
+from ioportal.api import ingest, metrics, problems
 
 # Its pages for trying it out load their scripts from elsewhere: only the description is offered.
 api = NinjaAPI(title="ioportal", version="1", docs_url=None, urls_namespace="api")
 api.add_router("/ingest", ingest.router)
+api.add_router("/metrics", metrics.router)
 problems.answered(api)
 
 urlpatterns = [path("v1/", api.urls)]

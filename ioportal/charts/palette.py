@@ -46,6 +46,7 @@ _OF_KIND = {
     "MDS_READPAGE": "--series-6",
     "MDS_GETXATTR": "--series-7",
     "completed": "--series-3",
+    "finished": "--series-3",
     "failed": "--series-2",
     "timeout": "--series-5",
     "cancelled": "--series-4",

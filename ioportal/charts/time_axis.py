@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, timedelta
 from enum import Enum
 from math import ceil
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ioportal.analysis.timelines import Known
@@ -25,9 +26,6 @@ Figure = dict[str, Any]
 
 MEAN = "mean over a gap"
 _LABELLED_SHARE = 0.05  # of the range: shorter gaps carry no words
-_WORDS_SHARE = 0.22  # of the range: what words of a mark take,
-_LINE_SHARE = 0.1  # and of the height
-_LINES = 5
 _HEIGHT = 244
 _THOUSAND = 1_000
 _MOST_TICKS = 6
@@ -114,11 +112,6 @@ class Meaning(Enum):
     BREAK = "--warn"  # what is counted changed
     FAULT = "--bad"  # figures around it may be wrong
 
-    @property
-    def height(self) -> float:
-        """Where its words stand in the plot: 0 bottom, 1 top."""
-        return 0.84 if self is Meaning.FAULT else 0.97
-
 
 @dataclass(frozen=True)
 class Mark:
@@ -182,10 +175,13 @@ def layout(
             *(_shade(axis, gap) for gap in gaps),
             *(_mark_line(axis, mark) for mark in marks),
         ],
-        "annotations": [
-            *(_gap_words(axis, gap) for gap in gaps if _share(axis, gap) > _LABELLED_SHARE),
-            *_mark_words(axis, marks),
-        ],
+        "annotations": sorted(
+            [
+                *(_gap_words(axis, gap) for gap in gaps if _share(axis, gap) > _LABELLED_SHARE),
+                *(_mark_words(axis, mark) for mark in marks if mark.text and _holds(axis, mark)),
+            ],
+            key=itemgetter("x"),
+        ),
     }
 
 
@@ -194,35 +190,12 @@ def _share(axis: Axis, gap: Gap) -> float:
     return (gap.end - gap.start) / (axis.end - axis.start)
 
 
-def _mark_words(axis: Axis, marks: Sequence[Mark]) -> list[Figure]:
-    """Label marks above the plot, those of one moment together; the run's ends need no words."""
-    texts: dict[tuple[datetime, Meaning], list[str]] = {}
-    for mark in marks:
-        if mark.meaning is not Meaning.RUN and axis.start <= mark.at <= axis.end:
-            texts.setdefault((mark.at, mark.meaning), []).append(mark.text)
-    # Words of moments that are close to each other stand one below the other.
-    lowered: dict[tuple[datetime, Meaning], int] = {}
-    before: dict[Meaning, datetime] = {}
-    for at, meaning in sorted(texts, key=lambda key: key[0]):
-        last = before.get(meaning)
-        is_close = last is not None and at - last < (axis.end - axis.start) * _WORDS_SHARE
-        lowered[at, meaning] = lowered[last, meaning] + 1 if last and is_close else 0
-        before[meaning] = at
-    return [
-        {
-            "x": axis.local(at),
-            "y": meaning.height - _LINE_SHARE * (lowered[at, meaning] % _LINES),
-            "yref": "paper",
-            "yanchor": "top",
-            "xanchor": "left" if at - axis.start < (axis.end - axis.start) / 2 else "right",
-            "showarrow": False,
-            "text": "<br>".join(text.replace("<", "&lt;") for text in lines),
-            "align": "left",
-            "bgcolor": "--panel/0.85",
-            "font": {"size": 10, "color": meaning.value},
-        }
-        for (at, meaning), lines in texts.items()
-    ]
+def _holds(axis: Axis, mark: Mark) -> bool:
+    return axis.start <= mark.at <= axis.end
+
+
+def _mark_words(axis: Axis, mark: Mark) -> Figure:
+    return _words(axis.local(mark.at), mark.text.replace("<", "&lt;"), mark.meaning.value)
 
 
 def _mark_line(axis: Axis, mark: Mark) -> Figure:
@@ -257,14 +230,21 @@ def _shade(axis: Axis, gap: Gap) -> Figure:
 
 
 def _gap_words(axis: Axis, gap: Gap) -> Figure:
-    is_empty = gap.known is Known.NOTHING  # where it is not, words at the bottom hide least
+    middle = axis.local(gap.start + (gap.end - gap.start) / 2)
+    return {**_words(middle, _GAP_WORDS[gap.known], "--ink-soft"), "xanchor": "center"}
+
+
+def _words(x: str, text: str, token: str) -> Figure:
+    """Return words above the plot; whoever draws it knows how wide it is, and in which line."""
     return {
-        "x": axis.local(gap.start + (gap.end - gap.start) / 2),
-        "y": 0.5 if is_empty else 0,
+        "x": x,
+        "xanchor": "left",
+        "y": 1,
         "yref": "paper",
         "yanchor": "bottom",
         "showarrow": False,
-        "bgcolor": "rgba(0,0,0,0)" if is_empty else "--panel/0.85",
-        "text": _GAP_WORDS[gap.known],
-        "font": {"size": 10, "color": "--ink-soft"},
+        "text": text,
+        "bgcolor": "--panel",  # over the lines of other marks
+        "borderpad": 0,
+        "font": {"size": 10, "color": token},
     }

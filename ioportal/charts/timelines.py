@@ -197,15 +197,13 @@ def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> 
     given = {**chart.colours(named), "other": REST}
     observed, means = _by_certainty(steps)
 
-    def bars(kind: str, frame: pl.DataFrame, look: Figure) -> Figure:
+    def bars(kind: str, frame: pl.DataFrame, where: Figure, look: Figure) -> Figure:
         heights = pl.sum_horizontal(others if kind == "other" else [kind])
-        milliseconds = (pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e3
         return {
             "type": "bar",
             "name": _name(chart, kind),
-            "x": [axis.local(start) for start in frame["start"]],
+            **where,
             "y": frame.select(heights).to_series().to_list(),
-            "width": frame.select(milliseconds).to_series().to_list(),
             "offset": 0,
             "marker": {"color": given[kind], "line": {"width": 0}, **look},
             "hovertemplate": _hover(chart, steps),
@@ -213,12 +211,22 @@ def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> 
         }
 
     layers = [*named, *(["other"] if others else [])]
+    places, places_of_means = _places(observed, axis), _places(means, axis)
     hatched = {"pattern": {"shape": "/", "size": 6, "solidity": 0.2}}
     return [
-        *(bars(kind, observed, {}) for kind in layers),
+        *(bars(kind, observed, places, {}) for kind in layers),
         *(
-            _as_mean(bars(kind, means, hatched), alone=observed.is_empty())
+            _as_mean(bars(kind, means, places_of_means, hatched), alone=observed.is_empty())
             for kind in layers
             if not means.is_empty()
         ),
     ]
+
+
+def _places(frame: pl.DataFrame, axis: Axis) -> Figure:
+    """Return where the bars of every layer stand."""
+    milliseconds = (pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e3
+    return {
+        "x": [axis.local(start) for start in frame["start"]],
+        "width": frame.select(milliseconds).to_series().to_list(),
+    }

@@ -18,6 +18,7 @@ from ioportal.jobs.models import (
     WorkloadJob,
 )
 from ioportal.jobs.models import Format as _Format
+from ioportal.telemetry.models import Pending
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -78,6 +79,10 @@ class Segment(models.Model):
             # The ingest page; a server's loaded extents.
             models.Index(name="segment_recent", fields=["-loaded_at"]),
             models.Index(name="segment_extent", fields=["format", "server", "start"]),
+            # Whose lines were refused of late.
+            models.Index(
+                name="segment_rejected", fields=["-loaded_at"], condition=models.Q(rejected__gt=0)
+            ),
         ]
 
     def __str__(self) -> str:
@@ -105,6 +110,7 @@ class Batch(models.Model):
         constraints = [
             models.UniqueConstraint(name="batch_identity", fields=["source", "stream", "sequence"])
         ]
+        indexes = [models.Index(name="batch_newest", fields=["source", "-id"])]
 
     def __str__(self) -> str:
         return f"{self.source} {self.stream}/{self.sequence}"
@@ -142,8 +148,8 @@ class AccountingRecord(models.Model):
         return f"{self.segment} line {self.line}"
 
 
-class _Touched(models.Model):
-    """Pending: an interval whose derived rows no longer follow from the raw ones."""
+class _Touched(Pending):
+    """An interval whose derived rows no longer follow from the raw ones."""
 
     start = models.DateTimeField()
     end = models.DateTimeField()

@@ -200,9 +200,9 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
 
     def of_quality(self, jobs: JobQuerySet, _name: str, values: list[str]) -> JobQuerySet:
         """Keep jobs whose statistics have one of these qualities."""
-        wanted = Q(statistics__quality__in=[v for v in values if v != NOT_COMPUTED])
+        wanted = Q(quality__in=[v for v in values if v != NOT_COMPUTED])
         if NOT_COMPUTED in values:
-            wanted |= Q(statistics=None)
+            wanted |= Q(quality=None)
         return jobs.filter(wanted) if values else jobs
 
 

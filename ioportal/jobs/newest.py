@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import JobQuerySet
 
 MOST = 10_000
-_FIELDS = ("pk", "state", "statistics__quality", "queue", "owner")
+_FIELDS = ("pk", "state", "quality", "queue", "owner")
 _ALL = 0b1111
 _FACTS = {0b0111: "state", 0b1011: "quality", 0b1101: "queue", 0b1110: "user"}
 

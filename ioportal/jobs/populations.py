@@ -7,11 +7,9 @@ figures are. Nothing after it knows what they are of.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from django.core.cache import cache
 from django.db.models import (
     Aggregate,
     BinaryField,
@@ -28,6 +26,7 @@ from django.http import QueryDict
 from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.populations import FEWEST, Spread, spread, without_extremes
 from ioportal.jobs.filters import BOUNDS, JobFilter
+from ioportal.jobs.kept import eyes, kept
 from ioportal.jobs.keys import EachOf
 from ioportal.jobs.models import Cluster, Job, JobStatistics, WorkloadJob
 from ioportal.jobs.panda_filters import PANDA_BOUNDS, PandaFilter
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
 
 _QUALITIES = tuple(map(str, JobStatistics.Quality))
-_KEPT_S = 600  # for what changes no figure: a job that waits, the name of a cluster
 _SHAPE = 2  # of what is cached: another number whenever the classes below change
 
 
@@ -129,38 +127,38 @@ class Comparison:
 
 def others(user: User, counted: Counted, filters: str) -> Selection:
     """Select all jobs that `user` may not see, by those of the filters that single out nobody."""
-    kept = QueryDict(mutable=True)
+    anonymous = QueryDict(mutable=True)
     for name, values in QueryDict(filters).lists():
         if name in counted.anonymous_filters:
-            kept.setlist(name, values)
-    jobs = counted.filter_set(kept, queryset=counted.model.objects.hidden_from(user)).qs
-    return Selection(counted, kept.urlencode(), eyes(user), jobs, is_anonymous=True)
+            anonymous.setlist(name, values)
+    jobs = counted.filter_set(anonymous, queryset=counted.model.objects.hidden_from(user)).qs
+    return Selection(counted, anonymous.urlencode(), eyes(user), jobs, is_anonymous=True)
 
 
 def compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Comparison:
-    """Describe populations of one unit by some metrics; what is known is not computed again.
-
-    Any figure that is computed anew, and any PanDA job that is recorded or linked, makes a new key:
-    each of these is done by one at a time, so that its moments only go up.
-    """
+    """Describe populations of one unit by some metrics; what is known is not computed again."""
     asked = [
         (selected.counted.name, selected.filters, selected.eyes, selected.is_anonymous)
         for selected in selections
     ]
-    parts = repr((_SHAPE, _newest(selections[0].counted), asked, metrics))
-    key = f"populations:{sha256(parts.encode()).hexdigest()}"
-    known: Comparison | None = cache.get(key)
-    if known is None:
-        known = _compare(selections, metrics)
-        cache.set(key, known, _KEPT_S)
-    return known
+    newest = newest_record(selections[0].counted)
+    return kept(
+        "populations",
+        (_SHAPE, newest, asked, metrics),
+        lambda: _compare(selections, metrics),
+    )
 
 
-def _newest(counted: Counted) -> list[datetime | None]:
-    moments = [JobStatistics.objects.aggregate(at=Max("computed_at"))["at"]]
-    if counted is PANDA_JOBS:
-        moments.append(WorkloadJob.objects.aggregate(at=Max("changed_at"))["at"])
-    return moments
+def newest_record(counted: Counted) -> datetime | None:
+    """Return when a PanDA job was recorded or linked last, by which what is kept of them is old.
+
+    That is done by one at a time, so that moments only go up. Of batch jobs it is None: whatever is
+    recorded of them has their figures computed anew.
+    """
+    if counted is BATCH_JOBS:
+        return None
+    newest: datetime | None = WorkloadJob.objects.aggregate(at=Max("changed_at"))["at"]
+    return newest
 
 
 def _compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Comparison:
@@ -338,13 +336,6 @@ def _of_their_batch_jobs(keys: Numbers, metrics: Sequence[str]) -> _Shared:
         {quality: found[quality] for quality in _QUALITIES},
         {metric: (found[f"keys_{metric}"], found[f"values_{metric}"]) for metric in metrics},
     )
-
-
-def eyes(user: User) -> str:
-    """Return what decides which jobs somebody sees."""
-    if user.is_staff:
-        return "staff"
-    return repr((user.get_username(), sorted(user.groups.values_list("name", flat=True))))
 
 
 _ANONYMOUS_FILTERS = frozenset({"cluster", "start", "end"})

@@ -16,24 +16,26 @@ from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.models import ChargedRpc, Method, Principal, RpcWindow
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime, timedelta
 
-    from django.db.models import Model, QuerySet
+    from django.db.models import Aggregate, Model, QuerySet
 
-    from ioportal.jobs.models import Cluster, Job, Launch
+    from ioportal.jobs.models import Job, Launch
     from ioportal.telemetry.levels import Level
 
 _ALL = "all"
 _TIMED = Q(timed__gt=0)
-_FIGURES = {
-    "rpcs": Sum("count"),
-    "timed_rpcs": Sum("timed"),
-    "service_sum": Sum("service_us_sum"),
-    "service_min": Min("service_us_min", filter=_TIMED),
-    "service_max": Max("service_us_max"),
-    "queue_min": Min("queue_us_min", filter=_TIMED),
-    "queue_max": Max("queue_us_max"),
-    "total_sum": Sum("total_us_sum"),
+# How windows add up to figures of an opcode, and these to figures of all.
+_FIGURES: dict[str, tuple[Aggregate, Callable[[list[int]], int]]] = {
+    "rpcs": (Sum("count"), sum),
+    "timed_rpcs": (Sum("timed"), sum),
+    "service_sum": (Sum("service_us_sum"), sum),
+    "service_min": (Min("service_us_min", filter=_TIMED), min),
+    "service_max": (Max("service_us_max"), max),
+    "queue_min": (Min("queue_us_min", filter=_TIMED), min),
+    "queue_max": (Max("queue_us_max"), max),
+    "total_sum": (Sum("total_us_sum"), sum),
 }
 
 
@@ -54,7 +56,7 @@ def of_job(
         f"Job {job}",
         _Windows(_of_job(charged.model, job), charged.width),
         _Windows(RpcWindow.objects.filter(nid_id__in=nids), levels.RPC_WINDOWS.width),
-        _metadata_servers(job.cluster),
+        job.cluster.metadata_server_ids,
         _within(job.started_at, job.ended_at, start, end, charged.width),
         nodes_held=job.allocations.count(),
         simulated=job.cluster.simulated,
@@ -85,7 +87,7 @@ def of_launch(
         f"Application {launch}",
         windows,
         windows,
-        _metadata_servers(launch.cluster),
+        launch.cluster.metadata_server_ids,
         (start, end),
         nodes_held=launch.node_count,
         simulated=launch.cluster.simulated,
@@ -117,7 +119,7 @@ def of_kind(
         title,
         windows,
         windows,
-        servers,
+        _numbers(servers),
         within,
         nodes_held=None,
         simulated=_is_simulated(servers, within),
@@ -139,7 +141,7 @@ def of_everything(start: datetime, end: datetime) -> RpcReport | None:
         "Everything",
         windows,
         _Windows(RpcWindow.objects.all(), levels.RPC_WINDOWS.width),
-        servers,
+        _numbers(servers),
         within,
         nodes_held=None,
         simulated=_is_simulated(servers, within),
@@ -160,7 +162,7 @@ def methods_of_job(
         return []
     charged = _Windows(ChargedRpc.objects.of_job(job.pk), levels.RPC_WINDOWS.width)
     rows = (
-        _inside(charged, _numbers(_metadata_servers(job.cluster)), within)
+        _inside(charged, job.cluster.metadata_server_ids, within)
         .values_list("method")
         .annotate(rpcs=Sum("count"))
         .order_by("-rpcs")
@@ -171,10 +173,6 @@ def methods_of_job(
 def _numbers(things: QuerySet[Any]) -> list[int]:
     """Look some keys up first: joined to windows, they would leave the plan to guesses."""
     return list(things.values_list("pk", flat=True))
-
-
-def _metadata_servers(cluster: Cluster) -> QuerySet[Server]:
-    return Server.objects.filter(filesystem__clusters=cluster, kind=Server.Kind.MDS)
 
 
 def _is_simulated(servers: QuerySet[Server], within: tuple[datetime, datetime]) -> bool:
@@ -220,18 +218,17 @@ def _report(
     title: str,
     windows: _Windows,
     by_node: _Windows,
-    servers: QuerySet[Server],
+    server_ids: list[int],
     within: tuple[datetime, datetime],
     *,
     nodes_held: int | None,
     simulated: bool,
 ) -> RpcReport | None:
-    server_ids = _numbers(servers)
     covered_s = coverage.seconds(coverage.traced(server_ids, *within))
     if not covered_s:
         return None
-    rows_inside = _inside(windows, server_ids, within)
-    kinds = rows_inside.values("opcode").annotate(**_FIGURES)
+    figures = {name: figure for name, (figure, _) in _FIGURES.items()}
+    kinds = list(_inside(windows, server_ids, within).values("opcode").annotate(**figures))
     rows = [_row(opcodes.name_of(kind["opcode"]), kind, covered_s) for kind in kinds]
     return RpcReport(
         title=title,
@@ -239,9 +236,16 @@ def _report(
         covered_s=covered_s,
         nodes_seen=_nodes_seen(by_node, server_ids, within),
         nodes_held=nodes_held,
-        overall=_row(_ALL, rows_inside.aggregate(**_FIGURES), covered_s),
+        overall=_row(_ALL, _of_all(kinds), covered_s),
         rows=tuple(sorted(rows, key=lambda row: (-row.count, row.opcode))),
     )
+
+
+def _of_all(kinds: list[dict[str, Any]]) -> dict[str, int | None]:
+    known = {name: [kind[name] for kind in kinds if kind[name] is not None] for name in _FIGURES}
+    return {
+        name: add_up(known[name]) if known[name] else None for name, (_, add_up) in _FIGURES.items()
+    }
 
 
 def _nodes_seen(

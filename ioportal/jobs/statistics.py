@@ -17,6 +17,7 @@ from psycopg import sql
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
+from ioportal.jobs import locks
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
 from ioportal.telemetry import levels, planner, retention
 from ioportal.telemetry.models import (
@@ -310,7 +311,17 @@ def refresh_statistics(limit: int = 500) -> int:
             unique_fields=["job"],
             update_fields=_COMPUTED,
         )
+        _tell_jobs(rows)
         return len(claimed)
+
+
+def _tell_jobs(rows: list[JobStatistics]) -> None:
+    """Write the quality of their data into the jobs themselves: last, since loading waits."""
+    locks.accounting()  # two that change the same jobs might wait for each other
+    for quality_of_some in JobStatistics.Quality:
+        judged = [row.job_id for row in rows if row.quality == quality_of_some]
+        others = Job.objects.filter(pk__in=judged).exclude(quality=quality_of_some)
+        others.update(quality=quality_of_some)
 
 
 _COMPUTED = [

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import connection
 from django.db.models import Count, DateTimeField, F, Func, IntegerField, Max, Min, Value
+from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import GreaterThan
 
 from ioportal.jobs.models import Job, ServerVersion
 from ioportal.jobs.quantiles import Quantiles
 from ioportal.jobs.runs import KNOWN_UNTIL
+from ioportal.jobs.workloads import FIGURES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime
+
+    from django.db.models.expressions import Combinable
 
     from ioportal.analysis.metrics import Metric
     from ioportal.analysis.trends import Buckets
-    from ioportal.jobs.models import JobQuerySet
+    from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
 
+    Jobs = JobQuerySet | WorkloadJobQuerySet
     Row = tuple[int, dict[str, float | None]]  # a bucket's number and values
 
-_State = Job.State
-OUTCOMES = {
-    "completed": (_State.COMPLETED,),
-    "failed": (_State.FAILED, _State.NODE_FAIL, _State.OUT_OF_MEMORY),
-    "timeout": (_State.TIMEOUT,),
-    "cancelled": (_State.CANCELLED, _State.PREEMPTED),
-    "other": (),  # whatever else stands in the record of a job that ended
-}
-# What the rows of each question have, and as what numbers.
-ENDED: dict[str, type[float]] = dict.fromkeys(OUTCOMES, int)
+# What the rows of each question have, and as what numbers; `Records` say what outcomes there are.
 USE: dict[str, type[float]] = {
     "node_hours": float,
     "core_hours": float,
@@ -43,7 +40,56 @@ USE: dict[str, type[float]] = {
     "nodes_peak": int,
 }
 SPREAD: dict[str, type[float]] = {"n": int, "median": float, "p90": float}
-_OUTCOME_OF = {state: outcome for outcome, states in OUTCOMES.items() for state in states}
+
+
+@dataclass(frozen=True)
+class Records:
+    """Where the records of what is counted, batch jobs or PanDA jobs, say what trends show."""
+
+    outcomes: dict[str, tuple[str, ...]]  # by the states that mean them; of no state: all others
+    known_until: Combinable  # the end, or up to when a run is known
+    nodes: Combinable
+    cores: Combinable
+    figure: Callable[[str], Combinable]  # of a metric
+
+    @property
+    def ended(self) -> dict[str, type[float]]:
+        """What the rows of `outcomes` have."""
+        return dict.fromkeys(self.outcomes, int)
+
+    def outcome_of(self, state: str) -> str:
+        """Return what a state in the record of what has ended means."""
+        found = (outcome for outcome, states in self.outcomes.items() if state in states)
+        return next(found, "other")
+
+
+_State = Job.State
+BATCH_RECORDS = Records(
+    outcomes={
+        "completed": (_State.COMPLETED,),
+        "failed": (_State.FAILED, _State.NODE_FAIL, _State.OUT_OF_MEMORY),
+        "timeout": (_State.TIMEOUT,),
+        "cancelled": (_State.CANCELLED, _State.PREEMPTED),
+        "other": (),
+    },
+    known_until=KNOWN_UNTIL,
+    nodes=F("node_count"),
+    cores=F("core_count"),
+    figure=lambda name: F(f"statistics__{name}"),
+)
+PANDA_RECORDS = Records(
+    outcomes={
+        "finished": ("finished",),
+        "failed": ("failed",),
+        "cancelled": ("cancelled", "closed"),
+        "other": (),
+    },
+    # While it runs, up to when its record was last changed.
+    known_until=Coalesce("ended_at", Greatest("started_at", "modified_at")),
+    nodes=Value(0),  # they are those of the batch job, which holds others besides
+    cores=F("core_count"),
+    figure=FIGURES.__getitem__,
+)
 
 # How many jobs run changes where one begins or ends; in between it is constant. Edges of buckets
 # are changes by nothing, so that no such interval lies in two buckets. Changes of one moment are
@@ -92,14 +138,14 @@ class _Bucket(Func):
         super().__init__(F(moment), edges)
 
 
-def extent(jobs: JobQuerySet) -> tuple[datetime, datetime] | None:
+def extent(jobs: Jobs, records: Records) -> tuple[datetime, datetime] | None:
     """Return when the first of some jobs began and the last of them ended; None: none ran."""
-    found = jobs.aggregate(first=Min("started_at"), last=Max(KNOWN_UNTIL))
+    found = jobs.aggregate(first=Min("started_at"), last=Max(records.known_until))
     return (found["first"], found["last"]) if found["first"] else None
 
 
-def outcomes(jobs: JobQuerySet, buckets: Buckets) -> Iterator[Row]:
-    """Yield how many jobs ended in each bucket, and how: `ENDED`."""
+def outcomes(jobs: Jobs, records: Records, buckets: Buckets) -> Iterator[Row]:
+    """Yield how many jobs ended in each bucket, and how: `Records.ended`."""
     rows = (
         jobs.filter(ended_at__gte=buckets.start, ended_at__lt=buckets.end)
         .order_by()
@@ -109,19 +155,21 @@ def outcomes(jobs: JobQuerySet, buckets: Buckets) -> Iterator[Row]:
         .order_by("bucket")
     )
     for bucket, counts in groupby(rows, key=lambda row: row[0]):
-        ended: dict[str, float | None] = dict.fromkeys(OUTCOMES, 0)
+        ended: dict[str, float | None] = dict.fromkeys(records.outcomes, 0)
         for _, state, count in counts:
-            outcome = _OUTCOME_OF.get(state, "other")
+            outcome = records.outcome_of(state)
             ended[outcome] = (ended[outcome] or 0) + count
         yield bucket, ended
 
 
-def use(jobs: JobQuerySet, buckets: Buckets) -> Iterator[Row]:
+def use(jobs: Jobs, records: Records, buckets: Buckets) -> Iterator[Row]:
     """Yield what jobs used in each bucket, their parts inside it only: `USE`."""
     runs = (
-        jobs.filter(GreaterThan(KNOWN_UNTIL, Value(buckets.start)), started_at__lt=buckets.end)
+        jobs.filter(
+            GreaterThan(records.known_until, Value(buckets.start)), started_at__lt=buckets.end
+        )
         .order_by()
-        .values_list("started_at", KNOWN_UNTIL, "node_count", "core_count")
+        .values_list("started_at", records.known_until, records.nodes, records.cores)
     )
     statement, values = runs.query.sql_with_params()
     with connection.cursor() as cursor:
@@ -131,16 +179,15 @@ def use(jobs: JobQuerySet, buckets: Buckets) -> Iterator[Row]:
         yield bucket, dict(zip(USE, figures, strict=True))
 
 
-def spread(jobs: JobQuerySet, metric: Metric, buckets: Buckets) -> Iterator[Row]:
+def spread(jobs: Jobs, records: Records, metric: Metric, buckets: Buckets) -> Iterator[Row]:
     """Yield how a metric is spread among the jobs that began in each bucket: `SPREAD`."""
-    field = f"statistics__{metric.name}"
     rows = (
-        jobs.filter(started_at__gte=buckets.start, started_at__lt=buckets.end)
-        .filter(**{f"{field}__isnull": False})
+        jobs.alias(figure=records.figure(metric.name))
+        .filter(started_at__gte=buckets.start, started_at__lt=buckets.end, figure__isnull=False)
         .order_by()
         .annotate(bucket=_Bucket("started_at", buckets))
         .values_list("bucket")
-        .annotate(n=Count("pk"), quantiles=Quantiles(field, (0.5, 0.9)))
+        .annotate(n=Count("pk"), quantiles=Quantiles("figure", (0.5, 0.9)))
     )
     for bucket, n, (median, p90) in rows:
         yield bucket, {"n": n, "median": median, "p90": p90}

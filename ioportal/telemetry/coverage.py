@@ -39,7 +39,7 @@ SELECT lower(r), upper(r) FROM unnest((
     SELECT range_agg(tstzrange(greatest(start, %(start)s), least("end", %(end)s)))
     FROM telemetry_coverage
     WHERE source = %(source)s AND source_id = ANY(%(ids)s)
-        AND start < %(end)s AND "end" > %(start)s
+        AND tstzrange(start, "end", '[]') && tstzrange(%(start)s, %(end)s, '()')
 )) r
 """
 
@@ -58,7 +58,8 @@ WITH seen AS (
     END AS reached
     FROM unnest(%(ids)s::int[], %(gaps)s::interval[]) AS sources(id, gap)
     JOIN telemetry_coverage c ON c.source = %(source)s AND c.source_id = sources.id
-        AND c.start <= %(end)s + sources.gap AND c."end" >= %(start)s - sources.gap
+        AND tstzrange(c.start, c."end", '[]')
+            && tstzrange(%(start)s - sources.gap, %(end)s + sources.gap, '[]')
 ),
 numbered AS (
     SELECT *, count(*) FILTER (WHERE start > reached)
@@ -144,6 +145,8 @@ def by_source(
         start: of the range.
         end: of the range.
     """
+    if not apart:
+        return []
     values = _sources(source, apart)
     values |= {"start": start, "end": end}
     with connection.cursor() as cursor:
@@ -153,7 +156,7 @@ def by_source(
 
 def traced(server_ids: Collection[int], start: datetime, end: datetime) -> list[Interval]:
     """Return when at least one of the servers was traced, within [start, end)."""
-    if start >= end:
+    if start >= end or not server_ids:
         return []
     values: dict[str, Any] = {
         "source": Coverage.Source.RPC_TRACE.value,

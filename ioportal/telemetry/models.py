@@ -10,7 +10,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GistIndex
 from django.db import models
+from django.db.models.functions import Now
 
 from collectors.tables import COUNTERS
 
@@ -437,6 +439,12 @@ class Coverage(models.Model):
     class Meta:
         indexes = [
             models.Index(name="coverage_source", fields=["source", "source_id", "start"]),
+            # What was observed in an interval, however long the history before it.
+            GistIndex(
+                "source_id",
+                models.Func("start", "end", models.Value("[]"), function="tstzrange"),
+                name="coverage_during",
+            ),
             models.Index(name="coverage_segment", fields=["segment_id"]),
         ]
         constraints = [
@@ -450,8 +458,17 @@ class Coverage(models.Model):
         return f"{self.source} {self.start} to {self.end}"
 
 
-class _Touched(models.Model):
-    """Pending: an interval in which a roll-up no longer follows from what it is made of."""
+class Pending(models.Model):
+    """A row that says what is to be done; the stage that did it deletes it."""
+
+    asked_at = models.DateTimeField(db_default=Now())  # by the database: so much SQL inserts them
+
+    class Meta:
+        abstract = True
+
+
+class _Touched(Pending):
+    """An interval in which a roll-up no longer follows from what it is made of."""
 
     start = models.DateTimeField()
     end = models.DateTimeField()

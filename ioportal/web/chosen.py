@@ -6,7 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from ioportal.jobs.populations import BATCH_JOBS
+from django.urls import reverse
+
+from ioportal.jobs.populations import BATCH_JOBS, UNITS
+from ioportal.web import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +29,9 @@ class ChosenJobs:
 
     # What the form of filters has no fields for, and carries on.
     carried_on: tuple[str, ...] = ("state", "quality")
+    counts_either = ""  # the name of a page that counts batch jobs or PanDA jobs, as it is asked
+    # What stays, beside the filters that fit, where another unit is counted.
+    kept_by_units: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -34,6 +40,7 @@ class ChosenJobs:
         only: dict[str, str] | None = None,
         counted: Counted = BATCH_JOBS,
     ) -> None:
+        self.user = user
         self.query = query
         self.counted = counted
         self._only = only or {}
@@ -75,6 +82,30 @@ class ChosenJobs:
         """Return the filters, the parameters `besides` and changes, for another page's address."""
         given = dict(self._given([*self.filter.filters, *besides]))
         return urlencode({**given, **self._only, **changes}, doseq=True)
+
+    def unit_query(self, *besides: str, **changes: str) -> str:
+        """Return what `filters_query` does, and what is counted."""
+        return units.with_unit(self.counted, self.filters_query(*besides, **changes))
+
+    @property
+    def list_url(self) -> str:
+        """Where the jobs are listed."""
+        return units.list_url(self.counted, self.filters_query())
+
+    @property
+    def units(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield what may be counted: its name, where (by the filters that fit), whether it is."""
+        for counted in UNITS.values():
+            fitting = [
+                name for name in self.filter.filters if name in counted.filter_set.base_filters
+            ]
+            given = urlencode(dict(self._given([*fitting, *self.kept_by_units])), doseq=True)
+            address = (
+                f"{reverse(self.counts_either)}?{units.with_unit(counted, given)}"
+                if self.counts_either
+                else units.list_url(counted, given)
+            )
+            yield units.TITLES[counted.name], address, counted is self.counted
 
     def _given(self, names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
         for name in names:

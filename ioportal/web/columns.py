@@ -39,7 +39,7 @@ class Column:
 
     @property
     def of_statistics(self) -> bool:
-        """Whether it is a figure of the job's statistics: it may not be known."""
+        """Whether it is a figure of the job's statistics."""
         return self.field.startswith("statistics__")
 
     def of(self, job: Job) -> Any:
@@ -71,7 +71,7 @@ _FACTS = (
     Column("project", "Project", "project", ascending_first=True),
     Column("queue", "Queue", "queue", ascending_first=True),
     Column("state", "State", "state", ascending_first=True),
-    Column("quality", "Quality", "statistics__quality", about="how far the figures can be trusted"),
+    Column("quality", "Quality", "quality", about="how far the figures can be trusted"),
     Column("submitted", "Submitted", "submitted_at"),
     Column("started", "Started", "started_at"),
     Column("ended", "Ended", "ended_at"),

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db.models import Max, Q
 from django.utils import timezone
 
+from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Cluster, Filesystem, Job, Server, StaleStatistics, Target
 from ioportal.telemetry import coverage
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django.contrib.auth.models import User
+
+    from ioportal.jobs.models import Source
 
 _JOBS_SHOWN = 10
 _NAMES_SHOWN = 5
@@ -143,6 +146,11 @@ class StaffHome:
             Q(ended_at__gt=since) | Q(ended_at=None), started_at__gte=since - _LONGEST_RUN
         )
         return _worst(jobs)
+
+    @cached_property
+    def in_trouble(self) -> list[tuple[Source, str]]:
+        """Sources of agents that are silent or behind, and what is wrong with each."""
+        return health.in_trouble(timezone.now())
 
     @property
     def waiting(self) -> dict[str, Any]:

@@ -210,15 +210,21 @@ class Listing(ChosenJobs):
         direction = "-" if self.sort.startswith("-") else ""
         column = columns.BY_NAME[self.sort.removeprefix("-")]
         field = column.field
+        unknown, known = (jobs.filter(**{f"{field}__isnull": is_null}) for is_null in (True, False))
         if column.of_statistics:
-            return [
-                jobs.filter(**{f"{field}__isnull": False}).order_by(
-                    f"{direction}{field}", f"{direction}pk"
-                ),
-                jobs.filter(**{f"{field}__isnull": True}).order_by("-pk"),
+            parts = [
+                known.order_by(f"{direction}{field}", f"{direction}pk"),
+                unknown.order_by("-pk"),
             ]
+            # Jobs without figures would be looked for among the figures of all others.
+            return parts[1:] if self.query.getlist("quality") == [NOT_COMPUTED] else parts
         newest_first = "" if column.ascending_first == bool(direction) else "-"
         ties = (f"{newest_first}started_at", f"{newest_first}pk")
+        if field == "quality":
+            return [
+                known.order_by(f"{direction}{field}", *ties),
+                unknown.order_by("-started_at", "-pk"),
+            ]
         if field.startswith("cluster__"):
             clusters = Cluster.objects.order_by(f"{direction}name")
             return [jobs.filter(cluster=cluster).order_by(*ties) for cluster in clusters]

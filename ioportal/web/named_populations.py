@@ -8,7 +8,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from ioportal.jobs.models import Population
-from ioportal.web.populations import read
+from ioportal.web.shown_populations import read
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

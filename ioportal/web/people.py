@@ -92,7 +92,7 @@ _FIGURES: dict[str, Any] = {
     "typical": _Middle(f"statistics__{WORST_BY}"),
     "worst": Max(f"statistics__{WORST_BY}"),
     "last": Max("started_at"),
-    **{quality: Count("pk", filter=Q(statistics__quality=quality)) for quality in _QUALITIES},
+    **{quality: Count("pk", filter=Q(quality=quality)) for quality in _QUALITIES},
 }
 
 

@@ -24,7 +24,7 @@ from ioportal.analysis.timelines import (
     within,
 )
 from ioportal.charts.time_axis import Mark, Meaning
-from ioportal.jobs.models import Server, ServerVersion, Target
+from ioportal.jobs.models import ServerVersion, Target
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.models import Coverage, IoWindow, Principal
 from ioportal.web.ranges import TimeRange
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import Job
 
 STEPS_SHOWN = 720
-IO_KINDS = (*METADATA_OPERATIONS, "read", "write", "read_bytes", "write_bytes")
+DATA_KINDS = ("read", "write", "read_bytes", "write_bytes")
+IO_KINDS = (*METADATA_OPERATIONS, *DATA_KINDS)
 # Widths of bins, each of which finer ones fill; from an hour on, whole hours.
 _BINS = tuple(timedelta(seconds=n) for n in (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800))
 _HOUR = timedelta(hours=1)
@@ -71,21 +72,25 @@ class JobSeries:
         before, after = (window.start - _EPOCH) % self._bin, (_EPOCH - window.end) % self._bin
         self._bins = TimeRange(window.start - before, window.end + after)  # whole ones
 
-    def metadata(self, kinds: Sequence[str]) -> Steps:
-        """Return operations on the MDTs per second."""
+    @cached_property
+    def metadata(self) -> Steps:
+        """Operations on the MDTs per second."""
         windows = self._io_windows.filter(pl.col("source") != _FOLDED)
-        return self._steps(windows, self._read_mdts, kinds, len(self._targets_of(Target.Kind.MDT)))
+        mdts = len(self._targets_of(Target.Kind.MDT))
+        return self._steps(windows, self._read_mdts, METADATA_OPERATIONS, mdts)
 
-    def data(self, kinds: Sequence[str]) -> Steps:
-        """Return requests or bytes on the OSTs, and on MDTs that hold small files, per second."""
+    @cached_property
+    def data(self) -> Steps:
+        """Requests and bytes on the OSTs, and on MDTs that hold small files, per second."""
         windows = self._io_windows
-        on_mdts = windows.filter(pl.col("source") != _FOLDED, pl.any_horizontal(pl.col(kinds) > 0))
+        moved = pl.any_horizontal(pl.col(DATA_KINDS) > 0)
+        on_mdts = windows.filter(pl.col("source") != _FOLDED, moved)
         on_osts = windows.filter(pl.col("source") == _FOLDED)
         mdts = self._read_mdts.join(on_mdts, on="source", how="semi")
         return self._steps(
             pl.concat([on_mdts, on_osts]),
             pl.concat([mdts, self._read_osts]),
-            kinds,
+            DATA_KINDS,
             1 + on_mdts["source"].n_unique(),
         )
 
@@ -244,11 +249,9 @@ class JobSeries:
     def _targets_of(self, kind: Target.Kind) -> list[Target]:
         return [target for target in self._targets if target.kind == kind]
 
-    @cached_property
+    @property
     def _mds_ids(self) -> list[int]:
-        """Metadata servers of the cluster's filesystems."""
-        servers = Server.objects.filter(filesystem__clusters=self._job.cluster_id)
-        return list(servers.filter(kind=Server.Kind.MDS).values_list("pk", flat=True))
+        return self._job.cluster.metadata_server_ids
 
     @cached_property
     def _read_mdts(self) -> pl.DataFrame:

@@ -262,7 +262,7 @@ KINDS = (
             Style.LINES,
             {"wait": "mean wait in the queue", "handling": "mean handling time"},
         ),
-        lambda series: _only(series.means, "wait", "handling"),
+        lambda series: series.means.only(("wait", "handling")),
     ),
     _Kind(
         Chart(
@@ -286,14 +286,10 @@ KINDS = (
             Style.LINES,
             {"depth": "waiting", "active": "in hand"},
         ),
-        lambda series: _only(series.means, "depth", "active"),
+        lambda series: series.means.only(("depth", "active")),
     ),
 )
 BY_NAME = {kind.chart.name: kind for kind in KINDS}
-
-
-def _only(steps: Steps, *kinds: str) -> Steps:
-    return Steps(steps.frame.select("start", "end", "observed", *kinds), kinds, steps.sources)
 
 
 def drawn(kind: _Kind, series: ServerSeries, window: TimeRange) -> StepsChart:

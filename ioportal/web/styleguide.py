@@ -15,7 +15,8 @@ from ioportal.analysis.timelines import Gap, Known
 from ioportal.analysis.trends import Step
 from ioportal.charts import trends as charts
 from ioportal.charts.time_axis import Mark, Meaning
-from ioportal.web.trends import KINDS_BY_NAME, chart_of
+from ioportal.jobs.populations import BATCH_JOBS
+from ioportal.web.trend_charts import OFFERED, chart_of
 
 if TYPE_CHECKING:
     from ioportal.charts.time_axis import Figure
@@ -39,7 +40,7 @@ def tokens() -> dict[str, str]:
 
 def figures() -> list[tuple[str, Chart, Figure]]:
     """Return a stack of bars and lines with a gap: the id of each, what it is, and the figure."""
-    ended = KINDS_BY_NAME["jobs-ended"].chart
+    ended = OFFERED[BATCH_JOBS.name].kinds_by_name["jobs-ended"].chart
     counts = pl.DataFrame(
         {
             "completed": [61, 70, 66, 81, 77, 12, 9, 64, 72, 69, 75, 80],

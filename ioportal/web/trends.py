@@ -13,133 +13,37 @@ from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.analysis import metrics, trends
+from ioportal.analysis import trends
 from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.trends import MOST, Buckets, Step
 from ioportal.charts import trends as charts
 from ioportal.charts.time_axis import Mark, Meaning
-from ioportal.charts.timelines import Chart, Style
 from ioportal.jobs import trends as questions
+from ioportal.jobs.kept import eyes, kept
 from ioportal.jobs.models import JobStatistics, Target
+from ioportal.jobs.populations import newest_record
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
-from ioportal.web import formatting
+from ioportal.web import formatting, units
 from ioportal.web.chosen import ChosenJobs
 from ioportal.web.ranges import TimeRange
+from ioportal.web.trend_charts import OFFERED, RECORDED, Figures, Offered, chart_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
-
-    from django.contrib.auth.models import User
-    from django.http import QueryDict
 
     from ioportal.analysis.metrics import Metric
     from ioportal.analysis.timelines import Gap
     from ioportal.charts.time_axis import Figure
-    from ioportal.jobs.models import JobQuerySet
+    from ioportal.charts.timelines import Chart
 
-DEFAULT_METRICS = ("metadata_operations", "duration_s")
 MOST_METRICS = 6
 ROWS_SHOWN = 100  # of a chart's table on the page; its twins have all
 _PERIODS = {"7 days": 7, "30 days": 30, "90 days": 90, "1 year": 365}
 _COUNTED = {Source.JOB_STATS, Source.JOB_STATS_MDT}  # what gaps between reads hide
 _MOMENT = timedelta(milliseconds=1)
 _GAP_BINS = 400  # narrower ones could not be seen
-_MEAN_AND_PEAK = "The mean over each bucket, and the most at any moment in it."
-_HOURS = "{things} of each allocation, times the hours of its run that lie in the bucket."
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A chart about jobs and what they used: with every population, and of no one metric."""
-
-    chart: Chart
-    frame: Callable[[Trends, Buckets], pl.DataFrame]
-
-
-def _of_use(*names: str) -> Callable[[Trends, Buckets], pl.DataFrame]:
-    return lambda page, buckets: page.use(buckets).select(names)
-
-
-KINDS = (
-    Kind(
-        Chart(
-            "jobs-ended",
-            "Jobs that ended",
-            "jobs",
-            "By how they ended, as accounting has it.",
-            Style.STACK,
-            {
-                "completed": "completed",
-                "failed": "failed",
-                "timeout": "timed out",
-                "cancelled": "cancelled or preempted",
-                "other": "otherwise",
-            },
-        ),
-        lambda page, buckets: page.outcomes(buckets),
-    ),
-    Kind(
-        Chart(
-            "node-hours",
-            "Node-hours",
-            "node-hours",
-            _HOURS.format(things="Nodes"),
-            Style.STACK,
-            {"node_hours": "node-hours"},
-        ),
-        _of_use("node_hours"),
-    ),
-    Kind(
-        Chart(
-            "core-hours",
-            "Core-hours",
-            "core-hours",
-            _HOURS.format(things="Cores"),
-            Style.STACK,
-            {"core_hours": "core-hours"},
-        ),
-        _of_use("core_hours"),
-    ),
-    Kind(
-        Chart(
-            "running-jobs",
-            "Running jobs",
-            "jobs",
-            _MEAN_AND_PEAK,
-            Style.LINES,
-            {"jobs_mean": "mean", "jobs_peak": "peak"},
-        ),
-        _of_use("jobs_mean", "jobs_peak"),
-    ),
-    Kind(
-        Chart(
-            "nodes-in-use",
-            "Nodes in use",
-            "nodes",
-            f"{_MEAN_AND_PEAK} A node that several jobs share counts for each.",
-            Style.LINES,
-            {"nodes_mean": "mean", "nodes_peak": "peak"},
-        ),
-        _of_use("nodes_mean", "nodes_peak"),
-    ),
-)
-KINDS_BY_NAME = {kind.chart.name: kind for kind in KINDS}
-NAMES = KINDS_BY_NAME.keys() | metrics.BY_NAME.keys()
-
-
-def chart_of(metric: Metric) -> Chart:
-    """Return the chart of a metric's spread."""
-    left_out = "" if metric.source is Source.ACCOUNTING else ", but those of poor data"
-    return Chart(
-        metric.name,
-        metric.title,
-        str(metric.unit),
-        f"{metric.formula} ({metric.source}). Of all jobs that began in each bucket{left_out}.",
-        Style.LINES,
-        {"median": "median", "p90": "90 % are below"},
-    )
 
 
 @dataclass(frozen=True)
@@ -155,7 +59,7 @@ class Trend:
     buckets: Buckets
     marks: list[Mark]
     gaps: list[Gap]
-    query: Callable[..., str]  # of these jobs in these buckets, for the addresses of other pages
+    chosen: ChosenJobs
     log: bool = False
 
     @property
@@ -213,12 +117,13 @@ class Trend:
     @property
     def twin(self) -> str:
         """The address of its twins, but for the format."""
-        return f"{reverse('trend', args=[self.chart.name])}?{self.query('step')}"
+        return f"{reverse('trend', args=[self.chart.name])}?{self.chosen.unit_query('step')}"
 
     def _jobs(self, start: datetime, end: datetime) -> str:
         """Return the address of the jobs that ran in a bucket."""
         begin, stop = (timezone.localtime(at).isoformat() for at in (start, end))
-        return f"{reverse('job_list')}?{self.query(start=begin, end=stop)}"
+        filters = self.chosen.filters_query(start=begin, end=stop)
+        return units.list_url(self.chosen.counted, filters)
 
     def _words(self, name: str, value: float | None) -> str:
         if value is not None and (self.unit is None or name == "n"):
@@ -229,16 +134,19 @@ class Trend:
 class Trends(ChosenJobs):
     """The trends of the chosen jobs."""
 
-    carried_on = ("state", "quality", "step", "metric", "hours", "scale")
+    carried_on = ("state", "quality", "unit", "step", "metric", "hours", "scale")
+    counts_either = "trends"
+    kept_by_units = ("step", "scale")
 
-    def __init__(self, user: User, query: QueryDict, only: dict[str, str] | None = None) -> None:
-        super().__init__(user, query, only)
-        self._use: pl.DataFrame | None = None
+    @cached_property
+    def offered(self) -> Offered:
+        """What can be drawn of them."""
+        return OFFERED[self.counted.name]
 
     @cached_property
     def known(self) -> TimeRange | None:
         """When the chosen jobs ran; None: there is none that did."""
-        found = questions.extent(self.filtered) if self.is_valid else None
+        found = questions.extent(self.filtered, self.offered.records) if self.is_valid else None
         if found is None:
             return None
         start, end = found
@@ -276,12 +184,15 @@ class Trends(ChosenJobs):
         refused: dict[str, list[str]] = {}
         if messages := self._window[1]:
             refused["start"] = [f"{message} All of the time is shown." for message in messages]
+        if message := units.misunderstood(self.query):
+            refused["unit"] = [f"{message} It is left out."]
         step = self.query.get("step", "")
         if step and step not in set(Step):
             refused["step"] = [f"There is no step {step[:64]!r}: the fitting one is used."]
         elif step and self.buckets and self.buckets.step != step:
             refused["step"] = [f"More than {MOST:,} steps of one {step}: longer ones are used."]
-        if unknown := [name for name in self._asked_metrics if name not in metrics.BY_NAME]:
+        known = self.offered.metrics_by_name
+        if unknown := [name for name in self._asked_metrics if name not in known]:
             refused["metric"] = [f"There is no metric {unknown[0][:64]!r}: it is left out."]
         elif len(self._asked_metrics) > MOST_METRICS:
             refused["metric"] = [f"More than {MOST_METRICS} metrics: the first of them are drawn."]
@@ -294,13 +205,15 @@ class Trends(ChosenJobs):
     @property
     def metrics(self) -> list[Metric]:
         """The metrics that are drawn."""
-        asked = [name for name in self._asked_metrics if name in metrics.BY_NAME]
-        return [metrics.BY_NAME[name] for name in (asked or DEFAULT_METRICS)[:MOST_METRICS]]
+        known = self.offered.metrics_by_name
+        asked = [name for name in self._asked_metrics if name in known]
+        return [known[name] for name in (asked or self.offered.first_metrics)[:MOST_METRICS]]
 
     @property
     def hours(self) -> str:
-        """Of what hours are counted: nodes or cores."""
-        return "core" if self.query.get("hours") == "core" else "node"
+        """Of what hours are counted: nodes or cores. PanDA jobs have no nodes of their own."""
+        is_choice = "node-hours" in self.offered.names
+        return "node" if is_choice and self.query.get("hours") != "core" else "core"
 
     @property
     def is_log(self) -> bool:
@@ -354,50 +267,55 @@ class Trends(ChosenJobs):
         edges = [min(end, start + number * width) for number in range(count + 1)]
         return trends.not_read(reads, edges)
 
-    def outcomes(self, buckets: Buckets) -> pl.DataFrame:
-        """How many jobs ended, and how."""
-        rows = questions.outcomes(self.filtered, buckets)
-        return trends.table(rows, questions.ENDED, len(buckets), 0)
+    @cached_property
+    def figures(self) -> Figures | None:
+        """What they did; None: there is nothing to draw."""
+        buckets = self.buckets
+        return Figures(self.filtered, self.offered.records, buckets) if buckets else None
 
-    def use(self, buckets: Buckets) -> pl.DataFrame:
-        """What jobs used: asked once for the charts of it."""
-        if self._use is None:
-            rows = questions.use(self.filtered, buckets)
-            self._use = trends.table(rows, questions.USE, len(buckets), 0)
-        return self._use
-
-    def charts(self) -> Iterator[Trend]:
-        """Yield the charts of the page; none where no job ran."""
-        if self.buckets is None:
+    def charts(self, names: Sequence[str] = ()) -> Iterator[Trend]:
+        """Yield charts by their names, or those that the address asks for; none: no job ran."""
+        figures = self.figures
+        if figures is None:
             return
-        for kind in KINDS:
-            name = kind.chart.name
-            if not name.endswith("-hours") or name.startswith(self.hours):
-                yield self.trend(name, self.buckets)
-        for metric in self.metrics:
-            yield self.trend(metric.name, self.buckets)
+        names = tuple(names or self._asked_names)
+        newest = newest_record(self.counted)
+        asked = (eyes(self.user), self.unit_query(), newest, names, figures.buckets.edges)
+        frames = kept("trends", asked, lambda: {name: self._frame(name, figures) for name in names})
+        for name in names:
+            yield self._trend(name, frames[name], figures.buckets)
 
-    def trend(self, name: str, buckets: Buckets) -> Trend:
-        """Return one chart by one of `NAMES`."""
-        if kind := KINDS_BY_NAME.get(name):
-            frame = kind.frame(self, buckets)
-            return Trend(kind.chart, None, frame, buckets, self.marks, [], self.filters_query)
-        metric = metrics.BY_NAME[name]
-        rows = questions.spread(self._judged(metric), metric, buckets)
+    @property
+    def _asked_names(self) -> Iterator[str]:
+        for name in self.offered.kinds_by_name:
+            if not name.endswith("-hours") or name.startswith(self.hours):
+                yield name
+        for metric in self.metrics:
+            yield metric.name
+
+    def _frame(self, name: str, figures: Figures) -> pl.DataFrame:
+        if kind := self.offered.kinds_by_name.get(name):
+            return kind.frame(figures)
+        metric = self.offered.metrics_by_name[name]
+        return replace(figures, jobs=self._judged(metric)).spread(metric)
+
+    def _trend(self, name: str, frame: pl.DataFrame, buckets: Buckets) -> Trend:
+        if kind := self.offered.kinds_by_name.get(name):
+            return Trend(kind.chart, kind.unit, frame, buckets, self.marks, [], self)
+        metric = self.offered.metrics_by_name[name]
         return Trend(
             chart_of(metric),
             metric.unit,
-            trends.table(rows, questions.SPREAD, len(buckets), None),
+            frame,
             buckets,
             self.marks,
             self.gaps if metric.source in _COUNTED else [],
-            self.filters_query,
+            self,
             log=self.is_log,
         )
 
-    def _judged(self, metric: Metric) -> JobQuerySet:
+    def _judged(self, metric: Metric) -> Any:
         """Leave out jobs of which too little was seen, unless the filters ask for them."""
-        jobs: JobQuerySet = self.filtered
-        if metric.source is Source.ACCOUNTING or self.query.get("quality"):
-            return jobs
-        return jobs.exclude(statistics__quality=JobStatistics.Quality.POOR)
+        if metric.source in RECORDED or self.query.get("quality"):
+            return self.filtered
+        return self.filtered.exclude(quality=JobStatistics.Quality.POOR)

@@ -6,6 +6,7 @@ from django.urls import path
 
 from ioportal.web.views import (
     coverage,
+    health,
     home,
     incidents,
     ingest,
@@ -59,6 +60,7 @@ urlpatterns = [
     path("ingest/", ingest.segment_list, name="segment_list"),
     path("ingest/segments/<int:pk>/", ingest.segment, name="segment"),
     path("ingest/coverage/", coverage.coverage, name="coverage"),
+    path("ingest/health/", health.health, name="health"),
     path("ingest/storage/", storage.storage, name="storage"),
     path("ingest/nids/", ingest.nids, name="unregistered_nids"),
     path("ingest/tables/", registration.tables, name="site_tables"),

@@ -43,6 +43,7 @@ class Programs:
     postgres_folder: Path  # of initdb and postgres
     valkey: Path
     wrapper: tuple[str, ...]
+    home: Path  # all they write is below it
 
     def initdb(self, folder: Path) -> tuple[str, ...]:
         # "trust" is right here: the socket is in a folder that only its owner can enter.
@@ -51,6 +52,9 @@ class Programs:
 
     def postgres(self, *arguments: str) -> tuple[str, ...]:
         return (*self.wrapper, f"{self.postgres_folder}/postgres", *arguments)
+
+    def postgres_server(self) -> tuple[str, ...]:
+        return self.postgres("-D", POSTGRES.folder.name, "-k", f"../{SOCKETS.name}")
 
     def valkey_server(self) -> tuple[str, ...]:
         return (
@@ -62,13 +66,8 @@ class Programs:
 
 
 def start(programs: Programs) -> None:
-    SOCKETS.mkdir(parents=True, exist_ok=True)
-    HOME.chmod(0o700)
-    create_cluster(programs)
-    shutil.copyfile(CONFIGURATION, POSTGRES.folder / "postgresql.conf")
-    serve = programs.postgres("-D", POSTGRES.folder.name, "-k", "../run")
-    start_one(POSTGRES, serve, postgres_is_ready)
-    VALKEY.folder.mkdir(exist_ok=True)
+    create_folders(programs)
+    start_one(POSTGRES, programs.postgres_server(), postgres_is_ready)
     start_one(VALKEY, programs.valkey_server(), valkey_is_ready)
 
 
@@ -77,18 +76,28 @@ def stop() -> None:
     POSTGRES.stop()
 
 
-def create_cluster(programs: Programs) -> None:
+def create_folders(programs: Programs) -> None:
+    """Make all that the servers want to be there when they start."""
+    (programs.home / SOCKETS.name).mkdir(parents=True, exist_ok=True)
+    (programs.home / VALKEY.folder.name).mkdir(exist_ok=True)
+    programs.home.chmod(0o700)
+    cluster = programs.home / POSTGRES.folder.name
+    create_cluster(programs, cluster)
+    shutil.copyfile(CONFIGURATION, cluster / "postgresql.conf")
+
+
+def create_cluster(programs: Programs, cluster: Path) -> None:
     """Create the database cluster with our database, once; an interrupted attempt leaves none."""
-    if POSTGRES.folder.exists():
+    if cluster.exists():
         return
     say("Creating the database")
-    new = HOME / "postgres.new"
+    new = cluster.with_name("postgres.new")
     shutil.rmtree(new, ignore_errors=True)
-    run_logged(programs.initdb(new), "initdb", cwd=HOME, env=ENVIRONMENT)
+    run_logged(programs.initdb(new), "initdb", cwd=programs.home, env=ENVIRONMENT)
     single_user = programs.postgres("--single", "-D", new.name, "postgres")
     create = f"CREATE DATABASE {DATABASE}"
-    run_logged(single_user, "createdb", cwd=HOME, env=ENVIRONMENT, text=create)
-    new.rename(POSTGRES.folder)
+    run_logged(single_user, "createdb", cwd=programs.home, env=ENVIRONMENT, text=create)
+    new.rename(cluster)
 
 
 def start_one(process: OwnProcess, command: Sequence[str], is_ready: Callable[[], bool]) -> None:

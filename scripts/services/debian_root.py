@@ -23,7 +23,7 @@ UID = 1000
 
 def way() -> Way:
     """The way that needs nothing but a Debian mirror and two small programs."""
-    return Way("a private Debian root in var/root", daemons.addresses, start, PROGRAMS)
+    return Way("a private Debian root in var/root", daemons.addresses, start, PROGRAMS, programs)
 
 
 def is_possible() -> bool:
@@ -33,7 +33,7 @@ def is_possible() -> bool:
 
 def start() -> None:
     build()
-    daemons.start(programs())
+    daemons.start(programs(daemons.HOME))
 
 
 def build() -> None:
@@ -53,11 +53,14 @@ def build() -> None:
     new.rename(ROOT)
 
 
-def programs() -> daemons.Programs:
+def programs(home: Path) -> daemons.Programs:
     links = [("--symlink", f"usr/{name}", f"/{name}") for name in ("bin", "sbin", "lib", "lib64")]
     mounts = ("--ro-bind", f"{ROOT}/usr", "/usr", "--ro-bind", f"{ROOT}/etc", "/etc")
     return daemons.Programs(
         postgres_folder=Path("/usr/lib/postgresql/17/bin"),
         valkey=Path("/usr/bin/valkey-server"),
-        wrapper=bubblewrap.wrapper(*mounts, *chain(*links), uid=UID, home="/services"),
+        wrapper=bubblewrap.wrapper(
+            *mounts, *chain(*links), uid=UID, home=home, shown_as="/services"
+        ),
+        home=home,
     )

@@ -25,16 +25,21 @@ def way() -> Way | None:
     folders = [folder for folder in postgres_folders() if has_timescaledb(folder)]
     if valkey is None or not folders:
         return None
-    wrapper: tuple[str, ...] = ()
-    if is_root():
-        uid = pwd.getpwnam("daemon").pw_uid  # initdb wants a user that has a name
-        wrapper = bubblewrap.wrapper("--ro-bind", "/", "/", uid=uid)
-    programs = daemons.Programs(max(folders, key=version), Path(valkey), wrapper)
+    newest = max(folders, key=version)
+
+    def programs(home: Path) -> daemons.Programs:
+        wrapper: tuple[str, ...] = ()
+        if is_root():
+            uid = pwd.getpwnam("daemon").pw_uid  # initdb wants a user that has a name
+            wrapper = bubblewrap.wrapper("--ro-bind", "/", "/", uid=uid, home=home)
+        return daemons.Programs(newest, Path(valkey), wrapper, home)
+
     return Way(
         "programs installed on this machine",
         daemons.addresses,
-        lambda: daemons.start(programs),
-        wrapper[:1],
+        lambda: daemons.start(programs(daemons.HOME)),
+        ("bwrap",) if is_root() else (),
+        programs,
     )
 
 

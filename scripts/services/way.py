@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from scripts.services.daemons import Programs
 
 
 @dataclass(frozen=True)
@@ -19,3 +22,5 @@ class Way:
     ]  # settings by name, as ioportal/settings.py reads them
     start: Callable[[], None]  # returns when both answer; safe to call when they already do
     programs: tuple[str, ...] = ()  # needed on PATH to start them
+    # The servers' own programs, for whoever wants a pair of them in a folder of its own.
+    servers: Callable[[Path], Programs] | None = None

@@ -13,6 +13,10 @@
   const MINUTES = 300_000; // in milliseconds
   const NARROW = 480; // pixels: the legend takes several lines there, of two names each,
   const LEGEND_LINE = 17; // whose height the plot must not lose
+  const WORDS_LINE = 13; // pixels: words above the plot stand in lines, so many at most,
+  const WORDS_LINES = 6; // and what finds no place is left to the colour of its line or shade
+  const WORDS_APART = 8;
+  const pen = document.createElement("canvas").getContext("2d");
   const probe = document.createElement("span");
   probe.hidden = true;
   document.documentElement.append(probe);
@@ -32,9 +36,43 @@
     return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, resolved(part)]));
   }
 
-  function narrowed(figure) {
-    const { height, legend, xaxis } = figure.layout;
-    const names = figure.data.filter((trace) => trace.showlegend !== false).length;
+  // Gives the words of marks and gaps lines of their own between legend and plot, where they cover
+  // neither data nor each other; the lines of marks lead up to their words.
+  function withWords({ annotations, height, legend, margin, shapes, xaxis }, width) {
+    const room = width - margin.l - margin.r;
+    const plotHeight = height - margin.t - margin.b;
+    const moments = xaxis.range.map((local) => Date.parse(`${local}Z`));
+    const taken = []; // of each line: up to where
+    const tops = new Map();
+    const placed = [];
+    for (const words of annotations) {
+      pen.font = `${words.font.size}px ${getComputedStyle(document.body).fontFamily}`;
+      const length = pen.measureText(words.text.replaceAll("&lt;", "<")).width + WORDS_APART;
+      const share = (Date.parse(`${words.x}Z`) - moments[0]) / (moments[1] - moments[0]);
+      const wanted = share * room - (words.xanchor === "center" ? length / 2 : 0);
+      const left = Math.max(0, Math.min(wanted, room - length));
+      const free = taken.findIndex((end) => end <= left);
+      const line = free < 0 ? taken.length : free;
+      if (line === WORDS_LINES) continue;
+      taken[line] = left + length;
+      tops.set(words.x, Math.max(tops.get(words.x) ?? 0, line * WORDS_LINE));
+      const place = { xanchor: "left", xshift: left - share * room, yshift: line * WORDS_LINE };
+      placed.push({ ...words, ...place });
+    }
+    const above = taken.length * WORDS_LINE;
+    return {
+      annotations: placed,
+      height: height + above,
+      legend: { ...legend, y: legend.y + above / plotHeight },
+      margin: { ...margin, t: margin.t + above },
+      shapes: shapes.map((shape) =>
+        shape.type === "line" ? { ...shape, y1: 1 + (tops.get(shape.x0) ?? 0) / plotHeight } : shape,
+      ),
+    };
+  }
+
+  function narrowed({ height, legend, xaxis }, traces) {
+    const names = traces.filter((trace) => trace.showlegend !== false).length;
     return {
       height: height + LEGEND_LINE * Math.ceil(names / 2),
       legend: { ...legend, x: -0.2, entrywidth: 95, font: { size: 9 } },
@@ -43,9 +81,11 @@
   }
 
   function layout(figure, width) {
+    const told = figure.layout.annotations?.length ? withWords(figure.layout, width) : {};
+    const roomy = { ...figure.layout, ...told };
     return resolved({
-      ...figure.layout,
-      ...(width < NARROW ? narrowed(figure) : {}),
+      ...roomy,
+      ...(width < NARROW ? narrowed(roomy, figure.data) : {}),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 11, color: "--ink-soft" },

@@ -188,9 +188,9 @@ def test_marks_are_lines_with_words_that_cannot_be_markup():
         Mark(at(500), "beyond the range", Meaning.FAULT),
     ]
     layout = figure(LINES, steps((0, 60, 5, 1)), AXIS, marks)["layout"]
-    [words] = layout["annotations"]
+    texts = [words["text"] for words in layout["annotations"]]
 
-    assert words["text"] == "mds1: 2.8 → &lt;b>2.15&lt;/b><br>mds2: 2.8 → 2.15"
+    assert texts == ["mds1: 2.8 → &lt;b>2.15&lt;/b>", "mds2: 2.8 → 2.15"]
     assert [shape["line"]["dash"] for shape in layout["shapes"]] == ["dot", "dash", "dash", "dash"]
 
 
@@ -210,13 +210,14 @@ def test_nothing_known_gives_an_empty_shaded_plot():
     assert len(drawn["layout"]["shapes"]) == 1
 
 
-def test_words_of_moments_close_to_each_other_do_not_cover_each_other():
-    marks = [Mark(at(minute), "x", Meaning.BREAK) for minute in (10, 14, 50)]
-    words = figure(LINES, steps((0, 60, 1, 1)), AXIS, marks)["layout"]["annotations"]
+def test_words_stand_above_the_plot_from_the_first_to_the_last():
+    marks = [Mark(at(minute), f"{minute}", Meaning.BREAK) for minute in (50, 14)]
+    words = figure(LINES, steps((0, 30, 1, 1)), AXIS, marks)["layout"]["annotations"]
 
-    first, second, third = (word["y"] for word in words)
-    assert second < first
-    assert third == first
+    assert [word["text"] for word in words] == ["14", "not observed", "50"]
+    assert {(word["y"], word["yref"], word["yanchor"]) for word in words} == {
+        (1, "paper", "bottom")
+    }
 
 
 def test_a_stack_of_nothing_at_all_is_drawn_empty():

@@ -3,6 +3,7 @@
 import csv
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 
 import pytest
 from playwright.sync_api import expect
@@ -229,6 +230,23 @@ def test_no_page_is_wider_than_its_window(visit, heavy_job):
             page.goto(path)
 
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_words_of_marks_and_gaps_cover_neither_figures_nor_each_other(visit, width):
+    page = visit("/styleguide/", viewport={"width": width, "height": 800})
+    chart = page.locator("[data-plot='figure-lines']")
+    expect(chart.locator(".annotation")).to_have_count(3)
+
+    top = chart.locator(".nsewdrag").bounding_box()["y"]
+    words = [found.bounding_box() for found in chart.locator(".annotation").all()]
+    assert all(box["y"] + box["height"] <= top + 2 for box in words)
+    assert not any(
+        one["x"] < other["x"] + other["width"]
+        and other["x"] < one["x"] + one["width"]
+        and abs(one["y"] - other["y"]) < 10
+        for one, other in combinations(words, 2)
+    )
 
 
 def test_everything_is_readable_without_scripts(visit, heavy_job):

@@ -83,6 +83,21 @@ def test_the_record_gives_duration_nodes_and_cpu_efficiency(jobs, figures):
     assert job.cpu_efficiency == pytest.approx(32 * HOUR / (64 * HOUR))
 
 
+def test_a_job_knows_the_quality_of_its_figures(jobs, polled, figures):
+    jobs(Run("77", start="12:00", end="13:00"))
+    job = Job.objects.get(batch_id="77")
+    assert job.quality is None
+
+    assert figures().quality == "poor"
+    job.refresh_from_db()
+    assert job.quality == "poor"
+
+    polled(dict.fromkeys(every_ten_minutes(), 1))
+    assert figures().quality == "good"
+    job.refresh_from_db()
+    assert job.quality == "good"
+
+
 def test_operations_are_added_up_by_kind(jobs, read, figures):
     jobs(Run("77", nodes="n[1-2]", node_count=2))
     counted = {kind: 3 * number for number, kind in enumerate(METADATA_OPERATIONS, start=1)}

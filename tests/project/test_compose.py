@@ -1,13 +1,18 @@
 """docker-compose.yml agrees with the settings, and runs the portal with few rights."""
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
+
+from scripts import serve
 
 PROJECT = Path(__file__).parents[2]
 PORTAL_SERVICES = ("migrate", "web", "worker", "beat")
@@ -70,10 +75,53 @@ def test_the_portal_runs_with_no_rights_it_does_not_need(services, name):
 def test_every_lasting_service_says_whether_it_is_well(services):
     lasting = services.keys() - {"migrate"}
 
-    assert lasting == {"db", "valkey", "web", "worker", "beat"}
+    assert lasting == {"db", "valkey", "web", "worker", "beat", "mail"}
     assert all("healthcheck" in services[name] for name in lasting)
 
 
 def test_foreign_images_are_pinned_by_version(services):
-    for name in ("db", "valkey"):
-        assert re.search(r":\d+\.\d+\.\d+-\w+$", services[name]["image"])
+    for name in ("db", "valkey", "mail"):
+        assert re.search(r":v?\d+\.\d+\.\d+(-\w+)?$", services[name]["image"])
+
+
+def essential(words):
+    """A command but for what says where it listens, writes, and how much it says."""
+    program, *words = words
+    found = " ".join([program.rsplit("/", 1)[-1], *words])
+    return re.sub(r" --(quiet|(host|port|schedule|loglevel) \S+)", "", found)
+
+
+def dockerfile_command():
+    command = re.search(
+        r"^CMD (\[.*?\])", (PROJECT / "Dockerfile").read_text(), re.DOTALL | re.MULTILINE
+    )
+    return json.loads(command[1].replace("\\\n", ""))
+
+
+@pytest.mark.parametrize("name", ["web", "worker", "beat"])
+def test_compose_runs_the_programs_that_a_checkout_serves_with(services, name):
+    command = services[name].get("command")
+    in_compose = shlex.split(command) if command else dockerfile_command()
+    served = serve.commands(8000)[name]
+
+    assert essential(in_compose) == essential(served)
+
+
+@pytest.mark.parametrize("name", PORTAL_SERVICES)
+def test_any_number_of_them_can_run(services, name):
+    assert "container_name" not in services[name]
+    assert not any("volumes" in services[name] for name in PORTAL_SERVICES)
+
+
+def test_the_probe_of_the_web_server_asks_whether_it_can_serve(services):
+    *_, program = services["web"]["healthcheck"]["test"]
+
+    assert "http://127.0.0.1:8000/readyz" in program
+    compile(program, "healthcheck", "exec")
+
+
+def test_mails_of_a_portal_that_is_tried_out_are_caught(services):
+    port = urlsplit(with_defaults(services["web"]["environment"])["IOPORTAL_SMTP_URL"])
+
+    assert port.hostname == "mail"
+    assert services["mail"]["profiles"] == ["dev"]

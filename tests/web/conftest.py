@@ -101,9 +101,10 @@ def new_job(cluster):
             }
         )
         if figures is not None:
-            JobStatistics.objects.create(
+            statistics = JobStatistics.objects.create(
                 job=job, computed_at=NOON, **{"quality": "good", "covered_share": 1, **figures}
             )
+            Job.objects.filter(pk=job.pk).update(quality=statistics.quality)
         return job
 
     return make

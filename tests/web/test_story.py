@@ -163,11 +163,13 @@ def truth(folders):
 def seen(ask, truth):
     """Return the values that a trend shows of days before a step and after it."""
 
-    def run(key, trend, column="median"):
+    def run(key, trend, column="median", **query):
         return [
             [
                 float(row[column])
-                for row in ask(f"/trends/{trend}/", *map(datetime.isoformat, period), step="day")
+                for row in ask(
+                    f"/trends/{trend}/", *map(datetime.isoformat, period), step="day", **query
+                )
                 if row[column]
             ]
             for period in truth.around(key)
@@ -230,6 +232,23 @@ def test_the_crisis_stands_above_two_million_operations_a_job(seen):
 
     assert max(before) < 500_000
     assert max(after) > 2_000_000
+
+
+def test_the_trend_of_set_up_falls_on_the_day_that_software_moves(seen, truth):
+    before, after = seen("software-on-nfs", "panda_setup_s", unit="panda")
+
+    meant = truth.effect("software-on-nfs", "validation_s")
+    assert before == pytest.approx([meant[0]] * len(before), rel=0.05)
+    assert after == pytest.approx([meant[1]] * len(after), rel=0.05)
+    assert median(before) > 30 * median(after)
+
+
+def test_the_trend_of_failures_rises_in_june(seen, truth):
+    shares = seen("slow-june", "failed-share", "failed_share", unit="panda")
+
+    assert list(map(median, shares)) == pytest.approx(
+        truth.effect("slow-june", "failed_share"), rel=0.25
+    )
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioportal.jobs.models import Filesystem, Server, ServerVersion, Target
+from ioportal.jobs.models import Filesystem, JobStatistics, Server, ServerVersion, Target
 from ioportal.telemetry.models import Coverage
 from tests.logs import DAY as DAY0
 from tests.logs import at
@@ -205,9 +205,23 @@ def test_the_page_costs_as_many_queries_with_many_jobs(
     as_staff, new_job, django_assert_num_queries
 ):
     new_job({"metadata_operations": 5, "duration_s": 7})
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(19):
         as_staff.get("/trends/")
     for day in range(30):
         new_job({"metadata_operations": day}, started_at=at("12:00") - day * DAY)
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(19):
         as_staff.get("/trends/")
+
+
+def test_what_was_added_up_is_kept_until_any_figure_is_computed_anew(rows, new_job):
+    new_job({"metadata_operations": 5})
+
+    def median():
+        [of_bucket] = [row["median"] for row in rows("metadata_operations") if row["n"]]
+        return of_bucket
+
+    assert median() == 5
+    JobStatistics.objects.update(metadata_operations=77)
+    assert median() == 5
+    JobStatistics.objects.update(computed_at=at("13:00"))
+    assert median() == 77

@@ -81,6 +81,8 @@ class Job(models.Model):
     nodes = models.TextField(blank=True)  # folded host list, as the scheduler gave it
     # Records of one job are ordered by what they know, so that any order of loading ends alike.
     standing = models.CharField(max_length=128)
+    # Of its statistics, written with them: lists filter and count by it. Null: not computed yet.
+    quality = models.CharField(max_length=8, null=True, editable=False)  # noqa: DJ001  (unknown is no text)
 
     objects = JobQuerySet.as_manager()
 
@@ -103,7 +105,22 @@ class Job(models.Model):
             # Attribution: a source's job id to the job of that time.
             models.Index(name="job_batch_id", fields=["batch_id", "cluster"]),
             # The job list: newest first; by each fact, and the newest of those that share it.
-            models.Index(name="job_recent", fields=["-started_at"]),
+            models.Index(
+                name="job_recent",
+                fields=["-started_at", "-id"],
+                # What filters ask for and facets count: without a look at the jobs themselves.
+                include=[
+                    "cluster",
+                    "name",
+                    "owner",
+                    "project",
+                    "queue",
+                    "state",
+                    "quality",
+                    "ended_at",
+                    "node_count",
+                ],
+            ),
             models.Index(name="job_cluster_recent", fields=["cluster", "-started_at"]),
             models.Index(name="job_name_recent", fields=["name", "-started_at"]),
             models.Index(name="job_owner_recent", fields=["owner", "-started_at"]),
@@ -114,6 +131,7 @@ class Job(models.Model):
             models.Index(name="job_node_count", fields=["node_count", "started_at"]),
             models.Index(name="job_submitted", fields=["submitted_at", "started_at"]),
             models.Index(name="job_ended", fields=["ended_at", "started_at"]),
+            models.Index(name="job_quality", fields=["quality", "started_at"]),
             # Those of no duration, which no range overlaps.
             models.Index(
                 name="job_instant", fields=["started_at"], condition=Q(ended_at=F("started_at"))

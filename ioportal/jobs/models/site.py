@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import cached_property
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.conf import settings
@@ -97,6 +98,12 @@ class Cluster(models.Model):
     def zone(self) -> ZoneInfo:
         """The zone of its accounting's local times."""
         return ZoneInfo(self.time_zone)
+
+    @cached_property
+    def metadata_server_ids(self) -> list[int]:
+        """The metadata servers of its filesystems: all that is told of a job asks for them."""
+        servers = Server.objects.filter(filesystem__clusters=self, kind=Server.Kind.MDS)
+        return list(servers.values_list("pk", flat=True))
 
 
 class Node(models.Model):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
@@ -89,6 +91,11 @@ class Source(models.Model):
     def of_filesystem(self) -> Filesystem | None:
         """The filesystem that it speaks for, or that its server is of."""
         return self.server.filesystem if self.server else self.filesystem
+
+    @property
+    def speaks_for(self) -> Cluster | Filesystem | Server:
+        """The one thing that its records may be about."""
+        return cast("Cluster | Filesystem | Server", self.cluster or self.filesystem or self.server)
 
     def clean(self) -> None:
         """Refuse a source that speaks for nothing that its format is about."""

@@ -9,6 +9,7 @@ from django.db import connection, models
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import METRICS
 from ioportal.jobs.models.job import Job
+from ioportal.telemetry.models import Pending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,7 +75,6 @@ class JobStatistics(models.Model):
             )
             for column in _SORTED
         ]
-        indexes += [models.Index(fields=["quality", "job"], name="statistics_quality")]
         # Whether any figure changed since something was cached.
         indexes += [models.Index(fields=["computed_at"], name="statistics_computed_at")]
 
@@ -99,8 +99,8 @@ class StaleStatisticsManager(models.Manager["StaleStatistics"]):
             )
 
 
-class StaleStatistics(models.Model):
-    """Pending: a job whose windows or record changed since its statistics were computed."""
+class StaleStatistics(Pending):
+    """A job whose windows or record changed since its statistics were computed."""
 
     job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
 

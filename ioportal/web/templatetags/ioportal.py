@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django import template
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 
@@ -183,6 +183,13 @@ def round_us(value: float) -> str:
 def significant(value: float | None) -> str:
     """Show a number in about three significant digits."""
     return formatting.UNKNOWN if value is None else formatting.significant(value)
+
+
+@register.simple_tag
+def exact_cells(values: list[float | None]) -> SafeString:
+    """Show numbers as cells of a table; thousands, as a loop of a template would be slow."""
+    cells = ((value, significant(value)) for value in values)
+    return format_html_join("", '<td class="numeric" title="{}">{}</td>', cells)
 
 
 @register.filter

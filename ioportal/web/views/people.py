@@ -96,7 +96,6 @@ def _person(request: UserRequest, kind: Kind, name: str) -> HttpResponseBase:
         figures = dict(zip(HEADER, person.sums.row, strict=True)) if person.sums else {}
         return exports.json_response({**figures, "simulated": person.simulated})
     trends = Trends(request.user, request.GET, {kind.name: name})
-    buckets = trends.buckets
     return render(
         request,
         "people/detail.html",
@@ -107,7 +106,7 @@ def _person(request: UserRequest, kind: Kind, name: str) -> HttpResponseBase:
             "kind": kind,
             "columns": [columns.BY_NAME[column] for column in _JOB_COLUMNS if column != kind.name],
             "trends": trends,
-            "charts": [trends.trend(trend, buckets) for trend in _TRENDS] if buckets else [],
+            "charts": list(trends.charts(_TRENDS)),
         },
     )
 

@@ -14,8 +14,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from ioportal.jobs.models import Population
 from ioportal.web import exports
 from ioportal.web.named_populations import PopulationForm
-from ioportal.web.populations import TABLE_HEADER, PopulationPage, in_words, value_of
+from ioportal.web.population_tables import TABLE_HEADER, value_of
+from ioportal.web.populations import PopulationPage
 from ioportal.web.requests import asked
+from ioportal.web.shown_populations import in_words
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase

@@ -10,10 +10,10 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from ioportal.analysis.metrics import METRICS
 from ioportal.analysis.trends import Step
 from ioportal.web import exports
-from ioportal.web.trends import NAMES, Trends
+from ioportal.web.trends import Trends
+from ioportal.web.units import counted_in
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
@@ -27,7 +27,7 @@ _BUCKET = ("bucket", "start", "end")
 @login_required
 def trends(request: UserRequest) -> HttpResponseBase:
     """Charts over time of the jobs that the filters choose."""
-    page = Trends(request.user, request.GET)
+    page = Trends(request.user, request.GET, counted=counted_in(request.GET))
     return render(
         request,
         "trends/page.html",
@@ -36,7 +36,6 @@ def trends(request: UserRequest) -> HttpResponseBase:
             "trends": page,
             "charts": list(page.charts()),
             "steps": list(Step),
-            "metrics": METRICS,
         },
     )
 
@@ -46,15 +45,16 @@ def trends(request: UserRequest) -> HttpResponseBase:
 @exports.offered("csv", "json")
 def trend(request: UserRequest, name: str) -> HttpResponseBase:
     """One chart's twin."""
-    if name not in NAMES:
+    page = Trends(request.user, request.GET, counted=counted_in(request.GET))
+    if name not in page.offered.names:
         raise Http404("There is no such trend.")
-    page = Trends(request.user, request.GET)
     if errors := {**page.filter.errors, **page.refused}:
         return exports.refuse(errors)
     if page.buckets is None:
         return exports.twin(request, f"trend-{name}", {}, _BUCKET, [])
-    shown = page.trend(name, page.buckets)
+    [shown] = page.charts([name])
     about: dict[str, Any] = {
+        "counted": page.counted.plural,
         "chart": shown.chart.title,
         "unit": str(shown.unit or shown.chart.unit),
         "simulated": page.simulated,

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("telemetry", "0012_totals"),
+        ("telemetry", "0014_totals"),
     ]
 
     operations = [

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("telemetry", "0013_total_models"),
+        ("telemetry", "0015_total_models"),
     ]
 
     operations = [

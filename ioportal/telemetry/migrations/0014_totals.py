@@ -94,7 +94,7 @@ METADATA_OPERATIONS = (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("telemetry", "0011_request_windows")]
+    dependencies = [("telemetry", "0013_asked_at")]
     operations = [
         migrations.RunSQL(
             create + GONE.format(into=into, made_of=made_of) + fill,

@@ -7,8 +7,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0015_source_formats"),
-        ("telemetry", "0014_baseline_periods"),
+        ("jobs", "0017_asked_at"),
+        ("telemetry", "0016_baseline_periods"),
     ]
 
     operations = [

@@ -1,0 +1,1 @@
+"""Kills, pauses and floods a whole installation, and counts what became of every operation."""

@@ -1,0 +1,54 @@
+"""Show that every operation is counted exactly once, by killing whatever runs.
+
+usage: python -m chaos [--seeds N | --seed K]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from chaos import report
+from chaos.installation import Installation
+from chaos.run import Run
+from scripts.checkout import Problem, exit_status, say
+
+FEW = 20
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=FEW, help="how many")
+    parser.add_argument("--seed", type=int, help="this one alone")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    seeds = range(1, arguments.seeds + 1) if arguments.seed is None else [arguments.seed]
+    folder = Path(tempfile.mkdtemp(prefix="ioportal-chaos-"))
+    say(f"Starting an installation in {folder}")
+    site = Installation(folder)
+    try:
+        site.start()
+        run = Run(site)
+        for outcome in run.seeds(seeds):
+            say(outcome.line(len(run.outcomes), len(seeds)))
+            run.save()
+        say("Adding everything up")
+        wrong = run.conclude()
+        run.save(wrong)
+    finally:
+        site.stop()
+    failed = [outcome.seed for outcome in run.outcomes if outcome.wrong]
+    if failed or wrong:
+        wrong += [f"seed {seed} failed: make chaos SEED={seed}" for seed in failed]
+        raise Problem("\n".join([*wrong, f"Logs are in {folder}"]))
+    shutil.rmtree(folder)
+    say(f"Nothing was lost, nothing was counted twice: see {report.FILE}")
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status(main))

@@ -1,0 +1,91 @@
+"""What goes wrong during a seed: drawn by chance, done at its moment, and counted."""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from random import Random
+
+    from chaos.deliveries import Copies
+    from chaos.installation import Installation
+    from chaos.units import Unit
+
+KINDS = ("agent", "web", "worker", "beat", "database", "broker")
+LAST_S = 4.0  # by then all have happened
+_FILE_BYTES = 3_000  # more does not fit into a file while the disk is full
+_UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+
+class Faults:
+    """Does them to an installation, and counts how many."""
+
+    def __init__(self, site: Installation, copies: Copies) -> None:
+        self._site = site
+        self._copies = copies
+        self.done: dict[str, Counter[str]] = defaultdict(Counter)  # what, to which kind
+
+    def schedule(self, seed: int, random: Random) -> Iterator[tuple[float, Callable[[], object]]]:
+        """Yield what is to be done, and when, in seconds from the start of a seed.
+
+        Every seed kills: one kind of process after the other, and what chance has besides.
+        """
+        kind = KINDS[seed % len(KINDS)]
+        unit = random.choice(self._site.kinds[kind])
+        yield random.uniform(0.2, LAST_S), _bound(self._kill, random, kind, unit)
+        for _ in range(random.randint(1, 3)):
+            kind = random.choice(KINDS)
+            unit = random.choice(self._site.kinds[kind])
+            fault = random.choice([self._kill, self._kill, self._pause, self._restart])
+            yield random.uniform(0.2, LAST_S), _bound(fault, random, kind, unit)
+        for chance, other in (
+            (0.4, self._flush),
+            (0.2, self._leave),
+            (1.0, self._deliver_again),
+            (0.3, self._deliver_again),
+        ):
+            if random.random() < chance:
+                yield random.uniform(0.5, LAST_S), _bound(other, random)
+        if random.random() < 0.25:  # noqa: PLR2004
+            agent = random.choice(self._site.kinds["agent"])
+            begin = random.uniform(0.2, LAST_S - 1.5)
+            yield begin, _bound(self._fill_disk, agent)
+            yield begin + 1.5, _bound(self._empty_disk, agent)
+
+    def _kill(self, random: Random, kind: str, unit: Unit) -> None:
+        self.done["kills"][kind] += unit.kill(random)
+
+    def _pause(self, random: Random, kind: str, unit: Unit) -> None:
+        self.done["pauses"][kind] += unit.pause(random.uniform(0.3, 1.5))
+
+    def _restart(self, _random: Random, kind: str, unit: Unit) -> None:
+        self.done["restarts"][kind] += unit.restart()
+
+    def _flush(self, _random: Random) -> None:
+        self.done["flushes"]["broker"] += self._site.flush_broker()
+
+    def _leave(self, random: Random) -> None:
+        """Have the portal away for a while."""
+        [web] = self._site.kinds["web"]
+        self.done["away"]["web"] += web.restart(random.uniform(1, 2.5))
+
+    def _deliver_again(self, random: Random) -> None:
+        self._copies.deliver(random)
+
+    def _fill_disk(self, agent: Unit) -> None:
+        """Let no file of an agent grow: what it writes is cut, and fails."""
+        for pid in agent.pids():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (_FILE_BYTES, resource.RLIM_INFINITY))
+            self.done["full_disks"]["agent"] += 1
+
+    @staticmethod
+    def _empty_disk(agent: Unit) -> None:
+        for pid in agent.pids():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, _UNLIMITED)
+
+
+def _bound(fault: Callable[..., object], *arguments: object) -> Callable[[], object]:
+    return lambda: fault(*arguments)

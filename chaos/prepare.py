@@ -1,0 +1,33 @@
+"""Fill an empty database as an administrator does: ``python -m chaos.prepare SITE TOKENS``.
+
+It migrates, registers the site that the file SITE tells of, and puts a token of each of its sources
+into the folder TOKENS.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+import django
+from django.core.management import call_command
+
+
+def main(site: Path, tokens: Path) -> None:
+    """Do it."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
+    django.setup()
+    call_command("migrate", verbosity=0)
+    call_command("register", str(site), stdout=io.StringIO())
+    for source in tomllib.loads(site.read_text())["source"]:
+        secret = io.StringIO()
+        options = ("--source", source["name"])
+        call_command("token", "create", "ingest", *options, stdout=secret, stderr=io.StringIO())
+        (tokens / f"{source['name']}.token").write_text(secret.getvalue())
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

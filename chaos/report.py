@@ -1,0 +1,67 @@
+"""What was done and what became of it: on the terminal, and in ``var/chaos.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from scripts.checkout import VAR
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+FILE = VAR / "chaos.json"
+_SHOWN = 20
+
+
+@dataclass
+class Outcome:
+    """What became of a seed."""
+
+    seed: int
+    seconds: float = 0.0
+    rpcs: int = 0
+    operations: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    wrong: list[str] = field(default_factory=list)  # sentences
+
+    def line(self, done: int, of: int) -> str:
+        """Return it for people."""
+        end = "; ".join(["", *self.wrong[:_SHOWN]]).replace("; ", "\n      ")
+        return (
+            f"{done:>4}/{of} seed {self.seed:<5} {self.seconds:5.1f} s {self.rpcs:>7,} RPCs "
+            f"{self.operations:>9,} operations  lost {self.lost}  duplicated {self.duplicated}{end}"
+        )
+
+
+def save(
+    outcomes: list[Outcome],
+    faults: Mapping[str, Mapping[str, int]],
+    others: Mapping[str, int],
+    wrong: Sequence[str],
+) -> None:
+    """Write what is known so far; `wrong` is of no seed."""
+    seconds = [outcome.seconds for outcome in outcomes]
+    content = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seeds": len(outcomes),
+        "rpcs": sum(outcome.rpcs for outcome in outcomes),
+        "operations": sum(outcome.operations for outcome in outcomes),
+        "lost": sum(outcome.lost for outcome in outcomes),
+        "duplicated": sum(outcome.duplicated for outcome in outcomes),
+        **{what: dict(sorted(kinds.items())) for what, kinds in faults.items()},
+        **others,
+        "seconds_per_seed": {
+            "median": round(statistics.median(seconds), 1),
+            "longest": round(max(seconds), 1),
+        },
+        "load": os.getloadavg()[0],
+        "wrong_at_the_end": wrong,
+        "failures": [asdict(outcome) for outcome in outcomes if outcome.wrong],
+    }
+    FILE.write_text(json.dumps(content, indent=1) + "\n")

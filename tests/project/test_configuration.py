@@ -1,0 +1,55 @@
+"""Nonsense in the environment stops the start, and says what to write instead."""
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from ioportal import env
+
+
+@pytest.mark.parametrize(
+    ("url", "settings"),
+    [
+        pytest.param(
+            "smtp://mail:1025",
+            {"EMAIL_HOST": "mail", "EMAIL_PORT": 1025, "EMAIL_USE_SSL": False},
+            id="in the clear",
+        ),
+        pytest.param(
+            "smtps://io%40example.org:s%2Fcret@mail.example.org",
+            {
+                "EMAIL_PORT": 465,
+                "EMAIL_USE_SSL": True,
+                "EMAIL_HOST_USER": "io@example.org",
+                "EMAIL_HOST_PASSWORD": "s/cret",
+            },
+            id="TLS from the start",
+        ),
+        pytest.param(
+            "smtp+starttls://mail",
+            {"EMAIL_PORT": 587, "EMAIL_USE_TLS": True, "EMAIL_USE_SSL": False},
+            id="TLS once connected",
+        ),
+    ],
+)
+def test_the_mail_server_is_one_address(monkeypatch, url, settings):
+    monkeypatch.setenv("SMTP", url)
+
+    assert env.mail("SMTP", "").items() >= settings.items()
+
+
+def test_the_password_of_the_mail_server_may_be_in_a_file(monkeypatch, tmp_path):
+    (tmp_path / "password").write_text("s3cret\n")
+    monkeypatch.setenv("SMTP", "smtps://io@mail")
+    monkeypatch.setenv("SMTP_PASSWORD_FILE", str(tmp_path / "password"))
+
+    assert (
+        env.mail("SMTP", "")["EMAIL_HOST_PASSWORD"] == (tmp_path / "password").read_text().strip()
+    )
+
+
+@pytest.mark.parametrize("url", ["mail:25", "http://mail", "smtp://mail:99999", ""])
+def test_what_is_no_mail_server_is_refused(monkeypatch, url):
+    monkeypatch.setenv("SMTP", url)
+
+    with pytest.raises(ImproperlyConfigured, match="smtp://host:port"):
+        env.mail("SMTP", "")
