@@ -2,6 +2,8 @@
 
 usage: python -m scripts.serve PORT
 
+With the demo, the simulated centre goes on beside it: it writes logs, and an agent ships them.
+
 Every line of theirs is shown behind a name. If one of them ends, all do. Their settings are in the
 environment (``python -m scripts.services run``). Where PORT is taken, the next free one is used.
 """
@@ -12,6 +14,7 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from typing import TYPE_CHECKING, cast
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 PORTAL = OwnProcess("the portal", VAR / "portal", "portal.pid", ("python", "python3"))
 DEMO_LOGIN = VAR / "demo_login"  # "name password", written by `manage.py demo_data`
+LIVE = VAR / "live"  # the demo's logs of today, and what tells agents of them
 HOST = "127.0.0.1"
 PORTS_TRIED = 100
 WORKERS = "2"
@@ -34,14 +38,29 @@ POLL_S = 0.2
 
 
 def commands(port: int) -> dict[str, list[str]]:
-    """The three programs, by the name that their lines are shown behind."""
+    """The programs, by the name that their lines are shown behind."""
     programs = CHECKOUT / ".venv/bin"
     granian = [f"{programs}/granian", "--interface", "wsgi", "--host", HOST, "--port", str(port)]
     celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
-    return {
+    portal = {
         "web": [*granian, "--workers", WORKERS, "ioportal.wsgi:application"],
         "worker": [*celery, "worker", "--concurrency", WORKERS, "--loglevel", "WARNING"],
         "beat": [*celery, "beat", "--schedule", f"{PORTAL.folder}/beat", "--loglevel", "WARNING"],
+    }
+    return portal | (live(port) if LIVE.exists() else {})
+
+
+def live(port: int) -> dict[str, list[str]]:
+    """What belongs to the demo: a centre that writes logs, and an agent that ships them here."""
+    simulator = [f"{CHECKOUT}/.venv/bin/python", "-m", "simulator"]
+    portal = f"http://{HOST}:{port}"
+    subprocess.run(
+        [*simulator, "feeds", "--portal", portal, "--out", str(LIVE)], cwd=CHECKOUT, check=True
+    )
+    agent = [f"{CHECKOUT}/.venv/bin/python", "-m", "collectors", "run"]
+    return {
+        "centre": [*simulator, "live", "--out", str(LIVE)],
+        "agent": [*agent, "--config", f"{LIVE}/agent.toml"],
     }
 
 
