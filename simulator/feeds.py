@@ -62,10 +62,10 @@ def write(folder: Path, portal: str) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "site.toml").write_text("\n".join(map(_registered, _FEEDS)))
-    head = f"[portal]\nurl = {_toml(portal)}\n\n[agent]\nstate = {_toml(f'{folder.absolute()}/agent')}\n"
-    (folder / "agent.toml").write_text(
-        "\n".join([head, *(_read(feed, folder.absolute()) for feed in _FEEDS)])
-    )
+    logs = folder.absolute()
+    head = f"[portal]\nurl = {_toml(portal)}\n\n[agent]\nstate = {_toml(f'{logs}/agent')}\n"
+    sources = [_read(feed, logs) for feed in _FEEDS]
+    (folder / "agent.toml").write_text("\n".join([head, *sources]))
 
 
 def _registered(feed: _Feed) -> str:

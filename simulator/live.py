@@ -8,12 +8,11 @@ panda/NUMBER.json  PanDA jobs of a pilot that ended
 truth.jsonl        what special jobs do, from when to when: for tests only
 state.json         how far all is written
 
-A second is written when it is over. The first run writes some hours before it, in which all is calm.
-A later one goes on: what happened in between was not traced, but it was counted and accounted for.
+A second is written when it is over. The first run writes some hours before it, in which all is
+calm. A later one goes on: what happened in between was not traced, but counted and accounted for.
 """
 
 import json
-import os
 import signal
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
@@ -214,7 +213,7 @@ class _Trace:
         sources = self._today.sources(since, now)
         asked = trace.requests(sources, since, now, _PINGING_NODES, chance, bin_s=1)
         served, source = trace.serve(
-            asked, sources, self._today.plan.knee_per_s, chance, self._threads
+            asked, sources, self._today.plan.knee_per_s, chance, threads=self._threads
         )
         job_ids = pl.Series([one.job_id or "" for one in sources] + [""]).gather(source)
         if self._under_way:
@@ -255,4 +254,4 @@ def _replace(path: Path, text: str) -> None:
     """Replace a file as a whole: a reader sees the old or the new one."""
     new = path.with_name(f".{path.name}.new")
     new.write_text(text)
-    os.replace(new, path)
+    new.replace(path)

@@ -167,6 +167,7 @@ def serve(
     opcode: Ints,
     source: Ints | None = None,
     in_flight: dict[int, int] | None = None,
+    *,
     threads: Threads | None = None,
 ) -> Run:
     """Serve requests in order of arrival, each in the pool of its opcode.

@@ -1,9 +1,9 @@
 """The centre as it is today: small, and without end.
 
 Who is there, and what he does, follows from the seed and the moment alone, so that whoever asks
-again, or after a pause, gets the same answer. Jobs of the analysis cluster and pilots on a few nodes
-of the machine come at a steady pace. Now and then one of them storms the metadata server, and
-another one is busy and harms nobody.
+again, or after a pause, gets the same answer. Jobs of the analysis cluster and pilots on a few
+nodes of the machine come at a steady pace. Now and then one of them storms the metadata server,
+and another one is busy and harms nobody.
 """
 
 from collections.abc import Iterable, Iterator

@@ -50,6 +50,7 @@ def requests(
     end: int,
     node_count: int,
     rng: np.random.Generator,
+    *,
     bin_s: int = BIN_S,
 ) -> Requests:
     """Return what the sources and all nodes send in ``[start, end)``, in order of arrival.
@@ -109,6 +110,7 @@ def serve(
     sources: Sequence[Source],
     knee_per_s: float,
     rng: np.random.Generator,
+    *,
     threads: mds.Threads | None = None,
 ) -> tuple[Served, Ints]:
     """Send requests through the server; return them in order of their ends, with their sources."""
@@ -121,7 +123,7 @@ def serve(
     service_us = mds.under_pressure(ready_us, mds.service_times(opcode, rng), opcode, knee_per_s)
     service_us += mds.lock_waits(opcode, blocked_share[source], rng)
     in_flight = {n: one.in_flight for n, one in enumerate(sources) if one.in_flight is not None}
-    run = mds.serve(ready_us, service_us, opcode, source, in_flight, threads)
+    run = mds.serve(ready_us, service_us, opcode, source, in_flight, threads=threads)
     end_us = run.start_us + service_us
     served = Served(
         end_us=end_us,

@@ -21,8 +21,8 @@ _OF_JOBS = """(
     OR w.source_job_id <> 0 AND w.source_job_id = ANY(%(source_job_ids)s)
 )"""
 
-# Who held the node of each NID. Its time is cut wherever a job begins or ends on the node: `since`
-# has these moments in order, `jobs` and `job_ids` what runs from each of them on.
+# Who held the node of each NID that a window has. Its time is cut wherever a job begins or ends on
+# the node: `since` has these moments in order, `jobs` and `job_ids` what runs from each of them on.
 _HOLDERS = """
 CREATE TEMP TABLE charging_holders ON COMMIT DROP AS
 WITH active AS MATERIALIZED (
@@ -31,9 +31,18 @@ WITH active AS MATERIALIZED (
     WHERE started_at IS NOT NULL
         AND tstzrange(started_at, ended_at) && tstzrange(%(start)s, %(end)s)
 ),
+seen AS MATERIALIZED (
+    SELECT i.id, i.node_id, i.text
+    FROM jobs_nid i
+    JOIN (
+        SELECT DISTINCT w.nid_id FROM telemetry_rpcwindow w
+        WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
+    ) used ON used.nid_id = i.id
+),
 held AS MATERIALIZED (
     SELECT a.node_id, j.id AS job_id, j.started_at, j.ended_at
     FROM active j JOIN jobs_allocation a ON a.job_id = j.id
+    WHERE a.node_id IN (SELECT node_id FROM seen)
 ),
 changes AS (
     SELECT node_id, at, sum(jobs) AS jobs, sum(job_id) AS job_id
@@ -59,7 +68,7 @@ nodes AS (
     GROUP BY node_id
 )
 SELECT i.id AS nid_id, i.node_id IS NULL AND i.text <> '0@lo' AS unknown, n.since, n.jobs, n.job_ids
-FROM jobs_nid i LEFT JOIN nodes n ON n.node_id = i.node_id
+FROM seen i LEFT JOIN nodes n ON n.node_id = i.node_id
 """
 
 # Whom each job id names that may name a job, in each of its windows (`starts`).
