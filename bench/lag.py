@@ -26,6 +26,8 @@ from ioportal.web.overview import REFRESH_S
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
 RATE, SECONDS = 100_000, 300  # of RPCs
 _NIDS = 2_000
 _GOAL_S = 20.0
@@ -106,11 +108,12 @@ def _watched(
     return written, seen
 
 
-def _lags_s(written: list[Written], seen: list[Seen]) -> np.ndarray:
+def _lags_s(written: list[Written], seen: list[Seen]) -> NDArray[np.float64]:
     """Return how long each part that was written was not seen."""
     shown = np.maximum.accumulate([one.rpcs for one in seen])
     first = np.searchsorted(shown, [part.lines for part in written])
-    return np.array([one.at for one in seen])[first] - np.array([part.at for part in written])
+    lags_s: NDArray[np.float64] = np.array([one.at for one in seen])[first]
+    return lags_s - np.array([part.at for part in written])
 
 
 class _Overview:

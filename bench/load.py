@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from threading import Event
 
+    from numpy.typing import NDArray
+
 _HEADER = b"00000100:00100000:"  # and then the processor and the time: "6.0:1499349600.123456:"
 _SECOND_DIGITS, _MICROSECOND_DIGITS = 10, 6
 _MICROSECONDS = 1_000_000
@@ -51,12 +53,12 @@ class Load:
                 return
             self._put(self._times, np.full(self.rate, first + n), _SECOND_DIGITS)
             with log.open("ab") as file:
-                file.write(self._bytes)
+                file.write(self._bytes.data)
             written.append(Written(time(), (n + 1) * self.rate))
             if n % _ROTATED_EVERY_S == _ROTATED_EVERY_S - 1:
                 _rotate(log, n)
 
-    def _put(self, places: np.ndarray, numbers: np.ndarray, digits: int) -> None:
+    def _put(self, places: NDArray[np.int64], numbers: NDArray[np.int64], digits: int) -> None:
         """Write numbers over the digits at some places."""
         for n in range(digits):
             self._bytes[places + n] = ord("0") + numbers // 10 ** (digits - 1 - n) % 10
