@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from bench import counters, lag, loading, memory, overview, pages, portal, report, traces
+from bench import agent, counters, lag, loading, memory, overview, pages, portal, report, traces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _BENCHES: dict[str, Callable[[float], Iterator[Figure]]] = {
     "traces": traces.measure,
+    "agent": agent.measure,
     "loading": loading.measure,
     "memory": memory.measure,
     "counters": counters.measure,
