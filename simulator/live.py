@@ -1,6 +1,6 @@
 """Writes the logs of today's centre as time goes by, under one folder.
 
-rpctrace.log       the debug log of the MDS; rotated, and the oldest removed
+rpctrace.log       the debug log of the MDS; rotated, and removed after a while
 job_stats.txt, md_stats.txt, squeue.txt, sacct.txt
                    what commands print now: replaced as a whole
 pbs/202611         accounting of a local month of the machine, which grows
@@ -38,10 +38,11 @@ from simulator.today import Today
 _CALM_S = 13 * HOUR_S // 2  # before the first run: enough to tell what is usual
 _AT_ONCE_S = MINUTE_S  # of what is caught up with
 _PRINTED_EVERY_S = 5
+_PRINTED_AHEAD_S = 2  # counters lie in a file until they are polled, and are those of then
 _EXPORTED_S = 6 * HOUR_S  # sacct tells of jobs that ended so long ago
 _PINGING_NODES = 8
 _ROTATED_BYTES = 64_000_000
-_ROTATED_KEPT = 7  # the calm before the first run, until agents have read it
+_ROTATED_KEPT_S = 3 * MINUTE_S  # so long agents have to read a log to its end
 
 
 @dataclass
@@ -149,6 +150,7 @@ class Live:
 
     def _count(self, since: int, now: int) -> None:
         """Add up what the MDT did."""
+        since, now = since + _PRINTED_AHEAD_S, now + _PRINTED_AHEAD_S
         moments = np.array([since, now])
         for source in self._today.sources(since, now):
             done = source.mdt_counted(moments, story.UPGRADED)
@@ -156,20 +158,20 @@ class Live:
 
     def _print(self, now: int) -> None:
         """Write what commands print now."""
-        plan = self._today.plan
+        plan, polled = self._today.plan, now + _PRINTED_AHEAD_S
         version = plan.faults.version_at(site.MDS, now)
         server = Server(polls.kept_s(plan, What.MDT), failures_until=story.UPGRADED)
         [entries] = counters.entries_by_poll(
             (
                 sightings
-                for source in self._today.sources(now - server.kept_s, now)
-                for sightings in counters.mdt_sightings(source, np.array([now]), server)
+                for source in self._today.sources(polled - server.kept_s, polled)
+                for sightings in counters.mdt_sightings(source, np.array([polled]), server)
             ),
             1,
         )
         whole = md_stats.mdt(
             site.MDT,
-            now * MICROSECONDS,
+            polled * MICROSECONDS,
             self._state.totals,
             version=version,
             mounted_s=self._state.begun,
@@ -231,9 +233,9 @@ class _Trace:
 
     def _rotate(self, now: int) -> None:
         self._path.rename(self._path.with_name(f"{self._path.name}-{utc_name(now)}"))
-        rotated = sorted(self._path.parent.glob(f"{self._path.name}-*"))
-        for path in rotated[:-_ROTATED_KEPT]:
-            path.unlink()
+        for path in self._path.parent.glob(f"{self._path.name}-*"):
+            if path.stat().st_mtime < time() - _ROTATED_KEPT_S:
+                path.unlink()
 
 
 def _together(

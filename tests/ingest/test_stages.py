@@ -27,8 +27,9 @@ def test_a_worker_does_not_wait_for_another_one_at_the_same_stage():
         name = f"{stage.__module__}.{stage.__qualname__}"
         cursor.execute("SELECT pg_advisory_lock(7310, hashtext(%s))", [name])
         drain_alone(stage)
-    other.close()  # which it holds no longer
-    missed = list(found)
+        missed = list(found)
+        cursor.execute("SELECT pg_advisory_unlock(7310, hashtext(%s))", [name])
+    other.close()
     drain_alone(stage)
 
     assert not missed
