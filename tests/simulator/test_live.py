@@ -44,7 +44,7 @@ def _opened(tmp_path):
 
 def rpcs(folder):
     """Return what the trace says, in the order of its lines."""
-    logs = [*sorted(folder.glob("rpctrace.log-*")), folder / "rpctrace.log"]
+    logs = sorted(folder.glob("rpctrace.log*"), key=lambda log: (log.suffix == ".log", log))
     found = [RPC.fullmatch(line) for log in logs for line in log.read_text().splitlines()]
     assert all(found)
     return found
