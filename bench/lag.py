@@ -32,6 +32,7 @@ RATE, SECONDS = 100_000, 300  # of RPCs
 _NIDS = 2_000
 _GOAL_S = 20.0
 _ASKED_EVERY_S = 1.0
+_WARM_UP_S = 10
 _PATIENCE_S = 120
 _SAID_EVERY_S = 20
 _AGENT = """
@@ -65,7 +66,11 @@ def measure(rate: int, seconds: int) -> Iterator[Figure]:
         load = Load(entered.enter_context(inputs.rpctrace(rate, _NIDS)))
         url = entered.enter_context(portal.served_whole())
         entered.enter_context(_agent(url, folder))
-        written, seen = _watched(load, folder / "trace.log", seconds, _Overview(url))
+        overview = _Overview(url)
+        say("warming up")
+        _watched(load, folder / "trace.log", _WARM_UP_S, overview)
+        say(f"writing {rate:,} RPCs a second")
+        written, seen = _watched(load, folder / "trace.log", seconds, overview)
     lags_s = _lags_s(written, seen)
     of = f"Lag at {rate:,} RPC/s for {seconds} s"
     # A page is refreshed at its own beat: what it shows is up to an interval older.
@@ -90,6 +95,7 @@ def _watched(
     """Write, and ask until all that was written is seen."""
     written: list[Written] = []
     seen: list[Seen] = []
+    overview.begin()
     stop = Event()
     writer = Thread(target=load.write, args=(log, seconds, written, stop))
     writer.start()
@@ -127,20 +133,20 @@ class _Overview:
         self._client = httpx.Client(
             base_url=url, cookies={name: client.cookies[name].value}, timeout=60
         )
-        begun = datetime.now(UTC)
-        self._range = {
-            "start": begun.isoformat(),
-            "end": (begun + timedelta(hours=1)).isoformat(),
-            "format": "json",
-        }
+
+    def begin(self) -> None:
+        """Look at what comes from now on."""
+        now = datetime.now(UTC)
+        hour = {"start": now, "end": now + timedelta(hours=1)}
+        self._asked = {name: moment.isoformat() for name, moment in hour.items()}
 
     def seen(self) -> Seen:
         """Ask, and add up what is told: of the first, its rate and share."""
-        answer = self._client.get("/overview/rpcs/", params=self._range)
+        answer = self._client.get("/overview/rpcs/", params={"format": "json", **self._asked})
         answer.raise_for_status()
         told = answer.json()
         rpcs = 0
-        if told["top"]:
+        if told["top"] and told["observed_s"]:
             first = told["top"][0]
             rpcs = round(first["mean_per_second"] * told["observed_s"] / first["share"])
         return Seen(time(), rpcs)
