@@ -118,8 +118,10 @@ def _lags_s(written: list[Written], seen: list[Seen]) -> NDArray[np.float64]:
     """Return how long each part that was written was not seen."""
     shown = np.maximum.accumulate([one.rpcs for one in seen])
     first = np.searchsorted(shown, [part.lines for part in written])
-    lags_s: NDArray[np.float64] = np.array([one.at for one in seen])[first]
-    return lags_s - np.array([part.at for part in written])
+    seen_s = np.array([one.at for one in seen], dtype=np.float64)
+    written_s = np.array([part.at for part in written], dtype=np.float64)
+    lags_s: NDArray[np.float64] = seen_s[first] - written_s
+    return lags_s
 
 
 class _Overview:

@@ -32,7 +32,7 @@ WHERE id IN (
 )
 """
 
-# Who held the node of each of these NIDs. Its time is cut wherever a job begins or ends on the node:
+# Who held the node of each of these NIDs. Its time is cut wherever a job begins or ends on it:
 # `since` has these moments in order, `jobs` and `job_ids` what runs from each of them on.
 _HOLDERS = """
 CREATE TEMP TABLE charging_holders ON COMMIT DROP AS
