@@ -33,6 +33,7 @@ _NIDS = 2_000
 _GOAL_S = 20.0
 _ASKED_EVERY_S = 1.0
 _WARM_UP_S = 10
+_BIN_S = 60  # of a range of an hour
 _PATIENCE_S = 120
 _SAID_EVERY_S = 20
 _AGENT = """
@@ -93,6 +94,7 @@ def _watched(
     load: Load, log: Path, seconds: int, overview: _Overview
 ) -> tuple[list[Written], list[Seen]]:
     """Write, and ask until all that was written is seen."""
+    sleep(-time() % _BIN_S)  # nothing that was written before is in the bins that are added up
     written: list[Written] = []
     seen: list[Seen] = []
     overview.begin()
