@@ -5,7 +5,9 @@ import os
 import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
-os.environ["IOPORTAL_BROKER_URL"] = "memory://"  # wakes nobody up
+# Loading wakes nobody up; where a whole portal is measured, it has this broker.
+os.environ["BENCH_BROKER_URL"] = os.environ["IOPORTAL_BROKER_URL"]
+os.environ["IOPORTAL_BROKER_URL"] = "memory://"
 django.setup()
 
 from bench.run import main  # noqa: E402  (imports models, which need the set-up above)

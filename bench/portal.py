@@ -8,9 +8,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
-from time import monotonic, sleep
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import monotonic, sleep, time
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management import call_command
@@ -114,6 +116,44 @@ def served() -> Iterator[str]:
             server.terminate()
 
 
+@contextmanager
+def served_whole() -> Iterator[str]:
+    """Run all programs of a portal, as `make serve` does; provide its address."""
+    with socket.create_server((_HOST, 0)) as probe:
+        port = probe.getsockname()[1]
+    say(f"starting a portal on port {port}")
+    granian = ["granian", "--interface", "wsgi", "--host", _HOST, "--port", str(port)]
+    celery = ["celery", "--quiet", "--app", "ioportal.celery"]
+    environment = os.environ | {"DATABASE_URL": database_url(), "IOPORTAL_BROKER_URL": _broker()}
+    with ExitStack() as entered:
+        folder = entered.enter_context(tempfile.TemporaryDirectory())
+        log = entered.enter_context(Path(folder, "log").open("w"))
+        for program in (
+            [*granian, "--workers", "2", "ioportal.wsgi:application"],
+            [*celery, "worker", "--concurrency", "2"],
+            [*celery, "beat", "--schedule", f"{folder}/beat"],
+        ):
+            process = subprocess.Popen(
+                [sys.executable, "-m", *program],
+                cwd=settings.BASE_DIR,
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+            entered.callback(process.wait)
+            entered.callback(process.terminate)
+        _wait_until_it_answers(port)
+        yield f"http://{_HOST}:{port}"
+
+
+def _broker() -> str:
+    """Return the broker, in a database of its own."""
+    url = os.environ["BENCH_BROKER_URL"]
+    if urlsplit(url).scheme == "redis+socket":
+        return f"{url}?virtual_host=8"
+    return urlsplit(url)._replace(path="/8").geturl()
+
+
 def _wait_until_it_answers(port: int) -> None:
     until = monotonic() + _STARTS_WITHIN_S
     while True:
@@ -140,6 +180,19 @@ def run_jobs_on_all_nodes() -> None:
         (_FIRST_NODE_JOB + n, f"nid[{first:05d}-{first + NODES_PER_JOB - 1:05d}]", NODES_PER_JOB)
         for n, first in enumerate(range(0, NODES, NODES_PER_JOB))
     )
+
+
+def run_jobs_now() -> None:
+    """Have jobs of `NODES_PER_JOB` nodes run on all nodes."""
+    begun = int(time()) - 3_600
+    header = "JobID|User|Account|Partition|State|Submit|Start|End|NNodes|NodeList"
+    rows = [
+        f"{_FIRST_NODE_JOB + n}|alice|phy12|batch|RUNNING|{begun}|{begun}|Unknown|{NODES_PER_JOB}|"
+        f"nid[{first:05d}-{first + NODES_PER_JOB - 1:05d}]"
+        for n, first in enumerate(range(0, NODES, NODES_PER_JOB))
+    ]
+    say(f"running {len(rows):,} jobs")
+    _load("ingest", "sacct", "--cluster", CLUSTER, text="\n".join([header, *rows, ""]))
 
 
 def record_jobs(jobs: Iterable[tuple[int, str, int]]) -> None:

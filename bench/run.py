@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from bench import counters, loading, memory, overview, pages, portal, report, traces
+from bench import agent, counters, lag, loading, memory, overview, pages, portal, report, traces
 
-_BENCHES = {
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from bench.figures import Figure
+
+_BENCHES: dict[str, Callable[[float], Iterator[Figure]]] = {
     "traces": traces.measure,
+    "agent": agent.measure,
     "loading": loading.measure,
     "memory": memory.measure,
     "counters": counters.measure,
     "pages": pages.measure,
     "overview": overview.measure,
 }
+_LAG = "lag"
 _QUICK_SCALE = 0.1
 
 
 def main() -> None:
     """Run the chosen benches; publish what a whole run at full size found."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("bench", nargs="*", help=f"of {', '.join(_BENCHES)}; all if none is named")
+    parser.add_argument(
+        "bench", nargs="*", help=f"of {', '.join(_BENCHES)}, {_LAG}; all if none is named"
+    )
     parser.add_argument(
         "--quick", action="store_true", help="a tenth of the input; writes var/bench.json only"
     )
+    parser.add_argument("--rate", type=int, default=lag.RATE, help="of lag: RPCs a second")
+    parser.add_argument("--seconds", type=int, default=lag.SECONDS, help="of lag")
     arguments = parser.parse_args()
-    if unknown := set(arguments.bench) - _BENCHES.keys():
+    benches = _BENCHES | {
+        _LAG: lambda scale: lag.measure(arguments.rate, int(arguments.seconds * scale))
+    }
+    if unknown := set(arguments.bench) - benches.keys():
         parser.error(f"no such bench: {', '.join(sorted(unknown))}")
     scale = _QUICK_SCALE if arguments.quick else 1
     with portal.database():
         figures = [
             figure
-            for name, measure in _BENCHES.items()
+            for name, measure in benches.items()
             if not arguments.bench or name in arguments.bench
             for figure in measure(scale)
         ]

@@ -42,7 +42,7 @@ def _of_trace(trace: Path, lines: int, nids: int, goal: float) -> Iterator[Figur
         of,
         {
             "grep": Way(partial(_run, "grep", "-c", "Handled RPC", str(trace))),
-            "mawk": Way(partial(_run, "mawk", "-f", str(_GROUPING), str(trace))),
+            "mawk": Way(partial(group, trace)),
             "parser": Way(partial(_parse, trace)),
             "charged": Way(load, prepare=portal.forget_traces),
         },
@@ -65,6 +65,11 @@ def _of_trace(trace: Path, lines: int, nids: int, goal: float) -> Iterator[Figur
     for way, what in speeds.items():
         yield Figure(f"{way}_{nids}", f"RPC trace, {of}: {what}", lines / timed.of(way), "lines/s")
     yield Figure(f"rows_{nids}", f"RPC trace, {of}: rows stored", rows, "rows")
+
+
+def group(trace: Path) -> None:
+    """Group a trace with mawk."""
+    _run("mawk", "-f", str(_GROUPING), str(trace))
 
 
 def _run(*command: str) -> None:

@@ -164,6 +164,9 @@ CELERY_BEAT_SCHEDULE = {
 vars().update(env.mail("IOPORTAL_SMTP_URL", "smtp://localhost:25"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("IOPORTAL_MAIL_FROM", "ioportal@localhost")
 
+# While a job runs, its statistics are computed this often at most: every batch adds to them.
+STATISTICS_INTERVAL = env.duration("IOPORTAL_STATISTICS_INTERVAL", "60s")
+
 # Two reads of a target further apart than this leave a gap: entries idle for longer than its
 # job_cleanup_interval may have been dropped in between. A target that keeps them for longer than
 # this may be read as seldom.

@@ -2,6 +2,8 @@
 
 usage: python -m scripts.serve PORT
 
+With the demo, the simulated centre goes on beside it: it writes logs, and an agent ships them.
+
 Every line of theirs is shown behind a name. If one of them ends, all do. Their settings are in the
 environment (``python -m scripts.services run``). Where PORT is taken, the next free one is used.
 """
@@ -13,6 +15,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from typing import TYPE_CHECKING, cast
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 PORTAL = OwnProcess("the portal", VAR / "portal", "portal.pid", ("python", "python3"))
 DEMO_LOGIN = VAR / "demo_login"  # "name password", written by `manage.py demo_data`
+LIVE = VAR / "live"  # the demo's logs of today, and what tells agents of them
 HOST = "127.0.0.1"
 PORTS_TRIED = 100
 WSGI = "ioportal.wsgi:application"
@@ -49,14 +53,30 @@ def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
     }
 
 
-async def serve(port: int) -> None:
+def demo(port: int) -> dict[str, list[str]]:
+    """What belongs to the demo: a centre that writes logs, and an agent that ships them here."""
+    if not LIVE.exists():
+        return {}
+    simulator = [f"{CHECKOUT}/.venv/bin/python", "-m", "simulator"]
+    portal = f"http://{HOST}:{port}"
+    subprocess.run(
+        [*simulator, "feeds", "--portal", portal, "--out", str(LIVE)], cwd=CHECKOUT, check=True
+    )
+    agent = [f"{CHECKOUT}/.venv/bin/python", "-m", "collectors", "run"]
+    return {
+        "centre": [*simulator, "live", "--out", str(LIVE)],
+        "agent": [*agent, "--config", f"{LIVE}/agent.toml"],
+    }
+
+
+async def serve(port: int, programs: dict[str, list[str]]) -> None:
     """Return when told to stop; a program that ends by itself is a problem."""
     told_to_stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
     children: dict[str, Process] = {}
     async with asyncio.TaskGroup() as tasks:
-        for name, command in commands(port).items():
+        for name, command in programs.items():
             children[name] = await start(command)
             tasks.create_task(show_lines(name, children[name]))
         announcing = tasks.create_task(announce(port))
@@ -143,7 +163,8 @@ def main() -> None:
     os.chdir(PORTAL.folder)  # by which it is recognised
     PORTAL.pid_file.write_text(str(os.getpid()))
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(empty(PORTAL.folder / "metrics"))
-    asyncio.run(serve(free_port(int(sys.argv[1]))))
+    port = free_port(int(sys.argv[1]))
+    asyncio.run(serve(port, commands(port) | demo(port)))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 python -m simulator demo --seed 1 --out DIR
 python -m simulator demo --start 2017-07-05 --days 3 --rate 1 --poll 600 --out DIR
+python -m simulator feeds --portal http://127.0.0.1:8000 --out DIR
+python -m simulator live --out DIR
 python -m simulator rpctrace --lines 1000000 --nids 300 --out FILE
 python -m simulator job_stats --jobs 50000 --out FILE
 """
@@ -9,7 +11,7 @@ python -m simulator job_stats --jobs 50000 --out FILE
 import argparse
 from pathlib import Path
 
-from simulator import clock, constructed, demo, faults, site
+from simulator import clock, constructed, demo, faults, feeds, live, site
 from simulator.faults import Faults
 from simulator.formats.rpctrace import Version
 from simulator.plan import Plan
@@ -22,6 +24,10 @@ def main() -> None:
     arguments = _parser().parse_args()
     if arguments.command == "demo":
         demo.write(_plan(arguments), arguments.out)
+    elif arguments.command == "feeds":
+        feeds.write(arguments.out, arguments.portal)
+    elif arguments.command == "live":
+        live.run(arguments.out, seed=arguments.seed, pace=arguments.pace)
     elif arguments.command == "rpctrace":
         constructed.write_rpctrace(
             arguments.out,
@@ -60,12 +66,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     whole = commands.add_parser("demo", help="all raw files of a year at the centre")
+    agents = commands.add_parser("feeds", help="what agents and the portal are told of live logs")
+    now = commands.add_parser("live", help="logs of today's centre, until Ctrl-C")
     trace = commands.add_parser("rpctrace", help="a constructed RPC trace, for benches")
     counters = commands.add_parser("job_stats", help="a constructed dump of an MDT, for benches")
-    for command, out in ((whole, "a folder"), (trace, "a file"), (counters, "a file")):
-        command.add_argument("--seed", type=int, default=1)
+    for command, out in (
+        (whole, "a folder"),
+        (agents, "the folder of the logs"),
+        (now, "a folder"),
+        (trace, "a file"),
+        (counters, "a file"),
+    ):
+        if command is not agents:
+            command.add_argument("--seed", type=int, default=1)
         command.add_argument("--out", type=Path, required=True, help=out)
     _add_demo_arguments(whole)
+    agents.add_argument("--portal", required=True, help="its address")
+    now.add_argument("--pace", type=int, default=1, help="so many times as much happens")
     trace.add_argument("--lines", type=int, required=True)
     trace.add_argument("--nids", type=int, default=300, help="number of clients")
     trace.add_argument("--odd", type=float, default=0.05, help="share of irregular lines")

@@ -30,8 +30,13 @@ _SLICE_S = 6 * 3_600  # what goes on for days is told in slices of this length
 _MIB = 1_024 * 1_024
 
 
-def sources(jobs: Iterable[Job], plan: Plan, rng: np.random.Generator) -> list[Source]:
-    """Return everything that loads the filesystem besides the jobs."""
+def sources(
+    jobs: Iterable[Job], plan: Plan, rng: np.random.Generator, steady_share: float = 1.0
+) -> list[Source]:
+    """Return everything that loads the filesystem besides the jobs.
+
+    What goes on steadily does so at `steady_share` of its usual rate.
+    """
     start, end = plan.start, plan.end
     healthy = _some_nodes(plan, plan.node_count // _HEALTH_CHECKED, rng)
     logins = np.array([client(nid) for nid in LOGIN_NIDS])
@@ -39,9 +44,17 @@ def sources(jobs: Iterable[Job], plan: Plan, rng: np.random.Generator) -> list[S
         _sessions(process, rng.choice(logins, 1), start, end, rng) for process in _LOGIN_PROCESSES
     ]
     found += [
-        _steady("rbh-scan.0", np.array([client(POLICY_NID)]), _slices(start, end), _POLICY_PER_S),
-        _steady("", logins, _slices(start, end), _NAMELESS_PER_S),
-        _steady(None, healthy, _slices(start, end), _HEALTH_CHECKS_PER_S),
+        _steady(
+            job_id,
+            clients,
+            _slices(start, end),
+            {kind: rate * steady_share for kind, rate in per_s.items()},
+        )
+        for job_id, clients, per_s in (
+            ("rbh-scan.0", np.array([client(POLICY_NID)]), _POLICY_PER_S),
+            ("", logins, _NAMELESS_PER_S),
+            (None, healthy, _HEALTH_CHECKS_PER_S),
+        )
     ]
     found += [_kernel_thread(thread, plan, rng) for thread in _KERNEL_THREADS]
     for job in jobs:

@@ -139,6 +139,19 @@ def _drawn(
     return np.clip(times, least, greatest)
 
 
+class Threads:
+    """The threads of all pools, and from when on each is free."""
+
+    def __init__(self) -> None:
+        self._free = {
+            pool: [(0, pool.first_thread + n) for n in range(pool.size)] for pool in POOLS
+        }
+
+    def of(self, pool: Pool) -> list[tuple[int, int]]:
+        """Return a heap of (free from, thread)."""
+        return self._free[pool]
+
+
 @dataclass(frozen=True)
 class Run:
     """How requests were served; arrays of shape (n,)."""
@@ -154,6 +167,8 @@ def serve(
     opcode: Ints,
     source: Ints | None = None,
     in_flight: dict[int, int] | None = None,
+    *,
+    threads: Threads | None = None,
 ) -> Run:
     """Serve requests in order of arrival, each in the pool of its opcode.
 
@@ -163,14 +178,16 @@ def serve(
         opcode: shape (n,).
         source: shape (n,), who sends each.
         in_flight: how many requests a source has under way at most, for those that keep to it.
+        threads: that serve them, and served others before; None: they were idle until now.
     """
+    threads = threads or Threads()
     sent_us, start_us, thread = (np.empty_like(ready_us) for _ in range(3))
     first_thread, _ = pools_of(opcode)
     senders = np.full_like(ready_us, -1) if source is None else source
     for pool in POOLS:
         mine = np.flatnonzero(first_thread == pool.first_thread)
         columns = _serve_in(
-            pool,
+            threads.of(pool),
             ready_us[mine].tolist(),
             service_us[mine].tolist(),
             senders[mine].tolist(),
@@ -181,13 +198,12 @@ def serve(
 
 
 def _serve_in(
-    pool: Pool,
+    free: list[tuple[int, int]],
     ready_us: list[int],
     service_us: list[int],
     source: list[int],
     in_flight: dict[int, int],
 ) -> tuple[list[int], list[int], list[int]]:
-    free = [(0, pool.first_thread + n) for n in range(pool.size)]  # a heap of (free from, thread)
     ends: dict[int, list[int]] = {sender: [] for sender in in_flight}
     sent: list[int] = []
     starts: list[int] = []

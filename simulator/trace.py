@@ -11,7 +11,7 @@ from simulator.clock import MICROSECONDS
 from simulator.jobs import Ints
 from simulator.server_log import Served
 
-_BIN_S = 10  # inside a bin, requests come at random
+BIN_S = 10
 # Which request an operation is. mknod comes with its open; a rename counts where it happens.
 _OPCODE_OF_KIND = {
     "open": mds.LDLM_ENQUEUE,
@@ -45,11 +45,20 @@ class Requests:
 
 
 def requests(
-    sources: Sequence[Source], start: int, end: int, node_count: int, rng: np.random.Generator
+    sources: Sequence[Source],
+    start: int,
+    end: int,
+    node_count: int,
+    rng: np.random.Generator,
+    *,
+    bin_s: int = BIN_S,
 ) -> Requests:
-    """Return what the sources and all nodes send in ``[start, end)``, in order of arrival."""
+    """Return what the sources and all nodes send in ``[start, end)``, in order of arrival.
+
+    Inside a bin, requests come at random; the time asked for is a multiple of it.
+    """
     active = [n for n, s in enumerate(sources) if s.start < end and s.end > start]
-    bins = np.arange(start, end + 1, _BIN_S)
+    bins = np.arange(start, end + 1, bin_s)
     parts = [_of_source(n, sources[n], bins, rng) for n in active]
     parts.append(_pings(start, end, node_count, rng))
     arrival_us, opcode, client, source = (
@@ -76,9 +85,10 @@ def _of_source(
     opcode = np.repeat([code for code, _ in columns], counts.sum(axis=1))
     bin_start = np.repeat(np.tile(bins[:-1], len(columns)), counts.ravel())
     size = len(opcode)
+    bin_us = int(bins[1] - bins[0]) * MICROSECONDS
     plain = (opcode == mds.LDLM_ENQUEUE) & (rng.random(size) < _GETATTRS_WITHOUT_INTENT)
     return (
-        bin_start * MICROSECONDS + rng.integers(_BIN_S * MICROSECONDS, size=size),
+        bin_start * MICROSECONDS + rng.integers(bin_us, size=size),
         np.where(plain, mds.MDS_GETATTR, opcode),
         rng.choice(source.clients, size),
         np.full(size, number),
@@ -96,7 +106,12 @@ def _pings(start: int, end: int, node_count: int, rng: np.random.Generator) -> t
 
 
 def serve(
-    asked: Requests, sources: Sequence[Source], knee_per_s: float, rng: np.random.Generator
+    asked: Requests,
+    sources: Sequence[Source],
+    knee_per_s: float,
+    rng: np.random.Generator,
+    *,
+    threads: mds.Threads | None = None,
 ) -> tuple[Served, Ints]:
     """Send requests through the server; return them in order of their ends, with their sources."""
     dispatch_us = mds.dispatch_times(len(asked.opcode), rng)
@@ -108,7 +123,7 @@ def serve(
     service_us = mds.under_pressure(ready_us, mds.service_times(opcode, rng), opcode, knee_per_s)
     service_us += mds.lock_waits(opcode, blocked_share[source], rng)
     in_flight = {n: one.in_flight for n, one in enumerate(sources) if one.in_flight is not None}
-    run = mds.serve(ready_us, service_us, opcode, source, in_flight)
+    run = mds.serve(ready_us, service_us, opcode, source, in_flight, threads=threads)
     end_us = run.start_us + service_us
     served = Served(
         end_us=end_us,

@@ -203,6 +203,13 @@ def analysis_jobs(plan: Plan, rng: np.random.Generator) -> list[Job]:
     return _jobs(ANALYSIS_PROFILES, plan, rng)
 
 
+def analysis_job(submitted: int, rng: np.random.Generator) -> Job:
+    """Return a job that the analysis cluster got at a moment."""
+    often = np.array([profile.per_hour for profile in ANALYSIS_PROFILES])
+    profile = ANALYSIS_PROFILES[rng.choice(len(often), p=often / often.sum())]
+    return _job(profile, submitted, max(profile.nodes), rng)
+
+
 def _jobs(profiles: Sequence[Profile], plan: Plan, rng: np.random.Generator) -> list[Job]:
     hours = np.arange(plan.start - _QUEUE_BACKLOG_S, plan.end, HOUR_S)
     shape = _by_hour(hours)

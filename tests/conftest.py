@@ -4,6 +4,7 @@ import io
 import json
 import os
 import time
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -96,6 +97,12 @@ def broker_of_our_own():
     if urlsplit(url).scheme == "redis+socket":
         return f"{url}?virtual_host=9"
     return urlsplit(url)._replace(path="/9").geturl()
+
+
+@pytest.fixture(autouse=True)
+def _statistics_at_once(settings):
+    """Jobs that run are computed whenever they changed."""
+    settings.STATISTICS_INTERVAL = timedelta(0)
 
 
 @pytest.fixture(autouse=True)
@@ -199,6 +206,7 @@ def environment(db):
         **os.environ,
         "DATABASE_URL": database,
         "IOPORTAL_BROKER_URL": broker_of_our_own(),
+        "IOPORTAL_STATISTICS_INTERVAL": "0s",
         "PYTHONPATH": str(REPOSITORY),
     }
 

@@ -74,8 +74,8 @@ class CounterReader:
     def read(self, place: dict[str, Any]) -> Generator[Reading]:
         """Poll once."""
         earlier = self._earlier(place)
+        now = datetime.now(UTC)  # what the command does not print yet came about later
         read = self._polled()
-        now = datetime.now(UTC)
         later = Counted.at(now, read.table.drop("line"), read.observed)
         previous = dict(earlier.reads.rows())
         _check(now, previous, later.reads["target"])

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem, ProblemAnswer
 from ioportal.api.tokens import TokenOf
+from ioportal.celery import CHARGE_PENDING, wake
 from ioportal.ingest import batches, pressure
 from ioportal.ingest.manifest import Manifest
 from ioportal.ingest.refusals import Conflict, Refusal, TooLarge, UnknownType
@@ -81,6 +82,7 @@ def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
     except Refusal as refusal:
         status = _STATUS.get(type(refusal), 422)
         raise Problem(status, refusal.code, refusal.message, **refusal.details) from refusal
+    wake(CHARGE_PENDING)
     return Status(202, {"already": already})
 
 

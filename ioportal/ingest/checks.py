@@ -97,8 +97,8 @@ _DELTAS = (
     ("basis", ~pl.col("basis").is_in(tables.BASES), f"is none of {', '.join(tables.BASES)}"),
     (
         "basis",
-        (pl.col("basis") == "total") != (pl.col("start") == pl.col("end")),
-        "is total where start and end are one moment, and nowhere else",
+        (pl.col("start") == pl.col("end")) & (pl.col("basis") != "total"),
+        "is total where start and end are one moment",
     ),
 )
 _LINES = (

@@ -4,13 +4,13 @@ from celery import shared_task
 from django.db import OperationalError
 
 from ioportal.ingest import charging, retaining
-from ioportal.stages import drain
+from ioportal.stages import drain_alone
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def charge_pending() -> None:
     """Charge what is touched."""
-    drain(charging.charge_pending)
+    drain_alone(charging.charge_pending)
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)

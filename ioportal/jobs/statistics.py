@@ -292,13 +292,21 @@ GROUP BY job_id
 def refresh_statistics(limit: int = 500) -> int:
     """Claim jobs whose windows or record changed and compute their figures; return how many.
 
-    The caller goes on until it is 0. Safe to run twice and beside itself.
+    The caller goes on until it is 0: what is left then are jobs that run and were computed not
+    long ago. Safe to run twice and beside itself.
     """
     with transaction.atomic():
         # One stage at a time: of two that compute one job's figures, the earlier might win.
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_STATISTICS_LOCK])
-        pending = StaleStatistics.objects.values("job_id").annotate(first=Min("pk"))
+        running = JobStatistics.objects.filter(
+            job__ended_at=None, computed_at__gt=datetime.now(UTC) - settings.STATISTICS_INTERVAL
+        )
+        pending = (
+            StaleStatistics.objects.exclude(job_id__in=running.values("job_id"))
+            .values("job_id")
+            .annotate(first=Min("pk"))
+        )
         claimed = [row["job_id"] for row in pending.order_by("first")[:limit]]
         StaleStatistics.objects.filter(job_id__in=claimed).delete()
         jobs = list(Job.objects.filter(pk__in=claimed, started_at__isnull=False).order_by("pk"))

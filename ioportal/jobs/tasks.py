@@ -4,13 +4,13 @@ from celery import shared_task
 from django.db import OperationalError
 
 from ioportal.jobs import baselines, statistics
-from ioportal.stages import drain
+from ioportal.stages import drain_alone
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def refresh_statistics() -> None:
     """Compute the figures of jobs that changed."""
-    drain(statistics.refresh_statistics)
+    drain_alone(statistics.refresh_statistics)
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)

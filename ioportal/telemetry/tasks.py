@@ -3,11 +3,11 @@
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.stages import drain
+from ioportal.stages import drain_alone
 from ioportal.telemetry import rollups
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def roll_up() -> None:
     """Roll up what is touched."""
-    drain(rollups.roll_up)
+    drain_alone(rollups.roll_up)

@@ -7,16 +7,16 @@ from simulator.jobs import Job
 from simulator.site import CORES_PER_NODE
 
 
-def monthly_files(jobs: Iterable[Job], until: int) -> dict[str, str]:
+def monthly_files(jobs: Iterable[Job], until: int, since: int = 0) -> dict[str, str]:
     """Return the text of each accounting file by its name (the local month), records in time order.
 
-    Records later than the epoch second `until` are not written yet.
+    Records later than the epoch second `until` are not written yet; those before `since` were.
     """
     records = sorted(
         (moment, order, record)
         for job in jobs
         for order, (moment, record) in enumerate(_records(job))
-        if moment < until
+        if since <= moment < until
     )
     files: dict[str, list[str]] = {}
     for moment, _, record in records:

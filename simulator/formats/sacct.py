@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from simulator.clock import DAY_S, HOUR_S, MINUTE_S, local_time
+from simulator.clock import local_time
+from simulator.formats.durations import days_and_time
 from simulator.jobs import Ints, Job
 
 _COLUMNS = (
@@ -27,6 +28,11 @@ def monthly_files(jobs: Iterable[Job], until: int) -> dict[str, str]:
         month = f"{local_time((job.ended or until) - 1):%Y-%m}"
         files.setdefault(month, [_COLUMNS]).append(_line(job))
     return {month: "\n".join(lines) + "\n" for month, lines in files.items()}
+
+
+def text(jobs: Iterable[Job]) -> str:
+    """Return one export of some jobs."""
+    return "\n".join([_COLUMNS, *map(_line, jobs)]) + "\n"
 
 
 def fold(nodes: Ints, prefix: str) -> str:
@@ -58,8 +64,8 @@ def _line(job: Job) -> str:
             _exit_code(job),
             f"{job.node_count}",
             f"{job.cores}",
-            _duration(round(wall_s * job.cores * job.busy_share)),
-            _duration(job.limit_s),
+            days_and_time(round(wall_s * job.cores * job.busy_share)),
+            days_and_time(job.limit_s),
             fold(job.nodes + 1, job.cluster) if job.started else "None assigned",
             job.name,
         )
@@ -83,13 +89,3 @@ def _exit_code(job: Job) -> str:
     if job.exit_status > _SIGNALLED:
         return f"0:{job.exit_status - _SIGNALLED}"
     return f"{job.exit_status}:0"
-
-
-def _duration(seconds: int) -> str:
-    days, rest = divmod(seconds, DAY_S)
-    hour, minute, second = rest // HOUR_S, rest // MINUTE_S % 60, rest % 60
-    return (
-        f"{days}-{hour:02d}:{minute:02d}:{second:02d}"
-        if days
-        else (f"{hour:02d}:{minute:02d}:{second:02d}")
-    )

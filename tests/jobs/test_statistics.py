@@ -530,3 +530,23 @@ def test_figures_tell_when_they_were_computed(jobs, figures):
     before = datetime.now(UTC)
 
     assert figures().computed_at >= before
+
+
+def test_a_job_that_runs_is_computed_once_in_a_while_and_at_once_when_it_ended(
+    jobs, polled, refresh, settings
+):
+    settings.STATISTICS_INTERVAL = timedelta(hours=1)
+    known = JobStatistics.objects.filter(job__batch_id="77")
+    jobs(Run("77").running())
+    polled({"12:00": 0, "12:10": 100})
+    refresh()
+    polled({"12:20": 300})
+
+    refresh()
+
+    assert known.get().opens == 100
+
+    jobs(Run("77"))
+    refresh()
+
+    assert known.get().opens == 300

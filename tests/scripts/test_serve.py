@@ -13,10 +13,9 @@ UNTIL_STOPPED = ["sleep", "60"]
 
 
 @pytest.fixture
-def run(monkeypatch):
-    def run(**commands):
-        monkeypatch.setattr(serve, "commands", lambda _port: commands)
-        asyncio.run(serve.serve(port=1))  # where nothing answers
+def run():
+    def run(**programs):
+        asyncio.run(serve.serve(1, programs))  # where nothing answers
 
     return run
 

@@ -14,7 +14,7 @@ RPC = re.compile(
     r"(?:req@[0-9a-f]+ )?pname:cluuid\+ref:pid:xid:nid:opc(?::job)? "
     r"(?P<thread>(?:mdt|mdt_rdpg|ldlm_cn)\d\d_\d{3}):"
     r"(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\+\d+:\d+:x(?P<xid>\d+):"
-    r"12345-(?P<nid>\d+@gni|[\d.]+@o2ib):(?P<opcode>\d+)(?::(?P<job>\w+))?"
+    r"12345-(?P<nid>\d+@gni|[\d.]+@o2ib):(?P<opcode>\d+)(?::(?P<job>\S*))?"
     r"(?: Request process?ed in (?P<service>\d+)us \((?P<total>\d+)us total\)"
     r" trans \d+ rc -?\d+/-?\d+)?"
 )

@@ -21,8 +21,19 @@ _OF_JOBS = """(
     OR w.source_job_id <> 0 AND w.source_job_id = ANY(%(source_job_ids)s)
 )"""
 
-# Who held the node of each NID. Its time is cut wherever a job begins or ends on the node: `since`
-# has these moments in order, `jobs` and `job_ids` what runs from each of them on.
+# The NIDs that windows have, and their nodes. (A table, of which the planner knows the size.)
+_NIDS = """
+CREATE TEMP TABLE charging_nids ON COMMIT DROP AS
+SELECT id, node_id, node_id IS NULL AND text <> '0@lo' AS unknown
+FROM jobs_nid
+WHERE id IN (
+    SELECT w.nid_id FROM telemetry_rpcwindow w
+    WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
+)
+"""
+
+# Who held the node of each of these NIDs. Its time is cut wherever a job begins or ends on it:
+# `since` has these moments in order, `jobs` and `job_ids` what runs from each of them on.
 _HOLDERS = """
 CREATE TEMP TABLE charging_holders ON COMMIT DROP AS
 WITH active AS MATERIALIZED (
@@ -34,6 +45,7 @@ WITH active AS MATERIALIZED (
 held AS MATERIALIZED (
     SELECT a.node_id, j.id AS job_id, j.started_at, j.ended_at
     FROM active j JOIN jobs_allocation a ON a.job_id = j.id
+    WHERE a.node_id IN (SELECT node_id FROM charging_nids)
 ),
 changes AS (
     SELECT node_id, at, sum(jobs) AS jobs, sum(job_id) AS job_id
@@ -58,8 +70,8 @@ nodes AS (
     FROM slots
     GROUP BY node_id
 )
-SELECT i.id AS nid_id, i.node_id IS NULL AND i.text <> '0@lo' AS unknown, n.since, n.jobs, n.job_ids
-FROM jobs_nid i LEFT JOIN nodes n ON n.node_id = i.node_id
+SELECT i.id AS nid_id, i.unknown, n.since, n.jobs, n.job_ids
+FROM charging_nids i LEFT JOIN nodes n ON n.node_id = i.node_id
 """
 
 # Whom each job id names that may name a job, in each of its windows (`starts`).
@@ -203,10 +215,12 @@ def _charge(clear: str, rows: str, values: dict[str, Any]) -> None:
     values = _CONSTANTS | values
     with connection.cursor() as cursor:
         cursor.execute(clear, values)
+        cursor.execute(_NIDS.format(rows=rows), values)
+        cursor.execute("ANALYZE charging_nids")
         for create in (_HOLDERS, _NAMED):
             cursor.execute(create.format(rows=rows), values)
         cursor.execute("ANALYZE charging_holders, charging_named")
         # Groups of an hour fit in this memory.
         with planner.settings(enable_nestloop="off", enable_sort="off", work_mem="128MB"):
             cursor.execute(_CHARGE.format(rows=rows), values)
-        cursor.execute("DROP TABLE charging_holders, charging_named")
+        cursor.execute("DROP TABLE charging_nids, charging_holders, charging_named")

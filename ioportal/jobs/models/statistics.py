@@ -87,16 +87,28 @@ for _kind in METADATA_OPERATIONS:
     JobStatistics.add_to_class(f"count_{_kind}", models.BigIntegerField(null=True))
 
 
+_ASK_FOR = """
+WITH waiting AS MATERIALIZED (
+    SELECT job_id FROM jobs_stalestatistics WHERE job_id = ANY(%(jobs)s)
+    FOR KEY SHARE SKIP LOCKED
+)
+INSERT INTO jobs_stalestatistics (job_id)
+SELECT id FROM unnest(%(jobs)s::bigint[]) AS wanted (id)
+WHERE id NOT IN (SELECT job_id FROM waiting)
+"""
+
+
 class StaleStatisticsManager(models.Manager["StaleStatistics"]):
     """Asks for statistics."""
 
     def ask_for(self, job_ids: Iterable[int]) -> None:
-        """Ask for those of these jobs anew: in one statement, for a read may touch 100,000."""
+        """Ask for those of these jobs anew: in one statement, for a read may touch 100,000.
+
+        A job that waits already is not asked for twice. Its pending row is held until this commits,
+        so that whoever claims it then sees what changed; one that is being claimed does not count.
+        """
         with connection.cursor() as cursor:
-            cursor.execute(
-                "INSERT INTO jobs_stalestatistics (job_id) SELECT unnest(%s::bigint[])",
-                [sorted(job_ids)],
-            )
+            cursor.execute(_ASK_FOR, {"jobs": sorted(job_ids)})
 
 
 class StaleStatistics(Pending):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import secrets
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _VAR = settings.BASE_DIR / "var"
 _LOGIN = _VAR / "demo_login"  # "name password"
+_PORTAL = "http://127.0.0.1:8000"  # `make serve` tells agents where it is
 _ADMINISTRATOR = "admin"
 _CLUSTER, _ANALYSIS_CLUSTER, _SERVER = "titan", "rhea", "atlas2-mds1"
 
@@ -39,6 +42,9 @@ class Command(BaseCommand):
         """Declare the arguments."""
         parser.add_argument("--seed", type=int, default=1, help="of the simulation (1)")
         parser.add_argument("--logs", type=Path, default=_VAR / "demo", help="where logs go")
+        parser.add_argument(
+            "--live", type=Path, default=_VAR / "live", help="where today's logs are to go"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
         """Simulate, register, load, compute, and create the log-in."""
@@ -50,7 +56,7 @@ class Command(BaseCommand):
 
         if not (logs / "site.toml").exists():
             say("simulating a year of a centre")
-            _simulate(options["seed"], logs)
+            _simulator("demo", "--seed", str(options["seed"]), "--out", str(logs))
         say("registering the site")
         call_command("register", logs / "site.toml", stdout=self.stderr)
         for what, arguments in _loads(logs):
@@ -59,16 +65,16 @@ class Command(BaseCommand):
         say("computing job statistics")
         drain(charging.charge_pending)
         drain(statistics.refresh_statistics)
+        say("registering what today's logs tell, as agents ship them")
+        _register_live(options["live"])
         name, password = _login()
         say(f"done; log in as {name} with the password {password}")
 
 
-def _simulate(seed: int, logs: Path) -> None:
+def _simulator(*arguments: str) -> None:
     """Run the simulator as a program of its own: it shares nothing with the portal."""
     subprocess.run(  # noqa: S603  (a program of this project)
-        [sys.executable, "-m", "simulator", "demo", "--seed", str(seed), "--out", str(logs)],
-        cwd=settings.BASE_DIR,
-        check=True,
+        [sys.executable, "-m", "simulator", *arguments], cwd=settings.BASE_DIR, check=True
     )
 
 
@@ -86,6 +92,20 @@ def _loads(logs: Path) -> Iterator[tuple[str, list[str]]]:
     ):
         if files := sorted(map(str, logs.glob(pattern))):
             yield f"{what}: {len(files)} files", [*arguments, *files]
+
+
+def _register_live(folder: Path) -> None:
+    """Register the sources of today's logs, and put a token for each beside them."""
+    _simulator("feeds", "--portal", _PORTAL, "--out", str(folder))
+    call_command("register", folder / "site.toml", stdout=io.StringIO())
+    for source in tomllib.loads((folder / "site.toml").read_text())["source"]:
+        file = folder / f"{source['name']}.token"
+        if not file.exists():
+            secret = io.StringIO()
+            asked = ("create", "ingest", "--source", source["name"], "--name", "demo")
+            call_command("token", *asked, stdout=secret, stderr=io.StringIO())
+            file.touch(mode=0o600)
+            file.write_text(secret.getvalue())
 
 
 def _login() -> tuple[str, str]:

@@ -1,0 +1,49 @@
+"""Reads a growing trace once, as an agent does: ``python -m bench.reading TRACE STATE``.
+
+It says when it is ready, and begins when its input is closed.
+"""
+
+import sys
+from pathlib import Path
+from threading import Event
+
+from collectors.agent import sources
+from collectors.agent.config import SourceConfig
+from collectors.agent.health import Health
+from collectors.agent.source import Keeper
+from collectors.agent.spool import Spool
+from collectors.formats import Origin
+
+_EVERY_S = 5.0
+_SPOOL_BYTES = 10**9
+
+
+def main() -> None:
+    """Read up to the end of the log; what it says is on the disk then."""
+    trace, state = map(Path, sys.argv[1:])
+    source = SourceConfig(
+        name="trace",
+        format="rpctrace",
+        kind="file",
+        path=str(trace.absolute()),
+        command=(),
+        token_file=Path(),
+        every_s=_EVERY_S,
+        origin=Origin(),
+        timeout_s=0,
+        look_back_s=0,
+        idle_s=0,
+        settled_s=0,
+    )
+    spool = Spool(state, _SPOOL_BYTES)
+    keeper = Keeper(sources.reader_of(source, state), spool, _EVERY_S, Health("trace"))
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+    keeper.step(Event())
+    if not spool.depth().batches:
+        sys.exit(f"{trace} was not read")
+
+
+if __name__ == "__main__":
+    main()

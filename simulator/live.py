@@ -1,0 +1,259 @@
+"""Writes the logs of today's centre as time goes by, under one folder.
+
+rpctrace.log       the debug log of the MDS; rotated, and removed after a while
+job_stats.txt, md_stats.txt, squeue.txt, sacct.txt
+                   what commands print now: replaced as a whole
+pbs/202611         accounting of a local month of the machine, which grows
+panda/NUMBER.json  PanDA jobs of a pilot that ended
+truth.jsonl        what special jobs do, from when to when: for tests only
+state.json         how far all is written
+
+A second is written when it is over. The first run writes some hours before it, in which all is
+calm. A later one goes on: what happened in between was not traced, but counted and accounted for.
+"""
+
+import json
+import signal
+from dataclasses import asdict, astuple, dataclass, field
+from pathlib import Path
+from threading import Event
+from time import time
+
+import numpy as np
+import polars as pl
+
+from simulator import counters, mds, payloads, polls, server_log, site, story, trace
+from simulator.activity import MDT_KINDS
+from simulator.clock import HOUR_S, MICROSECONDS, MINUTE_S, iso, utc_name
+from simulator.counters import Server
+from simulator.formats import job_stats, md_stats, panda, pbs, rpctrace, sacct, squeue
+from simulator.formats.rpctrace import Version
+from simulator.jobs import Job
+from simulator.polls import What
+from simulator.progress import say
+from simulator.randomness import stream
+from simulator.server_log import Served
+from simulator.today import Today
+
+_CALM_S = 13 * HOUR_S // 2  # before the first run: enough to tell what is usual
+_AT_ONCE_S = MINUTE_S  # of what is caught up with
+_PRINTED_EVERY_S = 5
+_PRINTED_AHEAD_S = 2  # counters lie in a file until they are polled, and are those of then
+_EXPORTED_S = 6 * HOUR_S  # sacct tells of jobs that ended so long ago
+_PINGING_NODES = 8
+_ROTATED_BYTES = 64_000_000
+_ROTATED_KEPT_S = 3 * MINUTE_S  # so long agents have to read a log to its end
+
+
+@dataclass
+class State:
+    """How far all is written, and what follows from nothing else."""
+
+    seed: int
+    pace: int
+    begun: int
+    opened: int
+    until: int
+    totals: list[int] = field(default_factory=lambda: [0] * len(MDT_KINDS))  # of the whole MDT
+
+    @classmethod
+    def of(cls, folder: Path, seed: int, pace: int) -> "State":
+        """Return what a folder's last run left, or the state before the first."""
+        path = folder / "state.json"
+        if path.exists():
+            return cls(**json.loads(path.read_text()))
+        now = int(time())
+        return cls(seed, pace, begun=now - _CALM_S, opened=now, until=now - _CALM_S)
+
+
+def run(folder: Path, *, seed: int, pace: int) -> None:
+    """Write until SIGTERM or SIGINT.
+
+    Args:
+        folder: where.
+        seed: of the first run; a later one keeps to it.
+        pace: how much faster than in life jobs and storms come and go; likewise.
+    """
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    folder.mkdir(parents=True, exist_ok=True)
+    live = Live(folder, State.of(folder, seed, pace))
+    say(f"writing logs to {folder}")
+    while not stop.is_set():
+        now = int(time())
+        while live.until < now and not stop.is_set():
+            live.write(min(now, live.until + _AT_ONCE_S))
+        stop.wait(live.until + 1 - time())
+
+
+class Live:
+    """All files; each call writes what happened since the last one."""
+
+    def __init__(self, folder: Path, state: State) -> None:
+        self._folder = folder
+        self._state = state
+        self._today = Today(state.seed, state.begun, state.opened, state.pace)
+        self._trace = _Trace(folder / "rpctrace.log", self._today, state.seed)
+        is_first = state.until == state.begun
+        self._exported_from = state.until
+        self._traced_from = state.until if is_first else int(time())
+
+    @property
+    def until(self) -> int:
+        """Up to when all is written."""
+        return self._state.until
+
+    def write(self, now: int) -> None:
+        """Write what happened up to a moment."""
+        since = self._state.until
+        if now > self._traced_from:
+            self._trace.write(max(since, self._traced_from), now)
+        self._account(since, now)
+        self._tell(since, now)
+        self._count(since, now)
+        # Printed just before the round seconds at which commands are polled.
+        is_due = (now + 1) // _PRINTED_EVERY_S > (since + 1) // _PRINTED_EVERY_S
+        if is_due and now > time() - _AT_ONCE_S:
+            self._print(now)
+        self._state.until = now
+        _replace(self._folder / "state.json", json.dumps(asdict(self._state)))
+
+    def _account(self, since: int, now: int) -> None:
+        """Write what the batch system and PanDA say of pilots."""
+        pilots = [job for job in self._today.jobs(since, now) if job.cluster == site.CLUSTER]
+        (self._folder / "pbs").mkdir(exist_ok=True)
+        for month, text in pbs.monthly_files(pilots, now, since).items():
+            with (self._folder / "pbs" / month).open("a") as file:
+                file.write(text)
+        (self._folder / "panda").mkdir(exist_ok=True)
+        ended = [job for job in pilots if since <= (job.ended or now) < now]
+        for inside in payloads.of_jobs(ended, stream(self._state.seed, f"payloads {since}")):
+            records = (record for _, record in panda.records(inside))
+            path = self._folder / "panda" / f"{inside.job.number}.json"
+            _replace(path, panda.text(records))
+
+    def _tell(self, since: int, now: int) -> None:
+        """Write what the truth is."""
+        with (self._folder / "truth.jsonl").open("a") as file:
+            for event in self._today.events(since, now):
+                if since <= event.onset < now:
+                    told = {
+                        "kind": event.job.kind.value,
+                        "cluster": event.job.cluster,
+                        "job": event.job.batch_id,
+                        "user": event.job.user.name,
+                        "onset": iso(event.onset),
+                        "end": iso(event.end),
+                    }
+                    file.write(json.dumps(told) + "\n")
+
+    def _count(self, since: int, now: int) -> None:
+        """Add up what the MDT did."""
+        since, now = since + _PRINTED_AHEAD_S, now + _PRINTED_AHEAD_S
+        moments = np.array([since, now])
+        for source in self._today.sources(since, now):
+            done = source.mdt_counted(moments, story.UPGRADED)
+            self._state.totals = (self._state.totals + done[1] - done[0]).tolist()
+
+    def _print(self, now: int) -> None:
+        """Write what commands print now."""
+        plan, polled = self._today.plan, now + _PRINTED_AHEAD_S
+        version = plan.faults.version_at(site.MDS, now)
+        server = Server(polls.kept_s(plan, What.MDT), failures_until=story.UPGRADED)
+        [entries] = counters.entries_by_poll(
+            (
+                sightings
+                for source in self._today.sources(polled - server.kept_s, polled)
+                for sightings in counters.mdt_sightings(source, np.array([polled]), server)
+            ),
+            1,
+        )
+        whole = md_stats.mdt(
+            site.MDT,
+            polled * MICROSECONDS,
+            self._state.totals,
+            version=version,
+            mounted_s=self._state.begun,
+        )
+        there = [
+            job
+            for job in self._today.jobs(min(self._since_export(now), now - 1), now)
+            if job.cluster == site.ANALYSIS_CLUSTER
+        ]
+        waiting = [job for job in there if not _is_over(job, now)]
+        printed = {
+            "job_stats": job_stats.mdt(site.MDT, entries, version=version),
+            "md_stats": whole,
+            "squeue": squeue.text(waiting, now),
+            "sacct": sacct.text(job for job in there if _is_over(job, now)),
+        }
+        for name, text in printed.items():
+            _replace(self._folder / f"{name}.txt", text)
+
+    def _since_export(self, now: int) -> int:
+        """Return since when sacct tells of jobs: of those that ended in a pause, for an hour."""
+        if now - self._traced_from < HOUR_S:
+            return min(self._exported_from, now - _EXPORTED_S)
+        return now - _EXPORTED_S
+
+
+class _Trace:
+    """The debug log of the MDS."""
+
+    def __init__(self, path: Path, today: Today, seed: int) -> None:
+        self._path = path
+        self._today = today
+        self._seed = seed
+        self._names = server_log.names(seed)
+        self._threads = mds.Threads()
+        self._under_way: tuple[Served, pl.Series] | None = None
+
+    def write(self, since: int, now: int) -> None:
+        """Write the requests whose service ended in ``[since, now)``."""
+        chance = stream(self._seed, f"today: trace {since}")
+        sources = self._today.sources(since, now)
+        asked = trace.requests(sources, since, now, _PINGING_NODES, chance, bin_s=1)
+        served, source = trace.serve(
+            asked, sources, self._today.plan.knee_per_s, chance, threads=self._threads
+        )
+        job_ids = pl.Series([one.job_id or "" for one in sources] + [""]).gather(source)
+        if self._under_way:
+            served, job_ids = _together(self._under_way, (served, job_ids))
+        count = int(np.searchsorted(served.end_us, now * MICROSECONDS))
+        over, rest = np.arange(count), np.arange(count, len(served))
+        self._under_way = served.take(rest), job_ids[count:]
+        records = server_log.records(
+            served.take(over), self._seed, chance, handling_share=0, job_ids=job_ids[:count]
+        )
+        with self._path.open("ab") as file:
+            rpctrace.write(rpctrace.lines(records, self._names, Version.V2_15), file)
+        if self._path.stat().st_size > _ROTATED_BYTES:
+            self._rotate(now)
+
+    def _rotate(self, now: int) -> None:
+        self._path.rename(self._path.with_name(f"{self._path.name}-{utc_name(now)}"))
+        for path in self._path.parent.glob(f"{self._path.name}-*"):
+            if path.stat().st_mtime < time() - _ROTATED_KEPT_S:
+                path.unlink()
+
+
+def _together(
+    earlier: tuple[Served, pl.Series], later: tuple[Served, pl.Series]
+) -> tuple[Served, pl.Series]:
+    """Join requests, in order of their ends."""
+    columns = zip(astuple(earlier[0]), astuple(later[0]), strict=True)
+    served = Served(*map(np.concatenate, columns))
+    order = np.argsort(served.end_us, kind="stable")
+    return served.take(order), pl.concat([earlier[1], later[1]]).gather(order)
+
+
+def _is_over(job: Job, now: int) -> bool:
+    return job.ended is not None and job.ended <= now
+
+
+def _replace(path: Path, text: str) -> None:
+    """Replace a file as a whole: a reader sees the old or the new one."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text)
+    new.replace(path)
