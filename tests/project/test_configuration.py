@@ -7,7 +7,7 @@ from ioportal import env
 
 
 @pytest.mark.parametrize(
-    ("url", "settings"),
+    ("url", "expected"),
     [
         pytest.param(
             "smtp://mail:1025",
@@ -31,10 +31,10 @@ from ioportal import env
         ),
     ],
 )
-def test_the_mail_server_is_one_address(monkeypatch, url, settings):
+def test_the_mail_server_is_one_address(monkeypatch, url, expected):
     monkeypatch.setenv("SMTP", url)
 
-    assert env.mail("SMTP", "").items() >= settings.items()
+    assert env.mail("SMTP", "").items() >= expected.items()
 
 
 def test_the_password_of_the_mail_server_may_be_in_a_file(monkeypatch, tmp_path):
