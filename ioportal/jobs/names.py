@@ -7,10 +7,11 @@ names in different order would otherwise wait for each other for ever.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
-from django.db import connection, models
+from django.db import connection, models, transaction
 
 from ioportal.jobs.models import Cluster, Counter, Nid, Node, Service, SourceJobId
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _NAMES_LOCK = 7_301  # any number that no other advisory lock uses
 _BATCH = 5_000
+_MOST_KEPT = 500_000  # of each table: some 50 MB
+_KEPT: dict[tuple[object, ...], dict[str, int]] = {}
 NID_CHARACTERS = 128
 SERVICE_CHARACTERS = 32
 COUNTER_CHARACTERS = 64
@@ -34,30 +37,66 @@ class Names:
     """A growing table of names to numbers, looked up column-wise.
 
     Args:
+        model: its rows are names with their numbers.
         known: numbers of those of some names that the database has.
         add: puts names that it lacks into the database.
+        of: what the names are names within.
     """
 
     def __init__(
-        self, known: Callable[[list[str]], dict[str, int]], add: Callable[[list[str]], None]
+        self,
+        model: type[models.Model],
+        known: Callable[[list[str]], dict[str, int]],
+        add: Callable[[list[str]], None],
+        of: models.Model | None = None,
     ) -> None:
+        self._model = model
         self._known = known
         self._add = add
+        self._of = of
         self._ids: dict[str, int] = {}
 
     def ids(self, names: pl.Series) -> pl.Series:
         """Return the number of each name, adding those that are new."""
         different = names.unique()
-        missing = sorted(set(different.to_list()) - self._ids.keys())
+        missing = set(different.to_list()) - self._ids.keys()
         if missing:
-            self._ids |= self._known(missing)
-            new = [name for name in missing if name not in self._ids]
+            self._ids |= self._look_up(missing)
+        ids = pl.Series([self._ids[name] for name in different], dtype=pl.Int32)
+        return names.replace_strict(different, ids)
+
+    def _look_up(self, missing: set[str]) -> dict[str, int]:
+        kept = self._kept
+        found = {name: kept[name] for name in missing if name in kept}
+        asked = sorted(missing - found.keys())
+        if asked:
+            known = self._known(asked)
+            new = [name for name in asked if name not in known]
             if new:
                 lock()
                 self._add(new)
-                self._ids |= self._known(new)
-        ids = pl.Series([self._ids[name] for name in different], dtype=pl.Int32)
-        return names.replace_strict(different, ids)
+                known |= self._known(new)
+            # Not before: what is taken back was never known.
+            transaction.on_commit(lambda: _keep(kept, known))
+            found |= known
+        return found
+
+    @cached_property
+    def _kept(self) -> dict[str, int]:
+        """What this process found before: a name that is committed never changes its number.
+
+        A table that was emptied, or came out of a backup, is another file.
+        """
+        table = self._model._meta.db_table  # noqa: SLF001  (Django's documented meta API)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_database(), pg_relation_filenode(%s)", [table])
+            return _KEPT.setdefault((table, self._of and self._of.pk, *cursor.fetchone()), {})
+
+
+def _keep(kept: dict[str, int], found: dict[str, int]) -> None:
+    if len(kept) + len(found) > _MOST_KEPT:
+        kept.clear()
+    kept |= found
 
 
 def lock() -> None:
@@ -73,20 +112,23 @@ def storable(column: pl.Expr, characters: int) -> pl.Expr:
 
 def nids() -> Names:
     """NIDs; a new one gets its node by its cluster's rule, if there is one."""
-    return Names(_lookup(Nid.objects.all(), "text"), _add_nids)
+    return Names(Nid, _lookup(Nid.objects.all(), "text"), _add_nids)
 
 
 def nodes(cluster: Cluster) -> Names:
     """Nodes of a cluster."""
     return Names(
+        Node,
         _lookup(Node.objects.filter(cluster=cluster), "name"),
         lambda new: _create(Node(cluster=cluster, name=name) for name in new),
+        of=cluster,
     )
 
 
 def services() -> Names:
     """Thread-name bases."""
     return Names(
+        Service,
         _lookup(Service.objects.all(), "name"),
         lambda new: _create(Service(name=name) for name in new),
     )
@@ -95,6 +137,7 @@ def services() -> Names:
 def counters() -> Names:
     """What services count."""
     return Names(
+        Counter,
         _lookup(Counter.objects.all(), "name"),
         lambda new: _create(Counter(name=name) for name in new),
     )
@@ -114,7 +157,7 @@ def source_job_ids(filesystem: Filesystem) -> Names:
             for text in new
         )
 
-    return Names(known, add)
+    return Names(SourceJobId, known, add, of=filesystem)
 
 
 def read_job_id(pattern: re.Pattern[str], text: str) -> dict[str, str]:
