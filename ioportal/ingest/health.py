@@ -98,7 +98,7 @@ def trouble(source: Source, now: datetime) -> str | None:
     """Say what is wrong with a source as far as its own row tells; None: nothing."""
     patience = max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _AT_LEAST)
     if source.last_batch_at is None:
-        return "has sent nothing yet: is its agent running, with its token?"
+        return "has sent nothing yet: see that its agent runs, and with its token"
     if now - source.last_batch_at > patience:
         return "is silent: ask `python -m collectors status` on its host"
     if source.spool_oldest_at and source.last_batch_at - source.spool_oldest_at > patience:

@@ -31,7 +31,7 @@ def staff_only(
     @wraps(view)
     def guarded(request: UserRequest, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         if not request.user.is_staff:
-            raise PermissionDenied("Raw logs name everybody's jobs: they are for staff.")
+            raise PermissionDenied("Servers and raw logs tell of everybody's jobs.")
         return view(request, *args, **kwargs)
 
     return login_required(guarded)  # type: ignore[return-value]  # wraps() hides the plain call

@@ -165,6 +165,13 @@ def test_an_empty_overview_teaches(as_staff):
     assert "Nothing was observed yet" in page
 
 
+def test_an_empty_overview_asks_nobody_to_feed_what_only_staff_can(as_alice):
+    page = as_alice.get("/overview/").content.decode()
+
+    assert "Nothing was observed yet" in page
+    assert "manage.py" not in page
+
+
 def test_the_number_of_queries_does_not_grow_with_the_jobs(
     as_staff, busy_site, django_assert_num_queries
 ):

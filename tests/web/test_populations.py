@@ -322,7 +322,7 @@ def test_a_shared_population_widens_nobodys_view(client, as_alice, charlie, week
     client.force_login(charlie)
     page = client.get("/populations/everything/")
 
-    assert "No job matches" in words_of(page)
+    assert "None of these jobs is yours" in words_of(page)
     assert (
         json_of(client.get("/populations/everything/?format=json"))["populations"][0]["jobs"] == 0
     )
