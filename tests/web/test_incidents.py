@@ -16,7 +16,7 @@ SLOW_US = (80, 1_100)
 @pytest.fixture
 def page(db, as_staff):
     """Fetch the page, or a twin."""
-    return lambda query="": as_staff.get(f"/incidents/{query}")
+    return lambda query="": as_staff.get(f"/incidents/range/{query}")
 
 
 @pytest.fixture
@@ -89,5 +89,5 @@ def test_more_than_a_day_is_refused(page):
 def test_the_number_of_queries_is_known(page, django_assert_num_queries):
     page()  # what is usual is reckoned once
 
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(14):
         page()
