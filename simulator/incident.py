@@ -293,7 +293,7 @@ def _write_trace(scene: _Scene, server: _Server, served: Served, job: Ints, fold
 
 
 def _registration(scene: _Scene) -> str:
-    text = site_toml.text(Plan(trace=False))
+    text = site_toml.text(Plan(node_count=1, trace=False))  # (the other machine is idle)
     servers = [server.name for server in scene.servers if server.name != site.MDS]
     return "\n".join([text, *(site_toml.server(name) for name in servers)])
 
