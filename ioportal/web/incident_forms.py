@@ -26,10 +26,10 @@ _CLOCKS_DIFFER = timedelta(minutes=5)
 class _Moment(forms.DateTimeField):
     """A time of which there may be records, and by which one may reckon."""
 
-    default_validators = (
+    default_validators = [
         MinValueValidator(datetime(1970, 1, 1, tzinfo=UTC)),
         MaxValueValidator(datetime(2200, 1, 1, tzinfo=UTC)),
-    )
+    ]
 
 
 class KeepForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -102,8 +102,8 @@ class ReportForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at r
 
     def clean(self) -> dict[str, Any] | None:
         """Refuse more than a person has to say in a day."""
-        since = timezone.now() - _DAY
-        if self._user.reports.filter(reported_at__gt=since).count() >= REPORTS_A_DAY:
+        day = Report.objects.filter(reporter=self._user, reported_at__gt=timezone.now() - _DAY)
+        if day.count() >= REPORTS_A_DAY:
             raise ValidationError(
                 f"You have sent {REPORTS_A_DAY} reports within a day: please call the centre."
             )

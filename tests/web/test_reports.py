@@ -94,3 +94,29 @@ def test_what_makes_no_sense_is_refused(say, alice, told):
     say(alice, **told)
 
     assert not Report.objects.exists()
+
+
+def test_more_reports_and_incidents_take_no_more_queries(
+    say, client, alice, sam, incident, django_assert_num_queries
+):
+    say(alice)
+    say(alice, when="2017-07-05T18:00")
+    pages = {"/incidents/": 11, f"/incidents/{incident.pk}/": 5}
+    client.force_login(sam)
+    _asked(client, pages, django_assert_num_queries)
+
+    for hour in range(13, 17):
+        say(alice, when=f"2017-07-05T{hour}:00")
+        say(alice, when="2017-07-05T12:11")
+        Incident.objects.create(
+            title="More", server=incident.server, start=at("12:11"), end=at("12:13")
+        )
+    client.force_login(sam)
+    _asked(client, pages, django_assert_num_queries)
+
+
+def _asked(client, pages, counted):
+    for page, queries in pages.items():
+        client.get(page)
+        with counted(queries):
+            client.get(page)
