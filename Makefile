@@ -56,7 +56,7 @@ audit: setup-dev  ## Look the locked packages up for known vulnerabilities
 bench: setup-bench services staticfiles/staticfiles.json  ## Measure parsers, loading and pages; update docs/performance.md
 	@$(RUN) $(VENV)/python -m bench
 
-chaos: setup  ## Kill all that runs again and again; count every operation (SEEDS=20, or SEED=17)
+chaos: services  ## Kill all that runs again and again; count every operation (SEEDS=20, or SEED=17)
 	@$(VENV)/python -m chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 incidents: setup-test services  ## Tell harmful jobs from busy ones in 20 simulated incidents

@@ -37,6 +37,21 @@ filesystem = "lake"
 name = "anvil-jobs"
 format = "sacct"
 cluster = "anvil"
+
+[[source]]
+name = "anvil-queue"
+format = "squeue"
+cluster = "anvil"
+
+[[source]]
+name = "mds1-services"
+format = "mds_stats"
+server = "mds1"
+
+[[source]]
+name = "mds1-history"
+format = "req_history"
+server = "mds1"
 """
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.collectors.agent.conftest import Agent
-from tests.logs import Run, job_stats, md_stats, rpc, sacct
+from tests.collectors.lustre.counters import FIXTURES
+from tests.logs import Run, job_stats, md_stats, rpc, sacct, squeue
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,15 +43,19 @@ def test_what_an_agent_reads_is_stored_and_reconciles(
     put("osts", job_stats("lake-OST0000", {"1": {"punch": 2}}))
     put("totals", md_stats("lake-MDT0000", {"open": 50}))
     put("accounting", sacct(Run("1"), Run("2")))
+    put("queue", squeue(Run("3", end=None)))
+    put("services", (FIXTURES / "lustre_service_stats/get_param_2.12_a.txt").read_text())
     agent.read("mds1-trace", "rpctrace", file=f'"{log}"')
     agent.read("mds1-jobs", "job_stats", command=cat("jobs"))
     agent.read("oss1-jobs", "job_stats", command=cat("osts"))
     agent.read("mds1-totals", "md_stats", command=cat("totals"))
     agent.read("anvil-jobs", "sacct", command=cat("accounting"), zone='"UTC"')
+    agent.read("anvil-queue", "squeue", command=cat("queue"), zone='"UTC"')
+    agent.read("mds1-services", "mds_stats", command=cat("services"))
     deltas = "SELECT coalesce(sum({}), 0) FROM telemetry_jobdelta WHERE basis = 1"
     with agent.running():
         eventually(lambda: total("SELECT coalesce(sum(count), 0) FROM telemetry_rpcwindow") == 300)
-        eventually(lambda: total("SELECT count(DISTINCT source_id) FROM ingest_batch") == 5)
+        eventually(lambda: total("SELECT count(DISTINCT source_id) FROM ingest_batch") == 7)
         put("jobs", job_stats("lake-MDT0000", {"1": {"open": 12}}))
         put("osts", job_stats("lake-OST0000", {"1": {"punch": 6}}))
         put("totals", md_stats("lake-MDT0000", {"open": 57}))
@@ -59,6 +64,9 @@ def test_what_an_agent_reads_is_stored_and_reconciles(
         eventually(lambda: total("SELECT sum(open) FROM telemetry_targetdelta") == 57)
     charge()
 
-    assert total("SELECT count(*) FROM jobs_job") == 2
+    assert total("SELECT count(*) FROM jobs_job") == 3
+    assert total("SELECT batch_id FROM jobs_job WHERE state = 'running'") == "3"
+    waited = "SELECT max(samples) FROM telemetry_servicesnapshot s JOIN jobs_counter c"
+    assert total(f"{waited} ON c.id = s.counter_id WHERE c.name = 'req_waittime'") == 57_267
     assert [e for e in agent.events() if e["level"] != "info"] == []
     assert reconcile()

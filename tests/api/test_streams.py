@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError
 from django.db import transaction
 
+from collectors import tables
 from ioportal.ingest.models import TouchedTrace
 from tests import contents
 from tests.batches import batch as batch_of
@@ -335,3 +336,18 @@ def test_what_is_registered_anew_is_charged_anew(deliver, register, opens):
     register('[[filesystem]]\nname = "lake"\njob_id_pattern = "j(?P<batch_id>[0-9]+)"')
 
     assert opens() == [(PENDING, "", DIFFERENCE, 7)]
+
+
+def test_requests_that_a_server_kept_are_stored_once_and_charged_to_nobody(
+    deliver, charge, queries, reconcile
+):
+    first = {key: window("12:00:03", count=4)[key] for key in tables.REQUEST_WINDOWS.columns}
+    kept = batch_of(1, "request_windows", [first], [("", "12:00:00", "12:00:10")])
+
+    answers = [deliver(kept, "mds1-history") for _ in range(2)]
+    charge()
+
+    assert [answer["already"] for _, answer in answers] == [False, True]
+    assert queries("SELECT sum(count)::int FROM telemetry_requestwindow") == [(4,)]
+    assert queries("SELECT count(*) FROM telemetry_chargedrpc") == [(0,)]
+    assert reconcile() == "1 segments reconcile."
