@@ -6,7 +6,7 @@ SEEDS ?= 20
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-data serve test check format audit bench chaos services stop env secrets lock clean \
+.PHONY: help demo demo-data serve test check format audit bench chaos incidents services stop env secrets lock clean \
         setup setup-dev setup-test setup-bench migrate
 
 VENV := .venv/bin
@@ -58,6 +58,9 @@ bench: setup-bench services staticfiles/staticfiles.json  ## Measure parsers, lo
 
 chaos: services  ## Kill all that runs again and again; count every operation (SEEDS=20, or SEED=17)
 	@$(VENV)/python -m chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+
+incidents: setup-test services  ## Tell harmful jobs from busy ones in 20 simulated incidents
+	@$(RUN) env IOPORTAL_TEST_INCIDENTS=20 $(VENV)/pytest --capture no tests/web/test_busy_or_harmful.py
 
 services: setup  ## Start PostgreSQL and Valkey, or check those given in the environment
 	@$(VENV)/python -m scripts.services start

@@ -4,6 +4,7 @@ python -m simulator demo --seed 1 --out DIR
 python -m simulator demo --start 2017-07-05 --days 3 --rate 1 --poll 600 --out DIR
 python -m simulator feeds --portal http://127.0.0.1:8000 --out DIR
 python -m simulator live --out DIR
+python -m simulator incident --seed 7 --out DIR
 python -m simulator rpctrace --lines 1000000 --nids 300 --out FILE
 python -m simulator job_stats --jobs 50000 --out FILE
 """
@@ -11,7 +12,7 @@ python -m simulator job_stats --jobs 50000 --out FILE
 import argparse
 from pathlib import Path
 
-from simulator import clock, constructed, demo, faults, feeds, live, site
+from simulator import clock, constructed, demo, faults, feeds, incident, live, site
 from simulator.faults import Faults
 from simulator.formats.rpctrace import Version
 from simulator.plan import Plan
@@ -28,6 +29,8 @@ def main() -> None:
         feeds.write(arguments.out, arguments.portal)
     elif arguments.command == "live":
         live.run(arguments.out, seed=arguments.seed, pace=arguments.pace)
+    elif arguments.command == "incident":
+        incident.write(arguments.out, seed=arguments.seed)
     elif arguments.command == "rpctrace":
         constructed.write_rpctrace(
             arguments.out,
@@ -68,12 +71,14 @@ def _parser() -> argparse.ArgumentParser:
     whole = commands.add_parser("demo", help="all raw files of a year at the centre")
     agents = commands.add_parser("feeds", help="what agents and the portal are told of live logs")
     now = commands.add_parser("live", help="logs of today's centre, until Ctrl-C")
+    both = commands.add_parser("incident", help="a harmful job and a busy one, by seed")
     trace = commands.add_parser("rpctrace", help="a constructed RPC trace, for benches")
     counters = commands.add_parser("job_stats", help="a constructed dump of an MDT, for benches")
     for command, out in (
         (whole, "a folder"),
         (agents, "the folder of the logs"),
         (now, "a folder"),
+        (both, "a folder"),
         (trace, "a file"),
         (counters, "a file"),
     ):

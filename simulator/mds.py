@@ -69,12 +69,21 @@ _SERVICE_US = {
     LDLM_CANCEL: (15, 0.25, 9, 1_000),
     OBD_PING: (6, 0.30, 3, 400),
 }
-_MAIN_MEAN_US = 41  # of the main service's requests, in the usual mix
+MAIN_MEAN_US = 41  # of the main service's requests, in the usual mix
 _PRESSURE_BIN_US = 1_000_000
 # An enqueue that conflicts with another client's lock keeps its thread until that is given back.
 _BLOCKED_MEAN_US = 72_000
 _BLOCKED_SPREAD = 0.8
 _DISPATCH_US = (13, 0.7, 4, 5_000)  # from the network to a thread, with nobody before
+
+
+def mean_work_us(mix: dict[int, float]) -> float:
+    """Return how long an RPC of a mix keeps the main service of an idle server, on average."""
+    shares = {code: share for code, share in mix.items() if _POOL_OF_OPCODE.get(code, MAIN) is MAIN}
+    means_us = {
+        code: _SERVICE_US[code][0] * np.exp(_SERVICE_US[code][1] ** 2 / 2) for code in shares
+    }
+    return float(sum(share * means_us[code] for code, share in shares.items()) / sum(mix.values()))
 
 
 def service_times(opcode: Ints, rng: np.random.Generator) -> Ints:
@@ -98,7 +107,7 @@ def under_pressure(ready_us: Ints, service_us: Ints, opcode: Ints, knee_per_s: f
     Raises:
         ValueError: not even an idle server is as fast as the knee asked for.
     """
-    most = MAIN.size * MICROSECONDS / (knee_per_s * _MAIN_MEAN_US)  # times longer, all threads busy
+    most = MAIN.size * MICROSECONDS / (knee_per_s * MAIN_MEAN_US)  # times longer, all threads busy
     if most < 1:
         raise ValueError(f"{MAIN.size} threads cannot do {knee_per_s:,.0f} requests a second")
     moment = (ready_us - ready_us[0]) // _PRESSURE_BIN_US

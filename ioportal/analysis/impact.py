@@ -101,6 +101,30 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:
     return Impact(principals, known / timed if timed else 0.0)
 
 
+def latency(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
+    """Return how long RPCs of each kind took, beside what is usual; those that waited most first.
+
+    Args:
+        windows: columns of `WINDOWS`.
+        baseline: columns of `BASELINES`.
+
+    Returns:
+        Columns server, service, opcode, rpcs (timed ones), mean_us, usual_us (null: not known).
+    """
+    return (
+        windows.group_by(*_KIND)
+        .agg(rpcs=pl.sum("timed"), total_us_sum=pl.sum("total_us_sum"))
+        .filter(pl.col("rpcs") > 0)
+        .join(baseline, on=_KIND, how="left")
+        .with_columns(mean_us=pl.col("total_us_sum") / pl.col("rpcs"))
+        .with_columns(late_us=pl.col("rpcs") * (pl.col("mean_us") - pl.col("baseline_us")))
+        .sort(
+            "late_us", "rpcs", *_KIND, descending=[True, True, False, False, False], nulls_last=True
+        )
+        .select(*_KIND, "rpcs", "mean_us", usual_us="baseline_us")
+    )
+
+
 @dataclass(frozen=True)
 class Slowdown:
     """An interval in which a server's RPCs took longer than usual."""

@@ -45,7 +45,8 @@ FROM {table}
 WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end} AND timed > 0
 """)
 _FROM_WINDOWS = sql.SQL("""
-SELECT server_id, start, service_id, opcode, sum(timed)::bigint, sum(total_us_sum)::bigint
+SELECT server_id, start, service_id, opcode, sum(timed)::bigint AS timed,
+    sum(total_us_sum)::bigint AS total_us_sum
 FROM {table}
 WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end} AND timed > 0
 GROUP BY 1, 2, 3, 4

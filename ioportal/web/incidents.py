@@ -1,4 +1,4 @@
-"""Who made others wait at a filesystem's metadata servers in a range, and when they were slow."""
+"""Who made others wait at metadata servers in a range, and when they were slow."""
 
 from __future__ import annotations
 
@@ -7,39 +7,48 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from collectors.lustre import opcodes
 from ioportal.analysis.impact import Impact, Slowdown
 from ioportal.analysis.impact import impact as impact_of
+from ioportal.analysis.impact import latency as latency_of
 from ioportal.jobs import baselines, impact
-from ioportal.jobs.models import Server
+from ioportal.jobs.models import Incident, Server, Service
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, floor_to_window
+from ioportal.telemetry.models import Coverage, Principal, floor_to_window
 from ioportal.web.principals import BYS, Name, named
 from ioportal.web.ranges import TimeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import polars as pl
     from django.contrib.auth.models import User
 
     from ioportal.jobs.models import Filesystem
+    from ioportal.jobs.overview import Who
 
 LONGEST = timedelta(hours=24)  # every window of 10 s and every principal in it is read
 HEADER = ("principal", "rpcs", "share", "service_s", "impact_s", "suffered_s")
 _BY_DEFAULT = timedelta(hours=1)
+_SUGGESTED = timedelta(hours=24)  # up to the newest trace
 _LISTED = 25
+_LEAST_JOBS = 10  # of others that are told of together
 _OTHER = Name("another")  # beyond those that are named
+_ALL_OTHERS = Name("all others together")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One principal's part in an incident; times are seconds of waiting beyond the usual."""
+    """One principal's part in a range; times are seconds of waiting beyond the usual.
+
+    None: it would tell of others who are too few.
+    """
 
     name: Name
     rpcs: int
-    share: float  # of the servers' work
+    share: float | None  # of the servers' work
     service_s: float
-    impact_s: float  # others' waiting because of it
+    impact_s: float | None  # others' waiting because of it
     suffered_s: float  # its own
 
     @property
@@ -49,14 +58,33 @@ class Part:
         return (self.name.words, *facts)
 
 
-class Incident:
-    """A range of a filesystem, looked at for harm."""
+@dataclass(frozen=True)
+class Latency:
+    """How long RPCs of a kind took, from arrival to end."""
 
-    def __init__(self, filesystem: Filesystem, window: TimeRange, user: User) -> None:
-        self.filesystem = filesystem
+    server: str
+    service: str
+    opcode: str
+    rpcs: int
+    mean_us: float
+    usual_us: float | None
+
+    @property
+    def times(self) -> float | None:
+        """How many times as long as usual."""
+        return self.mean_us / self.usual_us if self.usual_us else None
+
+
+class Examined:
+    """A range of some metadata servers, looked at for harm.
+
+    Whoever is not staff learns of their own jobs, and of others only together, where they are many.
+    """
+
+    def __init__(self, servers: Mapping[int, str], window: TimeRange, user: User) -> None:
+        self.servers = servers
         self.window = window
         self._user = user
-        self.servers = dict(_servers(filesystem).values_list("pk", "name"))
 
     @cached_property
     def _windows(self) -> pl.DataFrame:
@@ -78,16 +106,53 @@ class Incident:
         return impact_of(self._windows, self._usual)
 
     @cached_property
+    def _rows(self) -> list[tuple[Who, dict[str, Any]]]:
+        """All principals, most harmful first."""
+        rows = self.impact.principals.iter_rows(named=True)
+        return [(impact.who(row.pop("principal")), row) for row in rows]
+
+    @cached_property
+    def _names(self) -> dict[Who, Name]:
+        """The names of those who may be named and matter."""
+        ranked = self._rows[:_LISTED] if self._user.is_staff else self._rows
+        return named([who for who, _ in ranked], self._user, BYS[0])
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it is known what is usual, and so who waited."""
+        return self.impact.known_share > 0
+
+    @cached_property
+    def is_told(self) -> bool:
+        """Whether all together may be told of."""
+        if self._user.is_staff:
+            return True
+        jobs = {who for who, _ in self._rows if who[0] == Principal.JOB}
+        return len(jobs - self._names.keys()) >= _LEAST_JOBS
+
+    @cached_property
     def parts(self) -> list[Part]:
-        """Those who did most harm, or most work."""
-        rows = self.impact.principals.head(_LISTED).rows(named=True)
-        names = named([impact.who(row["principal"]) for row in rows], self._user, BYS[0])
-        return [Part(names.get(impact.who(row.pop("principal")), _OTHER), **row) for row in rows]
+        """Those who did most harm, or most work; others together, for who may not know them."""
+        if self._user.is_staff:
+            return [Part(self._names.get(who, _OTHER), **row) for who, row in self._rows[:_LISTED]]
+        untold = {} if self.is_told else {"share": None, "impact_s": None}
+        own = [
+            Part(self._names[who], **{**row, **untold})
+            for who, row in self._rows
+            if who in self._names
+        ]
+        return [*own[:_LISTED], self._others] if self.is_told else own[:_LISTED]
+
+    @property
+    def _others(self) -> Part:
+        rows = [row for who, row in self._rows if who not in self._names]
+        sums: Any = {name: sum(row[name] for row in rows) for name in HEADER[1:]}
+        return Part(_ALL_OTHERS, **sums)
 
     @property
     def more(self) -> int:
         """How many principals are not listed."""
-        return self.impact.principals.height - len(self.parts)
+        return len(self._rows) - len(self.parts)
 
     @cached_property
     def busiest(self) -> Part | None:
@@ -97,28 +162,102 @@ class Incident:
     @cached_property
     def most_harmful(self) -> Part | None:
         """Who made others wait longest; None: nobody did, or it is not known."""
-        return next((part for part in self.parts if part.impact_s > 0), None)
+        return next((part for part in self.parts if part.impact_s), None)
+
+    @cached_property
+    def latency(self) -> list[Latency]:
+        """How long RPCs of each kind took, those that waited most first."""
+        rows = latency_of(self._windows, self._usual).rows(named=True) if self.is_told else []
+        services = dict(Service.objects.values_list("pk", "name")) if rows else {}
+        return [
+            Latency(
+                self.servers[row["server"]],
+                services[row["service"]],
+                opcodes.name_of(row["opcode"]),
+                row["rpcs"],
+                row["mean_us"],
+                row["usual_us"],
+            )
+            for row in rows
+        ]
 
     @cached_property
     def slow(self) -> list[tuple[str, Slowdown, TimeRange]]:
         """When servers left their baseline, by server, and the range that shows it."""
+        if not self.is_told:
+            return []
         start = floor_to_window(self.window.start)
         found = baselines.slowdowns(self.servers, start, self.window.end, self._usual)
         return [(self.servers[one.server], one, TimeRange(one.start, one.end)) for one in found]
+
+    @property
+    def about(self) -> dict[str, object]:
+        """What its JSON twin says beside the rows."""
+        return {
+            "start": self.window.start,
+            "end": self.window.end,
+            "known_share": self.impact.known_share if self.is_told else None,
+            "slow": [
+                {
+                    "server": server,
+                    "start": one.start,
+                    "end": one.end,
+                    "times_as_long": one.factor,
+                    "waited_s": one.waited_s,
+                }
+                for server, one, _ in self.slow
+            ],
+            "latency": [vars(one) for one in self.latency],
+        }
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of its twins."""
         return (part.values for part in self.parts)
 
 
+def of_filesystem(filesystem: Filesystem, window: TimeRange, user: User) -> Examined:
+    """Look at all metadata servers of a filesystem."""
+    return Examined(dict(_servers(filesystem).values_list("pk", "name")), window, user)
+
+
+def of_incident(incident: Incident, user: User) -> Examined:
+    """Look at an incident that was kept."""
+    window = TimeRange(incident.start, incident.end)
+    return Examined({incident.server_id: incident.server.name}, window, user)
+
+
 def default_range(filesystem: Filesystem) -> TimeRange | None:
     """Return the last hour that was traced; None: nothing ever was."""
-    servers = coverage.whole(_servers(filesystem).values_list("pk", flat=True))
+    return _newest(_servers(filesystem).values_list("pk", flat=True), _BY_DEFAULT)
+
+
+def suggested() -> list[tuple[Server, Slowdown]]:
+    """Return when servers were slow in the newest day of traces, but for what was kept of it."""
+    servers = Server.objects.filter(kind=Server.Kind.MDS).select_related("filesystem").in_bulk()
+    window = _newest(servers, _SUGGESTED)
+    if window is None:
+        return []
+    kept = Incident.objects.filter(start__lt=window.end, end__gt=window.start)
+    spans = list(kept.values_list("server", "start", "end"))
+    usual = baselines.usual(servers, window.end)
+    found = baselines.slowdowns(servers, window.start, window.end, usual)
+    return [
+        (servers[one.server], one)
+        for one in found
+        if not any(
+            one.server == server and one.start < end and start < one.end
+            for server, start, end in spans
+        )
+    ][:_LISTED]
+
+
+def _newest(server_ids: Any, length: timedelta) -> TimeRange | None:
+    servers = coverage.whole(server_ids)
     last = max(coverage.last_observed(Coverage.Source.RPC_TRACE, servers).values(), default=None)
     if last is None:
         return None
     end = last.replace(microsecond=0) + timedelta(seconds=1)
-    return TimeRange(end - _BY_DEFAULT, end)
+    return TimeRange(end - length, end)
 
 
 def _servers(filesystem: Filesystem) -> Any:

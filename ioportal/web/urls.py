@@ -28,7 +28,10 @@ from ioportal.web.views import (
 
 urlpatterns = [
     path("", home.home, name="home"),
-    path("incidents/", incidents.incident, name="incident"),
+    path("incidents/", incidents.incident_list, name="incident_list"),
+    path("incidents/keep/", incidents.keep, name="keep_incident"),
+    path("incidents/range/", incidents.incident_range, name="incident_range"),
+    path("incidents/<int:pk>/", incidents.incident, name="incident"),
     path("overview/", overview.page, name="overview"),
     path("overview/<slug:name>/", overview.section, name="overview_section"),
     path("load/", home.load, name="load"),

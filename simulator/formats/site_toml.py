@@ -58,6 +58,11 @@ def text(plan: Plan) -> str:
     return "\n".join(parts)
 
 
+def server(name: str) -> str:
+    """Return the TOML that registers one more metadata server."""
+    return _table("server", name=name, filesystem=site.FILESYSTEM, kind="mds")
+
+
 def _filesystem() -> str:
     return (
         f'[[filesystem]]\nname = "{site.FILESYSTEM}"\n'

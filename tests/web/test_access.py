@@ -2,6 +2,8 @@ from urllib.parse import quote
 
 import pytest
 
+from ioportal.jobs.models import Incident, Server
+from tests.logs import at
 from tests.web.reading import words_of
 
 ROUTES = [
@@ -14,6 +16,9 @@ ROUTES = [
     "/projects/",
     "/projects/PHY12/",
     "/search/?q=alice",
+    "/incidents/",
+    "/incidents/{incident}/",
+    "/incidents/{incident}/?format=json",
 ]
 JOB_ROUTES = [
     "/jobs/{job}/",
@@ -31,8 +36,8 @@ POPULATION_ROUTES = [
     "/populations/histograms/opens/",
 ]
 STAFF_ROUTES = [
-    "/incidents/",
-    "/incidents/?format=csv",
+    "/incidents/range/",
+    "/incidents/range/?format=csv",
     "/ingest/",
     "/ingest/?format=csv",
     "/ingest/segments/{segment}/",
@@ -50,7 +55,14 @@ STAFF_ROUTES = [
 
 @pytest.fixture
 def paths(db, heavy_job):
-    names = {"job": heavy_job.pk, "segment": heavy_job.records.get().segment_id}
+    kept = Incident.objects.create(
+        title="Slow", server=Server.objects.get(name="mds1"), start=at("12:00"), end=at("13:00")
+    )
+    names = {
+        "job": heavy_job.pk,
+        "segment": heavy_job.records.get().segment_id,
+        "incident": kept.pk,
+    }
     return lambda route: route.format_map(names)
 
 

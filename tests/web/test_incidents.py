@@ -1,10 +1,11 @@
-"""Busy or harmful: told from traces that were loaded, against what is usual."""
+"""Busy or harmful: told from traces that were loaded, against what is usual; and what is kept."""
 
 from datetime import timedelta
 
 import pytest
 
 from ioportal.analysis.impact import FEWEST_WINDOWS
+from ioportal.jobs.models import Incident, Server
 from tests.logs import Run, at, rpc, sacct
 from tests.web.reading import csv_of, json_of, words_of
 
@@ -16,7 +17,7 @@ SLOW_US = (80, 1_100)
 @pytest.fixture
 def page(db, as_staff):
     """Fetch the page, or a twin."""
-    return lambda query="": as_staff.get(f"/incidents/{query}")
+    return lambda query="": as_staff.get(f"/incidents/range/{query}")
 
 
 @pytest.fixture
@@ -89,5 +90,95 @@ def test_more_than_a_day_is_refused(page):
 def test_the_number_of_queries_is_known(page, django_assert_num_queries):
     page()  # what is usual is reckoned once
 
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(14):
         page()
+
+
+@pytest.fixture
+def kept(db):
+    """Keep the storm, as staff do, and return its address."""
+
+    def keep(start="12:10", end="12:12"):
+        mds = Server.objects.get(name="mds1")
+        title = "alice unpacks <b>again</b>"
+        facts = {"start": at(start), "end": at(end), "notes": "alice was told", "kept_by": "sam"}
+        return f"/incidents/{Incident.objects.create(title=title, server=mds, **facts).pk}/"
+
+    return keep
+
+
+@pytest.mark.usefixtures("_storm")
+def test_what_was_slow_is_suggested_and_one_click_keeps_it(as_staff):
+    suggested = words_of(as_staff.get("/incidents/"))
+    told = {"server": "mds1", "start": "2017-07-05T12:10:00Z", "end": "2017-07-05T12:11:00Z"}
+    page = as_staff.post("/incidents/keep/", told, follow=True)
+
+    assert "2017-07-05 12:10:00" in suggested
+    assert page.redirect_chain[0][0] == f"/incidents/{Incident.objects.get().pk}/"
+    assert "mds1 slow, 2017-07-05 12:10" in words_of(page)
+    assert "nobody has kept it" not in words_of(as_staff.get("/incidents/"))
+
+
+@pytest.mark.usefixtures("_storm")
+def test_an_incident_tells_staff_who_did_it_and_how_slow_the_server_was(as_staff, kept):
+    twin = json_of(as_staff.get(f"{kept()}?format=json"))
+    [enqueue] = twin["latency"]
+
+    assert [row["principal"] for row in twin["rows"]] == ["77 alice", "78 bob"]
+    assert (enqueue["opcode"], enqueue["rpcs"]) == ("LDLM_ENQUEUE", 600)
+    assert (enqueue["mean_us"], enqueue["usual_us"]) == (1_100, 100)
+    assert "alice unpacks <b>again</b>" in words_of(as_staff.get(kept()))
+
+
+@pytest.mark.usefixtures("_storm")
+def test_of_few_others_nothing_is_told(as_alice, kept):
+    twin = json_of(as_alice.get(f"{kept()}?format=json"))
+    words = words_of(as_alice.get(kept())) + words_of(as_alice.get("/incidents/"))
+
+    [mine] = twin["rows"]
+    assert mine["principal"] == "77 alice"
+    assert mine["suffered_s"] == pytest.approx(0.545, rel=0.01)
+    assert (mine["impact_s"], mine["share"], twin["known_share"]) == (None, None, None)
+    assert (twin["slow"], twin["latency"]) == ([], [])
+    assert "bob" not in words
+    assert "was told" not in words
+    assert "unpacks" not in words + str(twin)
+
+
+@pytest.mark.usefixtures("_storm")
+def test_of_ten_others_their_sum_is_told(as_alice, kept, logs, ingest):
+    many = range(3, 13)
+    runs = (Run(f"{80 + n}", nodes=f"n{n}", submit="08:00", start="09:00", user="u") for n in many)
+    ingest("sacct", logs("more", sacct(*runs)), cluster="anvil")
+    later = [rpc(at("12:15") + timedelta(seconds=n), f"{n}@gni", us=SLOW_US) for n in (1, 2, *many)]
+    ingest("rpctrace", logs("later", "\n".join(later)), server="mds1")
+
+    mine, others = json_of(as_alice.get(f"{kept('12:15', '12:20')}?format=json"))["rows"]
+
+    assert (mine["principal"], others["principal"]) == ("77 alice", "all others together")
+    assert others["rpcs"] == 11
+    assert others["suffered_s"] == pytest.approx(0.011, rel=0.01)
+    assert mine["impact_s"] is not None
+
+
+@pytest.mark.usefixtures("_storm")
+def test_only_staff_keep_and_change_incidents(as_alice, kept):
+    told = {"server": "mds1", "start": "2017-07-05T12:10:00Z", "end": "2017-07-05T12:11:00Z"}
+
+    assert as_alice.post("/incidents/keep/", told).status_code == 403
+    assert as_alice.post(kept(), {"delete": "yes"}).status_code == 403
+    assert Incident.objects.count() == 1
+
+
+def test_an_incident_that_cannot_be_looked_at_is_not_kept(as_staff, site):
+    days = {"server": "mds1", "start": "2017-07-01T00:00Z", "end": "2017-07-05T00:00Z"}
+    for told in (
+        days,
+        {**days, "end": "2017-06-01T00:00Z"},
+        {**days, "server": "oss1"},
+        {**days, "start": "0001-01-01T00:00"},
+        {},
+    ):
+        as_staff.post("/incidents/keep/", told)
+
+    assert not Incident.objects.exists()

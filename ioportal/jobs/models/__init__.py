@@ -1,6 +1,7 @@
 """What a site has and runs."""
 
 from ioportal.jobs.models.baseline import Baseline, PinnedBaseline
+from ioportal.jobs.models.incident import Incident, Report
 from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
 from ioportal.jobs.models.person import UserAccount
 from ioportal.jobs.models.population import CacheEntry, Population
@@ -28,6 +29,7 @@ __all__ = [
     "Counter",
     "Filesystem",
     "Format",
+    "Incident",
     "Job",
     "JobQuerySet",
     "JobStatistics",
@@ -36,6 +38,7 @@ __all__ = [
     "Node",
     "PinnedBaseline",
     "Population",
+    "Report",
     "Server",
     "ServerVersion",
     "Service",

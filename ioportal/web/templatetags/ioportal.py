@@ -65,6 +65,13 @@ def visible(text: str) -> str:
 
 
 @register.filter
+def said(text: str) -> SafeString:
+    """Show what people typed: hostile, but with its lines."""
+    lines = ((formatting.visible(line),) for line in text.splitlines())
+    return format_html_join(SafeString("<br>"), "{}", lines)
+
+
+@register.filter
 def percent(share: float) -> int:
     """Show a share as a whole percentage, never rounded up."""
     return floor(100 * share)
