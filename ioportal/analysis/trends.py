@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import date, tzinfo
 
 MANY = 100  # buckets: more are drawn only where somebody asks for them,
-MOST = 500  # and never more than these: six metrics of so many are a page of 85 kB
+MOST = 400  # and never more than these: six metrics by the day of a year are a page of 90 kB
 
 
 class Step(StrEnum):

@@ -149,7 +149,7 @@ def test_a_step_too_short_for_the_period_is_not_taken(as_staff, new_job):
 
     words = words_of(as_staff.get("/trends/?step=hour"))
 
-    assert "More than 1,000 steps of one hour: longer ones are used." in words
+    assert "More than 400 steps of one hour: longer ones are used." in words
     assert as_staff.get("/trends/opens/?step=hour&format=csv").status_code == 400
 
 
