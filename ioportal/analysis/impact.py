@@ -63,7 +63,9 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:
     """Share others' waiting out among those who kept the server busy meanwhile.
 
     In each window and service, a principal answers for its share of the service time of
-    ``max(0, sum over opcodes of (others' total time - others' RPCs x baseline))``.
+    ``max(0, sum over opcodes of (others' total time - others' RPCs x baseline))``, where others
+    are those who kept the service less busy than itself: else whoever shares a server with a storm
+    would answer for what the storm waits for itself.
 
     Args:
         windows: columns of `WINDOWS`.
@@ -80,12 +82,16 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:
     timed = int(windows["timed"].sum())
     known = int(judged.filter(pl.col("baseline_us").is_not_null())["timed"].sum())
     part = pl.col("service_us_sum") / pl.sum("service_us_sum").over(_MOMENT)
-    others_late_us = pl.sum("late_us").over(_MOMENT) - pl.col("late_us")
+    # The waiting of those before each, less busy ones first; equals have that of the first of them.
+    before_us = pl.col("late_us").cum_sum().over(_MOMENT) - pl.col("late_us")
+    lesser_late_us = pl.first("before_us").over(*_MOMENT, "service_us_sum")
     principals = (
         judged.group_by(*_MOMENT, "principal")
         .agg(pl.sum("timed", "service_us_sum", "late_us"))
+        .sort(*_MOMENT, "service_us_sum", "principal")
+        .with_columns(before_us=before_us)
         .with_columns(
-            impact_us=part.fill_nan(0) * pl.max_horizontal(others_late_us, 0),
+            impact_us=part.fill_nan(0) * pl.max_horizontal(lesser_late_us, 0),
             suffered_us=pl.max_horizontal("late_us", 0),
         )
         .group_by("principal")

@@ -108,7 +108,8 @@ without a timing tail count and are not timed.
 Busy is not harmful. In each 10 s and service of a metadata server, a principal answers for its
 share of the service time of ``max(0, others' time - what as many RPCs of the same kinds usually
 take)``, where an RPC's time is from its arrival to its end. Added up over the windows of a range,
-this is *others' waiting*, in seconds. Its *own waiting* is likewise its own time beyond the usual.
+this is *others' waiting*, in seconds; others are those who kept the service less busy than itself.
+Its *own waiting* is likewise its own time beyond the usual.
 
 *Usual* is the baseline of a server, service and opcode: of the mean times in the windows of the
 four weeks before, the median over those in which the service handled no more RPCs than in its
