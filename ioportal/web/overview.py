@@ -89,7 +89,8 @@ class Operations(Section):
 
     @property
     def _begin(self) -> datetime:
-        return rollups.floor(self._bins.start - settings.POLL_GAP, levels.IO_TEN_MINUTES.width)
+        apart = max((target.poll_gap for target in self._mdts), default=settings.POLL_GAP)
+        return rollups.floor(self._bins.start - apart, levels.IO_TEN_MINUTES.width)
 
     @property
     def _end(self) -> datetime:

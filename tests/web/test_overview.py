@@ -86,6 +86,22 @@ def test_operations_are_told_between_reads(as_staff, busy_site):
     assert by_name["process cp.0"]["mean_per_second"] == pytest.approx(1)
 
 
+def test_reads_that_lie_on_both_sides_of_the_range_tell_of_it(
+    as_staff, site, logs, ingest, register
+):
+    register('[[target]]\nname = "lake-MDT0000"\nfilesystem = "lake"\njob_cleanup_interval = 43200')
+    for hour, opens in ((9, 1), (15, 21_601)):
+        moment = at(f"{hour:02}:00")
+        text = job_stats("lake-MDT0000", {"cp.0": {"open": opens}}, snapshot=moment)
+        ingest("job_stats", logs(f"r{hour}", text), at=moment.isoformat())
+    drain(rollups.roll_up)
+
+    [process] = top(as_staff, "operations")["top"]
+
+    assert process["principal"] == "process cp.0"
+    assert process["mean_per_second"] == pytest.approx(1)
+
+
 def test_jobs_can_be_told_apart_by_user_and_project(as_staff, busy_site):
     by_user = top(as_staff, "rpcs", f"{RANGE}&by=user")["top"]
     by_project = top(as_staff, "rpcs", f"{RANGE}&by=project")["top"]
