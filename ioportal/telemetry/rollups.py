@@ -161,7 +161,10 @@ FROM telemetry_iowindow w WHERE {rows}
 GROUP BY 1, {keys}, basis = %(TOTAL)s, CASE WHEN "end" - start > %(gap)s THEN start END
 ORDER BY 1, filesystem_id, target_id  -- what is read together stands together
 """)
-_IO_SUMS = sql.SQL(", ").join(_values("least(sum({}), %(largest)s)", COUNTERS).values())
+# What no interval told is not known: `least` alone would take it for the largest number.
+_IO_SUMS = sql.SQL(", ").join(
+    _values("CASE WHEN count({0}) > 0 THEN least(sum({0}), %(largest)s) END", COUNTERS).values()
+)
 _CLEAR_IO_TOTALS = sql.SQL("DELETE FROM telemetry_iototal WHERE {rows}")
 _ROLL_IO_TOTALS = sql.SQL("""
 INSERT INTO telemetry_iototal (filesystem_id, target_id, start, "end", basis, metadata_operations)

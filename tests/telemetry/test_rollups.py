@@ -224,6 +224,18 @@ def test_polls_are_added_up_whole(site, logs, ingest, roll_up, queries):
     ]
 
 
+def test_what_no_poll_told_is_not_known_in_their_sums_either(site, logs, ingest, roll_up, queries):
+    for minute in range(3):
+        text = job_stats("lake-MDT0000", {"7": {"open": 5 * minute + 1}})
+        ingest("job_stats", logs(f"r{minute}", text), at=at(f"12:0{minute}").isoformat())
+
+    roll_up()
+
+    assert queries(
+        "SELECT open, mkdir, read_bytes FROM telemetry_iotenminutes WHERE basis < 5"
+    ) == [(10, None, None)]
+
+
 def test_a_late_poll_and_a_late_job_reach_the_sums_of_polls(site, logs, ingest, roll_up, queries):
     def poll(clock, opens):
         text = job_stats("lake-MDT0000", {"77": {"open": opens}}, snapshot=clock)
