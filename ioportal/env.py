@@ -79,14 +79,11 @@ def database(name: str) -> dict[str, object]:
         parts = conninfo_to_dict(text(name))
     except ProgrammingError as error:
         raise ImproperlyConfigured(f"{name} is not a PostgreSQL address: {error}") from error
-    password = parts.get("password", "")
-    if os.environ.get(f"{name}_PASSWORD_FILE"):
-        password = secret(f"{name}_PASSWORD")
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": parts.get("dbname", "ioportal"),
         "USER": parts.get("user", ""),
-        "PASSWORD": password,
+        "PASSWORD": _password(name, parts.get("password", "")),
         "HOST": parts.get("host", ""),
         "PORT": parts.get("port", ""),
     }
@@ -106,15 +103,18 @@ def mail(name: str, default: str) -> dict[str, object]:
         raise ImproperlyConfigured(
             f"{name} is not the address of a mail server: {known}."
         ) from error
-    password = unquote(parts.password or "")
-    if os.environ.get(f"{name}_PASSWORD_FILE"):
-        password = secret(f"{name}_PASSWORD")
     return {
         "EMAIL_HOST": parts.hostname or "localhost",
         "EMAIL_PORT": port,
         "EMAIL_HOST_USER": unquote(parts.username or ""),
-        "EMAIL_HOST_PASSWORD": password,
+        "EMAIL_HOST_PASSWORD": _password(name, unquote(parts.password or "")),
         "EMAIL_USE_SSL": parts.scheme == "smtps",
         "EMAIL_USE_TLS": parts.scheme == "smtp+starttls",
         "EMAIL_TIMEOUT": 30,
     }
+
+
+def _password(name: str, told: object) -> object:
+    """Return the password that an address told, unless ``NAME_PASSWORD_FILE`` names its file."""
+    has_file = os.environ.get(f"{name}_PASSWORD_FILE")
+    return secret(f"{name}_PASSWORD") if has_file else told

@@ -114,16 +114,13 @@ def in_trouble(now: datetime) -> list[tuple[Source, str]]:
 
 def sources(now: datetime) -> list[SourceHealth]:
     """Return all sources, by name: in six statements, however many there are."""
-    newest = Batch.objects.filter(source=OuterRef("pk")).order_by("-pk")
+    batches = Batch.objects.filter(source=OuterRef("pk"))
+    newest, first = batches.order_by("-pk"), batches.order_by("pk")
     found = list(
         Source.objects.select_related("cluster", "filesystem", "server__filesystem").annotate(
             newest=Subquery(newest.values("segment__end")[:1]),
             arrived=Subquery(newest.values("segment__loaded_at")[:1]),
-            first=Subquery(
-                Batch.objects.filter(source=OuterRef("pk"))
-                .order_by("pk")
-                .values("segment__loaded_at")[:1]
-            ),
+            first=Subquery(first.values("segment__loaded_at")[:1]),
         )
     )
     rejected = dict(
