@@ -13,6 +13,7 @@ from psycopg import sql
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import METRICS
+from ioportal.analysis.quality import GOOD_AMBIGUOUS
 from ioportal.analysis.rules.evidence import (
     DAY,
     FILESYSTEM_EVIDENCE,
@@ -38,6 +39,7 @@ _PEERS_SERVE = timedelta(minutes=10)
 _PEERS_WITHIN = timedelta(days=30)
 _FAILURES_COUNTED_UNTIL = (2, 13)  # Lustre's versions
 _TIME = pl.Datetime("us", "UTC")
+_CONSTANTS = {"counted": list(_FAILURES_COUNTED_UNTIL), "ambiguous": GOOD_AMBIGUOUS}
 
 # What is known of a subject besides its evidence.
 ABOUT = {
@@ -45,7 +47,9 @@ ABOUT = {
     "filesystem": pl.Int64(),
     "queue": pl.String(),
     "owner": pl.String(),
-    "quality": pl.String(),  # null: not computed yet
+    # Of counters, and of traces: whether nobody else did it. Null: not computed yet.
+    "quality": pl.String(),
+    "trace_quality": pl.String(),
     "until": _TIME,  # the newest data that the evidence rests on
 }
 
@@ -64,13 +68,14 @@ SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
     versions.counted, j.ended_at IS NOT NULL,
     CASE WHEN j.node_count > 0 THEN round(log(2, j.node_count))::int END, j.name,
     j.cluster_id, e.filesystem_id, j.queue, j.owner, s.quality,
+    CASE WHEN s.ambiguous_share <= %(ambiguous)s THEN 'good' ELSE 'partial' END,
     coalesce(j.ended_at, j.started_at + make_interval(secs => s.duration_s), j.started_at)
 FROM jobs_job j
 JOIN jobs_jobstatistics s ON s.job_id = j.id
 LEFT JOIN flags_jobevidence e ON e.job_id = j.id
 LEFT JOIN LATERAL (
     SELECT bool_and(
-        string_to_array(substring(v.version from '^\\d+\\.\\d+'), '.')::int[] <= %(counted)s
+        string_to_array(substring(v.version from '^\\d+\\.\\d+'), '.')::int[] <= %(counted)s::int[]
     ) AS counted
     FROM jobs_server m
     JOIN jobs_serverversion v ON v.server_id = m.id
@@ -126,7 +131,7 @@ def _jobs(which: sql.SQL, values: dict[str, Any]) -> Evidence:
         kinds=_columns("s", (f"count_{kind}" for kind in METADATA_OPERATIONS)),
         peaks=_columns("e", PEAKS),
     )
-    found = _frame(query, _JOB_COLUMNS, {**values, "counted": list(_FAILURES_COUNTED_UNTIL)})
+    found = _frame(query, _JOB_COLUMNS, {**values, **_CONSTANTS})
     newest: Any = found["until"].max()
     if newest is None:
         return Evidence(Subject.JOB, _empty(Subject.JOB))
@@ -312,9 +317,9 @@ def _with_about(
         for name, of in ABOUT.items()
         if name not in frame.columns
     ]
-    good = pl.lit(JobStatistics.Quality.GOOD.value).alias("quality")
+    good = {name: pl.lit(JobStatistics.Quality.GOOD.value) for name in ("quality", "trace_quality")}
     return Evidence(
-        kind, frame.with_columns(missing).with_columns(good).select(*OF_SUBJECT[kind], *ABOUT)
+        kind, frame.with_columns(missing).with_columns(**good).select(*OF_SUBJECT[kind], *ABOUT)
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules.rule import Subject, advise
 from ioportal.flags.models import Flag, FlagEvent
 from ioportal.jobs.models import JobStatistics
@@ -224,7 +225,8 @@ def _doublings(flag: Flag, value: float) -> int:
 
 def _why_withheld(rule: Rule, found: _Found) -> list[str]:
     """Return why nobody is to be blamed by these data."""
-    quality = found.about["quality"]
+    is_traced = rule.source is Source.RPC_TRACE
+    quality = found.about["trace_quality" if is_traced else "quality"]
     if rule.is_about_data or quality == _GOOD:
         return []
     if quality is None:

@@ -11,7 +11,7 @@ from django.db import transaction
 from ioportal.analysis.impact import Leaving, by_window
 from ioportal.jobs import baselines, impact
 from ioportal.jobs.models import Server, StaleEvidence
-from ioportal.telemetry import levels, retention
+from ioportal.telemetry import levels, retention, rollups
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
@@ -54,19 +54,20 @@ def reckon_pending(limit: int = 500) -> int:
 
 def _reckon(server: int, start: datetime, end: datetime) -> None:
     """Reckon the windows of [start, end) of a server, and have those judged whose they are."""
+    first = start
     before = ImpactWindow.objects.between(start, end).filter(server_id=server)
     of_jobs = before.filter(kind=Principal.JOB).values_list("who", flat=True)
     changed = set(of_jobs.distinct())
     before.delete()
-    usual = baselines.usual([server], start)
-    for slow in baselines.slowdowns([server], start, end, usual, _SLOW):
-        moment = slow.start
-        while moment < slow.end:
-            until = min(moment + _AT_ONCE, slow.end)
-            changed |= _store(impact.windows([server], moment, until), usual)
-            moment = until
+    while start < end:
+        # What was usual by then: not what an old log says that was loaded with it.
+        until = min(rollups.floor(start, _AT_ONCE) + _AT_ONCE, end)
+        usual = baselines.usual([server], start)
+        for slow in baselines.slowdowns([server], start, until, usual, _SLOW):
+            changed |= _store(impact.windows([server], slow.start, slow.end), usual)
+        start = until
     if changed:
-        StaleEvidence.objects.ask_for(changed, start)
+        StaleEvidence.objects.ask_for(changed, first)
 
 
 def _store(windows: pl.DataFrame, usual: pl.DataFrame) -> set[int]:

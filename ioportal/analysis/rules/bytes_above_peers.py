@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -32,6 +32,7 @@ BYTES_ABOVE_PEERS = Rule(
         "it may read the same data again and again."
     ),
     subject=Subject.JOB,
+    source=Source.JOB_STATS,
     severity=Severity.NOTICE,
     measure="read_bytes",
     limits={

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -30,6 +30,7 @@ CAMPAIGN = Rule(
         "abusive jobs, though no single one stands out."
     ),
     subject=Subject.USER,
+    source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="metadata_operations",
     limits={

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -23,6 +23,7 @@ HOST_OUTSIDE_JOBS = Rule(
         "metadata servers."
     ),
     subject=Subject.HOST,
+    source=Source.RPC_TRACE,
     severity=Severity.WARNING,
     measure="rpcs",
     limits={

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -21,6 +21,7 @@ IMPACT = Rule(
         "they usually do; this is its share of their waiting, in seconds."
     ),
     subject=Subject.JOB,
+    source=Source.RPC_TRACE,
     severity=Severity.WARNING,
     measure="peak_impact_s",
     limits={

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -24,6 +24,7 @@ LOCK_CONTENTION = Rule(
         "file or directory."
     ),
     subject=Subject.JOB,
+    source=Source.RPC_TRACE,
     severity=Severity.WARNING,
     measure="peak_locks_s",
     limits={

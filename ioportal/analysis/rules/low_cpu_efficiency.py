@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 _HOUR_S = 3600
@@ -43,6 +43,7 @@ LOW_CPU_EFFICIENCY = Rule(
         "or output: most likely its processors waited for the filesystem."
     ),
     subject=Subject.JOB,
+    source=Source.JOB_STATS,
     severity=Severity.NOTICE,
     measure="idle_core_hours",
     limits={

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -25,6 +25,7 @@ METADATA_OPERATIONS = Rule(
         "million a job is what the centre of the seeds complained about."
     ),
     subject=Subject.JOB,
+    source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="metadata_operations",
     limits={

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -28,6 +28,7 @@ METADATA_RATE = Rule(
         "a little on every node are not meant."
     ),
     subject=Subject.JOB,
+    source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="peak_operations",
     limits={

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 # Of a normal distribution, the median absolute deviation is this part of the standard deviation.
@@ -43,6 +43,7 @@ OUTLIER = Rule(
         "logarithms)."
     ),
     subject=Subject.JOB,
+    source=Source.JOB_STATS_MDT,
     severity=Severity.NOTICE,
     measure="z_score",
     limits={

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 if TYPE_CHECKING:
-    from ioportal.analysis.metrics import Unit
+    from ioportal.analysis.metrics import Source, Unit
 
 Limits: TypeAlias = Mapping[str, float]
 Check: TypeAlias = Callable[[pl.DataFrame, Limits], pl.DataFrame]
@@ -61,6 +61,7 @@ class Rule:
     title: str
     meaning: str
     subject: Subject
+    source: Source  # of the data that must be good, or nobody is blamed by them
     severity: Severity
     measure: str
     limits: Mapping[str, Limit]

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -29,6 +29,7 @@ SMALL_WRITES = Rule(
         "are busy with requests rather than with data."
     ),
     subject=Subject.JOB,
+    source=Source.JOB_STATS,
     severity=Severity.NOTICE,
     measure="writes",
     limits={

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -34,6 +34,7 @@ STARTUP_STORM = Rule(
         "them load the same software at the same moment."
     ),
     subject=Subject.JOB,
+    source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="startup_operations",
     limits={

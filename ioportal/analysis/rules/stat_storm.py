@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -30,6 +30,7 @@ STAT_STORM = Rule(
         "little else: it lists or polls directories."
     ),
     subject=Subject.JOB,
+    source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="peak_stats",
     limits={

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -29,6 +29,7 @@ UNATTRIBUTED = Rule(
         "registered node: whoever sends them can be found by nobody here."
     ),
     subject=Subject.FILESYSTEM,
+    source=Source.RPC_TRACE,
     severity=Severity.NOTICE,
     measure="unattributed_share",
     limits={

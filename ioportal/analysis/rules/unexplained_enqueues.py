@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -23,6 +23,7 @@ UNEXPLAINED_ENQUEUES = Rule(
         "the job most likely searches paths. This is an inference."
     ),
     subject=Subject.JOB,
+    source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="peak_unexplained",
     limits={

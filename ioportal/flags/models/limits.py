@@ -15,7 +15,7 @@ class LimitSetQuerySet(models.QuerySet["LimitSet"]):
 
     def in_force(self) -> Self:
         """The newest of each rule and scope: it holds."""
-        scope = ("rule", "cluster", "filesystem", "queue")
+        scope = ("rule", "cluster_id", "filesystem_id", "queue")
         return self.order_by(*scope, "-pk").distinct(*scope)
 
 
