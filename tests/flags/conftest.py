@@ -11,7 +11,7 @@ from ioportal.telemetry import rollups
 
 @pytest.fixture
 def judge():
-    """Run the stages that come before, and judge; return the unresolved flags by rule and subject."""
+    """Run the stages before, and judge; return the unresolved flags by rule and subject."""
 
     def run():
         drain(statistics.refresh_statistics)

@@ -98,13 +98,24 @@ class Rule:
         return Severity.ABUSE if most and has_lasted and value >= most else self.severity
 
 
+class _Unknown:
+    """A number that is not known, whatever form it is asked for in."""
+
+    def __format__(self, form: str) -> str:
+        return "unknown"
+
+
 def advise(text: str, numbers: Mapping[str, float | None], limits: Limits) -> str:
     """Fill an advice in.
 
+    Args:
+        text: a site's own, or the rule's.
+        numbers: of the subject; None: not known.
+        limits: those that it was judged by.
+
     Raises:
         KeyError: it names a number that is not there.
-        ValueError: it is no format that Python knows.
+        ValueError: it is no format that numbers have.
     """
-    return text.format_map(
-        {**{f"limit_{name}": value for name, value in limits.items()}, **numbers}
-    )
+    told = {name: _Unknown() if value is None else value for name, value in numbers.items()}
+    return text.format_map({**{f"limit_{name}": value for name, value in limits.items()}, **told})
