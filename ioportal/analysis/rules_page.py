@@ -5,26 +5,27 @@ from ioportal.analysis.rules.rule import Limit, Rule, Subject
 
 _HEAD = """# Rules
 
-Rules judge jobs, users, hosts and filesystems as data arrive; what they find becomes flags. Each has
-limits that a site sets for its clusters, filesystems and queues; a flag keeps the rule's version and
-the limits that it was judged by.
+Rules judge jobs, users, hosts and filesystems as data arrive; what they find becomes flags. Each
+has limits that a site sets for its clusters, filesystems and queues; a flag keeps the rule's
+version and the limits that it was judged by.
 
 This page is written from the records in `ioportal/analysis/rules/`; a test holds the two together.
 
-**A finding** is over all of a rule's limits. A figure that is not known is over none. The first limit
-is that of the rule's *measure*: the number that grows with the harm, and that a flag is charted by.
+**A finding** is over all of a rule's limits. A figure that is not known is over none. The first
+limit is that of the rule's *measure*: the number that grows with the harm, and that a flag is
+charted by.
 
-**A flag** opens at the limit and stays open down to 80 % of it, so that it does not flap; while it is
-not resolved, the same finding adds to it. It becomes *abuse* where the rule says so: at a multiple of
-the limit, once it has lasted for five minutes.
+**A flag** opens at the limit and stays open down to 80 % of it, so that it does not flap; while it
+is not resolved, the same finding adds to it. It becomes *abuse* where the rule says so: at a
+multiple of the limit, once it has lasted for five minutes.
 
 **Good data only.** Rules about jobs withhold what they find where the quality of the job's data is
-below good, and say why. Those that rest on traces alone ask that at most 5 % of the job's RPCs may be
-another's: what a trace does not show blames nobody.
+below good, and say why. Those that rest on traces alone ask that at most 5 % of the job's RPCs may
+be another's: what a trace does not show blames nobody.
 
-**Within five minutes**: the most that was done in any five minutes so far. Poll intervals count where
-they lie in the five minutes as a whole; one that is longer counts with its mean. So the figure is never
-more than what was done, and seldom polls make it less.
+**Within five minutes**: the most that was done in any five minutes so far. Poll intervals count
+where they lie in the five minutes as a whole; one that is longer counts with its mean. So the
+figure is never more than what was done, and seldom polls make it less.
 
 """
 
