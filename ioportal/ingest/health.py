@@ -17,9 +17,9 @@ from ioportal.ingest.models import (
     TouchedReads,
     TouchedTrace,
 )
-from ioportal.jobs.models import Format, Source, StaleStatistics, Target
+from ioportal.jobs.models import Format, Source, StaleEvidence, StaleStatistics, Target
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, TouchedIo, TouchedRpcs
+from ioportal.telemetry.models import Coverage, TouchedImpact, TouchedIo, TouchedRpcs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -169,6 +169,11 @@ _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] =
     ("statistics", timedelta(minutes=2), {"jobs": StaleStatistics}),
     # Rows wait until the ten minutes that they are of have ended.
     ("roll up", timedelta(minutes=20), {"RPCs": TouchedRpcs, "counters": TouchedIo}),
+    (
+        "judge",
+        timedelta(minutes=2),
+        {"jobs": StaleEvidence, "who makes others wait": TouchedImpact},
+    ),
 )
 
 _COVERAGE: Final = {
