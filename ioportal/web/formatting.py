@@ -57,7 +57,7 @@ def exact(value: float | None, unit: Unit) -> str:
 def significant(value: float) -> str:
     """Return a number with two decimals below 10, one below 100, none above."""
     if value and abs(value) < 0.01:  # noqa: PLR2004  (two decimals would show zero)
-        return f"{value:.1g}"
+        return f"{Decimal(f'{value:.1g}'):f}"  # no exponent: tables are read at a glance
     decimals = 2 if abs(value) < _SMALL else 1 if abs(value) < _LARGE else 0
     return f"{value:,.{decimals}f}"
 

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("jobs", "0019_incidents")]
+    dependencies = [("jobs", "0020_staleevidence")]
 
     operations = [
         migrations.AddField(
