@@ -34,6 +34,9 @@ SHORT_UNITS = {
     Unit.MICROSECONDS: "time",
     Unit.NODES: "nodes",
     Unit.CORES: "cores",
+    Unit.CORE_HOURS: "core-hours",
+    Unit.JOBS: "jobs",
+    Unit.REQUESTS: "requests",
     Unit.RATIO: "ratio",
     Unit.SHARE: "%",
 }
@@ -127,4 +130,6 @@ _WRITE: dict[Unit, Callable[[float], str]] = {
     Unit.RPCS: lambda value: f"{round(value):,}",
     Unit.NODES: lambda value: f"{round(value):,}",
     Unit.CORES: lambda value: f"{round(value):,}",
+    Unit.JOBS: lambda value: f"{round(value):,}",
+    Unit.REQUESTS: lambda value: f"{round(value):,}",
 }

@@ -72,7 +72,7 @@ def test_a_coarser_level_stays_as_long_as_the_finer_one(settings):
     settings.RAW_KEPT = None
 
     made = [level for level in levels.LEVELS if level.made_of]
-    assert len(made) == 12
+    assert len(made) == 13
     assert {level.kept for level in made} == {None}
 
 
