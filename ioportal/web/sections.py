@@ -243,8 +243,8 @@ class Section:
 
     @cached_property
     def listed(self) -> list[Busy]:
-        """The first of the busy."""
-        return self.busy[:_LISTED]
+        """The first of the busy, and whom the charts name: a storm that is over stays in sight."""
+        return [one for n, one in enumerate(self.busy) if n < _LISTED or one in self.layers]
 
     @cached_property
     def others(self) -> Busy | None:

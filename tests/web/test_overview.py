@@ -104,6 +104,17 @@ def test_reads_that_lie_on_both_sides_of_the_range_tell_of_it(
     assert process["mean_per_second"] == pytest.approx(1)
 
 
+def test_whom_the_chart_names_is_in_the_table_though_others_are_busier_now(
+    as_staff, busy_site, monkeypatch
+):
+    monkeypatch.setattr(sections, "_LISTED", 2)
+    shown = top(as_staff, "rpcs")
+
+    listed = [row["principal"] for row in shown["top"]]
+    assert len(listed) == 6
+    assert {row["principal"] for row in shown["rows"]} == {*listed, "all others"}
+
+
 def test_what_is_not_charged_yet_is_not_taken_for_nothing(as_staff, busy_site):
     """Batches are stored before they are charged; a page may ask between the two."""
     mds = Server.objects.get(name="mds1")

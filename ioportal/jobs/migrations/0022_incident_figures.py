@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("jobs", "0020_staleevidence")]
+    dependencies = [("jobs", "0021_lock_enqueues")]
 
     operations = [
         migrations.AddField(
