@@ -100,7 +100,7 @@ def trouble(source: Source, now: datetime) -> str | None:
     if source.last_batch_at is None:
         return "has sent nothing yet: see that its agent runs, and with its token"
     if now - source.last_batch_at > patience:
-        return "is silent: ask `python -m collectors status` on its host"
+        return "is silent: ask “python -m collectors status” on its host"
     if source.spool_oldest_at and source.last_batch_at - source.spool_oldest_at > patience:
         return f"is behind: {source.spool_batches:,} batches wait on its disk"
     return None

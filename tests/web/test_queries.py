@@ -50,8 +50,8 @@ def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
         f"/ingest/segments/{segment}/": 7,
         "/ingest/coverage/": 18,
         "/ingest/nids/": 6,
-        "/ingest/storage/": 29,
-        "/overview/operations/?start=2017-07-05T12:00Z&end=2017-07-05T13:00Z": 20,
+        "/ingest/storage/": 30,
+        "/overview/operations/?start=2017-07-05T12:00Z&end=2017-07-05T13:00Z": 21,
         "/ingest/pending/": 7,
         "/ingest/pending/?format=csv": 4,
     }
