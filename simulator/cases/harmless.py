@@ -80,6 +80,7 @@ def bystander(chance: Chance, least_per_s: float, most_per_s: float) -> Play:
             strict=True,
         )
     )
+    weights["getattr"] += 0.4
     weights["close"] = max(weights["close"], weights["open"] / 2)
     operations = runtime_s * chance.uniform(least_per_s, most_per_s)
     return Play(
@@ -107,7 +108,7 @@ def checkpointer(chance: Chance) -> Play:
     runtime_s = int(chance.integers(45, 70)) * MINUTE_S
     bursts: list[Burst] = []
     for begin in range(5 * MINUTE_S, runtime_s - 5 * MINUTE_S, 12 * MINUTE_S):
-        files = nodes * 8
+        files = nodes * 30
         bursts += phase(
             chance,
             begin,
@@ -120,9 +121,9 @@ def checkpointer(chance: Chance) -> Play:
 
 def scanner(chance: Chance) -> Play:
     """Stat a whole filesystem, slowly, from many nodes."""
-    nodes = int(chance.integers(40, 90))
+    nodes = int(chance.integers(64, 128))
     runtime_s = int(chance.integers(65, 150)) * MINUTE_S
-    operations = min(chance.uniform(0.6e6, 1.5e6), 200.0 * runtime_s, 24_000.0 * nodes)
+    operations = min(chance.uniform(0.6e6, 1.5e6), 200.0 * runtime_s, 11_000.0 * nodes)
     return Play(
         "scanner",
         "catalogue",
@@ -180,7 +181,7 @@ def start_up(chance: Chance) -> Play:
                 5,
                 5 + int(chance.integers(40, 200)),
                 shares(
-                    nodes * chance.uniform(200, 600), {"open": 0.42, "close": 0.3, "getattr": 0.28}
+                    nodes * chance.uniform(500, 1_300), {"open": 0.42, "close": 0.3, "getattr": 0.28}
                 ),
             ),
             *phase(chance, 220, runtime_s - 30, shares(nodes * chance.uniform(40, 120), _MIX)),

@@ -19,7 +19,7 @@ _MOST_OF_IT = 0.5  # else another one is the reason, and this one is among those
 _LOCKED_S = 100  # of server threads that wait for one's locks
 _HOST_PER_S, _HOST_WITHIN_S = 25, 5 * MINUTE_S
 _LEAST_REQUESTS = 2_000  # fewer make nobody wait
-_AROUND_US = 60 * MICROSECONDS  # of a source's requests, in which others may wait
+_AFTER_US = 60 * MICROSECONDS  # a source's last request, others may still wait
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,12 @@ class Traffic:
         mine = np.flatnonzero(line.source == source)
         if len(mine) < _LEAST_REQUESTS:
             return None
-        first, last = line.ready_us[mine[0]] - _AROUND_US, line.ready_us[mine[-1]] + _AROUND_US
-        near = slice(*np.searchsorted(line.ready_us, [first, last]))
-        others = np.arange(near.start, near.stop)[line.source[near] != source]
+        is_idle = self.run.start_us[: mine[0]] == self.run.sent_us[: mine[0]]
+        is_main = mds.pools_of(line.opcode[: mine[0]])[0] == mds.MAIN.first_thread
+        # With nobody in the queue, serving them anew begins as it was.
+        first = np.flatnonzero(is_idle & is_main).max(initial=0)
+        last = np.searchsorted(line.ready_us, line.ready_us[mine[-1]] + _AFTER_US)
+        others = first + np.flatnonzero(line.source[first:last] != source)
         alone = line.take(others)
         service_us, run = alone.run(self.sources, self.knee_per_s)
         took_us = (self.run.start_us - self.run.sent_us + self.service_us)[others]
