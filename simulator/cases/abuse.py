@@ -294,7 +294,7 @@ def harm(chance: Chance, amount: float, knee_per_s: float) -> Play:
     """Ask for more than a small server can do; the amount is of that, and more makes others wait."""
     mix = _STORMS[int(chance.integers(len(_STORMS)))]
     nodes = int(chance.integers(8, 49))
-    lasts_s = int(chance.integers(40, 75))
+    lasts_s = int(chance.integers(40, 70))
     quiet_s = int(chance.integers(3, 6)) * MINUTE_S
     operations = amount * most_per_s(knee_per_s, mix) * lasts_s
     return Play(

@@ -35,9 +35,9 @@ _MOST = {  # of a positive amount
     Cause.CHURN: 5.0,
 }
 _LEAST = {Cause.OUTLIER: 1.6}
-_MOST_UNCOUNTED = 2.2  # failed look-ups in a trace: each is a line
+_MOST_UNCOUNTED = 1.8  # failed look-ups in a trace: each is a line
 _BEFORE_JOBS, _BEFORE_HEAVY = 1_650, 135
-_STREAM_JOBS, _STREAM_HEAVY = 90, 45
+_STREAM_JOBS, _STREAM_HEAVY = 85, 36
 _CALM_JOBS, _BYSTANDERS = 100, 48
 _USERS = 150
 _FIRST_STORM_S = 600
@@ -127,7 +127,7 @@ def _roles(chance: np.random.Generator, knee_per_s: float, share: float) -> Iter
         play = harmless.bystander(chance, 0.15, 0.4)
         yield Role(play, -int(chance.integers(play.runtime_s, CALM_S)))
     for _ in range(some(_BYSTANDERS)):
-        play = harmless.bystander(chance, 0.4, 2.4)
+        play = harmless.bystander(chance, 0.3, 2.0)
         yield Role(play, int(chance.integers(0, STREAM_S - 600)))
 
 
@@ -163,7 +163,7 @@ def _abuse(chance: np.random.Generator, some: Callable[[int], int]) -> Iterator[
 
 def _storms(chance: np.random.Generator, knee_per_s: float, count: int) -> Iterator[Role]:
     """Yield storms of the small server, and between them contention for locks."""
-    loads = [*(chance.uniform(0.96, 1.1) for _ in range(count)), chance.uniform(0.15, 0.4)]
+    loads = [*(chance.uniform(1.0, 1.08) for _ in range(count)), chance.uniform(0.2, 0.6)]
     slots = np.linspace(_FIRST_STORM_S, STREAM_S - 200, len(loads) + 2).astype(int)[:-1].tolist()
     amounts = [*(_between(chance, 1.5, 6) for _ in range(count)), _between(chance, *_BORDERLINE)]
     # The last slot is of two jobs that share nodes and send no ids.
@@ -172,7 +172,7 @@ def _storms(chance: np.random.Generator, knee_per_s: float, count: int) -> Itera
         yield Role(storm, slot - abuse.quiet_s(storm))
     for slot, amount in zip(slots, chance.permutation(amounts).tolist(), strict=False):
         yield Role(abuse.locks(chance, amount), slot + 160)
-    storm = abuse.harm(chance, 1.08, knee_per_s)
+    storm = abuse.harm(chance, 1.04, knee_per_s)
     first = Role(storm, slots[-1] - abuse.quiet_s(storm), fault=_SHARED)
     yield first
     yield Role(

@@ -181,7 +181,7 @@ def start_up(chance: Chance) -> Play:
                 5,
                 5 + int(chance.integers(40, 200)),
                 shares(
-                    nodes * chance.uniform(500, 1_300), {"open": 0.42, "close": 0.3, "getattr": 0.28}
+                    min(nodes * chance.uniform(500, 1_300), 75_000), {"open": 0.42, "close": 0.3, "getattr": 0.28}
                 ),
             ),
             *phase(chance, 220, runtime_s - 30, shares(nodes * chance.uniform(40, 120), _MIX)),
@@ -281,7 +281,7 @@ def busy(chance: Chance) -> Play:
                 30,
                 runtime_s - 30,
                 shares(
-                    chance.uniform(8_000, 20_000),
+                    chance.uniform(6_000, 16_000),
                     {"getattr": 0.6, "open": 0.15, "close": 0.15, "getxattr": 0.1},
                 ),
             )

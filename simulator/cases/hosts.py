@@ -47,7 +47,7 @@ def hosts(chance: np.random.Generator, opened: int) -> list[Host]:
 def _of_the_small(chance: np.random.Generator, opened: int) -> Iterator[Host]:
     order = chance.permutation(len(LOGINS)).tolist()
     amounts = [
-        float(np.exp(chance.uniform(np.log(1.5), np.log(3.5)))),
+        float(np.exp(chance.uniform(np.log(1.5), np.log(2.8)))),
         float(np.exp(chance.uniform(np.log(0.8), np.log(1.25)))),
         0.0,
         0.0,
@@ -63,12 +63,12 @@ def _of_the_small(chance: np.random.Generator, opened: int) -> Iterator[Host]:
             chance.uniform(0.5, 4.0),
         )
     policy = np.array([site.client(site.POLICY_NID)])
-    amount = float(np.exp(chance.uniform(np.log(1.5), np.log(3.5))))
+    amount = float(np.exp(chance.uniform(np.log(1.5), np.log(2.8))))
     yield _host(chance, opened, "updatedb.0", policy, amount, 0.3, is_process=True)
     for process in ("rbh-scan.0", "rsync.11902", "bash.10233"):
         clients = policy if process == "rbh-scan.0" else np.array([site.client(LOGINS[order[2]])])
         yield _host(
-            chance, opened, process, clients, 0.0, chance.uniform(0.5, 6.0), is_process=True
+            chance, opened, process, clients, 0.0, chance.uniform(0.3, 3.0), is_process=True
         )
     yield _strangers(chance, opened, SMALL, chance.uniform(0.2, 0.8))
 
@@ -85,7 +85,7 @@ def _host(
 ) -> Host:
     """Return a host that is calm, then works, and for some minutes does so many times too much."""
     begin = int(chance.integers(15, 70)) * MINUTE_S
-    lasts_s = int(chance.integers(360, 600))
+    lasts_s = int(chance.integers(330, 450))
     bursts = [
         *phase(chance, -CALM_S, 0, shares(_CALM_PER_S * CALM_S, _BROWSING)),
         *phase(chance, 0, STREAM_S, shares(usual_per_s * STREAM_S, _BROWSING)),

@@ -15,7 +15,7 @@ from simulator.progress import say
 from simulator.randomness import stream
 
 _DAY = local(2017, 9, 4)
-_KNEES_PER_S = (300, 500)
+_KNEES_PER_S = (260, 400)
 _CALM_BIN_S = 10
 
 
