@@ -1,6 +1,6 @@
 """Abuse that jobs do, each in any amount.
 
-Every play takes how much of it there is, as a multiple of what `measures` and `waiting` call
+Every play takes how much of it there is, as a multiple of what `causes` call
 abuse, and leaves the rest to chance.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from simulator import mds, trace
 from simulator.activity import Transfers
-from simulator.cases import measures
+from simulator.cases import causes
 from simulator.cases.causes import Cause
 from simulator.cases.filesystems import LARGE, SMALL, Filesystem
 from simulator.cases.play import Play, phase, shares
@@ -18,7 +18,9 @@ from simulator.clock import MINUTE_S
 
 Chance = np.random.Generator
 
-NAMESAKES = ("train.py", "hist_ana")  # whose peers read about as much as each other
+NAMESAKES = ("train.py", "hist_ana")  # whose jobs read about as much as each other
+NAMESAKES_READ_BYTES = 8_000_000_000  # in the middle
+USUAL_PER_NODE = 1_500  # operations of the middle job
 _MIB = 1_048_576
 _IN_FLIGHT_PER_NODE = 8
 _USUAL = {"open": 0.33, "close": 0.28, "getattr": 0.29, "setattr": 0.04, "getxattr": 0.06}
@@ -32,7 +34,7 @@ _STORMS = (
 
 def too_many(chance: Chance, amount: float) -> Play:
     """Do everything far too often, from many nodes."""
-    operations = amount * 2_000_000
+    operations = amount * causes.OPERATIONS
     runtime_s = int(chance.integers(35, 60)) * MINUTE_S
     nodes = int(max(operations / runtime_s / chance.uniform(15, 45), 8))
     quiet_s = 4 * MINUTE_S
@@ -54,7 +56,7 @@ def node_rate(chance: Chance, amount: float) -> Play:
     nodes = int(chance.integers(2, 9))
     hard_s = int(chance.integers(14, 35)) * MINUTE_S
     quiet_s = int(chance.integers(6, 12)) * MINUTE_S
-    operations = 100 * amount * nodes * hard_s
+    operations = causes.NODE_PER_S * amount * nodes * hard_s
     return Play(
         "sustained rate",
         str(chance.choice(["dbscan", "extract.sh", "index_all"])),
@@ -79,7 +81,7 @@ def uncounted_look_ups(chance: Chance, amount: float) -> Play:
 
 
 def _searching(chance: Chance, amount: float, filesystem: Filesystem) -> Play:
-    failed = 20_000 * amount
+    failed = causes.FAILED_OPENS * amount
     closes = failed / chance.uniform(3, 12)
     rounds = int(chance.integers(3, 8))  # Python starts again and again
     every_s = int(chance.integers(5, 8)) * MINUTE_S
@@ -125,7 +127,7 @@ def start_up(chance: Chance, amount: float) -> Play:
         nodes,
         runtime_s,
         (
-            *phase(chance, 5, 5 + lasts_s, shares(150_000 * amount, loading)),
+            *phase(chance, 5, 5 + lasts_s, shares(causes.AT_FIRST * amount, loading)),
             *phase(
                 chance,
                 5 + lasts_s,
@@ -143,7 +145,7 @@ def stat_storm(chance: Chance, amount: float) -> Play:
     quiet_s = int(chance.integers(6, 12)) * MINUTE_S
     lasts_s = int(chance.integers(6, 15)) * MINUTE_S
     mix = {"getattr": 0.82, "open": 0.06, "close": 0.06, "getxattr": 0.06}
-    operations = 800 * amount / mix["getattr"] * lasts_s
+    operations = causes.STATS_PER_S * amount / mix["getattr"] * lasts_s
     return Play(
         "stat storm",
         str(chance.choice(["find", "du_all", "check_files"])),
@@ -159,7 +161,7 @@ def stat_storm(chance: Chance, amount: float) -> Play:
 
 def churn(chance: Chance, amount: float) -> Play:
     """Make and remove temporary files all the time, as SQLite does with its journals."""
-    files = 60_000 * amount
+    files = causes.FILES * amount
     nodes = int(chance.integers(4, 25))
     runtime_s = int(chance.integers(25, 55)) * MINUTE_S
     return Play(
@@ -198,7 +200,7 @@ def small_writes(chance: Chance, amount: float) -> Play:
 
 def _small_requests(chance: Chance, amount: float, *, are_reads: bool) -> Play:
     small = Transfers(
-        int(500_000 * amount), int(np.exp(chance.uniform(np.log(200), np.log(4_000))))
+        int(causes.SMALL_REQUESTS * amount), int(np.exp(chance.uniform(np.log(200), np.log(4_000))))
     )
     usual = Transfers(int(chance.integers(500, 4_000)), _MIB)
     nodes = int(chance.integers(2, 20))
@@ -225,7 +227,7 @@ def _small_requests(chance: Chance, amount: float, *, are_reads: bool) -> Play:
 def above_peers(chance: Chance, amount: float) -> Play:
     """Read far more than others do with the same application: its cache is switched off."""
     runtime_s = int(chance.integers(25, 50)) * MINUTE_S
-    read_bytes = 10 * NAMESAKES_READ_BYTES * amount
+    read_bytes = causes.ABOVE_NAME * NAMESAKES_READ_BYTES * amount
     return Play(
         "reads above peers",
         str(chance.choice(NAMESAKES)),
@@ -245,14 +247,11 @@ def above_peers(chance: Chance, amount: float) -> Play:
     )
 
 
-NAMESAKES_READ_BYTES = 8_000_000_000  # in the middle
-
-
 def outlier(chance: Chance, amount: float) -> Play:
     """Do on a node or two what others of the size never do, but slowly."""
     nodes = int(chance.integers(1, 3))
     runtime_s = int(chance.integers(45, 70)) * MINUTE_S
-    operations = measures.ABOVE_SIZE * USUAL_PER_NODE * nodes * amount
+    operations = causes.ABOVE_SIZE * USUAL_PER_NODE * nodes * amount
     return Play(
         "outlier",
         str(chance.choice(["crawl.py", "dedup", "xrootd_check"])),
@@ -263,13 +262,10 @@ def outlier(chance: Chance, amount: float) -> Play:
     )
 
 
-USUAL_PER_NODE = 1_500  # operations of the middle job
-
-
 def idle(chance: Chance, amount: float) -> Play:
     """Hold processors while data are copied."""
     runtime_s = int(chance.integers(20, 45)) * MINUTE_S
-    half = int(500_000_000_000 * amount / 2 / (4 * _MIB))
+    half = int(causes.IDLE_BYTES * amount / 2 / (4 * _MIB))
     nodes = int(chance.integers(2, 16))
     return Play(
         "idle processors",
@@ -291,7 +287,7 @@ def idle(chance: Chance, amount: float) -> Play:
 
 
 def harm(chance: Chance, amount: float, knee_per_s: float) -> Play:
-    """Ask for more than a small server can do; the amount is of that, and more makes others wait."""
+    """Ask for so many times what a small server can do: about once, and others wait."""
     mix = _STORMS[int(chance.integers(len(_STORMS)))]
     nodes = int(chance.integers(8, 49))
     lasts_s = int(chance.integers(40, 70))
@@ -325,7 +321,7 @@ def locks(chance: Chance, amount: float) -> Play:
     nodes = int(chance.integers(12, 64))
     lasts_s = int(chance.integers(180, 400))
     blocked_share = chance.uniform(0.3, 0.6)
-    enqueues = LOCKED_S * amount / (mds.BLOCKED_MEAN_US / 1e6 * blocked_share)
+    enqueues = causes.LOCKED_S * amount / (mds.BLOCKED_MEAN_US / 1e6 * blocked_share)
     return Play(
         "lock contention",
         str(chance.choice(["shared_log", "h5_append", "counter.py"])),
@@ -344,9 +340,6 @@ def locks(chance: Chance, amount: float) -> Play:
         busy_share=chance.uniform(0.3, 0.7),
         blocked_share=blocked_share,
     )
-
-
-LOCKED_S = 100  # of server threads that wait for one job's locks: from so much on it is abuse
 
 
 def most_per_s(knee_per_s: float, mix: dict[str, float]) -> float:

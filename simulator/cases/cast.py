@@ -7,10 +7,10 @@ import numpy as np
 
 from simulator import site
 from simulator.activity import Source
-from simulator.cases import abuse, harmless
-from simulator.cases.causes import Cause
+from simulator.cases import abuse, causes, harmless
+from simulator.cases.causes import BORDERLINE, Cause
 from simulator.cases.filesystems import UNREAD, Filesystem
-from simulator.cases.play import Play, phase, shares
+from simulator.cases.play import Play, between, later, phase, shares
 from simulator.clock import DAY_S, HOUR_S, MINUTE_S
 from simulator.jobs import Ints, Job, Kind
 from simulator.randomness import stream
@@ -24,7 +24,6 @@ GAP_S = (1_500, 2_900)  # since the stream began: counters of the unread filesys
 _POSITIVES = 5  # of each cause
 _BORDERLINES = 2
 _NEAR_MISSES = 2
-_BORDERLINE = (0.8, 1.25)
 _NEAR_MISS = (0.12, 0.45)
 _MOST = {  # of a positive amount
     Cause.OPERATIONS: 10.0,
@@ -42,7 +41,9 @@ _CALM_JOBS, _BYSTANDERS = 100, 48
 _USERS = 150
 _FIRST_STORM_S = 600
 _FIRST_NUMBER = 1_700_000
-_CAMPAIGN_BEFORE, _CAMPAIGN_STREAM = 24, 9
+_CAMPAIGNS, _CAMPAIGN = 2, (1.3, 1.6)
+_CAMPAIGN_BEFORE, _CAMPAIGN_STREAM = 24, 9  # jobs
+_CAMPAIGN_SHARE_BEFORE, _CAMPAIGN_MOST_BEFORE = 0.72, 0.92  # the last straw is in the stream
 
 
 @dataclass
@@ -126,7 +127,7 @@ def _roles(chance: np.random.Generator, knee_per_s: float, share: float) -> Iter
     for _ in range(some(_CALM_JOBS)):
         play = harmless.bystander(chance, 0.15, 0.4)
         yield Role(play, -int(chance.integers(play.runtime_s, CALM_S)))
-    for _ in range(some(_BYSTANDERS)):
+    for _ in range(_BYSTANDERS):  # a smaller set has as many who may have to wait
         play = harmless.bystander(chance, 0.3, 2.0)
         yield Role(play, int(chance.integers(0, STREAM_S - 600)))
 
@@ -136,10 +137,6 @@ def _any_time(chance: np.random.Generator, play: Play) -> int:
     return int(chance.integers(60, max(STREAM_S - 90 - play.runtime_s, 61)))
 
 
-def _between(chance: np.random.Generator, least: float, most: float) -> float:
-    return float(np.exp(chance.uniform(np.log(least), np.log(most))))
-
-
 def _abuse(chance: np.random.Generator, some: Callable[[int], int]) -> Iterator[Role]:
     for cause, plays in abuse.OF_COUNTERS.items():
         for play in plays:
@@ -147,14 +144,14 @@ def _abuse(chance: np.random.Generator, some: Callable[[int], int]) -> Iterator[
             most = min(most, _MOST_UNCOUNTED) if play is abuse.uncounted_look_ups else most
             amounts = [
                 *(
-                    _between(chance, _LEAST.get(cause, 1.4), most)
+                    between(chance, _LEAST.get(cause, 1.4), most)
                     for _ in range(some(_POSITIVES) if len(plays) == 1 else some(3))
                 ),
                 *(
-                    _between(chance, *_BORDERLINE)
+                    between(chance, *BORDERLINE)
                     for _ in range(some(_BORDERLINES) if len(plays) == 1 else 1)
                 ),
-                *(_between(chance, *_NEAR_MISS) for _ in range(some(_NEAR_MISSES))),
+                *(between(chance, *_NEAR_MISS) for _ in range(some(_NEAR_MISSES))),
             ]
             for amount in amounts:
                 chosen = play(chance, amount)
@@ -165,7 +162,7 @@ def _storms(chance: np.random.Generator, knee_per_s: float, count: int) -> Itera
     """Yield storms of the small server, and between them contention for locks."""
     loads = [*(chance.uniform(1.0, 1.08) for _ in range(count)), chance.uniform(0.2, 0.6)]
     slots = np.linspace(_FIRST_STORM_S, STREAM_S - 200, len(loads) + 2).astype(int)[:-1].tolist()
-    amounts = [*(_between(chance, 1.5, 6) for _ in range(count)), _between(chance, *_BORDERLINE)]
+    amounts = [*(between(chance, 1.5, 6) for _ in range(count)), between(chance, *BORDERLINE)]
     # The last slot is of two jobs that share nodes and send no ids.
     for slot, load in zip(slots, chance.permutation(loads).tolist(), strict=False):
         storm = abuse.harm(chance, load, knee_per_s)
@@ -199,9 +196,9 @@ def _like(play: Play, other: Play) -> Play:
 def _unread(chance: np.random.Generator) -> Iterator[Role]:
     """Yield jobs that work while the counters of their filesystem are not read."""
     plays = [
-        abuse.too_many(chance, _between(chance, 1.5, 4)),
-        abuse.churn(chance, _between(chance, 1.5, 4)),
-        abuse.small_writes(chance, _between(chance, 1.5, 4)),
+        abuse.too_many(chance, between(chance, 1.5, 4)),
+        abuse.churn(chance, between(chance, 1.5, 4)),
+        abuse.small_writes(chance, between(chance, 1.5, 4)),
         harmless.ordinary(chance),
         harmless.large_reads(chance),
         harmless.search(chance),
@@ -214,9 +211,9 @@ def _unread(chance: np.random.Generator) -> Iterator[Role]:
 def _cleared(chance: np.random.Generator) -> Iterator[Role]:
     """Yield jobs whose counters somebody clears while they run."""
     plays = [
-        abuse.too_many(chance, _between(chance, 1.5, 4)),
-        abuse.small_writes(chance, _between(chance, 1.5, 4)),
-        abuse.churn(chance, _between(chance, 1.5, 4)),
+        abuse.too_many(chance, between(chance, 1.5, 4)),
+        abuse.small_writes(chance, between(chance, 1.5, 4)),
+        abuse.churn(chance, between(chance, 1.5, 4)),
         harmless.large_reads(chance),
         harmless.large(chance),
     ]
@@ -227,9 +224,14 @@ def _cleared(chance: np.random.Generator) -> Iterator[Role]:
 
 def _campaigns(chance: np.random.Generator) -> Iterator[Role]:
     """Yield the jobs of users who submit many, of which none does too much."""
-    for n, amount in enumerate((1.45, 1.3, _between(chance, *_BORDERLINE), 0.35)):
-        wanted = 20e6 * amount * chance.uniform(1, 1.12 if amount > 1.25 else 1)
-        before = min(wanted * 0.72, 18.4e6)
+    amounts = [
+        *(chance.uniform(*_CAMPAIGN) for _ in range(_CAMPAIGNS)),
+        between(chance, *BORDERLINE),
+        between(chance, *_NEAR_MISS),
+    ]
+    for n, amount in enumerate(amounts):
+        wanted = causes.CAMPAIGN * amount
+        before = min(wanted * _CAMPAIGN_SHARE_BEFORE, causes.CAMPAIGN * _CAMPAIGN_MOST_BEFORE)
         for count, total, first, last in (
             (_CAMPAIGN_BEFORE, before, -BEFORE_S + 2 * HOUR_S, -HOUR_S),
             (_CAMPAIGN_STREAM, wanted - before, 60, STREAM_S - 50 * MINUTE_S),
@@ -319,7 +321,7 @@ def _hired(roles: list[Role], opened: int, chance: np.random.Generator) -> Itera
         source = Source(
             job_id=None if role.fault == _SHARED else job.batch_id,
             clients=role.nodes + 1,  # as the registered rule has it
-            bursts=play.started(opened + role.start),
+            bursts=later(play.bursts, opened + role.start),
             spread=(1.0,),
             blocked_share=play.blocked_share,
             in_flight=play.in_flight,

@@ -9,7 +9,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from simulator.clock import MINUTE_S
+
 BORDERLINE = (0.8, 1.25)  # of the amount from which on it is abuse
+
+# From here on it is abuse: amounts of one job, but for the last ones.
+OPERATIONS = 2_000_000  # by far, in the submissions that the centre complained of
+NODE_PER_S, NODE_WITHIN_S, NODE_OPERATIONS = 100, 10 * MINUTE_S, 150_000
+FAILED_OPENS = 20_000  # look-ups that find nothing; each start of a program searches anew,
+OPENS_PER_CLOSE = 2.5  # and finds nothing more often than something
+AT_FIRST, AT_FIRST_S, AT_FIRST_NODES, AT_FIRST_SHARE = 150_000, 5 * MINUTE_S, 16, 0.7
+STATS_PER_S, STATS_WITHIN_S, STATS_SHARE = 800, 5 * MINUTE_S, 0.6
+FILES = 60_000  # that come and go
+SMALL_REQUESTS, SMALL_BYTES = 500_000, 16_384
+ABOVE_NAME, ABOVE_NAME_BYTES = 10, 50_000_000_000  # times what the middle job of the name reads
+ABOVE_SIZE = 30  # times what a node of the middle job of the size does
+IDLE_BYTES, IDLE_OPERATIONS, IDLE_SHARE = 500_000_000_000, 250_000, 0.08
+LOCKED_S = 100  # of server threads, while its enqueues wait for each other
+OTHERS_WAITING_S = 300  # because of it, and for most of what they wait in the time
+MOST_OF_WAITING = 0.5  # else another one is the reason, and this one is among those that wait
+CAMPAIGN, SUBMISSIONS = 20_000_000, 20  # operations of one user's jobs
+HOST_PER_S, HOST_WITHIN_S = 25, 5 * MINUTE_S  # requests to the small server
+UNATTRIBUTED = 0.2  # of a server's requests
 
 
 class Cause(StrEnum):

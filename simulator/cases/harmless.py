@@ -181,7 +181,8 @@ def start_up(chance: Chance) -> Play:
                 5,
                 5 + int(chance.integers(40, 200)),
                 shares(
-                    min(nodes * chance.uniform(500, 1_300), 75_000), {"open": 0.42, "close": 0.3, "getattr": 0.28}
+                    min(nodes * chance.uniform(500, 1_300), 75_000),
+                    {"open": 0.42, "close": 0.3, "getattr": 0.28},
                 ),
             ),
             *phase(chance, 220, runtime_s - 30, shares(nodes * chance.uniform(40, 120), _MIX)),

@@ -6,22 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.activity import MDT_KINDS, OPEN, OPERATIONS, Source
+from simulator.cases import causes
 from simulator.cases.causes import Cause, Found
 from simulator.cases.filesystems import Filesystem
-from simulator.clock import MINUTE_S
 from simulator.formats.releases import counts_failed_opens
 from simulator.jobs import Floats, Ints, Job
 
-MOST_OPERATIONS = 2_000_000  # of a job, before the centre complains
-_NODE_PER_S, _NODE_WITHIN_S, _NODE_LEAST = 100, 10 * MINUTE_S, 150_000
-_FAILED, _OPENS_PER_CLOSE = 20_000, 2.5  # a search finds nothing more often than something
-_START_UP, _START_UP_S, _START_UP_NODES, _START_UP_SHARE = 150_000, 5 * MINUTE_S, 16, 0.7
-_STATS_PER_S, _STATS_WITHIN_S, _STATS_SHARE = 800, 5 * MINUTE_S, 0.6
-_CHURN = 60_000  # files that come and go
-_SMALL_REQUESTS, _SMALL_BYTES = 500_000, 16_384
-ABOVE_SIZE = 30  # times what a node of the middle job of the size does
-_ABOVE_NAME, _ABOVE_BYTES = 10, 50_000_000_000  # times what the middle job of the name reads
-_IDLE_SHARE, _IDLE_BYTES, _IDLE_OPERATIONS = 0.08, 500_000_000_000, 250_000
 _COARSE_S = 30
 _NEAR = 0.6  # of what is abuse: worth a closer look
 
@@ -94,18 +84,20 @@ Measured = tuple[Floats, dict[str, Floats | Ints]]
 
 
 def _operations(job: History, _: Others) -> Measured:
-    return job.operations / MOST_OPERATIONS, {"operations": job.operations}
+    return job.operations / causes.OPERATIONS, {"operations": job.operations}
 
 
 def _rate(job: History, _: Others) -> Measured:
-    per_s = job.lately(job.operations, _NODE_WITHIN_S) / _NODE_WITHIN_S / job.job.node_count
-    ratio = np.minimum(per_s / _NODE_PER_S, job.operations / _NODE_LEAST)
+    per_s = (
+        job.lately(job.operations, causes.NODE_WITHIN_S) / causes.NODE_WITHIN_S / job.job.node_count
+    )
+    ratio = np.minimum(per_s / causes.NODE_PER_S, job.operations / causes.NODE_OPERATIONS)
     return ratio, {"operations_per_node_s": per_s, "operations": job.operations}
 
 
 def _failed(job: History, _: Others) -> Measured:
-    searches = job.opens[-1] > _OPENS_PER_CLOSE * job.kind("close")[-1]
-    return job.failed / _FAILED * searches, {
+    searches = job.opens[-1] > causes.OPENS_PER_CLOSE * job.kind("close")[-1]
+    return job.failed / causes.FAILED_OPENS * searches, {
         "failed_opens": job.failed,
         "opens": job.opens,
         "closes": job.kind("close"),
@@ -113,11 +105,11 @@ def _failed(job: History, _: Others) -> Measured:
 
 
 def _start_up(job: History, _: Others) -> Measured:
-    first = job.operations[: _START_UP_S // job.step_s + 1]
+    first = job.operations[: causes.AT_FIRST_S // job.step_s + 1]
     at_first = np.concatenate([first, np.full(len(job.times) - len(first), first[-1])])
     share = at_first[-1] / max(job.operations[-1], 1)
-    is_one = job.job.node_count >= _START_UP_NODES and share >= _START_UP_SHARE
-    return at_first / _START_UP * is_one, {
+    is_one = job.job.node_count >= causes.AT_FIRST_NODES and share >= causes.AT_FIRST_SHARE
+    return at_first / causes.AT_FIRST * is_one, {
         "operations_at_first": at_first,
         "share_at_first": at_first / np.maximum(job.operations, 1),
     }
@@ -125,22 +117,22 @@ def _start_up(job: History, _: Others) -> Measured:
 
 def _stats(job: History, _: Others) -> Measured:
     stats = job.kind("getattr")
-    per_s = job.lately(stats, _STATS_WITHIN_S) / _STATS_WITHIN_S
-    are_most = stats[-1] >= _STATS_SHARE * job.operations[-1]
-    return per_s / _STATS_PER_S * are_most, {"stats_per_s": per_s, "stats": stats}
+    per_s = job.lately(stats, causes.STATS_WITHIN_S) / causes.STATS_WITHIN_S
+    are_most = stats[-1] >= causes.STATS_SHARE * job.operations[-1]
+    return per_s / causes.STATS_PER_S * are_most, {"stats_per_s": per_s, "stats": stats}
 
 
 def _churn(job: History, _: Others) -> Measured:
     created, removed = job.kind("mknod"), job.kind("unlink")
     pairs = np.minimum(created, removed)
-    return pairs / _CHURN, {"created": created, "removed": removed}
+    return pairs / causes.FILES, {"created": created, "removed": removed}
 
 
 def _small(column: int) -> Callable[[History, Others], Measured]:
     def measure(job: History, _: Others) -> Measured:
         requests, size_bytes = job.requests[:, column], job.size_bytes[:, column]
         mean = size_bytes / np.maximum(requests, 1)
-        return requests / _SMALL_REQUESTS * (mean < _SMALL_BYTES), {
+        return requests / causes.SMALL_REQUESTS * (mean < causes.SMALL_BYTES), {
             "requests": requests,
             "mean_bytes": mean,
         }
@@ -151,7 +143,9 @@ def _small(column: int) -> Callable[[History, Others], Measured]:
 def _above_peers(job: History, others: Others) -> Measured:
     read_bytes = job.size_bytes[:, 0]
     middle = others.read_bytes or np.inf
-    return np.minimum(read_bytes / (_ABOVE_NAME * middle), read_bytes / _ABOVE_BYTES), {
+    return np.minimum(
+        read_bytes / (causes.ABOVE_NAME * middle), read_bytes / causes.ABOVE_NAME_BYTES
+    ), {
         "read_bytes": read_bytes,
         "times_the_middle": read_bytes / middle,
     }
@@ -160,7 +154,7 @@ def _above_peers(job: History, others: Others) -> Measured:
 def _outlier(job: History, others: Others) -> Measured:
     per_node = job.operations / job.job.node_count
     middle = others.operations_per_node or np.inf
-    return per_node / (ABOVE_SIZE * middle), {
+    return per_node / (causes.ABOVE_SIZE * middle), {
         "operations_per_node": per_node,
         "times_the_middle": per_node / middle,
     }
@@ -168,10 +162,10 @@ def _outlier(job: History, others: Others) -> Measured:
 
 def _idle(job: History, _: Others) -> Measured:
     size_bytes = job.size_bytes.sum(axis=1)
-    heavy = np.maximum(size_bytes / _IDLE_BYTES, job.operations / _IDLE_OPERATIONS)
+    heavy = np.maximum(size_bytes / causes.IDLE_BYTES, job.operations / causes.IDLE_OPERATIONS)
     has_ended = job.times[-1] == job.job.ended
     is_known = np.arange(len(job.times)) == len(job.times) - 1  # by accounting
-    idle = job.job.busy_share < _IDLE_SHARE
+    idle = job.job.busy_share < causes.IDLE_SHARE
     return heavy * (is_known & has_ended & idle), {
         "cpu_efficiency": np.full(len(job.times), job.job.busy_share),
         "bytes": size_bytes,
@@ -194,7 +188,7 @@ _MEASURES: dict[Cause, Callable[[History, Others], Measured]] = {
 }
 
 
-def causes(
+def found_in(
     job: Job, source: Source, filesystem: Filesystem, others: Others, until: int
 ) -> list[Found]:
     """Return what a job is near to, or beyond, of what counters and accounting could tell."""

@@ -1,6 +1,6 @@
 """What a job does from its start on, before anybody knows when and where it runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,13 +38,6 @@ class Play:
     busy_share: float = 0.85
     blocked_share: float = 0.0
     in_flight: int | None = None
-
-    def started(self, moment: int) -> tuple[Burst, ...]:
-        """Return what it does if it starts then."""
-        return tuple(
-            replace(burst, start=burst.start + moment, end=burst.end + moment)
-            for burst in self.bursts
-        )
 
 
 def phase(
@@ -90,3 +83,13 @@ def shares(total: float, mix: Mapping[str, float]) -> dict[str, float]:
     """Return operations by kind that add up to a total."""
     whole = sum(mix.values())
     return {kind: total * share / whole for kind, share in mix.items()}
+
+
+def later(bursts: Iterable[Burst], by_s: int) -> tuple[Burst, ...]:
+    """Return the same at another time."""
+    return tuple(replace(one, start=one.start + by_s, end=one.end + by_s) for one in bursts)
+
+
+def between(chance: np.random.Generator, least: float, most: float) -> float:
+    """Draw an amount; a factor is as likely wherever it lies between them."""
+    return float(np.exp(chance.uniform(np.log(least), np.log(most))))

@@ -7,17 +7,17 @@ import numpy as np
 
 from simulator import mds, trace
 from simulator.activity import Source
+from simulator.cases import causes
 from simulator.cases.causes import Cause, Found
+from simulator.cases.filesystems import Filesystem
 from simulator.cases.measures import found
-from simulator.clock import MICROSECONDS, MINUTE_S
+from simulator.cases.scene import Scene
+from simulator.clock import MICROSECONDS
 from simulator.jobs import Floats, Ints
+from simulator.randomness import stream
 from simulator.server_log import Served
 from simulator.trace import Queue
 
-_OTHERS_WAITING_S = 300  # because of one: from so much on it is harm
-_MOST_OF_IT = 0.5  # else another one is the reason, and this one is among those that wait
-_LOCKED_S = 100  # of server threads that wait for one's locks
-_HOST_PER_S, _HOST_WITHIN_S = 25, 5 * MINUTE_S
 _LEAST_REQUESTS = 2_000  # fewer make nobody wait
 _AFTER_US = 60 * MICROSECONDS  # a source's last request, others may still wait
 
@@ -35,17 +35,19 @@ class Traffic:
     @classmethod
     def of(
         cls,
-        sources: Sequence[Source],
+        scene: Scene,
+        filesystem: Filesystem,
         begin: int,
         end: int,
-        knee_per_s: float,
-        chance: np.random.Generator,
+        *,
         bin_s: int,
     ) -> "Traffic":
-        """Let sources send what they do in ``[begin, end)``."""
+        """Let all send what they do in ``[begin, end)``."""
+        sources = scene.sources(filesystem)
+        chance = stream(scene.seed, f"cases: requests to {filesystem.name} from {begin}")
         asked = trace.requests(sources, begin, end, 0, chance, bin_s=bin_s)
         line = trace.queue(asked, sources, chance)
-        return cls(sources, knee_per_s, line, *line.run(sources, knee_per_s))
+        return cls(sources, scene.knee_per_s, line, *line.run(sources, scene.knee_per_s))
 
     def served(self) -> tuple[Served, Ints]:
         """Return the requests in order of their ends, with their sources."""
@@ -66,10 +68,7 @@ class Traffic:
         mine = np.flatnonzero(line.source == source)
         if len(mine) < _LEAST_REQUESTS:
             return None
-        is_idle = self.run.start_us[: mine[0]] == self.run.sent_us[: mine[0]]
-        is_main = mds.pools_of(line.opcode[: mine[0]])[0] == mds.MAIN.first_thread
-        # With nobody in the queue, serving them anew begins as it was.
-        first = np.flatnonzero(is_idle & is_main).max(initial=0)
+        first = self._idle_before(int(mine[0]))
         last = np.searchsorted(line.ready_us, line.ready_us[mine[-1]] + _AFTER_US)
         others = first + np.flatnonzero(line.source[first:last] != source)
         alone = line.take(others)
@@ -80,7 +79,13 @@ class Traffic:
         share = saved_us.sum() / max(waited_us.sum(), 1)
         return alone.ready_us, np.cumsum(saved_us) / MICROSECONDS, share
 
-    def causes(self, source: int, *, is_host: bool) -> list[Found]:
+    def _idle_before(self, request: int) -> int:
+        """Return the last request before one that met no queue: serving goes on anew from there."""
+        at_once = self.run.start_us[:request] == self.queue.ready_us[:request]
+        is_main = mds.pools_of(self.queue.opcode[:request])[0] == mds.MAIN.first_thread
+        return int(np.flatnonzero(at_once & is_main).max(initial=0))
+
+    def found_in(self, source: int, *, is_host: bool) -> list[Found]:
         """Return what a source is near to, or beyond, of what a trace could tell."""
         line = self.queue
         mine = np.flatnonzero(line.source == source)
@@ -93,7 +98,7 @@ class Traffic:
             found(
                 Cause.LOCKS,
                 times,
-                locked_s / _LOCKED_S,
+                locked_s / causes.LOCKED_S,
                 {
                     "locked_s": locked_s,
                     "enqueues_that_wait": waits,
@@ -108,12 +113,12 @@ class Traffic:
                 found(
                     Cause.HARM,
                     moments // MICROSECONDS,
-                    waited_s / _OTHERS_WAITING_S * (share > _MOST_OF_IT),
+                    waited_s / causes.OTHERS_WAITING_S * (share > causes.MOST_OF_WAITING),
                     {"others_waiting_s": waited_s},
                 )
             )
         if is_host:
-            before = np.searchsorted(times, times - _HOST_WITHIN_S)
-            per_s = (np.arange(1, len(mine) + 1) - before) / _HOST_WITHIN_S
-            told.append(found(Cause.HOST, times, per_s / _HOST_PER_S, {"rpcs_per_s": per_s}))
+            before = np.searchsorted(times, times - causes.HOST_WITHIN_S)
+            per_s = (np.arange(1, len(mine) + 1) - before) / causes.HOST_WITHIN_S
+            told.append(found(Cause.HOST, times, per_s / causes.HOST_PER_S, {"rpcs_per_s": per_s}))
         return told

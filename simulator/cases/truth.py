@@ -1,58 +1,51 @@
 """What everybody truly does, and which label that gives."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from simulator.activity import MDT_KINDS, OPERATIONS
-from simulator.cases import measures
-from simulator.cases.cast import BEFORE_S, CALM_S, GAP_S, STREAM_S, Actor
+from simulator.cases import causes, measures
+from simulator.cases.cast import GAP_S, Actor
 from simulator.cases.causes import BORDERLINE, Cause, Found, Label, label
 from simulator.cases.filesystems import ALL, UNREAD, Filesystem
 from simulator.cases.hosts import Host
 from simulator.cases.measures import History, Others
+from simulator.cases.scene import Scene
 from simulator.cases.traffic import Traffic
-from simulator.clock import MINUTE_S, iso
+from simulator.clock import MICROSECONDS, MINUTE_S, iso
 from simulator.jobs import Ints
 
 Case = dict[str, Any]
 
-_CAMPAIGN, _SUBMISSIONS = 20_000_000, 20
 _CAMPAIGN_STEP_S = 10
-_UNATTRIBUTED, _UNATTRIBUTED_AFTER_S = 0.2, 5 * MINUTE_S
+_UNATTRIBUTED_AFTER_S = 5 * MINUTE_S
 _ENOUGH_OTHERS = 20  # jobs, to tell a middle
 _COARSE_S = 3_600
 
 
-def told(
-    seed: int,
-    opened: int,
-    knee_per_s: float,
-    actors: Sequence[Actor],
-    hosts: Sequence[Host],
-    traffic: dict[Filesystem, Traffic],
-) -> dict[str, object]:
+def told(scene: Scene, traffic: Mapping[Filesystem, Traffic]) -> dict[str, object]:
     """Return the truth file; of everybody, what is done until the stream ends."""
-    closed = opened + STREAM_S
+    actors, hosts = scene.actors, scene.hosts
     done = {
-        actor: History.of(actor.job, actor.source, actor.filesystem, closed, _COARSE_S)
-        for actor in actors
+        one: History.of(one.job, one.source, one.filesystem, scene.closed, _COARSE_S)
+        for one in actors
     }
     by_trace = _traced(traffic, {host.source for host in hosts})
     cases = [
-        *_jobs(actors, done, by_trace, closed),
-        *_users(actors, done, opened, closed),
+        *_jobs(done, by_trace, scene.closed),
+        *_users(scene, done),
         *_hosts(hosts, by_trace),
-        *_filesystems(hosts, traffic, opened),
+        *_filesystems(scene, traffic),
     ]
     return {
-        "seed": seed,
-        "begun": iso(opened - BEFORE_S),
-        "calm_since": iso(opened - CALM_S),
-        "start": iso(opened),
-        "end": iso(closed),
+        "seed": scene.seed,
+        "begun": iso(scene.begun),
+        "calm_since": iso(scene.calm_since),
+        "start": iso(scene.opened),
+        "end": iso(scene.closed),
         "filesystems": [
             {
                 "name": one.name,
@@ -60,8 +53,10 @@ def told(
                 "version": one.version,
                 "is_counted": one.is_counted,
                 "is_traced": one.is_traced,
-                "knee_per_s": knee_per_s if one.is_traced else None,
-                "unread": [iso(opened + moment) for moment in GAP_S] if one is UNREAD else None,
+                "knee_per_s": scene.knee_per_s if one.is_traced else None,
+                "unread": [iso(scene.opened + moment) for moment in GAP_S]
+                if one is UNREAD
+                else None,
             }
             for one in ALL
         ],
@@ -72,29 +67,26 @@ def told(
     }
 
 
-def _traced(traffic: dict[Filesystem, Traffic], hosts: set[object]) -> dict[object, list[Found]]:
+def _traced(traffic: Mapping[Filesystem, Traffic], hosts: set[object]) -> dict[object, list[Found]]:
     """Return what the traces could tell of each source."""
     return {
-        source: one.causes(n, is_host=source in hosts)
+        source: one.found_in(n, is_host=source in hosts)
         for one in traffic.values()
         for n, source in enumerate(one.sources)
     }
 
 
 def _jobs(
-    actors: Sequence[Actor],
-    done: dict[Actor, History],
-    by_trace: dict[object, list[Found]],
-    closed: int,
+    done: dict[Actor, History], by_trace: dict[object, list[Found]], closed: int
 ) -> Iterator[Case]:
     of_size: dict[int, list[float]] = defaultdict(list)
     of_name: dict[str, list[float]] = defaultdict(list)
     for actor, history in done.items():
         of_size[_size(actor)].append(history.operations[-1] / actor.job.node_count)
         of_name[actor.job.name].append(history.size_bytes[-1, 0])
-    for actor in actors:
+    for actor in done:
         others = Others(_middle(of_size[_size(actor)]), _middle(of_name[actor.job.name]))
-        found = measures.causes(actor.job, actor.source, actor.filesystem, others, closed)
+        found = measures.found_in(actor.job, actor.source, actor.filesystem, others, closed)
         found += by_trace.get(actor.source, [])
         subject = {
             "kind": "job",
@@ -117,29 +109,27 @@ def _middle(values: list[float]) -> float | None:
     return float(np.median(values)) if len(values) >= _ENOUGH_OTHERS else None
 
 
-def _users(
-    actors: Sequence[Actor], done: dict[Actor, History], opened: int, closed: int
-) -> Iterator[Case]:
+def _users(scene: Scene, done: dict[Actor, History]) -> Iterator[Case]:
     jobs_of: dict[str, list[Actor]] = defaultdict(list)
-    for actor in actors:
+    for actor in done:
         jobs_of[actor.job.user.name].append(actor)
-    times = np.arange(opened - BEFORE_S, closed + 1, _CAMPAIGN_STEP_S)
+    times = np.arange(scene.begun, scene.closed + 1, _CAMPAIGN_STEP_S)
     for user, mine in sorted(jobs_of.items()):
         small = [
             actor
             for actor in mine
-            if done[actor].operations[-1] < measures.MOST_OPERATIONS and not actor.role.fault
+            if done[actor].operations[-1] < causes.OPERATIONS and not actor.role.fault
         ]
         submitted = np.sort([actor.job.submitted for actor in small])
         total = np.zeros(len(times), dtype=np.int64)
-        if len(small) >= _SUBMISSIONS:
+        if len(small) >= causes.SUBMISSIONS:
             for actor in small:
                 total += _counted(actor, times)
         submissions = np.searchsorted(submitted, times, side="right")
         found = measures.found(
             Cause.CAMPAIGN,
             times,
-            total / _CAMPAIGN * (submissions >= _SUBMISSIONS),
+            total / causes.CAMPAIGN * (submissions >= causes.SUBMISSIONS),
             {"operations": total, "submissions": submissions},
         )
         part = "campaign" if user.startswith("campaigner") else "anybody"
@@ -159,13 +149,11 @@ def _hosts(hosts: Sequence[Host], by_trace: dict[object, list[Found]]) -> Iterat
                 "name": host.name,
                 "filesystem": host.filesystem.name,
             }
-            yield _case(subject, "outside any job", by_trace[host.source])
+            yield _case(subject, "outside any job", by_trace.get(host.source, []))
 
 
-def _filesystems(
-    hosts: Sequence[Host], traffic: dict[Filesystem, Traffic], opened: int
-) -> Iterator[Case]:
-    strangers = {host.source for host in hosts if not host.name}
+def _filesystems(scene: Scene, traffic: Mapping[Filesystem, Traffic]) -> Iterator[Case]:
+    strangers = {host.source for host in scene.hosts if not host.name}
     for one in ALL:
         found = []
         if one in traffic:
@@ -173,13 +161,13 @@ def _filesystems(
             is_strange = np.array([source in strangers for source in sources])[line.source]
             rpcs = np.cumsum(is_strange)
             share = rpcs / np.arange(1, len(rpcs) + 1)
-            times = line.ready_us // 1_000_000
-            settled = times >= opened + _UNATTRIBUTED_AFTER_S
+            times = line.ready_us // MICROSECONDS
+            settled = times >= scene.opened + _UNATTRIBUTED_AFTER_S
             found = [
                 measures.found(
                     Cause.UNATTRIBUTED,
                     times,
-                    share / _UNATTRIBUTED * settled,
+                    share / causes.UNATTRIBUTED * settled,
                     {"share": share, "rpcs": rpcs},
                 )
             ]
@@ -213,7 +201,7 @@ def _shown(one: Found) -> Case:
 def _totals(
     actor: Actor,
     history: History,
-    traffic: dict[Filesystem, Traffic],
+    traffic: Mapping[Filesystem, Traffic],
     by_trace: dict[object, list[Found]],
 ) -> Case:
     waiting = [

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from simulator import counters, dumps, server_log, site
-from simulator.activity import Source
-from simulator.cases.cast import BEFORE_S, CALM_S, GAP_S, NODE_COUNT, STREAM_S, Actor
+from simulator.cases.cast import GAP_S, NODE_COUNT
 from simulator.cases.filesystems import ALL, KEPT_S, SMALL, UNREAD, Filesystem
+from simulator.cases.scene import Scene
 from simulator.cases.traffic import Traffic
-from simulator.clock import MICROSECONDS, MINUTE_S, iso, utc_name
+from simulator.clock import DAY_S, MICROSECONDS, MINUTE_S, iso, utc_name
 from simulator.counters import NEVER, Server, Sightings
 from simulator.formats import job_stats, md_stats, rpctrace, sacct, site_toml, squeue
 from simulator.formats.releases import counts_failed_opens
@@ -40,53 +40,37 @@ def registration() -> str:
     return "\n".join(parts)
 
 
-def before(
-    out: Path,
-    seed: int,
-    opened: int,
-    actors: Sequence[Actor],
-    sources: Mapping[Filesystem, Sequence[Source]],
-    cleared: Mapping[Source, int],
-    calm: Traffic,
-) -> None:
+def before(out: Path, scene: Scene, calm: Traffic) -> None:
     """Write what is known when the stream begins."""
     out.mkdir(parents=True)
-    ended = (actor.job for actor in actors if (actor.job.ended or 0) <= opened)
+    ended = (actor.job for actor in scene.actors if (actor.job.ended or 0) <= scene.opened)
     (out / "sacct.txt").write_text(sacct.text(sorted(ended, key=lambda job: job.ended or 0)))
-    moments = np.arange(opened - BEFORE_S, opened + 1, _READ_EVERY_S)
+    moments = np.arange(scene.begun, scene.opened + 1, _READ_EVERY_S)
     for one in ALL:
         if one.is_counted:
             for moment, (by_job, whole) in zip(
-                moments.tolist(), _reads(one, sources[one], cleared, moments, opened), strict=True
+                moments.tolist(), _reads(scene, one, moments), strict=True
             ):
                 for format_name, text in (("job_stats", by_job), ("md_stats", whole)):
                     path = out / f"{format_name}-{one.name}" / f"{utc_name(moment)}.txt"
                     path.parent.mkdir(exist_ok=True)
                     path.write_text(text)
                     os.utime(path, (moment, moment))
-    chance = stream(seed, "cases: log of the calm")
+    chance = stream(scene.seed, "cases: log of the calm")
     dumps.write(
-        _records(calm, seed, chance),
-        server_log.names(seed),
+        _records(calm, scene.seed, chance),
+        server_log.names(scene.seed),
         chance,
         out / f"rpctrace-{SMALL.name}.log.zst",
         version=Version.V2_15,
     )
 
 
-def slices(
-    out: Path,
-    seed: int,
-    opened: int,
-    actors: Sequence[Actor],
-    sources: Mapping[Filesystem, Sequence[Source]],
-    cleared: Mapping[Source, int],
-    traffic: dict[Filesystem, Traffic],
-) -> None:
+def slices(out: Path, scene: Scene, traffic: Mapping[Filesystem, Traffic]) -> None:
     """Write the stream."""
-    ends = np.arange(opened + STEP_S, opened + STREAM_S + 1, STEP_S)
+    ends = np.arange(scene.opened + STEP_S, scene.closed + 1, STEP_S)
     folders = [out / f"{step:04d}" for step in range(len(ends))]
-    jobs = [actor.job for actor in actors if (actor.job.ended or 0) > opened]
+    jobs = [actor.job for actor in scene.actors if (actor.job.ended or 0) > scene.opened]
     for step, (folder, end) in enumerate(zip(folders, ends.tolist(), strict=True)):
         folder.mkdir(parents=True)
         (folder / "slice.json").write_text(
@@ -100,24 +84,19 @@ def slices(
             (folder / "squeue.txt").write_text(squeue.text(there, end))
     for one in ALL:
         if one.is_counted:
-            reads = _reads(one, sources[one], cleared, ends, opened)
+            reads = _reads(scene, one, ends)
             for folder, end, (by_job, whole) in zip(folders, ends.tolist(), reads, strict=True):
-                if one is UNREAD and GAP_S[0] < end - opened < GAP_S[1]:
+                if one is UNREAD and GAP_S[0] < end - scene.opened < GAP_S[1]:
                     continue
                 (folder / f"job_stats-{one.name}.txt").write_text(by_job)
                 (folder / f"md_stats-{one.name}.txt").write_text(whole)
         if one.is_traced:
-            _write_trace(folders, seed, opened, one, traffic[one])
+            _write_trace(folders, scene, one, traffic[one])
 
 
-def _reads(
-    filesystem: Filesystem,
-    sources: Sequence[Source],
-    cleared: Mapping[Source, int],
-    moments: Ints,
-    opened: int,
-) -> Iterator[tuple[str, str]]:
+def _reads(scene: Scene, filesystem: Filesystem, moments: Ints) -> Iterator[tuple[str, str]]:
     """Yield job_stats and md_stats of a filesystem as they are at each moment."""
+    sources, cleared = scene.sources(filesystem), scene.cleared()
     failures_until = NEVER if counts_failed_opens(filesystem.version) else 0
     server = Server(KEPT_S, failures_until=failures_until)
     of_mdt: list[Sightings] = []
@@ -143,7 +122,7 @@ def _reads(
                 moment * MICROSECONDS,
                 total,
                 version=filesystem.version,
-                mounted_s=opened - 2 * BEFORE_S,
+                mounted_s=scene.begun - DAY_S,
             ),
         )
 
@@ -155,12 +134,13 @@ def _records(traffic: Traffic, seed: int, chance: np.random.Generator) -> pl.Dat
 
 
 def _write_trace(
-    folders: Sequence[Path], seed: int, opened: int, filesystem: Filesystem, traffic: Traffic
+    folders: Sequence[Path], scene: Scene, filesystem: Filesystem, traffic: Traffic
 ) -> None:
     """Write each step's records; those after the last are not written any more."""
-    records = _records(traffic, seed, stream(seed, f"cases: log of {filesystem.name}"))
-    names = server_log.names(seed)
-    edges_us = (opened + np.arange(len(folders) + 1) * STEP_S) * MICROSECONDS
+    chance = stream(scene.seed, f"cases: log of {filesystem.name}")
+    records = _records(traffic, scene.seed, chance)
+    names = server_log.names(scene.seed)
+    edges_us = (scene.opened + np.arange(len(folders) + 1) * STEP_S) * MICROSECONDS
     edges = np.searchsorted(records["time_us"].to_numpy(), edges_us).tolist()
     for folder, first, last in zip(folders, edges[:-1], edges[1:], strict=True):
         lines = rpctrace.lines(records[first:last], names, Version.V2_15)
