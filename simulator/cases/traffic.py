@@ -19,6 +19,7 @@ from simulator.server_log import Served
 from simulator.trace import Queue
 
 _LEAST_REQUESTS = 2_000  # fewer make nobody wait
+_MOST = 0.9  # of what they wait
 _AFTER_US = 60 * MICROSECONDS  # a source's last request, others may still wait
 
 
@@ -62,7 +63,7 @@ class Traffic:
         """Return how much longer others take because of a source.
 
         When each of them arrived (epoch microseconds); how much longer they took, so far (seconds);
-        and which share that is of all that they wait. None: the source did too little to matter.
+        and the source's share of the server's time meanwhile. None: it did too little to matter.
         """
         line = self.queue
         mine = np.flatnonzero(line.source == source)
@@ -75,9 +76,17 @@ class Traffic:
         service_us, run = alone.run(self.sources, self.knee_per_s)
         took_us = (self.run.start_us - self.run.sent_us + self.service_us)[others]
         saved_us = took_us - (run.start_us - run.sent_us + service_us)
-        waited_us = took_us - alone.idle_us - alone.locked_us
-        share = saved_us.sum() / max(waited_us.sum(), 1)
-        return alone.ready_us, np.cumsum(saved_us) / MICROSECONDS, share
+        waited_s = np.cumsum(saved_us) / MICROSECONDS
+        return alone.ready_us, waited_s, self._share_while(source, alone.ready_us, waited_s)
+
+    def _share_while(self, source: int, ready_us: Ints, waited_s: Floats) -> float:
+        """Return a source's share of the server's time while others waited for it."""
+        worst = ready_us[np.abs(waited_s / max(waited_s[-1], 1.0) - 0.5) < _MOST / 2]
+        if not len(worst):
+            return 0.0
+        first, last = np.searchsorted(self.queue.ready_us, [worst[0], worst[-1]])
+        busy_us = self.service_us[first : last + 1]
+        return float(busy_us[self.queue.source[first : last + 1] == source].sum() / busy_us.sum())
 
     def _idle_before(self, request: int) -> int:
         """Return the last request before one that met no queue: serving goes on anew from there."""
@@ -113,8 +122,8 @@ class Traffic:
                 found(
                     Cause.HARM,
                     moments // MICROSECONDS,
-                    waited_s / causes.OTHERS_WAITING_S * (share > causes.MOST_OF_WAITING),
-                    {"others_waiting_s": waited_s},
+                    waited_s / causes.OTHERS_WAITING_S * (share > causes.HARMFUL_SHARE),
+                    {"others_waiting_s": waited_s, "share": np.full(len(waited_s), share)},
                 )
             )
         if is_host:
