@@ -15,6 +15,18 @@ slices/0000/    the stream, in steps of ten seconds: what agents would have read
     sacct.txt                      jobs that ended in it, if any did
 truth.json      every subject's label and causes, and every job's true totals
 
+A case of the truth file has
+
+    label             positive, negative, borderline, or bad-data
+    part              what the subject plays
+    causes            all that hold, or nearly: each with its amounts, when it set in (null: never),
+                      and their ratio to what the simulator calls abuse; is_borderline: below 1.25
+    near              of the other causes that were looked at, the ratio, below 0.8
+    subject           kind and name: a job by its batch id, a host by its NID, a process by what it
+                      says of itself, a user, a filesystem
+    expected_quality  below good where counters have a gap, were cleared, or nodes are shared
+    fault             which of these, or nothing
+
 Labels are causes: who does what is drawn first, and measured in what is truly done, before any of
 it is counted, traced or lost. Where abuse begins (`causes`) is the simulator's own view, from what
 a server can do and what a centre complained of.

@@ -26,7 +26,7 @@ _MOUNTED_PER_S = 2.5
 class Host:
     """A host outside any job, or one process of it that tells its name."""
 
-    name: str  # "": nobody registered it
+    name: str  # its NID, or what the process says; "": nobody registered it
     filesystem: Filesystem
     source: Source
     is_process: bool = False
@@ -90,7 +90,7 @@ def _crawl(chance: np.random.Generator, amount: float) -> Iterator[Burst]:
 
 def _host(filesystem: Filesystem, nid: str, bursts: Iterable[Burst]) -> Host:
     source = _source(None, np.array([site.client(nid)]), bursts)
-    return Host(site.HOST_OF_NID[nid], filesystem, source)
+    return Host(nid, filesystem, source)
 
 
 def _process(name: str, nid: str, bursts: Iterable[Burst]) -> Host:

@@ -142,14 +142,16 @@ def _counted(actor: Actor, times: Ints) -> Ints:
 
 
 def _hosts(hosts: Sequence[Host], by_trace: dict[object, list[Found]]) -> Iterator[Case]:
+    """Yield hosts and processes, each by what is worst on any filesystem."""
+    told: dict[tuple[str, bool], dict[Cause, Found]] = defaultdict(dict)
     for host in hosts:
-        if host.name:
-            subject = {
-                "kind": "process" if host.is_process else "host",
-                "name": host.name,
-                "filesystem": host.filesystem.name,
-            }
-            yield _case(subject, "outside any job", by_trace.get(host.source, []))
+        worst = told[host.name, host.is_process]
+        for one in by_trace.get(host.source, []):
+            worst[one.cause] = max(one, worst.get(one.cause, one), key=lambda each: each.ratio)
+    for (name, is_process), worst in told.items():
+        if name:
+            kind = "process" if is_process else "host"
+            yield _case({"kind": kind, "name": name}, "outside any job", worst.values())
 
 
 def _filesystems(scene: Scene, traffic: Mapping[Filesystem, Traffic]) -> Iterator[Case]:
