@@ -282,7 +282,7 @@ def busy(chance: Chance) -> Play:
                 30,
                 runtime_s - 30,
                 shares(
-                    chance.uniform(6_000, 16_000),
+                    chance.uniform(5_000, 13_000),
                     {"getattr": 0.6, "open": 0.15, "close": 0.15, "getxattr": 0.1},
                 ),
             )

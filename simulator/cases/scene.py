@@ -12,7 +12,7 @@ from simulator.randomness import stream
 
 _DAY = local(2017, 9, 4)
 _DAYS = 300  # that seeds lie on
-_KNEES_PER_S = (260, 400)
+_KNEES_PER_S = (240, 340)
 
 
 @dataclass(frozen=True)
