@@ -17,7 +17,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
 CHARGE_PENDING = "ioportal.ingest.tasks.charge_pending"
 REFRESH_STATISTICS = "ioportal.jobs.tasks.refresh_statistics"
 ROLL_UP = "ioportal.telemetry.tasks.roll_up"
-STAGES = (CHARGE_PENDING, REFRESH_STATISTICS, ROLL_UP)
+JUDGE = "ioportal.flags.tasks.judge"
+RUN_BACK_TESTS = "ioportal.flags.tasks.run_back_tests"
+STAGES = (CHARGE_PENDING, REFRESH_STATISTICS, ROLL_UP, JUDGE)
 
 log = structlog.get_logger()
 

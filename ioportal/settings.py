@@ -30,6 +30,7 @@ INSTALLED_APPS = [
     "ioportal.telemetry",
     "ioportal.jobs",
     "ioportal.ingest",
+    "ioportal.flags",
     "ioportal.api",
     "ioportal.web",
 ]
@@ -151,6 +152,7 @@ _STAGES = (
     "ioportal.ingest.tasks.charge_pending",
     "ioportal.jobs.tasks.refresh_statistics",
     "ioportal.telemetry.tasks.roll_up",
+    "ioportal.flags.tasks.judge",
 )
 CELERY_BEAT_SCHEDULE = {
     name: {"task": name, "schedule": schedule, "options": {"expires": WAKE_UP_EXPIRES_S}}
@@ -158,6 +160,7 @@ CELERY_BEAT_SCHEDULE = {
         *((stage, env.duration("IOPORTAL_STAGE_INTERVAL", "5s")) for stage in _STAGES),
         ("ioportal.ingest.tasks.retain", timedelta(minutes=10)),
         ("ioportal.jobs.tasks.refresh_baselines", timedelta(minutes=30)),
+        ("ioportal.flags.tasks.run_back_tests", timedelta(minutes=1)),
     )
 }
 

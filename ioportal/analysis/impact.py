@@ -59,7 +59,7 @@ class Impact:
     known_share: float
 
 
-def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:
+def by_window(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
     """Share others' waiting out among those who kept the server busy meanwhile.
 
     In each window and service, a principal answers for its share of the service time of
@@ -72,20 +72,20 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:
         baseline: columns of `BASELINES`.
 
     Returns:
-        The impact of every principal; no windows give no rows and a known share of 0.
+        A row for each principal in each window and service: start, server, service, principal,
+        timed (RPCs), and in microseconds service_us_sum, impact_us (others' waiting because of it)
+        and suffered_us (its own).
 
     Source: docs/metrics.md, "Impact".
     """
     judged = windows.join(baseline, on=_KIND, how="left").with_columns(
         late_us=pl.col("total_us_sum") - pl.col("timed") * pl.col("baseline_us")
     )
-    timed = int(windows["timed"].sum())
-    known = int(judged.filter(pl.col("baseline_us").is_not_null())["timed"].sum())
     part = pl.col("service_us_sum") / pl.sum("service_us_sum").over(_MOMENT)
     # The waiting of those before each, less busy ones first; equals have that of the first of them.
     before_us = pl.col("late_us").cum_sum().over(_MOMENT) - pl.col("late_us")
     lesser_late_us = pl.first("before_us").over(*_MOMENT, "service_us_sum")
-    principals = (
+    return (
         judged.group_by(*_MOMENT, "principal")
         .agg(pl.sum("timed", "service_us_sum", "late_us"))
         .sort(*_MOMENT, "service_us_sum", "principal")
@@ -94,6 +94,24 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:
             impact_us=part.fill_nan(0) * pl.max_horizontal(lesser_late_us, 0),
             suffered_us=pl.max_horizontal("late_us", 0),
         )
+        .drop("late_us", "before_us")
+    )
+
+
+def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:
+    """Add up who carried the load of all windows, who did harm and who suffered.
+
+    Args:
+        windows: columns of `WINDOWS`.
+        baseline: columns of `BASELINES`.
+
+    Returns:
+        The impact of every principal; no windows give no rows and a known share of 0.
+    """
+    timed = int(windows["timed"].sum())
+    known = int(windows.join(baseline, on=_KIND, how="semi")["timed"].sum())
+    principals = (
+        by_window(windows, baseline)
         .group_by("principal")
         .agg(
             rpcs=pl.sum("timed"),

@@ -19,6 +19,9 @@ class Unit(StrEnum):
     MICROSECONDS = "µs"
     NODES = "nodes"
     CORES = "cores"
+    JOBS = "jobs"
+    REQUESTS = "requests"
+    CORE_HOURS = "core-hours"
     RATIO = "ratio"
     SHARE = "share"
 

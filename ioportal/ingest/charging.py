@@ -25,7 +25,16 @@ from ioportal.ingest.models import (
     TouchedReads,
     TouchedTrace,
 )
-from ioportal.jobs.models import Allocation, Format, Job, Nid, Server, StaleStatistics, Target
+from ioportal.jobs.models import (
+    Allocation,
+    Format,
+    Job,
+    Nid,
+    Server,
+    StaleEvidence,
+    StaleStatistics,
+    Target,
+)
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow, floor_to_window
@@ -61,7 +70,11 @@ def charge_pending(limit: int = 500) -> int:
             *chain.from_iterable(map(_charge_deltas, differences)),
             *_charge_jobs(jobs),
         }
-        StaleStatistics.objects.ask_for(stale)
+        if stale:
+            StaleStatistics.objects.ask_for(stale)
+            begun = [row.start for row in (*traces, *differences, *jobs)]
+            begun += [_between_reads(row).start for row in polled]
+            StaleEvidence.objects.ask_for(stale, floor_to_window(min(begun)))
         return len(traces) + len(polled) + len(differences) + len(jobs)
 
 

@@ -18,7 +18,7 @@ from psycopg import sql
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.jobs import locks
-from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
+from ioportal.jobs.models import Job, JobStatistics, StaleEvidence, StaleStatistics
 from ioportal.telemetry import levels, planner, retention
 from ioportal.telemetry.models import (
     LARGEST_BIGINT,
@@ -320,6 +320,7 @@ def refresh_statistics(limit: int = 500) -> int:
             update_fields=_COMPUTED,
         )
         _tell_jobs(rows)
+        StaleEvidence.objects.ask_for(row.job_id for row in rows)
         return len(claimed)
 
 

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from ioportal.telemetry.models import (
     ChargedRpc,
+    ImpactWindow,
     IoTenMinutes,
     IoTotal,
     IoWindow,
@@ -146,6 +147,14 @@ TOTAL_TEN_MINUTES: Final = Level(
     width=_TEN_MINUTES,
     by="server_id",
 )
+IMPACT: Final = Level(
+    ImpactWindow,
+    "others' waiting by 10 s and who caused it",
+    "TEN_MINUTES_KEPT",
+    made_of=CHARGED_RPCS,
+    width=_TEN_SECONDS,
+    by="who",
+)
 JOB_SNAPSHOTS: Final = Level(
     JobSnapshot, "counters by job id, as they came", "RAW_KEPT", "taken_at", by="target_id"
 )
@@ -204,6 +213,7 @@ LEVELS: Final = (
     TOTALS,
     TOTAL_MINUTES,
     TOTAL_TEN_MINUTES,
+    IMPACT,
     JOB_SNAPSHOTS,
     JOB_DELTAS,
     IO_WINDOWS,

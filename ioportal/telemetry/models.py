@@ -248,6 +248,26 @@ class TotalTenMinutes(_Total):
         managed = False
 
 
+class ImpactWindow(models.Model):
+    """Derived: how long others waited because of a principal, in 10 s on a server that was slow.
+
+    `who` is a job, a source job id or a NID, by the kind; of all other kinds 0. Who cost others
+    less than the hundredth of a second has no row.
+    """
+
+    pk = models.CompositePrimaryKey("start", "server_id", "kind", "who")  # for Django only
+    start = models.DateTimeField()
+    server_id = models.IntegerField()
+    kind = models.SmallIntegerField(choices=Principal)
+    who = models.BigIntegerField()
+    impact_us = models.BigIntegerField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
 class JobSnapshot(models.Model):
     """Raw and immutable: one job_stats entry as one read of its target showed it (totals)."""
 
@@ -495,6 +515,15 @@ class TouchedRpcs(_Touched):
 
     def __str__(self) -> str:
         return f"{self.start} to {self.end} {self.get_level_display()}"
+
+
+class TouchedImpact(_Touched):
+    """RPCs by 10 s changed on a server, or on any: so may who made others wait."""
+
+    server_id = models.IntegerField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.start} to {self.end}"
 
 
 class TouchedIo(_Touched):

@@ -26,6 +26,7 @@ from ioportal.telemetry.models import (
     LARGEST_BIGINT,
     BaselinePeriod,
     IoWindow,
+    TouchedImpact,
     TouchedIo,
     TouchedRpcs,
 )
@@ -294,6 +295,11 @@ def roll_rpcs(kind: RpcRollUp, now: datetime, limit: int) -> int:
             for one in kind.roll_ups:
                 for part in retention.kept((one.made_of, one.level), *span):
                     _roll_rpcs_of(one, asked.who, part)
+        if kind is RPC_ROLL_UPS[0]:
+            server = asked.who["server_id"]
+            TouchedImpact.objects.bulk_create(
+                TouchedImpact(server_id=server, start=s, end=e) for s, e in done
+            )
         if kind is not RPC_ROLL_UPS[-1]:
             coarser = RPC_ROLL_UPS[RPC_ROLL_UPS.index(kind) + 1].pending
             again += [TouchedRpcs(level=coarser, **asked.who, start=s, end=e) for s, e in done]

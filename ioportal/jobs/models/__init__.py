@@ -18,7 +18,7 @@ from ioportal.jobs.models.site import (
     Target,
 )
 from ioportal.jobs.models.source import Format, Source
-from ioportal.jobs.models.statistics import JobStatistics, StaleStatistics
+from ioportal.jobs.models.statistics import JobStatistics, StaleEvidence, StaleStatistics
 from ioportal.jobs.models.workload import WorkloadJob, WorkloadJobQuerySet
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "Service",
     "Source",
     "SourceJobId",
+    "StaleEvidence",
     "StaleStatistics",
     "Target",
     "UserAccount",

@@ -13,6 +13,7 @@ from ioportal.telemetry.models import Pending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
 _INDEX_NAME_CHARACTERS = 30  # Django's limit
 _SORTED = (
@@ -117,6 +118,33 @@ class StaleStatistics(Pending):
     job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
 
     objects = StaleStatisticsManager()
+
+    def __str__(self) -> str:
+        return f"job {self.job_id}"
+
+
+_ASK_FOR_EVIDENCE = """
+INSERT INTO jobs_staleevidence (job_id, since)
+SELECT id, %(since)s FROM unnest(%(jobs)s::bigint[]) AS wanted (id)
+"""
+
+
+class StaleEvidenceManager(models.Manager["StaleEvidence"]):
+    """Asks for evidence."""
+
+    def ask_for(self, job_ids: Iterable[int], since: datetime | None = None) -> None:
+        """Ask for that of these jobs anew; `since`: windows that begin then or later changed."""
+        with connection.cursor() as cursor:
+            cursor.execute(_ASK_FOR_EVIDENCE, {"jobs": sorted(job_ids), "since": since})
+
+
+class StaleEvidence(Pending):
+    """A job whose windows or statistics changed since it was judged."""
+
+    job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
+    since = models.DateTimeField(null=True)  # null: its windows are as they were
+
+    objects = StaleEvidenceManager()
 
     def __str__(self) -> str:
         return f"job {self.job_id}"

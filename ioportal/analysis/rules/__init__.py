@@ -1,0 +1,41 @@
+"""The rules: an explicit table. A rule is one file, one test file, and one line here."""
+
+from ioportal.analysis.rules.bytes_above_peers import BYTES_ABOVE_PEERS
+from ioportal.analysis.rules.campaign import CAMPAIGN
+from ioportal.analysis.rules.create_unlink_churn import CREATE_UNLINK_CHURN
+from ioportal.analysis.rules.host_outside_jobs import HOST_OUTSIDE_JOBS
+from ioportal.analysis.rules.impact import IMPACT
+from ioportal.analysis.rules.lock_contention import LOCK_CONTENTION
+from ioportal.analysis.rules.low_cpu_efficiency import LOW_CPU_EFFICIENCY
+from ioportal.analysis.rules.metadata_operations import METADATA_OPERATIONS
+from ioportal.analysis.rules.metadata_rate import METADATA_RATE
+from ioportal.analysis.rules.open_close_imbalance import OPEN_CLOSE_IMBALANCE
+from ioportal.analysis.rules.outlier import OUTLIER
+from ioportal.analysis.rules.rule import Rule
+from ioportal.analysis.rules.small_reads import SMALL_READS
+from ioportal.analysis.rules.small_writes import SMALL_WRITES
+from ioportal.analysis.rules.startup_storm import STARTUP_STORM
+from ioportal.analysis.rules.stat_storm import STAT_STORM
+from ioportal.analysis.rules.unattributed import UNATTRIBUTED
+from ioportal.analysis.rules.unexplained_enqueues import UNEXPLAINED_ENQUEUES
+
+RULES: tuple[Rule, ...] = (
+    IMPACT,
+    METADATA_OPERATIONS,
+    METADATA_RATE,
+    STARTUP_STORM,
+    STAT_STORM,
+    CREATE_UNLINK_CHURN,
+    OPEN_CLOSE_IMBALANCE,
+    UNEXPLAINED_ENQUEUES,
+    LOCK_CONTENTION,
+    SMALL_READS,
+    SMALL_WRITES,
+    BYTES_ABOVE_PEERS,
+    OUTLIER,
+    LOW_CPU_EFFICIENCY,
+    CAMPAIGN,
+    HOST_OUTSIDE_JOBS,
+    UNATTRIBUTED,
+)
+BY_CODE = {rule.code: rule for rule in RULES}

@@ -1,0 +1,51 @@
+"""A job reads far more than others of its name."""
+
+import polars as pl
+
+from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+
+
+def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    return jobs.filter(
+        pl.col("read_bytes") >= limits["read_bytes"],
+        pl.col("namesakes") >= limits["fewest_peers"],
+        pl.col("read_bytes") >= limits["times_peers"] * pl.col("namesakes_read_bytes"),
+    ).select(
+        "subject",
+        numbers=pl.struct(
+            "read_bytes",
+            "namesakes",
+            "namesakes_read_bytes",
+            times_peers=pl.col("read_bytes") / pl.col("namesakes_read_bytes"),
+            fewest_peers="namesakes",
+        ),
+    )
+
+
+BYTES_ABOVE_PEERS = Rule(
+    code="bytes-above-peers",
+    version=1,
+    title="Reads far above its peers",
+    meaning=(
+        "The job read far more bytes than jobs of the same name on the same cluster usually do: "
+        "it may read the same data again and again."
+    ),
+    subject=Subject.JOB,
+    source=Source.JOB_STATS,
+    severity=Severity.NOTICE,
+    measure="read_bytes",
+    limits={
+        "read_bytes": Limit(1e12, "Bytes read", Unit.BYTES),
+        "times_peers": Limit(10, "Times the 90th percentile of its peers", Unit.RATIO, least=1),
+        "fewest_peers": Limit(20, "Peers, at least", Unit.JOBS, least=10),
+    },
+    advice=(
+        "{read_bytes:,.0f} bytes read; nine of ten of {namesakes:,.0f} jobs of this name read "
+        "less than {namesakes_read_bytes:,.0f} (limit {limit_times_peers:,.0f} times that). "
+        "Look whether it reads the same input again and again: keep it in memory or in a RAM "
+        "disk."
+    ),
+    check=_check,
+    units={"namesakes": Unit.JOBS, "namesakes_read_bytes": Unit.BYTES},
+)

@@ -1,0 +1,71 @@
+"""What rules judge: the columns of their evidence; null is not known."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import polars as pl
+
+from collectors.tables import METADATA_OPERATIONS
+from ioportal.analysis.metrics import METRICS
+from ioportal.analysis.rules.rule import Subject
+
+# Rates are judged by what was done within five minutes: a strong storm is over a limit after
+# seconds, a mild one must last.
+WITHIN = timedelta(minutes=5)
+DAY = timedelta(days=1)  # in which the jobs of one user add up
+HOUR = timedelta(hours=1)  # over which the quality of a filesystem's data is judged
+
+_COUNT = pl.Float64()  # (counts, too: ratios and limits are made of them)
+
+# Each is the largest within five minutes, so far; they need not be the same five minutes.
+PEAKS = {
+    "peak_operations": _COUNT,  # metadata operations
+    "peak_stats": _COUNT,  # getattr, getxattr, statfs
+    "peak_churn": _COUNT,  # files that were both made and removed: the lesser of the two
+    "peak_locks_s": _COUNT,  # service time of lock enqueues
+    "peak_unexplained": _COUNT,  # lock enqueues that no counted operation explains
+    "peak_impact_s": _COUNT,  # others' waiting because of it
+}
+JOB_EVIDENCE = {
+    "subject": pl.String(),
+    "core_count": _COUNT,
+    **{metric.name: pl.Float64() for metric in METRICS},
+    **{f"count_{kind}": _COUNT for kind in METADATA_OPERATIONS},
+    **PEAKS,
+    "startup_operations": _COUNT,  # metadata operations in the first five minutes of the run
+    "startup_opens": _COUNT,
+    "lock_share": pl.Float64(),  # of its RPCs, lock enqueues: where their service took longest
+    "lock_ratio": pl.Float64(),  # how many times as long its enqueues took there as all others'
+    "impact_s": pl.Float64(),  # others' waiting because of it, altogether
+    "failures_counted": pl.Boolean(),  # whether its servers count opens that find nothing
+    "has_ended": pl.Boolean(),
+    "peers": _COUNT,  # jobs of its size, see docs/metrics.md, "Peers"
+    "peers_median": pl.Float64(),  # of ln(1 + their metadata operations per node)
+    "peers_deviation": pl.Float64(),  # median absolute deviation from it
+    "namesakes": _COUNT,  # jobs of the same name on the same cluster
+    "namesakes_read_bytes": _COUNT,  # their 90th percentile
+}
+USER_EVIDENCE = {
+    "subject": pl.String(),
+    "jobs": _COUNT,  # that ran within a day
+    "metadata_operations": _COUNT,  # theirs together
+    "largest_job_operations": _COUNT,
+}
+HOST_EVIDENCE = {
+    "subject": pl.String(),
+    "rpcs": _COUNT,  # within five minutes, on the servers of one filesystem
+    "server_share": pl.Float64(),  # of those servers' RPCs meanwhile
+    "impact_s": pl.Float64(),  # others' waiting because of it meanwhile
+}
+FILESYSTEM_EVIDENCE = {
+    "subject": pl.String(),
+    "rpcs": _COUNT,  # within an hour
+    "unattributed_rpcs": _COUNT,
+}
+OF_SUBJECT = {
+    Subject.JOB: JOB_EVIDENCE,
+    Subject.USER: USER_EVIDENCE,
+    Subject.HOST: HOST_EVIDENCE,
+    Subject.FILESYSTEM: FILESYSTEM_EVIDENCE,
+}

@@ -1,0 +1,66 @@
+"""A job does far more on each node than all others of its size."""
+
+import polars as pl
+
+from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+
+# Of a normal distribution, the median absolute deviation is this part of the standard deviation.
+_OF_DEVIATION = 0.6745
+_LEAST_DEVIATION = 0.1  # of logarithms: where peers are all alike, a tenth more is no outlier
+
+
+def _z_score() -> pl.Expr:
+    distance = (pl.col("metadata_operations_per_node") + 1).log() - pl.col("peers_median")
+    return _OF_DEVIATION * distance / pl.max_horizontal("peers_deviation", _LEAST_DEVIATION)
+
+
+def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    return jobs.filter(
+        pl.col("peers") >= limits["fewest_peers"],
+        pl.col("metadata_operations") >= limits["metadata_operations"],
+        _z_score() >= limits["z_score"],
+    ).select(
+        "subject",
+        numbers=pl.struct(
+            "metadata_operations_per_node",
+            "metadata_operations",
+            "peers",
+            usual_per_node=pl.col("peers_median").exp() - 1,
+            z_score=_z_score(),
+            fewest_peers="peers",
+        ),
+    )
+
+
+OUTLIER = Rule(
+    code="outlier",
+    version=1,
+    title="Outlier among jobs of its size",
+    meaning=(
+        "The job's metadata operations per node are far beyond those of jobs of its size on its "
+        "cluster (robust z-score: distance from their median over their median deviation, of "
+        "logarithms)."
+    ),
+    subject=Subject.JOB,
+    source=Source.JOB_STATS_MDT,
+    severity=Severity.NOTICE,
+    measure="z_score",
+    limits={
+        "z_score": Limit(6, "Robust z-score", Unit.RATIO, least=3),
+        "metadata_operations": Limit(100_000, "Metadata operations of the job", Unit.COUNT),
+        "fewest_peers": Limit(30, "Peers, at least", Unit.JOBS, least=10),
+    },
+    advice=(
+        "{metadata_operations_per_node:,.0f} metadata operations a node, where "
+        "{usual_per_node:,.0f} are usual among {peers:,.0f} jobs of its size (robust z-score "
+        "{z_score:.1f}, limit {limit_z_score:.1f}). Compare its input, its software's paths and "
+        "its temporary files with those of others."
+    ),
+    check=_check,
+    units={
+        "metadata_operations_per_node": Unit.COUNT,
+        "peers": Unit.JOBS,
+        "usual_per_node": Unit.COUNT,
+    },
+)

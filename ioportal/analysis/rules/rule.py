@@ -1,0 +1,121 @@
+"""What a rule is: data around one small function from evidence to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from ioportal.analysis.metrics import Source, Unit
+
+Limits: TypeAlias = Mapping[str, float]
+Check: TypeAlias = Callable[[pl.DataFrame, Limits], pl.DataFrame]
+
+# What a check returns: one row for each subject that is over the limits.
+FINDINGS = {"subject": pl.String(), "numbers": pl.Struct}
+
+
+class Severity(IntEnum):
+    """How much a finding matters."""
+
+    NOTICE = 1
+    WARNING = 2
+    ABUSE = 3
+
+
+class Subject(StrEnum):
+    """What a rule judges."""
+
+    JOB = "job"
+    USER = "user"
+    HOST = "host"  # a host, or a process of no job: who sends RPCs outside any job
+    FILESYSTEM = "filesystem"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number that a site may set."""
+
+    default: float
+    title: str
+    unit: Unit
+    least: float = 0  # what may be set
+    most: float = 1e18
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A judgement that flags rest on.
+
+    `measure` is the number that grows with the harm: it is charted against the limit of the same
+    name, and a finding of `abuse_times` that limit is abuse once it has lasted. The other limits
+    say what must hold besides. Figures that are not known are never over a limit.
+    """
+
+    code: str  # stored in flags: never renamed
+    version: int  # bumped when the meaning changes; old flags keep theirs
+    title: str
+    meaning: str
+    subject: Subject
+    source: Source  # of the data that must be good, or nobody is blamed by them
+    severity: Severity
+    measure: str
+    limits: Mapping[str, Limit]
+    advice: str  # with the subject's numbers, and the limits as `limit_NAME`
+    check: Check
+    abuse_times: float | None = None
+    is_about_data: bool = False  # judged whatever the quality of the data
+    caveat: str = ""
+    units: Mapping[str, Unit] = field(default_factory=dict)  # of numbers that have no limit
+
+    @property
+    def defaults(self) -> dict[str, float]:
+        """The limits where a site sets none."""
+        return {name: limit.default for name, limit in self.limits.items()}
+
+    def held(self, limits: Limits, share: float) -> dict[str, float]:
+        """Return limits of which the measure's is only a share: those that an open flag is held to.
+
+        A flag opens at the limit and resolves below the share of it: between the two it stays.
+        """
+        return {**limits, self.measure: limits[self.measure] * share}
+
+    def unit(self, number: str) -> Unit:
+        """Return the unit of a number."""
+        return self.limits[number].unit if number in self.limits else self.units[number]
+
+    def advise(self, numbers: Mapping[str, float | None], limits: Limits) -> str:
+        """Return the advice with a subject's own numbers."""
+        return advise(self.advice, numbers, limits)
+
+    def severity_of(self, value: float, limits: Limits, *, has_lasted: bool) -> Severity:
+        """Return how much a value of the measure matters."""
+        most = limits[self.measure] * self.abuse_times if self.abuse_times else None
+        return Severity.ABUSE if most and has_lasted and value >= most else self.severity
+
+
+class _Unknown:
+    """A number that is not known, whatever form it is asked for in."""
+
+    def __format__(self, form: str) -> str:
+        return "unknown"
+
+
+def advise(text: str, numbers: Mapping[str, float | None], limits: Limits) -> str:
+    """Fill an advice in.
+
+    Args:
+        text: a site's own, or the rule's.
+        numbers: of the subject; None: not known.
+        limits: those that it was judged by.
+
+    Raises:
+        KeyError: it names a number that is not there.
+        ValueError: it is no format that numbers have.
+    """
+    told = {name: _Unknown() if value is None else value for name, value in numbers.items()}
+    return text.format_map({**{f"limit_{name}": value for name, value in limits.items()}, **told})

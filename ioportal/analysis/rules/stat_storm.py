@@ -1,0 +1,51 @@
+"""A job asks for the attributes of files without pause."""
+
+import polars as pl
+
+from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+
+
+def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    return jobs.filter(
+        pl.col("peak_stats") >= limits["peak_stats"],
+        pl.col("peak_stats") / pl.col("node_count") >= limits["stats_per_node"],
+        pl.col("peak_stats") >= limits["stats_share"] * pl.col("peak_operations"),
+    ).select(
+        "subject",
+        numbers=pl.struct(
+            "peak_stats",
+            stats_per_node=pl.col("peak_stats") / pl.col("node_count"),
+            stats_share=pl.col("peak_stats") / pl.col("peak_operations"),
+        ),
+    )
+
+
+STAT_STORM = Rule(
+    code="stat-storm",
+    version=1,
+    title="Stat storm",
+    meaning=(
+        "Within five minutes the job asked for the attributes of very many files, and did "
+        "little else: it lists or polls directories."
+    ),
+    subject=Subject.JOB,
+    source=Source.JOB_STATS_MDT,
+    severity=Severity.WARNING,
+    measure="peak_stats",
+    limits={
+        "peak_stats": Limit(200_000, "Stats within five minutes", Unit.COUNT),
+        "stats_per_node": Limit(5_000, "The same, for each node", Unit.COUNT),
+        "stats_share": Limit(
+            0.6, "Share of stats among its metadata operations", Unit.SHARE, most=1
+        ),
+    },
+    advice=(
+        "{peak_stats:,.0f} stats within five minutes, {stats_per_node:,.0f} on each node "
+        "(limits {limit_peak_stats:,.0f} and {limit_stats_per_node:,.0f}). Do not poll files or "
+        "list large directories in a loop (`ls -l`, `find`, `du`): ask the policy engine, or "
+        "use `lfs find`, which needs no stat."
+    ),
+    check=_check,
+    abuse_times=5,
+)

@@ -1,0 +1,353 @@
+"""The evidence that rules judge, from statistics, peaks and loads; and where each subject is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from django.core.cache import cache
+from django.db import connection
+from psycopg import sql
+
+from collectors.tables import METADATA_OPERATIONS
+from ioportal.analysis.metrics import METRICS
+from ioportal.analysis.quality import GOOD_AMBIGUOUS
+from ioportal.analysis.rules.evidence import (
+    DAY,
+    HOUR,
+    JOB_EVIDENCE,
+    OF_SUBJECT,
+    PEAKS,
+    USER_EVIDENCE,
+    WITHIN,
+)
+from ioportal.analysis.rules.rule import Subject
+from ioportal.jobs.models import JobStatistics, Server
+from ioportal.telemetry import coverage, levels, rollups
+from ioportal.telemetry.models import Coverage, Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from ioportal.telemetry.rollups import Piece
+
+_PEERS_SERVE = timedelta(minutes=10)
+_PEERS_WITHIN = timedelta(days=30)
+_FAILURES_COUNTED_UNTIL = (2, 13)  # Lustre's versions
+_TIME = pl.Datetime("us", "UTC")
+_CONSTANTS = {"counted": list(_FAILURES_COUNTED_UNTIL), "ambiguous": GOOD_AMBIGUOUS}
+
+# What is known of a subject besides its evidence.
+ABOUT = {
+    "cluster": pl.Int64(),
+    "filesystem": pl.Int64(),
+    "queue": pl.String(),
+    "owner": pl.String(),
+    # Of counters, and of traces: whether nobody else did it. Null: not computed yet.
+    "quality": pl.String(),
+    "trace_quality": pl.String(),
+    "until": _TIME,  # the newest data that the evidence rests on
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of some subjects of a kind: columns of its evidence, and of `ABOUT`."""
+
+    kind: Subject
+    frame: pl.DataFrame
+
+
+_JOBS = sql.SQL("""
+SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
+    e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio, e.impact_s,
+    versions.counted, j.ended_at IS NOT NULL,
+    CASE WHEN j.node_count > 0 THEN round(log(2, j.node_count))::int END, j.name,
+    j.cluster_id, e.filesystem_id, j.queue, j.owner, s.quality,
+    CASE WHEN s.ambiguous_share <= %(ambiguous)s THEN 'good' ELSE 'partial' END,
+    coalesce(j.ended_at, j.started_at + make_interval(secs => s.duration_s), j.started_at)
+FROM jobs_job j
+JOIN jobs_jobstatistics s ON s.job_id = j.id
+LEFT JOIN flags_jobevidence e ON e.job_id = j.id
+LEFT JOIN LATERAL (
+    SELECT bool_and(
+        string_to_array(substring(v.version from '^\\d+\\.\\d+'), '.')::int[] <= %(counted)s::int[]
+    ) AS counted
+    FROM jobs_server m
+    JOIN jobs_serverversion v ON v.server_id = m.id
+    WHERE m.filesystem_id = e.filesystem_id AND m.kind = 'mds'
+        AND v.since < coalesce(j.ended_at, now())
+        AND NOT EXISTS (
+            SELECT 1 FROM jobs_serverversion later
+            WHERE later.server_id = m.id AND later.since > v.since AND later.since <= j.started_at
+        )
+) versions ON true
+WHERE {which} AND j.started_at IS NOT NULL
+""")
+_THESE = sql.SQL("j.id = ANY(%(jobs)s)")
+_ENDED = sql.SQL("j.ended_at >= %(start)s AND j.ended_at < %(end)s")
+_JOB_COLUMNS = {
+    "subject": pl.Int64(),
+    "core_count": pl.Float64(),
+    **{metric.name: pl.Float64() for metric in METRICS},
+    **{f"count_{kind}": pl.Float64() for kind in METADATA_OPERATIONS},
+    **PEAKS,
+    **{
+        name: JOB_EVIDENCE[name]
+        for name in (
+            "startup_operations",
+            "startup_opens",
+            "lock_share",
+            "lock_ratio",
+            "impact_s",
+            "failures_counted",
+            "has_ended",
+        )
+    },
+    "size": pl.Int64(),
+    "name": pl.String(),
+    **ABOUT,
+}
+
+
+def of_jobs(jobs: Collection[int]) -> Evidence:
+    """Return what is known of some jobs that have statistics."""
+    return _jobs(_THESE, {"jobs": sorted(jobs)})
+
+
+def of_jobs_that_ended(start: datetime, end: datetime) -> Evidence:
+    """Return what is known of the jobs that ended in [start, end)."""
+    return _jobs(_ENDED, {"start": start, "end": end})
+
+
+def _jobs(which: sql.SQL, values: dict[str, Any]) -> Evidence:
+    query = _JOBS.format(
+        which=which,
+        metrics=_columns("s", (metric.name for metric in METRICS)),
+        kinds=_columns("s", (f"count_{kind}" for kind in METADATA_OPERATIONS)),
+        peaks=_columns("e", PEAKS),
+    )
+    found = _frame(query, _JOB_COLUMNS, {**values, **_CONSTANTS})
+    newest: Any = found["until"].max()
+    if newest is None:
+        return Evidence(Subject.JOB, _empty(Subject.JOB))
+    frame = found.join(_peers(newest), on=["cluster", "size"], how="left").join(
+        _namesakes(newest), on=["cluster", "name"], how="left"
+    )
+    return Evidence(
+        Subject.JOB,
+        frame.with_columns(pl.col("subject").cast(pl.String)).select(*JOB_EVIDENCE, *ABOUT),
+    )
+
+
+_PEERS = """
+WITH figures AS MATERIALIZED (
+    SELECT j.cluster_id, round(log(2, j.node_count))::int AS size,
+        ln(1 + s.metadata_operations_per_node) AS figure
+    FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
+    WHERE j.started_at >= %(since)s AND j.started_at < %(until)s AND j.node_count > 0
+        AND s.quality <> 'poor' AND s.metadata_operations_per_node IS NOT NULL
+),
+medians AS (
+    SELECT cluster_id, size, count(*) AS peers,
+        percentile_cont(0.5) WITHIN GROUP (ORDER BY figure) AS median
+    FROM figures GROUP BY 1, 2
+)
+SELECT cluster_id, size, peers, median,
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY abs(figure - median))
+FROM figures JOIN medians USING (cluster_id, size)
+GROUP BY 1, 2, 3, 4
+"""
+_NAMESAKES = """
+SELECT j.cluster_id, j.name, count(*), percentile_cont(0.9) WITHIN GROUP (ORDER BY s.read_bytes)
+FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
+WHERE j.started_at >= %(since)s AND j.started_at < %(until)s AND j.name <> ''
+    AND s.quality <> 'poor' AND s.read_bytes IS NOT NULL
+GROUP BY 1, 2
+HAVING count(*) >= 10
+"""
+_PEER_COLUMNS: dict[str, pl.DataType] = {
+    "cluster": pl.Int64(),
+    "size": pl.Int64(),
+    "peers": pl.Float64(),
+    "peers_median": pl.Float64(),
+    "peers_deviation": pl.Float64(),
+}
+_NAMESAKE_COLUMNS: dict[str, pl.DataType] = {
+    "cluster": pl.Int64(),
+    "name": pl.String(),
+    "namesakes": pl.Float64(),
+    "namesakes_read_bytes": pl.Float64(),
+}
+
+
+def _peers(at: datetime) -> pl.DataFrame:
+    return _kept("peers", _PEERS, _PEER_COLUMNS, at)
+
+
+def _namesakes(at: datetime) -> pl.DataFrame:
+    return _kept("namesakes", _NAMESAKES, _NAMESAKE_COLUMNS, at)
+
+
+def _kept(name: str, query: str, columns: dict[str, pl.DataType], at: datetime) -> pl.DataFrame:
+    """Ask of the month before a moment, once in ten minutes: it is the same for all jobs."""
+    until = rollups.ceil(at, _PEERS_SERVE)
+    values = {"since": until - _PEERS_WITHIN, "until": until}
+    key = f"flags:{name}:{until.isoformat()}"
+    rows = cache.get(key)
+    if rows is None:
+        with connection.cursor() as cursor:
+            cursor.execute(query, values)
+            rows = cursor.fetchall()
+        cache.set(key, rows, _PEERS_SERVE.total_seconds())
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+_USERS = """
+SELECT j.owner, count(*), sum(s.metadata_operations)::float8,
+    max(s.metadata_operations)::float8, %(until)s::timestamptz
+FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
+WHERE j.owner = ANY(%(owners)s) AND s.metadata_operations > 0 AND s.quality = 'good'
+    AND j.started_at < %(until)s AND (j.ended_at IS NULL OR j.ended_at > %(since)s)
+GROUP BY 1
+"""
+
+
+def of_users(owners: Iterable[str], until: datetime) -> Evidence:
+    """Return what the jobs of some users, of good data, did in the day up to a moment."""
+    values = {"owners": sorted(set(owners) - {""}), "since": until - DAY, "until": until}
+    columns = {**USER_EVIDENCE, "until": _TIME}
+    frame = _frame(sql.SQL(_USERS), columns, values)
+    return _with_about(Subject.USER, frame.with_columns(owner=pl.col("subject")))
+
+
+# What was sent to a filesystem's metadata servers, by principal and bin.
+_LOADS = sql.SQL("""
+SELECT date_bin(%(width)s, start, %(since)s) AS bin, kind,
+    CASE kind WHEN %(PROCESS)s THEN source_job_id WHEN %(HOST)s THEN nid_id ELSE 0 END AS who,
+    sum(count)::float8 AS rpcs
+FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
+GROUP BY 1, 2, 3
+""")
+_OUTSIDE = sql.SQL("""
+WITH loads AS MATERIALIZED (
+    SELECT bin, kind, who, sum(rpcs) AS rpcs FROM ({loads}) l GROUP BY 1, 2, 3
+),
+totals AS (SELECT bin, sum(rpcs) AS rpcs FROM loads GROUP BY 1),
+harm AS (
+    SELECT date_bin(%(width)s, start, %(since)s) AS bin, kind, who,
+        sum(impact_us)::float8 / 1e6 AS impact_s
+    FROM telemetry_impactwindow
+    WHERE server_id = ANY(%(servers)s) AND start >= %(since)s AND start < %(until)s
+    GROUP BY 1, 2, 3
+)
+SELECT l.kind || ':' || l.who, l.rpcs, l.rpcs / nullif(totals.rpcs, 0), harm.impact_s,
+    l.bin + %(width)s
+FROM loads l JOIN totals USING (bin) LEFT JOIN harm USING (bin, kind, who)
+WHERE l.kind IN (%(PROCESS)s, %(HOST)s)
+""")
+_WHOSE = sql.SQL("""
+SELECT %(filesystem)s::text, sum(rpcs),
+    coalesce(sum(rpcs) FILTER (WHERE kind = %(UNATTRIBUTED)s), 0), bin + %(width)s
+FROM ({loads}) l GROUP BY bin
+""")
+
+
+def of_hosts(filesystem: int, until: datetime) -> Evidence:
+    """Return what was sent from outside any job in the five minutes up to a moment."""
+    return of_hosts_over(filesystem, until - WITHIN, until)
+
+
+def of_hosts_over(filesystem: int, start: datetime, end: datetime) -> Evidence:
+    """Return the same of each five minutes in [start, end): a host may be in it several times."""
+    return _of_loads(Subject.HOST, _OUTSIDE, filesystem, (start, end), WITHIN)
+
+
+def of_filesystem(filesystem: int, until: datetime) -> Evidence:
+    """Return whose the requests of the hour up to a moment were."""
+    return of_filesystem_over(filesystem, until - HOUR, until)
+
+
+def of_filesystem_over(filesystem: int, start: datetime, end: datetime) -> Evidence:
+    """Return the same of each hour in [start, end)."""
+    return _of_loads(Subject.FILESYSTEM, _WHOSE, filesystem, (start, end), HOUR)
+
+
+def traced_until() -> dict[int, datetime]:
+    """Return up to when the metadata servers of each filesystem are traced; not traced: absent."""
+    of = dict(Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", "filesystem"))
+    reached: dict[int, datetime] = {}
+    last = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.whole(of))
+    for server, moment in last.items():
+        reached[of[server]] = max(moment, reached.get(of[server], moment))
+    return reached
+
+
+def _of_loads(
+    kind: Subject,
+    query: sql.SQL,
+    filesystem: int,
+    span: tuple[datetime, datetime],
+    width: timedelta,
+) -> Evidence:
+    servers = Server.objects.filter(filesystem=filesystem, kind=Server.Kind.MDS)
+    # Of several bins, each begins where buckets of all levels do that fill it.
+    edge = levels.LOAD_WINDOWS.width if span[1] - span[0] <= width else width
+    since, until = rollups.ceil(span[0], edge), rollups.ceil(span[1], edge)
+    filling = [level for level in levels.LOAD_LEVELS if not width % level.width]
+    pieces = rollups.covering(filling, since, until)
+    loads = sql.SQL(" UNION ALL ").join(map(_loads_of, pieces))
+    values = {
+        **{kind.name: kind.value for kind in Principal},
+        "servers": list(servers.values_list("pk", flat=True)),
+        "since": since,
+        "until": until,
+        "width": width,
+        "filesystem": filesystem,
+    }
+    columns = {**OF_SUBJECT[kind], "until": _TIME}
+    return _with_about(kind, _frame(query.format(loads=loads), columns, values), filesystem)
+
+
+def _loads_of(piece: Piece) -> sql.Composed:
+    return _LOADS.format(
+        table=sql.Identifier(piece.level.table),
+        start=sql.Literal(piece.start),
+        end=sql.Literal(piece.end),
+    )
+
+
+def _with_about(kind: Subject, frame: pl.DataFrame, filesystem: int | None = None) -> Evidence:
+    """Add what is known besides; evidence of others than jobs rests on no job's data."""
+    good = pl.lit(JobStatistics.Quality.GOOD.value)
+    told: dict[str, pl.Expr] = {
+        "filesystem": pl.lit(filesystem, dtype=pl.Int64()),
+        "quality": good,
+        "trace_quality": good,
+    }
+    missing = {
+        name: told.get(name, pl.lit(None, dtype=of))
+        for name, of in ABOUT.items()
+        if name not in frame.columns
+    }
+    return Evidence(kind, frame.with_columns(**missing).select(*OF_SUBJECT[kind], *ABOUT))
+
+
+def _empty(kind: Subject) -> pl.DataFrame:
+    return pl.DataFrame(schema={**OF_SUBJECT[kind], **ABOUT})
+
+
+def _columns(table: str, names: Iterable[str]) -> sql.Composed:
+    return sql.SQL(", ").join(
+        sql.SQL("{}::float8").format(sql.Identifier(table, name)) for name in names
+    )
+
+
+def _frame(
+    query: sql.Composable, columns: dict[str, pl.DataType], values: dict[str, Any]
+) -> pl.DataFrame:
+    with connection.cursor() as cursor:
+        cursor.execute(query, values)
+        return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")

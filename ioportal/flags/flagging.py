@@ -1,0 +1,244 @@
+"""How flags follow from findings: one for each rule and subject, which gathers evidence.
+
+A flag opens at the limit, and stays until its finding falls below a share of it: so it does not
+flap. One that somebody resolved stays so, unless the finding has become twice as bad since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from ioportal.analysis.metrics import Source
+from ioportal.analysis.rules.rule import Subject, advise
+from ioportal.flags.models import Flag, FlagEvent
+from ioportal.jobs.models import JobStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import polars as pl
+
+    from ioportal.analysis.rules.rule import Rule
+    from ioportal.flags.limits import InForce
+
+HELD_SHARE = 0.8  # of the limit: an open flag stays down to it
+GROWTH = 2.0  # times the value that was told last: told again
+ABUSE_AFTER = timedelta(minutes=5)  # a finding must have lasted, to be called abuse
+RESTS_AFTER = {  # of a subject that nothing new is known of: its flag resolves itself
+    Subject.JOB: timedelta(days=7),
+    Subject.USER: timedelta(days=1),
+    Subject.HOST: timedelta(minutes=30),
+    Subject.FILESYSTEM: timedelta(hours=2),
+}
+_GOOD = JobStatistics.Quality.GOOD.value
+_What = FlagEvent.What
+_State = Flag.State
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A finding, and whose it is."""
+
+    numbers: dict[str, float | None]
+    about: dict[str, Any]
+
+    def value(self, rule: Rule) -> float:
+        return float(self.numbers[rule.measure] or 0)
+
+
+def follow(rule: Rule, in_force: InForce, kind: Subject, frame: pl.DataFrame) -> None:
+    """Open, grow, withhold or resolve the flags of some subjects by a rule.
+
+    Args:
+        rule: of the subjects' kind.
+        in_force: the limits that hold for all of them.
+        kind: of the subjects.
+        frame: their evidence, with the columns of `evidence.ABOUT`.
+    """
+    subjects = frame["subject"].to_list()
+    of_rule = Flag.objects.filter(rule=rule.code, subject_kind=kind, subject__in=subjects)
+    known = {flag.subject: flag for flag in of_rule.unresolved().select_for_update()}
+    held = rule.held(in_force.limits, HELD_SHARE)
+    found = _findings(rule, held, frame) if in_force.is_on else {}
+    over = {
+        subject: one
+        for subject, one in found.items()
+        if one.value(rule) >= in_force.limits[rule.measure]
+    }
+    closed = _last_closed(of_rule, set(over) - set(known))
+    opened = [
+        _open(rule, in_force, kind, subject, one)
+        for subject, one in over.items()
+        if subject not in known and _is_news(rule, one, closed.get(subject))
+    ]
+    _store_opened(opened)
+    events: list[FlagEvent] = []
+    for subject, flag in known.items():
+        if subject in found:
+            events += _grown(rule, in_force, flag, found[subject])
+        else:
+            why = "It is below the limits again." if in_force.is_on else "Its rule is off here."
+            events.append(_resolved(flag, why))
+    Flag.objects.bulk_update(known.values(), _CHANGING)
+    FlagEvent.objects.bulk_create(events)
+
+
+_CHANGING = [
+    "state",
+    "severity",
+    "until",
+    "value",
+    "numbers",
+    "limits",
+    "scope",
+    "rule_version",
+    "advice",
+    "why_withheld",
+    "why_resolved",
+    "resolved_at",
+    "changed_at",
+]
+
+
+def let_rest(now: datetime) -> None:
+    """Resolve flags of whom nothing new is known, and wake those that were muted until now."""
+    for kind, after in RESTS_AFTER.items():
+        resting = Flag.objects.unresolved().filter(subject_kind=kind, changed_at__lt=now - after)
+        if kind is Subject.JOB:
+            resting = resting.filter(job__ended_at__lt=now - after)
+        flags = list(resting.select_for_update())
+        events = [_resolved(flag, f"Nothing new of it for {_words(after)}.") for flag in flags]
+        Flag.objects.bulk_update(flags, _CHANGING)
+        FlagEvent.objects.bulk_create(events)
+    awake = list(Flag.objects.filter(state=_State.MUTED, muted_until__lte=now).select_for_update())
+    for flag in awake:
+        flag.state, flag.muted_until, flag.changed_at = _State.OPEN, None, now
+    Flag.objects.bulk_update(awake, ["state", "muted_until", "changed_at"])
+    FlagEvent.objects.bulk_create(
+        FlagEvent(flag=flag, what=_What.REOPENED, words="It was muted until now.") for flag in awake
+    )
+
+
+def _findings(rule: Rule, limits: dict[str, float], frame: pl.DataFrame) -> dict[str, _Found]:
+    findings = rule.check(frame, limits)
+    if findings.is_empty():
+        return {}
+    about = frame.join(findings.select("subject"), on="subject", how="semi")
+    rows = {row["subject"]: row for row in about.iter_rows(named=True)}
+    return {
+        subject: _Found(numbers, rows[subject])
+        for subject, numbers in findings.select("subject", "numbers").iter_rows()
+    }
+
+
+def _last_closed(of_rule: Any, subjects: set[str]) -> dict[str, Flag]:
+    resolved = of_rule.filter(state=_State.RESOLVED, subject__in=subjects)
+    newest = resolved.order_by("subject", "-pk").distinct("subject")
+    return {flag.subject: flag for flag in newest}
+
+
+def _is_news(rule: Rule, found: _Found, closed: Flag | None) -> bool:
+    """Whether a finding opens a flag; not again what somebody has dealt with."""
+    if closed is None or not closed.resolved_by:
+        return True
+    if rule.subject is Subject.JOB:
+        return found.value(rule) >= GROWTH * closed.value
+    return bool(found.about["until"] > closed.until + RESTS_AFTER[rule.subject])
+
+
+def _open(rule: Rule, in_force: InForce, kind: Subject, subject: str, found: _Found) -> Flag:
+    about = found.about
+    reasons = _why_withheld(rule, found)
+    return Flag(
+        rule=rule.code,
+        rule_version=rule.version,
+        subject_kind=kind,
+        subject=subject,
+        job_id=int(subject) if kind is Subject.JOB else None,
+        owner=about["owner"] or "",
+        cluster_id=about["cluster"],
+        filesystem_id=about["filesystem"],
+        state=_State.WITHHELD if reasons else _State.OPEN,
+        severity=rule.severity,
+        since=about["until"],
+        until=about["until"],
+        value=found.value(rule),
+        numbers=found.numbers,
+        limits=in_force.limits,
+        scope=in_force.scope,
+        advice=advise(in_force.advice, found.numbers, in_force.limits),
+        why_withheld=reasons,
+    )
+
+
+def _store_opened(flags: list[Flag]) -> None:
+    Flag.objects.bulk_create(flags)
+    FlagEvent.objects.bulk_create(
+        FlagEvent(
+            flag=flag,
+            what=_What.WITHHELD if flag.why_withheld else _What.OPENED,
+            words=" ".join(flag.why_withheld) or flag.advice,
+            value=flag.value,
+        )
+        for flag in flags
+    )
+
+
+def _grown(rule: Rule, in_force: InForce, flag: Flag, found: _Found) -> Iterable[FlagEvent]:
+    """Bring a flag up to date; yield what is worth to be told."""
+    told = flag.value
+    flag.until = max(flag.until, found.about["until"])
+    flag.changed_at = datetime.now(flag.until.tzinfo)
+    if found.value(rule) > flag.value:
+        flag.value, flag.numbers = found.value(rule), found.numbers
+        flag.limits, flag.scope = in_force.limits, in_force.scope
+        flag.rule_version = rule.version
+        flag.advice = advise(in_force.advice, found.numbers, in_force.limits)
+    reasons = _why_withheld(rule, found)
+    flag.why_withheld = reasons
+    if flag.state == _State.WITHHELD and not reasons:
+        flag.state = _State.OPEN
+        yield FlagEvent(flag=flag, what=_What.OPENED, words=flag.advice, value=flag.value)
+    elif flag.state != _State.WITHHELD and reasons:
+        flag.state = _State.WITHHELD
+        yield FlagEvent(flag=flag, what=_What.WITHHELD, words=" ".join(reasons), value=flag.value)
+    severity = rule.severity_of(
+        flag.value, flag.limits, has_lasted=flag.until - flag.since >= ABUSE_AFTER
+    )
+    if severity > flag.severity:
+        flag.severity = severity
+        words = f"It is {flag.get_severity_display()} now."
+        yield FlagEvent(flag=flag, what=_What.ESCALATED, words=words, value=flag.value)
+    elif _doublings(flag, flag.value) > _doublings(flag, told):
+        yield FlagEvent(flag=flag, what=_What.GREW, words=flag.advice, value=flag.value)
+
+
+def _doublings(flag: Flag, value: float) -> int:
+    """Return how many times a value is over the limit, by doubling."""
+    limit, times = flag.limit or 0, 0
+    while limit > 0 and value >= limit * GROWTH:
+        value, times = value / GROWTH, times + 1
+    return times
+
+
+def _why_withheld(rule: Rule, found: _Found) -> list[str]:
+    """Return why nobody is to be blamed by these data."""
+    is_traced = rule.source is Source.RPC_TRACE
+    quality = found.about["trace_quality" if is_traced else "quality"]
+    if rule.is_about_data or quality == _GOOD:
+        return []
+    if quality is None:
+        return ["The quality of its data is not known yet."]
+    return [f"Its data are {quality}, and only good ones are judged."]
+
+
+def _resolved(flag: Flag, why: str) -> FlagEvent:
+    flag.state, flag.why_resolved = _State.RESOLVED, why
+    flag.resolved_at = flag.changed_at = datetime.now(flag.until.tzinfo)
+    return FlagEvent(flag=flag, what=_What.RESOLVED, words=why, value=flag.value)
+
+
+def _words(span: timedelta) -> str:
+    return f"{span.days} days" if span.days > 1 else f"{span.total_seconds() / 60:.0f} minutes"

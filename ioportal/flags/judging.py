@@ -1,0 +1,91 @@
+"""The judging stage: evidence of what changed is judged by all rules, and flags follow.
+
+One judge works at a time (a lock until its transaction ends). What it finds depends on what is
+stored now and on flags that are there, not on how often it looked: judged twice, nothing changes.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from django.db import connection, transaction
+
+from ioportal.analysis.rules import RULES
+from ioportal.flags import evidence, flagging, harm, peaks
+from ioportal.flags.limits import Book, Place
+from ioportal.jobs.models import Job, StaleEvidence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from ioportal.analysis.rules.rule import Rule
+    from ioportal.flags.evidence import Evidence
+    from ioportal.flags.limits import InForce
+
+_LOCK = 7_311  # any number that no other advisory lock uses
+
+
+def judge_pending(limit: int = 2_000) -> int:
+    """Claim jobs whose evidence changed, and judge them and their users; return how many.
+
+    The caller goes on until it is 0. Safe to run twice and beside itself.
+    """
+    with transaction.atomic():
+        _lock()
+        reckoned = harm.reckon_pending()
+        jobs = _claimed(limit)
+        there = set(Job.objects.filter(pk__in=jobs).values_list("pk", flat=True))
+        peaks.refresh({job: since for job, since in jobs.items() if since and job in there})
+        found = evidence.of_jobs(there)
+        book = Book()
+        judge(found, book)
+        newest = found.frame["until"].max()
+        if isinstance(newest, datetime):
+            judge(evidence.of_users(found.frame["owner"].to_list(), newest), book)
+        return reckoned + len(jobs)
+
+
+def judge_standing() -> None:
+    """Judge what is always there: filesystems, and hosts outside any job, by the newest data."""
+    with transaction.atomic():
+        _lock()
+        book = Book()
+        for filesystem, until in evidence.traced_until().items():
+            judge(evidence.of_hosts(filesystem, until), book)
+            judge(evidence.of_filesystem(filesystem, until), book)
+        flagging.let_rest(datetime.now(UTC))
+
+
+def judge(found: Evidence, book: Book) -> None:
+    """Judge subjects by all rules of their kind, and have flags follow."""
+    for rule in RULES:
+        if rule.subject is found.kind:
+            for in_force, frame in by_limits(rule, found, book):
+                flagging.follow(rule, in_force, found.kind, frame)
+
+
+def by_limits(rule: Rule, found: Evidence, book: Book) -> Iterator[tuple[InForce, pl.DataFrame]]:
+    """Yield the limits that hold somewhere, and the evidence of those who are there."""
+    places = ("cluster", "filesystem", "queue")
+    for place, frame in found.frame.group_by(*places):
+        cluster, filesystem, queue = cast("tuple[int | None, int | None, str | None]", place)
+        yield book.at(rule, Place(cluster, filesystem, queue)), frame
+
+
+def _claimed(limit: int) -> dict[int, datetime | None]:
+    """Take pending rows; return since when on windows of each job changed."""
+    rows = list(StaleEvidence.objects.order_by("pk")[:limit].values_list("pk", "job_id", "since"))
+    StaleEvidence.objects.filter(pk__in=[pk for pk, _, _ in rows]).delete()
+    claimed: dict[int, datetime | None] = {}
+    for _, job, since in rows:
+        known = claimed.get(job)
+        claimed[job] = min(known, since) if known and since else known or since
+    return claimed
+
+
+def _lock() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])

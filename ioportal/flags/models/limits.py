@@ -1,0 +1,68 @@
+"""The limits that a site sets, with their history."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.db import models
+from django.db.models import Q
+
+from ioportal.jobs.models import Cluster, Filesystem
+
+
+class LimitSetQuerySet(models.QuerySet["LimitSet"]):
+    """Questions about limits."""
+
+    def in_force(self) -> Self:
+        """The newest of each rule and scope: it holds."""
+        scope = ("rule", "cluster_id", "filesystem_id", "queue")
+        return self.order_by(*scope, "-pk").distinct(*scope)
+
+
+class LimitSet(models.Model):
+    """A rule's limits for a part of the site, from a moment on. Never changed: a new one follows.
+
+    A limit that is not named is that of the next wider part, and at last the rule's own.
+    """
+
+    rule = models.CharField(max_length=64)
+    cluster = models.ForeignKey(Cluster, models.CASCADE, null=True, blank=True)
+    filesystem = models.ForeignKey(Filesystem, models.CASCADE, null=True, blank=True)
+    queue = models.CharField(max_length=128, blank=True)
+    limits = models.JSONField(default=dict, blank=True)
+    advice = models.TextField(blank=True, max_length=2_000)  # "": that of the next wider part
+    is_on = models.BooleanField(null=True)  # null: as the next wider part
+    why = models.CharField(max_length=200)
+    set_by = models.CharField(max_length=150, editable=False)
+    set_at = models.DateTimeField(auto_now_add=True)
+
+    objects = LimitSetQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+        indexes = [
+            # What holds, and what held before.
+            models.Index(
+                name="limitset_scope", fields=["rule", "cluster", "filesystem", "queue", "-id"]
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="limitset_queue_of_cluster",
+                condition=Q(queue="") | Q(cluster__isnull=False),
+                violation_error_message="A queue is of a cluster: name it too.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.scope}"
+
+    @property
+    def scope(self) -> str:
+        """The part of the site in words."""
+        parts = [
+            f"cluster {self.cluster}" if self.cluster else "",
+            f"queue {self.queue}" if self.queue else "",
+            f"filesystem {self.filesystem}" if self.filesystem else "",
+        ]
+        return ", ".join(filter(None, parts)) or "everywhere"

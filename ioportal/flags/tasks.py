@@ -1,0 +1,20 @@
+"""The stage of judging, and back-tests, as tasks."""
+
+from celery import shared_task
+from django.db import OperationalError
+
+from ioportal.flags import backtest, judging
+from ioportal.stages import drain_alone
+
+
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def judge() -> None:
+    """Judge what changed, and what is always there."""
+    drain_alone(judging.judge_pending)
+    judging.judge_standing()
+
+
+@shared_task
+def run_back_tests() -> None:
+    """Try limits on the past, where somebody asked for it."""
+    drain_alone(backtest.run_waiting)

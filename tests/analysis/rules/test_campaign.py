@@ -1,0 +1,26 @@
+"""Many jobs of one user that add up."""
+
+import pytest
+
+from ioportal.analysis.rules import CAMPAIGN
+
+AT_LIMITS = {"metadata_operations": 20_000_000, "jobs": 10, "largest_job_operations": 10_000_000}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_found"),
+    [
+        pytest.param({}, True, id="at every limit"),
+        pytest.param({"metadata_operations": 19_999_999}, False, id="fewer operations"),
+        pytest.param({"jobs": 9}, False, id="few jobs"),
+        pytest.param(
+            {"largest_job_operations": 10_000_001},
+            False,
+            id="one job does most: another rule tells",
+        ),
+    ],
+)
+def test_it_takes_all_limits(found, changed, is_found):
+    numbers = found(CAMPAIGN, **{**AT_LIMITS, **changed})
+
+    assert (numbers is not None) is is_found

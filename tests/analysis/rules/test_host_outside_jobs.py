@@ -1,0 +1,21 @@
+"""A large part of all requests, from outside any job."""
+
+import pytest
+
+from ioportal.analysis.rules import HOST_OUTSIDE_JOBS
+
+AT_LIMITS = {"rpcs": 60_000, "server_share": 0.2, "impact_s": None}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_found"),
+    [
+        pytest.param({}, True, id="at every limit"),
+        pytest.param({"rpcs": 59_999}, False, id="fewer"),
+        pytest.param({"server_share": 0.19}, False, id="others do far more"),
+    ],
+)
+def test_it_takes_all_limits(found, changed, is_found):
+    numbers = found(HOST_OUTSIDE_JOBS, **{**AT_LIMITS, **changed})
+
+    assert (numbers is not None) is is_found

@@ -1,0 +1,24 @@
+"""Opens beyond closes, where servers count those that fail."""
+
+import pytest
+
+from ioportal.analysis.rules import OPEN_CLOSE_IMBALANCE
+
+AT_LIMITS = {"failures_counted": True, "opens": 200_000, "closes": 100_000, "open_close_ratio": 2}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_found"),
+    [
+        pytest.param({}, True, id="at every limit"),
+        pytest.param({"opens": 199_999}, False, id="fewer failed"),
+        pytest.param({"opens": 300_000, "closes": 150_001}, False, id="most are closed"),
+        pytest.param({"closes": 0}, True, id="none is closed"),
+        pytest.param({"failures_counted": False}, False, id="servers that count successes only"),
+        pytest.param({"failures_counted": None}, False, id="versions that are not known"),
+    ],
+)
+def test_it_takes_all_limits(found, changed, is_found):
+    numbers = found(OPEN_CLOSE_IMBALANCE, **{**AT_LIMITS, **changed})
+
+    assert (numbers is not None) is is_found

@@ -1,0 +1,65 @@
+"""What holds of every rule."""
+
+import string
+
+import polars as pl
+import pytest
+
+from ioportal.analysis.rules import RULES
+from ioportal.analysis.rules.evidence import OF_SUBJECT
+from ioportal.analysis.rules.rule import Severity, advise
+
+ALL = [pytest.param(rule, id=rule.code) for rule in RULES]
+
+
+def fields(text):
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def numbers_of(rule):
+    """The numbers that a finding has, from a frame without rows."""
+    findings = rule.check(pl.DataFrame(schema=OF_SUBJECT[rule.subject]), rule.defaults)
+    return {field.name for field in findings.schema["numbers"].fields}
+
+
+@pytest.mark.parametrize("rule", ALL)
+def test_what_is_not_known_is_over_no_limit(found, rule):
+    assert found(rule) is None
+
+
+@pytest.mark.parametrize("rule", ALL)
+def test_a_finding_shows_each_limit_beside_the_number_that_it_limits(rule):
+    assert rule.measure == next(iter(rule.limits))
+    assert set(rule.limits) <= numbers_of(rule)
+    assert all(rule.unit(number) for number in numbers_of(rule))
+
+
+@pytest.mark.parametrize("rule", ALL)
+def test_advice_names_the_subject_s_numbers_and_its_limits(rule):
+    known = numbers_of(rule) | {f"limit_{name}" for name in rule.limits}
+
+    assert rule.measure in fields(rule.advice)
+    assert fields(rule.advice) <= known
+
+
+@pytest.mark.parametrize("rule", ALL)
+def test_advice_says_what_is_not_known(rule):
+    assert "unknown" in rule.advise(dict.fromkeys(numbers_of(rule)), rule.defaults)
+
+
+def test_codes_are_unique():
+    assert len({rule.code for rule in RULES}) == len(RULES)
+
+
+def test_advice_that_names_something_else_is_an_error():
+    with pytest.raises(KeyError):
+        advise("{opens} of {nothing}", {"opens": 1.0}, {})
+
+
+def test_abuse_takes_a_multiple_of_the_limit_and_a_while():
+    rule = next(rule for rule in RULES if rule.abuse_times == 5)
+    limit = rule.defaults[rule.measure]
+
+    assert rule.severity_of(5 * limit, rule.defaults, has_lasted=True) is Severity.ABUSE
+    assert rule.severity_of(5 * limit, rule.defaults, has_lasted=False) is rule.severity
+    assert rule.severity_of(4.9 * limit, rule.defaults, has_lasted=True) is rule.severity

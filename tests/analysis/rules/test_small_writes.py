@@ -1,0 +1,23 @@
+"""A million writes of little."""
+
+import pytest
+
+from ioportal.analysis.rules import SMALL_WRITES
+
+AT_LIMITS = {"write_bytes": 16_383 * 1_000_000, "mean_write_bytes": 16_383}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_found"),
+    [
+        pytest.param({}, True, id="at every limit"),
+        pytest.param({"write_bytes": 16_383 * 999_999}, False, id="fewer"),
+        pytest.param(
+            {"mean_write_bytes": 16_384, "write_bytes": 16_384 * 1_000_000}, False, id="larger ones"
+        ),
+    ],
+)
+def test_it_takes_all_limits(found, changed, is_found):
+    numbers = found(SMALL_WRITES, **{**AT_LIMITS, **changed})
+
+    assert (numbers is not None) is is_found

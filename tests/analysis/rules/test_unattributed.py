@@ -1,0 +1,21 @@
+"""A fifth of the load is nobody's."""
+
+import pytest
+
+from ioportal.analysis.rules import UNATTRIBUTED
+
+AT_LIMITS = {"rpcs": 10_000, "unattributed_rpcs": 2_000}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_found"),
+    [
+        pytest.param({}, True, id="at every limit"),
+        pytest.param({"rpcs": 9_999, "unattributed_rpcs": 9_999}, False, id="hardly any load"),
+        pytest.param({"unattributed_rpcs": 1_999}, False, id="less"),
+    ],
+)
+def test_it_takes_all_limits(found, changed, is_found):
+    numbers = found(UNATTRIBUTED, **{**AT_LIMITS, **changed})
+
+    assert (numbers is not None) is is_found
