@@ -64,7 +64,7 @@ _JOBS = sql.SQL("""
 SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
     e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio, e.impact_s,
     versions.counted, j.ended_at IS NOT NULL,
-    CASE WHEN j.node_count > 0 THEN round(log(2, j.node_count))::int END, j.name,
+    CASE WHEN j.node_count > 0 THEN floor(log(2, j.node_count))::int END, j.name,
     j.cluster_id, e.filesystem_id, j.queue, j.owner, s.quality,
     CASE WHEN s.ambiguous_share <= %(ambiguous)s THEN 'good' ELSE 'partial' END,
     coalesce(j.ended_at, j.started_at + make_interval(secs => s.duration_s), j.started_at)
@@ -144,7 +144,7 @@ def _jobs(which: sql.SQL, values: dict[str, Any]) -> Evidence:
 
 _PEERS = """
 WITH figures AS MATERIALIZED (
-    SELECT j.cluster_id, round(log(2, j.node_count))::int AS size,
+    SELECT j.cluster_id, floor(log(2, j.node_count))::int AS size,
         ln(1 + s.metadata_operations_per_node) AS figure
     FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
     WHERE j.started_at >= %(since)s AND j.started_at < %(until)s AND j.node_count > 0
@@ -161,7 +161,7 @@ FROM figures JOIN medians USING (cluster_id, size)
 GROUP BY 1, 2, 3, 4
 """
 _NAMESAKES = """
-SELECT j.cluster_id, j.name, count(*), percentile_cont(0.9) WITHIN GROUP (ORDER BY s.read_bytes)
+SELECT j.cluster_id, j.name, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY s.read_bytes)
 FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
 WHERE j.started_at >= %(since)s AND j.started_at < %(until)s AND j.name <> ''
     AND s.quality <> 'poor' AND s.read_bytes IS NOT NULL

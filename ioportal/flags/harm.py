@@ -11,7 +11,7 @@ from django.db import transaction
 from ioportal.analysis.impact import Leaving, by_window
 from ioportal.jobs import baselines, impact
 from ioportal.jobs.models import Server, StaleEvidence
-from ioportal.telemetry import levels, retention, rollups
+from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
@@ -46,9 +46,11 @@ def reckon_pending(limit: int = 500) -> int:
                 for row in claimed
                 if row.server_id in {None, server}
             ]
-            for start, end in joined(touched):
-                for part in retention.kept((levels.CHARGED_RPCS, levels.IMPACT), start, end):
-                    _reckon(server, *part)
+            for span in joined(touched):
+                for traced in coverage.traced([server], *span):
+                    windows = floor_to_window(traced.start), ceil_to_window(traced.end)
+                    for part in retention.kept((levels.CHARGED_RPCS, levels.IMPACT), *windows):
+                        _reckon(server, *part)
         return len(claimed)
 
 

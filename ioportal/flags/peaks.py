@@ -9,8 +9,9 @@ import polars as pl
 from django.db import connection
 from psycopg import sql
 
+from collectors.lustre import opcodes
 from ioportal.analysis import sustained
-from ioportal.analysis.rules.evidence import PEAKS, WITHIN
+from ioportal.analysis.rules.evidence import PEAKS, SUSTAINED, WITHIN
 from ioportal.flags.models import JobEvidence
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import IoWindow, Principal
@@ -19,7 +20,6 @@ from ioportal.telemetry.sums import metadata_operations
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ENQUEUE = 101  # LDLM_ENQUEUE
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _WINDOW = timedelta(seconds=10)
 _WANTED = "unnest(%(jobs)s::bigint[], %(since)s::timestamptz[]) AS wanted (job_id, since)"
@@ -27,8 +27,8 @@ _TIME = pl.Datetime("us", "UTC")
 
 _IO = sql.SQL("""
 SELECT w.job_id, w.filesystem_id, w.start, w."end", w."end" <= j.started_at + %(within)s,
-    sum({operations})::float8, sum({stats})::float8, sum({made})::float8, sum({removed})::float8,
-    sum(coalesce(w.open, 0))::float8, sum({operations} - coalesce(w.close, 0))::float8
+    sum({operations})::float8, sum(coalesce(w.getattr, 0))::float8,
+    sum(coalesce(w.open, 0))::float8
 FROM {wanted}
 JOIN jobs_job j ON j.id = wanted.job_id
 JOIN telemetry_iowindow w ON w.job_id = wanted.job_id AND w.job_id <> 0 AND w.start >= wanted.since
@@ -37,16 +37,6 @@ GROUP BY 1, 2, 3, 4, 5
 """).format(
     wanted=sql.SQL(_WANTED),
     operations=metadata_operations("w"),
-    **{
-        name: sql.SQL(" + ").join(
-            sql.SQL("coalesce({}, 0)").format(sql.Identifier("w", kind)) for kind in kinds
-        )
-        for name, kinds in (
-            ("stats", ("getattr", "getxattr", "statfs")),
-            ("made", ("mknod", "mkdir", "link")),
-            ("removed", ("unlink", "rmdir")),
-        )
-    },
 )
 _IO_COLUMNS = {
     "key": pl.Int64(),
@@ -54,7 +44,7 @@ _IO_COLUMNS = {
     "start": _TIME,
     "end": _TIME,
     "is_startup": pl.Boolean(),
-    **dict.fromkeys(("operations", "stats", "made", "removed", "opens", "explained"), pl.Float64()),
+    **dict.fromkeys(("operations", "stats", "opens"), pl.Float64()),
 }
 # Its own RPCs, and others' enqueues on the same server meanwhile.
 _RPCS = sql.SQL("""
@@ -112,12 +102,12 @@ def refresh(changed: Mapping[int, datetime]) -> None:
         # What is gone cannot be read again: what was known of it stays.
         if job in known and (since >= known[job].seen_until - WITHIN or gone)
     }
-    since = {job: changed[job] - WITHIN if job in goes_on else _ALWAYS for job in changed}
+    since = {job: changed[job] - SUSTAINED if job in goes_on else _ALWAYS for job in changed}
     values: dict[str, Any] = {
         "jobs": list(since),
         "since": list(since.values()),
         "within": WITHIN,
-        "enqueue": _ENQUEUE,
+        "enqueue": opcodes.LDLM_ENQUEUE,
         "TOTAL": IoWindow.Basis.TOTAL.value,
         "JOB": Principal.JOB.value,
     }
@@ -127,7 +117,7 @@ def refresh(changed: Mapping[int, datetime]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_IMPACT_ALTOGETHER, values)
         altogether: dict[int, float] = dict(cursor.fetchall())
-    found = _by_job(_of_counters(io), _of_startup(io), _of_traces(rpcs, io), _of_impact(impact))
+    found = _by_job(_of_counters(io), _of_startup(io), _of_traces(rpcs), _of_impact(impact))
     seen = _by_job(_seen(io), _seen(rpcs))
     rows = []
     for job in changed:
@@ -167,18 +157,17 @@ def _set_greatest(row: JobEvidence, found: dict[str, Any], before: JobEvidence |
 def _of_counters(io: pl.DataFrame) -> pl.DataFrame:
     if io.is_empty():
         return pl.DataFrame(schema={"key": pl.Int64()})
-    amounts = ("operations", "stats", "made", "removed")
+    amounts = ("operations", "stats")
     of_all = io.group_by("key", "start", "end").agg(pl.sum(*amounts))
-    sums = sustained.sums(of_all, WITHIN, amounts).with_columns(
-        churn=pl.min_horizontal("made", "removed")
-    )
+    sums = sustained.sums(of_all, WITHIN, amounts)
+    longer = sustained.sums(of_all, SUSTAINED, ["operations"])
     where = io.group_by("key", "filesystem").agg(pl.sum("operations")).sort("operations")
     return (
         sums.group_by("key")
-        .agg(
-            *_peak("peak_operations", "operations"),
-            *_peak("peak_stats", "stats"),
-            *_peak("peak_churn", "churn"),
+        .agg(*_peak("peak_operations", "operations"), *_peak("peak_stats", "stats"))
+        .join(
+            longer.group_by("key").agg(*_peak("sustained_operations", "operations")),
+            on="key",
         )
         .join(where.group_by("key").agg(filesystem_id=pl.last("filesystem")), on="key")
     )
@@ -192,25 +181,21 @@ def _of_startup(io: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of_traces(rpcs: pl.DataFrame, io: pl.DataFrame) -> pl.DataFrame:
+def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
     if rpcs.is_empty():
         return pl.DataFrame(schema={"key": pl.Int64()})
     sums = sustained.sums(rpcs, WITHIN, _RPC_AMOUNTS)
     times = (pl.col("enqueue_us") / pl.col("enqueues")) / (pl.col("others_us") / pl.col("others"))
     at_peak = pl.col("enqueue_us").arg_max()
-    explained = sustained.reaching(io, sums, WITHIN, "explained")
     return (
         sums.with_columns(
-            explained,
             locks_s=pl.col("enqueue_us") / 1e6,
             share=pl.col("enqueues") / pl.col("rpcs"),
             ratio=pl.when(pl.col("others") > 0).then(times.fill_nan(None)),
         )
-        .with_columns(unexplained=pl.max_horizontal(pl.col("enqueues") - pl.col("explained"), 0))
         .group_by("key")
         .agg(
             *_peak("peak_locks_s", "locks_s"),
-            *_peak("peak_unexplained", "unexplained"),
             lock_share=pl.col("share").get(at_peak),
             lock_ratio=pl.col("ratio").get(at_peak),
         )
