@@ -186,10 +186,10 @@ def _field_of(limit: Limit) -> forms.FloatField:
         required=False,
         min_value=limit.least,
         max_value=limit.most,
-        help_text=(
-            f"Empty: as the wider part says. The rule's own: {human(limit.default, limit.unit)}."
+        help_text=f"The rule's own: {human(limit.default, limit.unit)}.",
+        widget=forms.NumberInput(
+            {"step": "any", "inputmode": "decimal", "placeholder": f"{limit.default:.15g}"}
         ),
-        widget=forms.NumberInput({"step": "any", "inputmode": "decimal"}),
     )
 
 

@@ -66,11 +66,9 @@ def scopes(rule: Rule, sets: Iterable[LimitSet]) -> list[Scope]:
     known = [one for one in sets if one.rule == rule.code]
     book = Book(known)
     saying = sorted((one for one in known if not one.is_withdrawn), key=width)
-    everywhere = [one for one in saying if one.is_everywhere] or [None]
-    return [
-        _scope(rule, book, one)
-        for one in [*everywhere, *(one for one in saying if not one.is_everywhere)]
-    ]
+    everywhere = next((one for one in saying if one.is_everywhere), None)
+    narrower = (one for one in saying if not one.is_everywhere)
+    return [_scope(rule, book, one) for one in (everywhere, *narrower)]
 
 
 def _scope(rule: Rule, book: Book, one: LimitSet | None) -> Scope:
@@ -100,9 +98,11 @@ def _changes(rule: Rule, before: LimitSet, after: LimitSet) -> list[Change]:
     for name in dict.fromkeys([*rule.limits, *before.limits, *after.limits]):
         values = [one.limits.get(name, wider.get(name)) for one in (before, after)]
         if values[0] != values[1]:
-            limit = rule.limits.get(name)  # None: the rule had it once
-            title, unit = (limit.title, limit.unit) if limit else (name, None)
-            changes.append(Change(title, unit, *values))
+            limit = rule.limits.get(name)
+            if limit:
+                changes.append(Change(limit.title, limit.unit, *values))
+            else:  # the rule had it once
+                changes.append(Change(name, None, *(v if v is None else str(v) for v in values)))
     if before.is_on != after.is_on:
         changes.append(Change("The rule", None, _ON[before.is_on], _ON[after.is_on]))
     if before.advice != after.advice:

@@ -49,10 +49,14 @@ def rule_list(request: UserRequest) -> HttpResponse:
     rows = [
         {
             "rule": judged_by,
-            "scopes": rule_limits.scopes(judged_by, sets),
+            "measure": judged_by.limits[judged_by.measure],
+            "limit": everywhere.in_force.limits[judged_by.measure],
+            "everywhere": everywhere,
+            "narrower": narrower,
             "flags": counts.get(judged_by.code, {"to_triage": 0, "ever": 0}),
         }
         for judged_by in RULES
+        for everywhere, *narrower in [rule_limits.scopes(judged_by, sets)]
     ]
     return render(request, "rules/list.html", {"section": "flags", "rows": rows})
 
