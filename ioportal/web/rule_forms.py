@@ -54,6 +54,7 @@ class LimitForm(forms.Form):
     end = Moment(label="To", required=False, widget=_TIME)
     is_on = forms.NullBooleanField(
         label="There the rule is",
+        required=False,
         widget=forms.Select(
             choices=[("", "as the wider part says"), ("true", "on"), ("false", "off")]
         ),
