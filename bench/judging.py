@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from time import process_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
@@ -133,7 +133,7 @@ def _fill(jobs: int) -> None:
     with connection.cursor() as cursor:
         # A backend's processor time is that of no others that help it.
         cursor.execute("SET max_parallel_workers_per_gather = 0")
-        told = {"jobs": jobs, "began": _NOW - _RUN, "now": _NOW}
+        told: dict[str, Any] = {"jobs": jobs, "began": _NOW - _RUN, "now": _NOW}
         cursor.execute(_STATEMENTS.read_text(), told)
         with centre.without_indexes(tables):
             cursor.execute(_WINDOWS, span)

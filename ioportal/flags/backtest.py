@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 LISTED = 500  # subjects that are stored by name
-_STEPS = 40
+_STEPS = 30
 _HOUR = timedelta(hours=1)
 _ASKED = ("rule", "limits", "cluster", "filesystem", "queue", "start", "end")
 _OVER = {
@@ -135,7 +135,7 @@ def _run(test: BackTest) -> bool:
     if not _tell(test, in_force=in_force.at(rule, place).limits):
         return False
     result = _Result()
-    for done, found in _evidence(rule.subject, test.start, test.end):
+    for done, found in _evidence(rule, test.start, test.end):
         result.add(rule, found, in_force, tried)
         if not _tell(test, done_share=done, judged=result.judged):
             return False
@@ -143,20 +143,21 @@ def _run(test: BackTest) -> bool:
     return _tell(test, found=_listed(now, then), counts=_counts(now, then))
 
 
-def _evidence(kind: Subject, start: datetime, end: datetime) -> Iterator[tuple[float, Evidence]]:
+def _evidence(rule: Rule, start: datetime, end: datetime) -> Iterator[tuple[float, Evidence]]:
     """Yield the evidence of a period in steps, each with the part that is then done."""
-    step = DAY if kind is Subject.USER else min(max((end - start) / _STEPS, _HOUR), DAY)
+    step = DAY if rule.subject is Subject.USER else min(max((end - start) / _STEPS, _HOUR), DAY)
     begin = start
     while begin < end:
         until = min(begin + step, end)
-        for found in _of_step(kind, begin, until):
+        for found in _of_step(rule, begin, until):
             yield (until - start) / (end - start), found
         begin = until
 
 
-def _of_step(kind: Subject, start: datetime, end: datetime) -> Iterator[Evidence]:
+def _of_step(rule: Rule, start: datetime, end: datetime) -> Iterator[Evidence]:
+    kind = rule.subject
     if kind is Subject.JOB:
-        yield evidence.of_jobs_that_ended(start, end)
+        yield evidence.of_jobs_that_ended(start, end, rule.others)
     elif kind is Subject.USER:
         jobs = Job.objects.overlapping(end - DAY, end).exclude(owner="")
         owners = jobs.values_list("owner", flat=True).distinct()

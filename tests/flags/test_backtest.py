@@ -154,9 +154,9 @@ def test_it_ends_when_nobody_wants_it_any_more(judge, back_test, monkeypatch):
     judge()
     real = evidence.of_jobs_that_ended
 
-    def stop_then(start, end):
+    def stop_then(*arguments):
         BackTest.objects.update(state=BackTest.State.STOPPED)
-        return real(start, end)
+        return real(*arguments)
 
     monkeypatch.setattr(evidence, "of_jobs_that_ended", stop_then)
     test = back_test()
