@@ -11,7 +11,7 @@ from django.db import transaction
 from ioportal.analysis.impact import Leaving, by_window
 from ioportal.jobs import baselines, impact
 from ioportal.jobs.models import Server, StaleEvidence
-from ioportal.telemetry import coverage, levels, retention, rollups
+from ioportal.telemetry import levels, retention, rollups
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
@@ -44,14 +44,26 @@ def reckon_pending(limit: int = 500) -> int:
             touched = [
                 Interval(floor_to_window(row.start), ceil_to_window(row.end))
                 for row in claimed
-                if row.server_id in {None, server}
+                if row.server_id == server
             ]
-            for span in joined(touched):
-                for traced in coverage.traced([server], *span):
-                    windows = floor_to_window(traced.start), ceil_to_window(traced.end)
-                    for part in retention.kept((levels.CHARGED_RPCS, levels.IMPACT), *windows):
-                        _reckon(server, *part)
+            charged_anew = [row for row in claimed if row.server_id is None]
+            for span in joined([*touched, *_slow_windows(server, charged_anew)]):
+                for part in retention.kept((levels.CHARGED_RPCS, levels.IMPACT), *span):
+                    _reckon(server, *part)
         return len(claimed)
+
+
+def _slow_windows(server: int, touched: list[TouchedImpact]) -> list[Interval]:
+    """Return when a server was slow in some intervals, as far as it was reckoned.
+
+    Where others are charged with the same RPCs, it is as slow as before: only these windows change.
+    """
+    found: set[datetime] = set()
+    for row in touched:
+        windows = ImpactWindow.objects.between(floor_to_window(row.start), row.end)
+        found.update(windows.filter(server_id=server).values_list("start", flat=True).distinct())
+    width = levels.IMPACT.width
+    return [Interval(start, start + width) for start in sorted(found)]
 
 
 def _reckon(server: int, start: datetime, end: datetime) -> None:
