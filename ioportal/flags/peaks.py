@@ -113,14 +113,7 @@ def refresh(changed: Mapping[int, datetime]) -> None:
         if job in known and (since >= known[job].seen_until - WITHIN or gone)
     }
     since = {job: changed[job] - WITHIN if job in goes_on else _ALWAYS for job in changed}
-    values: dict[str, Any] = {
-        "jobs": list(since),
-        "since": list(since.values()),
-        "within": WITHIN,
-        "enqueue": _ENQUEUE,
-        "TOTAL": IoWindow.Basis.TOTAL.value,
-        "JOB": Principal.JOB.value,
-    }
+    values = _values(since)
     io = _frame(_IO, _IO_COLUMNS, values)
     rpcs = _windows(_frame(_RPCS, _RPC_COLUMNS, values))
     impact = _windows(_frame(_IMPACT, _IMPACT_COLUMNS, values))
@@ -139,6 +132,31 @@ def refresh(changed: Mapping[int, datetime]) -> None:
         rows.append(row)
     JobEvidence.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["job"], update_fields=_COMPUTED
+    )
+
+
+def course(job: int, peak: str) -> pl.DataFrame:
+    """Return what a peak of a job is the most of: sums within five minutes.
+
+    Columns start and end of each window of the job, and the amount in the span up to its end.
+    """
+    values = _values({job: _ALWAYS})
+    if peak in _OF_IMPACT:
+        windows, amount = _windows(_frame(_IMPACT, _IMPACT_COLUMNS, values)), _OF_IMPACT[peak]
+        found = sustained.sums(windows, WITHIN, [amount])
+    elif peak in _OF_COUNTERS:
+        windows, amount = _frame(_IO, _IO_COLUMNS, values), _OF_COUNTERS[peak]
+        found = _sums_of_counters(windows)
+    else:
+        windows, amount = _windows(_frame(_RPCS, _RPC_COLUMNS, values)), _OF_TRACES[peak]
+        found = _sums_of_traces(windows, _frame(_IO, _IO_COLUMNS, values))
+    starts = windows.group_by("end").agg(pl.min("start"))
+    return (
+        found.group_by("end")
+        .agg(pl.max(amount).alias("amount"))
+        .join(starts, on="end")
+        .sort("end")
+        .select("start", "end", "amount")
     )
 
 
@@ -164,23 +182,30 @@ def _set_greatest(row: JobEvidence, found: dict[str, Any], before: JobEvidence |
         setattr(row, name, max((one for one in both if one is not None), default=None))
 
 
+# The amount that each peak is the most of.
+_OF_COUNTERS = {"peak_operations": "operations", "peak_stats": "stats", "peak_churn": "churn"}
+_OF_TRACES = {"peak_locks_s": "locks_s", "peak_unexplained": "unexplained"}
+_OF_IMPACT = {"peak_impact_s": "impact_s"}
+
+
 def _of_counters(io: pl.DataFrame) -> pl.DataFrame:
     if io.is_empty():
         return pl.DataFrame(schema={"key": pl.Int64()})
-    amounts = ("operations", "stats", "made", "removed")
-    of_all = io.group_by("key", "start", "end").agg(pl.sum(*amounts))
-    sums = sustained.sums(of_all, WITHIN, amounts).with_columns(
-        churn=pl.min_horizontal("made", "removed")
-    )
     where = io.group_by("key", "filesystem").agg(pl.sum("operations")).sort("operations")
     return (
-        sums.group_by("key")
-        .agg(
-            *_peak("peak_operations", "operations"),
-            *_peak("peak_stats", "stats"),
-            *_peak("peak_churn", "churn"),
-        )
+        _sums_of_counters(io)
+        .group_by("key")
+        .agg(*_peaks(_OF_COUNTERS))
         .join(where.group_by("key").agg(filesystem_id=pl.last("filesystem")), on="key")
+    )
+
+
+def _sums_of_counters(io: pl.DataFrame) -> pl.DataFrame:
+    """Return what was done within five minutes, at the end of each window."""
+    amounts = ("operations", "stats", "made", "removed")
+    of_all = io.group_by("key", "start", "end").agg(pl.sum(*amounts))
+    return sustained.sums(of_all, WITHIN, amounts).with_columns(
+        churn=pl.min_horizontal("made", "removed")
     )
 
 
@@ -195,38 +220,46 @@ def _of_startup(io: pl.DataFrame) -> pl.DataFrame:
 def _of_traces(rpcs: pl.DataFrame, io: pl.DataFrame) -> pl.DataFrame:
     if rpcs.is_empty():
         return pl.DataFrame(schema={"key": pl.Int64()})
-    sums = sustained.sums(rpcs, WITHIN, _RPC_AMOUNTS)
-    times = (pl.col("enqueue_us") / pl.col("enqueues")) / (pl.col("others_us") / pl.col("others"))
     at_peak = pl.col("enqueue_us").arg_max()
-    explained = sustained.reaching(io, sums, WITHIN, "explained")
     return (
-        sums.with_columns(
-            explained,
-            locks_s=pl.col("enqueue_us") / 1e6,
-            share=pl.col("enqueues") / pl.col("rpcs"),
-            ratio=pl.when(pl.col("others") > 0).then(times.fill_nan(None)),
-        )
-        .with_columns(unexplained=pl.max_horizontal(pl.col("enqueues") - pl.col("explained"), 0))
+        _sums_of_traces(rpcs, io)
         .group_by("key")
         .agg(
-            *_peak("peak_locks_s", "locks_s"),
-            *_peak("peak_unexplained", "unexplained"),
+            *_peaks(_OF_TRACES),
             lock_share=pl.col("share").get(at_peak),
             lock_ratio=pl.col("ratio").get(at_peak),
         )
     )
 
 
+def _sums_of_traces(rpcs: pl.DataFrame, io: pl.DataFrame) -> pl.DataFrame:
+    """Return what was asked within five minutes, at the end of each window."""
+    sums = sustained.sums(rpcs, WITHIN, _RPC_AMOUNTS)
+    times = (pl.col("enqueue_us") / pl.col("enqueues")) / (pl.col("others_us") / pl.col("others"))
+    return sums.with_columns(
+        sustained.reaching(io, sums, WITHIN, "explained"),
+        locks_s=pl.col("enqueue_us") / 1e6,
+        share=pl.col("enqueues") / pl.col("rpcs"),
+        ratio=pl.when(pl.col("others") > 0).then(times.fill_nan(None)),
+    ).with_columns(unexplained=pl.max_horizontal(pl.col("enqueues") - pl.col("explained"), 0))
+
+
 def _of_impact(impact: pl.DataFrame) -> pl.DataFrame:
     if impact.is_empty():
         return pl.DataFrame(schema={"key": pl.Int64()})
     sums = sustained.sums(impact, WITHIN, ["impact_s"])
-    return sums.group_by("key").agg(*_peak("peak_impact_s", "impact_s"))
+    return sums.group_by("key").agg(*_peaks(_OF_IMPACT))
 
 
-def _peak(name: str, amount: str) -> tuple[pl.Expr, pl.Expr]:
-    first = pl.col(amount).arg_max()
-    return pl.col(amount).max().alias(name), pl.col("end").get(first).alias(f"{name}_at")
+def _peaks(amounts: Mapping[str, str]) -> list[pl.Expr]:
+    return [
+        one
+        for name, amount in amounts.items()
+        for one in (
+            pl.col(amount).max().alias(name),
+            pl.col("end").get(pl.col(amount).arg_max()).alias(f"{name}_at"),
+        )
+    ]
 
 
 def _seen(windows: pl.DataFrame) -> pl.DataFrame:
@@ -245,6 +278,17 @@ def _by_job(*frames: pl.DataFrame) -> dict[int, dict[str, Any]]:
             told = {f"start{n}": row["start"]} if set(row) == {"start"} else row
             found.setdefault(key, {}).update(told)
     return found
+
+
+def _values(since: Mapping[int, datetime]) -> dict[str, Any]:
+    return {
+        "jobs": list(since),
+        "since": list(since.values()),
+        "within": WITHIN,
+        "enqueue": _ENQUEUE,
+        "TOTAL": IoWindow.Basis.TOTAL.value,
+        "JOB": Principal.JOB.value,
+    }
 
 
 def _frame(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, MinValueValidator
 from django.utils import timezone
 
 from ioportal.jobs.models import Filesystem, Incident, Report, Server
 from ioportal.web.formatting import duration
 from ioportal.web.incidents import LONGEST
+from ioportal.web.moments import Moment
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
@@ -23,23 +25,14 @@ _DAY = timedelta(days=1)
 _CLOCKS_DIFFER = timedelta(minutes=5)
 
 
-class _Moment(forms.DateTimeField):
-    """A time of which there may be records, and by which one may reckon."""
-
-    default_validators = [
-        MinValueValidator(datetime(1970, 1, 1, tzinfo=UTC)),
-        MaxValueValidator(datetime(2200, 1, 1, tzinfo=UTC)),
-    ]
-
-
 class KeepForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     """An interval of a server; without a title it gets one."""
 
     server = forms.ModelChoiceField(
         Server.objects.filter(kind=Server.Kind.MDS), to_field_name="name"
     )
-    start = _Moment()
-    end = _Moment()
+    start = Moment()
+    end = Moment()
 
     class Meta:
         model = Incident
@@ -77,7 +70,7 @@ class ReportForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at r
     filesystem = forms.ModelChoiceField(
         Filesystem.objects.order_by("name"), to_field_name="name", empty_label=None
     )
-    at = _Moment(
+    at = Moment(
         label="When",
         initial=timezone.now,
         widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),

@@ -72,6 +72,12 @@ def said(text: str) -> SafeString:
 
 
 @register.filter
+def plain(text: str) -> str:
+    """Show what people typed, with its lines, where no markup can stand."""
+    return "\n".join(map(formatting.visible, text.split("\n")))
+
+
+@register.filter
 def percent(share: float) -> int:
     """Show a share as a whole percentage, never rounded up."""
     return floor(100 * share)
