@@ -1,13 +1,9 @@
 """The triage inbox and the page of a flag: what is seen, by whom, and what staff do about it."""
 
-from datetime import timedelta
-
 import pytest
 
-from ioportal.flags.models import Flag, FlagEvent
 from tests.logs import Run, at, job_stats, sacct
-from tests.web.conftest import NOON
-from tests.web.reading import csv_of, json_of, words_of
+from tests.web.reading import words_of
 
 NAME = "<b>relax</b>\u202e"
 
