@@ -15,6 +15,7 @@ from ioportal.flags import flagging, triage
 from ioportal.flags.models import Flag, FlagEvent
 from tests.logs import at
 
+HOUR = timedelta(hours=1)
 WEEK = timedelta(days=7)
 
 
@@ -123,9 +124,9 @@ def time_stands(monkeypatch):
 
 def test_a_muted_flag_wakes_when_its_time_has_come(new_flag, sam):
     flag = new_flag()
-    triage.mute([flag.pk], sam, timezone.now() + WEEK, "maintenance")
+    triage.mute([flag.pk], sam, timezone.now() + HOUR, "maintenance")
 
-    flagging.let_rest(timezone.now() + WEEK)
+    flagging.let_rest(timezone.now() + HOUR)
 
     flag.refresh_from_db()
     assert (flag.state, flag.muted_until) == ("open", None)
