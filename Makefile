@@ -6,8 +6,8 @@ SEEDS ?= 20
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-data serve test check format audit bench chaos incidents services stop env secrets lock clean \
-        setup setup-dev setup-test setup-bench migrate
+.PHONY: help demo demo-data serve test check format audit bench chaos incidents flag-quality services \
+        stop env secrets lock clean setup setup-dev setup-test setup-bench migrate
 
 VENV := .venv/bin
 RUN := $(PYTHON) -m scripts.services run
@@ -61,6 +61,9 @@ chaos: services  ## Kill all that runs again and again; count every operation (S
 
 incidents: setup-test services  ## Tell harmful jobs from busy ones in 20 simulated incidents
 	@$(RUN) env IOPORTAL_TEST_INCIDENTS=20 $(VENV)/pytest --capture no tests/web/test_busy_or_harmful.py
+
+flag-quality: setup-bench services  ## Hold what rules flag against a labelled set (SEED=1)
+	@$(RUN) $(VENV)/python -m bench flag-quality --seed $(or $(SEED),1)
 
 services: setup  ## Start PostgreSQL and Valkey, or check those given in the environment
 	@$(VENV)/python -m scripts.services start

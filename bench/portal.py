@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 
 from bench.figures import say
 from bench.inputs import TRACE_DAY
+from scripts import serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -122,19 +123,13 @@ def served_whole() -> Iterator[str]:
     with socket.create_server((_HOST, 0)) as probe:
         port = probe.getsockname()[1]
     say(f"starting a portal on port {port}")
-    granian = ["granian", "--interface", "wsgi", "--host", _HOST, "--port", str(port)]
-    celery = ["celery", "--quiet", "--app", "ioportal.celery"]
     environment = os.environ | {"DATABASE_URL": database_url(), "IOPORTAL_BROKER_URL": _broker()}
     with ExitStack() as entered:
-        folder = entered.enter_context(tempfile.TemporaryDirectory())
-        log = entered.enter_context(Path(folder, "log").open("w"))
-        for program in (
-            [*granian, "--workers", "2", "ioportal.wsgi:application"],
-            [*celery, "worker", "--concurrency", "2"],
-            [*celery, "beat", "--schedule", f"{folder}/beat"],
-        ):
+        folder = Path(entered.enter_context(tempfile.TemporaryDirectory()))
+        log = entered.enter_context((folder / "log").open("w"))
+        for program in serve.commands(port, folder).values():
             process = subprocess.Popen(
-                [sys.executable, "-m", *program],
+                program,
                 cwd=settings.BASE_DIR,
                 env=environment,
                 stdout=log,

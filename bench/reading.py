@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from threading import Event
 
-from collectors.agent import sources
+from collectors.agent import memory, sources
 from collectors.agent.config import SourceConfig
 from collectors.agent.health import Health
 from collectors.agent.source import Keeper
@@ -21,6 +21,7 @@ _SPOOL_BYTES = 10**9
 def main() -> None:
     """Read up to the end of the log; what it says is on the disk then."""
     trace, state = map(Path, sys.argv[1:])
+    memory.keep_freed()
     source = SourceConfig(
         name="trace",
         format="rpctrace",

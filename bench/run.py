@@ -5,7 +5,19 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from bench import agent, counters, lag, loading, memory, overview, pages, portal, report, traces
+from bench import (
+    agent,
+    counters,
+    flag_quality,
+    lag,
+    loading,
+    memory,
+    overview,
+    pages,
+    portal,
+    report,
+    traces,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +34,7 @@ _BENCHES: dict[str, Callable[[float], Iterator[Figure]]] = {
     "overview": overview.measure,
 }
 _LAG = "lag"
+_FLAG_QUALITY = "flag-quality"
 _QUICK_SCALE = 0.1
 
 
@@ -35,8 +48,12 @@ def main() -> None:
         "--quick", action="store_true", help="a tenth of the input; writes var/bench.json only"
     )
     parser.add_argument("--rate", type=int, default=lag.RATE, help="of lag: RPCs a second")
+    parser.add_argument("--seed", type=int, default=1, help=f"of {_FLAG_QUALITY}, alone")
     parser.add_argument("--seconds", type=int, default=lag.SECONDS, help="of lag")
     arguments = parser.parse_args()
+    if arguments.bench == [_FLAG_QUALITY]:
+        flag_quality.measure(arguments.seed)
+        return
     benches = _BENCHES | {
         _LAG: lambda scale: lag.measure(arguments.rate, int(arguments.seconds * scale))
     }

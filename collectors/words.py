@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 WORD_BYTES = 8
+_WORD_BITS = 8 * WORD_BYTES
 
 Places: TypeAlias = npt.NDArray[np.intp]  # offsets in a text
 Sizes: TypeAlias = Places | int  # numbers of bytes
@@ -79,7 +80,20 @@ class Marks:
 
     def __init__(self, text: npt.NDArray[np.uint8], char: bytes) -> None:
         bits = np.packbits(text == ord(char), bitorder="little")
-        self._bits = Text(np.append(bits, np.zeros(WORD_BYTES, np.uint8)).data)
+        padding = -len(bits) % WORD_BYTES + WORD_BYTES
+        self._words = np.append(bits, np.zeros(padding, np.uint8)).view(np.uint64)
+        self._bits = Text(self._words.view(np.uint8).data)
+
+    def places(self) -> Places:
+        """Return all places, in order: faster than from the bytes where they are far between."""
+        at = np.flatnonzero(self._words)
+        bits = self._words[at]
+        found = [at[:0]]
+        while at.size:  # the lowest of each word, the next ones of those that have more, ...
+            found.append(at * _WORD_BITS + lowest(bits))
+            bits &= bits - _ONE
+            at, bits = at[bits > 0], bits[bits > 0]
+        return np.sort(np.concatenate(found))
 
     def behind(self, places: Places) -> Words:
         """Return for 57 bytes from each place, the lowest bit first, whether they are `char`.

@@ -18,6 +18,7 @@ CHARGE_PENDING = "ioportal.ingest.tasks.charge_pending"
 REFRESH_STATISTICS = "ioportal.jobs.tasks.refresh_statistics"
 ROLL_UP = "ioportal.telemetry.tasks.roll_up"
 JUDGE = "ioportal.flags.tasks.judge"
+RUN_BACK_TESTS = "ioportal.flags.tasks.run_back_tests"
 STAGES = (CHARGE_PENDING, REFRESH_STATISTICS, ROLL_UP, JUDGE)
 
 log = structlog.get_logger()

@@ -160,6 +160,7 @@ CELERY_BEAT_SCHEDULE = {
         *((stage, env.duration("IOPORTAL_STAGE_INTERVAL", "5s")) for stage in _STAGES),
         ("ioportal.ingest.tasks.retain", timedelta(minutes=10)),
         ("ioportal.jobs.tasks.refresh_baselines", timedelta(minutes=30)),
+        ("ioportal.flags.tasks.run_back_tests", timedelta(minutes=1)),
     )
 }
 

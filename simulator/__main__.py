@@ -5,6 +5,7 @@ python -m simulator demo --start 2017-07-05 --days 3 --rate 1 --poll 600 --out D
 python -m simulator feeds --portal http://127.0.0.1:8000 --out DIR
 python -m simulator live --out DIR
 python -m simulator incident --seed 7 --out DIR
+python -m simulator cases --seed 7 DIR
 python -m simulator rpctrace --lines 1000000 --nids 300 --out FILE
 python -m simulator job_stats --jobs 50000 --out FILE
 """
@@ -13,6 +14,7 @@ import argparse
 from pathlib import Path
 
 from simulator import clock, constructed, demo, faults, feeds, incident, live, site
+from simulator.cases import labelled
 from simulator.faults import Faults
 from simulator.formats.rpctrace import Version
 from simulator.plan import Plan
@@ -31,6 +33,8 @@ def main() -> None:
         live.run(arguments.out, seed=arguments.seed, pace=arguments.pace)
     elif arguments.command == "incident":
         incident.write(arguments.out, seed=arguments.seed)
+    elif arguments.command == "cases":
+        labelled.write(arguments.out, seed=arguments.seed, share=arguments.share)
     elif arguments.command == "rpctrace":
         constructed.write_rpctrace(
             arguments.out,
@@ -72,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     agents = commands.add_parser("feeds", help="what agents and the portal are told of live logs")
     now = commands.add_parser("live", help="logs of today's centre, until Ctrl-C")
     both = commands.add_parser("incident", help="a harmful job and a busy one, by seed")
+    labelled_set = commands.add_parser("cases", help="a labelled set: who abuses, who does not")
     trace = commands.add_parser("rpctrace", help="a constructed RPC trace, for benches")
     counters = commands.add_parser("job_stats", help="a constructed dump of an MDT, for benches")
     for command, out in (
@@ -86,6 +91,9 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--seed", type=int, default=1)
         command.add_argument("--out", type=Path, required=True, help=out)
     _add_demo_arguments(whole)
+    labelled_set.add_argument("out", type=Path, help="a folder")
+    labelled_set.add_argument("--seed", type=int, default=1)
+    labelled_set.add_argument("--share", type=float, default=1.0, help="of a whole set's subjects")
     agents.add_argument("--portal", required=True, help="its address")
     now.add_argument("--pace", type=int, default=1, help="so many times as much happens")
     trace.add_argument("--lines", type=int, required=True)

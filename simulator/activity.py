@@ -65,7 +65,7 @@ class Burst:
     failed_opens: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
     """One who sends operations, as the filesystem sees it.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from simulator import polls, site
 from simulator.plan import Plan
 from simulator.polls import What
+from simulator.today import PILOT_EVERY_S
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class _Feed:
         every_s: how often it is looked at.
         file: that it is in; a growing one or, of a folder, a pattern; None: a command's output.
         settings: besides, of the agent.
+        told_every_s: how often there is something new, where that is less often.
     """
 
     format: str
@@ -30,6 +32,7 @@ class _Feed:
     every_s: int
     file: tuple[str, str] | None = None
     settings: tuple[tuple[str, str | bool], ...] = ()
+    told_every_s: int = 10
 
 
 _ZONE = ("zone", "America/New_York")
@@ -48,8 +51,9 @@ _FEEDS = (
         5,
         ("file", "pbs/20*"),
         (_ZONE, ("exec_hosts_are_compute_nodes", False)),
+        PILOT_EVERY_S,
     ),
-    _Feed("panda", _MACHINE, 30, ("folder", "panda/*.json"), (("settled", "1s"),)),
+    _Feed("panda", _MACHINE, 30, ("folder", "panda/*.json"), (("settled", "1s"),), PILOT_EVERY_S),
 )
 
 
@@ -74,7 +78,7 @@ def _registered(feed: _Feed) -> str:
         ("name", _name(feed)),
         ("format", feed.format),
         (key, name),
-        ("poll_interval_s", max(feed.every_s, 10)),
+        ("poll_interval_s", max(feed.every_s, feed.told_every_s)),
     )
 
 

@@ -72,7 +72,7 @@ _SERVICE_US = {
 MAIN_MEAN_US = 41  # of the main service's requests, in the usual mix
 _PRESSURE_BIN_US = 1_000_000
 # An enqueue that conflicts with another client's lock keeps its thread until that is given back.
-_BLOCKED_MEAN_US = 72_000
+BLOCKED_MEAN_US = 72_000
 _BLOCKED_SPREAD = 0.8
 _DISPATCH_US = (13, 0.7, 4, 5_000)  # from the network to a thread, with nobody before
 
@@ -130,7 +130,7 @@ def lock_waits(opcode: Ints, blocked_share: Floats, rng: np.random.Generator) ->
     blocked = (opcode == LDLM_ENQUEUE) & (rng.random(len(opcode)) < blocked_share)
     waits_us = np.zeros(len(opcode), dtype=np.int64)
     waits_us[blocked] = rng.lognormal(
-        np.log(_BLOCKED_MEAN_US) - _BLOCKED_SPREAD**2 / 2, _BLOCKED_SPREAD, size=blocked.sum()
+        np.log(BLOCKED_MEAN_US) - _BLOCKED_SPREAD**2 / 2, _BLOCKED_SPREAD, size=blocked.sum()
     ).astype(np.int64)
     return waits_us
 

@@ -21,16 +21,16 @@ from simulator.randomness import stream
 from simulator.site import User
 
 LASTS_S = 60 * DAY_S  # so far is told what goes on besides jobs
+PILOT_EVERY_S = 10 * MINUTE_S
 KNEE_PER_S = 6_000.0  # of the metadata server: what it can do is to be reached cheaply
 _MACHINE_NODES = 48  # of the machine that are up
 _JOB_EVERY_S = 2 * MINUTE_S
-_PILOT_EVERY_S = 10 * MINUTE_S
 _NODES_EACH = 8  # kept for each job, from the first node on and round again
 _SPECIAL_NODES = 40  # the last ones of the analysis cluster, for those that are told of
 _JOBS_AT_ONCE = (site.ANALYSIS_NODE_COUNT - _SPECIAL_NODES) // _NODES_EACH
 _LONGEST_S = 95 * MINUTE_S  # well before its nodes are another's
 _PILOTS_AT_ONCE = _MACHINE_NODES // _NODES_EACH
-_LONGEST_PILOT_S = (_PILOTS_AT_ONCE - 1) * _PILOT_EVERY_S
+_LONGEST_PILOT_S = (_PILOTS_AT_ONCE - 1) * PILOT_EVERY_S
 _STEADY_SHARE = 0.2  # of what goes on at the busy centre all the time
 _WAITS_S = (3, 40)
 _FIRST_NUMBER, _NUMBERS_PER_JOB = 1_600_000, 4
@@ -158,7 +158,7 @@ class Today:
         """Return the jobs that waited or ran at any moment of ``[start, end)``, by submission."""
         found: list[Job] = [
             *(self._job(n) for n in self._turns(start, end, _JOB_EVERY_S, _LONGEST_S)),
-            *(self._pilot(n) for n in self._turns(start, end, _PILOT_EVERY_S, _LONGEST_PILOT_S)),
+            *(self._pilot(n) for n in self._turns(start, end, PILOT_EVERY_S, _LONGEST_PILOT_S)),
             *(event.job for event in self.events(start, end)),
         ]
         there = [job for job in found if job.submitted < end and (job.ended or end) > start]
@@ -199,7 +199,7 @@ class Today:
 
     def _new_pilot(self, n: int) -> Job:
         chance = self._chance("pilot", n)
-        submitted = self.begun + n * _PILOT_EVERY_S // self._pace
+        submitted = self.begun + n * PILOT_EVERY_S // self._pace
         era = story.era_at(submitted)
         runtime_s = min(int(chance.integers(*era.runtime_s)), _LONGEST_PILOT_S) // self._pace
         job = campaign.pilot(

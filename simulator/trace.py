@@ -1,7 +1,7 @@
 """The RPC trace of some minutes: every operation becomes a request in the server's queue."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from simulator.server_log import Served
 
 BIN_S = 10
 # Which request an operation is. mknod comes with its open; a rename counts where it happens.
-_OPCODE_OF_KIND = {
+OPCODE_OF_KIND = {
     "open": mds.LDLM_ENQUEUE,
     "close": mds.MDS_CLOSE,
     "link": mds.MDS_REINT,
@@ -55,12 +55,14 @@ def requests(
 ) -> Requests:
     """Return what the sources and all nodes send in ``[start, end)``, in order of arrival.
 
-    Inside a bin, requests come at random; the time asked for is a multiple of it.
+    Inside a bin, requests come at random; the time asked for is a multiple of it. Without nodes
+    nobody pings.
     """
     active = [n for n, s in enumerate(sources) if s.start < end and s.end > start]
     bins = np.arange(start, end + 1, bin_s)
     parts = [_of_source(n, sources[n], bins, rng) for n in active]
-    parts.append(_pings(start, end, node_count, rng))
+    if node_count:
+        parts.append(_pings(start, end, node_count, rng))
     arrival_us, opcode, client, source = (
         np.concatenate(columns) for columns in zip(*parts, strict=True)
     )
@@ -73,7 +75,7 @@ def _of_source(
 ) -> tuple[Ints, ...]:
     operations = np.diff(source.mdt_counts(bins), axis=0)
     columns = [
-        (code, operations[:, MDT_KINDS.index(kind)]) for kind, code in _OPCODE_OF_KIND.items()
+        (code, operations[:, MDT_KINDS.index(kind)]) for kind, code in OPCODE_OF_KIND.items()
     ]
     getattrs = operations[:, MDT_KINDS.index("getattr")]
     enqueues = getattrs + operations[:, MDT_KINDS.index("open")]
@@ -105,6 +107,71 @@ def _pings(start: int, end: int, node_count: int, rng: np.random.Generator) -> t
     )
 
 
+@dataclass(frozen=True)
+class Queue:
+    """Requests as they reach the server, with all that chance decides; arrays of shape (n,)."""
+
+    ready_us: Ints  # ascending
+    dispatch_us: Ints
+    idle_us: Ints  # how long each would take on an idle server
+    locked_us: Ints  # how long each waits there for others' locks
+    opcode: Ints
+    client: Ints
+    source: Ints
+
+    def take(self, rows: Ints) -> "Queue":
+        """Return the requests of `rows`, in that order."""
+        return Queue(*(getattr(self, column.name)[rows] for column in fields(self)))
+
+    def run(
+        self,
+        sources: Sequence[Source],
+        knee_per_s: float,
+        *,
+        threads: mds.Threads | None = None,
+    ) -> tuple[Ints, mds.Run]:
+        """Return how long the server takes for each, and how it serves them."""
+        service_us = self.locked_us + mds.under_pressure(
+            self.ready_us, self.idle_us, self.opcode, knee_per_s
+        )
+        in_flight = {n: one.in_flight for n, one in enumerate(sources) if one.in_flight is not None}
+        return service_us, mds.serve(
+            self.ready_us, service_us, self.opcode, self.source, in_flight, threads=threads
+        )
+
+    def served(self, service_us: Ints, run: mds.Run) -> tuple[Served, Ints]:
+        """Return the requests in order of their ends, with their sources."""
+        end_us = run.start_us + service_us
+        served = Served(
+            end_us=end_us,
+            service_us=service_us,
+            wait_us=run.start_us - run.sent_us + self.dispatch_us,
+            opcode=self.opcode,
+            client=self.client,
+            thread=run.thread,
+        )
+        by_end = np.argsort(end_us, kind="stable")
+        return served.take(by_end), self.source[by_end]
+
+
+def queue(asked: Requests, sources: Sequence[Source], rng: np.random.Generator) -> Queue:
+    """Send requests on their way to the server's threads."""
+    dispatch_us = mds.dispatch_times(len(asked.opcode), rng)
+    ready_us = asked.arrival_us + dispatch_us
+    order = np.argsort(ready_us, kind="stable")
+    opcode, source = asked.opcode[order], asked.source[order]
+    blocked_share = np.array([one.blocked_share for one in sources] + [0.0])
+    return Queue(
+        ready_us=ready_us[order],
+        dispatch_us=dispatch_us[order],
+        idle_us=mds.service_times(opcode, rng),
+        locked_us=mds.lock_waits(opcode, blocked_share[source], rng),
+        opcode=opcode,
+        client=asked.client[order],
+        source=source,
+    )
+
+
 def serve(
     asked: Requests,
     sources: Sequence[Source],
@@ -114,24 +181,5 @@ def serve(
     threads: mds.Threads | None = None,
 ) -> tuple[Served, Ints]:
     """Send requests through the server; return them in order of their ends, with their sources."""
-    dispatch_us = mds.dispatch_times(len(asked.opcode), rng)
-    ready_us = asked.arrival_us + dispatch_us
-    order = np.argsort(ready_us, kind="stable")
-    ready_us, dispatch_us = ready_us[order], dispatch_us[order]
-    opcode, source = asked.opcode[order], asked.source[order]
-    blocked_share = np.array([one.blocked_share for one in sources] + [0.0])
-    service_us = mds.under_pressure(ready_us, mds.service_times(opcode, rng), opcode, knee_per_s)
-    service_us += mds.lock_waits(opcode, blocked_share[source], rng)
-    in_flight = {n: one.in_flight for n, one in enumerate(sources) if one.in_flight is not None}
-    run = mds.serve(ready_us, service_us, opcode, source, in_flight, threads=threads)
-    end_us = run.start_us + service_us
-    served = Served(
-        end_us=end_us,
-        service_us=service_us,
-        wait_us=run.start_us - run.sent_us + dispatch_us,
-        opcode=opcode,
-        client=asked.client[order],
-        thread=run.thread,
-    )
-    by_end = np.argsort(end_us, kind="stable")
-    return served.take(by_end), source[by_end]
+    line = queue(asked, sources, rng)
+    return line.served(*line.run(sources, knee_per_s, threads=threads))

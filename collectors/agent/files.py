@@ -11,6 +11,7 @@ from blake3 import blake3
 from collectors.source import CHUNK_BYTES, LINE_BYTES, Chunk, cut_long_lines, newlines
 
 HEAD_BYTES = 1024  # by which a file is known again, whatever its name and inode
+_NEAR_BYTES = 4096  # most lines are shorter
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class OpenFile:
     def _lines(self, size: int, *, is_finished: bool) -> tuple[bytes, int]:
         """Return whole lines, and where they end in the file; no text if there are none."""
         start = self.place.offset
-        text = os.pread(self._file.fileno(), size, start)
+        text = os.pread(self._file.fileno(), self._to_newline(start, size), start)
         end = text.rfind(b"\n") + 1
         if end:
             return cut_long_lines(text[:end]), start + end
@@ -131,3 +132,10 @@ class OpenFile:
         if end:
             return kept + b"\n", start
         return (kept, start) if is_finished else (b"", start)
+
+    def _to_newline(self, start: int, size: int) -> int:
+        """Return up to where to read, so that as a rule nothing is read that would be cut off."""
+        unseen = max(0, size - _NEAR_BYTES)
+        near = os.pread(self._file.fileno(), size - unseen, start + unseen)
+        newline = near.rfind(b"\n")
+        return size if newline < 0 else unseen + newline + 1

@@ -14,7 +14,7 @@ SETTLED_S = 5  # a file that was rotated away may still be written to for so lon
 
 _LOG = logs.of(__name__)
 
-_ROTATED = re.compile(r"[.-][0-9][-0-9T:.]*")  # what is put behind a rotated file's name
+_ROTATED = re.compile(r"[.-][0-9][-0-9T:.]*Z?")  # what is put behind a rotated file's name
 _COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from collectors.agent import logs
 
+LASTING_S = 20.0  # as long as a portal may take to start again
 SAID_AGAIN_S = 300.0
 
 _LOG = logs.of(__name__)
@@ -24,17 +25,21 @@ class Health:
     rows: int = 0
     delivered: int = 0  # batches
     troubles: dict[str, str] = field(default_factory=dict)  # by what is in trouble, the reason
-    _said: dict[str, float] = field(default_factory=dict)  # when that was last logged
+    _due: dict[str, float] = field(default_factory=dict)  # when that is to be logged as an error
 
     def trouble(self, what: str, reason: str) -> None:
-        """Note a trouble; log it when it begins, and now and then."""
+        """Note a trouble; log a warning when it begins, and an error where it lasts."""
         self.troubles[what] = reason
-        if time.monotonic() - self._said.get(what, float("-inf")) > SAID_AGAIN_S:
-            self._said[what] = time.monotonic()
+        now = time.monotonic()
+        if what not in self._due:
+            self._due[what] = now + LASTING_S
+            _LOG.warning(f"{what}_in_trouble", source=self.name, reason=reason)
+        elif now >= self._due[what]:
+            self._due[what] = now + SAID_AGAIN_S
             _LOG.error(f"{what}_in_trouble", source=self.name, reason=reason)
 
     def well(self, what: str) -> None:
         """Note that a trouble is over, if there was one."""
         if self.troubles.pop(what, None) is not None:
-            self._said.pop(what, None)
+            self._due.pop(what)
             _LOG.info(f"{what}_well", source=self.name)

@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 import httpx
 
-from collectors.agent import durable, logs, ship, sources, status
+from collectors.agent import durable, logs, memory, ship, sources, status
 from collectors.agent.config import Config, Misconfigured, SourceConfig
 from collectors.agent.health import Health
 from collectors.agent.ship import Shipper
@@ -28,6 +28,7 @@ def run(config: Config) -> None:
     Raises:
         Misconfigured: an agent with this state runs already.
     """
+    memory.keep_freed()
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

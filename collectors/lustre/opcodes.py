@@ -3,6 +3,8 @@
 Source: docs/formats.md, "RPC opcodes"; lustre_idl.h and its successors.
 """
 
+LDLM_ENQUEUE = 101
+
 _NAMES = {
     0: "OST_REPLY",
     1: "OST_GETATTR",
@@ -60,7 +62,7 @@ _NAMES = {
     62: "MDS_RMFID",
     63: "MDS_BATCH",
     64: "MDS_HSM_DATA_VERSION",
-    101: "LDLM_ENQUEUE",
+    LDLM_ENQUEUE: "LDLM_ENQUEUE",
     102: "LDLM_CONVERT",
     103: "LDLM_CANCEL",
     104: "LDLM_BL_CALLBACK",

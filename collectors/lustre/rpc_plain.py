@@ -46,8 +46,15 @@ _LABEL_WITH_JOB = b" pname:cluuid+ref:pid:xid:nid:opc:job "
 _BEFORE_XID, _BEFORE_NID = b":x", b":12345-"
 _ARRIVED, _TOTAL = b"us (", b"us total) trans "
 
-# Fields of plain lines: those of `rpc_records.NUMBERS` and `NAMES`, arrays of one length.
-Fields: TypeAlias = dict[str, npt.NDArray[Any]]
+Fields: TypeAlias = dict[str, npt.NDArray[Any]]  # arrays of one length
+
+
+@dataclass(frozen=True)
+class Plain:
+    """What plain lines say: the columns of `rpc_records.Records`, not put together yet."""
+
+    numbers: Fields
+    names: Fields
 
 
 @dataclass(frozen=True)
@@ -58,30 +65,39 @@ class _Shape:
     asked: bytes  # what the timing tail begins with
 
 
-def read_plain(text: bytes, first_line: int) -> tuple[Places, Fields]:
+def read_plain(text: bytes, first_line: int) -> tuple[Places, Plain]:
     """Read the plain lines of a text (UTF-8, no NUL), whose first line has the given number.
 
     Returns:
-        Where all newlines are; the fields of the plain lines, for `records_of`.
+        Where all newlines are; what the plain lines say, for `records_of`.
     """
     lines = _Lines(text, _shape_of(text))
-    return lines.ends, lines.fields(first_line)
+    return lines.ends, lines.read(first_line)
 
 
-def records_of(blocks: list[Fields]) -> Records:
+def records_of(blocks: list[Plain]) -> Records:
     """Put together what `read_plain` found; there is at least one block."""
-    fields = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-    numbers = pl.DataFrame({name: fields[name] for name in NUMBERS})
-    is_named = numbers["group"].is_first_distinct().to_numpy()
+    numbers = pl.DataFrame(_joined([block.numbers for block in blocks]))
+    named = _joined([block.names for block in blocks])
+    is_first = _is_first(named["group"])
     names = pl.DataFrame(
         {
-            name: pl.Series(fields[name][is_named].tolist(), dtype=pl.Binary)
+            name: pl.Series(named[name][is_first].tolist(), dtype=pl.Binary)
             if dtype == pl.String
-            else fields[name][is_named]
+            else named[name][is_first]
             for name, dtype in NAMES.items()
         }
     )
-    return Records(numbers.cast(NUMBERS), names.cast(NAMES))
+    return Records(numbers.select(*NUMBERS).cast(NUMBERS), names.cast(NAMES))
+
+
+def _joined(blocks: list[Fields]) -> Fields:
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _is_first(groups: Words) -> Bools:
+    """Tell of each group whether it is there for the first time."""
+    return pl.Series(groups).is_first_distinct().to_numpy()
 
 
 def _shape_of(text: bytes) -> _Shape:
@@ -101,14 +117,14 @@ class _Lines:
 
     def __init__(self, text: bytes, shape: _Shape) -> None:
         in_text = np.frombuffer(text, np.uint8)
-        self.ends = np.flatnonzero(in_text == ord("\n"))
+        self.ends = Marks(in_text, b"\n").places()
         self._text = Text(text.ljust(_AT_A_TIME_BYTES, b"\0"))
         self._colons = Marks(in_text, b":")
         self._shape = shape
         self._is_plain = np.ones(len(self.ends), np.bool_)
 
-    def fields(self, first_line: int) -> Fields:
-        """Return the fields of the plain lines."""
+    def read(self, first_line: int) -> Plain:
+        """Return what the plain lines say."""
         before_time = self._colon(np.append(0, self.ends + 1)[:-1], 2)
         start, thread = self._thread(self._colon(before_time + 1, 5))
 
@@ -124,19 +140,26 @@ class _Lines:
         job, end = self._job(end)
         service_us, total_us = self._times(end, self.ends[handled])
         hashes = mixed(nid), mixed(job), mixed(service)
-        fields = {
+        numbers: Fields = {
             "line": handled + first_line,
             "time_us": time_us,
             "service_us": service_us,
             "total_us": total_us,
             "group": rpc_records.group_of(*hashes, opcode),
             "fingerprint": rpc_records.fingerprint_of(hashes[0], mixed(xid), opcode, time_us),
-            "nid": strings(nid),
-            "job": strings(job),
-            "service": strings(service),
-            "opcode": opcode,
         }
-        return {name: field[self._is_plain] for name, field in fields.items()}
+        plain = np.flatnonzero(self._is_plain)
+        numbers = {name: field[plain] for name, field in numbers.items()}
+        is_first = _is_first(numbers["group"])
+        first = plain[is_first]
+        names = {
+            "group": numbers["group"][is_first],
+            "nid": strings([row[first] for row in nid]),
+            "job": strings([row[first] for row in job]),
+            "service": strings([row[first] for row in service]),
+            "opcode": opcode[first],
+        }
+        return Plain(numbers, names)
 
     def _must(self, be_so: Bools) -> None:
         self._is_plain &= be_so
@@ -175,13 +198,14 @@ class _Lines:
 
     def _time_us(self, colon: Places) -> Words:
         """Read the time between a colon and the next one."""
-        first, second, third = self._after(b":", colon, 3)  # 14410962 01.00451 2:
-        micros = second >> np.uint64(24) | third << np.uint64(40)
-        self._must(second >> np.uint64(16) & np.uint64(0xFF) == ord("."))
-        self._must(micros >> np.uint64(48) & np.uint64(0xFF) == ord(":"))
-        seconds = self._number(first, 8) * np.uint64(100) + self._number(second, 2)
-        self._must(seconds <= rpc_records.LATEST_S)
-        return seconds * np.uint64(1_000_000) + self._number(micros, 6)
+        high, second, third = self._after(b":", colon, 3)  # 14410962 01.00451 2:
+        self._must(second & np.uint64(0xFF_0000) == ord(".") << 16)
+        self._must(third & np.uint64(0xFF00) == ord(":") << 8)
+        low = second & np.uint64(0xFFFF) | second >> np.uint64(24) << np.uint64(16)
+        low |= third << np.uint64(56)
+        time_us = self._number(high, 8) * np.uint64(10**8) + self._number(low, 8)
+        self._must(time_us < (rpc_records.LATEST_S + 1) * 10**6)
+        return time_us
 
     def _service(self, thread: list[Words], size: Places) -> list[Words]:
         """Return the bases of threads' names."""

@@ -24,12 +24,13 @@ import numpy as np
 import polars as pl
 
 from collectors.lustre.rpc_exact import HANDLED, read_exactly
-from collectors.lustre.rpc_plain import Fields, read_plain, records_of
+from collectors.lustre.rpc_plain import Plain, read_plain, records_of
 from collectors.lustre.rpc_records import Records
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import Account, Parsed
 from collectors.source import Chunk, Lines
 from collectors.tables import RPC_WINDOWS
+from collectors.words import Places
 
 WINDOW_US = 10_000_000
 LONGEST_US = 86_400_000_000  # a day; a longer time is not believed, and 10^8 of them fit an Int64
@@ -43,12 +44,16 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a chunk: the fields of plain ones, and the others that claim to be an RPC."""
+    """The lines of a chunk: what plain ones say, and the others that claim to be an RPC.
+
+    Nothing per line holds other objects: of many such, Python would look for garbage ever again.
+    """
 
     first: int  # number of the first line
     count: int
-    plain: Fields
-    odd: list[tuple[int, bytes]]  # with their numbers
+    plain: Plain
+    odd: Places  # numbers of the others
+    texts: list[bytes]  # of the others
     ended: bool  # the last line has its newline
 
 
@@ -104,17 +109,20 @@ def _split(chunk: Chunk) -> _Lines:
     newlines, plain = read_plain(text, chunk.first_line)
     starts, ends = np.append(0, newlines + 1), np.append(newlines, len(text))
     is_odd = np.ones(len(ends), np.bool_)
-    is_odd[plain["line"] - chunk.first_line] = False
+    is_odd[plain.numbers["line"] - chunk.first_line] = False
     ended = text.endswith(b"\n")
     is_odd[-1] = not ended  # otherwise there is no line behind the last newline
     odd = np.flatnonzero(is_odd)
-    places = ((odd + chunk.first_line).tolist(), starts[odd].tolist(), ends[odd].tolist())
     claims = [
-        (line, text[start:end])
-        for line, start, end in zip(*places, strict=True)
-        if text.find(_HANDLED, start, end) >= 0
+        text.find(_HANDLED, start, end) >= 0
+        for start, end in zip(starts[odd].tolist(), ends[odd].tolist(), strict=True)
     ]
-    return _Lines(chunk.first_line, len(newlines) + int(not ended), plain, claims, ended)
+    odd = odd[np.array(claims, np.bool_)]
+    texts = [
+        text[start:end] for start, end in zip(starts[odd].tolist(), ends[odd].tolist(), strict=True)
+    ]
+    count = len(newlines) + int(not ended)
+    return _Lines(chunk.first_line, count, plain, odd + chunk.first_line, texts, ended)
 
 
 def _parts(chunks: Iterator[_Lines]) -> Iterator[list[_Lines]]:
@@ -131,11 +139,11 @@ def cleaned(text: bytes) -> bytes:
 
 def _read(part: list[_Lines]) -> _Reading:
     last = part[-1]
-    odd = [claim for lines in part for claim in lines.odd]
-    lines = pl.DataFrame(
-        {"line": [line for line, _ in odd], "text": [text for _, text in odd]},
-        {"line": pl.Int64, "text": pl.Binary},
-    ).select(
+    odd = {
+        "line": np.concatenate([lines.odd for lines in part]),
+        "text": [text for lines in part for text in lines.texts],
+    }
+    lines = pl.DataFrame(odd, {"line": pl.Int64, "text": pl.Binary}).select(
         "line",
         pl.col("text").cast(pl.String).str.strip_suffix("\r"),
         ended=(pl.col("line") < last.first + last.count - 1) | last.ended,
@@ -164,9 +172,15 @@ def windows(records: Records) -> pl.DataFrame:
     timed = (service_us >= 0) & (service_us <= total_us) & (total_us <= LONGEST_US)
     return (
         records.numbers.lazy()
-        .with_columns(pl.when(timed).then(pl.col("service_us", "total_us")))
-        .group_by("group", start=time_us // WINDOW_US * WINDOW_US)
+        .with_columns(
+            pl.when(timed).then(pl.col("service_us", "total_us")),
+            # One number is grouped by in less time than two; it is as good a hash as the group.
+            row=pl.col("group") + (time_us // WINDOW_US).cast(pl.UInt64),
+        )
+        .group_by("row")
         .agg(
+            pl.first("group"),
+            start=time_us.first() // WINDOW_US * WINDOW_US,
             count=pl.len(),
             timed=service_us.count(),
             service_us_sum=service_us.sum(),

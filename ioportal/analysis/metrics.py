@@ -165,6 +165,14 @@ METRICS = (
         "metadata_rpcs", "Metadata RPCs", Unit.RPCS, Source.RPC_TRACE, "RPCs handled by the MDSs"
     ),
     Metric(
+        "lock_enqueues",
+        "Lock enqueues",
+        Unit.RPCS,
+        Source.RPC_TRACE,
+        "LDLM_ENQUEUE RPCs handled by the MDSs",
+        "An open, a stat and a look-up that fails are each one of them: a trace cannot tell which.",
+    ),
+    Metric(
         "metadata_rpc_rate",
         "Metadata RPC rate",
         Unit.RPCS_PER_SECOND,

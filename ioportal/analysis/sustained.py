@@ -56,41 +56,6 @@ def sums(windows: pl.DataFrame, within: timedelta, amounts: Sequence[str]) -> pl
     return ordered.select("key", "end").with_columns(pl.Series(*one) for one in found.items())
 
 
-def reaching(
-    windows: pl.DataFrame, spans: pl.DataFrame, within: timedelta, amount: str
-) -> pl.Series:
-    """Add up all that may have been done in spans: by each window that reaches into one.
-
-    Args:
-        windows: as for `sums`.
-        spans: columns key and end; each is `within` long.
-        within: the length of the spans.
-        amount: the column to add up.
-
-    Returns:
-        One sum for each span; null where no window of its key lasts until its end.
-    """
-    if windows.is_empty() or spans.is_empty():
-        return pl.Series(amount, [None] * spans.height, dtype=pl.Float64)
-    span = within // _MICROSECOND
-    of_spans = spans.select("key", (pl.col("end") - within).alias("start"), "end")
-    line = _Line.of(pl.concat([windows.select("key", "start", "end"), of_spans]), span)
-    begins, ends = line.places(windows, "start"), line.places(windows, "end")
-    by_start, by_end = (np.argsort(places, kind="stable") for places in (begins, ends))
-    until = line.places(spans, "end")
-    begun = np.searchsorted(begins[by_start], until, side="left")
-    over = np.searchsorted(ends[by_end], until - span, side="right")
-    amounts = _floats(windows[amount])
-    found = pl.Series(
-        amount, _added_up(amounts[by_start], begun) - _added_up(amounts[by_end], over)
-    )
-    last = windows.group_by("key").agg(last=pl.max("end"))
-    is_seen = spans.join(last, on="key", how="left", maintain_order="left").select(
-        (pl.col("last") >= pl.col("end")).fill_null(value=False)
-    )
-    return found.to_frame().select(pl.when(is_seen.to_series()).then(pl.col(amount))).to_series()
-
-
 @dataclass(frozen=True)
 class _Line:
     """All keys' times on one line, one key's after another's: in microseconds."""

@@ -16,8 +16,6 @@ from ioportal.analysis.metrics import METRICS
 from ioportal.analysis.quality import GOOD_AMBIGUOUS
 from ioportal.analysis.rules.evidence import (
     DAY,
-    FILESYSTEM_EVIDENCE,
-    HOST_EVIDENCE,
     HOUR,
     JOB_EVIDENCE,
     OF_SUBJECT,
@@ -66,7 +64,7 @@ _JOBS = sql.SQL("""
 SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
     e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio, e.impact_s,
     versions.counted, j.ended_at IS NOT NULL,
-    CASE WHEN j.node_count > 0 THEN round(log(2, j.node_count))::int END, j.name,
+    CASE WHEN j.node_count > 0 THEN floor(log(2, j.node_count))::int END, j.name,
     j.cluster_id, e.filesystem_id, j.queue, j.owner, s.quality,
     CASE WHEN s.ambiguous_share <= %(ambiguous)s THEN 'good' ELSE 'partial' END,
     coalesce(j.ended_at, j.started_at + make_interval(secs => s.duration_s), j.started_at)
@@ -146,7 +144,7 @@ def _jobs(which: sql.SQL, values: dict[str, Any]) -> Evidence:
 
 _PEERS = """
 WITH figures AS MATERIALIZED (
-    SELECT j.cluster_id, round(log(2, j.node_count))::int AS size,
+    SELECT j.cluster_id, floor(log(2, j.node_count))::int AS size,
         ln(1 + s.metadata_operations_per_node) AS figure
     FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
     WHERE j.started_at >= %(since)s AND j.started_at < %(until)s AND j.node_count > 0
@@ -163,7 +161,7 @@ FROM figures JOIN medians USING (cluster_id, size)
 GROUP BY 1, 2, 3, 4
 """
 _NAMESAKES = """
-SELECT j.cluster_id, j.name, count(*), percentile_cont(0.9) WITHIN GROUP (ORDER BY s.read_bytes)
+SELECT j.cluster_id, j.name, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY s.read_bytes)
 FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
 WHERE j.started_at >= %(since)s AND j.started_at < %(until)s AND j.name <> ''
     AND s.quality <> 'poor' AND s.read_bytes IS NOT NULL
@@ -225,43 +223,56 @@ def of_users(owners: Iterable[str], until: datetime) -> Evidence:
     return _with_about(Subject.USER, frame.with_columns(owner=pl.col("subject")))
 
 
+# What was sent to a filesystem's metadata servers, by principal and bin.
 _LOADS = sql.SQL("""
-SELECT server_id, kind, CASE kind WHEN %(PROCESS)s THEN source_job_id WHEN %(HOST)s THEN nid_id
-    ELSE 0 END AS who, sum(count)::float8 AS rpcs
+SELECT date_bin(%(width)s, start, %(since)s) AS bin, kind,
+    CASE kind WHEN %(PROCESS)s THEN source_job_id WHEN %(HOST)s THEN nid_id ELSE 0 END AS who,
+    sum(count)::float8 AS rpcs
 FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
 GROUP BY 1, 2, 3
 """)
 _OUTSIDE = sql.SQL("""
-WITH loads AS MATERIALIZED ({loads}),
+WITH loads AS MATERIALIZED (
+    SELECT bin, kind, who, sum(rpcs) AS rpcs FROM ({loads}) l GROUP BY 1, 2, 3
+),
+totals AS (SELECT bin, sum(rpcs) AS rpcs FROM loads GROUP BY 1),
 harm AS (
-    SELECT kind, who, sum(impact_us)::float8 / 1e6 AS impact_s FROM telemetry_impactwindow
+    SELECT date_bin(%(width)s, start, %(since)s) AS bin, kind, who,
+        sum(impact_us)::float8 / 1e6 AS impact_s
+    FROM telemetry_impactwindow
     WHERE server_id = ANY(%(servers)s) AND start >= %(since)s AND start < %(until)s
-    GROUP BY 1, 2
+    GROUP BY 1, 2, 3
 )
-SELECT l.kind || ':' || l.who, sum(l.rpcs),
-    sum(l.rpcs) / nullif((SELECT sum(rpcs) FROM loads), 0), max(harm.impact_s)
-FROM loads l LEFT JOIN harm ON harm.kind = l.kind AND harm.who = l.who
+SELECT l.kind || ':' || l.who, l.rpcs, l.rpcs / nullif(totals.rpcs, 0), harm.impact_s,
+    l.bin + %(width)s
+FROM loads l JOIN totals USING (bin) LEFT JOIN harm USING (bin, kind, who)
 WHERE l.kind IN (%(PROCESS)s, %(HOST)s)
-GROUP BY 1
 """)
 _WHOSE = sql.SQL("""
-SELECT sum(rpcs), coalesce(sum(rpcs) FILTER (WHERE kind = %(UNATTRIBUTED)s), 0)
-FROM ({loads}) l HAVING sum(rpcs) > 0
+SELECT %(filesystem)s::text, sum(rpcs),
+    coalesce(sum(rpcs) FILTER (WHERE kind = %(UNATTRIBUTED)s), 0), bin + %(width)s
+FROM ({loads}) l GROUP BY bin
 """)
 
 
 def of_hosts(filesystem: int, until: datetime) -> Evidence:
     """Return what was sent from outside any job in the five minutes up to a moment."""
-    frame = _of_loads(_OUTSIDE, HOST_EVIDENCE, filesystem, until - WITHIN, until)
-    return _with_about(Subject.HOST, frame, filesystem=filesystem, until=until)
+    return of_hosts_over(filesystem, until - WITHIN, until)
+
+
+def of_hosts_over(filesystem: int, start: datetime, end: datetime) -> Evidence:
+    """Return the same of each five minutes in [start, end): a host may be in it several times."""
+    return _of_loads(Subject.HOST, _OUTSIDE, filesystem, (start, end), WITHIN)
 
 
 def of_filesystem(filesystem: int, until: datetime) -> Evidence:
     """Return whose the requests of the hour up to a moment were."""
-    columns = {name: of for name, of in FILESYSTEM_EVIDENCE.items() if name != "subject"}
-    frame = _of_loads(_WHOSE, columns, filesystem, until - HOUR, until)
-    told = frame.with_columns(subject=pl.lit(str(filesystem)))
-    return _with_about(Subject.FILESYSTEM, told, filesystem=filesystem, until=until)
+    return of_filesystem_over(filesystem, until - HOUR, until)
+
+
+def of_filesystem_over(filesystem: int, start: datetime, end: datetime) -> Evidence:
+    """Return the same of each hour in [start, end)."""
+    return _of_loads(Subject.FILESYSTEM, _WHOSE, filesystem, (start, end), HOUR)
 
 
 def traced_until() -> dict[int, datetime]:
@@ -275,24 +286,29 @@ def traced_until() -> dict[int, datetime]:
 
 
 def _of_loads(
+    kind: Subject,
     query: sql.SQL,
-    columns: dict[str, pl.DataType],
     filesystem: int,
-    since: datetime,
-    until: datetime,
-) -> pl.DataFrame:
+    span: tuple[datetime, datetime],
+    width: timedelta,
+) -> Evidence:
     servers = Server.objects.filter(filesystem=filesystem, kind=Server.Kind.MDS)
-    width = levels.LOAD_WINDOWS.width
-    span = rollups.floor(since, width), rollups.ceil(until, width)
-    pieces = rollups.covering(levels.LOAD_LEVELS, *span)
+    # Of several bins, each begins where buckets of all levels do that fill it.
+    edge = levels.LOAD_WINDOWS.width if span[1] - span[0] <= width else width
+    since, until = rollups.ceil(span[0], edge), rollups.ceil(span[1], edge)
+    filling = [level for level in levels.LOAD_LEVELS if not width % level.width]
+    pieces = rollups.covering(filling, since, until)
     loads = sql.SQL(" UNION ALL ").join(map(_loads_of, pieces))
     values = {
         **{kind.name: kind.value for kind in Principal},
         "servers": list(servers.values_list("pk", flat=True)),
-        "since": span[0],
-        "until": span[1],
+        "since": since,
+        "until": until,
+        "width": width,
+        "filesystem": filesystem,
     }
-    return _frame(query.format(loads=loads), columns, values)
+    columns = {**OF_SUBJECT[kind], "until": _TIME}
+    return _with_about(kind, _frame(query.format(loads=loads), columns, values), filesystem)
 
 
 def _loads_of(piece: Piece) -> sql.Composed:
@@ -303,24 +319,20 @@ def _loads_of(piece: Piece) -> sql.Composed:
     )
 
 
-def _with_about(
-    kind: Subject,
-    frame: pl.DataFrame,
-    *,
-    filesystem: int | None = None,
-    until: datetime | None = None,
-) -> Evidence:
+def _with_about(kind: Subject, frame: pl.DataFrame, filesystem: int | None = None) -> Evidence:
     """Add what is known besides; evidence of others than jobs rests on no job's data."""
-    told: dict[str, Any] = {"filesystem": filesystem, "until": until}
-    missing = [
-        pl.lit(told.get(name), dtype=of).alias(name)
+    good = pl.lit(JobStatistics.Quality.GOOD.value)
+    told: dict[str, pl.Expr] = {
+        "filesystem": pl.lit(filesystem, dtype=pl.Int64()),
+        "quality": good,
+        "trace_quality": good,
+    }
+    missing = {
+        name: told.get(name, pl.lit(None, dtype=of))
         for name, of in ABOUT.items()
         if name not in frame.columns
-    ]
-    good = {name: pl.lit(JobStatistics.Quality.GOOD.value) for name in ("quality", "trace_quality")}
-    return Evidence(
-        kind, frame.with_columns(missing).with_columns(**good).select(*OF_SUBJECT[kind], *ABOUT)
-    )
+    }
+    return Evidence(kind, frame.with_columns(**missing).select(*OF_SUBJECT[kind], *ABOUT))
 
 
 def _empty(kind: Subject) -> pl.DataFrame:

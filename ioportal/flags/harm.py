@@ -48,12 +48,26 @@ def reckon_pending(limit: int = 500) -> int:
             touched = [
                 Interval(floor_to_window(row.start), ceil_to_window(row.end))
                 for row in claimed
-                if row.server_id in {None, server}
+                if row.server_id == server
             ]
-            for start, end in joined(touched):
-                for part in retention.kept((levels.CHARGED_RPCS, levels.IMPACT), start, end):
+            charged_anew = [row for row in claimed if row.server_id is None]
+            for span in joined([*touched, *_slow_windows(server, charged_anew)]):
+                for part in retention.kept((levels.CHARGED_RPCS, levels.IMPACT), *span):
                     _reckon(server, *part)
         return len(claimed)
+
+
+def _slow_windows(server: int, touched: list[TouchedImpact]) -> list[Interval]:
+    """Return when a server was slow in some intervals, as far as it was reckoned.
+
+    Where others are charged with the same RPCs, it is as slow as before: only these windows change.
+    """
+    found: set[datetime] = set()
+    for row in touched:
+        windows = ImpactWindow.objects.between(floor_to_window(row.start), row.end)
+        found.update(windows.filter(server_id=server).values_list("start", flat=True).distinct())
+    width = levels.IMPACT.width
+    return [Interval(start, start + width) for start in sorted(found)]
 
 
 def _reckon(server: int, start: datetime, end: datetime) -> None:

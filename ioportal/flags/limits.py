@@ -4,14 +4,36 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from ioportal.flags.models import LimitSet
+import polars as pl
+from django.db import transaction
+
+from ioportal.analysis.rules.evidence import OF_SUBJECT
+from ioportal.flags.models import Flag, LimitSet
+from ioportal.jobs.models import Job, StaleEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ioportal.analysis.rules.rule import Rule
+
+
+def numbers_of(rule: Rule) -> list[str]:
+    """Return the names of the numbers that a rule's findings have."""
+    nobody = pl.DataFrame(schema=OF_SUBJECT[rule.subject])
+    numbers = rule.check(nobody, rule.defaults).schema["numbers"]
+    return [field.name for field in cast("pl.Struct", numbers).fields]
+
+
+@transaction.atomic
+def put_in_force(limits: LimitSet) -> None:
+    """Store limits, and have those judged anew whom they may concern."""
+    limits.save()
+    flagged = Flag.objects.unresolved().filter(rule=limits.rule, job__isnull=False)
+    running = Job.objects.filter(started_at__isnull=False, ended_at=None)
+    jobs = {*flagged.values_list("job", flat=True), *running.values_list("pk", flat=True)}
+    StaleEvidence.objects.ask_for(jobs)
 
 
 @dataclass(frozen=True)

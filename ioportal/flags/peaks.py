@@ -9,8 +9,9 @@ import polars as pl
 from django.db import connection
 from psycopg import sql
 
+from collectors.lustre import opcodes
 from ioportal.analysis import sustained
-from ioportal.analysis.rules.evidence import PEAKS, WITHIN
+from ioportal.analysis.rules.evidence import PEAKS, SUSTAINED, WITHIN
 from ioportal.flags.models import JobEvidence
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import IoWindow, Principal
@@ -19,7 +20,6 @@ from ioportal.telemetry.sums import metadata_operations
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ENQUEUE = 101  # LDLM_ENQUEUE
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _WINDOW = timedelta(seconds=10)
 _WANTED = "unnest(%(jobs)s::bigint[], %(since)s::timestamptz[]) AS wanted (job_id, since)"
@@ -27,8 +27,8 @@ _TIME = pl.Datetime("us", "UTC")
 
 _IO = sql.SQL("""
 SELECT w.job_id, w.filesystem_id, w.start, w."end", w."end" <= j.started_at + %(within)s,
-    sum({operations})::float8, sum({stats})::float8, sum({made})::float8, sum({removed})::float8,
-    sum(coalesce(w.open, 0))::float8, sum({operations} - coalesce(w.close, 0))::float8
+    sum({operations})::float8, sum(coalesce(w.getattr, 0))::float8,
+    sum(coalesce(w.open, 0))::float8
 FROM {wanted}
 JOIN jobs_job j ON j.id = wanted.job_id
 JOIN telemetry_iowindow w ON w.job_id = wanted.job_id AND w.job_id <> 0 AND w.start >= wanted.since
@@ -37,16 +37,6 @@ GROUP BY 1, 2, 3, 4, 5
 """).format(
     wanted=sql.SQL(_WANTED),
     operations=metadata_operations("w"),
-    **{
-        name: sql.SQL(" + ").join(
-            sql.SQL("coalesce({}, 0)").format(sql.Identifier("w", kind)) for kind in kinds
-        )
-        for name, kinds in (
-            ("stats", ("getattr", "getxattr", "statfs")),
-            ("made", ("mknod", "mkdir", "link")),
-            ("removed", ("unlink", "rmdir")),
-        )
-    },
 )
 _IO_COLUMNS = {
     "key": pl.Int64(),
@@ -54,7 +44,7 @@ _IO_COLUMNS = {
     "start": _TIME,
     "end": _TIME,
     "is_startup": pl.Boolean(),
-    **dict.fromkeys(("operations", "stats", "made", "removed", "opens", "explained"), pl.Float64()),
+    **dict.fromkeys(("operations", "stats", "opens"), pl.Float64()),
 }
 # Its own RPCs, and others' enqueues on the same server meanwhile.
 _RPCS = sql.SQL("""
@@ -112,7 +102,7 @@ def refresh(changed: Mapping[int, datetime]) -> None:
         # What is gone cannot be read again: what was known of it stays.
         if job in known and (since >= known[job].seen_until - WITHIN or gone)
     }
-    since = {job: changed[job] - WITHIN if job in goes_on else _ALWAYS for job in changed}
+    since = {job: changed[job] - SUSTAINED if job in goes_on else _ALWAYS for job in changed}
     values = _values(since)
     io = _frame(_IO, _IO_COLUMNS, values)
     rpcs = _windows(_frame(_RPCS, _RPC_COLUMNS, values))
@@ -120,7 +110,7 @@ def refresh(changed: Mapping[int, datetime]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_IMPACT_ALTOGETHER, values)
         altogether: dict[int, float] = dict(cursor.fetchall())
-    found = _by_job(_of_counters(io), _of_startup(io), _of_traces(rpcs, io), _of_impact(impact))
+    found = _by_job(_of_counters(io), _of_startup(io), _of_traces(rpcs), _of_impact(impact))
     seen = _by_job(_seen(io), _seen(rpcs))
     rows = []
     for job in changed:
@@ -135,31 +125,35 @@ def refresh(changed: Mapping[int, datetime]) -> None:
     )
 
 
-def course(job: int, peak: str) -> pl.DataFrame:
-    """Return what a peak of a job is the most of: sums within five minutes.
+def span_of(peak: str) -> timedelta:
+    """Return within what time a peak is added up."""
+    return SUSTAINED if peak == "sustained_operations" else WITHIN
 
-    Columns start and end of each window of the job, and the amount in the span up to its end.
+
+def course(job: int, peak: str) -> pl.DataFrame:
+    """Return what a peak of a job is the most of.
+
+    Columns start and end of each of its windows, and the amount in the span up to that end.
     """
     values = _values({job: _ALWAYS})
-    if peak in _OF_IMPACT:
-        windows, amount = _windows(_frame(_IMPACT, _IMPACT_COLUMNS, values)), _OF_IMPACT[peak]
-        found = sustained.sums(windows, WITHIN, [amount])
-    elif peak in _OF_COUNTERS:
-        windows, amount = _frame(_IO, _IO_COLUMNS, values), _OF_COUNTERS[peak]
-        found = _sums_of_counters(windows)
+    if peak == "peak_impact_s":
+        windows, amount = _windows(_frame(_IMPACT, _IMPACT_COLUMNS, values)), pl.col("impact_s")
+    elif peak == "peak_locks_s":
+        windows = _windows(_frame(_RPCS, _RPC_COLUMNS, values))
+        amount = pl.col("enqueue_us") / 1e6
     else:
-        windows, amount = _windows(_frame(_RPCS, _RPC_COLUMNS, values)), _OF_TRACES[peak]
-        found = _sums_of_traces(windows, _frame(_IO, _IO_COLUMNS, values))
-    starts = windows.group_by("end").agg(pl.min("start"))
-    return (
-        found.group_by("end")
-        .agg(pl.max(amount).alias("amount"))
-        .join(starts, on="end")
-        .sort("end")
-        .select("start", "end", "amount")
-    )
+        windows, amount = _frame(_IO, _IO_COLUMNS, values), pl.col(_COUNTED[peak])
+    added = windows.group_by("key", "start", "end").agg(amount.sum().alias("amount"))
+    found = sustained.sums(added, span_of(peak), ["amount"]).group_by("end").agg(pl.max("amount"))
+    starts = added.group_by("end").agg(pl.min("start"))
+    return starts.join(found, on="end").sort("end").select("start", "end", "amount")
 
 
+_COUNTED = {
+    "peak_operations": "operations",
+    "sustained_operations": "operations",
+    "peak_stats": "stats",
+}
 _COMPUTED = [
     field.name
     for field in JobEvidence._meta.concrete_fields  # noqa: SLF001  (documented meta API)
@@ -182,30 +176,22 @@ def _set_greatest(row: JobEvidence, found: dict[str, Any], before: JobEvidence |
         setattr(row, name, max((one for one in both if one is not None), default=None))
 
 
-# The amount that each peak is the most of.
-_OF_COUNTERS = {"peak_operations": "operations", "peak_stats": "stats", "peak_churn": "churn"}
-_OF_TRACES = {"peak_locks_s": "locks_s", "peak_unexplained": "unexplained"}
-_OF_IMPACT = {"peak_impact_s": "impact_s"}
-
-
 def _of_counters(io: pl.DataFrame) -> pl.DataFrame:
     if io.is_empty():
         return pl.DataFrame(schema={"key": pl.Int64()})
+    amounts = ("operations", "stats")
+    of_all = io.group_by("key", "start", "end").agg(pl.sum(*amounts))
+    sums = sustained.sums(of_all, WITHIN, amounts)
+    longer = sustained.sums(of_all, SUSTAINED, ["operations"])
     where = io.group_by("key", "filesystem").agg(pl.sum("operations")).sort("operations")
     return (
-        _sums_of_counters(io)
-        .group_by("key")
-        .agg(*_peaks(_OF_COUNTERS))
+        sums.group_by("key")
+        .agg(*_peak("peak_operations", "operations"), *_peak("peak_stats", "stats"))
+        .join(
+            longer.group_by("key").agg(*_peak("sustained_operations", "operations")),
+            on="key",
+        )
         .join(where.group_by("key").agg(filesystem_id=pl.last("filesystem")), on="key")
-    )
-
-
-def _sums_of_counters(io: pl.DataFrame) -> pl.DataFrame:
-    """Return what was done within five minutes, at the end of each window."""
-    amounts = ("operations", "stats", "made", "removed")
-    of_all = io.group_by("key", "start", "end").agg(pl.sum(*amounts))
-    return sustained.sums(of_all, WITHIN, amounts).with_columns(
-        churn=pl.min_horizontal("made", "removed")
     )
 
 
@@ -217,49 +203,37 @@ def _of_startup(io: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of_traces(rpcs: pl.DataFrame, io: pl.DataFrame) -> pl.DataFrame:
+def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
     if rpcs.is_empty():
         return pl.DataFrame(schema={"key": pl.Int64()})
+    sums = sustained.sums(rpcs, WITHIN, _RPC_AMOUNTS)
+    times = (pl.col("enqueue_us") / pl.col("enqueues")) / (pl.col("others_us") / pl.col("others"))
     at_peak = pl.col("enqueue_us").arg_max()
     return (
-        _sums_of_traces(rpcs, io)
+        sums.with_columns(
+            locks_s=pl.col("enqueue_us") / 1e6,
+            share=pl.col("enqueues") / pl.col("rpcs"),
+            ratio=pl.when(pl.col("others") > 0).then(times.fill_nan(None)),
+        )
         .group_by("key")
         .agg(
-            *_peaks(_OF_TRACES),
+            *_peak("peak_locks_s", "locks_s"),
             lock_share=pl.col("share").get(at_peak),
             lock_ratio=pl.col("ratio").get(at_peak),
         )
     )
 
 
-def _sums_of_traces(rpcs: pl.DataFrame, io: pl.DataFrame) -> pl.DataFrame:
-    """Return what was asked within five minutes, at the end of each window."""
-    sums = sustained.sums(rpcs, WITHIN, _RPC_AMOUNTS)
-    times = (pl.col("enqueue_us") / pl.col("enqueues")) / (pl.col("others_us") / pl.col("others"))
-    return sums.with_columns(
-        sustained.reaching(io, sums, WITHIN, "explained"),
-        locks_s=pl.col("enqueue_us") / 1e6,
-        share=pl.col("enqueues") / pl.col("rpcs"),
-        ratio=pl.when(pl.col("others") > 0).then(times.fill_nan(None)),
-    ).with_columns(unexplained=pl.max_horizontal(pl.col("enqueues") - pl.col("explained"), 0))
-
-
 def _of_impact(impact: pl.DataFrame) -> pl.DataFrame:
     if impact.is_empty():
         return pl.DataFrame(schema={"key": pl.Int64()})
     sums = sustained.sums(impact, WITHIN, ["impact_s"])
-    return sums.group_by("key").agg(*_peaks(_OF_IMPACT))
+    return sums.group_by("key").agg(*_peak("peak_impact_s", "impact_s"))
 
 
-def _peaks(amounts: Mapping[str, str]) -> list[pl.Expr]:
-    return [
-        one
-        for name, amount in amounts.items()
-        for one in (
-            pl.col(amount).max().alias(name),
-            pl.col("end").get(pl.col(amount).arg_max()).alias(f"{name}_at"),
-        )
-    ]
+def _peak(name: str, amount: str) -> tuple[pl.Expr, pl.Expr]:
+    first = pl.col(amount).arg_max()
+    return pl.col(amount).max().alias(name), pl.col("end").get(first).alias(f"{name}_at")
 
 
 def _seen(windows: pl.DataFrame) -> pl.DataFrame:
@@ -285,7 +259,7 @@ def _values(since: Mapping[int, datetime]) -> dict[str, Any]:
         "jobs": list(since),
         "since": list(since.values()),
         "within": WITHIN,
-        "enqueue": _ENQUEUE,
+        "enqueue": opcodes.LDLM_ENQUEUE,
         "TOTAL": IoWindow.Basis.TOTAL.value,
         "JOB": Principal.JOB.value,
     }

@@ -1,9 +1,9 @@
-"""The stage of judging as a task."""
+"""The stage of judging, and back-tests, as tasks."""
 
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.flags import judging
+from ioportal.flags import backtest, judging
 from ioportal.stages import drain_alone
 
 
@@ -12,3 +12,9 @@ def judge() -> None:
     """Judge what changed, and what is always there."""
     drain_alone(judging.judge_pending)
     judging.judge_standing()
+
+
+@shared_task
+def run_back_tests() -> None:
+    """Try limits on the past, where somebody asked for it."""
+    drain_alone(backtest.run_waiting)

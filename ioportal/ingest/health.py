@@ -17,9 +17,9 @@ from ioportal.ingest.models import (
     TouchedReads,
     TouchedTrace,
 )
-from ioportal.jobs.models import Format, Source, StaleStatistics, Target
+from ioportal.jobs.models import Format, Source, StaleEvidence, StaleStatistics, Target
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, TouchedIo, TouchedRpcs
+from ioportal.telemetry.models import Coverage, TouchedImpact, TouchedIo, TouchedRpcs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,7 +100,7 @@ def trouble(source: Source, now: datetime) -> str | None:
     if source.last_batch_at is None:
         return "has sent nothing yet: see that its agent runs, and with its token"
     if now - source.last_batch_at > patience:
-        return "is silent: ask `python -m collectors status` on its host"
+        return "is silent: ask “python -m collectors status” on its host"
     if source.spool_oldest_at and source.last_batch_at - source.spool_oldest_at > patience:
         return f"is behind: {source.spool_batches:,} batches wait on its disk"
     return None
@@ -169,6 +169,11 @@ _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] =
     ("statistics", timedelta(minutes=2), {"jobs": StaleStatistics}),
     # Rows wait until the ten minutes that they are of have ended.
     ("roll up", timedelta(minutes=20), {"RPCs": TouchedRpcs, "counters": TouchedIo}),
+    (
+        "judge",
+        timedelta(minutes=2),
+        {"jobs": StaleEvidence, "who makes others wait": TouchedImpact},
+    ),
 )
 
 _COVERAGE: Final = {

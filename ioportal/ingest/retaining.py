@@ -12,6 +12,7 @@ from django.db.models import Min
 
 from ioportal.ingest import charging
 from ioportal.ingest.models import TouchedDeltas, TouchedReads, TouchedTrace
+from ioportal.jobs import incidents
 from ioportal.stages import drain
 from ioportal.telemetry import levels, retention, rollups
 
@@ -56,9 +57,12 @@ def _drop(level: Level, before: datetime) -> None:
         # Charging and rolling up wait: what they read must not go meanwhile.
         charging.lock()
         rollups.lock()
-        gone = retention.drop_old(level, before, _needed_from(level))
-    if gone:
-        log.info("chunks_dropped", table=level.table, chunks=len(gone), until=gone[-1].end)
+        going = retention.old_chunks(level, before, _needed_from(level))
+        if level is levels.CHARGED_RPCS:
+            incidents.remember(going)
+        retention.drop(level, going)
+    if going:
+        log.info("chunks_dropped", table=level.table, chunks=len(going), until=going[-1].end)
 
 
 def _needed_from(level: Level) -> datetime | None:

@@ -59,16 +59,17 @@ class Names:
     def ids(self, names: pl.Series) -> pl.Series:
         """Return the number of each name, adding those that are new."""
         different = names.unique()
-        missing = set(different.to_list()) - self._ids.keys()
+        texts = different.to_list()
+        missing = [text for text in texts if text not in self._ids]
         if missing:
             self._ids |= self._look_up(missing)
-        ids = pl.Series([self._ids[name] for name in different], dtype=pl.Int32)
+        ids = pl.Series([self._ids[text] for text in texts], dtype=pl.Int32)
         return names.replace_strict(different, ids)
 
-    def _look_up(self, missing: set[str]) -> dict[str, int]:
+    def _look_up(self, missing: list[str]) -> dict[str, int]:
         kept = self._kept
         found = {name: kept[name] for name in missing if name in kept}
-        asked = sorted(missing - found.keys())
+        asked = sorted(name for name in missing if name not in found)
         if asked:
             known = self._known(asked)
             new = [name for name in asked if name not in known]

@@ -63,13 +63,14 @@ amount * extract(epoch FROM least("end", %(until)s) - greatest(start, %(since)s)
     / extract(epoch FROM "end" - start)
 """)
 _INSIDE = sql.SQL('"end" > start AND "end" > %(since)s AND start < %(until)s')
-_NEWEST_RPCS = sql.SQL("amount) FILTER (WHERE start >= %(newest_from)s")
-# The last interval of each target that reaches its newest read, as a rate.
+_NEWEST_RPCS = sql.SQL(
+    "amount) FILTER (WHERE start >= %(newest_from)s AND start < %(newest_until)s"
+)
+# The interval of each target that reaches its newest read, as a rate.
 _NEWEST_OPERATIONS = sql.SQL("""
 amount / extract(epoch FROM "end" - start)) FILTER (
-    WHERE "end" >= (%(reached)s::timestamptz[])[
-        array_position(%(sources)s::integer[], source)
-    ]
+    WHERE (%(reached)s::timestamptz[])[array_position(%(sources)s::integer[], source)] > start
+    AND (%(reached)s::timestamptz[])[array_position(%(sources)s::integer[], source)] <= "end"
 """)
 
 _LAYER = sql.SQL("""
@@ -143,12 +144,13 @@ class Bin(NamedTuple):
     unshown_jobs: int  # of layer 0, if they were to be counted
 
 
-def rpc_amounts(rows: Rows, newest_from: datetime) -> list[Amount]:
+def rpc_amounts(rows: Rows, newest_from: datetime, newest_until: datetime) -> list[Amount]:
     """Return the RPCs of each principal, and those of the newest time."""
     query = _SUMS.format(
         amount=sql.SQL("amount"), newest=_NEWEST_RPCS, inside=sql.SQL("true"), rows=_union(rows)
     )
-    return _amounts(query, _values(rows) | {"newest_from": newest_from})
+    newest = {"newest_from": newest_from, "newest_until": newest_until}
+    return _amounts(query, _values(rows) | newest)
 
 
 def operation_amounts(

@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.db.models import Min
 from psycopg import sql
 
+from collectors.lustre import opcodes
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.jobs import locks
@@ -39,6 +40,7 @@ _CONSTANTS = {
     "MD_STATS": Coverage.Source.MD_STATS.value,
     "RPC_TRACE": Coverage.Source.RPC_TRACE.value,
     "startup_share": _STARTUP_SHARE,
+    "LDLM_ENQUEUE": opcodes.LDLM_ENQUEUE,
 }
 
 
@@ -143,6 +145,7 @@ GROUP BY job_id
 
 _RPC_TOTALS = """
 SELECT w.job_id, sum(w.count) AS rpcs, sum(w.timed) AS timed,
+    sum(w.count) FILTER (WHERE w.opcode = %(LDLM_ENQUEUE)s) AS enqueues,
     sum(w.service_us_sum) AS service_us, max(w.service_us_max) AS longest_us,
     sum(w.total_us_sum) - sum(w.service_us_sum) AS queue_us
 FROM telemetry_chargedrpc w JOIN jobs_server s ON s.id = w.server_id AND s.kind = 'mds'
@@ -343,6 +346,7 @@ _COMPUTED = [
 _OF_RECORD = ("computed_at", "duration_s", "node_count", "cpu_efficiency")
 _OF_TRACES = (
     "metadata_rpcs",
+    "lock_enqueues",
     "metadata_rpc_rate",
     "mean_service_us",
     "max_service_us",
@@ -478,6 +482,7 @@ def _set_io(row: JobStatistics, io: _Row, covered_s: float, duration: timedelta)
 def _set_rpcs(row: JobStatistics, rpcs: _Row, traced_s: float) -> None:
     """Set what a trace tells; a trace without RPCs of the job tells that there were none."""
     row.metadata_rpcs = _whole(rpcs.get("rpcs")) or 0
+    row.lock_enqueues = _whole(rpcs.get("enqueues")) or 0
     row.metadata_rpc_rate = _ratio(row.metadata_rpcs, traced_s)
     if timed := rpcs.get("timed"):
         row.mean_service_us = _ratio(rpcs["service_us"], timed)

@@ -29,27 +29,30 @@ ORDER BY c.range_start
 """
 
 
-def drop_old(level: Level, before: datetime, needed_from: datetime | None) -> list[Interval]:
-    """Drop the chunks of a level that end, and were begun, before a moment; return what went.
+def old_chunks(level: Level, before: datetime, needed_from: datetime | None) -> list[Interval]:
+    """Return the chunks of a level that end, and were begun, before a moment, in order.
 
     Args:
         level: whose chunks.
-        before: nothing newer is dropped.
+        before: nothing newer is old.
         needed_from: what a stage has still to read begins here; None: nothing waits.
     """
     with connection.cursor() as cursor:
         cursor.execute(_OLD_CHUNKS, {"table": level.table, "before": before})
         old = [Interval(*row) for row in cursor.fetchall()]
-        going = [chunk for chunk in old if needed_from is None or chunk.end <= needed_from]
-        for chunk in going:
+    return [chunk for chunk in old if needed_from is None or chunk.end <= needed_from]
+
+
+def drop(level: Level, chunks: Iterable[Interval]) -> None:
+    """Drop chunks of a level, and remember that they are gone."""
+    for chunk in chunks:
+        with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT drop_chunks(%s::regclass, older_than => %s::timestamptz, "
                 "newer_than => %s::timestamptz)",
                 [level.table, chunk.end, chunk.start],
             )
-    for gone in going:
-        remember(level, gone)
-    return going
+        remember(level, chunk)
 
 
 def remember(level: Level, gone: Interval) -> None:

@@ -167,7 +167,8 @@ class Told:
             return None
         if flag.measure in PEAKS:
             frame = peaks.course(flag.job.pk, flag.measure)
-            about = "Within five minutes, up to the end of each interval that was counted."
+            minutes = peaks.span_of(flag.measure) // timedelta(minutes=1)
+            about = f"Within {minutes} minutes, up to the end of each interval that was counted."
         elif flag.measure == "metadata_operations":
             frame = _adding_up(flag.job)
             about = "Added up by the end of each interval that was counted (job_stats)."

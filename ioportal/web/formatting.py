@@ -34,6 +34,9 @@ SHORT_UNITS = {
     Unit.MICROSECONDS: "time",
     Unit.NODES: "nodes",
     Unit.CORES: "cores",
+    Unit.CORE_HOURS: "core-hours",
+    Unit.JOBS: "jobs",
+    Unit.REQUESTS: "requests",
     Unit.RATIO: "ratio",
     Unit.SHARE: "%",
 }
@@ -63,7 +66,7 @@ def exact(value: float | None, unit: Unit) -> str:
 def significant(value: float) -> str:
     """Return a number with two decimals below 10, one below 100, none above."""
     if value and abs(value) < 0.01:  # noqa: PLR2004  (two decimals would show zero)
-        return f"{value:.1g}"
+        return f"{Decimal(f'{value:.1g}'):f}"  # no exponent: tables are read at a glance
     decimals = 2 if abs(value) < _SMALL else 1 if abs(value) < _LARGE else 0
     return f"{value:,.{decimals}f}"
 
@@ -143,4 +146,6 @@ _WRITE: dict[Unit, Callable[[float], str]] = {
     Unit.JOBS: lambda value: f"{round(value):,}",
     Unit.NODES: lambda value: f"{round(value):,}",
     Unit.CORES: lambda value: f"{round(value):,}",
+    Unit.JOBS: lambda value: f"{round(value):,}",
+    Unit.REQUESTS: lambda value: f"{round(value):,}",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -15,8 +15,6 @@ from ioportal.web.incidents import LONGEST
 from ioportal.web.moments import Moment
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from django.contrib.auth.models import User
     from django.http import QueryDict
 

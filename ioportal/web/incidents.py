@@ -8,22 +8,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from collectors.lustre import opcodes
-from ioportal.analysis.impact import Impact, Slowdown
-from ioportal.analysis.impact import impact as impact_of
-from ioportal.analysis.impact import latency as latency_of
 from ioportal.jobs import baselines, impact
+from ioportal.jobs import incidents as judging
 from ioportal.jobs.models import Incident, Server, Service
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, Principal, floor_to_window
+from ioportal.telemetry.models import Coverage, Principal
 from ioportal.web.principals import BYS, Name, named
 from ioportal.web.ranges import TimeRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import polars as pl
     from django.contrib.auth.models import User
 
+    from ioportal.analysis.impact import Slowdown
+    from ioportal.jobs.incidents import Judged
     from ioportal.jobs.models import Filesystem
     from ioportal.jobs.overview import Who
 
@@ -81,34 +80,28 @@ class Examined:
     Whoever is not staff learns of their own jobs, and of others only together, where they are many.
     """
 
-    def __init__(self, servers: Mapping[int, str], window: TimeRange, user: User) -> None:
+    def __init__(
+        self, servers: Mapping[int, str], window: TimeRange, judged: Judged | None, user: User
+    ) -> None:
         self.servers = servers
         self.window = window
+        self._judged = judged
         self._user = user
-
-    @cached_property
-    def _windows(self) -> pl.DataFrame:
-        start = floor_to_window(self.window.start)
-        return impact.windows(self.servers, start, self.window.end)
-
-    @cached_property
-    def _usual(self) -> pl.DataFrame:
-        return baselines.usual(self.servers, floor_to_window(self.window.start))
 
     @property
     def is_traced(self) -> bool:
         """Whether anything is known of the range."""
-        return not self._windows.is_empty()
+        return self._judged is not None
 
-    @cached_property
-    def impact(self) -> Impact:
-        """Who carried the load, who did harm and who suffered."""
-        return impact_of(self._windows, self._usual)
+    @property
+    def known_share(self) -> float:
+        """The part of the RPCs of which it is known how long they usually take."""
+        return self._judged.impact.known_share if self._judged else 0
 
     @cached_property
     def _rows(self) -> list[tuple[Who, dict[str, Any]]]:
         """All principals, most harmful first."""
-        rows = self.impact.principals.iter_rows(named=True)
+        rows = self._judged.impact.principals.rows(named=True) if self._judged else []
         return [(impact.who(row.pop("principal")), row) for row in rows]
 
     @cached_property
@@ -120,7 +113,7 @@ class Examined:
     @property
     def is_judged(self) -> bool:
         """Whether it is known what is usual, and so who waited."""
-        return self.impact.known_share > 0
+        return self.known_share > 0
 
     @cached_property
     def is_told(self) -> bool:
@@ -167,7 +160,7 @@ class Examined:
     @cached_property
     def latency(self) -> list[Latency]:
         """How long RPCs of each kind took, those that waited most first."""
-        rows = latency_of(self._windows, self._usual).rows(named=True) if self.is_told else []
+        rows = self._judged.latency.rows(named=True) if self._judged and self.is_told else []
         services = dict(Service.objects.values_list("pk", "name")) if rows else {}
         return [
             Latency(
@@ -184,10 +177,7 @@ class Examined:
     @cached_property
     def slow(self) -> list[tuple[str, Slowdown, TimeRange]]:
         """When servers left their baseline, by server, and the range that shows it."""
-        if not self.is_told:
-            return []
-        start = floor_to_window(self.window.start)
-        found = baselines.slowdowns(self.servers, start, self.window.end, self._usual)
+        found = self._judged.slow if self._judged and self.is_told else []
         return [(self.servers[one.server], one, TimeRange(one.start, one.end)) for one in found]
 
     @property
@@ -196,7 +186,7 @@ class Examined:
         return {
             "start": self.window.start,
             "end": self.window.end,
-            "known_share": self.impact.known_share if self.is_told else None,
+            "known_share": self.known_share if self.is_told else None,
             "slow": [
                 {
                     "server": server,
@@ -217,13 +207,15 @@ class Examined:
 
 def of_filesystem(filesystem: Filesystem, window: TimeRange, user: User) -> Examined:
     """Look at all metadata servers of a filesystem."""
-    return Examined(dict(_servers(filesystem).values_list("pk", "name")), window, user)
+    servers = dict(_servers(filesystem).values_list("pk", "name"))
+    return Examined(servers, window, judging.judge(servers, window.start, window.end), user)
 
 
 def of_incident(incident: Incident, user: User) -> Examined:
     """Look at an incident that was kept."""
     window = TimeRange(incident.start, incident.end)
-    return Examined({incident.server_id: incident.server.name}, window, user)
+    servers = {incident.server_id: incident.server.name}
+    return Examined(servers, window, judging.of(incident), user)
 
 
 def default_range(filesystem: Filesystem) -> TimeRange | None:

@@ -1,4 +1,4 @@
-"""Moments that people fill in."""
+"""Times that people type."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from django.conf import settings
 from ioportal.analysis.timelines import WINDOW, Steps, clipped
 from ioportal.charts import palette
 from ioportal.charts.timelines import Chart, Style
+from ioportal.ingest import uncharged
 from ioportal.jobs import overview
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.models import Coverage
@@ -25,7 +26,7 @@ from ioportal.web.series import (
 from ioportal.web.watched import servers, targets
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ioportal.jobs.models import Target
     from ioportal.jobs.overview import Amount
@@ -70,10 +71,12 @@ class Operations(Section):
         """The MDTs."""
         return {target.pk: target.name for target in self._mdts}
 
-    @cached_property
-    def observed(self) -> pl.DataFrame:
-        """When each was read."""
+    def _seen(self) -> pl.DataFrame:
+        """Return when each was read."""
         return observed(Coverage.Source.JOB_STATS, self._mdts, self._bins)
+
+    def _charged(self, reached: Mapping[int, datetime]) -> Mapping[int, datetime]:
+        return uncharged.differences(self._mdts, reached)
 
     def _coarsest(self, of: Sequence[Level], kept: Level) -> Level:  # noqa: ARG002
         """Return what is left: sums of polls have other bounds, and totals are of polls."""
@@ -142,11 +145,13 @@ class Rpcs(Section):
         """The metadata servers."""
         return servers()
 
-    @cached_property
-    def observed(self) -> pl.DataFrame:
-        """When each was traced."""
+    def _seen(self) -> pl.DataFrame:
+        """Return when each was traced."""
         apart = coverage.whole(self.sources)
         return observed_apart(Coverage.Source.RPC_TRACE, apart, self._bins)
+
+    def _charged(self, reached: Mapping[int, datetime]) -> Mapping[int, datetime]:
+        return uncharged.traces(self.sources, reached)
 
     def _rows(self, level: Level) -> overview.Rows:
         pieces = rollups.pieces(level, self._bins.start, self._bins.end)
@@ -167,7 +172,7 @@ class Rpcs(Section):
             *rollups.pieces(self.level, newest, self._bins.end),
         ]
         rows = overview.Rows(pieces, list(self.sources))
-        return overview.rpc_amounts(rows, self._newest.start)
+        return overview.rpc_amounts(rows, self._newest.start, self._newest.end)
 
     @cached_property
     def _newest_s(self) -> float:

@@ -140,10 +140,23 @@ class Section:
         """Whether everybody is named."""
         return self._user.is_staff
 
+    def _seen(self) -> pl.DataFrame:
+        """Return when each source was observed: a frame of `OBSERVED`."""
+        raise NotImplementedError
+
+    def _charged(self, reached: Mapping[int, datetime]) -> Mapping[int, datetime]:
+        """Return up to when of what reaches to some moments it is known who did it."""
+        raise NotImplementedError
+
     @cached_property
     def observed(self) -> pl.DataFrame:
-        """When each source was observed: a frame of `OBSERVED`."""
-        raise NotImplementedError
+        """When each source was observed, up to where it is charged: a frame of `OBSERVED`."""
+        seen = self._seen()
+        charged = self._charged(_lasts(seen))
+        end = pl.col("source").replace_strict(charged, default=None, return_dtype=UTC_US)
+        return seen.with_columns(end=pl.min_horizontal("end", end)).filter(
+            pl.col("start") <= pl.col("end")
+        )
 
     @property
     def is_observed(self) -> bool:
@@ -153,8 +166,8 @@ class Section:
     @cached_property
     def reached(self) -> dict[int, datetime]:
         """The last moment of the range in which each source was observed."""
-        lasts = self.observed.group_by("source").agg(pl.col("end").max())
-        return {source: min(end, self.window.end) for source, end in lasts.iter_rows()}
+        lasts = _lasts(self.observed)
+        return {source: min(end, self.window.end) for source, end in lasts.items()}
 
     @cached_property
     def observed_s(self) -> float:
@@ -237,8 +250,8 @@ class Section:
 
     @cached_property
     def listed(self) -> list[Busy]:
-        """The first of the busy."""
-        return self.busy[:_LISTED]
+        """The first of the busy, and whom the charts name: a storm that is over stays in sight."""
+        return [one for n, one in enumerate(self.busy) if n < _LISTED or one in self.layers]
 
     @cached_property
     def others(self) -> Busy | None:
@@ -359,6 +372,11 @@ class Section:
             for start, end, *values in steps.frame.select("start", "end", *steps.kinds).iter_rows():
                 for kind, value in zip(steps.kinds, values, strict=True):
                     yield shown.name, start, end, kind, value
+
+
+def _lasts(observed: pl.DataFrame) -> dict[int, datetime]:
+    """Return the last moment in which each source was observed."""
+    return dict(observed.group_by("source").agg(pl.col("end").max()).iter_rows())
 
 
 @dataclass(frozen=True)

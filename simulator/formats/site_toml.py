@@ -1,5 +1,6 @@
 """The centre's registration file for the portal."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from simulator import polls, site
@@ -37,37 +38,57 @@ def text(plan: Plan) -> str:
             _table("cluster.nid", nid=nid, node=node)
             for nid, node in site.ANALYSIS_NODE_OF_NID.items()
         ),
-        _filesystem(),
+        filesystem(site.FILESYSTEM, (site.CLUSTER, site.ANALYSIS_CLUSTER)),
     ]
     servers = {site.MDS: ("mds", (site.MDT,))} | {
         oss: ("oss", osts) for oss, osts in site.OSTS_OF_OSS.items()
     }
-    for server, (kind, targets) in servers.items():
-        parts.append(_table("server", name=server, filesystem=site.FILESYSTEM, kind=kind))
-        parts += [_version(version, since) for version, since in _versions(server, plan)]
+    for host, (kind, targets) in servers.items():
+        kept_s = polls.kept_s(plan, What.MDT if kind == "mds" else What.OSTS)
+        parts.append(server(host, kind=kind))
+        parts += [_version(version, since) for version, since in _versions(host, plan)]
         parts += [
-            _table(
-                "target",
-                name=target,
-                filesystem=site.FILESYSTEM,
-                server=server,
-                job_cleanup_interval=polls.kept_s(plan, What.MDT if kind == "mds" else What.OSTS),
-            )
-            for target in targets
+            target(name, filesystem=site.FILESYSTEM, server=host, kept_s=kept_s) for name in targets
         ]
     return "\n".join(parts)
 
 
-def server(name: str) -> str:
-    """Return the TOML that registers one more metadata server."""
-    return _table("server", name=name, filesystem=site.FILESYSTEM, kind="mds")
+def cluster(name: str, node_count: int, host_of_nid: Mapping[str, str]) -> Iterator[str]:
+    """Yield the TOML that registers a cluster under Slurm: its nodes by a rule, hosts by name."""
+    yield _table(
+        "cluster",
+        name=name,
+        time_zone="America/New_York",
+        batch="slurm",
+        simulated=True,
+        nodes=f"{name}[1-{node_count}]",
+    )
+    yield f'[cluster.nid_rule]\nnetwork = "gni"\nnode = "{name}{{number}}"\n'
+    for nid, host in host_of_nid.items():
+        yield _table("cluster.nid", nid=nid, node=host)
 
 
-def _filesystem() -> str:
+def filesystem(name: str, clusters: Iterable[str]) -> str:
+    """Return the TOML that registers a filesystem."""
+    mounted = ", ".join(f'"{cluster}"' for cluster in clusters)
     return (
-        f'[[filesystem]]\nname = "{site.FILESYSTEM}"\n'
-        f'clusters = ["{site.CLUSTER}", "{site.ANALYSIS_CLUSTER}"]\n'
+        f'[[filesystem]]\nname = "{name}"\nclusters = [{mounted}]\n'
         f"job_id_pattern = '{site.JOB_ID_PATTERN}'\nsimulated = true\n"
+    )
+
+
+def server(
+    name: str, *, filesystem: str = site.FILESYSTEM, kind: str = "mds", version: str = ""
+) -> str:
+    """Return the TOML that registers one more server, of one version all the time."""
+    known = _version(version, _KNOWN_SINCE) if version else ""
+    return _table("server", name=name, filesystem=filesystem, kind=kind) + known
+
+
+def target(name: str, *, filesystem: str, server: str, kept_s: int) -> str:
+    """Return the TOML that registers a target whose idle entries are kept so long."""
+    return _table(
+        "target", name=name, filesystem=filesystem, server=server, job_cleanup_interval=kept_s
     )
 
 

@@ -49,21 +49,3 @@ def test_what_lies_in_the_span_as_a_whole_is_added_up(windows):
         inside = sum(a for k, s, e, a in rows if k == key and s >= end - WITHIN and e <= end)
         on_average = amount * (WITHIN / (end - start))
         assert done == pytest.approx(on_average if end - start > WITHIN else inside)
-
-
-@given(WINDOWS, st.lists(st.tuples(st.sampled_from([3, 5, 7]), seconds(0, 1_500)), max_size=9))
-def test_whatever_reaches_into_a_span_may_have_been_done_in_it(windows, ends):
-    rows = frame(windows).rows()
-    spans = [(key, NOON + end) for key, end in ends]
-    schema = {"key": pl.Int64(), "end": TIME}
-
-    found = sustained.reaching(
-        frame(windows), pl.DataFrame(spans, schema=schema, orient="row"), WITHIN, "done"
-    )
-
-    for (key, end), done in zip(spans, found.to_list(), strict=True):
-        mine = [row for row in rows if row[0] == key]
-        if not any(row[2] >= end for row in mine):
-            assert done is None
-        else:
-            assert done == sum(a for _, s, e, a in mine if s < end and e > end - WITHIN)

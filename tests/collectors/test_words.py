@@ -66,6 +66,13 @@ def test_a_byte_is_marked_wherever_it_stands():
         ]
 
 
+@given(st.lists(st.sampled_from([b":", b"a", b"." * 90]), max_size=90).map(b"".join))
+def test_all_places_of_a_byte_are_told_in_order(text):
+    marks = Marks(np.frombuffer(text, np.uint8), b":")
+
+    assert marks.places().tolist() == [place for place, byte in enumerate(text) if byte == ord(":")]
+
+
 @given(st.integers(0, 2**64 - 1))
 def test_the_lowest_bit_is_found(bits):
     preceding = f"{bits:064b}"[::-1].find("1")

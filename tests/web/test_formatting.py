@@ -16,6 +16,7 @@ from ioportal.web import formatting
         (1_260_185, Unit.COUNT, "1,260,185", "1,260,185 operations"),
         (69_291.96, Unit.RPCS_PER_SECOND, "69,292", "69,291.96 RPCs/s"),
         (0.00037, Unit.RATIO, "0.0004", "0.00037"),
+        (5.2e-7, Unit.RATIO, "0.0000005", "0.000001"),
         (4.2, Unit.RATIO, "4.20", "4.2"),
         (0.315, Unit.SHARE, "31.5 %", "0.315 share"),
         (12.5, Unit.SECONDS, "12.5 s", "12.5 s"),

@@ -1,11 +1,15 @@
 """Busy or harmful: told from traces that were loaded, against what is usual; and what is kept."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from ioportal.analysis.impact import FEWEST_WINDOWS
+from ioportal.ingest import retaining
 from ioportal.jobs.models import Incident, Server
+from ioportal.telemetry import levels, retention
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.models import ChargedRpc
 from tests.logs import Run, at, rpc, sacct
 from tests.web.reading import csv_of, json_of, words_of
 
@@ -168,6 +172,30 @@ def test_only_staff_keep_and_change_incidents(as_alice, kept):
     assert as_alice.post("/incidents/keep/", told).status_code == 403
     assert as_alice.post(kept(), {"delete": "yes"}).status_code == 403
     assert Incident.objects.count() == 1
+
+
+@pytest.mark.usefixtures("_storm")
+def test_an_incident_outlives_its_windows(client, sam, alice, kept, settings):
+    settings.RAW_KEPT, settings.WINDOWS_KEPT = timedelta(days=2), timedelta(days=30)
+    address = kept()
+
+    def told(eyes):
+        client.force_login(eyes)
+        return words_of(client.get(address)), json_of(client.get(f"{address}?format=json"))
+
+    before = told(sam), told(alice)
+    retaining.retain(datetime.now(UTC) + timedelta(days=31))
+
+    assert not ChargedRpc.objects.exists()
+    assert (told(sam), told(alice)) == before
+    assert "alice" not in str(Incident.objects.get().figures)
+
+
+@pytest.mark.usefixtures("_storm")
+def test_of_what_is_gone_in_part_nobody_is_said_to_be_harmless(as_staff, kept):
+    retention.remember(levels.CHARGED_RPCS, Interval(at("12:00"), at("12:11")))
+
+    assert "is not known" in words_of(as_staff.get(kept()))
 
 
 def test_an_incident_that_cannot_be_looked_at_is_not_kept(as_staff, site):

@@ -5,6 +5,8 @@ from unittest.mock import ANY
 
 import pytest
 
+from ioportal.ingest.models import Segment, TouchedDeltas, TouchedTrace
+from ioportal.jobs.models import Server
 from ioportal.stages import drain
 from ioportal.telemetry import rollups
 from ioportal.web import sections
@@ -100,6 +102,36 @@ def test_reads_that_lie_on_both_sides_of_the_range_tell_of_it(
 
     assert process["principal"] == "process cp.0"
     assert process["mean_per_second"] == pytest.approx(1)
+
+
+def test_whom_the_chart_names_is_in_the_table_though_others_are_busier_now(
+    as_staff, busy_site, monkeypatch
+):
+    monkeypatch.setattr(sections, "_LISTED", 2)
+    shown = top(as_staff, "rpcs")
+
+    listed = [row["principal"] for row in shown["top"]]
+    assert len(listed) == 6
+    assert {row["principal"] for row in shown["rows"]} == {*listed, "all others"}
+
+
+def test_what_is_not_charged_yet_is_not_taken_for_nothing(as_staff, busy_site):
+    """Batches are stored before they are charged; a page may ask between the two."""
+    mds = Server.objects.get(name="mds1")
+    TouchedTrace.objects.create(server=mds, start=at("12:29"), end=at("12:29:50"))
+    TouchedTrace.objects.create(server=mds, start=at("12:05"), end=at("12:10"))  # anew
+    TouchedDeltas.objects.create(
+        segment=Segment.objects.latest("pk"),
+        filesystem=mds.filesystem,
+        start=at("12:20"),
+        end=at("12:30"),
+    )
+
+    rpcs, operations = top(as_staff, "rpcs"), top(as_staff, "operations")
+
+    assert rpcs["observed_s"] == pytest.approx(29 * 60, abs=2)
+    assert rpcs["top"][0]["newest_per_second"] == pytest.approx(10 / 60, rel=0.2)
+    assert operations["top"][0]["newest_per_second"] == pytest.approx(30)  # from 12:10 to 12:20
 
 
 def test_jobs_can_be_told_apart_by_user_and_project(as_staff, busy_site):

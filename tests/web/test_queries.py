@@ -51,7 +51,7 @@ def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
         "/ingest/coverage/": 19,
         "/ingest/nids/": 7,
         "/ingest/storage/": 31,
-        "/overview/operations/?start=2017-07-05T12:00Z&end=2017-07-05T13:00Z": 21,
+        "/overview/operations/?start=2017-07-05T12:00Z&end=2017-07-05T13:00Z": 22,
         "/ingest/pending/": 8,
         "/ingest/pending/?format=csv": 4,
     }

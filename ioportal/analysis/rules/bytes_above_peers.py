@@ -36,15 +36,14 @@ BYTES_ABOVE_PEERS = Rule(
     severity=Severity.NOTICE,
     measure="read_bytes",
     limits={
-        "read_bytes": Limit(1e12, "Bytes read", Unit.BYTES),
-        "times_peers": Limit(10, "Times the 90th percentile of its peers", Unit.RATIO, least=1),
+        "read_bytes": Limit(50e9, "Bytes read", Unit.BYTES),
+        "times_peers": Limit(10, "Times the median of its peers", Unit.RATIO, least=1),
         "fewest_peers": Limit(20, "Peers, at least", Unit.JOBS, least=10),
     },
     advice=(
-        "{read_bytes:,.0f} bytes read; nine of ten of {namesakes:,.0f} jobs of this name read "
-        "less than {namesakes_read_bytes:,.0f} (limit {limit_times_peers:,.0f} times that). "
-        "Look whether it reads the same input again and again: keep it in memory or in a RAM "
-        "disk."
+        "{read_bytes:,.0f} bytes read; half of {namesakes:,.0f} jobs of this name read less than "
+        "{namesakes_read_bytes:,.0f} (limit {limit_times_peers:,.0f} times that). Look whether it "
+        "reads the same input again and again: keep it in memory or in a RAM disk."
     ),
     check=_check,
     units={"namesakes": Unit.JOBS, "namesakes_read_bytes": Unit.BYTES},

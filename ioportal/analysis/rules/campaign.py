@@ -37,8 +37,8 @@ CAMPAIGN = Rule(
         "metadata_operations": Limit(
             20_000_000, "Metadata operations of the user's jobs within a day", Unit.COUNT
         ),
-        "jobs": Limit(10, "Jobs, at least", Unit.JOBS, least=2),
-        "largest_share": Limit(0.5, "Share of the largest job, at most", Unit.SHARE, most=1),
+        "jobs": Limit(20, "Jobs, at least", Unit.JOBS, least=2),
+        "largest_share": Limit(0.2, "Share of the largest job, at most", Unit.SHARE, most=1),
     },
     advice=(
         "{metadata_operations:,.0f} metadata operations of {jobs:,.0f} jobs within a day (limit "

@@ -6,13 +6,23 @@ from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
+def _churn() -> pl.Expr:
+    return pl.min_horizontal("count_mknod", "count_unlink")
+
+
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     return jobs.filter(
-        pl.col("peak_churn") >= limits["peak_churn"],
-        pl.col("peak_churn") / pl.col("node_count") >= limits["churn_per_node"],
+        pl.col("count_mknod").is_not_null() & pl.col("count_unlink").is_not_null(),
+        _churn() >= limits["churned_files"],
+        _churn() / pl.col("node_count") >= limits["churn_per_node"],
     ).select(
         "subject",
-        numbers=pl.struct("peak_churn", churn_per_node=pl.col("peak_churn") / pl.col("node_count")),
+        numbers=pl.struct(
+            "count_mknod",
+            "count_unlink",
+            churned_files=_churn(),
+            churn_per_node=_churn() / pl.col("node_count"),
+        ),
     )
 
 
@@ -21,23 +31,25 @@ CREATE_UNLINK_CHURN = Rule(
     version=1,
     title="Files made and removed",
     meaning=(
-        "Within five minutes the job made and removed very many files: temporary files, lock "
-        "files, or the journals of SQLite."
+        "The job made and removed very many files, and many on each of its nodes: temporary files, "
+        "lock files, or the journals of SQLite. Checkpoints of large jobs, a file for each node, "
+        "are not meant."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
-    measure="peak_churn",
+    measure="churned_files",
     limits={
-        "peak_churn": Limit(15_000, "Files made and removed within five minutes", Unit.COUNT),
-        "churn_per_node": Limit(300, "The same, for each node", Unit.COUNT),
+        "churned_files": Limit(60_000, "Files that were made, and as many removed", Unit.COUNT),
+        "churn_per_node": Limit(500, "The same, for each node", Unit.COUNT),
     },
     advice=(
-        "{peak_churn:,.0f} files made and removed within five minutes, {churn_per_node:,.0f} on "
-        "each node (limits {limit_peak_churn:,.0f} and {limit_churn_per_node:,.0f}). Keep "
-        "temporary files and SQLite databases in a RAM disk or on a local disk, and copy back "
-        "what is to stay; stripe count 1 for directories of many small files."
+        "{churned_files:,.0f} files made and removed, {churn_per_node:,.0f} on each node (limits "
+        "{limit_churned_files:,.0f} and {limit_churn_per_node:,.0f}). Keep temporary files and "
+        "SQLite databases in a RAM disk or on a local disk, and copy back what is to stay; stripe "
+        "count 1 for directories of many small files."
     ),
     check=_check,
     abuse_times=5,
+    units={"count_mknod": Unit.COUNT, "count_unlink": Unit.COUNT},
 )

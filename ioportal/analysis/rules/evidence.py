@@ -13,18 +13,18 @@ from ioportal.analysis.rules.rule import Subject
 # Rates are judged by what was done within five minutes: a strong storm is over a limit after
 # seconds, a mild one must last.
 WITHIN = timedelta(minutes=5)
+SUSTAINED = timedelta(minutes=10)  # to tell who keeps at it from who hurries once
 DAY = timedelta(days=1)  # in which the jobs of one user add up
 HOUR = timedelta(hours=1)  # over which the quality of a filesystem's data is judged
 
 _COUNT = pl.Float64()  # (counts, too: ratios and limits are made of them)
 
-# Each is the largest within five minutes, so far; they need not be the same five minutes.
+# Each is the largest within five minutes, so far; they need not be the same ones.
 PEAKS = {
     "peak_operations": _COUNT,  # metadata operations
-    "peak_stats": _COUNT,  # getattr, getxattr, statfs
-    "peak_churn": _COUNT,  # files that were both made and removed: the lesser of the two
+    "sustained_operations": _COUNT,  # likewise, within ten minutes
+    "peak_stats": _COUNT,  # getattr
     "peak_locks_s": _COUNT,  # service time of lock enqueues
-    "peak_unexplained": _COUNT,  # lock enqueues that no counted operation explains
     "peak_impact_s": _COUNT,  # others' waiting because of it
 }
 JOB_EVIDENCE = {
@@ -44,7 +44,7 @@ JOB_EVIDENCE = {
     "peers_median": pl.Float64(),  # of ln(1 + their metadata operations per node)
     "peers_deviation": pl.Float64(),  # median absolute deviation from it
     "namesakes": _COUNT,  # jobs of the same name on the same cluster
-    "namesakes_read_bytes": _COUNT,  # their 90th percentile
+    "namesakes_read_bytes": _COUNT,  # their median
 }
 USER_EVIDENCE = {
     "subject": pl.String(),

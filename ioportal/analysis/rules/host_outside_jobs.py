@@ -27,7 +27,7 @@ HOST_OUTSIDE_JOBS = Rule(
     severity=Severity.WARNING,
     measure="rpcs",
     limits={
-        "rpcs": Limit(60_000, "Metadata RPCs within five minutes", Unit.RPCS),
+        "rpcs": Limit(7_500, "Metadata RPCs within five minutes", Unit.RPCS),
         "server_share": Limit(0.2, "Share of the servers' RPCs", Unit.SHARE, most=1),
     },
     advice=(

@@ -26,7 +26,7 @@ IMPACT = Rule(
     measure="peak_impact_s",
     limits={
         "peak_impact_s": Limit(
-            120, "Others' waiting because of it within five minutes", Unit.SECONDS
+            300, "Others' waiting because of it within five minutes", Unit.SECONDS
         ),
     },
     advice=(

@@ -47,10 +47,10 @@ LOW_CPU_EFFICIENCY = Rule(
     severity=Severity.NOTICE,
     measure="idle_core_hours",
     limits={
-        "idle_core_hours": Limit(100, "Core-hours that idled", Unit.CORE_HOURS),
-        "cpu_efficiency": Limit(0.2, "CPU efficiency, at most", Unit.SHARE, most=1),
-        "io_bytes": Limit(1e12, "Bytes read and written, or", Unit.BYTES),
-        "metadata_operations": Limit(500_000, "Metadata operations", Unit.COUNT),
+        "idle_core_hours": Limit(10, "Core-hours that idled", Unit.CORE_HOURS),
+        "cpu_efficiency": Limit(0.08, "CPU efficiency, at most", Unit.SHARE, most=1),
+        "io_bytes": Limit(5e11, "Bytes read and written, or", Unit.BYTES),
+        "metadata_operations": Limit(250_000, "Metadata operations", Unit.COUNT),
     },
     advice=(
         "{idle_core_hours:,.0f} core-hours idled (CPU efficiency {cpu_efficiency:.0%}, limit "

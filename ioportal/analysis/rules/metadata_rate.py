@@ -8,12 +8,13 @@ from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     return jobs.filter(
-        pl.col("peak_operations") >= limits["peak_operations"],
-        pl.col("peak_operations") / pl.col("node_count") >= limits["peak_per_node"],
+        pl.col("sustained_operations") / pl.col("node_count") >= limits["sustained_per_node"],
+        pl.col("sustained_operations") >= limits["sustained_operations"],
     ).select(
         "subject",
         numbers=pl.struct(
-            "peak_operations", peak_per_node=pl.col("peak_operations") / pl.col("node_count")
+            "sustained_operations",
+            sustained_per_node=pl.col("sustained_operations") / pl.col("node_count"),
         ),
     )
 
@@ -23,23 +24,25 @@ METADATA_RATE = Rule(
     version=1,
     title="Sustained metadata rate",
     meaning=(
-        "Within five minutes the job did very many metadata operations, and very many on each "
-        "of its nodes: it is not large, but each process asks without pause. Large jobs that do "
-        "a little on every node are not meant."
+        "Within ten minutes the job did very many metadata operations on each of its nodes: it is "
+        "not large, but each process asks without pause. A hurry of a minute or two is not meant, "
+        "nor are large jobs that do a little on every node."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
-    measure="peak_operations",
+    measure="sustained_per_node",
     limits={
-        "peak_operations": Limit(300_000, "Metadata operations within five minutes", Unit.COUNT),
-        "peak_per_node": Limit(10_000, "The same, for each node", Unit.COUNT),
+        "sustained_per_node": Limit(
+            60_000, "Metadata operations within ten minutes, for each node", Unit.COUNT
+        ),
+        "sustained_operations": Limit(150_000, "The same, of all nodes", Unit.COUNT),
     },
     advice=(
-        "{peak_operations:,.0f} metadata operations within five minutes, {peak_per_node:,.0f} "
-        "on each node (limits {limit_peak_operations:,.0f} and {limit_peak_per_node:,.0f}). "
-        "Keep files open instead of opening them for each piece of work, do not poll files in a "
-        "loop, and run fewer such jobs at once."
+        "{sustained_per_node:,.0f} metadata operations on each node within ten minutes, "
+        "{sustained_operations:,.0f} altogether (limits {limit_sustained_per_node:,.0f} and "
+        "{limit_sustained_operations:,.0f}). Keep files open instead of opening them for each "
+        "piece of work, do not poll files in a loop, and run fewer such jobs at once."
     ),
     check=_check,
     abuse_times=5,

@@ -33,8 +33,8 @@ OPEN_CLOSE_IMBALANCE = Rule(
     severity=Severity.WARNING,
     measure="failed_opens",
     limits={
-        "failed_opens": Limit(100_000, "Opens beyond closes", Unit.COUNT),
-        "open_close_ratio": Limit(2, "Opens per close", Unit.RATIO),
+        "failed_opens": Limit(20_000, "Opens beyond closes", Unit.COUNT),
+        "open_close_ratio": Limit(2.5, "Opens per close", Unit.RATIO),
     },
     advice=(
         "{failed_opens:,.0f} opens found nothing ({opens:,.0f} opens, {closes:,.0f} closes; "

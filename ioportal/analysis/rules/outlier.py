@@ -15,10 +15,16 @@ def _z_score() -> pl.Expr:
     return _OF_DEVIATION * distance / pl.max_horizontal("peers_deviation", _LEAST_DEVIATION)
 
 
+def _times_usual() -> pl.Expr:
+    usual = pl.max_horizontal(pl.col("peers_median").exp() - 1, 1)
+    return pl.col("metadata_operations_per_node") / usual
+
+
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     return jobs.filter(
         pl.col("peers") >= limits["fewest_peers"],
         pl.col("metadata_operations") >= limits["metadata_operations"],
+        _times_usual() >= limits["times_usual"],
         _z_score() >= limits["z_score"],
     ).select(
         "subject",
@@ -28,6 +34,7 @@ def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
             "peers",
             usual_per_node=pl.col("peers_median").exp() - 1,
             z_score=_z_score(),
+            times_usual=_times_usual(),
             fewest_peers="peers",
         ),
     )
@@ -47,9 +54,10 @@ OUTLIER = Rule(
     severity=Severity.NOTICE,
     measure="z_score",
     limits={
-        "z_score": Limit(6, "Robust z-score", Unit.RATIO, least=3),
-        "metadata_operations": Limit(100_000, "Metadata operations of the job", Unit.COUNT),
-        "fewest_peers": Limit(30, "Peers, at least", Unit.JOBS, least=10),
+        "z_score": Limit(3.5, "Robust z-score", Unit.RATIO, least=2),
+        "times_usual": Limit(25, "Times what is usual on a node", Unit.RATIO, least=1),
+        "metadata_operations": Limit(20_000, "Metadata operations of the job", Unit.COUNT),
+        "fewest_peers": Limit(20, "Peers, at least", Unit.JOBS, least=10),
     },
     advice=(
         "{metadata_operations_per_node:,.0f} metadata operations a node, where "

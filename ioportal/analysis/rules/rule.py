@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+import string
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 Limits: TypeAlias = Mapping[str, float]
 Check: TypeAlias = Callable[[pl.DataFrame, Limits], pl.DataFrame]
+
+_FORM = re.compile(r",?(\.\d)?[fg%]?")  # how an advice may have a number written
 
 # What a check returns: one row for each subject that is over the limits.
 FINDINGS = {"subject": pl.String(), "numbers": pl.Struct}
@@ -96,6 +100,25 @@ class Rule:
         """Return how much a value of the measure matters."""
         most = limits[self.measure] * self.abuse_times if self.abuse_times else None
         return Severity.ABUSE if most and has_lasted and value >= most else self.severity
+
+
+def refuse_unusable(advice: str, known: Collection[str]) -> None:
+    """Refuse an advice that could not be filled in.
+
+    Args:
+        advice: with names in braces, and how each is to be written: ``{opens:,.0f}``.
+        known: the names that it may use.
+
+    Raises:
+        ValueError: it says what is wrong.
+    """
+    for _, name, form, conversion in string.Formatter().parse(advice):
+        if name is None:
+            continue
+        if name not in known:
+            raise ValueError(f"{{{name}}} is not known here: {', '.join(sorted(known))} are.")
+        if conversion or not _FORM.fullmatch(form or ""):
+            raise ValueError(f"{{{name}:{form}}}: write a number like {{{name}:,.0f}}.")
 
 
 class _Unknown:

@@ -31,7 +31,7 @@ SMALL_READS = Rule(
     severity=Severity.NOTICE,
     measure="reads",
     limits={
-        "reads": Limit(1_000_000, "Reads", Unit.REQUESTS),
+        "reads": Limit(500_000, "Reads", Unit.REQUESTS),
         "mean_read_bytes": Limit(16_384, "Mean size of a read, at most", Unit.BYTES, least=1),
     },
     advice=(

@@ -33,7 +33,7 @@ SMALL_WRITES = Rule(
     severity=Severity.NOTICE,
     measure="writes",
     limits={
-        "writes": Limit(1_000_000, "Writes", Unit.REQUESTS),
+        "writes": Limit(500_000, "Writes", Unit.REQUESTS),
         "mean_write_bytes": Limit(16_384, "Mean size of a write, at most", Unit.BYTES, least=1),
     },
     advice=(

@@ -34,7 +34,7 @@ UNATTRIBUTED = Rule(
     measure="unattributed_share",
     limits={
         "unattributed_share": Limit(0.2, "Share of RPCs that are nobody's", Unit.SHARE, most=1),
-        "rpcs": Limit(10_000, "Metadata RPCs within the hour", Unit.RPCS),
+        "rpcs": Limit(1_000, "Metadata RPCs within the hour", Unit.RPCS),
     },
     advice=(
         "{unattributed_rpcs:,.0f} of {rpcs:,.0f} metadata RPCs within an hour came from NIDs of "

@@ -58,6 +58,11 @@ class LimitSet(models.Model):
         return f"{self.rule}: {self.scope}"
 
     @property
+    def is_everywhere(self) -> bool:
+        """Whether it is for all of the site."""
+        return not (self.cluster_id or self.filesystem_id or self.queue)
+
+    @property
     def scope(self) -> str:
         """The part of the site in words."""
         parts = [

@@ -192,14 +192,19 @@ class TraceBatchLoader:
 
 def _merged(windows: pl.DataFrame) -> pl.DataFrame:
     """Add up what parts say of the same window; in the order of the index."""
-    timed = pl.col("timed") > 0
+    minima = pl.col("service_us_min", "queue_us_min")
     return (
-        windows.group_by("nid_id", "start", "source_job_id", "service_id", "opcode")
+        windows.lazy()
+        # Here, not within the sums: there it takes three times as long.
+        .with_columns(pl.when(pl.col("timed") > 0).then(minima))
+        .group_by("nid_id", "start", "source_job_id", "service_id", "opcode")
         .agg(
             pl.sum("count", "timed", "service_us_sum", "total_us_sum"),
-            pl.col("service_us_min", "queue_us_min").filter(timed).min().fill_null(0),
+            pl.min("service_us_min", "queue_us_min", "first"),
             pl.max("service_us_max", "queue_us_max", "last"),
-            pl.min("first"),
         )
-        .sort("nid_id", "start")
+        .with_columns(minima.fill_null(0))
+        # One number is sorted by in half the time of two; a start is below 2**32 until 2106.
+        .sort(pl.col("nid_id").cast(pl.Int64) * 2**32 + pl.col("start").dt.epoch("s"))
+        .collect()
     )

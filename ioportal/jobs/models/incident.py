@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
@@ -29,6 +30,8 @@ class Incident(models.Model):
     start = models.DateTimeField()
     end = models.DateTimeField()
     notes = models.TextField(blank=True, max_length=10_000)
+    # What its windows of 10 s told before they were dropped (`ioportal.jobs.incidents`).
+    figures = models.JSONField(null=True, editable=False, encoder=DjangoJSONEncoder)
     kept_by = models.CharField(max_length=150, editable=False)
     kept_at = models.DateTimeField(auto_now_add=True)
 

@@ -55,6 +55,7 @@ class JobStatistics(models.Model):
     startup_share = models.FloatField(null=True)
     largest_target_share = models.FloatField(null=True)
     metadata_rpcs = models.BigIntegerField(null=True)
+    lock_enqueues = models.BigIntegerField(null=True)
     metadata_rpc_rate = models.FloatField(null=True)
     mean_service_us = models.FloatField(null=True)
     max_service_us = models.BigIntegerField(null=True)

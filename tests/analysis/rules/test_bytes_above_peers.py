@@ -1,19 +1,19 @@
-"""Ten times what nine of ten of its name read."""
+"""Ten times what others of its name read."""
 
 import pytest
 
 from ioportal.analysis.rules import BYTES_ABOVE_PEERS
 
-AT_LIMITS = {"read_bytes": 1e12, "namesakes": 20, "namesakes_read_bytes": 1e11}
+AT_LIMITS = {"read_bytes": 50e9, "namesakes": 20, "namesakes_read_bytes": 5e9}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"read_bytes": 9.9e11}, False, id="fewer bytes"),
+        pytest.param({"read_bytes": 49e9, "namesakes_read_bytes": 4e9}, False, id="fewer bytes"),
         pytest.param({"namesakes": 19}, False, id="too few to compare with"),
-        pytest.param({"namesakes_read_bytes": 1.01e11}, False, id="its like read much, too"),
+        pytest.param({"namesakes_read_bytes": 5.1e9}, False, id="its like read much, too"),
         pytest.param({"namesakes_read_bytes": None}, False, id="no peers"),
     ],
 )

@@ -4,17 +4,19 @@ import pytest
 
 from ioportal.analysis.rules import CREATE_UNLINK_CHURN
 
-AT_LIMITS = {"peak_churn": 15_000, "node_count": 50}
+AT_LIMITS = {"count_mknod": 60_000, "count_unlink": 70_000, "node_count": 120}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"peak_churn": 14_999}, False, id="fewer"),
+        pytest.param({"count_mknod": 59_999}, False, id="fewer made"),
+        pytest.param({"count_unlink": 59_999}, False, id="fewer removed"),
         pytest.param(
-            {"node_count": 51}, False, id="fewer on each node: a checkpoint of a large job"
+            {"node_count": 121}, False, id="fewer on each node: a checkpoint of a large job"
         ),
+        pytest.param({"count_unlink": None}, False, id="not counted"),
     ],
 )
 def test_it_takes_all_limits(found, changed, is_found):

@@ -4,14 +4,14 @@ import pytest
 
 from ioportal.analysis.rules import HOST_OUTSIDE_JOBS
 
-AT_LIMITS = {"rpcs": 60_000, "server_share": 0.2, "impact_s": None}
+AT_LIMITS = {"rpcs": 7_500, "server_share": 0.2, "impact_s": None}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"rpcs": 59_999}, False, id="fewer"),
+        pytest.param({"rpcs": 7_499}, False, id="fewer"),
         pytest.param({"server_share": 0.19}, False, id="others do far more"),
     ],
 )

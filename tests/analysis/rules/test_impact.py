@@ -1,17 +1,17 @@
-"""Two minutes of others' waiting within five."""
+"""Five minutes of others' waiting within five."""
 
 import pytest
 
 from ioportal.analysis.rules import IMPACT
 
-AT_LIMITS = {"peak_impact_s": 120}
+AT_LIMITS = {"peak_impact_s": 300}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"peak_impact_s": 119.9}, False, id="less"),
+        pytest.param({"peak_impact_s": 299.9}, False, id="less"),
         pytest.param({"peak_impact_s": None}, False, id="what is usual is not known"),
     ],
 )

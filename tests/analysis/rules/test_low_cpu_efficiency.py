@@ -6,11 +6,11 @@ from ioportal.analysis.rules import LOW_CPU_EFFICIENCY
 
 AT_LIMITS = {
     "has_ended": True,
-    "cpu_efficiency": 0.2,
-    "core_count": 125,
+    "cpu_efficiency": 0.08,
+    "core_count": 11,
     "duration_s": 3_600,
-    "read_bytes": 6e11,
-    "write_bytes": 4e11,
+    "read_bytes": 3e11,
+    "write_bytes": 2e11,
     "metadata_operations": 0,
 }
 
@@ -20,12 +20,12 @@ AT_LIMITS = {
     [
         pytest.param({}, True, id="at every limit"),
         pytest.param({"has_ended": False}, False, id="it runs still"),
-        pytest.param({"cpu_efficiency": 0.21}, False, id="more efficient"),
-        pytest.param({"core_count": 124}, False, id="fewer hours"),
-        pytest.param({"read_bytes": 5e11}, False, id="little input and output"),
+        pytest.param({"cpu_efficiency": 0.081}, False, id="more efficient"),
+        pytest.param({"core_count": 10}, False, id="fewer hours"),
+        pytest.param({"read_bytes": 2e11}, False, id="little input and output"),
         pytest.param({"read_bytes": None, "write_bytes": None}, False, id="none is known"),
         pytest.param(
-            {"read_bytes": None, "metadata_operations": 500_000}, True, id="metadata instead"
+            {"read_bytes": None, "metadata_operations": 250_000}, True, id="metadata instead"
         ),
         pytest.param({"cpu_efficiency": None}, False, id="accounting does not say"),
     ],

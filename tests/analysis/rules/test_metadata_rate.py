@@ -1,19 +1,24 @@
-"""Very many operations within five minutes, on few nodes."""
+"""Very many operations within ten minutes on each node."""
 
 import pytest
 
 from ioportal.analysis.rules import METADATA_RATE
 
-AT_LIMITS = {"peak_operations": 300_000, "node_count": 30}
+AT_LIMITS = {"sustained_operations": 180_000, "node_count": 3}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"peak_operations": 299_999}, False, id="fewer operations"),
-        pytest.param({"node_count": 31}, False, id="fewer on each node"),
-        pytest.param({"node_count": 1}, True, id="one node alone"),
+        pytest.param({"sustained_operations": 179_999}, False, id="fewer on each node"),
+        pytest.param(
+            {"sustained_operations": 149_999, "node_count": 1}, False, id="fewer altogether"
+        ),
+        pytest.param(
+            {"sustained_operations": 150_000, "node_count": 1}, True, id="just enough by one node"
+        ),
+        pytest.param({"node_count": 4}, False, id="a larger job"),
     ],
 )
 def test_it_takes_all_limits(found, changed, is_found):

@@ -4,15 +4,15 @@ import pytest
 
 from ioportal.analysis.rules import OPEN_CLOSE_IMBALANCE
 
-AT_LIMITS = {"failures_counted": True, "opens": 200_000, "closes": 100_000, "open_close_ratio": 2}
+AT_LIMITS = {"failures_counted": True, "opens": 33_000, "closes": 13_000, "open_close_ratio": 2.54}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"opens": 199_999}, False, id="fewer failed"),
-        pytest.param({"opens": 300_000, "closes": 150_001}, False, id="most are closed"),
+        pytest.param({"opens": 32_999}, False, id="fewer failed"),
+        pytest.param({"opens": 50_000, "closes": 20_001}, False, id="most are closed"),
         pytest.param({"closes": 0}, True, id="none is closed"),
         pytest.param({"failures_counted": False}, False, id="servers that count successes only"),
         pytest.param({"failures_counted": None}, False, id="versions that are not known"),

@@ -1,19 +1,19 @@
-"""A million reads of little."""
+"""Half a million reads of little."""
 
 import pytest
 
 from ioportal.analysis.rules import SMALL_READS
 
-AT_LIMITS = {"read_bytes": 16_383 * 1_000_000, "mean_read_bytes": 16_383}
+AT_LIMITS = {"read_bytes": 16_383 * 500_000, "mean_read_bytes": 16_383}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"read_bytes": 16_383 * 999_999}, False, id="fewer"),
+        pytest.param({"read_bytes": 16_383 * 499_999}, False, id="fewer"),
         pytest.param(
-            {"mean_read_bytes": 16_384, "read_bytes": 16_384 * 1_000_000}, False, id="larger ones"
+            {"mean_read_bytes": 16_384, "read_bytes": 16_384 * 500_000}, False, id="larger ones"
         ),
         pytest.param({"mean_read_bytes": None}, False, id="their size is not known"),
     ],

@@ -4,18 +4,27 @@ import pytest
 
 from ioportal.analysis.rules import UNEXPLAINED_ENQUEUES
 
-AT_LIMITS = {"failures_counted": False, "peak_unexplained": 30_000}
+AT_LIMITS = {
+    "failures_counted": False,
+    "lock_enqueues": 50_000,
+    "metadata_operations": 40_000,
+    "closes": 10_000,
+}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"peak_unexplained": 29_999}, False, id="fewer"),
+        pytest.param({"lock_enqueues": 49_999}, False, id="fewer"),
+        pytest.param(
+            {"lock_enqueues": 65_000, "metadata_operations": 54_000}, False, id="as many operations"
+        ),
         pytest.param(
             {"failures_counted": True}, False, id="servers that count failures: another rule tells"
         ),
-        pytest.param({"peak_unexplained": None}, False, id="counters of the time are not known"),
+        pytest.param({"lock_enqueues": None}, False, id="not traced"),
+        pytest.param({"metadata_operations": None}, False, id="not counted"),
     ],
 )
 def test_it_takes_all_limits(found, changed, is_found):

@@ -1,12 +1,13 @@
 """What becomes of a batch, by what the portal answers."""
 
 import json
+import time
 
 import httpx
 import pytest
 
 from collectors.agent.batches import batches
-from collectors.agent.health import Health
+from collectors.agent.health import LASTING_S, SAID_AGAIN_S, Health
 from collectors.agent.ship import Shipper
 from collectors.agent.spool import Spool
 from collectors.lustre import rpc_trace
@@ -70,6 +71,16 @@ def test_a_batch_waits_while_the_portal_cannot_take_it(
     assert shipper.step() == 0
     assert health.troubles == {}
     assert (spool.depth().batches, len(portal.batches)) == (0, 1)
+
+
+def test_a_portal_that_starts_again_is_no_error_but_one_that_stays_away_is(caplog, monkeypatch):
+    health = Health("mds1")
+    times = iter((0, 1, 10, LASTING_S, LASTING_S + 100, LASTING_S + SAID_AGAIN_S))
+    monkeypatch.setattr(time, "monotonic", lambda: next(times))
+    for _ in range(6):
+        health.trouble("delivery", "Connection refused")
+
+    assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR", "ERROR"]
 
 
 def test_pauses_grow_and_respect_what_the_portal_asks_for(commit, shipper, portal):

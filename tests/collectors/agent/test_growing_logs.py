@@ -127,6 +127,19 @@ def test_what_cannot_be_found_any_more_is_said_loudly(site, caplog):
     assert "log_lost" in [record.message for record in caplog.records]
 
 
+@pytest.mark.parametrize(
+    "name", ["rpctrace.log.{}", "rpctrace.log-2026112{}", "rpctrace.log-2026112{}T081957Z"]
+)
+def test_a_log_that_is_rotated_twice_between_two_looks_is_read_whole(site, name):
+    for n in (1, 2):
+        site.append()
+        site.log.rename(site.log.with_name(name.format(n)))
+    site.append()
+    site.look()
+
+    assert site.read == site.written == 40
+
+
 def test_a_line_longer_than_memory_is_one_line(site):
     site.log.write_bytes(b"x" * 5_000_000 + b"\n" + trace([77]).encode())
     [reading] = site.reader.read({})

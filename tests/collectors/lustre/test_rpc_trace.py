@@ -528,8 +528,9 @@ def parse_exactly(text, chunk_bytes):
 
 
 def none_is_plain(text, first_line):
-    newlines, fields = rpc_plain.read_plain(text, first_line)
-    return newlines, {name: field[:0] for name, field in fields.items()}
+    newlines, plain = rpc_plain.read_plain(text, first_line)
+    numbers = {name: field[:0] for name, field in plain.numbers.items()}
+    return newlines, rpc_plain.Plain(numbers, plain.names)
 
 
 @settings(max_examples=200, deadline=None)
@@ -578,8 +579,8 @@ def test_what_the_fast_path_reads_the_exact_one_reads_alike(first):
         ended=pl.lit(True),  # noqa: FBT003  (a value)
     )
 
-    newlines, fields = rpc_plain.read_plain(log(*texts), first_line=1)
-    plain = rpc_plain.records_of([fields])
+    newlines, block = rpc_plain.read_plain(log(*texts), first_line=1)
+    plain = rpc_plain.records_of([block])
     exact, rejects = rpc_exact.read_exactly(
         lines.filter(pl.col("line").is_in(plain.numbers["line"].implode()))
     )

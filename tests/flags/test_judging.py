@@ -1,0 +1,185 @@
+"""Flags follow from what is stored: as a job runs, in whatever order its data come."""
+
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from ioportal.flags.limits import put_in_force
+from ioportal.flags.models import Flag, FlagEvent, JobEvidence, LimitSet
+from ioportal.jobs.models import Cluster
+from tests.logs import Run, at, job_stats, sacct
+
+pytestmark = pytest.mark.usefixtures("site")
+
+MDT = "lake-MDT0000"
+RUNNING = Run("77", end=None)
+MILLION = 1_000_000
+FIVE_MINUTES = timedelta(minutes=5)
+TOO_MANY = ("metadata-operations", "77")
+
+
+@pytest.fixture
+def jobs(logs, ingest):
+    """Load jobs of anvil."""
+    return lambda *runs: ingest("sacct", logs(f"s{hash(runs)}", sacct(*runs)), cluster="anvil")
+
+
+@pytest.fixture
+def read(logs, ingest):
+    """Load what the MDT showed of job 77 at a time of day: stats."""
+
+    def run(clock, stats):
+        entries = {"login1.bash": {"open": 1}}
+        if stats is not None:
+            entries["77"] = {"getattr": stats}
+        text = job_stats(MDT, entries, snapshot=clock)
+        return ingest("job_stats", logs(f"read-{clock}", text), at=at(clock).isoformat())
+
+    return run
+
+
+def limits(value, **more):
+    """Limits for everybody's operations."""
+    return LimitSet(
+        rule="metadata-operations",
+        limits={"metadata_operations": value},
+        why="we try it",
+        set_by="root",
+        **more,
+    )
+
+
+def history(flag):
+    return [event.what for event in FlagEvent.objects.filter(flag=flag)]
+
+
+def test_a_job_is_flagged_while_it_runs_when_its_data_say_so(jobs, read, judge):
+    jobs(RUNNING)
+    read("11:59", None)
+    read("12:09", 1_900_000)
+    assert TOO_MANY not in judge()
+
+    read("12:19", 2_100_000)
+    flag = judge()[TOO_MANY]
+
+    assert flag.state == Flag.State.OPEN
+    assert (flag.since, flag.until) == (at("12:19"), at("12:19"))
+    assert flag.numbers["metadata_operations"] == 2_100_000
+    assert flag.limits == {"metadata_operations": 2_000_000}
+    assert "2,100,000 metadata operations in this job" in flag.advice
+    assert (flag.owner, flag.job.batch_id, flag.scope) == ("alice", "77", "the rule's own")
+
+
+def test_a_flag_gathers_evidence_and_tells_of_it_when_it_doubles(jobs, read, judge):
+    jobs(RUNNING)
+    for clock, millions in (("11:59", None), ("12:09", 3), ("12:19", 3.5), ("12:29", 11)):
+        read(clock, millions and int(millions * MILLION))
+        judge()
+    flag = judge()[TOO_MANY]
+
+    assert flag.value == 11 * MILLION
+    assert flag.severity == Flag.Severity.ABUSE  # five times the limit, and it lasted
+    assert history(flag) == ["opened", "escalated"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_order_of_the_data_ends_in_the_same_evidence(jobs, read, judge, seed):
+    reads = [("11:59", None)]
+    reads += [(f"12:{m:02}", 40_000 * m * (m % 7 + 1)) for m in (1, 2, 3, 4, 5, 7, 9, 14, 15, 25)]
+    reads.sort()
+    growing, most = [], 0
+    for clock, stats in reads:
+        most = max(most, stats or 0)
+        growing.append((clock, None if stats is None else most))
+    loads = [lambda one=one: read(*one) for one in growing] + [lambda: jobs(RUNNING)]
+    Random(seed).shuffle(loads)  # noqa: S311  (no secret)
+    for load in loads:
+        load()
+        judge()
+    fields = ("peak_operations", "peak_stats", "startup_operations", "peak_stats_at")
+    found = JobEvidence.objects.values(*fields).get(job__batch_id="77")
+
+    JobEvidence.objects.all().delete()
+    Flag.objects.all().delete()
+    jobs(Run("77", end="12:26"))  # judged anew, all at once
+    judge()
+
+    assert JobEvidence.objects.values(*fields).get(job__batch_id="77") == found
+    assert found["startup_operations"] == dict(growing)["12:05"]
+    assert found["peak_stats"] == max(
+        (last - (first or 0)) * min(1, FIVE_MINUTES / (at(end) - at(start)))
+        for n, (start, first) in enumerate(growing)
+        for m, (end, last) in enumerate(growing)
+        # In five minutes, or in an interval of its own that is longer.
+        if n < m and (at(end) - at(start) <= FIVE_MINUTES or m == n + 1)
+    )
+
+
+def test_an_open_flag_stays_down_to_a_share_of_its_limit(jobs, read, judge):
+    jobs(RUNNING)
+    read("11:59", None)
+    read("12:09", 2_100_000)
+    flag = judge()[TOO_MANY]
+
+    put_in_force(limits(2_500_000))
+    assert judge()[TOO_MANY] == flag
+
+    put_in_force(limits(3_000_000))
+    assert TOO_MANY not in judge()
+    flag.refresh_from_db()
+    assert (flag.state, flag.why_resolved) == ("resolved", "It is below the limits again.")
+    assert history(flag) == ["opened", "resolved"]
+
+
+def test_limits_of_a_queue_go_before_those_of_everybody(jobs, read, judge):
+    anvil = Cluster.objects.get(name="anvil")
+    put_in_force(limits(5 * MILLION))
+    put_in_force(limits(1 * MILLION, cluster=anvil, queue="debug"))
+    put_in_force(limits(2 * MILLION, cluster=anvil, queue="batch"))
+    jobs(RUNNING)
+    read("11:59", None)
+    read("12:09", 2_100_000)
+
+    assert judge()[TOO_MANY].scope == "cluster anvil, queue batch"
+
+
+def test_a_rule_that_is_off_somewhere_flags_nobody_there(jobs, read, judge):
+    put_in_force(limits(MILLION, is_on=False, cluster=Cluster.objects.get(name="anvil")))
+    jobs(RUNNING)
+    read("11:59", None)
+    read("12:09", 2_100_000)
+
+    assert TOO_MANY not in judge()
+
+
+def test_nobody_is_blamed_by_bad_data_until_they_are_good(jobs, read, judge):
+    jobs(Run("77", end="13:00"))
+    read("11:59", None)
+    read("12:05", 2_100_000)
+    read("13:05", 2_200_000)
+    flag = judge()[TOO_MANY]
+    assert flag.state == Flag.State.WITHHELD
+    assert flag.why_withheld == ["Its data are poor, and only good ones are judged."]
+
+    for clock in ("12:20", "12:35", "12:50"):
+        read(clock, 2_150_000)
+
+    assert judge()[TOO_MANY].state == Flag.State.OPEN
+    assert history(flag) == ["withheld", "opened"]
+
+
+def test_what_somebody_resolved_is_opened_again_only_when_it_is_twice_as_bad(jobs, read, judge):
+    jobs(RUNNING)
+    read("11:59", None)
+    read("12:09", 2_100_000)
+    flag = judge()[TOO_MANY]
+    Flag.objects.filter(pk=flag.pk).update(
+        state="resolved", why_resolved="Told.", resolved_by="bob", resolved_at=at("12:10")
+    )
+    read("12:19", 4_100_000)
+    assert TOO_MANY not in judge()
+
+    read("12:29", 4_300_000)
+
+    assert judge()[TOO_MANY].pk != flag.pk
