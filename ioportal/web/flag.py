@@ -45,6 +45,19 @@ _STEPS_SHOWN = 720
 _OF_THE_JUDGE = {FlagEvent.What.OPENED, FlagEvent.What.GREW, FlagEvent.What.ESCALATED}
 
 
+# Of numbers that are neither limits nor metrics.
+_TITLES = {
+    "impact_s": "Others' waiting because of it, altogether",
+    "largest_job_operations": "Metadata operations of the largest job",
+    "namesakes": "Jobs of the same name",
+    "namesakes_read_bytes": "What these usually read",
+    "startup_opens": "Opens at the start",
+    "unattributed_rpcs": "RPCs that are charged to nobody",
+    "usual_per_node": "Metadata operations a node, as usual among its peers",
+    **{f"count_{kind}": f"Operations of kind {kind}" for kind in METADATA_OPERATIONS},
+}
+
+
 @dataclass(frozen=True)
 class Number:
     """One of a flag's numbers, beside its limit."""
@@ -165,9 +178,14 @@ class Told:
         needed = [levels.IO_WINDOWS, levels.CHARGED_RPCS, levels.IMPACT]
         if not retention.is_kept(needed, run.start, run.end):
             return None
-        if flag.measure in PEAKS:
-            frame = peaks.course(flag.job.pk, flag.measure)
-            minutes = peaks.span_of(flag.measure) // timedelta(minutes=1)
+        peak, apart = (
+            ("sustained_operations", flag.job.node_count)
+            if flag.measure == "sustained_per_node"
+            else (flag.measure, 1)
+        )
+        if peak in PEAKS:
+            frame = peaks.course(flag.job.pk, peak).with_columns(pl.col("amount") / apart)
+            minutes = peaks.span_of(peak) // timedelta(minutes=1)
             about = f"Within {minutes} minutes, up to the end of each interval that was counted."
         elif flag.measure == "metadata_operations":
             frame = _adding_up(flag.job)
@@ -183,7 +201,7 @@ def _title(flag: Flag, number: str) -> str:
         return rule.limits[number].title
     if number in BY_NAME:
         return BY_NAME[number].title
-    return number.replace("_", " ").capitalize()
+    return _TITLES.get(number) or number.replace("_", " ").capitalize()
 
 
 def _joined(rows: Iterable[tuple[int, datetime, int]]) -> list[Waiting]:
@@ -238,14 +256,14 @@ def _chart(flag: Flag, frame: pl.DataFrame, about: str, window: TimeRange) -> St
     if flag.job:
         ends = (flag.job.started_at, flag.job.ended_at)
         marks += [Mark(moment, "", Meaning.RUN) for moment in ends if moment]
-    steps = Steps(_stepped(frame, flag.limit or 0), ("amount", "limit"), 1)
+    steps = Steps(_stepped(frame, flag.limit or 0, window), ("amount", "limit"), 1)
     return StepsChart(chart, steps, lambda: marks, window)
 
 
-def _stepped(frame: pl.DataFrame, limit: float) -> pl.DataFrame:
+def _stepped(frame: pl.DataFrame, limit: float, window: TimeRange) -> pl.DataFrame:
     """Make steps of amounts at the ends of windows, which may overlap or leave gaps; the limit too.
 
-    Between windows nothing was counted: there is no line, and nothing is called unobserved.
+    Where there is no window nothing was counted: there is no line, but it is not called unobserved.
     """
     together = -(-frame.height // _STEPS_SHOWN) or 1
     before = pl.col("end").shift()
@@ -258,11 +276,18 @@ def _stepped(frame: pl.DataFrame, limit: float) -> pl.DataFrame:
         .select(pl.max_horizontal("start", before), "end", "amount")
         .filter(pl.col("end") > pl.col("start"))
     )
-    between = steps.select(
-        pl.col("end").alias("start"),
-        pl.col("start").shift(-1).alias("end"),
-        amount=pl.lit(None, pl.Float64),
-    ).filter(pl.col("end") > pl.col("start"))
+    whole = pl.lit(window.start, UTC_US), pl.lit(window.end, UTC_US)
+    reached, next_one = pl.col("end").shift(), pl.col("start")
+    around = steps.select(pl.col("start"), "end")
+    gaps = [
+        around.select(reached.fill_null(whole[0]).alias("start"), next_one.alias("end")),
+        around.tail(1).select(pl.col("end").alias("start"), whole[1].alias("end")),
+    ]
+    between = (
+        pl.concat(gaps)
+        .filter(pl.col("end") > pl.col("start"))
+        .with_columns(amount=pl.lit(None, pl.Float64))
+    )
     return (
         pl.concat([steps.cast({"amount": pl.Float64}), between])
         .sort("start")

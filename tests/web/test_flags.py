@@ -111,7 +111,7 @@ def test_the_chart_of_its_evidence_crosses_its_limit_when_it_was_found(as_staff,
     assert "figure-evidence" in text_of(as_staff.get(f"/flags/{found.pk}/"))
 
 
-def test_a_peak_is_charted_as_sums_within_five_minutes(as_staff, found):
+def test_a_rate_is_charted_as_what_was_done_within_ten_minutes(as_staff, found):
     peak = Flag.objects.get(rule="metadata-rate", job=found.job)
     rows = csv_of(as_staff.get(f"/flags/{peak.pk}/course/?format=csv"))
 
