@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from django.db import transaction
+from django.db.models import Sum
 
 from ioportal.analysis.impact import Leaving, by_window
+from ioportal.analysis.rules.evidence import WITHIN
+from ioportal.flags import evidence
 from ioportal.jobs import baselines, impact
 from ioportal.jobs.models import Server, StaleEvidence
 from ioportal.telemetry import levels, retention, rollups
@@ -25,7 +28,8 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-_LEAST_US = 10_000  # others' waiting that is worth a row
+_LEAST_US = 10_000  # others' waiting that is worth a row,
+_WORTH_A_WORD_US = 1_000_000  # and within five minutes, one that is worth a word
 _TIMES = ("impact_us", "service_us", "work_us", "others_us", "others_usual_us")
 _AT_ONCE = timedelta(hours=1)  # of windows that are read
 # Any window in which RPCs took this many times as long as usual.
@@ -104,3 +108,16 @@ def _store(windows: pl.DataFrame, usual: pl.DataFrame) -> set[int]:
     )
     copy_frame(ImpactWindow, rows)
     return set(rows.filter(kind=Principal.JOB.value)["who"].to_list())
+
+
+def now() -> dict[tuple[int, int], float]:
+    """Return who made others wait in the newest five minutes of the traces, and for how many s.
+
+    Kind and key of each principal: who cost others less than a second together is left out.
+    """
+    newest = max(evidence.traced_until().values(), default=None)
+    if newest is None:
+        return {}
+    windows = ImpactWindow.objects.filter(start__gte=floor_to_window(newest) - WITHIN)
+    rows = windows.values_list("kind", "who").annotate(us=Sum("impact_us"))
+    return {(kind, who): us / 1e6 for kind, who, us in rows.filter(us__gte=_WORTH_A_WORD_US)}

@@ -109,14 +109,7 @@ def refresh(changed: Mapping[int, datetime]) -> None:
         if job in known and (since >= known[job].seen_until - WITHIN or gone)
     }
     since = {job: changed[job] - SUSTAINED if job in goes_on else _ALWAYS for job in changed}
-    values: dict[str, Any] = {
-        "jobs": list(since),
-        "since": list(since.values()),
-        "within": WITHIN,
-        "enqueue": opcodes.LDLM_ENQUEUE,
-        "TOTAL": IoWindow.Basis.TOTAL.value,
-        "JOB": Principal.JOB.value,
-    }
+    values = _values(since)
     io = _frame(_IO, _IO_COLUMNS, values)
     rpcs = _windows(_frame(_RPCS, _RPC_COLUMNS, values))
     impact = _windows(_frame(_IMPACT, _IMPACT_COLUMNS, values))
@@ -138,6 +131,35 @@ def refresh(changed: Mapping[int, datetime]) -> None:
     )
 
 
+def span_of(peak: str) -> timedelta:
+    """Return within what time a peak is added up."""
+    return SUSTAINED if peak == "sustained_operations" else WITHIN
+
+
+def course(job: int, peak: str) -> pl.DataFrame:
+    """Return what a peak of a job is the most of.
+
+    Columns start and end of each of its windows, and the amount in the span up to that end.
+    """
+    values = _values({job: _ALWAYS})
+    if peak == "peak_impact_s":
+        windows, amount = _windows(_frame(_IMPACT, _IMPACT_COLUMNS, values)), pl.col("impact_s")
+    elif peak == "peak_locks_s":
+        windows = _windows(_frame(_RPCS, _RPC_COLUMNS, values))
+        amount = pl.col("enqueue_us") / 1e6
+    else:
+        windows, amount = _frame(_IO, _IO_COLUMNS, values), pl.col(_COUNTED[peak])
+    added = windows.group_by("key", "start", "end").agg(amount.sum().alias("amount"))
+    found = sustained.sums(added, span_of(peak), ["amount"]).group_by("end").agg(pl.max("amount"))
+    starts = added.group_by("end").agg(pl.min("start"))
+    return starts.join(found, on="end").sort("end").select("start", "end", "amount")
+
+
+_COUNTED = {
+    "peak_operations": "operations",
+    "sustained_operations": "operations",
+    "peak_stats": "stats",
+}
 _COMPUTED = [
     field.name
     for field in JobEvidence._meta.concrete_fields  # noqa: SLF001  (documented meta API)
@@ -252,6 +274,17 @@ def _by_job(*frames: pl.DataFrame) -> dict[int, dict[str, Any]]:
             told = {f"start{n}": row["start"]} if set(row) == {"start"} else row
             found.setdefault(key, {}).update(told)
     return found
+
+
+def _values(since: Mapping[int, datetime]) -> dict[str, Any]:
+    return {
+        "jobs": list(since),
+        "since": list(since.values()),
+        "within": WITHIN,
+        "enqueue": opcodes.LDLM_ENQUEUE,
+        "TOTAL": IoWindow.Basis.TOTAL.value,
+        "JOB": Principal.JOB.value,
+    }
 
 
 def _frame(
