@@ -13,7 +13,11 @@ from django.core.management import call_command
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
-from ioportal.jobs import tasks
+from ioportal.flags import judging
+from ioportal.flags.models import Flag
+from ioportal.jobs import statistics, tasks
+from ioportal.stages import drain
+from ioportal.telemetry import rollups
 from tests import contents
 
 REPOSITORY = Path(__file__).parents[1]
@@ -184,6 +188,23 @@ def reconcile(call):
 def refresh(db):
     """Run the statistics stage, as a worker does."""
     return tasks.refresh_statistics
+
+
+@pytest.fixture
+def judge(db):
+    """Run the stages before, and judge; return the unresolved flags by rule and subject."""
+
+    def run():
+        drain(statistics.refresh_statistics)
+        drain(rollups.roll_up)
+        drain(judging.judge_pending)
+        judging.judge_standing()
+        flags = Flag.objects.unresolved().select_related("job")
+        return {
+            (flag.rule, flag.job.batch_id if flag.job else flag.subject): flag for flag in flags
+        }
+
+    return run
 
 
 @pytest.fixture

@@ -111,6 +111,7 @@ class Meaning(Enum):
     RUN = "--ink-soft"  # the job begins or ends
     BREAK = "--warn"  # what is counted changed
     FAULT = "--bad"  # figures around it may be wrong
+    FLAG = "--accent"  # a rule found something
 
 
 @dataclass(frozen=True)

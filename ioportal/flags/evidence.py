@@ -65,11 +65,14 @@ class Evidence:
 _JOBS = sql.SQL("""
 SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
     e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio, e.impact_s,
+    e.impact_share, e.impact_times,
     versions.counted, j.ended_at IS NOT NULL,
     CASE WHEN j.node_count > 0 THEN floor(log(2, j.node_count))::int END, j.name,
     j.cluster_id, e.filesystem_id, j.queue, j.owner, s.quality,
     CASE WHEN s.ambiguous_share <= %(ambiguous)s THEN 'good' ELSE 'partial' END,
-    coalesce(j.ended_at, j.started_at + make_interval(secs => s.duration_s), j.started_at)
+    coalesce(j.ended_at, greatest(
+        j.started_at + make_interval(secs => s.duration_s), e.seen_until, j.started_at
+    ))
 FROM jobs_job j
 JOIN jobs_jobstatistics s ON s.job_id = j.id
 LEFT JOIN flags_jobevidence e ON e.job_id = j.id
@@ -104,6 +107,8 @@ _JOB_COLUMNS = {
             "lock_share",
             "lock_ratio",
             "impact_s",
+            "impact_share",
+            "impact_times",
             "failures_counted",
             "has_ended",
         )

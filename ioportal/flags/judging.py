@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from ioportal.analysis.rules import RULES
-from ioportal.flags import evidence, flagging, harm, peaks
+from ioportal.flags import evidence, flagging, harm, locks, peaks
 from ioportal.flags.limits import Book, Place
 from ioportal.jobs.models import Job, StaleEvidence
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ioportal.flags.evidence import Evidence
     from ioportal.flags.limits import InForce
 
-_LOCK = 7_311  # any number that no other advisory lock uses
-
 
 def judge_pending(limit: int = 2_000) -> int:
     """Claim jobs whose evidence changed, and judge them and their users; return how many.
@@ -34,7 +32,7 @@ def judge_pending(limit: int = 2_000) -> int:
     The caller goes on until it is 0. Safe to run twice and beside itself.
     """
     with transaction.atomic():
-        _lock()
+        locks.opening()
         reckoned = harm.reckon_pending()
         jobs = _claimed(limit)
         there = set(Job.objects.filter(pk__in=jobs).values_list("pk", flat=True))
@@ -51,7 +49,7 @@ def judge_pending(limit: int = 2_000) -> int:
 def judge_standing() -> None:
     """Judge what is always there: filesystems, and hosts outside any job, by the newest data."""
     with transaction.atomic():
-        _lock()
+        locks.opening()
         book = Book()
         for filesystem, until in evidence.traced_until().items():
             judge(evidence.of_hosts(filesystem, until), book)
@@ -84,8 +82,3 @@ def _claimed(limit: int) -> dict[int, datetime | None]:
         known = claimed.get(job)
         claimed[job] = min(known, since) if known and since else known or since
     return claimed
-
-
-def _lock() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])

@@ -74,13 +74,19 @@ _RPC_COLUMNS = {
     **dict.fromkeys(_RPC_AMOUNTS, pl.Float64()),
 }
 _IMPACT = sql.SQL("""
-SELECT w.who, w.start, sum(w.impact_us)::float8 / 1e6
+SELECT w.who, w.start, sum(w.impact_us)::float8 / 1e6, sum(w.service_us)::float8,
+    sum(w.work_us)::float8, sum(w.others_us)::float8, sum(w.others_usual_us)::float8
 FROM {wanted}
 JOIN telemetry_impactwindow w
     ON w.kind = %(JOB)s AND w.who = wanted.job_id AND w.start >= wanted.since
 GROUP BY 1, 2
 """).format(wanted=sql.SQL(_WANTED))
-_IMPACT_COLUMNS = {"key": pl.Int64(), "start": _TIME, "impact_s": pl.Float64()}
+_IMPACT_AMOUNTS = ("impact_s", "service_us", "work_us", "others_us", "others_usual_us")
+_IMPACT_COLUMNS = {
+    "key": pl.Int64(),
+    "start": _TIME,
+    **dict.fromkeys(_IMPACT_AMOUNTS, pl.Float64()),
+}
 _IMPACT_ALTOGETHER = """
 SELECT who, sum(impact_us)::float8 / 1e6 FROM telemetry_impactwindow
 WHERE kind = %(JOB)s AND who = ANY(%(jobs)s) GROUP BY 1
@@ -103,14 +109,7 @@ def refresh(changed: Mapping[int, datetime]) -> None:
         if job in known and (since >= known[job].seen_until - WITHIN or gone)
     }
     since = {job: changed[job] - SUSTAINED if job in goes_on else _ALWAYS for job in changed}
-    values: dict[str, Any] = {
-        "jobs": list(since),
-        "since": list(since.values()),
-        "within": WITHIN,
-        "enqueue": opcodes.LDLM_ENQUEUE,
-        "TOTAL": IoWindow.Basis.TOTAL.value,
-        "JOB": Principal.JOB.value,
-    }
+    values = _values(since)
     io = _frame(_IO, _IO_COLUMNS, values)
     rpcs = _windows(_frame(_RPCS, _RPC_COLUMNS, values))
     impact = _windows(_frame(_IMPACT, _IMPACT_COLUMNS, values))
@@ -132,13 +131,46 @@ def refresh(changed: Mapping[int, datetime]) -> None:
     )
 
 
+def span_of(peak: str) -> timedelta:
+    """Return within what time a peak is added up."""
+    return SUSTAINED if peak == "sustained_operations" else WITHIN
+
+
+def course(job: int, peak: str) -> pl.DataFrame:
+    """Return what a peak of a job is the most of.
+
+    Columns start and end of each of its windows, and the amount in the span up to that end.
+    """
+    values = _values({job: _ALWAYS})
+    if peak == "peak_impact_s":
+        windows, amount = _windows(_frame(_IMPACT, _IMPACT_COLUMNS, values)), pl.col("impact_s")
+    elif peak == "peak_locks_s":
+        windows = _windows(_frame(_RPCS, _RPC_COLUMNS, values))
+        amount = pl.col("enqueue_us") / 1e6
+    else:
+        windows, amount = _frame(_IO, _IO_COLUMNS, values), pl.col(_COUNTED[peak])
+    added = windows.group_by("key", "start", "end").agg(amount.sum().alias("amount"))
+    found = sustained.sums(added, span_of(peak), ["amount"]).group_by("end").agg(pl.max("amount"))
+    starts = added.group_by("end").agg(pl.min("start"))
+    return starts.join(found, on="end").sort("end").select("start", "end", "amount")
+
+
+_COUNTED = {
+    "peak_operations": "operations",
+    "sustained_operations": "operations",
+    "peak_stats": "stats",
+}
 _COMPUTED = [
     field.name
     for field in JobEvidence._meta.concrete_fields  # noqa: SLF001  (documented meta API)
     if field.name != "job"
 ]
 # What is told of the same five minutes as a peak.
-_WITH = {"peak_operations": ("filesystem_id",), "peak_locks_s": ("lock_share", "lock_ratio")}
+_WITH = {
+    "peak_operations": ("filesystem_id",),
+    "peak_locks_s": ("lock_share", "lock_ratio"),
+    "peak_impact_s": ("impact_share", "impact_times"),
+}
 
 
 def _set_greatest(row: JobEvidence, found: dict[str, Any], before: JobEvidence | None) -> None:
@@ -205,8 +237,20 @@ def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
 def _of_impact(impact: pl.DataFrame) -> pl.DataFrame:
     if impact.is_empty():
         return pl.DataFrame(schema={"key": pl.Int64()})
-    sums = sustained.sums(impact, WITHIN, ["impact_s"])
-    return sums.group_by("key").agg(*_peak("peak_impact_s", "impact_s"))
+    at_peak = pl.col("impact_s").arg_max()
+    return (
+        sustained.sums(impact, WITHIN, _IMPACT_AMOUNTS)
+        .with_columns(
+            share=pl.col("service_us") / pl.col("work_us"),
+            times=pl.col("others_us") / pl.col("others_usual_us"),
+        )
+        .group_by("key")
+        .agg(
+            *_peak("peak_impact_s", "impact_s"),
+            impact_share=pl.col("share").get(at_peak),
+            impact_times=pl.col("times").get(at_peak),
+        )
+    )
 
 
 def _peak(name: str, amount: str) -> tuple[pl.Expr, pl.Expr]:
@@ -230,6 +274,17 @@ def _by_job(*frames: pl.DataFrame) -> dict[int, dict[str, Any]]:
             told = {f"start{n}": row["start"]} if set(row) == {"start"} else row
             found.setdefault(key, {}).update(told)
     return found
+
+
+def _values(since: Mapping[int, datetime]) -> dict[str, Any]:
+    return {
+        "jobs": list(since),
+        "since": list(since.values()),
+        "within": WITHIN,
+        "enqueue": opcodes.LDLM_ENQUEUE,
+        "TOTAL": IoWindow.Basis.TOTAL.value,
+        "JOB": Principal.JOB.value,
+    }
 
 
 def _frame(

@@ -14,6 +14,7 @@ from django.db.models import F, Func, Q
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from ioportal.analysis.rules import RULES
 from ioportal.jobs import workloads
 from ioportal.jobs.models import Allocation, Cluster, Job, JobStatistics, Launch
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _WORDS = re.compile(r"[\s,|]+")
 _ARRAY_TASK = re.compile(r"(?P<batch_id>[^\[\]]+)\[(?P<array_index>[^\[\]]+)\]")
+ANY = "any"  # of the flag filter: by whatever rule
+_TOLD = ("open", "acknowledged", "muted", "resolved")  # states of flags that their owners see
 NOT_COMPUTED = "none"  # of the quality filter: jobs without statistics
 # The metrics that can be asked for by their value: the parameters for at least, and for below.
 BOUNDS = {
@@ -159,6 +162,12 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
         label="Data quality",
         widget=forms.CheckboxSelectMultiple,
     )
+    flag = filters.ChoiceFilter(
+        choices=[(ANY, "any rule"), *((rule.code, rule.title) for rule in RULES)],
+        method="flagged",
+        label="Flagged by",
+        empty_label="all jobs",
+    )
     # Half-open, as the bins of histograms are.
     read_bytes_from = FigureFilter("read_bytes", lookup_expr="gte", label="Read at least (bytes)")
     read_bytes_below = FigureFilter("read_bytes", lookup_expr="lt", label="Read below")
@@ -197,6 +206,12 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
         asked = DateTimeTZRange(value, self.form.cleaned_data["end"])
         of_no_duration = Q(ended_at=F("started_at"))
         return jobs.alias(run=_RUN).filter(Q(run__overlap=asked) | of_no_duration)
+
+    def flagged(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
+        """Keep jobs that a rule has found something of, triaged or not; not by data too poor."""
+        of_rule = {} if value == ANY else {"flags__rule": value}
+        told = Job.objects.filter(flags__state__in=_TOLD, **of_rule)
+        return jobs.filter(pk__in=told.values("pk"))
 
     def of_quality(self, jobs: JobQuerySet, _name: str, values: list[str]) -> JobQuerySet:
         """Keep jobs whose statistics have one of these qualities."""

@@ -196,11 +196,11 @@ def gaps(observed: list[Interval], start: datetime, end: datetime) -> list[Inter
 
 
 def joined(observed: list[Interval]) -> list[Interval]:
-    """Take disjoint intervals, in order, as one where less than `APART` lies between them."""
+    """Take intervals as one where they overlap, or less than `APART` lies between them."""
     found: list[Interval] = []
-    for interval in observed:
+    for interval in sorted(observed):
         if found and interval.start - found[-1].end < APART:
-            found[-1] = Interval(found[-1].start, interval.end)
+            found[-1] = Interval(found[-1].start, max(found[-1].end, interval.end))
         else:
             found.append(interval)
     return found

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
+from ioportal.web import flags
 from ioportal.web.views import palette
 
 if TYPE_CHECKING:
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def site(_request: HttpRequest) -> dict[str, object]:
-    """Give the palette's address and the zone that times are shown in."""
+    """Give the palette's address, the zone of times, and (asked for when shown) what waits."""
     return {
+        "flags_to_triage": flags.to_triage,
         "palette_url": palette.address(),
         "zone_name": timezone.get_current_timezone_name(),
     }

@@ -47,6 +47,12 @@ def human(value: float | None, unit: Unit) -> str:
     return UNKNOWN if value is None else _WRITE.get(unit, significant)(value)
 
 
+def with_unit(value: float | None, unit: Unit) -> str:
+    """Return a value as `human` does, with its unit."""
+    words = human(value, unit)
+    return words if value is None or unit in _SAY_THEIR_UNIT else f"{words} {unit}"
+
+
 def exact(value: float | None, unit: Unit) -> str:
     """Return a value in full with its unit, for a title; bytes in binary units besides."""
     if value is None:
@@ -120,6 +126,14 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+_SAY_THEIR_UNIT = {
+    Unit.BYTES,
+    Unit.BYTES_PER_SECOND,
+    Unit.SECONDS,
+    Unit.MICROSECONDS,
+    Unit.SHARE,
+    Unit.RATIO,
+}
 _WRITE: dict[Unit, Callable[[float], str]] = {
     Unit.BYTES: decimal_bytes,
     Unit.BYTES_PER_SECOND: lambda value: f"{decimal_bytes(value)}/s",
@@ -128,6 +142,8 @@ _WRITE: dict[Unit, Callable[[float], str]] = {
     Unit.SHARE: lambda value: f"{significant(100 * value)} %",
     Unit.COUNT: lambda value: f"{round(value):,}",
     Unit.RPCS: lambda value: f"{round(value):,}",
+    Unit.REQUESTS: lambda value: f"{round(value):,}",
+    Unit.JOBS: lambda value: f"{round(value):,}",
     Unit.NODES: lambda value: f"{round(value):,}",
     Unit.CORES: lambda value: f"{round(value):,}",
     Unit.JOBS: lambda value: f"{round(value):,}",

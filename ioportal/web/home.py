@@ -18,7 +18,7 @@ from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Cluster, Filesystem, Job, Server, StaleStatistics, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
-from ioportal.web import columns, segments
+from ioportal.web import columns, flagged, segments
 from ioportal.web.load import NewestLoad
 from ioportal.web.series import last_observed
 
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.jobs.models import Source
+    from ioportal.web.flags import Shown
 
 _JOBS_SHOWN = 10
 _NAMES_SHOWN = 5
+_FLAGS_SHOWN = 3
 _NEWEST = timedelta(hours=24)
 _LONGEST_RUN = timedelta(days=7)  # of jobs that are looked at: what began before is not searched
 _COLUMNS = (
@@ -98,7 +100,8 @@ class Kind:
 class StaffHome:
     """The site at a glance."""
 
-    def __init__(self, asked_hours: str) -> None:
+    def __init__(self, user: User, asked_hours: str) -> None:
+        self._user = user
         self._asked_hours = asked_hours
 
     @cached_property
@@ -151,6 +154,11 @@ class StaffHome:
     def in_trouble(self) -> list[tuple[Source, str]]:
         """Sources of agents that are silent or behind, and what is wrong with each."""
         return health.in_trouble(timezone.now())
+
+    @cached_property
+    def flags(self) -> list[Shown]:
+        """The worst of those that somebody should look at."""
+        return flagged.worst_to_triage(self._user, _FLAGS_SHOWN)
 
     @property
     def waiting(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from django.http import QueryDict
 from ioportal.jobs.filters import NOT_COMPUTED
 from ioportal.jobs.models import Cluster, Job, JobStatistics
 from ioportal.jobs.newest import newest_of
-from ioportal.web import columns
+from ioportal.web import columns, flagged
 from ioportal.web.chosen import ChosenJobs
 from ioportal.web.pages import COUNTED, InTurn
 
@@ -135,6 +135,7 @@ class Listing(ChosenJobs):
         """The page's jobs with all that a row shows, by key: sorting whole rows is slow."""
         keys = list(self.page)
         found = Job.objects.select_related("cluster", "statistics").in_bulk(keys)
+        flagged.mark(found.values(), self.user)
         return [found[key] for key in keys if key in found]
 
     @property

@@ -18,6 +18,7 @@ from ioportal.charts import timelines as charts
 from ioportal.jobs import overview
 from ioportal.telemetry import levels, retention, rollups
 from ioportal.telemetry.models import Principal
+from ioportal.web import flagged
 from ioportal.web.principals import Name, named
 from ioportal.web.ranges import TimeRange
 from ioportal.web.series import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from ioportal.charts.time_axis import Figure
     from ioportal.charts.timelines import Chart
+    from ioportal.flags.models import Flag
     from ioportal.jobs.overview import Amount, Bin, Who
     from ioportal.telemetry.levels import Level
     from ioportal.web.watched import Asked
@@ -65,6 +67,11 @@ class Busy:
     def trend(self) -> float | None:
         """How many times its mean rate the newest one is."""
         return self.newest / self.mean if self.mean else None
+
+
+def _worst(flags: Mapping[Who, Flag], one: Busy) -> Flag | None:
+    found = [flags[who] for who in one.who if who in flags]
+    return max(found, key=lambda flag: (flag.severity, flag.until), default=None)
 
 
 class Section:
@@ -271,10 +278,14 @@ class Section:
         return palette.principals(list(self.kinds))
 
     @cached_property
-    def top(self) -> list[tuple[Busy, str]]:
-        """The rows of the table, each with its colour in the charts."""
+    def top(self) -> list[tuple[Busy, str, Flag | None]]:
+        """The rows of the table, each with its colour in the charts, and its worst flag."""
         rows = [*self.listed, *([self.others] if self.others else [])]
-        return [(one, self.colours.get(one.words, palette.REST)) for one in rows]
+        listed = [who for one in self.listed for who in one.who]
+        flags = flagged.of_principals(listed, self._user)
+        return [
+            (one, self.colours.get(one.words, palette.REST), _worst(flags, one)) for one in rows
+        ]
 
     @property
     def kinds(self) -> tuple[str, ...]:

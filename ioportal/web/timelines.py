@@ -198,8 +198,13 @@ class StepsChart:
 class Timeline(StepsChart):
     """One timeline of one job in one range."""
 
-    def __init__(self, kind: Kind, series: JobSeries, window: TimeRange) -> None:
-        super().__init__(kind.chart, kind.steps(series), lambda: kind.marks(series), window)
+    def __init__(
+        self, kind: Kind, series: JobSeries, window: TimeRange, besides: Sequence[Mark] = ()
+    ) -> None:
+        def marks() -> list[Mark]:
+            return [*kind.marks(series), *besides]
+
+        super().__init__(kind.chart, kind.steps(series), marks, window)
         self._kind = kind
         self._series = series
 

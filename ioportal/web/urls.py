@@ -6,6 +6,7 @@ from django.urls import path
 
 from ioportal.web.views import (
     coverage,
+    flags,
     health,
     home,
     incidents,
@@ -35,6 +36,9 @@ urlpatterns = [
     path("incidents/<int:pk>/", incidents.incident, name="incident"),
     path("overview/", overview.page, name="overview"),
     path("overview/<slug:name>/", overview.section, name="overview_section"),
+    path("flags/", flags.flag_list, name="flag_list"),
+    path("flags/<int:pk>/", flags.flag, name="flag"),
+    path("flags/<int:pk>/course/", flags.course, name="flag_course"),
     path("load/", home.load, name="load"),
     path("search/", search.search, name="search"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),

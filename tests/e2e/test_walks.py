@@ -82,3 +82,45 @@ def test_the_same_walk_needs_no_mouse(visit):
 
     expect(page).to_have_url(re.compile(r"/users/alice/$"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("alice")
+
+
+@pytest.fixture
+def _flagged(visit, judge, logs):
+    """Let two jobs of carol open 2,500,000 files each, and judge them."""
+    jobs = ("3567300", "3567301")
+    runs = [Run(job, "15:00", "15:20", f"n{6 + n}", user="carol") for n, job in enumerate(jobs)]
+    accounting = logs("sacct.txt", sacct(*runs))
+    call_command("ingest", "sacct", str(accounting), cluster="anvil", stdout=io.StringIO())
+    for clock, opens in (("15:00", 1), ("15:10", 1_200_000), ("15:20", 2_500_000)):
+        read = logs("mdt.txt", job_stats("lake-MDT0000", {job: {"open": opens} for job in jobs}))
+        call_command("ingest", "job_stats", str(read), at=at(clock), stdout=io.StringIO())
+    judge()
+
+
+@pytest.mark.usefixtures("_flagged")
+def test_flags_are_triaged_by_keys_alone(visit):
+    page = visit("/flags/?rule=metadata-operations")
+    keys = page.keyboard
+
+    keys.press("?")
+    expect(page.get_by_text("acknowledge those that are chosen, or it")).to_be_visible()
+    for key in ("j", "x", "j", "x"):
+        keys.press(key)
+    expect(page.locator("input[name='flag']:checked")).to_have_count(2)
+    page.get_by_label("Reason or comment").focus()
+    keys.type("jxe?")
+    expect(page.get_by_label("Reason or comment")).to_have_value("jxe?")
+    page.locator("[data-open]").first.focus()
+    keys.press("e")
+    expect(page.get_by_text("2 flags acknowledged.")).to_be_visible()
+
+    keys.press("j")
+    keys.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Very many metadata operations")
+    expect(page.locator("[data-plot='figure-evidence'] .main-svg").first).to_be_visible()
+    page.get_by_label("Reason or comment").focus()
+    keys.type("moved conda to CVMFS")
+    go(page, "Resolve")
+
+    expect(page.get_by_text("1 flag resolved.")).to_be_visible()
+    expect(page.get_by_role("region", name="History")).to_contain_text("moved conda to CVMFS")

@@ -279,9 +279,9 @@ def test_the_number_of_queries_does_not_grow_with_the_segments(
 ):
     read("11:00")
     as_staff.get("/ingest/")
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         as_staff.get("/ingest/")
     for minute in range(5):
         read(f"11:1{minute}")
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         as_staff.get("/ingest/")

@@ -209,9 +209,9 @@ def test_few_queries_read_the_figures_however_many_there_are(
     for number in range(20):
         put_inside(new_job({"opens": number}), *range(100 * number + 100, 100 * number + 110))
     cache.clear()
-    with django_assert_num_queries(16):
+    with django_assert_num_queries(17):
         as_staff.get("/populations/?unit=panda")
-    with django_assert_num_queries(6):  # session, user, clusters, simulated, count, rows
+    with django_assert_num_queries(7):  # session, user, clusters, simulated, count, rows, flags
         as_staff.get("/panda/?computingsite=ORNL_Titan_MCORE")
 
 

@@ -113,8 +113,8 @@ def test_without_panda_jobs_it_says_where_they_come_from(as_staff, new_job):
 def test_the_page_costs_as_many_queries_with_many_panda_jobs(
     as_staff, pilots, put_inside, django_assert_num_queries
 ):
-    with django_assert_num_queries(18):
+    with django_assert_num_queries(19):
         as_staff.get("/trends/?unit=panda")
     put_inside(pilots[0], *range(10, 40))
-    with django_assert_num_queries(18):
+    with django_assert_num_queries(19):
         as_staff.get("/trends/?unit=panda")

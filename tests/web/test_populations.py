@@ -396,9 +396,9 @@ def test_what_was_computed_once_is_not_computed_again_until_a_figure_changes(
 ):
     cold = figures_of(as_staff.get("/populations/?scale=linear"))
     # Session, user, named populations, newest figure, cached answer, clusters to choose from.
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         assert figures_of(as_staff.get("/populations/?scale=linear")) == cold
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         as_staff.get("/populations/?scale=log&bars=shares")
     JobStatistics.objects.filter(opens=7).update(opens=10**9, computed_at=at("13:00"))
 
@@ -409,7 +409,7 @@ def test_few_queries_read_the_figures_however_many_jobs_there_are(
     as_staff, week, crowd, django_assert_num_queries
 ):
     cache.clear()
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(14):
         as_staff.get("/populations/")
 
 

@@ -101,7 +101,7 @@ def test_more_reports_and_incidents_take_no_more_queries(
 ):
     say(alice)
     say(alice, when="2017-07-05T18:00")
-    pages = {"/incidents/": 11, f"/incidents/{incident.pk}/": 6}
+    pages = {"/incidents/": 12, f"/incidents/{incident.pk}/": 7}
     client.force_login(sam)
     _asked(client, pages, django_assert_num_queries)
 

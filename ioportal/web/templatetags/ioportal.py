@@ -20,6 +20,7 @@ from ioportal.web import formatting
 if TYPE_CHECKING:
     from django.template import RequestContext
 
+    from ioportal.flags.models import Flag
     from ioportal.jobs.models import Job
     from ioportal.web.columns import Column
     from ioportal.web.people import Column as SumColumn
@@ -72,6 +73,12 @@ def said(text: str) -> SafeString:
 
 
 @register.filter
+def plain(text: str) -> str:
+    """Show what people typed, with its lines, where no markup can stand."""
+    return "\n".join(map(formatting.visible, text.split("\n")))
+
+
+@register.filter
 def percent(share: float) -> int:
     """Show a share as a whole percentage, never rounded up."""
     return floor(100 * share)
@@ -97,7 +104,9 @@ def cell(column: Column, job: Job) -> SafeString | str:
     """Show what a column of the job list says about a job."""
     value = column.of(job)
     if column.name == "job":
-        return format_html('<a href="{}">{}</a>', reverse("job", args=[job.pk]), value)
+        link = format_html('<a href="{}">{}</a>', reverse("job", args=[job.pk]), value)
+        worst = getattr(job, "worst_flag", None)
+        return format_html("{} {}", link, flag_mark(worst)) if worst else link
     if column.unit is not None:
         return measure(value, column.unit)
     if isinstance(value, datetime):
@@ -108,6 +117,19 @@ def cell(column: Column, job: Job) -> SafeString | str:
         return badge(str(value), str(value)) if value else _UNKNOWN
     text = formatting.visible(str(value or ""))
     return format_html('<span class="text" title="{0}">{0}</span>', text) if text else _UNKNOWN
+
+
+@register.simple_tag
+def flag_mark(flag: Flag) -> SafeString:
+    """Show beside a name that it is flagged, how severely, and the way there."""
+    severity = flag.get_severity_display()
+    return format_html(
+        '<a class="badge severity-{}" href="{}" title="{}">{}</a>',
+        severity,
+        reverse("flag", args=[flag.pk]),
+        f"{flag.title} ({flag.get_state_display()})",
+        severity,
+    )
 
 
 @register.simple_tag

@@ -26,7 +26,7 @@ def home(request: UserRequest) -> HttpResponseBase:
     """The site at a glance for staff; their own jobs for others."""
     page: dict[str, Any] = {"section": "home", "columns": JOB_COLUMNS}
     if request.user.is_staff:
-        page |= {"home": StaffHome(asked(request, "hours")), "hours": HOURS}
+        page |= {"home": StaffHome(request.user, asked(request, "hours")), "hours": HOURS}
         return render(request, "home/staff.html", page)
     return render(request, "home/user.html", page | {"home": UserHome(request.user)})
 

@@ -14,7 +14,7 @@ from ioportal.analysis.populations import FEWEST
 from ioportal.ingest import lateness
 from ioportal.jobs import peers, workloads
 from ioportal.jobs.models import Job, StaleStatistics
-from ioportal.web import exports, job_facts
+from ioportal.web import exports, flagged, job_facts
 from ioportal.web.job_requests import (
     launch_of,
     methods_of,
@@ -32,6 +32,7 @@ from ioportal.web.timelines import KINDS, Timeline
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
 
+    from ioportal.charts.time_axis import Mark
     from ioportal.web.requests import UserRequest
 
 _STARTUP = 0.1  # of the run, as the metric's name has it
@@ -76,6 +77,7 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
         "namesakes": _namesakes(request, job),
         "records": _records(request, job),
         "late": lateness.of(job),
+        "flags": flagged.of_job(job, request.user),
     }
     if statistics:
         standings = peers.standings(job, statistics)
@@ -90,7 +92,7 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
         page |= _what_ran_inside(job, inside)
     run = run_of(job)
     if run:
-        page |= _what_it_did(request, job, run)
+        page |= _what_it_did(request, job, run, flagged.marks(page["flags"]))
     return render(request, "jobs/detail.html", page)
 
 
@@ -103,7 +105,9 @@ def _what_ran_inside(job: Job, inside: workloads.Inside) -> dict[str, Any]:
     }
 
 
-def _what_it_did(request: UserRequest, job: Job, run: TimeRange) -> dict[str, Any]:
+def _what_it_did(
+    request: UserRequest, job: Job, run: TimeRange, flag_marks: list[Mark]
+) -> dict[str, Any]:
     window, refused = shown_by_default(run), []
     try:
         window = TimeRange.from_query(request.GET, window)
@@ -117,7 +121,7 @@ def _what_it_did(request: UserRequest, job: Job, run: TimeRange) -> dict[str, An
         "startup": TimeRange(run.start, run.start + (run.end - run.start) * _STARTUP),
         "window": window,
         "refused": refused,
-        "timelines": [Timeline(kind, series, window) for kind in KINDS],
+        "timelines": [Timeline(kind, series, window, flag_marks) for kind in KINDS],
         "traces": traces[:_TRACES_SHOWN],
         "more_traces": traces[_TRACES_SHOWN:],
         "launch": launch,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from ioportal.jobs.models import Job, UserAccount
-from ioportal.web import columns, exports
+from ioportal.web import columns, exports, flagged
+from ioportal.web.flags import ALL
 from ioportal.web.people import HEADER, PROJECTS, USERS, People, Person
 from ioportal.web.requests import storable
 from ioportal.web.trends import Trends
@@ -105,6 +108,8 @@ def _person(request: UserRequest, kind: Kind, name: str) -> HttpResponseBase:
             "account": _account(request, kind, name),
             "kind": kind,
             "columns": [columns.BY_NAME[column] for column in _JOB_COLUMNS if column != kind.name],
+            "flags": flagged.of_owner(name, request.user) if kind is USERS else [],
+            "flags_url": f"{reverse('flag_list')}?{urlencode({'state': ALL, 'user': name})}",
             "trends": trends,
             "charts": list(trends.charts(_TRENDS)),
         },

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("flags", "0003_sustained"),
+        ("flags", "0004_impact_ratios"),
     ]
 
     operations = [

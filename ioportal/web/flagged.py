@@ -1,0 +1,83 @@
+"""Flags beside what they are about, on pages about something else: the worst of each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from ioportal.analysis.rules.rule import Subject
+from ioportal.charts.time_axis import Mark, Meaning
+from ioportal.flags import harm
+from ioportal.flags.models import Flag
+from ioportal.telemetry.models import Principal
+from ioportal.web.flags import principal_of, shown, with_subjects, worst_first
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+
+    from ioportal.flags.models import FlagQuerySet
+    from ioportal.jobs.models import Job
+    from ioportal.jobs.overview import Who
+    from ioportal.web.flags import Shown
+
+_SHOWN = 10
+
+
+def mark(jobs: Iterable[Job], user: User) -> None:
+    """Hang on each job the worst of its flags that are not resolved: `worst_flag`."""
+    by_key = {job.pk: job for job in jobs}
+    for job in by_key.values():
+        job.worst_flag = None  # type: ignore[attr-defined]  # for templates
+    current = Flag.objects.visible_to(user).unresolved().filter(job__in=by_key)
+    for flag in current.order_by("severity", "until"):  # the worst one last
+        by_key[flag.job_id].worst_flag = flag  # type: ignore[attr-defined,index]
+
+
+def of_principals(whose: Collection[Who], user: User) -> dict[Who, Flag]:
+    """Return the worst flag that is not resolved of each principal that has one."""
+    if not whose:
+        return {}
+    jobs = [key for kind, key in whose if kind == Principal.JOB]
+    hosts = [f"{kind}:{key}" for kind, key in whose if kind != Principal.JOB]
+    current = Flag.objects.visible_to(user).unresolved()
+    found = current.filter(job__in=jobs) | current.filter(
+        subject_kind=Subject.HOST, subject__in=hosts
+    )
+    ordered = found.order_by("severity", "until")
+    return {who: flag for flag in ordered if (who := principal_of(flag))}
+
+
+def of_job(job: Job, user: User) -> list[Shown]:
+    """Return a job's flags, those that are not resolved first."""
+    flags = with_subjects(Flag.objects.visible_to(user).filter(job=job))
+    found = shown(flags.order_by("-severity", "-until"), user)
+    return sorted(found, key=lambda one: one.flag.state == Flag.State.RESOLVED)
+
+
+def marks(flags: Iterable[Shown]) -> list[Mark]:
+    """Return when something was found first, for timelines."""
+    titles: dict[datetime, list[str]] = defaultdict(list)
+    for one in flags:
+        titles[one.flag.since].append(one.flag.title)
+    return [
+        Mark(since, of[0] if len(of) == 1 else f"{len(of)} flags", Meaning.FLAG)
+        for since, of in titles.items()
+    ]
+
+
+def of_owner(owner: str, user: User) -> list[Shown]:
+    """Return the worst flags of somebody and their jobs that are not resolved."""
+    return _worst(Flag.objects.visible_to(user).unresolved().filter(owner=owner), user, _SHOWN)
+
+
+def worst_to_triage(user: User, count: int) -> list[Shown]:
+    """Return the worst flags that somebody should look at: those who harm others now first."""
+    return _worst(Flag.objects.visible_to(user).to_triage(), user, count)
+
+
+def _worst(flags: FlagQuerySet, user: User, count: int) -> list[Shown]:
+    harming = harm.now()
+    return shown(worst_first(with_subjects(flags), harming)[:count], user, harming)
