@@ -14,6 +14,7 @@ from ioportal.analysis import sustained
 from ioportal.analysis.rules.evidence import PEAKS, SUSTAINED, WITHIN
 from ioportal.flags.models import JobEvidence
 from ioportal.telemetry import levels, retention
+from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import IoWindow, Principal
 from ioportal.telemetry.sums import metadata_operations
 
@@ -48,10 +49,7 @@ _IO_COLUMNS = {
 }
 # Its own RPCs, and others' enqueues on the same server meanwhile.
 _RPCS = sql.SQL("""
-SELECT own.job_id, own.start, sum(own.rpcs)::float8, sum(own.enqueues)::float8,
-    sum(own.enqueue_us)::float8, sum(t.timed - own.enqueues)::float8,
-    sum(t.service_us_sum - own.enqueue_us)::float8
-FROM (
+WITH own AS MATERIALIZED (
     SELECT w.job_id, w.start, w.server_id, sum(w.timed) AS rpcs,
         coalesce(sum(w.timed) FILTER (WHERE w.opcode = %(enqueue)s), 0) AS enqueues,
         coalesce(sum(w.service_us_sum) FILTER (WHERE w.opcode = %(enqueue)s), 0) AS enqueue_us
@@ -60,11 +58,18 @@ FROM (
         ON w.job_id = wanted.job_id AND w.job_id <> 0 AND w.start >= wanted.since
     JOIN jobs_server s ON s.id = w.server_id AND s.kind = 'mds'
     GROUP BY 1, 2, 3
-) own
-LEFT JOIN LATERAL (
-    SELECT sum(timed) AS timed, sum(service_us_sum) AS service_us_sum FROM telemetry_total t
-    WHERE t.server_id = own.server_id AND t.start = own.start AND t.opcode = %(enqueue)s
-) t ON true
+),
+everybody AS MATERIALIZED (
+    SELECT server_id, start, sum(timed) AS timed, sum(service_us_sum) AS service_us_sum
+    FROM telemetry_total
+    WHERE opcode = %(enqueue)s AND start >= (SELECT min(start) FROM own)
+        AND start <= (SELECT max(start) FROM own)
+    GROUP BY 1, 2
+)
+SELECT own.job_id, own.start, sum(own.rpcs)::float8, sum(own.enqueues)::float8,
+    sum(own.enqueue_us)::float8, sum(t.timed - own.enqueues)::float8,
+    sum(t.service_us_sum - own.enqueue_us)::float8
+FROM own LEFT JOIN everybody t USING (server_id, start)
 GROUP BY 1, 2
 """).format(wanted=sql.SQL(_WANTED))
 _RPC_AMOUNTS = ("rpcs", "enqueues", "enqueue_us", "others", "others_us")
@@ -110,9 +115,9 @@ def refresh(changed: Mapping[int, datetime]) -> None:
     }
     since = {job: changed[job] - SUSTAINED if job in goes_on else _ALWAYS for job in changed}
     values = _values(since)
-    io = _frame(_IO, _IO_COLUMNS, values)
-    rpcs = _windows(_frame(_RPCS, _RPC_COLUMNS, values))
-    impact = _windows(_frame(_IMPACT, _IMPACT_COLUMNS, values))
+    io = read_frame(_IO, _IO_COLUMNS, values)
+    rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, values))
+    impact = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values))
     with connection.cursor() as cursor:
         cursor.execute(_IMPACT_ALTOGETHER, values)
         altogether: dict[int, float] = dict(cursor.fetchall())
@@ -143,12 +148,12 @@ def course(job: int, peak: str) -> pl.DataFrame:
     """
     values = _values({job: _ALWAYS})
     if peak == "peak_impact_s":
-        windows, amount = _windows(_frame(_IMPACT, _IMPACT_COLUMNS, values)), pl.col("impact_s")
+        windows, amount = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values)), pl.col("impact_s")
     elif peak == "peak_locks_s":
-        windows = _windows(_frame(_RPCS, _RPC_COLUMNS, values))
+        windows = _windows(read_frame(_RPCS, _RPC_COLUMNS, values))
         amount = pl.col("enqueue_us") / 1e6
     else:
-        windows, amount = _frame(_IO, _IO_COLUMNS, values), pl.col(_COUNTED[peak])
+        windows, amount = read_frame(_IO, _IO_COLUMNS, values), pl.col(_COUNTED[peak])
     added = windows.group_by("key", "start", "end").agg(amount.sum().alias("amount"))
     found = sustained.sums(added, span_of(peak), ["amount"]).group_by("end").agg(pl.max("amount"))
     starts = added.group_by("end").agg(pl.min("start"))
@@ -285,11 +290,3 @@ def _values(since: Mapping[int, datetime]) -> dict[str, Any]:
         "TOTAL": IoWindow.Basis.TOTAL.value,
         "JOB": Principal.JOB.value,
     }
-
-
-def _frame(
-    query: sql.Composed, columns: dict[str, pl.DataType], values: dict[str, Any]
-) -> pl.DataFrame:
-    with connection.cursor() as cursor:
-        cursor.execute(query, values)
-        return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")

@@ -1,4 +1,4 @@
-"""Into tables by COPY: frames in binary form, without a Python object per row; rows of texts."""
+"""Without a Python object per row: frames into tables by COPY, and queries into frames."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import connection
 from psycopg import sql
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from django.db import models
 
@@ -26,6 +26,7 @@ _WIRE = {  # PostgreSQL's type to its big-endian form
     "double precision": ">f8",
 }
 _ROWS_PER_WRITE = 100_000
+_TIMESTAMP = "%Y-%m-%d %H:%M:%S%.f%#z"  # of PostgreSQL, in a session whose zone is UTC
 
 
 def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
@@ -79,6 +80,40 @@ def copy_rows(
     ):
         for row in rows:
             copy.write_row(row)
+
+
+def read_frame(
+    query: sql.Composed, columns: Mapping[str, pl.DataType], values: Mapping[str, Any]
+) -> pl.DataFrame:
+    """Return what a query answers: its rows come as text, some thousand in one.
+
+    Args:
+        query: its columns are numbers, booleans and timestamps; any but the first may be null.
+        columns: their names and types in the frame, in order; of one value of the first there are
+            not too many rows for one text.
+        values: of the query's parameters.
+    """
+    names = [sql.Identifier(name) for name in columns]
+    statement = sql.SQL(
+        "SELECT string_agg(concat({}), chr(10)) FROM ({}) q ({}) GROUP BY {}"
+    ).format(sql.SQL(", ',', ").join(names), query, sql.SQL(", ").join(names), names[0])
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        answer = "\n".join(text for (text,) in cursor.fetchall()).encode()
+    if not answer:
+        return pl.DataFrame(schema=columns)
+    texts = dict.fromkeys((name for name, kind in columns.items() if _is_text(kind)), pl.String())
+    frame = pl.read_csv(answer, has_header=False, schema={**columns, **texts})
+    return frame.with_columns(
+        pl.col(name) == "t"
+        if columns[name] == pl.Boolean
+        else pl.col(name).str.to_datetime(_TIMESTAMP, time_unit="us", time_zone="UTC")
+        for name in texts
+    )
+
+
+def _is_text(kind: pl.DataType) -> bool:
+    return kind == pl.Boolean or kind.is_temporal()
 
 
 def _by_nulls(frame: pl.DataFrame) -> list[pl.DataFrame]:

@@ -8,9 +8,10 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg import sql
 
 from collectors.tables import COUNTERS, UTC_US
-from ioportal.telemetry.copy import copy_frame
+from ioportal.telemetry.copy import copy_frame, read_frame
 from ioportal.telemetry.models import Coverage, TargetSnapshot
 
 pytestmark = pytest.mark.django_db
@@ -107,3 +108,26 @@ def test_what_a_table_refuses_is_not_stored_in_part():
         copy_frame(Coverage, pl.DataFrame(rows, schema=schema))
 
     assert not Coverage.objects.exists()
+
+
+def test_what_a_query_answers_becomes_a_frame():
+    moment = datetime(2024, 2, 29, 23, 59, 59, 123_456, tzinfo=UTC)
+    rows = [
+        (1, moment, True, 1 / 3),
+        (1, None, False, 1e300),
+        (2, moment.replace(microsecond=0), None, None),
+    ]
+    columns = {"key": pl.Int64(), "at": UTC_US, "is_so": pl.Boolean(), "amount": pl.Float64()}
+    values = sql.SQL(", ").join(
+        sql.SQL("({}, {}::timestamptz, {}::boolean, {}::float8)").format(*map(sql.Literal, row))
+        for row in rows
+    )
+
+    found = read_frame(sql.SQL("VALUES {}").format(values), columns, {})
+    nothing = read_frame(
+        sql.SQL("SELECT * FROM (VALUES {}) v WHERE false").format(values), columns, {}
+    )
+
+    assert sorted(found.rows(), key=str) == sorted(rows, key=str)
+    assert found.schema == nothing.schema == pl.Schema(columns)
+    assert nothing.is_empty()
