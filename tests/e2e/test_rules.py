@@ -77,7 +77,7 @@ def test_a_limit_is_tried_set_and_its_effect_is_seen(visit, send, eventually):
 
     eventually(Flag.objects.to_triage().filter(rule="metadata-operations").exists, seconds=60)
     assert Flag.objects.get(rule="metadata-operations").owner == "carol"
-    history = page.get_by_role("region", name="History of its limits")
+    history = page.locator("[aria-labelledby=history]")
     expect(history).to_contain_text(re.compile(r"2,000,000\s+→\s*became\s+50,000"))
     expect(history).to_contain_text("Fewer are enough here.")
     page.get_by_role("link", name="Rules").first.click()
