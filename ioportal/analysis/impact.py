@@ -73,29 +73,43 @@ def by_window(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         A row for each principal in each window and service: start, server, service, principal,
-        timed (RPCs), and in microseconds service_us_sum, impact_us (others' waiting because of it)
-        and suffered_us (its own).
+        timed (RPCs), and in microseconds service_us_sum, work_us (that of all), others_us (how
+        long others' RPCs took whose baseline is known), others_usual_us (how long they usually do),
+        impact_us (others' waiting because of it) and suffered_us (its own).
 
     Source: docs/metrics.md, "Impact".
     """
+    is_known = pl.col("baseline_us").is_not_null()
     judged = windows.join(baseline, on=_KIND, how="left").with_columns(
-        late_us=pl.col("total_us_sum") - pl.col("timed") * pl.col("baseline_us")
+        took_us=pl.when(is_known).then(pl.col("total_us_sum").cast(pl.Float64)),
+        usual_us=pl.col("timed") * pl.col("baseline_us"),
     )
-    part = pl.col("service_us_sum") / pl.sum("service_us_sum").over(_MOMENT)
-    # The waiting of those before each, less busy ones first; equals have that of the first of them.
-    before_us = pl.col("late_us").cum_sum().over(_MOMENT) - pl.col("late_us")
-    lesser_late_us = pl.first("before_us").over(*_MOMENT, "service_us_sum")
+    part = (pl.col("service_us_sum") / pl.col("work_us")).fill_nan(0)
+    late_us = pl.col("others_us") - pl.col("others_usual_us")
     return (
         judged.group_by(*_MOMENT, "principal")
-        .agg(pl.sum("timed", "service_us_sum", "late_us"))
+        .agg(pl.sum("timed", "service_us_sum", "took_us", "usual_us"))
         .sort(*_MOMENT, "service_us_sum", "principal")
-        .with_columns(before_us=before_us)
         .with_columns(
-            impact_us=part.fill_nan(0) * pl.max_horizontal(lesser_late_us, 0),
-            suffered_us=pl.max_horizontal("late_us", 0),
+            work_us=pl.sum("service_us_sum").over(_MOMENT),
+            others_us=_before("took_us"),
+            others_usual_us=_before("usual_us"),
         )
-        .drop("late_us", "before_us")
+        # (equals have the sum of the first of them)
+        .with_columns(
+            pl.first("others_us", "others_usual_us").over(*_MOMENT, "service_us_sum"),
+        )
+        .with_columns(
+            impact_us=part * pl.max_horizontal(late_us, 0),
+            suffered_us=pl.max_horizontal(pl.col("took_us") - pl.col("usual_us"), 0),
+        )
+        .drop("took_us", "usual_us")
     )
+
+
+def _before(name: str) -> pl.Expr:
+    """Add up those before each in a window, less busy ones first."""
+    return pl.col(name).cum_sum().over(_MOMENT) - pl.col(name)
 
 
 def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:

@@ -63,6 +63,7 @@ class Evidence:
 _JOBS = sql.SQL("""
 SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
     e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio, e.impact_s,
+    e.impact_share, e.impact_times,
     versions.counted, j.ended_at IS NOT NULL,
     CASE WHEN j.node_count > 0 THEN floor(log(2, j.node_count))::int END, j.name,
     j.cluster_id, e.filesystem_id, j.queue, j.owner, s.quality,
@@ -104,6 +105,8 @@ _JOB_COLUMNS = {
             "lock_share",
             "lock_ratio",
             "impact_s",
+            "impact_share",
+            "impact_times",
             "failures_counted",
             "has_ended",
         )

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _LEAST_US = 10_000  # others' waiting that is worth a row,
 _WORTH_A_WORD_US = 1_000_000  # and within five minutes, one that is worth a word
+_TIMES = ("impact_us", "service_us", "work_us", "others_us", "others_usual_us")
 _AT_ONCE = timedelta(hours=1)  # of windows that are read
 # Any window in which RPCs took this many times as long as usual.
 _SLOW = Leaving(leaves=1.5, returns=1.5, pause=timedelta(0), shortest=timedelta(0))
@@ -94,14 +95,16 @@ def _store(windows: pl.DataFrame, usual: pl.DataFrame) -> set[int]:
     rows = (
         by_window(windows, usual)
         .group_by("start", "server", "principal")
-        .agg(impact_us=pl.sum("impact_us").round().cast(pl.Int64))
+        .agg(pl.sum("impact_us", "service_us_sum", "work_us", "others_us", "others_usual_us"))
+        .rename({"service_us_sum": "service_us"})
+        .with_columns(pl.col(_TIMES).round().cast(pl.Int64))
         .filter(pl.col("impact_us") >= _LEAST_US)
         .with_columns(
             kind=parts.struct[0].cast(pl.Int16),
             who=parts.struct[1].cast(pl.Int64),
             server_id=pl.col("server").cast(pl.Int32),
         )
-        .select("start", "server_id", "kind", "who", "impact_us")
+        .select("start", "server_id", "kind", "who", *_TIMES)
     )
     copy_frame(ImpactWindow, rows)
     return set(rows.filter(kind=Principal.JOB.value)["who"].to_list())

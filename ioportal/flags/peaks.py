@@ -74,13 +74,19 @@ _RPC_COLUMNS = {
     **dict.fromkeys(_RPC_AMOUNTS, pl.Float64()),
 }
 _IMPACT = sql.SQL("""
-SELECT w.who, w.start, sum(w.impact_us)::float8 / 1e6
+SELECT w.who, w.start, sum(w.impact_us)::float8 / 1e6, sum(w.service_us)::float8,
+    sum(w.work_us)::float8, sum(w.others_us)::float8, sum(w.others_usual_us)::float8
 FROM {wanted}
 JOIN telemetry_impactwindow w
     ON w.kind = %(JOB)s AND w.who = wanted.job_id AND w.start >= wanted.since
 GROUP BY 1, 2
 """).format(wanted=sql.SQL(_WANTED))
-_IMPACT_COLUMNS = {"key": pl.Int64(), "start": _TIME, "impact_s": pl.Float64()}
+_IMPACT_AMOUNTS = ("impact_s", "service_us", "work_us", "others_us", "others_usual_us")
+_IMPACT_COLUMNS = {
+    "key": pl.Int64(),
+    "start": _TIME,
+    **dict.fromkeys(_IMPACT_AMOUNTS, pl.Float64()),
+}
 _IMPACT_ALTOGETHER = """
 SELECT who, sum(impact_us)::float8 / 1e6 FROM telemetry_impactwindow
 WHERE kind = %(JOB)s AND who = ANY(%(jobs)s) GROUP BY 1
@@ -160,7 +166,11 @@ _COMPUTED = [
     if field.name != "job"
 ]
 # What is told of the same five minutes as a peak.
-_WITH = {"peak_operations": ("filesystem_id",), "peak_locks_s": ("lock_share", "lock_ratio")}
+_WITH = {
+    "peak_operations": ("filesystem_id",),
+    "peak_locks_s": ("lock_share", "lock_ratio"),
+    "peak_impact_s": ("impact_share", "impact_times"),
+}
 
 
 def _set_greatest(row: JobEvidence, found: dict[str, Any], before: JobEvidence | None) -> None:
@@ -227,8 +237,20 @@ def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
 def _of_impact(impact: pl.DataFrame) -> pl.DataFrame:
     if impact.is_empty():
         return pl.DataFrame(schema={"key": pl.Int64()})
-    sums = sustained.sums(impact, WITHIN, ["impact_s"])
-    return sums.group_by("key").agg(*_peak("peak_impact_s", "impact_s"))
+    at_peak = pl.col("impact_s").arg_max()
+    return (
+        sustained.sums(impact, WITHIN, _IMPACT_AMOUNTS)
+        .with_columns(
+            share=pl.col("service_us") / pl.col("work_us"),
+            times=pl.col("others_us") / pl.col("others_usual_us"),
+        )
+        .group_by("key")
+        .agg(
+            *_peak("peak_impact_s", "impact_s"),
+            impact_share=pl.col("share").get(at_peak),
+            impact_times=pl.col("times").get(at_peak),
+        )
+    )
 
 
 def _peak(name: str, amount: str) -> tuple[pl.Expr, pl.Expr]:

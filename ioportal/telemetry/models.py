@@ -261,6 +261,10 @@ class ImpactWindow(models.Model):
     kind = models.SmallIntegerField(choices=Principal)
     who = models.BigIntegerField()
     impact_us = models.BigIntegerField()
+    service_us = models.BigIntegerField()  # its own RPCs'
+    work_us = models.BigIntegerField()  # the service time of all RPCs
+    others_us = models.BigIntegerField()  # how long others' RPCs took, queue included
+    others_usual_us = models.BigIntegerField()  # and how long they usually do
 
     objects = WindowQuerySet.as_manager()
 

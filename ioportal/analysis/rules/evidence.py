@@ -38,6 +38,8 @@ JOB_EVIDENCE = {
     "lock_share": pl.Float64(),  # of its RPCs, lock enqueues: where their service took longest
     "lock_ratio": pl.Float64(),  # how many times as long its enqueues took there as all others'
     "impact_s": pl.Float64(),  # others' waiting because of it, altogether
+    "impact_share": pl.Float64(),  # of the servers' work, its own: where others waited longest
+    "impact_times": pl.Float64(),  # how many times as long as usual others' RPCs took there
     "failures_counted": pl.Boolean(),  # whether its servers count opens that find nothing
     "has_ended": pl.Boolean(),
     "peers": _COUNT,  # jobs of its size, see docs/metrics.md, "Peers"

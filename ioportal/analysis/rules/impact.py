@@ -9,7 +9,12 @@ from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     return jobs.filter(
         pl.col("peak_impact_s") >= limits["peak_impact_s"],
-    ).select("subject", numbers=pl.struct("peak_impact_s", "impact_s", "metadata_rpcs"))
+        pl.col("impact_times") >= limits["impact_times"],
+        pl.col("impact_share") >= limits["impact_share"],
+    ).select(
+        "subject",
+        numbers=pl.struct("peak_impact_s", "impact_times", "impact_share", "impact_s"),
+    )
 
 
 IMPACT = Rule(
@@ -17,8 +22,9 @@ IMPACT = Rule(
     version=1,
     title="Others wait because of it",
     meaning=(
-        "While the job kept a metadata server busy, the requests of others took longer than "
-        "they usually do; this is its share of their waiting, in seconds."
+        "While the job kept a metadata server busy, the requests of others took several times as "
+        "long as they usually do. Its share of their waiting is told in seconds: on a server that "
+        "hardly anybody else uses, even a storm costs few."
     ),
     subject=Subject.JOB,
     source=Source.RPC_TRACE,
@@ -26,17 +32,23 @@ IMPACT = Rule(
     measure="peak_impact_s",
     limits={
         "peak_impact_s": Limit(
-            300, "Others' waiting because of it within five minutes", Unit.SECONDS
+            5, "Others' waiting because of it within five minutes", Unit.SECONDS
         ),
+        "impact_times": Limit(
+            5, "Times as long as usual that others' RPCs took meanwhile", Unit.RATIO, least=1
+        ),
+        "impact_share": Limit(0.3, "Its share of the server's work meanwhile", Unit.SHARE, most=1),
     },
     advice=(
         "Others waited {peak_impact_s:,.0f} s within five minutes because of this job (limit "
-        "{limit_peak_impact_s:,.0f} s), {impact_s:,.0f} s altogether. Stop it or have it slowed "
-        "down if others complain; run fewer of its kind at once, and look at what it opens."
+        "{limit_peak_impact_s:,.0f} s), {impact_s:,.0f} s altogether: their requests took "
+        "{impact_times:,.1f} times as long as usual, while it had {impact_share:.0%} of the "
+        "server. Stop it or have it slowed down if others complain; run fewer of its kind at "
+        "once, and look at what it opens."
     ),
     check=_check,
-    abuse_times=5,
-    units={"impact_s": Unit.SECONDS, "metadata_rpcs": Unit.RPCS},
+    abuse_times=60,
+    units={"impact_s": Unit.SECONDS},
     caveat=(
         "Needs a trace of the server, and a baseline: where it is not known what is usual, "
         "nobody's impact is."

@@ -24,6 +24,8 @@ class JobEvidence(models.Model):
     lock_share = models.FloatField(null=True)
     lock_ratio = models.FloatField(null=True)
     impact_s = models.FloatField(null=True)
+    impact_share = models.FloatField(null=True)
+    impact_times = models.FloatField(null=True)
 
     def __str__(self) -> str:
         return f"evidence of {self.job_id}"

@@ -8,6 +8,10 @@ CREATE TABLE telemetry_impactwindow (
     start timestamptz NOT NULL,
     who bigint NOT NULL,
     impact_us bigint NOT NULL,
+    service_us bigint NOT NULL,
+    work_us bigint NOT NULL,
+    others_us bigint NOT NULL,
+    others_usual_us bigint NOT NULL,
     server_id integer NOT NULL,
     kind smallint NOT NULL
 );
@@ -55,6 +59,10 @@ class Migration(migrations.Migration):
                 ),
                 ("who", models.BigIntegerField()),
                 ("impact_us", models.BigIntegerField()),
+                ("service_us", models.BigIntegerField()),
+                ("work_us", models.BigIntegerField()),
+                ("others_us", models.BigIntegerField()),
+                ("others_usual_us", models.BigIntegerField()),
             ],
             options={"managed": False},
         ),
