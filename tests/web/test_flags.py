@@ -257,6 +257,10 @@ def test_who_harms_others_now_comes_first_and_is_said_to(as_staff, mds, new_job,
         kind=Principal.JOB,
         who=harming.job_id,
         impact_us=90_000_000,
+        service_us=10_000_000,
+        work_us=10_000_000,
+        others_us=100_000_000,
+        others_usual_us=10_000_000,
     )
 
     assert listed(as_staff) == [harming.pk, worse.pk]
