@@ -44,19 +44,19 @@ WHERE i.indrelid = ANY(%s::regclass[]) AND c.oid IS NULL
 
 
 @contextmanager
-def filled(jobs: int) -> Iterator[None]:
+def filled(jobs: int, began: str = BEGAN) -> Iterator[None]:
     """Have a database with so many jobs, and three people who look at them."""
     with portal.empty_database(_DATABASE):
-        _fill(jobs)
+        _fill(jobs, began)
         yield
 
 
-def _fill(jobs: int) -> None:
+def _fill(jobs: int, began: str) -> None:
     say(f"filling the database with {jobs:,} jobs")
     portal.register(_SITE)
     with connection.cursor() as cursor:
         with without_indexes(_LARGE):
-            cursor.execute(_STATEMENTS.read_text(), {"jobs": jobs, "began": BEGAN, "ended": ENDED})
+            cursor.execute(_STATEMENTS.read_text(), {"jobs": jobs, "began": began, "ended": ENDED})
         cursor.execute("VACUUM ANALYZE")
     User.objects.create_user(STAFF, is_staff=True)
     User.objects.create_user(HEAVY_USER)

@@ -9,6 +9,7 @@ from bench import (
     agent,
     counters,
     flag_quality,
+    judging,
     lag,
     loading,
     memory,
@@ -32,6 +33,7 @@ _BENCHES: dict[str, Callable[[float], Iterator[Figure]]] = {
     "counters": counters.measure,
     "pages": pages.measure,
     "overview": overview.measure,
+    "judging": judging.measure,
 }
 _LAG = "lag"
 _FLAG_QUALITY = "flag-quality"

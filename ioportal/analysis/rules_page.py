@@ -19,6 +19,14 @@ charted by.
 is not resolved, the same finding adds to it. It becomes *abuse* where the rule says so: at a
 multiple of the limit, once it has lasted for five minutes.
 
+**Where limits hold.** A set of limits is for everything, for a filesystem, a cluster, a queue of a
+cluster, or for what lies in a filesystem and one of these. A job is judged by those of its queue,
+of its cluster, and of the filesystem where it did most within five minutes: each limit comes from
+the narrowest part that names it, a queue before a cluster and a cluster before a filesystem; what
+none names is the rule's own. Hosts and filesystems know limits of a filesystem only, users those
+for everything. Running jobs and unresolved flags are judged by new limits at once; of jobs that
+are over, a *back-test* tells whom the limits would have flagged.
+
 **Good data only.** Rules about jobs withhold what they find where the quality of the job's data is
 below good, and say why. Those that rest on traces alone ask that at most 5 % of the job's RPCs may
 be another's: what a trace does not show blames nobody.

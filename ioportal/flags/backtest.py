@@ -1,8 +1,8 @@
 """What limits would have flagged in the past, beside those that are in force: read only.
 
 Jobs are judged once, by what they had done when they ended; users by the day, hosts by five minutes
-and filesystems by the hour. One back-test runs at a time, in steps, and says how far it is; one
-whose worker died is begun again.
+and filesystems by the hour. As in live judging, only good data blame anybody. One back-test runs at
+a time, in steps, and says how far it is; one whose worker died is begun again.
 """
 
 from __future__ import annotations
@@ -12,96 +12,114 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import structlog
+from django.db import connection, transaction
 
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.evidence import DAY
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import evidence
+from ioportal.flags import evidence, flagging
 from ioportal.flags.judging import by_limits
-from ioportal.flags.limits import Book
+from ioportal.flags.limits import Book, Place
 from ioportal.flags.models import BackTest, LimitSet
 from ioportal.jobs.models import Filesystem, Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import polars as pl
-
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.evidence import Evidence
+    from ioportal.flags.limits import InForce
 
 log = structlog.get_logger()
 
 LISTED = 500  # subjects that are stored by name
-_STEPS = 40
-_OF_JOBS = timedelta(days=1)  # at most in one step
+_STEPS = 30
+_HOUR = timedelta(hours=1)
+_ASKED = ("rule", "limits", "cluster", "filesystem", "queue", "start", "end")
+_OVER = {
+    "subject": pl.String(),
+    "owner": pl.String(),
+    "value": pl.Float64(),  # of the rule's measure
+    "until": evidence.ABOUT["until"],
+    "is_good": pl.Boolean(),  # its data are: others would be withheld
+}
 
 
 @dataclass
 class _Result:
-    """Who was flagged by the limits in force, and by those tried."""
+    """Who is over the limits in force, and over those tried: a subject may be so several times."""
 
     judged: int = 0
-    now: dict[str, dict[str, Any]] = field(default_factory=dict)
-    tried: dict[str, dict[str, Any]] = field(default_factory=dict)
+    now: list[pl.DataFrame] = field(default_factory=list)
+    tried: list[pl.DataFrame] = field(default_factory=list)
 
     def add(self, rule: Rule, found: Evidence, in_force: Book, wanted: Book) -> None:
         """Judge some subjects by both."""
         self.judged += found.frame.height
         for book, into in ((in_force, self.now), (wanted, self.tried)):
-            for limits, frame in by_limits(rule, found, book):
-                if limits.is_on:
-                    _keep_worst(rule, rule.check(frame, limits.limits), frame, into)
+            into += [_over(rule, limits, frame) for limits, frame in by_limits(rule, found, book)]
 
 
-def _keep_worst(
-    rule: Rule, findings: pl.DataFrame, frame: pl.DataFrame, into: dict[str, dict[str, Any]]
-) -> None:
-    about = frame.select("subject", "owner", "until", "quality", "trace_quality")
-    for row in findings.join(about, on="subject").iter_rows(named=True):
-        value = row["numbers"][rule.measure]
-        before = into.get(row["subject"])
-        if before is None or value > before["value"]:
-            into[row["subject"]] = {
-                "subject": row["subject"],
-                "owner": row["owner"] or "",
-                "value": value,
-                "until": row["until"].isoformat(),
-            }
+def _over(rule: Rule, in_force: InForce, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return which rows of evidence are over some limits."""
+    if not in_force.is_on:
+        return pl.DataFrame(schema=_OVER)
+    # A host has a row for each five minutes: the check sees the row's number for a subject.
+    rows = frame.with_columns(row=pl.int_range(pl.len()).cast(pl.String))
+    findings = rule.check(rows.with_columns(subject="row"), in_force.limits)
+    value = pl.col("numbers").struct.field(rule.measure).cast(pl.Float64).fill_null(0)
+    about = rows.with_columns(pl.col("owner").fill_null(""), is_good=flagging.blames(rule))
+    return findings.select(row="subject", value=value).join(about, on="row").select(*_OVER)
+
+
+def _worst(over: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return each subject once, at its worst; of good data, if there are any."""
+    rows = pl.concat([pl.DataFrame(schema=_OVER), *over])
+    order = rows.sort("is_good", "value", "subject", descending=[True, True, False])
+    return order.unique("subject", keep="first", maintain_order=True)
+
+
+@transaction.atomic
+def ask_for(test: BackTest) -> BackTest:
+    """Store a question, unless it is asked already and not answered (a form sent twice)."""
+    with connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE flags_backtest IN SHARE ROW EXCLUSIVE MODE")
+    same = {name: getattr(test, name) for name in _ASKED}
+    asked = BackTest.objects.unfinished().filter(**same).first()
+    if asked is None:
+        test.save()
+    return asked or test
 
 
 def run_waiting() -> int:
     """Run the oldest back-test that is not over; return how many were run: one, or none."""
-    unfinished = [BackTest.State.WAITING, BackTest.State.RUNNING]
-    test = BackTest.objects.filter(state__in=unfinished).order_by("pk").first()
+    test = BackTest.objects.unfinished().order_by("pk").first()
     if test is None:
         return 0
-    rule = BY_CODE.get(test.rule)
+    _tell(test, state=BackTest.State.RUNNING, done_share=0)
     begun = monotonic()
-    BackTest.objects.filter(pk=test.pk).update(state=BackTest.State.RUNNING, done_share=0)
     try:
-        if rule is None:
-            raise ValueError(f"There is no rule {test.rule} any more.")  # noqa: TRY301
-        result = _run(test, rule)
+        if _run(test):
+            _tell(test, state=BackTest.State.DONE, done_share=1, took_s=monotonic() - begun)
     except Exception as error:
         log.exception("back_test_failed", back_test=test.pk)
-        BackTest.objects.filter(pk=test.pk).update(
-            state=BackTest.State.FAILED, error=f"{type(error).__name__}: {error}"[:500]
-        )
-        return 1
-    BackTest.objects.filter(pk=test.pk).update(
-        state=BackTest.State.DONE,
-        done_share=1,
-        judged=result.judged,
-        took_s=monotonic() - begun,
-        found=_listed(result),
-        counts=_counts(result),
-    )
+        words = f"{type(error).__name__}: {error}"[:500]
+        _tell(test, state=BackTest.State.FAILED, error=words)
     return 1
 
 
-def _run(test: BackTest, rule: Rule) -> _Result:
+def _tell(test: BackTest, **facts: Any) -> bool:
+    """Store how far it is; return whether anybody still wants it."""
+    return BackTest.objects.unfinished().filter(pk=test.pk).update(**facts) == 1
+
+
+def _run(test: BackTest) -> bool:
+    """Judge the period; return whether it came to its end."""
+    if test.rule not in BY_CODE:
+        raise ValueError(f"There is no rule {test.rule} any more.")
+    rule = BY_CODE[test.rule]
     sets = list(LimitSet.objects.in_force().select_related("cluster", "filesystem"))
     wanted = LimitSet(
         rule=rule.code,
@@ -111,32 +129,35 @@ def _run(test: BackTest, rule: Rule) -> _Result:
         limits=test.limits,
         is_on=True,
     )
-    of_scope = (rule.code, test.cluster_id, test.filesystem_id, test.queue)
-    others = [
-        one for one in sets if (one.rule, one.cluster_id, one.filesystem_id, one.queue) != of_scope
-    ]
-    in_force, tried = Book(sets), Book([*others, wanted])
+    in_force = Book(sets)
+    tried = Book([*(one for one in sets if not one.is_in_place_of(wanted)), wanted])
+    place = Place(test.cluster_id, test.filesystem_id, test.queue)
+    if not _tell(test, in_force=in_force.at(rule, place).limits):
+        return False
     result = _Result()
-    for done, found in _evidence(rule.subject, test.start, test.end):
+    for done, found in _evidence(rule, test.start, test.end):
         result.add(rule, found, in_force, tried)
-        BackTest.objects.filter(pk=test.pk).update(done_share=done, judged=result.judged)
-    return result
+        if not _tell(test, done_share=done, judged=result.judged):
+            return False
+    now, then = _worst(result.now), _worst(result.tried)
+    return _tell(test, found=_listed(now, then), counts=_counts(now, then))
 
 
-def _evidence(kind: Subject, start: datetime, end: datetime) -> Iterator[tuple[float, Evidence]]:
+def _evidence(rule: Rule, start: datetime, end: datetime) -> Iterator[tuple[float, Evidence]]:
     """Yield the evidence of a period in steps, each with the part that is then done."""
-    step = min(max((end - start) / _STEPS, timedelta(hours=1)), _OF_JOBS)
+    step = DAY if rule.subject is Subject.USER else min(max((end - start) / _STEPS, _HOUR), DAY)
     begin = start
     while begin < end:
         until = min(begin + step, end)
-        for found in _of_step(kind, begin, until):
+        for found in _of_step(rule, begin, until):
             yield (until - start) / (end - start), found
         begin = until
 
 
-def _of_step(kind: Subject, start: datetime, end: datetime) -> Iterator[Evidence]:
+def _of_step(rule: Rule, start: datetime, end: datetime) -> Iterator[Evidence]:
+    kind = rule.subject
     if kind is Subject.JOB:
-        yield evidence.of_jobs_that_ended(start, end)
+        yield evidence.of_jobs_that_ended(start, end, rule.others)
     elif kind is Subject.USER:
         jobs = Job.objects.overlapping(end - DAY, end).exclude(owner="")
         owners = jobs.values_list("owner", flat=True).distinct()
@@ -147,29 +168,34 @@ def _of_step(kind: Subject, start: datetime, end: datetime) -> Iterator[Evidence
             yield of_kind(filesystem, start, end)
 
 
-def _counts(result: _Result) -> dict[str, int]:
-    now, tried = set(result.now), set(result.tried)
-    owners = {
-        name: {one["owner"] for one in found.values()} - {""}
-        for name, found in (("now", result.now), ("tried", result.tried))
-    }
-    return {
-        "now": len(now),
-        "tried": len(tried),
-        "both": len(now & tried),
-        "only_now": len(now - tried),
-        "only_tried": len(tried - now),
-        "owners_now": len(owners["now"]),
-        "owners_tried": len(owners["tried"]),
+def _counts(now: pl.DataFrame, tried: pl.DataFrame) -> dict[str, int]:
+    counts = {}
+    flagged, owners = {}, {}
+    for name, frame in (("now", now), ("tried", tried)):
+        good = frame.filter("is_good")
+        flagged[name] = set(good["subject"])
+        owners[name] = set(good["owner"]) - {""}
+        counts[name] = good.height
+        counts[f"owners_{name}"] = len(owners[name])
+        counts[f"withheld_{name}"] = frame.height - good.height
+    return counts | {
+        "both": len(flagged["now"] & flagged["tried"]),
+        "only_now": len(flagged["now"] - flagged["tried"]),
+        "only_tried": len(flagged["tried"] - flagged["now"]),
     }
 
 
-def _listed(result: _Result) -> list[dict[str, Any]]:
+def _listed(now: pl.DataFrame, tried: pl.DataFrame) -> list[dict[str, Any]]:
     """Return who is flagged by either; first those about whom the two differ, worst first."""
-    both = result.now | result.tried
-    rows = [
-        {**row, "now": subject in result.now, "tried": subject in result.tried}
-        for subject, row in both.items()
+    of_now, of_tried = (frame.filter("is_good") for frame in (now, tried))
+    rows = _worst([of_now, of_tried]).with_columns(
+        now=pl.col("subject").is_in(of_now["subject"].implode()),
+        tried=pl.col("subject").is_in(of_tried["subject"].implode()),
+    )
+    differs = pl.col("now") != pl.col("tried")
+    order = [differs, pl.col("value"), pl.col("subject")]
+    first = rows.sort(order, descending=[True, True, False]).head(LISTED)
+    return [
+        {**row, "until": row["until"].isoformat()}
+        for row in first.drop("is_good").iter_rows(named=True)
     ]
-    rows.sort(key=lambda row: (row["now"] == row["tried"], -row["value"], row["subject"]))
-    return rows[:LISTED]

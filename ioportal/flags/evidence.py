@@ -18,6 +18,8 @@ from ioportal.analysis.rules.evidence import (
     DAY,
     HOUR,
     JOB_EVIDENCE,
+    OF_NAMESAKES,
+    OF_PEERS,
     OF_SUBJECT,
     PEAKS,
     USER_EVIDENCE,
@@ -122,12 +124,17 @@ def of_jobs(jobs: Collection[int]) -> Evidence:
     return _jobs(_THESE, {"jobs": sorted(jobs)})
 
 
-def of_jobs_that_ended(start: datetime, end: datetime) -> Evidence:
-    """Return what is known of the jobs that ended in [start, end)."""
-    return _jobs(_ENDED, {"start": start, "end": end})
+def of_jobs_that_ended(start: datetime, end: datetime, others: Collection[str]) -> Evidence:
+    """Return what is known of the jobs that ended in [start, end).
+
+    Of what other jobs do, only the columns `others` are known: a rule's `others`.
+    """
+    return _jobs(_ENDED, {"start": start, "end": end}, others)
 
 
-def _jobs(which: sql.SQL, values: dict[str, Any]) -> Evidence:
+def _jobs(
+    which: sql.SQL, values: dict[str, Any], others: Collection[str] = (*OF_PEERS, *OF_NAMESAKES)
+) -> Evidence:
     query = _JOBS.format(
         which=which,
         metrics=_columns("s", (metric.name for metric in METRICS)),
@@ -138,13 +145,13 @@ def _jobs(which: sql.SQL, values: dict[str, Any]) -> Evidence:
     newest: Any = found["until"].max()
     if newest is None:
         return Evidence(Subject.JOB, _empty(Subject.JOB))
-    frame = found.join(_peers(newest), on=["cluster", "size"], how="left").join(
-        _namesakes(newest), on=["cluster", "name"], how="left"
-    )
-    return Evidence(
-        Subject.JOB,
-        frame.with_columns(pl.col("subject").cast(pl.String)).select(*JOB_EVIDENCE, *ABOUT),
-    )
+    frame = found.with_columns(pl.col("subject").cast(pl.String))
+    for columns, of, on in ((OF_PEERS, _peers, "size"), (OF_NAMESAKES, _namesakes, "name")):
+        if set(columns) & set(others):
+            frame = frame.join(of(newest), on=["cluster", on], how="left")
+        else:
+            frame = frame.with_columns(pl.lit(None, kind).alias(n) for n, kind in columns.items())
+    return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *ABOUT))
 
 
 _PEERS = """
@@ -173,18 +180,11 @@ WHERE j.started_at >= %(since)s AND j.started_at < %(until)s AND j.name <> ''
 GROUP BY 1, 2
 HAVING count(*) >= 10
 """
-_PEER_COLUMNS: dict[str, pl.DataType] = {
-    "cluster": pl.Int64(),
-    "size": pl.Int64(),
-    "peers": pl.Float64(),
-    "peers_median": pl.Float64(),
-    "peers_deviation": pl.Float64(),
-}
+_PEER_COLUMNS: dict[str, pl.DataType] = {"cluster": pl.Int64(), "size": pl.Int64(), **OF_PEERS}
 _NAMESAKE_COLUMNS: dict[str, pl.DataType] = {
     "cluster": pl.Int64(),
     "name": pl.String(),
-    "namesakes": pl.Float64(),
-    "namesakes_read_bytes": pl.Float64(),
+    **OF_NAMESAKES,
 }
 
 

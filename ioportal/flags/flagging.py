@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules.rule import Subject, advise
 from ioportal.flags.models import Flag, FlagEvent
@@ -17,8 +19,6 @@ from ioportal.jobs.models import JobStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import polars as pl
 
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.limits import InForce
@@ -223,10 +223,18 @@ def _doublings(flag: Flag, value: float) -> int:
     return times
 
 
+def blames(rule: Rule) -> pl.Expr:
+    """Return whether a subject's data are good enough: of a frame with `evidence.ABOUT`."""
+    return pl.lit(rule.is_about_data) | pl.col(_quality_of(rule)).eq_missing(_GOOD)
+
+
+def _quality_of(rule: Rule) -> str:
+    return "trace_quality" if rule.source is Source.RPC_TRACE else "quality"
+
+
 def _why_withheld(rule: Rule, found: _Found) -> list[str]:
     """Return why nobody is to be blamed by these data."""
-    is_traced = rule.source is Source.RPC_TRACE
-    quality = found.about["trace_quality" if is_traced else "quality"]
+    quality = found.about[_quality_of(rule)]
     if rule.is_about_data or quality == _GOOD:
         return []
     if quality is None:

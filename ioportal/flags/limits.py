@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import polars as pl
-from django.db import transaction
+from django.db import connection, transaction
 
 from ioportal.analysis.rules.evidence import OF_SUBJECT
+from ioportal.analysis.rules.rule import Subject
 from ioportal.flags.models import Flag, LimitSet
 from ioportal.jobs.models import Job, StaleEvidence
 
@@ -27,13 +28,32 @@ def numbers_of(rule: Rule) -> list[str]:
 
 
 @transaction.atomic
-def put_in_force(limits: LimitSet) -> None:
-    """Store limits, and have those judged anew whom they may concern."""
+def put_in_force(limits: LimitSet) -> bool:
+    """Store limits, and have those judged anew whom they may concern.
+
+    Returns whether anything changes: what holds already (a form sent twice) is not stored again.
+    Hosts and filesystems are judged in any case when judging comes round.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE flags_limitset IN SHARE ROW EXCLUSIVE MODE")
+    before = LimitSet.objects.of_place(limits).first()
+    if limits.is_withdrawn if before is None else before.says(limits):
+        return False
     limits.save()
-    flagged = Flag.objects.unresolved().filter(rule=limits.rule, job__isnull=False)
+    flagged = Flag.objects.unresolved().filter(rule=limits.rule)
     running = Job.objects.filter(started_at__isnull=False, ended_at=None)
-    jobs = {*flagged.values_list("job", flat=True), *running.values_list("pk", flat=True)}
-    StaleEvidence.objects.ask_for(jobs)
+    # Users are judged with their jobs: one of each will do.
+    users = flagged.filter(subject_kind=Subject.USER).values("subject")
+    known = Job.objects.filter(owner__in=users, statistics__isnull=False)
+    newest = known.order_by("owner", "-started_at").distinct("owner")
+    StaleEvidence.objects.ask_for(
+        {
+            *flagged.filter(job__isnull=False).values_list("job", flat=True),
+            *running.values_list("pk", flat=True),
+            *newest.values_list("pk", flat=True),
+        }
+    )
+    return True
 
 
 @dataclass(frozen=True)
@@ -56,13 +76,17 @@ class InForce:
 
 
 class Book:
-    """All limits that are in force now; narrower parts go before wider ones."""
+    """All limits that are in force now; narrower parts go before wider ones.
+
+    A queue goes before its cluster, and a cluster before a filesystem. A job is in all three: that
+    of its cluster and queue, and the filesystem on which it did most within five minutes.
+    """
 
     def __init__(self, sets: Iterable[LimitSet] | None = None) -> None:
         if sets is None:
             sets = LimitSet.objects.in_force().select_related("cluster", "filesystem")
         self._of_rule: dict[str, list[LimitSet]] = defaultdict(list)
-        for one in sorted(sets, key=_width):
+        for one in sorted(sets, key=width):
             self._of_rule[one.rule].append(one)
 
     def at(self, rule: Rule, place: Place) -> InForce:
@@ -74,13 +98,13 @@ class Book:
             limits |= {name: one.limits[name] for name in rule.limits if name in one.limits}
             advice = one.advice or advice
             is_on = is_on if one.is_on is None else one.is_on
-            if one.limits or one.advice or one.is_on is not None:
+            if not one.is_withdrawn:
                 scope = one.scope
         return InForce(limits, advice, is_on, scope)
 
 
-def _width(one: LimitSet) -> tuple[bool, bool, bool]:
-    """Sort wide parts first: a queue is narrower than a cluster, and that than a filesystem."""
+def width(one: LimitSet) -> tuple[bool, bool, bool]:
+    """Return by what sets are sorted, wide parts first."""
     return bool(one.queue), one.cluster_id is not None, one.filesystem_id is not None
 
 

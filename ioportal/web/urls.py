@@ -63,7 +63,11 @@ urlpatterns = [
     path("projects/<path:name>/", people.project, name="project"),
     path("rules/", rules.rule_list, name="rule_list"),
     path("rules/<slug:code>/", rules.rule, name="rule"),
+    path("rules/<slug:code>/limits/<int:pk>/", rules.withdraw_limits, name="withdraw_limits"),
     path("rules/<slug:code>/back-tests/<int:pk>/", rules.back_test, name="back_test"),
+    path(
+        "rules/<slug:code>/back-tests/<int:pk>/stop/", rules.stop_back_test, name="stop_back_test"
+    ),
     path("servers/", servers.server_list, name="server_list"),
     path("servers/<str:name>/", servers.server, name="server"),
     path("servers/<str:name>/senders/", servers.who_sent, name="server_senders"),

@@ -3,6 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules.evidence import OF_NAMESAKES
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 
@@ -46,5 +47,6 @@ BYTES_ABOVE_PEERS = Rule(
         "reads the same input again and again: keep it in memory or in a RAM disk."
     ),
     check=_check,
+    others=OF_NAMESAKES,
     units={"namesakes": Unit.JOBS, "namesakes_read_bytes": Unit.BYTES},
 )

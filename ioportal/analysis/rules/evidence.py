@@ -27,6 +27,16 @@ PEAKS = {
     "peak_locks_s": _COUNT,  # service time of lock enqueues
     "peak_impact_s": _COUNT,  # others' waiting because of it
 }
+# What other jobs usually do: it takes time to know, so that rules say which of it they need.
+OF_PEERS = {
+    "peers": _COUNT,  # jobs of its size, see docs/metrics.md, "Peers"
+    "peers_median": pl.Float64(),  # of ln(1 + their metadata operations per node)
+    "peers_deviation": pl.Float64(),  # median absolute deviation from it
+}
+OF_NAMESAKES = {
+    "namesakes": _COUNT,  # jobs of the same name on the same cluster
+    "namesakes_read_bytes": _COUNT,  # their median
+}
 JOB_EVIDENCE = {
     "subject": pl.String(),
     "core_count": _COUNT,
@@ -42,11 +52,8 @@ JOB_EVIDENCE = {
     "impact_times": pl.Float64(),  # how many times as long as usual others' RPCs took there
     "failures_counted": pl.Boolean(),  # whether its servers count opens that find nothing
     "has_ended": pl.Boolean(),
-    "peers": _COUNT,  # jobs of its size, see docs/metrics.md, "Peers"
-    "peers_median": pl.Float64(),  # of ln(1 + their metadata operations per node)
-    "peers_deviation": pl.Float64(),  # median absolute deviation from it
-    "namesakes": _COUNT,  # jobs of the same name on the same cluster
-    "namesakes_read_bytes": _COUNT,  # their median
+    **OF_PEERS,
+    **OF_NAMESAKES,
 }
 USER_EVIDENCE = {
     "subject": pl.String(),

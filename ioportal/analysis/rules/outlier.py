@@ -3,6 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules.evidence import OF_PEERS
 from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
 
 # Of a normal distribution, the median absolute deviation is this part of the standard deviation.
@@ -66,6 +67,7 @@ OUTLIER = Rule(
         "its temporary files with those of others."
     ),
     check=_check,
+    others=OF_PEERS,
     units={
         "metadata_operations_per_node": Unit.COUNT,
         "peers": Unit.JOBS,

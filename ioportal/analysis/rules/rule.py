@@ -73,6 +73,7 @@ class Rule:
     check: Check
     abuse_times: float | None = None
     is_about_data: bool = False  # judged whatever the quality of the data
+    others: Collection[str] = ()  # evidence about other jobs that it needs
     caveat: str = ""
     units: Mapping[str, Unit] = field(default_factory=dict)  # of numbers that have no limit
 

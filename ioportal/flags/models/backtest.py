@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from django.db import models
 from django.db.models import F, Q
 
 from ioportal.jobs.models import Cluster, Filesystem
+
+UNFINISHED = ["waiting", "running"]
+
+
+class BackTestQuerySet(models.QuerySet["BackTest"]):
+    """Questions about back-tests."""
+
+    def unfinished(self) -> Self:
+        """Those that a worker has to do."""
+        return self.filter(state__in=UNFINISHED)
 
 
 class BackTest(models.Model):
@@ -18,6 +30,7 @@ class BackTest(models.Model):
         RUNNING = "running", "running"
         DONE = "done", "done"
         FAILED = "failed", "failed"
+        STOPPED = "stopped", "stopped"  # by somebody
 
     rule = models.CharField(max_length=64)
     limits = models.JSONField()
@@ -36,9 +49,14 @@ class BackTest(models.Model):
     took_s = models.FloatField(null=True)
     # The worst: subject, owner, value, and whether it is flagged now, and by the limits tried.
     found = models.JSONField(default=list)
-    # How many are flagged: by both, only by those in force, only by those tried; and owners.
+    # How many are flagged by those in force, those tried, both, only one of them; their owners; and
+    # how many would be withheld, for their data are not good.
     counts = models.JSONField(default=dict)
+    # The limits that held in that part of the site when it ran.
+    in_force = models.JSONField(default=dict)
     error = models.CharField(max_length=500, blank=True)
+
+    objects = BackTestQuerySet.as_manager()
 
     class Meta:
         ordering = ["-pk"]
@@ -54,7 +72,7 @@ class BackTest(models.Model):
             models.Index(
                 name="backtest_waiting",
                 fields=["id"],
-                condition=Q(state__in=["waiting", "running"]),
+                condition=Q(state__in=UNFINISHED),
             ),
         ]
 
@@ -64,4 +82,4 @@ class BackTest(models.Model):
     @property
     def is_over(self) -> bool:
         """Whether nothing more will come of it."""
-        return self.state in {self.State.DONE, self.State.FAILED}
+        return self.state not in UNFINISHED

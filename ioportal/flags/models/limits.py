@@ -13,6 +13,15 @@ from ioportal.jobs.models import Cluster, Filesystem
 class LimitSetQuerySet(models.QuerySet["LimitSet"]):
     """Questions about limits."""
 
+    def of_place(self, one: LimitSet) -> Self:
+        """Those of the same rule and scope."""
+        return self.filter(
+            rule=one.rule,
+            cluster=one.cluster_id,
+            filesystem=one.filesystem_id,
+            queue=one.queue,
+        )
+
     def in_force(self) -> Self:
         """The newest of each rule and scope: it holds."""
         scope = ("rule", "cluster_id", "filesystem_id", "queue")
@@ -61,6 +70,20 @@ class LimitSet(models.Model):
     def is_everywhere(self) -> bool:
         """Whether it is for all of the site."""
         return not (self.cluster_id or self.filesystem_id or self.queue)
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether it says nothing: what the next wider part says holds there again."""
+        return not self.limits and not self.advice and self.is_on is None
+
+    def is_in_place_of(self, other: LimitSet) -> bool:
+        """Whether it is for the same rule and part of the site."""
+        scope = ("rule", "cluster_id", "filesystem_id", "queue")
+        return all(getattr(self, name) == getattr(other, name) for name in scope)
+
+    def says(self, other: LimitSet) -> bool:
+        """Whether it says the same as another."""
+        return (self.limits, self.advice, self.is_on) == (other.limits, other.advice, other.is_on)
 
     @property
     def scope(self) -> str:

@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.db.models import Count, Max, Q
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from ioportal.analysis.rules import BY_CODE, RULES
-from ioportal.analysis.rules.rule import Subject
 from ioportal.celery import JUDGE, RUN_BACK_TESTS, wake
-from ioportal.flags.limits import Book, Place, put_in_force
+from ioportal.flags import backtest
+from ioportal.flags.limits import put_in_force
 from ioportal.flags.models import BackTest, Flag, LimitSet
 from ioportal.jobs.models import Job
-from ioportal.web import exports
+from ioportal.web import back_tests, exports, rule_limits
 from ioportal.web.access import staff_only
-from ioportal.web.rule_forms import LimitForm
+from ioportal.web.formatting import visible
+from ioportal.web.rule_forms import LimitForm, WithdrawForm
 
 if TYPE_CHECKING:
-    from django.http import HttpResponse, HttpResponseBase
+    from django.http import HttpResponseBase
 
     from ioportal.analysis.rules.rule import Rule
     from ioportal.web.requests import UserRequest
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _LISTED = 50  # of the history, and of back-tests
 _TRIED_BY_DEFAULT = timedelta(days=30)
 _HEADER = ("subject", "name", "owner", "value", "until", "now", "tried")
+_STOP_POLLING = 286  # htmx asks no more, and shows what came
 
 
 @require_safe
@@ -44,17 +46,17 @@ def rule_list(request: UserRequest) -> HttpResponse:
         )
     }
     sets = list(LimitSet.objects.in_force().select_related("cluster", "filesystem"))
-    book = Book(sets)
     rows = [
         {
-            "rule": rule,
-            "limits": _limits(rule, in_force.limits),
-            "is_on": in_force.is_on,
-            "elsewhere": [one for one in sets if one.rule == rule.code and not one.is_everywhere],
-            "flags": counts.get(rule.code, {"to_triage": 0, "ever": 0}),
+            "rule": judged_by,
+            "measure": judged_by.limits[judged_by.measure],
+            "limit": everywhere.in_force.limits[judged_by.measure],
+            "everywhere": everywhere,
+            "narrower": narrower,
+            "flags": counts.get(judged_by.code, {"to_triage": 0, "ever": 0}),
         }
-        for rule in RULES
-        for in_force in [book.at(rule, Place())]
+        for judged_by in RULES
+        for everywhere, *narrower in [rule_limits.scopes(judged_by, sets)]
     ]
     return render(request, "rules/list.html", {"section": "flags", "rows": rows})
 
@@ -64,34 +66,55 @@ def rule_list(request: UserRequest) -> HttpResponse:
 def rule(request: UserRequest, code: str) -> HttpResponseBase:
     """One rule; posted, limits are tried or set."""
     judged_by = _rule(code)
-    form = LimitForm(judged_by, request.POST or None, initial=_initial(request, judged_by))
+    sets = list(LimitSet.objects.filter(rule=code).select_related("cluster", "filesystem"))
+    form = LimitForm(judged_by, request.POST or None, initial=_initial(request, judged_by, sets))
     if request.method == "POST" and form.is_valid():
-        by = request.user.get_username()
         if "try" in request.POST:
-            test = form.back_test(by)
-            test.save()
+            test = backtest.ask_for(form.back_test(request.user.get_username()))
             wake(RUN_BACK_TESTS)
             return redirect("back_test", code, test.pk)
-        limits = form.limit_set(by)
-        put_in_force(limits)
-        wake(JUDGE)
-        messages.success(request, f"These limits hold now: {limits.scope}.")
+        _put_in_force(request, form.limit_set(request.user.get_username()))
         return redirect("rule", code)
-    history = LimitSet.objects.filter(rule=code).select_related("cluster", "filesystem")
-    sets = LimitSet.objects.filter(rule=code).in_force().select_related("cluster", "filesystem")
-    everywhere = Book(sets).at(judged_by, Place())
     return render(
         request,
         "rules/rule.html",
         {
             "section": "flags",
             "rule": judged_by,
-            "limits": _limits(judged_by, judged_by.defaults, everywhere.limits),
-            "history": history[:_LISTED],
-            "tests": BackTest.objects.filter(rule=code)[:_LISTED],
+            "scopes": rule_limits.scopes(judged_by, _in_force(sets)),
+            "parts": rule_limits.PARTS[judged_by.subject],
+            "history": rule_limits.history(judged_by, sets)[:_LISTED],
+            "tests": _with_measure(judged_by, BackTest.objects.filter(rule=code)[:_LISTED]),
+            "measure": judged_by.limits[judged_by.measure],
             "form": form,
         },
     )
+
+
+@require_POST
+@staff_only
+def withdraw_limits(request: UserRequest, code: str, pk: int) -> HttpResponse:
+    """Have a part of the site judged by what the next wider part says again."""
+    judged_by = _rule(code)
+    one = get_object_or_404(LimitSet.objects.filter(rule=code), pk=pk)
+    form = WithdrawForm(request.POST)
+    if LimitSet.objects.of_place(one).latest("pk") != one:
+        messages.error(request, "Somebody changed these limits meanwhile: look again.")
+    elif not form.is_valid():
+        messages.error(request, "Say why, in at most 200 characters: nothing was withdrawn.")
+    else:
+        _put_in_force(
+            request,
+            LimitSet(
+                rule=judged_by.code,
+                cluster=one.cluster,
+                filesystem=one.filesystem,
+                queue=one.queue,
+                why=form.cleaned_data["why"],
+                set_by=request.user.get_username(),
+            ),
+        )
+    return redirect("rule", code)
 
 
 @require_safe
@@ -99,17 +122,17 @@ def rule(request: UserRequest, code: str) -> HttpResponseBase:
 @exports.offered("csv", "json")
 def back_test(request: UserRequest, code: str, pk: int) -> HttpResponseBase:
     """What a back-test found, or how far it is."""
+    judged_by = _rule(code)
     test = get_object_or_404(
         BackTest.objects.select_related("cluster", "filesystem"), pk=pk, rule=code
     )
-    judged_by = _rule(code)
-    rows = _named(judged_by, test)
+    rows = back_tests.named(judged_by, test)
     if exports.asked_format(request):
         about = {"rule": code, "limits": test.limits, "start": test.start, "end": test.end}
-        about |= {"state": test.state, **test.counts}
-        twin = ([row[name] for name in _HEADER] for row in rows)
+        about |= {"state": test.state, "in_force": test.in_force, **test.counts}
+        twin = ([getattr(row, name) for name in _HEADER] for row in rows)
         return exports.twin(request, f"back-test-{pk}", about, _HEADER, twin)
-    place = Place(test.cluster_id, test.filesystem_id, test.queue or None)
+    is_done = test.state == BackTest.State.DONE
     return render(
         request,
         "rules/back_test.html",
@@ -120,19 +143,55 @@ def back_test(request: UserRequest, code: str, pk: int) -> HttpResponseBase:
             "scope": LimitSet(
                 cluster=test.cluster, filesystem=test.filesystem, queue=test.queue
             ).scope,
-            "limits": _limits(judged_by, Book().at(judged_by, place).limits, test.limits),
+            "limits": [
+                (limit.title, limit.unit, test.in_force.get(name), test.limits.get(name))
+                for name, limit in judged_by.limits.items()
+            ],
             "measure": judged_by.limits[judged_by.measure],
+            "judged": back_tests.judged(judged_by),
+            "sentence": back_tests.sentence(judged_by, test) if is_done else "",
             "rows": rows,
+            "is_cut": len(rows) == backtest.LISTED,
         },
+        status=_STOP_POLLING if "HX-Request" in request.headers and test.is_over else None,
     )
 
 
-def _limits(judged_by: Rule, *sets: dict[str, float]) -> list[tuple[Any, ...]]:
-    """Return each limit's title and unit, and its value in each of some sets."""
-    return [
-        (limit.title, limit.unit, *(one.get(name) for one in sets))
-        for name, limit in judged_by.limits.items()
-    ]
+@require_POST
+@staff_only
+def stop_back_test(_request: UserRequest, code: str, pk: int) -> HttpResponse:
+    """Give a back-test up; the worker that is at it sees that at its next step."""
+    test = get_object_or_404(BackTest, pk=pk, rule=code)
+    BackTest.objects.unfinished().filter(pk=pk).update(state=BackTest.State.STOPPED)
+    return redirect("back_test", code, test.pk)
+
+
+def _put_in_force(request: UserRequest, limits: LimitSet) -> None:
+    where = visible(limits.scope)
+    if not put_in_force(limits):
+        messages.info(request, f"They hold already: {where}.")
+        return
+    wake(JUDGE)
+    if limits.is_withdrawn:
+        messages.success(request, f"Withdrawn: what is said more widely holds there, {where}.")
+    else:
+        messages.success(request, f"These limits hold now: {where}.")
+    in_queue = Job.objects.filter(cluster=limits.cluster, queue=limits.queue)
+    if limits.queue and not in_queue.exists():
+        messages.warning(request, "No job of that queue is known yet: is its name right?")
+
+
+def _in_force(sets: list[LimitSet]) -> list[LimitSet]:
+    """Return the newest of each part, of sets that are newest first."""
+    newest: dict[Any, LimitSet] = {}
+    for one in sets:
+        newest.setdefault((one.cluster_id, one.filesystem_id, one.queue), one)
+    return list(newest.values())
+
+
+def _with_measure(judged_by: Rule, tests: Any) -> list[tuple[BackTest, float | None]]:
+    """Return back-tests, each with the limit of the rule's measure that it tried."""
+    return [(test, test.limits.get(judged_by.measure)) for test in tests]
 
 
 def _rule(code: str) -> Rule:
@@ -142,44 +201,37 @@ def _rule(code: str) -> Rule:
         raise Http404("There is no such rule.") from None
 
 
-def _initial(request: UserRequest, judged_by: Rule) -> dict[str, Any]:
-    """Return what the form shows: what a back-test tried, or what holds everywhere."""
-    asked = request.GET.get("from", "")
-    if asked.isdecimal() and len(asked) < len(str(2**63)):
-        test = get_object_or_404(BackTest, pk=int(asked), rule=judged_by.code)
-        return LimitForm.initial_of(
-            test.limits,
-            cluster=test.cluster and test.cluster.name,
-            filesystem=test.filesystem and test.filesystem.name,
-            queue=test.queue,
-            is_on=True,
-            start=test.start,
-            end=test.end,
-        )
-    in_force = Book().at(judged_by, Place())
-    newest = Job.objects.aggregate(newest=Max("ended_at"))["newest"] or datetime.now(UTC)
-    end = newest.replace(second=0, microsecond=0) + timedelta(minutes=1)
+def _initial(request: UserRequest, judged_by: Rule, sets: list[LimitSet]) -> dict[str, Any]:
+    """Return what the form shows: what a back-test tried, a part's limits, or those everywhere."""
+    shown: LimitSet | BackTest
+    period = None
+    if pk := _number(request, "from"):
+        shown = get_object_or_404(BackTest, pk=pk, rule=judged_by.code)
+        period = shown.start, shown.end
+    elif pk := _number(request, "like"):
+        shown = get_object_or_404(LimitSet, pk=pk, rule=judged_by.code)
+    else:
+        everywhere = (one for one in _in_force(sets) if one.is_everywhere)
+        shown = next(everywhere, LimitSet())
+    start, end = period or _newest_month()
     return LimitForm.initial_of(
-        in_force.limits,
-        is_on=in_force.is_on,
-        advice="" if in_force.advice == judged_by.advice else in_force.advice,
-        start=end - _TRIED_BY_DEFAULT,
+        shown.limits,
+        cluster=shown.cluster and shown.cluster.name,
+        filesystem=shown.filesystem and shown.filesystem.name,
+        queue=shown.queue,
+        is_on=getattr(shown, "is_on", None),
+        advice=getattr(shown, "advice", ""),
+        start=start,
         end=end,
     )
 
 
-def _named(judged_by: Rule, test: BackTest) -> list[dict[str, Any]]:
-    """Return what was found, with the jobs' names."""
-    rows: list[dict[str, Any]] = test.found
-    jobs: dict[int, Job] = {}
-    if judged_by.subject is Subject.JOB:
-        jobs = Job.objects.in_bulk([int(row["subject"]) for row in rows])
-    return [
-        {
-            **row,
-            "until": datetime.fromisoformat(row["until"]),
-            "job": (job := jobs.get(int(row["subject"])) if jobs else None),
-            "name": f"{job.batch_id} {job.name}".strip() if job else row["subject"],
-        }
-        for row in rows
-    ]
+def _number(request: UserRequest, name: str) -> int | None:
+    asked = request.GET.get(name, "")
+    return int(asked) if asked.isdecimal() and len(asked) < len(str(2**63)) else None
+
+
+def _newest_month() -> tuple[datetime, datetime]:
+    newest = Job.objects.aggregate(newest=Max("ended_at"))["newest"] or datetime.now(UTC)
+    end = newest.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    return end - _TRIED_BY_DEFAULT, end

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from ioportal.analysis.rules import RULES
-from ioportal.analysis.rules.evidence import OF_SUBJECT
+from ioportal.analysis.rules.evidence import OF_NAMESAKES, OF_PEERS, OF_SUBJECT
 from ioportal.analysis.rules.rule import Severity, advise
 
 ALL = [pytest.param(rule, id=rule.code) for rule in RULES]
@@ -45,6 +45,14 @@ def test_advice_names_the_subject_s_numbers_and_its_limits(rule):
 @pytest.mark.parametrize("rule", ALL)
 def test_advice_says_what_is_not_known(rule):
     assert "unknown" in rule.advise(dict.fromkeys(numbers_of(rule)), rule.defaults)
+
+
+@pytest.mark.parametrize("rule", ALL)
+def test_a_rule_says_what_it_needs_to_know_of_other_jobs(rule):
+    others = {*OF_PEERS, *OF_NAMESAKES} - set(rule.others)
+    known = pl.DataFrame(schema=OF_SUBJECT[rule.subject]).drop(others, strict=False)
+
+    assert rule.check(known, rule.defaults).is_empty()
 
 
 def test_codes_are_unique():

@@ -1,0 +1,192 @@
+"""Judging 2,000 running jobs as windows arrive, and trying limits on a month of 100,000 jobs."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection
+
+from bench import centre, portal
+from bench.figures import Figure, say
+from ioportal.flags import backtest, judging
+from ioportal.flags.models import BackTest
+from ioportal.jobs.models import Job, Server, StaleEvidence
+from ioportal.stages import drain
+from ioportal.telemetry import levels, rollups
+from ioportal.telemetry.models import TouchedImpact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RUNNING = 2_000  # jobs
+ENDED = 100_000  # jobs of a month; there were as many in the month before
+_RUN = timedelta(hours=2)
+_STEP = timedelta(seconds=10)
+_STEPS = 5  # that are judged one after the other
+_NOW = datetime(2024, 6, 3, 20, tzinfo=UTC)
+_MONTH = timedelta(days=30)
+_AT_MOST_CPU_S = 2
+_AT_MOST_S = 30
+# By a job's own figures, and beside its peers'.
+_TRIED = {
+    "metadata-operations": {"metadata_operations": 500_000},
+    "outlier": {"z_score": 3},
+}
+_SITE = """
+[[cluster]]
+name = "c1"
+time_zone = "UTC"
+batch = "slurm"
+
+[[filesystem]]
+name = "lake"
+clusters = ["c1"]
+
+[[server]]
+name = "mds1"
+filesystem = "lake"
+
+[[server]]
+name = "mds2"
+filesystem = "lake"
+
+[[target]]
+name = "lake-MDT0000"
+filesystem = "lake"
+server = "mds1"
+
+[[target]]
+name = "lake-MDT0001"
+filesystem = "lake"
+server = "mds2"
+"""
+_STATEMENTS = Path(__file__).with_suffix(".sql")
+# What all jobs did in the steps of [start, end): ever more, so that the newest minutes are a peak.
+_WINDOWS = """
+INSERT INTO telemetry_iowindow (start, "end", job_id, segment_id, filesystem_id, target_id,
+    source_job_id, kind, basis, open, close, getattr)
+SELECT w, w + interval '10 s', j.id, 1, t.filesystem_id, t.id, j.id, 1, 1,
+    5 + j.id %% 90, 5 + j.id %% 90, 3
+FROM generate_series(%(start)s::timestamptz, %(end)s::timestamptz - interval '10 s', '10 s') w,
+    jobs_job j, (SELECT id, filesystem_id, row_number() OVER (ORDER BY id) AS n FROM jobs_target) t
+WHERE j.id %% 2 + 1 = t.n
+"""
+_REQUESTS = """
+INSERT INTO telemetry_chargedrpc (start, job_id, segment_id, server_id, source_job_id, nid_id,
+    service_id, opcode, kind, method, count, timed, service_us_sum, service_us_min, service_us_max,
+    queue_us_min, queue_us_max, total_us_sum)
+SELECT w, j.id, 1, s.id, j.id, 0, 1, opcode, 1, 1, 9, 9, 900, 20, 900, 5, 500, 1200
+FROM generate_series(%(start)s::timestamptz, %(end)s::timestamptz - interval '10 s', '10 s') w,
+    jobs_job j, unnest(ARRAY[35, 101]) opcode,
+    (SELECT id, row_number() OVER (ORDER BY id) AS n FROM jobs_server) s
+WHERE j.id %% 2 + 1 = s.n
+"""
+_EVIDENCE = """
+INSERT INTO flags_jobevidence (job_id, seen_until, filesystem_id, peak_operations,
+    sustained_operations, peak_stats, peak_locks_s, peak_impact_s, impact_s, lock_share, lock_ratio,
+    startup_operations, startup_opens)
+SELECT s.job_id, s.computed_at, f.id, s.metadata_operations / 9, s.metadata_operations / 5,
+    s.count_getattr / 9, random() * 80, random() * 400, random() * 900, random(), 8 * random(),
+    s.metadata_operations / 7, s.opens / 7
+FROM jobs_jobstatistics s, jobs_filesystem f
+"""
+
+
+def measure(scale: float) -> Iterator[Figure]:
+    """Judge steps of a stream, then try limits."""
+    with portal.empty_database("ioportal_bench_judging"):
+        yield from _live(round(RUNNING * scale))
+    ended = round(ENDED * scale)
+    began = datetime.fromisoformat(centre.ENDED) - 2 * _MONTH
+    with centre.filled(2 * ended, began.isoformat()):
+        yield from _back_tests(ended)
+
+
+def _live(jobs: int) -> Iterator[Figure]:
+    _fill(jobs)
+    spent = []
+    for step in range(_STEPS + 1):  # the first warms up
+        _arrive(_NOW + step * _STEP)
+        before = process_time(), _backend_s()
+        drain(judging.judge_pending)
+        judging.judge_standing()
+        spent.append((process_time() - before[0], _backend_s() - before[1]))
+        say(f"judged a step: portal {spent[-1][0]:.2f} s, database {spent[-1][1]:.2f} s of CPU")
+    what = f"Judging a step of 10 s of {jobs:,} running jobs: CPU of"
+    portals, backends = (median(one) for one in zip(*spent[1:], strict=True))
+    both = median(map(sum, spent[1:]))
+    yield Figure("judging_portal", f"{what} the portal", portals, "s")
+    yield Figure("judging_database", f"{what} the database", backends, "s")
+    yield Figure("judging", f"{what} both", both, "s", at_most=_AT_MOST_CPU_S)
+
+
+def _fill(jobs: int) -> None:
+    """Have jobs that have run for two hours, and all that is known of them."""
+    portal.register(_SITE)
+    span = {"start": _NOW - _RUN, "end": _NOW}
+    tables = [levels.CHARGED_RPCS.table, levels.IO_WINDOWS.table]
+    with connection.cursor() as cursor:
+        # A backend's processor time is that of no others that help it.
+        cursor.execute("SET max_parallel_workers_per_gather = 0")
+        told: dict[str, Any] = {"jobs": jobs, "began": _NOW - _RUN, "now": _NOW}
+        cursor.execute(_STATEMENTS.read_text(), told)
+        with centre.without_indexes(tables):
+            cursor.execute(_WINDOWS, span)
+            cursor.execute(_REQUESTS, span)
+        say(f"{jobs:,} jobs have run for {_RUN}")
+        _roll_up(_NOW - _RUN, _NOW)
+        cursor.execute("VACUUM ANALYZE")
+    say("rolled up")
+
+
+def _arrive(start: datetime) -> None:
+    """Have a step's windows charged, and told of to the judge."""
+    end = start + _STEP
+    with connection.cursor() as cursor:
+        for statement in (_WINDOWS, _REQUESTS):
+            cursor.execute(statement, {"start": start, "end": end})
+        cursor.execute('UPDATE telemetry_coverage SET "end" = %s', [end])
+    _roll_up(start, end)
+    StaleEvidence.objects.ask_for(Job.objects.values_list("pk", flat=True), start)
+    for server in Server.objects.all():
+        TouchedImpact.objects.create(server_id=server.pk, start=start, end=end)
+
+
+def _roll_up(start: datetime, end: datetime) -> None:
+    for server in Server.objects.all():
+        rollups.touch_server(server.pk, start, end)
+    drain(rollups.roll_up)
+
+
+def _backend_s() -> float:
+    """Return the processor time that the database's process of this connection has taken."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        stat = Path(f"/proc/{cursor.fetchone()[0]}/stat").read_text()
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def _back_tests(ended: int) -> Iterator[Figure]:
+    with connection.cursor() as cursor:
+        cursor.execute(_EVIDENCE)
+        cursor.execute("VACUUM ANALYZE flags_jobevidence")
+    end = datetime.fromisoformat(centre.ENDED)
+    for rule, limits in _TRIED.items():
+        test = BackTest.objects.create(
+            rule=rule,
+            limits=limits,
+            start=end - _MONTH,
+            end=end,
+            asked_by="bench",
+        )
+        drain(backtest.run_waiting)
+        test.refresh_from_db()
+        say(f"{rule}: {test.judged:,} jobs, {test.counts} in {test.took_s:.1f} s")
+        what = f"Back-test of 30 days, {ended:,} jobs: {rule}"
+        yield Figure(f"back_test_{rule}", what, test.took_s or 0, "s", at_most=_AT_MOST_S)

@@ -1,0 +1,85 @@
+"""Staff try a limit on the past, set it, and see what it does: in the browser, with a worker."""
+
+import io
+import re
+import subprocess
+import sys
+
+import pytest
+from django.core.management import call_command
+from kombu import Connection
+from playwright.sync_api import expect
+
+from ioportal.celery import JUDGE, RUN_BACK_TESTS, app
+from ioportal.flags import judging
+from ioportal.flags.models import Flag
+from ioportal.jobs import statistics
+from ioportal.stages import drain
+from tests.conftest import REPOSITORY, broker_of_our_own
+from tests.logs import Run, at, job_stats, sacct
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    # Static files come from their finders here; nothing is collected.
+    pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
+]
+
+WITHIN_MS = 60_000
+
+
+@pytest.fixture
+def send(environment):
+    """Send a task to a worker of our own, which ends before the tables are emptied."""
+    command = [sys.executable, "-m", "celery", "--quiet", "--app", "ioportal.celery", "worker"]
+    with Connection(broker_of_our_own()) as broker:
+        worker = subprocess.Popen(
+            [*command, "--pool=solo", "--loglevel=WARNING"], env=environment, cwd=REPOSITORY
+        )
+        yield lambda name: app.send_task(name, connection=broker)
+        worker.terminate()
+        worker.wait()
+        app.control.purge(broker)
+
+
+@pytest.fixture(autouse=True)
+def _two_jobs(heavy_job, logs):
+    """Let a job of bob do 80,000 stats and end, and one of carol do as many and go on."""
+    ended = Run("3567200", "14:00", "14:30", "n3", user="bob")
+    runs = Run("3567201", "14:00", None, "n4", user="carol")
+    accounting = logs("sacct.txt", sacct(ended, runs))
+    call_command("ingest", "sacct", str(accounting), cluster="anvil", stdout=io.StringIO())
+    for n in range(4):
+        stats = {job.batch_id: {"getattr": 27_000 * n} for job in (ended, runs) if n}
+        read = logs("mdt.txt", job_stats("lake-MDT0000", {"x": {"open": 1}, **stats}))
+        call_command("ingest", "job_stats", str(read), at=at(f"14:{n}0"), stdout=io.StringIO())
+    drain(statistics.refresh_statistics)
+    drain(judging.judge_pending)
+
+
+def test_a_limit_is_tried_set_and_its_effect_is_seen(visit, send, eventually):
+    page = visit("/rules/")
+
+    page.get_by_role("link", name="Very many metadata operations").click()
+    page.get_by_label("Metadata operations of the job").fill("50000")
+    page.get_by_role("button", name="Try them on this period").click()
+    expect(page.get_by_text("It waits for a worker.")).to_be_visible()
+    send(RUN_BACK_TESTS)
+    verdict = "would flag 1 job of 1 user, where the limits in force flag 0 jobs: 1 more."
+    expect(page.get_by_text(verdict)).to_be_visible(timeout=WITHIN_MS)
+    expect(page.get_by_role("row").filter(has_text="bob")).to_contain_text("flagged")
+
+    page.get_by_role("link", name="Change or set these limits").click()
+    expect(page.get_by_label("Metadata operations of the job")).to_have_value("50000")
+    page.get_by_label("Why", exact=True).fill("Fewer are enough here.")
+    page.get_by_role("button", name="Set them").click()
+    expect(page.get_by_role("status")).to_contain_text("These limits hold now: everywhere.")
+    send(JUDGE)
+
+    eventually(Flag.objects.to_triage().filter(rule="metadata-operations").exists, seconds=60)
+    assert Flag.objects.get(rule="metadata-operations").owner == "carol"
+    history = page.get_by_role("region", name="History of its limits")
+    expect(history).to_contain_text(re.compile(r"2,000,000\s+→\s*became\s+50,000"))
+    expect(history).to_contain_text("Fewer are enough here.")
+    page.get_by_role("link", name="Rules").first.click()
+    row = page.get_by_role("row").filter(has_text="Very many metadata operations")
+    expect(row).to_contain_text(re.compile(r"50,000.*set by sam.*1\s*1", re.DOTALL))

@@ -1,0 +1,208 @@
+"""What limits would have flagged in the past: the same as the live judge, of the same data."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+from django.db import connection, transaction
+
+from ioportal.flags import backtest, evidence
+from ioportal.flags.limits import put_in_force
+from ioportal.flags.models import BackTest, Flag, LimitSet
+from ioportal.jobs.models import Cluster, Job
+from ioportal.stages import drain
+from tests.conftest import REPOSITORY
+from tests.logs import DAY, Run, at, job_stats, rpc, sacct
+
+pytestmark = pytest.mark.usefixtures("site")
+
+MILLION = 1_000_000
+# Operations and queue of jobs that ran from 12:00 to 12:50.
+JOBS = {
+    "70": (5 * MILLION, "batch"),
+    "71": (2_100_000, "batch"),
+    "72": (1_900_000, "batch"),
+    "73": (900_000, "debug"),
+    "75": (10_000, "debug"),
+}
+UNREAD = Run("74", "14:00", "14:50", nodes="n9", user="u0")  # counters were read at its end only
+
+
+@pytest.fixture
+def jobs(site, logs, ingest):
+    """Jobs and what servers counted of them."""
+    runs = [
+        Run(job, "12:00", "12:50", nodes=f"n{n + 1}", queue=queue, user=f"u{n % 2}")
+        for n, (job, (_, queue)) in enumerate(JOBS.items())
+    ]
+    ingest("sacct", logs("s", sacct(*runs, UNREAD)), cluster="anvil")
+    for n in range(6):
+        told = {job: {"getattr": total * n // 5} for job, (total, _) in JOBS.items() if n}
+        read(logs, ingest, f"12:{n}0", told)
+    read(logs, ingest, "14:50", {"74": {"getattr": 9 * MILLION}})
+
+
+def read(logs, ingest, clock, told):
+    text = job_stats("lake-MDT0000", {"x": {"open": 1}, **told}, snapshot=clock)
+    ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
+
+
+@pytest.fixture
+def back_test(db):
+    """Try limits on the day, and return what was found."""
+
+    def run(rule="metadata-operations", **facts):
+        period = {"start": DAY, "end": at("24:00")}
+        told = {"rule": rule, "limits": {}, "asked_by": "root", **period, **facts}
+        test = BackTest.objects.create(**told)
+        drain(backtest.run_waiting)
+        test.refresh_from_db()
+        return test
+
+    return run
+
+
+def flagged(test, by):
+    """The jobs that are flagged by the limits `now` in force, or by those `tried`."""
+    keys = [int(row["subject"]) for row in test.found if row[by]]
+    return set(Job.objects.filter(pk__in=keys).values_list("batch_id", flat=True))
+
+
+@pytest.mark.usefixtures("jobs")
+def test_the_limits_in_force_flag_whom_the_live_judge_flagged(judge, back_test):
+    put_in_force(
+        LimitSet(
+            rule="metadata-operations",
+            limits={"metadata_operations": 500_000},
+            cluster=Cluster.objects.get(name="anvil"),
+            queue="debug",
+            why="it is short",
+            set_by="root",
+        )
+    )
+    judge()
+    live = Flag.objects.filter(rule="metadata-operations", resolved_at=None)
+
+    test = back_test()
+
+    told = set(live.exclude(state="withheld").values_list("job__batch_id", flat=True))
+    assert flagged(test, "now") == flagged(test, "tried") == told == {"70", "71", "73"}
+    withheld = set(live.filter(state="withheld").values_list("job__batch_id", flat=True))
+    assert withheld == {"74"}
+    assert test.counts["withheld_now"] == test.counts["withheld_tried"] == 1
+    assert test.judged == len(JOBS) + 1
+    values = {row["subject"]: row["value"] for row in test.found}
+    assert values == {str(one.job_id): one.value for one in live if one.state == "open"}
+
+
+@pytest.mark.usefixtures("jobs")
+def test_limits_are_tried_where_they_are_meant_to_hold(judge, back_test):
+    judge()
+
+    test = back_test(
+        limits={"metadata_operations": 1},
+        cluster=Cluster.objects.get(name="anvil"),
+        queue="debug",
+    )
+
+    assert flagged(test, "now") == {"70", "71"}
+    assert flagged(test, "tried") == {"70", "71", "73", "75"}
+    assert test.counts["owners_tried"] == 2
+    assert (test.counts["only_now"], test.counts["only_tried"], test.counts["both"]) == (0, 2, 2)
+    assert [row["tried"] and row["now"] for row in test.found] == [False, False, True, True]
+    assert test.in_force == {"metadata_operations": 2 * MILLION}
+    assert not LimitSet.objects.exists()
+
+
+@pytest.mark.usefixtures("jobs")
+def test_only_jobs_that_ended_in_the_period_are_judged(judge, back_test):
+    judge()
+
+    early = back_test(start=at("12:50"), end=at("14:50"))
+    late = back_test(start=at("12:50:01"), end=at("14:50:01"))
+
+    assert (early.judged, late.judged) == (len(JOBS), 1)
+
+
+@pytest.mark.usefixtures("jobs")
+def test_users_are_judged_by_the_day(judge, back_test):
+    judge()
+
+    wanted = {"metadata_operations": 4 * MILLION, "jobs": 2, "largest_share": 1}
+    test = back_test("campaign", limits=wanted)
+
+    assert [(row["subject"], row["value"]) for row in test.found] == [("u0", 6_910_000)]
+    assert (test.counts["now"], test.counts["tried"]) == (0, 1)
+
+
+def test_a_host_counts_once_with_its_worst_five_minutes(logs, ingest, judge, back_test):
+    worst = [rpc(f"12:07:{n / 100:.2f}", "19@gni") for n in range(900)]
+    mild = [rpc(f"12:{m:02}:{n / 10:.1f}", "19@gni") for m in (1, 12) for n in range(300)]
+    ingest("rpctrace", logs("t", "\n".join(sorted(mild + worst))), server="mds1")
+    judge()
+
+    test = back_test("host-outside-jobs", limits={"rpcs": 250, "server_share": 0.1})
+
+    [row] = test.found
+    assert (row["value"], row["until"]) == (900, at("12:10").isoformat())
+    assert (test.counts["now"], test.counts["tried"]) == (0, 1)
+
+
+@pytest.mark.usefixtures("jobs")
+def test_it_ends_when_nobody_wants_it_any_more(judge, back_test, monkeypatch):
+    judge()
+    real = evidence.of_jobs_that_ended
+
+    def stop_then(*arguments):
+        BackTest.objects.update(state=BackTest.State.STOPPED)
+        return real(*arguments)
+
+    monkeypatch.setattr(evidence, "of_jobs_that_ended", stop_then)
+    test = back_test()
+
+    assert (test.state, test.found, test.done_share) == ("stopped", [], 0)
+
+
+def test_one_that_fails_says_why_and_the_next_is_run(back_test):
+    BackTest.objects.create(rule="gone", limits={}, start=DAY, end=at("24:00"), asked_by="root")
+
+    assert back_test().state == "done"
+    assert BackTest.objects.get(rule="gone").error == "ValueError: There is no rule gone any more."
+
+
+_CHILD = "import django; django.setup(); from ioportal.flags import tasks; tasks.run_back_tests()"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_whose_worker_is_killed_is_begun_again(environment, judge, jobs):
+    judge()
+    test = BackTest.objects.create(
+        rule="outlier", limits={}, start=DAY, end=at("24:00"), asked_by="root"
+    )
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE flags_jobevidence")  # it comes so far and waits
+        worker = subprocess.Popen([sys.executable, "-c", _CHILD], env=environment, cwd=REPOSITORY)
+        _wait_for(BackTest.objects.filter(state="running").exists)
+        worker.kill()
+        worker.wait()
+    _wait_for(_nobody_holds_the_stage)
+    assert BackTest.objects.get().state == "running"
+
+    drain(backtest.run_waiting)
+
+    test.refresh_from_db()
+    assert (test.state, test.judged) == ("done", len(JOBS) + 1)
+
+
+def _nobody_holds_the_stage():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")
+        return not cursor.fetchall()
+
+
+def _wait_for(condition):
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, condition
+        time.sleep(0.05)
