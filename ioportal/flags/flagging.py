@@ -201,7 +201,7 @@ def _grown(rule: Rule, in_force: InForce, flag: Flag, found: _Found) -> Iterable
     if flag.state == _State.WITHHELD and not reasons:
         flag.state = _State.OPEN
         yield FlagEvent(flag=flag, what=_What.OPENED, words=flag.advice, value=flag.value)
-    elif flag.state != _State.WITHHELD and reasons:
+    elif flag.state == _State.OPEN and reasons:  # (somebody looks at those of other states)
         flag.state = _State.WITHHELD
         yield FlagEvent(flag=flag, what=_What.WITHHELD, words=" ".join(reasons), value=flag.value)
     severity = rule.severity_of(

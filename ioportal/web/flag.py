@@ -276,15 +276,11 @@ def _stepped(frame: pl.DataFrame, limit: float, window: TimeRange) -> pl.DataFra
         .select(pl.max_horizontal("start", before), "end", "amount")
         .filter(pl.col("end") > pl.col("start"))
     )
-    whole = pl.lit(window.start, UTC_US), pl.lit(window.end, UTC_US)
-    reached, next_one = pl.col("end").shift(), pl.col("start")
-    around = steps.select(pl.col("start"), "end")
-    gaps = [
-        around.select(reached.fill_null(whole[0]).alias("start"), next_one.alias("end")),
-        around.tail(1).select(pl.col("end").alias("start"), whole[1].alias("end")),
-    ]
+    begin, end = (pl.lit(moment, UTC_US) for moment in (window.start, window.end))
+    before_each = steps.select(start=before.fill_null(begin), end="start")
+    after_all = steps.tail(1).select(start="end", end=end)
     between = (
-        pl.concat(gaps)
+        pl.concat([before_each, after_all])
         .filter(pl.col("end") > pl.col("start"))
         .with_columns(amount=pl.lit(None, pl.Float64))
     )

@@ -225,9 +225,9 @@ def test_the_number_of_queries_does_not_grow_with_the_jobs(
 ):
     as_staff.get(f"/overview/rpcs/?{RANGE}")
 
-    with django_assert_num_queries(20):
+    with django_assert_num_queries(21):
         as_staff.get(f"/overview/rpcs/?{RANGE}")
-    with django_assert_num_queries(22):
+    with django_assert_num_queries(23):
         as_staff.get(f"/overview/operations/?{RANGE}")
 
 

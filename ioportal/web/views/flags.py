@@ -51,7 +51,7 @@ def flag_list(request: UserRequest) -> HttpResponseBase:
 def flag(request: UserRequest, pk: int) -> HttpResponseBase:
     """One flag; posted by staff, something is done about it."""
     found = _visible(request, pk)
-    form = _triage_form(request)
+    form = _triage_form(request, assignee=found.assignee and found.assignee.get_username())
     if _carried_out(request, form):
         return redirect("flag", pk)
     [shown] = flags.shown([found], request.user, harm.now())
@@ -98,7 +98,7 @@ def _visible(request: UserRequest, pk: int) -> Flag:
     return get_object_or_404(visible.select_related("job__statistics"), pk=pk)
 
 
-def _triage_form(request: UserRequest) -> TriageForm:
+def _triage_form(request: UserRequest, **initial: Any) -> TriageForm:
     """Return the form, bound where something is posted.
 
     Raises:
@@ -109,7 +109,7 @@ def _triage_form(request: UserRequest) -> TriageForm:
             raise PermissionDenied("Flags are triaged by staff.")
         return TriageForm(request.POST)
     tomorrow = timezone.localtime() + flag_forms.MUTED_FOR
-    return TriageForm(until=tomorrow.replace(second=0, microsecond=0))
+    return TriageForm(until=tomorrow.replace(second=0, microsecond=0), **initial)
 
 
 def _carried_out(request: UserRequest, form: TriageForm) -> bool:
