@@ -36,6 +36,7 @@ GROUPS = {
     ),
     "Metadata RPCs": (
         "metadata_rpcs",
+        "lock_enqueues",
         "metadata_rpc_rate",
         "mean_service_us",
         "max_service_us",

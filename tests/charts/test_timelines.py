@@ -195,7 +195,8 @@ def test_marks_are_lines_with_words_that_cannot_be_markup():
 
 
 def test_every_colour_is_a_token_that_pages_know():
-    page = {"--ink-soft", "--line", "--line-strong", "--gap", "--warn", "--bad", "--panel"}
+    page = {"--accent", "--ink-soft", "--line", "--line-strong", "--gap"}
+    page |= {"--warn", "--bad", "--panel"}
     marks = [Mark(at(1), "x", meaning) for meaning in Meaning]
     drawn = figure(LINES, steps((0, 30, 5, 1)), AXIS, marks)
 

@@ -148,7 +148,7 @@ def test_home_names_the_sources_that_fell_silent(as_staff, trace, new_job):
 
 def test_without_sources_the_page_says_how_to_begin(as_staff, django_assert_num_queries):
     as_staff.get("/ingest/health/")
-    with django_assert_num_queries(21):
+    with django_assert_num_queries(24):
         page = words_of(as_staff.get("/ingest/health/"))
 
     assert "manage.py token create ingest" in page

@@ -193,7 +193,7 @@ def test_of_other_people_nothing_is_told_of_few_batch_jobs_nor_any_of_their_valu
 
 def test_a_change_of_a_record_makes_new_figures(as_staff, pilots, django_assert_num_queries):
     as_staff.get("/populations/?unit=panda")
-    with django_assert_num_queries(7):  # as of batch jobs, and when a PanDA job last changed
+    with django_assert_num_queries(8):  # as of batch jobs, and when a PanDA job last changed
         as_staff.get("/populations/?unit=panda")
     WorkloadJob.objects.filter(panda_id=1).update(cpu_s=9_999, changed_at=at("12:00"))
     WorkloadJob.objects.filter(panda_id=2).update(changed_at=at("13:00"))

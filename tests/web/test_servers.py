@@ -78,7 +78,7 @@ def test_servers_are_for_staff(as_alice, site):
 
 
 def test_the_page_asks_the_database_a_few_questions(as_staff, reads, django_assert_num_queries):
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         as_staff.get("/servers/mds1/")
 
 

@@ -11,7 +11,7 @@ from tests.web.reading import json_of
 @pytest.mark.usefixtures("heavy_job")
 def test_the_storage_page_has_every_level(as_staff, django_assert_num_queries):
     as_staff.get("/ingest/storage/")
-    with django_assert_num_queries(30):
+    with django_assert_num_queries(31):
         page = as_staff.get("/ingest/storage/").content.decode()
     rows = json_of(as_staff.get("/ingest/storage/?format=json"))
 
