@@ -37,34 +37,6 @@ _TRIED = {
     "metadata-operations": {"metadata_operations": 500_000},
     "outlier": {"z_score": 3},
 }
-_SITE = """
-[[cluster]]
-name = "c1"
-time_zone = "UTC"
-batch = "slurm"
-
-[[filesystem]]
-name = "lake"
-clusters = ["c1"]
-
-[[server]]
-name = "mds1"
-filesystem = "lake"
-
-[[server]]
-name = "mds2"
-filesystem = "lake"
-
-[[target]]
-name = "lake-MDT0000"
-filesystem = "lake"
-server = "mds1"
-
-[[target]]
-name = "lake-MDT0001"
-filesystem = "lake"
-server = "mds2"
-"""
 _STATEMENTS = Path(__file__).with_suffix(".sql")
 # What all jobs did in the steps of [start, end): ever more, so that the newest minutes are a peak.
 _WINDOWS = """
@@ -127,7 +99,7 @@ def _live(jobs: int) -> Iterator[Figure]:
 
 def _fill(jobs: int) -> None:
     """Have jobs that have run for two hours, and all that is known of them."""
-    portal.register(_SITE)
+    portal.register(portal.TWO_SERVERS)
     span = {"start": _NOW - _RUN, "end": _NOW}
     tables = [levels.CHARGED_RPCS.table, levels.IO_WINDOWS.table]
     with connection.cursor() as cursor:

@@ -27,34 +27,6 @@ _AT_MOST_MS = 150
 _END = datetime(2024, 6, 3, 20, tzinfo=UTC)
 _HOUR = timedelta(hours=1)
 _DATABASE = "ioportal_bench_overview"
-_SITE = """
-[[cluster]]
-name = "c1"
-time_zone = "UTC"
-batch = "slurm"
-
-[[filesystem]]
-name = "lake"
-clusters = ["c1"]
-
-[[server]]
-name = "mds1"
-filesystem = "lake"
-
-[[server]]
-name = "mds2"
-filesystem = "lake"
-
-[[target]]
-name = "lake-MDT0000"
-filesystem = "lake"
-server = "mds1"
-
-[[target]]
-name = "lake-MDT0001"
-filesystem = "lake"
-server = "mds2"
-"""
 _STATEMENTS = Path(__file__).with_suffix(".sql")
 # Busy ones are few: the first sends a thousand times what the last does.
 _CHARGED = """
@@ -125,7 +97,7 @@ def _rows(before_end: timedelta) -> int:
 
 def _fill(hours: int) -> None:
     """Store windows and roll them up, but for the newest minute: it is open."""
-    portal.register(_SITE)
+    portal.register(portal.TWO_SERVERS)
     start = _END - hours * _HOUR
     with connection.cursor() as cursor:
         cursor.execute(_STATEMENTS.read_text(), {"start": start, "end": _END})

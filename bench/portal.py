@@ -59,6 +59,35 @@ name = "{SOURCE}"
 format = "rpctrace"
 server = "{SERVER}"
 """
+# A filesystem of two metadata servers, for rows that are made by SQL.
+TWO_SERVERS = """
+[[cluster]]
+name = "c1"
+time_zone = "UTC"
+batch = "slurm"
+
+[[filesystem]]
+name = "lake"
+clusters = ["c1"]
+
+[[server]]
+name = "mds1"
+filesystem = "lake"
+
+[[server]]
+name = "mds2"
+filesystem = "lake"
+
+[[target]]
+name = "lake-MDT0000"
+filesystem = "lake"
+server = "mds1"
+
+[[target]]
+name = "lake-MDT0001"
+filesystem = "lake"
+server = "mds2"
+"""
 _SACCT_HEADER = (
     "JobID|JobIDRaw|Cluster|User|Account|Partition|State|Submit|Start|End|NNodes|NodeList"
 )
