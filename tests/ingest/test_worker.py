@@ -133,6 +133,8 @@ def test_a_worker_that_is_killed_leaves_nothing_undone(
     wait_for(lambda: not TouchedTrace.objects.exists() or _is_charging(queries), "the worker")
 
     _kill(worker)
+    # (until the database has noticed, its lock says that somebody is at work)
+    wait_for(_nobody_is_at_work, "the end of what the worker had begun")
     charge()
 
     assert not TouchedTrace.objects.exists()
