@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
-_WINDOW = timedelta(seconds=10)
 _WANTED = "unnest(%(jobs)s::bigint[], %(since)s::timestamptz[]) AS wanted (job_id, since)"
 _TIME = pl.Datetime("us", "UTC")
 
@@ -122,13 +121,13 @@ def refresh(changed: Mapping[int, datetime]) -> None:
         cursor.execute(_IMPACT_ALTOGETHER, values)
         altogether: dict[int, float] = dict(cursor.fetchall())
     found = _by_job(_of_counters(io), _of_startup(io), _of_traces(rpcs), _of_impact(impact))
-    seen = _by_job(_seen(io), _seen(rpcs))
+    begun = pl.concat([io.select("key", "start"), rpcs.select("key", "start")])
+    seen = dict(begun.group_by("key").agg(pl.max("start")).iter_rows())
     rows = []
     for job in changed:
         before = goes_on.get(job)
         row = JobEvidence(job_id=job, impact_s=altogether.get(job))
-        newest = [moment for moment in seen.get(job, {}).values() if moment]
-        row.seen_until = max([*newest, before.seen_until if before else _ALWAYS])
+        row.seen_until = max(seen.get(job, _ALWAYS), before.seen_until if before else _ALWAYS)
         _set_greatest(row, found.get(job, {}), before)
         rows.append(row)
     JobEvidence.objects.bulk_create(
@@ -263,21 +262,15 @@ def _peak(name: str, amount: str) -> tuple[pl.Expr, pl.Expr]:
     return pl.col(amount).max().alias(name), pl.col("end").get(first).alias(f"{name}_at")
 
 
-def _seen(windows: pl.DataFrame) -> pl.DataFrame:
-    return windows.group_by("key").agg(pl.max("start"))
-
-
 def _windows(of_ten_seconds: pl.DataFrame) -> pl.DataFrame:
-    return of_ten_seconds.with_columns(end=pl.col("start") + _WINDOW)
+    return of_ten_seconds.with_columns(end=pl.col("start") + levels.CHARGED_RPCS.width)
 
 
 def _by_job(*frames: pl.DataFrame) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
-    for n, frame in enumerate(frames):
+    for frame in frames:
         for row in frame.iter_rows(named=True):
-            key = row.pop("key")
-            told = {f"start{n}": row["start"]} if set(row) == {"start"} else row
-            found.setdefault(key, {}).update(told)
+            found.setdefault(row.pop("key"), {}).update(row)
     return found
 
 

@@ -21,7 +21,7 @@ from ioportal.charts.timelines import Chart, Style
 from ioportal.flags import peaks
 from ioportal.flags.models import Flag, FlagEvent
 from ioportal.jobs.models import Server
-from ioportal.telemetry import levels, retention
+from ioportal.telemetry import coverage, levels, retention
 from ioportal.telemetry.models import ImpactWindow, IoWindow
 from ioportal.web.flags import in_words, principal_of, shown, unit_of, with_subjects
 from ioportal.web.job_requests import run_of, shown_by_default
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 _SIMILAR = 10
 _IMPACTS = 12
-_WINDOW = timedelta(seconds=10)
-_APART = timedelta(minutes=1)  # windows that are further apart are told of apart
 _STEPS_SHOWN = 720
 _OF_THE_JUDGE = {FlagEvent.What.OPENED, FlagEvent.What.GREW, FlagEvent.What.ESCALATED}
 
@@ -209,11 +207,11 @@ def _joined(rows: Iterable[tuple[int, datetime, int]]) -> list[Waiting]:
     servers = Server.objects.select_related("filesystem").in_bulk()
     found: list[tuple[int, datetime, datetime, int]] = []
     for server, start, impact_us in rows:
-        if found and found[-1][0] == server and start - found[-1][2] <= _APART:
+        if found and found[-1][0] == server and start - found[-1][2] <= coverage.APART:
             _, first, _, so_far = found.pop()
-            found.append((server, first, start + _WINDOW, so_far + impact_us))
+            found.append((server, first, start + levels.IMPACT.width, so_far + impact_us))
         else:
-            found.append((server, start, start + _WINDOW, impact_us))
+            found.append((server, start, start + levels.IMPACT.width, impact_us))
     return [
         Waiting(servers[server].name, servers[server].filesystem.name, start, end, us / 1e6)
         for server, start, end, us in found

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from ioportal.analysis.rules.rule import Subject
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.flags import harm
 from ioportal.flags.models import Flag
-from ioportal.telemetry.models import Principal
-from ioportal.web.flags import principal_of, shown, with_subjects, worst_first
+from ioportal.web.flags import about, principal_of, shown, with_subjects, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -40,13 +38,8 @@ def of_principals(whose: Collection[Who], user: User) -> dict[Who, Flag]:
     """Return the worst flag that is not resolved of each principal that has one."""
     if not whose:
         return {}
-    jobs = [key for kind, key in whose if kind == Principal.JOB]
-    hosts = [f"{kind}:{key}" for kind, key in whose if kind != Principal.JOB]
-    current = Flag.objects.visible_to(user).unresolved()
-    found = current.filter(job__in=jobs) | current.filter(
-        subject_kind=Subject.HOST, subject__in=hosts
-    )
-    ordered = found.order_by("severity", "until")
+    current = Flag.objects.visible_to(user).unresolved().filter(about(whose))
+    ordered = current.order_by("severity", "until")
     return {who: flag for flag in ordered if (who := principal_of(flag))}
 
 

@@ -18,6 +18,7 @@ from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import harm
 from ioportal.flags.models import Flag
+from ioportal.jobs import impact
 from ioportal.jobs.filters import WordsFilter, words_of
 from ioportal.jobs.models import Cluster, Filesystem
 from ioportal.telemetry.models import Principal
@@ -61,9 +62,16 @@ def principal_of(flag: Flag) -> Who | None:
     if flag.job_id:
         return int(Principal.JOB), flag.job_id
     if flag.subject_kind == Subject.HOST:
-        kind, _, key = flag.subject.partition(":")
-        return int(kind), int(key)
+        return impact.who(flag.subject)
     return None
+
+
+def about(whose: Iterable[Who]) -> Q:
+    """Say which flags are about some of those who send requests."""
+    listed = list(whose)
+    jobs = [key for kind, key in listed if kind == Principal.JOB]
+    hosts = [f"{kind}:{key}" for kind, key in listed if kind != Principal.JOB]
+    return Q(job__in=jobs) | Q(subject_kind=Subject.HOST, subject__in=hosts)
 
 
 def unit_of(flag: Flag, number: str) -> Unit | None:
@@ -147,10 +155,7 @@ def with_subjects(flags: FlagQuerySet) -> FlagQuerySet:
 
 def worst_first(flags: FlagQuerySet, harming: Mapping[Who, float]) -> FlagQuerySet:
     """Order flags: those who make others wait now, then by severity, then newest first."""
-    jobs = [key for kind, key in harming if kind == Principal.JOB]
-    hosts = [f"{kind}:{key}" for kind, key in harming if kind != Principal.JOB]
-    is_harming = Q(job__in=jobs) | Q(subject_kind=Subject.HOST, subject__in=hosts)
-    first = Case(When(is_harming & ~Q(state=_State.RESOLVED), then=Value(0)), default=Value(1))
+    first = Case(When(about(harming) & ~Q(state=_State.RESOLVED), then=Value(0)), default=Value(1))
     return flags.order_by(first, "-severity", "-until", "-pk")
 
 
@@ -285,16 +290,21 @@ class Inbox:
         return harm.now()
 
     @property
+    def _chosen(self) -> tuple[str, ...]:
+        """The states that the tab lists."""
+        _, states = self._states.get(self.state, ("", ()))
+        return states
+
+    @property
     def ordered(self) -> FlagQuerySet:
         """The flags of the tab, in order."""
-        _, states = self._states.get(self.state, ("", ()))
-        return worst_first(with_subjects(self._filtered.filter(state__in=states)), self.harming)
+        chosen = self._filtered.filter(state__in=self._chosen)
+        return worst_first(with_subjects(chosen), self.harming)
 
     @cached_property
     def page(self) -> Page[Flag]:
         """The page that the URL names; nonsense means the first, too far the last."""
-        _, states = self._states.get(self.state, ("", ()))
-        total = sum(self._counts.get(state, 0) for state in states)
+        total = sum(self._counts.get(state, 0) for state in self._chosen)
         found: Any = InTurn([self.ordered], min(total, COUNTED))
         return Paginator(found, PER_PAGE).get_page(self._query.get("page"))
 
