@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 RATE, SECONDS = 100_000, 300  # of RPCs
 _NIDS = 2_000
 _GOAL_S = 20.0
+_KEPT_PACE = 0.99  # of the rate asked for, else lags tell of less than they say
 _ASKED_EVERY_S = 1.0
 _WARM_UP_S = 10
 _BIN_S = 60  # of a range of an hour
@@ -74,6 +75,9 @@ def measure(rate: int, seconds: int) -> Iterator[Figure]:
         written, seen = _watched(load, folder / "trace.log", seconds, overview)
     lags_s = _lags_s(written, seen)
     of = f"Lag at {rate:,} RPC/s for {seconds} s"
+    yield Figure(
+        "lag_rate", f"{of}: rate written", _rate(written), "RPC/s", at_least=_KEPT_PACE * rate
+    )
     # A page is refreshed at its own beat: what it shows is up to an interval older.
     pages_s = (lags_s[:, None] + np.arange(0, REFRESH_S, 0.1)).ravel()
     for way, what, values, goal in (
@@ -114,6 +118,12 @@ def _watched(
         stop.set()
         writer.join()
     return written, seen
+
+
+def _rate(written: list[Written]) -> float:
+    """Return how many lines came in a second, between the first part and the last."""
+    first, last = written[0], written[-1]
+    return (last.lines - first.lines) / (last.at - first.at)
 
 
 def _lags_s(written: list[Written], seen: list[Seen]) -> NDArray[np.float64]:
