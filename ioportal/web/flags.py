@@ -13,7 +13,6 @@ from django.core.paginator import Paginator
 from django.db.models import Case, Count, Q, Value, When
 from django.urls import reverse
 
-from ioportal.analysis.metrics import BY_NAME
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import harm
@@ -22,7 +21,7 @@ from ioportal.jobs import impact
 from ioportal.jobs.filters import WordsFilter, words_of
 from ioportal.jobs.models import Cluster, Filesystem
 from ioportal.telemetry.models import Principal
-from ioportal.web import formatting
+from ioportal.web.flag_numbers import in_words, unit_of
 from ioportal.web.pages import COUNTED, InTurn
 from ioportal.web.principals import Name, named
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
-    from ioportal.analysis.metrics import Unit
     from ioportal.flags.models import FlagQuerySet
     from ioportal.jobs.overview import Who
 
@@ -72,22 +70,6 @@ def about(whose: Iterable[Who]) -> Q:
     jobs = [key for kind, key in listed if kind == Principal.JOB]
     hosts = [f"{kind}:{key}" for kind, key in listed if kind != Principal.JOB]
     return Q(job__in=jobs) | Q(subject_kind=Subject.HOST, subject__in=hosts)
-
-
-def unit_of(flag: Flag, number: str) -> Unit | None:
-    """Return the unit of one of a flag's numbers, as far as its rule and metrics tell."""
-    rule = flag.judged_by
-    if rule and (number in rule.limits or number in rule.units):
-        return rule.unit(number)
-    return BY_NAME[number].unit if number in BY_NAME else None
-
-
-def in_words(flag: Flag, number: str, value: float | None) -> str:
-    """Return one of a flag's numbers, or its limit, with its unit."""
-    unit = unit_of(flag, number)
-    if unit is None:
-        return formatting.UNKNOWN if value is None else formatting.significant(value)
-    return formatting.with_unit(value, unit)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from django.utils import timezone
 from ioportal.flags import triage
 from ioportal.flags.models import Flag
 from ioportal.jobs.models import Cluster, Filesystem, Server
+from ioportal.telemetry import levels, retention
+from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage, ImpactWindow, Principal
 from tests.logs import Run, at, job_stats, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
@@ -116,6 +118,15 @@ def test_a_rate_is_charted_as_what_was_done_within_ten_minutes(as_staff, found):
     rows = csv_of(as_staff.get(f"/flags/{peak.pk}/course/?format=csv"))
 
     assert max(float(row["amount"] or 0) for row in rows) == peak.value
+
+
+def test_what_is_no_longer_kept_is_said_to_be_gone(as_staff, found):
+    retention.remember(levels.IO_WINDOWS, Interval(at("00:00"), at("12:10")))
+
+    words = words_of(as_staff.get(f"/flags/{found.pk}/"))
+
+    assert "How it came about is not drawn" in words
+    assert as_staff.get(f"/flags/{found.pk}/course/").status_code == 404
 
 
 def test_what_solved_it_is_told_to_whoever_meets_the_same(as_staff, new_flag):
