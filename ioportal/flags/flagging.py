@@ -55,10 +55,11 @@ def follow(rule: Rule, in_force: InForce, kind: Subject, frame: pl.DataFrame) ->
         rule: of the subjects' kind.
         in_force: the limits that hold for all of them.
         kind: of the subjects.
-        frame: their evidence, with the columns of `evidence.ABOUT`.
+        frame: their evidence, with the columns of `evidence.ABOUT`; hosts' of one filesystem.
     """
     subjects = frame["subject"].to_list()
-    of_rule = Flag.objects.filter(rule=rule.code, subject_kind=kind, subject__in=subjects)
+    same = Flag.objects.of_same(rule.code, kind, frame["filesystem"][0])
+    of_rule = same.filter(subject__in=subjects)
     known = {flag.subject: flag for flag in of_rule.unresolved().select_for_update()}
     held = rule.held(in_force.limits, HELD_SHARE)
     found = _findings(rule, held, frame) if in_force.is_on else {}

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Case, Q, Value, When
 
+from ioportal.analysis.rules.evidence import WITHIN
+from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import courses
 from ioportal.flags.models import Flag, FlagEvent
 from ioportal.jobs.models import Server
@@ -65,7 +67,8 @@ class Told:
     def numbers(self) -> list[Number]:
         """Its evidence: the measure first, then what else was found, then limits of nothing."""
         flag = self.flag
-        names = [*dict.fromkeys([flag.measure, *flag.numbers, *flag.limits])]
+        limited = {title_of(flag, name) for name in flag.limits}
+        names = dict.fromkeys([flag.measure, *flag.numbers, *flag.limits])
         return [
             Number(
                 title_of(flag, name),
@@ -74,7 +77,8 @@ class Told:
                 name == flag.measure,
             )
             for name in names
-            if name in flag.numbers or name in flag.limits
+            # (a number that has no limit of its own may have one by another name)
+            if name in flag.limits or (name in flag.numbers and title_of(flag, name) not in limited)
         ]
 
     @cached_property
@@ -84,9 +88,15 @@ class Told:
         if who is None:
             return []
         kind, key = who
-        rows = ImpactWindow.objects.filter(kind=kind, who=key).order_by("server_id", "start")
+        rows = ImpactWindow.objects.filter(kind=kind, who=key)
+        if self.flag.subject_kind == Subject.HOST:  # it was there before, and elsewhere
+            servers = Server.objects.filter(filesystem=self.flag.filesystem_id)
+            span = (self.flag.since - WITHIN, self.flag.until)
+            rows = rows.between(*span).filter(server_id__in=servers.values("pk"))
         return sorted(
-            _joined(rows.values_list("server_id", "start", "impact_us")),
+            _joined(
+                rows.values_list("server_id", "start", "impact_us").order_by("server_id", "start")
+            ),
             key=lambda one: -one.impact_s,
         )
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ioportal.flags.models import Flag
 
 _STEPS_SHOWN = 720
+_BESIDES = " Flagged once it was over the rule's other limits, too."
 
 
 def drawn(flag: Flag, whose: str, course: Course | None) -> StepsChart | None:
@@ -37,7 +38,7 @@ def drawn(flag: Flag, whose: str, course: Course | None) -> StepsChart | None:
         "evidence",
         title_of(flag, course.number),
         str(unit_of(flag, course.number) or ""),
-        course.about,
+        course.about + (_BESIDES if len(flag.limits) > 1 else ""),
         Style.LINES,
         {"amount": whose, "limit": "limit"},
     )

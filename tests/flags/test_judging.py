@@ -8,7 +8,7 @@ import pytest
 from ioportal.flags.limits import put_in_force
 from ioportal.flags.models import Flag, FlagEvent, JobEvidence, LimitSet
 from ioportal.jobs.models import Cluster
-from tests.logs import Run, at, job_stats, sacct
+from tests.logs import Run, at, job_stats, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("site")
 
@@ -183,3 +183,21 @@ def test_what_somebody_resolved_is_opened_again_only_when_it_is_twice_as_bad(job
     read("12:29", 4_300_000)
 
     assert judge()[TOO_MANY].pk != flag.pk
+
+
+def test_a_host_is_judged_by_what_it_sends_to_each_filesystem(logs, ingest, judge):
+    rpcs = {"rpcs": 3}
+    put_in_force(LimitSet(rule="host-outside-jobs", limits=rpcs, why="we try it", set_by="root"))
+    for server, sent in (("mds1", 4), ("pond-mds", 1)):
+        trace = [rpc(f"12:00:0{second}", "15@gni") for second in range(sent)]
+        ingest("rpctrace", logs(server, *trace), server=server)
+    [first] = judge().values()
+
+    ingest("rpctrace", logs("more", rpc("12:00:20", "15@gni")), server="pond-mds")
+
+    assert judge() == {("host-outside-jobs", first.subject): first}
+    assert (first.filesystem.name, first.numbers["rpcs"]) == ("lake", 4)
+    much = [rpc("12:00:41", "15@gni") for _ in range(3)]
+    ingest("rpctrace", logs("much", *much), server="pond-mds")
+    judge()
+    assert Flag.objects.unresolved().count() == 2
