@@ -4,6 +4,8 @@ from datetime import timedelta
 from random import Random
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from ioportal.analysis.rules import RULES
 from ioportal.flags import courses
@@ -22,13 +24,18 @@ def test_every_course_is_highest_at_the_number_that_was_found(a_day_of, judge):
     a_day_of("2.12.5", seed=1)
     everybody_is_flagged()
 
-    found = [(flag, courses.of(flag)) for flag in judge().values()]
+    found, asked = [], {}
+    for flag in judge().values():
+        with CaptureQueriesContext(connection) as queries:
+            found.append((flag, courses.of(flag)))
+        asked[flag.subject_kind] = max(len(queries), asked.get(flag.subject_kind, 0))
 
     for flag, course in found:
         assert highest(course) == pytest.approx(flag.numbers[course.number]), flag.rule
     not_here = {"impact", "unexplained-enqueues"}  # see below, and test_harm
     assert {flag.rule for flag, _ in found} == {rule.code for rule in RULES} - not_here
     # When processors idled is not known, but when there was much input and output.
+    assert asked == {"job": 2, "user": 3, "host": 3, "filesystem": 3}
     others = {(flag.rule, course.number) for flag, course in found if course.number != flag.measure}
     assert others == {("low-cpu-efficiency", "io_bytes")}
 

@@ -103,6 +103,18 @@ def test_a_flag_tells_its_numbers_beside_its_limits(as_staff, found):
     assert "No flag of this rule was resolved yet." in words
 
 
+def test_a_number_that_is_known_by_two_names_is_told_once(as_staff, new_flag):
+    flag = new_flag(
+        rule="startup-storm",
+        numbers={"startup_operations": 2e5, "node_count": 20, "startup_nodes": 20},
+        limits={"startup_operations": 1.5e5, "startup_nodes": 16},
+    )
+    words = words_of(as_staff.get(f"/flags/{flag.pk}/"))
+
+    assert words.count("Nodes 20 nodes") == 1
+    assert "Nodes 20 nodes 16 nodes" in words
+
+
 def test_the_chart_of_its_evidence_crosses_its_limit_when_it_was_found(as_staff, found):
     rows = csv_of(as_staff.get(f"/flags/{found.pk}/course/?format=csv"))
     over = [row for row in rows if float(row["amount"] or 0) >= float(row["limit"])]
@@ -280,6 +292,29 @@ def test_who_harms_others_now_comes_first_and_is_said_to(as_staff, mds, new_job,
     words = words_of(as_staff.get(f"/flags/{harming.pk}/"))
     assert "they waited 0:01:30 because of it" in words
     assert "2017-07-05 12:28:00 2017-07-05 12:28:10 mds1 0:01:30" in words
+
+
+def test_who_waited_for_a_host_is_told_of_the_time_and_place_that_it_is_flagged_for(
+    as_staff, mds, new_flag
+):
+    pond = Filesystem.objects.create(name="pond")
+    elsewhere = Server.objects.create(name="mds9", filesystem=pond, kind=Server.Kind.MDS)
+    flag = new_flag(
+        rule="host-outside-jobs",
+        subject_kind="host",
+        subject="3:4",
+        filesystem=mds.filesystem,
+        since=at("12:20"),
+        until=at("12:25"),
+    )
+    Flag.objects.update(job=None)
+    for clock, server, us in (("12:18", mds, 5e6), ("12:21", elsewhere, 7e6), ("11:00", mds, 9e6)):
+        times = dict.fromkeys(("service_us", "work_us", "others_us", "others_usual_us"), 1)
+        ImpactWindow.objects.create(
+            start=at(clock), server_id=server.pk, kind=3, who=4, impact_us=int(us), **times
+        )
+
+    assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["waited_s"] == 5
 
 
 @pytest.mark.parametrize(
