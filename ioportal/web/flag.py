@@ -17,6 +17,7 @@ from ioportal.telemetry import coverage, levels
 from ioportal.telemetry.models import ImpactWindow
 from ioportal.web import flag_course
 from ioportal.web.flag_numbers import in_words, title_of
+from ioportal.web.flag_peers import PeersHistogram
 from ioportal.web.flags import principal_of, shown, with_subjects
 
 if TYPE_CHECKING:
@@ -134,6 +135,11 @@ class Told:
             )
         )
         return shown(with_subjects(past)[:_SIMILAR], self._user)
+
+    @cached_property
+    def peers(self) -> PeersHistogram | None:
+        """The peers of an outlier; for staff, since few of them may be in a bin."""
+        return PeersHistogram.of(self.flag) if self._user.is_staff else None
 
     @property
     def events(self) -> Iterable[FlagEvent]:

@@ -132,6 +132,35 @@ def test_a_rate_is_charted_as_what_was_done_within_ten_minutes(as_staff, found):
     assert max(float(row["amount"] or 0) for row in rows) == peak.value
 
 
+OUTLIER = {
+    "rule": "outlier",
+    "numbers": {"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_per_node": 100},
+    "limits": {"z_score": 3.0},
+}
+
+
+def test_an_outlier_stands_in_the_histogram_of_its_peers(as_staff, new_job, new_flag):
+    for operations in (50, 60, 900):
+        new_job({"metadata_operations_per_node": operations})
+    flag = new_flag(new_job({"metadata_operations_per_node": 1e6}), **OUTLIER)
+
+    rows = csv_of(as_staff.get(f"/flags/{flag.pk}/peers/?format=csv"))
+
+    peers = [row for row in rows if int(row["count"])]
+    assert [row["count"] for row in peers] == ["2", "1"]
+    assert int(rows[-1]["from"]) <= 1e6 < int(rows[-1]["below"])
+    words = words_of(as_staff.get(f"/flags/{flag.pk}/"))
+    assert "Of 3 peers by today's figures" in words
+    assert "figure-peers" in text_of(as_staff.get(f"/flags/{flag.pk}/"))
+
+
+def test_owners_are_not_shown_how_few_of_their_peers_are_where(as_alice, new_job, new_flag):
+    flag = new_flag(new_job({"metadata_operations_per_node": 1e6}), **OUTLIER)
+
+    assert "figure-peers" not in text_of(as_alice.get(f"/flags/{flag.pk}/"))
+    assert as_alice.get(f"/flags/{flag.pk}/peers/").status_code == 404
+
+
 def test_what_is_no_longer_kept_is_said_to_be_gone(as_staff, found):
     retention.remember(levels.IO_WINDOWS, Interval(at("00:00"), at("12:10")))
 

@@ -11,6 +11,7 @@ from psycopg import sql
 
 from collectors.lustre import opcodes
 from collectors.tables import UTC_US
+from ioportal.analysis.rules import outlier
 from ioportal.analysis.rules.evidence import SUSTAINED, WITHIN
 from ioportal.flags import peaks
 from ioportal.flags.courses.way import INTERVAL, Way, moving
@@ -139,14 +140,8 @@ UNEXPLAINED = Way(
 
 
 def _z_score(flag: Flag, _over: Interval) -> pl.DataFrame:
-    """Tell the score by what the job had done: it grows with the logarithm."""
-
-    def distance(per_node: pl.Expr) -> pl.Expr:
-        return (per_node + 1).log() - (pl.lit(flag.numbers["usual_per_node"]) + 1).log()
-
-    found = pl.lit(flag.numbers["metadata_operations_per_node"])
-    so_far = pl.col("metadata_operations") / _job(flag).node_count
-    score = pl.lit(flag.numbers["z_score"]) * distance(so_far) / distance(found)
+    per_node = pl.col("metadata_operations") / _job(flag).node_count
+    score = outlier.score_of(per_node, flag.numbers)
     return _counted(_job(flag).pk).select(*INTERVAL, amount=score)
 
 

@@ -94,6 +94,20 @@ def course(request: UserRequest, pk: int) -> HttpResponseBase:
     return exports.twin(request, f"flag-{pk}", about, drawn.header, drawn.rows())
 
 
+@require_safe
+@login_required
+@exports.offered("csv", "json")
+def flag_peers(request: UserRequest, pk: int) -> HttpResponseBase:
+    """Where an outlier stands among its peers: the twin of its histogram."""
+    found = _visible(request, pk)
+    [shown] = flags.shown([found], request.user)
+    drawn = Told(shown, request.user).peers
+    if drawn is None:
+        raise Http404("It is not drawn among its peers.")
+    about = {"flag": pk, "title": drawn.metric.title, "simulated": flags.is_simulated(found)}
+    return exports.twin(request, f"flag-{pk}-peers", about, drawn.header, drawn.values)
+
+
 def _visible(request: UserRequest, pk: int) -> Flag:
     visible = flags.with_subjects(Flag.objects.visible_to(request.user))
     return get_object_or_404(visible.select_related("job__statistics"), pk=pk)
