@@ -56,7 +56,7 @@ LOW_CPU_EFFICIENCY = Rule(
     },
     advice=(
         "{idle_core_hours:,.0f} core-hours idled (CPU efficiency {cpu_efficiency:.0%}, limit "
-        "{limit_cpu_efficiency:.0%}) beside {io_bytes:,.0f} bytes and "
+        "{limit_cpu_efficiency:.0%}) beside {io_bytes:B} and "
         "{metadata_operations:,.0f} metadata operations. Use fewer nodes for this step, or have "
         "its input read ahead and its small files in a RAM disk."
     ),
