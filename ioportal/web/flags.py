@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import django_filters as filters
 from django.contrib.auth import get_user_model
 from django.core.paginator import Paginator
-from django.db.models import Case, Count, Q, Value, When
+from django.db.models import Case, Count, Exists, OuterRef, Q, Value, When
 from django.urls import reverse
 
 from ioportal.analysis.rules import RULES
@@ -19,7 +19,7 @@ from ioportal.flags import harm
 from ioportal.flags.models import Flag
 from ioportal.jobs import impact
 from ioportal.jobs.filters import WordsFilter, words_of
-from ioportal.jobs.models import Cluster, Filesystem
+from ioportal.jobs.models import Cluster, Filesystem, Job
 from ioportal.telemetry.models import Principal
 from ioportal.web.flag_numbers import in_words, unit_of
 from ioportal.web.pages import COUNTED, InTurn
@@ -108,8 +108,11 @@ class Shown:
 
 
 def is_simulated(flag: Flag) -> bool:
-    """Whether a flag is about something made up."""
-    return any(of.simulated for of in (flag.cluster, flag.filesystem) if of)
+    """Whether a flag, fetched `with_subjects`, is about something made up."""
+    found: Any = flag
+    return found.is_of_simulated or any(
+        of.simulated for of in (flag.cluster, flag.filesystem) if of
+    )
 
 
 def shown(
@@ -132,7 +135,11 @@ def shown(
 
 def with_subjects(flags: FlagQuerySet) -> FlagQuerySet:
     """Fetch besides what a row shows."""
-    return flags.select_related("job__cluster", "cluster", "filesystem", "assignee")
+    of_user = Exists(Job.objects.filter(owner=OuterRef("subject"), cluster__simulated=True))
+    is_of_user = Q(subject_kind=Subject.USER)
+    return flags.select_related("job__cluster", "cluster", "filesystem", "assignee").annotate(
+        is_of_simulated=Case(When(is_of_user, then=of_user), default=False)
+    )
 
 
 def worst_first(flags: FlagQuerySet, harming: Mapping[Who, float]) -> FlagQuerySet:

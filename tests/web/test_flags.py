@@ -398,6 +398,16 @@ def test_owners_change_nothing(action, as_alice, new_flag):
     assert "Acknowledge" not in words_of(as_alice.get(f"/flags/{flag.pk}/"))
 
 
+def test_what_is_made_up_is_said_to_be_of_users_too(as_staff, cluster, new_job, new_flag):
+    flag = new_flag(rule="campaign", subject_kind="user", subject="alice", cluster=None)
+    assert not json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["simulated"]
+
+    Cluster.objects.update(simulated=True)
+
+    assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["simulated"]
+    assert "Simulated data." in words_of(as_staff.get("/flags/"))
+
+
 def test_what_is_withheld_says_why(as_staff, new_flag):
     flag = new_flag(state="withheld", why_withheld=["Its data are partial."])
 
