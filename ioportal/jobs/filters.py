@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"[\s,|]+")
 _ARRAY_TASK = re.compile(r"(?P<batch_id>[^\[\]]+)\[(?P<array_index>[^\[\]]+)\]")
 ANY = "any"  # of the flag filter: by whatever rule
-_TOLD = ("open", "acknowledged", "muted", "resolved")  # states of flags that their owners see
+# Flags that their owners see: not those of data that are too poor, or were to the end.
+_TOLD = Q(flags__state__in=("open", "acknowledged", "muted")) | Q(
+    flags__state="resolved", flags__why_withheld=[]
+)
 NOT_COMPUTED = "none"  # of the quality filter: jobs without statistics
 # The metrics that can be asked for by their value: the parameters for at least, and for below.
 BOUNDS = {
@@ -210,7 +213,7 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
     def flagged(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
         """Keep jobs that a rule has found something of, triaged or not; not by data too poor."""
         of_rule = {} if value == ANY else {"flags__rule": value}
-        told = Job.objects.filter(flags__state__in=_TOLD, **of_rule)
+        told = Job.objects.filter(_TOLD, **of_rule)
         return jobs.filter(pk__in=told.values("pk"))
 
     def of_quality(self, jobs: JobQuerySet, _name: str, values: list[str]) -> JobQuerySet:

@@ -24,11 +24,12 @@ class FlagQuerySet(models.QuerySet["Flag"]):
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Flags `user` may see: staff see all, others those of jobs that they see, and their own.
 
-        What is withheld is for those who keep the data only.
+        What is withheld, or was when it was resolved, is for those who keep the data only.
         """
         if user.is_staff:
             return self
-        told = self.exclude(state=Flag.State.WITHHELD)
+        blames = ~Q(state=Flag.State.RESOLVED) | Q(why_withheld=[])
+        told = self.exclude(state=Flag.State.WITHHELD).filter(blames)
         if not user.is_authenticated:
             return told.none()
         own = Q(subject_kind=Subject.USER, subject=user.get_username())
