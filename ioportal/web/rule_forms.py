@@ -55,9 +55,7 @@ class LimitForm(forms.Form):
     is_on = forms.NullBooleanField(
         label="There the rule is",
         required=False,
-        widget=forms.Select(
-            choices=[("", "as the wider part says"), ("true", "on"), ("false", "off")]
-        ),
+        widget=forms.Select(choices=_ON_OR_OFF),
     )
     why = forms.CharField(
         max_length=200,

@@ -22,7 +22,7 @@ METADATA_OPERATIONS = Rule(
     meaning=(
         "The job did so many opens, stats, creates and other metadata operations that it is "
         "felt by everybody who shares the metadata server, however slowly it did them. Two "
-        "million a job is what the centre of the seeds complained about."
+        "million a job is what made a centre call its users."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,

@@ -65,9 +65,9 @@ OUTLIER = Rule(
     version=1,
     title="Outlier among jobs of its size",
     meaning=(
-        "The job's metadata operations per node are far beyond those of jobs of its size on its "
-        "cluster (robust z-score: distance from their median over their median deviation, of "
-        "logarithms)."
+        "The job's metadata operations per node are far beyond those of jobs of its size: of the "
+        "month before, on its cluster, on node counts between the same powers of two (robust "
+        "z-score: distance from their median over their median deviation, of logarithms)."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,

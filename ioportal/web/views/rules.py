@@ -19,7 +19,7 @@ from ioportal.flags.models import BackTest, Flag, LimitSet
 from ioportal.jobs.models import Job
 from ioportal.web import back_tests, exports, rule_limits
 from ioportal.web.access import staff_only
-from ioportal.web.formatting import visible
+from ioportal.web.formatting import visible, with_unit
 from ioportal.web.rule_forms import LimitForm, WithdrawForm
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def rule_list(request: UserRequest) -> HttpResponse:
     rows = [
         {
             "rule": judged_by,
-            "measure": judged_by.limits[judged_by.measure],
-            "limit": everywhere.in_force.limits[judged_by.measure],
+            "measure": (measure := judged_by.limits[judged_by.measure]),
+            "limit": with_unit(everywhere.in_force.limits[judged_by.measure], measure.unit),
             "everywhere": everywhere,
             "narrower": narrower,
             "flags": counts.get(judged_by.code, {"to_triage": 0, "ever": 0}),
