@@ -148,7 +148,7 @@ class StaffHome:
         jobs = Job.objects.filter(
             Q(ended_at__gt=since) | Q(ended_at=None), started_at__gte=since - _LONGEST_RUN
         )
-        return _worst(jobs)
+        return _worst(jobs, self._user)
 
     @cached_property
     def in_trouble(self) -> list[tuple[Source, str]]:
@@ -193,24 +193,30 @@ class UserHome:
     """Somebody's own jobs."""
 
     def __init__(self, user: User) -> None:
+        self._user = user
         self._visible = Job.objects.visible_to(user)
         self._own = self._visible.filter(owner=user.get_username())
 
     @cached_property
     def newest(self) -> list[Job]:
         """Those that were submitted last."""
-        return list(_whole(self._own).order_by("-submitted_at", "-pk")[:_JOBS_SHOWN])
+        return _shown(self._own.order_by("-submitted_at", "-pk"), self._user)
 
     @cached_property
     def heavy(self) -> list[Job]:
         """Those with most metadata operations."""
-        return _worst(self._own)
+        return _worst(self._own, self._user)
 
     @cached_property
     def of_others(self) -> list[Job]:
         """The newest of the same projects that are not their own."""
         others = self._visible.exclude(pk__in=self._own.values("pk"))
-        return list(_whole(others).order_by("-submitted_at", "-pk")[:_JOBS_SHOWN])
+        return _shown(others.order_by("-submitted_at", "-pk"), self._user)
+
+    @cached_property
+    def flags(self) -> list[Shown]:
+        """The worst of theirs that are not resolved."""
+        return flagged.of_owner(self._user.get_username(), self._user)
 
     @property
     def simulated(self) -> bool:
@@ -219,14 +225,16 @@ class UserHome:
         return any(job.cluster.simulated for job in shown)
 
 
-def _whole(jobs: Any) -> Any:
-    """Fetch all that a row shows."""
-    return jobs.select_related("cluster", "statistics")
+def _shown(jobs: Any, user: User) -> list[Job]:
+    """Fetch the first jobs with all that a row shows."""
+    found = list(jobs.select_related("cluster", "statistics")[:_JOBS_SHOWN])
+    flagged.mark(found, user)
+    return found
 
 
-def _worst(jobs: Any) -> list[Job]:
+def _worst(jobs: Any, user: User) -> list[Job]:
     known = jobs.filter(statistics__metadata_operations__gt=0)
-    return list(_whole(known).order_by("-statistics__metadata_operations", "-pk")[:_JOBS_SHOWN])
+    return _shown(known.order_by("-statistics__metadata_operations", "-pk"), user)
 
 
 def _read(title: str, targets: list[Target], lasts: dict[int, datetime]) -> Kind:

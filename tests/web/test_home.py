@@ -121,12 +121,12 @@ def test_who_loads_what_is_for_staff(as_alice):
 def test_the_first_page_costs_as_many_queries_with_many_jobs(
     as_staff, busy, django_assert_num_queries, logs, ingest, refresh
 ):
-    with django_assert_num_queries(23):
+    with django_assert_num_queries(24):
         as_staff.get("/")
     runs = [Run(str(number), nodes="n2", node_count=1) for number in range(100, 130)]
     ingest("sacct", logs("more.txt", sacct(*runs)), cluster="anvil")
     refresh()
-    with django_assert_num_queries(23):
+    with django_assert_num_queries(24):
         as_staff.get("/")
 
 
