@@ -28,7 +28,7 @@
   document.addEventListener("htmx:afterSettle", () => {
     for (const field of document.querySelectorAll("form .field")) {
       const isRefused = field.querySelector(".error") !== null;
-      field.querySelector("input, select").setAttribute("aria-invalid", isRefused);
+      field.querySelector("input, select, textarea").setAttribute("aria-invalid", isRefused);
     }
   });
 })();
