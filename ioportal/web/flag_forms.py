@@ -86,6 +86,7 @@ class TriageForm(forms.Form):
     def carry_out(self, by: User) -> Outcome | None:
         """Do it; None: something was refused, and the errors say why."""
         if not self.is_valid():
+            self._go_to_error()
             return None
         given = self.cleaned_data
         keys, why = given["flag"], given["why"]
@@ -101,7 +102,13 @@ class TriageForm(forms.Form):
             return actions[given["action"]]()
         except ValidationError as error:
             self.add_error("until" if given["action"] == "mute" else "why", error)
+            self._go_to_error()
             return None
+
+    def _go_to_error(self) -> None:
+        """Have the page open where something was refused: the form is below the flags."""
+        refused = next((name for name in ("until", "assignee") if name in self.errors), "why")
+        self.fields[refused].widget.attrs["autofocus"] = True
 
 
 def told(action: str, outcome: Outcome) -> str:

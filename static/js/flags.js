@@ -3,33 +3,49 @@
 "use strict";
 
 (() => {
+  const PLACE = "place among flags";
   const rows = () => [...document.querySelectorAll("[data-flag]")];
   const here = () => document.activeElement.closest("[data-flag]");
   const boxes = () => [...document.querySelectorAll("[data-flag] input[name='flag']")];
 
+  function focus(row) {
+    row?.querySelector("[data-open]").focus();
+  }
+
   function go(step) {
     const all = rows();
     const at = all.indexOf(here());
-    const to = at < 0 ? (step > 0 ? 0 : all.length - 1) : at + step;
-    all[to]?.querySelector("[data-open]").focus();
+    focus(all[at < 0 ? (step > 0 ? 0 : all.length - 1) : at + step]);
   }
 
   function acknowledge() {
     const box = here()?.querySelector("input[name='flag']");
     if (box && !boxes().some((one) => one.checked)) box.checked = true;
     const button = document.querySelector("[data-acknowledge]");
-    if (boxes().some((one) => one.checked)) button.form.requestSubmit(button);
+    if (!boxes().some((one) => one.checked)) return;
+    sessionStorage.setItem(PLACE, rows().indexOf(here()));
+    button.form.requestSubmit(button);
+  }
+
+  // The page that follows goes on where somebody was.
+  function goOn() {
+    const place = sessionStorage.getItem(PLACE);
+    sessionStorage.removeItem(PLACE);
+    if (place !== null) focus(rows()[place]);
   }
 
   const KEYS = {
     j: () => go(1),
     k: () => go(-1),
-    x: () => here()?.querySelector("input[name='flag']")?.click(),
+    x: () => {
+      here()?.querySelector("input[name='flag']")?.click();
+      here()?.scrollIntoView({ block: "nearest" });
+    },
     e: acknowledge,
     "?": () => {
       const keys = document.querySelector("[data-keys]");
       keys.open = !keys.open;
-      keys.querySelector("summary").focus();
+      keys.scrollIntoView({ block: "nearest" });
     },
   };
 
@@ -65,4 +81,5 @@
 
   document.addEventListener("htmx:afterSettle", show);
   show();
+  goOn();
 })();

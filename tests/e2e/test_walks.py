@@ -113,8 +113,11 @@ def test_flags_are_triaged_by_keys_alone(visit):
     page.locator("[data-open]").first.focus()
     keys.press("e")
     expect(page.get_by_text("2 flags acknowledged.")).to_be_visible()
+    expect(page.locator("[data-open]").first).to_be_focused()
+    page.get_by_label("Severity").select_option("warning")
+    expect(page).to_have_url(re.compile("severity=2"))
 
-    keys.press("j")
+    page.locator("[data-open]").first.focus()
     keys.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Very many metadata operations")
     expect(page.locator("[data-plot='figure-evidence'] .main-svg").first).to_be_visible()
