@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from django.db.models import Case, Q, Value, When
+from django.urls import reverse
 
-from ioportal.analysis.rules.evidence import WITHIN
+from ioportal.analysis.rules.evidence import DAY, WITHIN
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import courses
 from ioportal.flags.models import Flag, FlagEvent
@@ -66,10 +68,13 @@ class Told:
 
     @property
     def numbers(self) -> list[Number]:
-        """Its evidence: the measure first, then what else was found, then limits of nothing."""
+        """Its evidence: the measure first, then what has limits as its rule has them, then the rest."""
         flag = self.flag
         limited = {title_of(flag, name) for name in flag.limits}
-        names = dict.fromkeys([flag.measure, *flag.numbers, *flag.limits])
+        in_order = (
+            flag.judged_by.limits if flag.judged_by else ()
+        )  # (JSON in the database has none)
+        names = dict.fromkeys([flag.measure, *in_order, *flag.limits, *flag.numbers])
         return [
             Number(
                 title_of(flag, name),
@@ -118,9 +123,11 @@ class Told:
 
     @property
     def similar(self) -> list[Shown]:
-        """Resolved flags of the same rule: of the same owner, or jobs of that name, first."""
+        """Resolved flags of the same rule: of it, its owner, or jobs of that name, first."""
         flag = self.flag
-        alike = Q(owner=flag.owner) if flag.owner else Q(pk__in=[])
+        alike = Q(subject_kind=flag.subject_kind, subject=flag.subject)
+        if flag.owner:
+            alike |= Q(owner=flag.owner)
         if flag.job and flag.job.name:
             alike |= Q(job__name=flag.job.name)
         past = (
@@ -140,6 +147,16 @@ class Told:
     def peers(self) -> PeersHistogram | None:
         """The peers of an outlier; for staff, since few of them may be in a bin."""
         return PeersHistogram.of(self.flag) if self._user.is_staff else None
+
+    @property
+    def jobs_address(self) -> str:
+        """Where a user's jobs are listed that count together, the heaviest first; "": no user's."""
+        flag = self.flag
+        if flag.subject_kind != Subject.USER:
+            return ""
+        span = {"start": (flag.since - DAY).isoformat(), "end": flag.until.isoformat()}
+        query = {"user": flag.subject, **span, "sort": "-metadata_operations"}
+        return f"{reverse('job_list')}?{urlencode(query)}"
 
     @property
     def events(self) -> Iterable[FlagEvent]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -144,8 +145,11 @@ def with_subjects(flags: FlagQuerySet) -> FlagQuerySet:
 
 def worst_first(flags: FlagQuerySet, harming: Mapping[Who, float]) -> FlagQuerySet:
     """Order flags: those who make others wait now, then by severity, then newest first."""
-    first = Case(When(about(harming) & ~Q(state=_State.RESOLVED), then=Value(0)), default=Value(1))
-    return flags.order_by(first, "-severity", "-until", "-pk")
+    order = ("-severity", "-until", "-pk")
+    if not harming:  # no Case that is true of nobody: ordered by its 1, PostgreSQL takes column 1
+        return flags.order_by(*order)
+    harms = about(harming) & ~Q(state=_State.RESOLVED)
+    return flags.order_by(Case(When(harms, then=Value(0)), default=Value(1)), *order)
 
 
 def _name(flag: Flag, names: Mapping[Who, Name]) -> Name:
@@ -331,8 +335,10 @@ class Inbox:
     def values(self) -> Iterator[list[Any]]:
         """Yield the twins' rows, as `header` has them."""
         names = header(self._user)
-        for flag in self.ordered[:COUNTED].iterator(_ROWS_AT_ONCE):
-            yield [fact(flag, name) for name in names]
+        flags = self.ordered[:COUNTED].iterator(_ROWS_AT_ONCE)
+        while some := list(islice(flags, PER_PAGE)):
+            for row in shown(some, self._user):
+                yield [fact(row, name) for name in names]
 
 
 _FACTS = (
@@ -342,6 +348,7 @@ _FACTS = (
     "title",
     "subject_kind",
     "subject",
+    "name",
     "job",
     "owner",
     "cluster",
@@ -364,8 +371,11 @@ def header(user: User) -> tuple[str, ...]:
     return (*_FACTS, *(_OF_STAFF if user.is_staff else ()))
 
 
-def fact(flag: Flag, name: str) -> Any:
+def fact(row: Shown, name: str) -> Any:
     """Return what twins say of a flag under a name that never changes."""
+    flag = row.flag
+    if name == "name":
+        return row.subject.words
     if name == "id":
         return flag.pk
     if name == "severity":

@@ -1,6 +1,8 @@
 """The triage inbox and the page of a flag: what is seen, by whom, and what staff do about it."""
 
+import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.contrib.auth.models import User
@@ -11,7 +13,7 @@ from django.utils import timezone
 
 from ioportal.flags import triage
 from ioportal.flags.models import Flag
-from ioportal.jobs.models import Cluster, Filesystem, Server
+from ioportal.jobs.models import Cluster, Filesystem, Nid, Server
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage, ImpactWindow, Principal
@@ -170,6 +172,15 @@ def test_what_is_no_longer_kept_is_said_to_be_gone(as_staff, found):
     assert as_staff.get(f"/flags/{found.pk}/course/").status_code == 404
 
 
+def test_the_worst_come_first_and_of_the_same_severity_the_newest(as_staff, new_flag):
+    notice = new_flag(severity=1)
+    older = new_flag(severity=3, until=at("12:30"))
+    newer = new_flag(severity=3)
+    warning = new_flag(severity=2)
+
+    assert listed(as_staff) == [newer.pk, older.pk, warning.pk, notice.pk]
+
+
 def test_what_solved_it_is_told_to_whoever_meets_the_same(as_staff, new_flag):
     past = new_flag(owner="bob")
     words = words_of(
@@ -195,6 +206,18 @@ def test_the_same_owner_and_job_name_come_first_of_what_is_similar(as_staff, new
     text = text_of(as_staff.get(f"/flags/{new_flag().pk}/"))
     places = [text.index(f"/flags/{pk}/") for pk in (same_owner, same_name, stranger)]
     assert places == sorted(places)
+
+
+def test_of_what_has_no_owner_the_same_comes_first_of_what_is_similar(as_staff, new_flag):
+    def host(key, **facts):
+        return new_flag(subject_kind="host", subject=f"3:{key}", owner="", **facts).pk
+
+    resolved = {"state": "resolved", "why_resolved": "so", "resolved_at": at("20:00")}
+    same, other, now = host(4, until=at("12:30"), **resolved), host(5, **resolved), host(4)
+    Flag.objects.update(job=None)
+
+    text = text_of(as_staff.get(f"/flags/{now}/"))
+    assert text.index(f"/flags/{same}/") < text.index(f"/flags/{other}/")
 
 
 def test_many_are_triaged_at_once_and_the_list_stays_as_it_was_filtered(as_staff, sam, new_flag):
@@ -240,6 +263,7 @@ def test_what_is_refused_says_why_and_keeps_what_was_typed(path, fields, words, 
 
     assert words in words_of(answer)
     assert fields.get("why", "typed") in text_of(answer)
+    assert " autofocus" in text_of(answer)  # the form is below the flags
     assert not flag.events.exists()
 
 
@@ -328,10 +352,11 @@ def test_who_waited_for_a_host_is_told_of_the_time_and_place_that_it_is_flagged_
 ):
     pond = Filesystem.objects.create(name="pond")
     elsewhere = Server.objects.create(name="mds9", filesystem=pond, kind=Server.Kind.MDS)
+    host = Nid.objects.create(text="10.0.0.7@tcp")
     flag = new_flag(
         rule="host-outside-jobs",
         subject_kind="host",
-        subject="3:4",
+        subject=f"3:{host.pk}",
         filesystem=mds.filesystem,
         since=at("12:20"),
         until=at("12:25"),
@@ -340,10 +365,11 @@ def test_who_waited_for_a_host_is_told_of_the_time_and_place_that_it_is_flagged_
     for clock, server, us in (("12:18", mds, 5e6), ("12:21", elsewhere, 7e6), ("11:00", mds, 9e6)):
         times = dict.fromkeys(("service_us", "work_us", "others_us", "others_usual_us"), 1)
         ImpactWindow.objects.create(
-            start=at(clock), server_id=server.pk, kind=3, who=4, impact_us=int(us), **times
+            start=at(clock), server_id=server.pk, kind=3, who=host.pk, impact_us=int(us), **times
         )
 
     assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["waited_s"] == 5
+    assert csv_of(as_staff.get("/flags/?format=csv"))[0]["name"] == "host 10.0.0.7@tcp"
 
 
 @pytest.mark.parametrize(
@@ -388,6 +414,18 @@ def test_owners_read_nothing_that_staff_say_among_themselves(client, alice, sam,
     assert client.get("/flags/?state=withheld&format=json").status_code == 400
 
 
+def test_what_was_withheld_to_its_end_blames_nobody(client, alice, sam, new_flag):
+    flag = new_flag(state="withheld", why_withheld=["Its data are partial."])
+    triage.resolve([flag.pk], sam, "The reads are back.")
+
+    for person, expected in ((alice, []), (sam, [flag.pk])):
+        client.force_login(person)
+        assert listed(client, "&state=resolved") == expected
+        assert client.get(f"/flags/{flag.pk}/").status_code == (200 if expected else 404)
+        assert f"/jobs/{flag.job_id}/" not in text_of(client.get("/jobs/?flag=any"))
+    assert "it blames nobody" in words_of(client.get(f"/flags/{flag.pk}/"))
+
+
 @pytest.mark.parametrize("action", ["resolve", "comment", "acknowledge"])
 def test_owners_change_nothing(action, as_alice, new_flag):
     flag = new_flag()
@@ -406,6 +444,18 @@ def test_what_is_made_up_is_said_to_be_of_users_too(as_staff, cluster, new_job, 
 
     assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["simulated"]
     assert "Simulated data." in words_of(as_staff.get("/flags/"))
+
+
+def test_a_flag_of_a_user_leads_to_the_jobs_that_add_up(as_staff, new_job, new_flag):
+    flag = new_flag(rule="campaign", subject_kind="user", subject="alice")
+    for job, clock in (("during", "12:30"), ("after", "13:30")):
+        new_job(batch_id=job, started_at=at(clock), ended_at=at(clock) + timedelta(minutes=9))
+    text = text_of(as_staff.get(f"/flags/{flag.pk}/"))
+    [address] = re.findall(r'href="(/jobs/\?[^"]*)">these jobs', text)
+    jobs = text_of(as_staff.get(unescape(address)))
+
+    assert ">during<" in jobs
+    assert ">after<" not in jobs
 
 
 def test_what_is_withheld_says_why(as_staff, new_flag):
@@ -441,6 +491,14 @@ def test_flags_are_told_of_wherever_their_job_is(as_staff, found):
     assert ">77<" not in text_of(as_staff.get("/jobs/?flag=campaign"))
     drawn = json_of(as_staff.get(f"/jobs/{found.job_id}/timelines/metadata/?format=json"))
     assert drawn["rows"]
+
+
+def test_owners_find_first_what_is_flagged_of_theirs(as_alice, found):
+    home = text_of(as_alice.get("/"))
+
+    assert "2,400,000 operations, limit 2,000,000 operations" in words_of(as_alice.get("/"))
+    assert home.index("badge severity-warning") < home.index("Newest")
+    assert '(open)">warning</a>' in home  # beside the job in the tables
 
 
 def test_the_navigation_says_how_many_wait(client, sam, alice, new_flag):

@@ -139,7 +139,7 @@ def _facts(request: UserRequest, told: Told) -> dict[str, Any]:
     found = told.flag
     names = flags.header(request.user)
     return {
-        **{name: flags.fact(found, name) for name in names},
+        **{name: flags.fact(told.shown, name) for name in names},
         "rule_version": found.rule_version,
         "numbers": found.numbers,
         "limits": found.limits,
