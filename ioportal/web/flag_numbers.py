@@ -10,6 +10,7 @@ from ioportal.web import formatting
 
 if TYPE_CHECKING:
     from ioportal.analysis.metrics import Unit
+    from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.models import Flag
 
 # Of numbers that are neither limits nor metrics.
@@ -37,7 +38,11 @@ def title_of(flag: Flag, number: str) -> str:
 
 def unit_of(flag: Flag, number: str) -> Unit | None:
     """Return the unit of one of a flag's numbers, as far as its rule and metrics tell."""
-    rule = flag.judged_by
+    return unit_by(flag.judged_by, number)
+
+
+def unit_by(rule: Rule | None, number: str) -> Unit | None:
+    """Return the unit of one of the numbers of a rule, as far as it and metrics tell."""
     if rule and (number in rule.limits or number in rule.units):
         return rule.unit(number)
     return BY_NAME[number].unit if number in BY_NAME else None

@@ -14,6 +14,7 @@ from ioportal.analysis.rules.rule import refuse_unusable
 from ioportal.flags.limits import numbers_of
 from ioportal.flags.models import BackTest, LimitSet
 from ioportal.jobs.models import Cluster, Filesystem
+from ioportal.web.flag_numbers import unit_by
 from ioportal.web.formatting import human
 from ioportal.web.moments import Moment
 from ioportal.web.rule_limits import PARTS
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 LONGEST = timedelta(days=400)  # that a back-test goes over
 _TIME = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 _ON_OR_OFF = [("", "as the wider part says"), ("true", "on"), ("false", "off")]
+_FORMS = {Unit.SHARE: ".0%", Unit.RATIO: ",.1f", Unit.BYTES: "B"}  # of numbers in an advice
 _PARTS = ("cluster", "queue", "filesystem")
 
 
@@ -77,8 +79,7 @@ class LimitForm(forms.Form):
             del self.fields[name]
         self.fields["advice"].help_text = (
             "What flags tell the owner. Empty: as the wider part says. It may name numbers in "
-            "braces, such as " + ", ".join(f"{{{name}:,.0f}}" for name in self._known()) + "; "
-            "bytes as GB or so by the form B."
+            f"braces, such as {', '.join(map(self._in_braces, self._known()))}."
         )
 
     @staticmethod
@@ -87,6 +88,11 @@ class LimitForm(forms.Form):
 
     def _known(self) -> list[str]:
         return [*numbers_of(self.rule), *map(self._key, self.rule.limits)]
+
+    def _in_braces(self, name: str) -> str:
+        """Return how an advice may name a number."""
+        unit = unit_by(self.rule, name.removeprefix(self._key("")))
+        return f"{{{name}:{_FORMS.get(unit, ',.0f')}}}"
 
     @classmethod
     def initial_of(cls, limits: dict[str, float], **more: Any) -> dict[str, Any]:

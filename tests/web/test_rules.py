@@ -100,11 +100,14 @@ def test_what_is_set_holds_and_its_history_says_what_changed(set_limits, cluster
     assert HOSTILE not in page.content.decode()
 
 
-def test_a_queue_of_which_no_job_is_known_is_asked_about(set_limits, new_job):
+def test_a_queue_of_which_no_job_is_known_is_asked_about(set_limits, as_staff, new_job):
     new_job(queue="batch")
 
     assert "is its name right?" not in words_of(set_limits(cluster="anvil", queue="batch"))
     assert "is its name right?" in words_of(set_limits(cluster="anvil", queue="bacth"))
+    withdrawn = f"{MANY}limits/{LimitSet.objects.get(queue='bacth').pk}/"
+    page = as_staff.post(withdrawn, {"why": "A slip."}, follow=True)
+    assert "is its name right?" not in words_of(page)
 
 
 def test_what_is_left_empty_is_as_a_wider_part_has_it(set_limits, cluster):

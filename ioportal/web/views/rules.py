@@ -175,8 +175,8 @@ def _put_in_force(request: UserRequest, limits: LimitSet) -> None:
     wake(JUDGE)
     if limits.is_withdrawn:
         messages.success(request, f"Withdrawn: what is said more widely holds there, {where}.")
-    else:
-        messages.success(request, f"These limits hold now: {where}.")
+        return
+    messages.success(request, f"These limits hold now: {where}.")
     in_queue = Job.objects.filter(cluster=limits.cluster, queue=limits.queue)
     if limits.queue and not in_queue.exists():
         messages.warning(request, "No job of that queue is known yet: is its name right?")
