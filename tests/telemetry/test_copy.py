@@ -113,13 +113,21 @@ def test_what_a_table_refuses_is_not_stored_in_part():
 def test_what_a_query_answers_becomes_a_frame():
     moment = datetime(2024, 2, 29, 23, 59, 59, 123_456, tzinfo=UTC)
     rows = [
-        (1, moment, True, 1 / 3),
-        (1, None, False, 1e300),
-        (2, moment.replace(microsecond=0), None, None),
+        (1, moment, True, 1 / 3, -1),
+        (1, None, False, 1e300, None),
+        (2, moment.replace(microsecond=0), None, None, 2**63 - 1),
     ]
-    columns = {"key": pl.Int64(), "at": UTC_US, "is_so": pl.Boolean(), "amount": pl.Float64()}
+    columns = {
+        "key": pl.Int64(),
+        "at": UTC_US,
+        "is_so": pl.Boolean(),
+        "amount": pl.Float64(),
+        "count": pl.Int64(),
+    }
     values = sql.SQL(", ").join(
-        sql.SQL("({}, {}::timestamptz, {}::boolean, {}::float8)").format(*map(sql.Literal, row))
+        sql.SQL("({}, {}::timestamptz, {}::boolean, {}::float8, {}::bigint)").format(
+            *map(sql.Literal, row)
+        )
         for row in rows
     )
 
