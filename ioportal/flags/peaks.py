@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db import connection
 from psycopg import sql
 
 from collectors.lustre import opcodes
@@ -14,12 +13,12 @@ from ioportal.analysis import sustained
 from ioportal.analysis.rules.evidence import PEAKS, SUSTAINED, WITHIN
 from ioportal.flags.models import JobEvidence
 from ioportal.telemetry import levels, retention
-from ioportal.telemetry.copy import read_frame
+from ioportal.telemetry.copy import read_frame, replace_frame
 from ioportal.telemetry.models import IoWindow, Principal
 from ioportal.telemetry.sums import metadata_operations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _WANTED = "unnest(%(jobs)s::bigint[], %(since)s::timestamptz[]) AS wanted (job_id, since)"
@@ -27,13 +26,11 @@ _TIME = pl.Datetime("us", "UTC")
 
 _IO = sql.SQL("""
 SELECT w.job_id, w.filesystem_id, w.start, w."end", w."end" <= j.started_at + %(within)s,
-    sum({operations})::float8, sum(coalesce(w.getattr, 0))::float8,
-    sum(coalesce(w.open, 0))::float8
+    {operations}, coalesce(w.getattr, 0), coalesce(w.open, 0)
 FROM {wanted}
 JOIN jobs_job j ON j.id = wanted.job_id
 JOIN telemetry_iowindow w ON w.job_id = wanted.job_id AND w.job_id <> 0 AND w.start >= wanted.since
 WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s AND w."end" > w.start
-GROUP BY 1, 2, 3, 4, 5
 """).format(
     wanted=sql.SQL(_WANTED),
     operations=metadata_operations("w"),
@@ -46,12 +43,14 @@ _IO_COLUMNS = {
     "is_startup": pl.Boolean(),
     **dict.fromkeys(("operations", "stats", "opens"), pl.Float64()),
 }
-# Its own RPCs, and others' enqueues on the same server meanwhile.
+# Its own RPCs, and others' enqueues on the same server meanwhile, where they are added up. (Sums
+# of whole numbers are exact in doubles, and take a fraction of the time.)
 _RPCS = sql.SQL("""
 WITH own AS MATERIALIZED (
-    SELECT w.job_id, w.start, w.server_id, sum(w.timed) AS rpcs,
-        coalesce(sum(w.timed) FILTER (WHERE w.opcode = %(enqueue)s), 0) AS enqueues,
-        coalesce(sum(w.service_us_sum) FILTER (WHERE w.opcode = %(enqueue)s), 0) AS enqueue_us
+    SELECT w.job_id, w.start, w.server_id, sum(w.timed::float8) AS rpcs,
+        coalesce(sum(w.timed::float8) FILTER (WHERE w.opcode = %(enqueue)s), 0) AS enqueues,
+        coalesce(sum(w.service_us_sum::float8) FILTER (WHERE w.opcode = %(enqueue)s), 0)
+            AS enqueue_us
     FROM {wanted}
     JOIN telemetry_chargedrpc w
         ON w.job_id = wanted.job_id AND w.job_id <> 0 AND w.start >= wanted.since
@@ -59,17 +58,16 @@ WITH own AS MATERIALIZED (
     GROUP BY 1, 2, 3
 ),
 everybody AS MATERIALIZED (
-    SELECT server_id, start, sum(timed) AS timed, sum(service_us_sum) AS service_us_sum
+    SELECT server_id, start, sum(timed::float8) AS timed,
+        sum(service_us_sum::float8) AS service_us_sum
     FROM telemetry_total
     WHERE opcode = %(enqueue)s AND start >= (SELECT min(start) FROM own)
         AND start <= (SELECT max(start) FROM own)
     GROUP BY 1, 2
 )
-SELECT own.job_id, own.start, sum(own.rpcs)::float8, sum(own.enqueues)::float8,
-    sum(own.enqueue_us)::float8, sum(t.timed - own.enqueues)::float8,
-    sum(t.service_us_sum - own.enqueue_us)::float8
+SELECT own.job_id, own.start, own.rpcs, own.enqueues, own.enqueue_us,
+    coalesce(t.timed - own.enqueues, 0), coalesce(t.service_us_sum - own.enqueue_us, 0)
 FROM own LEFT JOIN everybody t USING (server_id, start)
-GROUP BY 1, 2
 """).format(wanted=sql.SQL(_WANTED))
 _RPC_AMOUNTS = ("rpcs", "enqueues", "enqueue_us", "others", "others_us")
 _RPC_COLUMNS = {
@@ -78,23 +76,22 @@ _RPC_COLUMNS = {
     **dict.fromkeys(_RPC_AMOUNTS, pl.Float64()),
 }
 _IMPACT = sql.SQL("""
-SELECT w.who, w.start, sum(w.impact_us)::float8 / 1e6, sum(w.service_us)::float8,
-    sum(w.work_us)::float8, sum(w.others_us)::float8, sum(w.others_usual_us)::float8
+SELECT w.who, w.start, w.impact_us, w.service_us, w.work_us, w.others_us, w.others_usual_us
 FROM {wanted}
 JOIN telemetry_impactwindow w
     ON w.kind = %(JOB)s AND w.who = wanted.job_id AND w.start >= wanted.since
-GROUP BY 1, 2
 """).format(wanted=sql.SQL(_WANTED))
-_IMPACT_AMOUNTS = ("impact_s", "service_us", "work_us", "others_us", "others_usual_us")
+_IMPACT_AMOUNTS = ("impact_us", "service_us", "work_us", "others_us", "others_usual_us")
 _IMPACT_COLUMNS = {
     "key": pl.Int64(),
     "start": _TIME,
     **dict.fromkeys(_IMPACT_AMOUNTS, pl.Float64()),
 }
-_IMPACT_ALTOGETHER = """
-SELECT who, sum(impact_us)::float8 / 1e6 FROM telemetry_impactwindow
+_IMPACT_ALTOGETHER = sql.SQL("""
+SELECT who, sum(impact_us) / 1e6 FROM telemetry_impactwindow
 WHERE kind = %(JOB)s AND who = ANY(%(jobs)s) GROUP BY 1
-"""
+""")
+_KNOWN = sql.SQL("SELECT {} FROM flags_jobevidence WHERE job_id = ANY(%(jobs)s)")
 
 
 def refresh(changed: Mapping[int, datetime]) -> None:
@@ -102,37 +99,38 @@ def refresh(changed: Mapping[int, datetime]) -> None:
 
     Args:
         changed: since when on windows of each job changed. Of one that was seen until then, only
-            what comes after is read, and the five minutes before it.
+            what comes after is read, and what lies in one span with it.
     """
-    known = JobEvidence.objects.in_bulk(changed)
+    columns = sql.SQL(", ").join(map(sql.Identifier, _COLUMNS))
+    known = read_frame(_KNOWN.format(columns), _COLUMNS, {"jobs": list(changed)})
+    seen = dict(known.select("job_id", "seen_until").iter_rows())
     gone = retention.dropped((levels.IO_WINDOWS, levels.CHARGED_RPCS), *retention.ALWAYS)
-    goes_on = {
-        job: known[job]
+    goes_on = [
+        job
         for job, since in changed.items()
         # What is gone cannot be read again: what was known of it stays.
-        if job in known and (since >= known[job].seen_until - WITHIN or gone)
-    }
-    since = {job: changed[job] - SUSTAINED if job in goes_on else _ALWAYS for job in changed}
-    values = _values(since)
-    io = read_frame(_IO, _IO_COLUMNS, values)
-    rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, values))
-    impact = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values))
-    with connection.cursor() as cursor:
-        cursor.execute(_IMPACT_ALTOGETHER, values)
-        altogether: dict[int, float] = dict(cursor.fetchall())
-    found = _by_job(_of_counters(io), _of_startup(io), _of_traces(rpcs), _of_impact(impact))
-    begun = pl.concat([io.select("key", "start"), rpcs.select("key", "start")])
-    seen = dict(begun.group_by("key").agg(pl.max("start")).iter_rows())
-    rows = []
-    for job in changed:
-        before = goes_on.get(job)
-        row = JobEvidence(job_id=job, impact_s=altogether.get(job))
-        row.seen_until = max(seen.get(job, _ALWAYS), before.seen_until if before else _ALWAYS)
-        _set_greatest(row, found.get(job, {}), before)
-        rows.append(row)
-    JobEvidence.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=["job"], update_fields=_COMPUTED
-    )
+        if job in seen and (since >= seen[job] - WITHIN or gone)
+    ]
+    since = {**dict.fromkeys(changed, _ALWAYS), **{job: changed[job] for job in goes_on}}
+    io = read_frame(_IO, _IO_COLUMNS, _values(since, SUSTAINED))
+    rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, _values(since, WITHIN)))
+    impact = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, _values(since, WITHIN)))
+    altogether = {"key": pl.Int64(), "impact_s": pl.Float64()}
+    found = pl.DataFrame({"key": list(changed)}, schema={"key": pl.Int64()})
+    for frame in (
+        pl.concat([io.select("key", "start"), rpcs.select("key", "start")])
+        .group_by("key")
+        .agg(seen_until=pl.max("start")),
+        _of_counters(io),
+        _of_startup(io),
+        _of_traces(rpcs),
+        _of_impact(impact),
+        read_frame(_IMPACT_ALTOGETHER, altogether, _values(since, WITHIN)),
+    ):
+        found = found.join(frame, on="key", how="left")
+    before = known.filter(pl.col("job_id").is_in(goes_on))
+    rows = found.rename({"key": "job_id"}).join(before, on="job_id", how="left", suffix=_BEFORE)
+    replace_frame(JobEvidence, rows.select("job_id", "impact_s", *_greatest()), key="job_id")
 
 
 def span_of(peak: str) -> timedelta:
@@ -145,9 +143,10 @@ def course(job: int, peak: str) -> pl.DataFrame:
 
     Columns start and end of each of its windows, and the amount in the span up to that end.
     """
-    values = _values({job: _ALWAYS})
+    values = _values({job: _ALWAYS}, span_of(peak))
     if peak == "peak_impact_s":
-        windows, amount = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values)), pl.col("impact_s")
+        windows = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values))
+        amount = pl.col("impact_us") / 1e6
     elif peak == "peak_locks_s":
         windows = _windows(read_frame(_RPCS, _RPC_COLUMNS, values))
         amount = pl.col("enqueue_us") / 1e6
@@ -164,11 +163,12 @@ _COUNTED = {
     "sustained_operations": "operations",
     "peak_stats": "stats",
 }
-_COMPUTED = [
-    field.name
+_OF_FIELDS = {"FloatField": pl.Float64(), "DateTimeField": _TIME}
+_COLUMNS = {
+    field.attname: _OF_FIELDS.get(field.get_internal_type(), pl.Int64())
     for field in JobEvidence._meta.concrete_fields  # noqa: SLF001  (documented meta API)
-    if field.name != "job"
-]
+}
+_BEFORE = "_before"
 # What is told of the same five minutes as a peak.
 _WITH = {
     "peak_operations": ("filesystem_id",),
@@ -177,26 +177,24 @@ _WITH = {
 }
 
 
-def _set_greatest(row: JobEvidence, found: dict[str, Any], before: JobEvidence | None) -> None:
-    """Set each peak to the greater one of what is found now and what was before."""
+def _greatest() -> Iterator[pl.Expr]:
+    """Yield each peak: the greater one of what is found now and what was before, or the first."""
     for peak in PEAKS:
-        names = (peak, f"{peak}_at", *_WITH.get(peak, ()))
-        old = getattr(before, peak, None)
-        is_greater = old is None or (found.get(peak) or 0) >= old
-        for name in names:
-            setattr(row, name, found.get(name) if is_greater else getattr(before, name))
+        now, before = (pl.col(name) for name in (peak, peak + _BEFORE))
+        at, at_before = (pl.col(name) for name in (f"{peak}_at", f"{peak}_at{_BEFORE}"))
+        is_now = before.is_null() | (now > before) | (now == before) & (at <= at_before)
+        for name in (peak, f"{peak}_at", *_WITH.get(peak, ())):
+            yield pl.when(is_now).then(name).otherwise(name + _BEFORE).alias(name)
     for name in ("startup_operations", "startup_opens"):
-        both = (found.get(name), getattr(before, name, None))
-        setattr(row, name, max((one for one in both if one is not None), default=None))
+        yield pl.max_horizontal(name, name + _BEFORE).alias(name)
+    seen = pl.max_horizontal("seen_until", f"seen_until{_BEFORE}").fill_null(_ALWAYS)
+    yield seen.alias("seen_until")
 
 
 def _of_counters(io: pl.DataFrame) -> pl.DataFrame:
-    if io.is_empty():
-        return pl.DataFrame(schema={"key": pl.Int64()})
     amounts = ("operations", "stats")
-    of_all = io.group_by("key", "start", "end").agg(pl.sum(*amounts))
-    sums = sustained.sums(of_all, WITHIN, amounts)
-    longer = sustained.sums(of_all, SUSTAINED, ["operations"])
+    sums = sustained.sums(io, WITHIN, amounts)
+    longer = sustained.sums(io, SUSTAINED, ["operations"])
     where = io.group_by("key", "filesystem").agg(pl.sum("operations")).sort("operations")
     return (
         sums.group_by("key")
@@ -218,8 +216,6 @@ def _of_startup(io: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
-    if rpcs.is_empty():
-        return pl.DataFrame(schema={"key": pl.Int64()})
     sums = sustained.sums(rpcs, WITHIN, _RPC_AMOUNTS)
     times = (pl.col("enqueue_us") / pl.col("enqueues")) / (pl.col("others_us") / pl.col("others"))
     at_peak = pl.col("enqueue_us").arg_max()
@@ -239,12 +235,11 @@ def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_impact(impact: pl.DataFrame) -> pl.DataFrame:
-    if impact.is_empty():
-        return pl.DataFrame(schema={"key": pl.Int64()})
-    at_peak = pl.col("impact_s").arg_max()
+    at_peak = pl.col("impact_us").arg_max()
     return (
         sustained.sums(impact, WITHIN, _IMPACT_AMOUNTS)
         .with_columns(
+            impact_s=pl.col("impact_us") / 1e6,
             share=pl.col("service_us") / pl.col("work_us"),
             times=pl.col("others_us") / pl.col("others_usual_us"),
         )
@@ -266,18 +261,11 @@ def _windows(of_ten_seconds: pl.DataFrame) -> pl.DataFrame:
     return of_ten_seconds.with_columns(end=pl.col("start") + levels.CHARGED_RPCS.width)
 
 
-def _by_job(*frames: pl.DataFrame) -> dict[int, dict[str, Any]]:
-    found: dict[int, dict[str, Any]] = {}
-    for frame in frames:
-        for row in frame.iter_rows(named=True):
-            found.setdefault(row.pop("key"), {}).update(row)
-    return found
-
-
-def _values(since: Mapping[int, datetime]) -> dict[str, Any]:
+def _values(changed: Mapping[int, datetime], span: timedelta) -> dict[str, Any]:
+    """Return values of the queries for windows of jobs, and for what is in one span with them."""
     return {
-        "jobs": list(since),
-        "since": list(since.values()),
+        "jobs": list(changed),
+        "since": [moment - span for moment in changed.values()],
         "within": WITHIN,
         "enqueue": opcodes.LDLM_ENQUEUE,
         "TOTAL": IoWindow.Basis.TOTAL.value,

@@ -44,14 +44,49 @@ def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
         frame: any number of rows, with the model's columns but those that the database fills in;
             timestamps as polars datetimes in microseconds.
     """
+    _copy(model, frame, into=_table(model))
+
+
+def replace_frame(model: type[models.Model], frame: pl.DataFrame, key: str) -> None:
+    """Store every row of `frame` in the place of that with the same key, if there is one.
+
+    Args:
+        model: see `copy_frame`.
+        frame: likewise, and no two rows of one key.
+        key: the column of the model's primary key.
+    """
+    new = sql.Identifier("replacing")
+    columns = [sql.Identifier(name) for name in frame.columns]
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("CREATE TEMP TABLE {} (LIKE {})").format(new, _table(model)))
+        _copy(model, frame, into=new)
+        cursor.execute(
+            sql.SQL(
+                "INSERT INTO {table} ({columns}) SELECT {columns} FROM {new} "
+                "ON CONFLICT ({key}) DO UPDATE SET ({columns}) = ROW({excluded})"
+            ).format(
+                table=_table(model),
+                new=new,
+                key=sql.Identifier(key),
+                columns=sql.SQL(", ").join(columns),
+                excluded=sql.SQL(", ").join(sql.SQL("excluded.") + name for name in columns),
+            )
+        )
+        cursor.execute(sql.SQL("DROP TABLE {}").format(new))
+
+
+def _table(model: type[models.Model]) -> sql.Identifier:
+    return sql.Identifier(model._meta.db_table)  # noqa: SLF001  (Django's documented meta API)
+
+
+def _copy(model: type[models.Model], frame: pl.DataFrame, into: sql.Identifier) -> None:
     types = {
         field.column: str(field.db_type(connection))
         for field in model._meta.concrete_fields  # noqa: SLF001  (Django's documented meta API)
         if field.column in frame.columns
     }
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
-        sql.Identifier(model._meta.db_table),  # noqa: SLF001  (likewise)
-        sql.SQL(", ").join(map(sql.Identifier, types)),
+        into, sql.SQL(", ").join(map(sql.Identifier, types))
     )
     # Django names the database's errors for what runs through `execute` only.
     with (
@@ -77,8 +112,7 @@ def copy_rows(
         rows: any number.
     """
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
-        sql.Identifier(model._meta.db_table),  # noqa: SLF001  (Django's documented meta API)
-        sql.SQL(", ").join(map(sql.Identifier, columns)),
+        _table(model), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
     with (
         connection.wrap_database_errors,
@@ -90,7 +124,7 @@ def copy_rows(
 
 
 def read_frame(
-    query: sql.Composed, columns: Mapping[str, pl.DataType], values: Mapping[str, Any]
+    query: sql.Composable, columns: Mapping[str, pl.DataType], values: Mapping[str, Any]
 ) -> pl.DataFrame:
     """Return what a query answers: the bytes of its rows come joined, some thousand rows in one.
 
