@@ -26,6 +26,12 @@ _WIRE = {  # PostgreSQL's type to its big-endian form
     "double precision": ">f8",
 }
 _ROWS_PER_WRITE = 100_000
+_BEGIN_TO_REPLACE = sql.SQL("CREATE TEMP TABLE {new} AS SELECT {columns} FROM {table} WITH NO DATA")
+_REPLACE = sql.SQL("""
+INSERT INTO {table} ({columns}) SELECT {columns} FROM {new}
+ON CONFLICT ({key}) DO UPDATE SET ({columns}) = ROW ({values});
+DROP TABLE {new}
+""")
 # How PostgreSQL sends a value in eight bytes, null among them.
 _NULL = -(2**63)
 _SENT: dict[pl.DataType, LiteralString] = {
@@ -48,38 +54,31 @@ def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
 
 
 def replace_frame(model: type[models.Model], frame: pl.DataFrame, key: str) -> None:
-    """Store every row of `frame` in the place of that with the same key, if there is one.
+    """Store every row of `frame` in place of that of the same key, in the current transaction.
 
     Args:
         model: see `copy_frame`.
         frame: likewise, and no two rows of one key.
         key: the column of the model's primary key.
     """
-    new = sql.Identifier("replacing")
-    columns = [sql.Identifier(name) for name in frame.columns]
+    parts = {
+        "table": _table(model),
+        "new": sql.Identifier("replacing"),
+        "key": sql.Identifier(key),
+        "columns": sql.SQL(", ").join(map(sql.Identifier, frame.columns)),
+        "values": sql.SQL(", ").join(sql.Identifier("excluded", name) for name in frame.columns),
+    }
     with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("CREATE TEMP TABLE {} (LIKE {})").format(new, _table(model)))
-        _copy(model, frame, into=new)
-        cursor.execute(
-            sql.SQL(
-                "INSERT INTO {table} ({columns}) SELECT {columns} FROM {new} "
-                "ON CONFLICT ({key}) DO UPDATE SET ({columns}) = ROW({excluded})"
-            ).format(
-                table=_table(model),
-                new=new,
-                key=sql.Identifier(key),
-                columns=sql.SQL(", ").join(columns),
-                excluded=sql.SQL(", ").join(sql.SQL("excluded.") + name for name in columns),
-            )
-        )
-        cursor.execute(sql.SQL("DROP TABLE {}").format(new))
+        cursor.execute(_BEGIN_TO_REPLACE.format(**parts))
+        _copy(model, frame, into=parts["new"])
+        cursor.execute(_REPLACE.format(**parts))
 
 
 def _table(model: type[models.Model]) -> sql.Identifier:
     return sql.Identifier(model._meta.db_table)  # noqa: SLF001  (Django's documented meta API)
 
 
-def _copy(model: type[models.Model], frame: pl.DataFrame, into: sql.Identifier) -> None:
+def _copy(model: type[models.Model], frame: pl.DataFrame, into: sql.Composable) -> None:
     types = {
         field.column: str(field.db_type(connection))
         for field in model._meta.concrete_fields  # noqa: SLF001  (Django's documented meta API)

@@ -1,6 +1,7 @@
 """Flags follow from what is stored: as a job runs, in whatever order its data come."""
 
 from datetime import timedelta
+from operator import itemgetter
 from random import Random
 
 import pytest
@@ -8,13 +9,17 @@ import pytest
 from ioportal.flags.limits import put_in_force
 from ioportal.flags.models import Flag, FlagEvent, JobEvidence, LimitSet
 from ioportal.jobs.models import Cluster
-from tests.logs import Run, at, job_stats, sacct
+from tests.logs import Run, at, job_stats, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("site")
 
 MDT = "lake-MDT0000"
 RUNNING = Run("77", end=None)
 MILLION = 1_000_000
+ENQUEUES = {"nid": "1@gni", "opcode": 101, "us": (30, 40)}
+OPENS = {"nid": "1@gni", "opcode": 35, "us": (7, 9)}
+OTHERS = {"nid": "19@gni", "opcode": 101, "us": (90, 95)}
+RPCS = [ENQUEUES, OPENS, OTHERS]
 FIVE_MINUTES = timedelta(minutes=5)
 TOO_MANY = ("metadata-operations", "77")
 
@@ -97,7 +102,17 @@ def test_any_order_of_the_data_ends_in_the_same_evidence(jobs, read, judge, seed
     for load in loads:
         load()
         judge()
-    fields = ("peak_operations", "peak_stats", "startup_operations", "peak_stats_at")
+    fields = (
+        "peak_operations",
+        "peak_operations_at",
+        "sustained_operations",
+        "sustained_operations_at",
+        "peak_stats",
+        "peak_stats_at",
+        "startup_operations",
+        "filesystem",
+        "seen_until",
+    )
     found = JobEvidence.objects.values(*fields).get(job__batch_id="77")
 
     JobEvidence.objects.all().delete()
@@ -114,6 +129,43 @@ def test_any_order_of_the_data_ends_in_the_same_evidence(jobs, read, judge, seed
         # In five minutes, or in an interval of its own that is longer.
         if n < m and (at(end) - at(start) <= FIVE_MINUTES or m == n + 1)
     )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_order_of_traces_ends_in_the_same_evidence(logs, ingest, jobs, judge, seed):
+    draw = Random(seed)  # noqa: S311  (no secret)
+    records = [  # seconds from noon, server, whether it is an enqueue of the job, or another RPC
+        (draw.randrange(1_200), draw.choice(["mds1", "mds2"]), draw.choice(RPCS))
+        for _ in range(800)
+    ]
+    parts = {}
+    for second, server, told in sorted(records, key=itemgetter(0)):
+        clock = at("12:00") + timedelta(seconds=second)
+        parts.setdefault((server, second // 300), []).append(rpc(clock, **told))
+    loads = [
+        lambda server=server, name=f"{server}-{n}", lines=lines: ingest(
+            "rpctrace", logs(name, "\n".join(lines)), server=server
+        )
+        for (server, n), lines in parts.items()
+    ]
+    loads.append(lambda: jobs(Run("77", nodes="n1", end=None)))
+    draw.shuffle(loads)
+    for load in loads:
+        load()
+        judge()
+
+    spans = {
+        end: [told for second, _, told in records if end - 300 <= second // 10 * 10 < end]
+        for end in range(10, 1_210, 10)
+    }
+    enqueues = {end: spans[end].count(ENQUEUES) for end in spans}
+    most = max(enqueues, key=lambda end: enqueues[end])  # the first of them
+    others = spans[most].count(OTHERS)
+    found = JobEvidence.objects.get(job__batch_id="77")
+    assert found.peak_locks_s == pytest.approx(enqueues[most] * 30e-6)
+    assert found.peak_locks_s_at == at("12:00") + timedelta(seconds=most)
+    assert found.lock_share == enqueues[most] / (enqueues[most] + spans[most].count(OPENS))
+    assert found.lock_ratio == pytest.approx(30 / 90 if others else None)
 
 
 def test_an_open_flag_stays_down_to_a_share_of_its_limit(jobs, read, judge):
