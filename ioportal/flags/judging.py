@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
-from django.db import transaction
+from django.db import connection, transaction
 
 from ioportal.analysis.rules import RULES
 from ioportal.flags import evidence, flagging, harm, locks, peaks
 from ioportal.flags.limits import Book, Place
-from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.jobs.models import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,12 +81,19 @@ def by_limits(rule: Rule, found: Evidence, book: Book) -> Iterator[tuple[InForce
         yield in_force, found.frame.join(there, on=_PLACE, how="semi", nulls_equal=True)
 
 
+# All that is pending of a job together: its windows changed, its statistics, and whom it harms.
+_CLAIM = """
+WITH claimed AS (
+    DELETE FROM jobs_staleevidence
+    WHERE job_id IN (SELECT job_id FROM jobs_staleevidence ORDER BY id LIMIT %s)
+    RETURNING job_id, since
+)
+SELECT job_id, min(since) FROM claimed GROUP BY 1
+"""
+
+
 def _claimed(limit: int) -> dict[int, datetime | None]:
     """Take pending rows; return since when on windows of each job changed."""
-    rows = list(StaleEvidence.objects.order_by("pk")[:limit].values_list("pk", "job_id", "since"))
-    StaleEvidence.objects.filter(pk__in=[pk for pk, _, _ in rows]).delete()
-    claimed: dict[int, datetime | None] = {}
-    for _, job, since in rows:
-        known = claimed.get(job)
-        claimed[job] = min(known, since) if known and since else known or since
-    return claimed
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, [limit])
+        return dict(cursor.fetchall())

@@ -6,9 +6,10 @@ from random import Random
 
 import pytest
 
+from ioportal.flags import judging
 from ioportal.flags.limits import put_in_force
 from ioportal.flags.models import Flag, FlagEvent, JobEvidence, LimitSet
-from ioportal.jobs.models import Cluster
+from ioportal.jobs.models import Cluster, Job, StaleEvidence
 from tests.logs import Run, at, job_stats, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("site")
@@ -166,6 +167,18 @@ def test_any_order_of_traces_ends_in_the_same_evidence(logs, ingest, jobs, judge
     assert found.peak_locks_s_at == at("12:00") + timedelta(seconds=most)
     assert found.lock_share == enqueues[most] / (enqueues[most] + spans[most].count(OPENS))
     assert found.lock_ratio == pytest.approx(30 / 90 if others else None)
+
+
+def test_all_that_is_pending_of_a_job_is_judged_at_once(jobs, read, judge):
+    jobs(RUNNING)
+    read("11:59", None)
+    read("12:09", 2_100_000)
+    judge()
+    job = Job.objects.get(batch_id="77")
+    for since in (None, at("12:05"), at("11:59"), None):
+        StaleEvidence.objects.ask_for([job.pk], since)
+
+    assert [judging.judge_pending(limit=1) for _ in range(2)] == [1, 0]
 
 
 def test_an_open_flag_stays_down_to_a_share_of_its_limit(jobs, read, judge):
