@@ -164,8 +164,8 @@ def _load_step(step: Path, end: datetime, servers: dict[str, str]) -> None:
         if (text := step / f"{form}.txt").exists():
             _ingest(form, [text], cluster=_CLUSTER)
     for form in ("job_stats", "md_stats"):
-        for text in sorted(step.glob(f"{form}-*.txt")):
-            _ingest(form, [text], at=end.isoformat())
+        if texts := sorted(step.glob(f"{form}-*.txt")):
+            _ingest(form, texts, at=end.isoformat())
     for text in sorted(step.glob("rpctrace-*.log")):
         name = text.name.removeprefix("rpctrace-").removesuffix(".log")
         _ingest("rpctrace", [text], server=servers[name])
@@ -186,8 +186,8 @@ def _judge(*, with_figures: bool) -> None:
 
 
 def _flagged() -> Iterator[tuple[str, Who]]:
-    """Yield what is flagged now; what is withheld blames nobody."""
-    flags = Flag.objects.exclude(state=Flag.State.WITHHELD).select_related("job")
+    """Yield what was flagged so far; what is withheld, or was until its end, blames nobody."""
+    flags = Flag.objects.filter(why_withheld=[]).select_related("job")
     for flag in flags:
         yield flag.rule, (Subject(flag.subject_kind), _name(flag))
 

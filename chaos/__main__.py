@@ -40,6 +40,7 @@ def main() -> None:
         say("Adding everything up")
         wrong = run.conclude()
         run.save(wrong)
+        say(f"Compared {run.sums_compared} sums of ten minutes; younger ones may still change")
     finally:
         site.stop()
     failed = [outcome.seed for outcome in run.outcomes if outcome.wrong]

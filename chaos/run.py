@@ -62,6 +62,11 @@ class Run:
             wrong.append(f"{off} sums of ten minutes are not those of their polls")
         return [sentence for sentence in wrong if sentence]
 
+    @property
+    def sums_compared(self) -> int:
+        """How many sums of ten minutes were held against their polls."""
+        return self._others["roll_ups_of_operations"]
+
     def save(self, wrong: Sequence[str] = ()) -> None:
         """Write down what is known so far."""
         self._others["redelivered"] = self._copies.sent

@@ -60,10 +60,11 @@ is known, or several tasks of an array.
 ## Quality
 
 *Good*: the counters of the metadata targets were observed in at least {quality.GOOD_COVERED:.0%} of
-the run, at most {quality.GOOD_AMBIGUOUS:.0%} of the operations may be another job's, and no counter
-fell for no known reason. *Partial*: observed in at least {quality.PARTIAL_COVERED:.0%}, at most
-{quality.PARTIAL_AMBIGUOUS:.0%} ambiguous. *Poor*: anything below. The reasons are stored with the
-grade and shown beside it.
+the run (of those filesystems where anything of the job was counted; of a job that was counted
+nowhere, of all that its cluster mounts), at most {quality.GOOD_AMBIGUOUS:.0%} of the operations may
+be another job's, and no counter fell for no known reason. *Partial*: observed in at least
+{quality.PARTIAL_COVERED:.0%}, at most {quality.PARTIAL_AMBIGUOUS:.0%} ambiguous. *Poor*: anything
+below. The reasons are stored with the grade and shown beside it.
 
 ## Populations
 

@@ -1,6 +1,6 @@
 """docs/rules.md, written by ``python -m ioportal.analysis.rules_page > docs/rules.md``."""
 
-from ioportal.analysis.rules import RULES
+from ioportal.analysis.rules import RULES, examples
 from ioportal.analysis.rules.rule import Limit, Rule, Subject
 
 _HEAD = """# Rules
@@ -61,6 +61,7 @@ def _section(rule: Rule) -> str:
         f"{rule.severity.name.lower()}; source: {rule.source}.{abuse}\n\n{rule.meaning}\n{caveat}\n"
         f"| limit | what it is of | default |\n|---|---|---|\n{limits}\n"
         f"Advice: {rule.advice}\n\n"
+        f"Example (simulated): {rule.example.who} is told: “{examples.advice(rule)}”\n\n"
     )
 
 

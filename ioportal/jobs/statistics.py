@@ -172,8 +172,9 @@ GROUP BY job_id
 """
 )
 
-# Per job: the share of its run that the reads of its filesystems' MDTs observed, or the polls of
-# an agent, their mean. A read is an instant, that observes what lies between it and the one before;
+# Per job: how long the reads of its filesystems' MDTs observed its run, or the polls of an agent,
+# their mean. Its filesystems are those where anything of it was counted; if that is none, all that
+# its cluster mounts. A read is an instant, that observes what lies between it and the one before;
 # a row of polls goes over a day at most.
 _COVERED = sql.SQL(
     _RUNS
@@ -191,6 +192,18 @@ reads AS MATERIALIZED (
     SELECT target_id, CASE WHEN is_read THEN previous ELSE start END AS start, "end"
     FROM rows
     WHERE NOT is_read OR after_read AND start - previous <= gap
+),
+counted AS MATERIALIZED (
+    SELECT job_id, filesystem_id FROM telemetry_iowindow
+    WHERE job_id = ANY(%(jobs)s) AND job_id <> 0
+    GROUP BY 1, 2
+),
+on_filesystems AS MATERIALIZED (
+    SELECT job_id, filesystem_id FROM counted
+    UNION ALL
+    SELECT runs.job_id, f.filesystem_id
+    FROM runs JOIN jobs_filesystem_clusters f USING (cluster_id)
+    WHERE runs.job_id NOT IN (SELECT job_id FROM counted)
 )
 SELECT job_id, avg(covered_s)::float8 AS covered_s
 FROM (
@@ -198,7 +211,7 @@ FROM (
         least(reads."end", runs."end") - greatest(reads.start, runs.start)
     )) FILTER (WHERE reads.target_id IS NOT NULL), 0) AS covered_s
     FROM runs
-    JOIN jobs_filesystem_clusters f ON f.cluster_id = runs.cluster_id
+    JOIN on_filesystems f USING (job_id)
     JOIN jobs_target t ON t.filesystem_id = f.filesystem_id AND t.kind = 'mdt'
     LEFT JOIN reads ON reads.target_id = t.id
         AND reads.start < runs."end" AND reads."end" > runs.start

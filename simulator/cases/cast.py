@@ -17,7 +17,7 @@ from simulator.randomness import stream
 from simulator.site import User
 
 NODE_COUNT = 8_000
-BEFORE_S, CALM_S = 20 * HOUR_S, 8 * HOUR_S
+BEFORE_S, CALM_S = 20 * HOUR_S, 14 * HOUR_S
 STREAM_S = 90 * MINUTE_S
 GAP_S = (1_500, 2_900)  # since the stream began: counters of the unread filesystem are not read
 
@@ -37,7 +37,7 @@ _LEAST = {Cause.OUTLIER: 1.6}
 _MOST_UNCOUNTED = 1.8  # failed look-ups in a trace: each is a line
 _BEFORE_JOBS, _BEFORE_HEAVY = 1_650, 135
 _STREAM_JOBS, _STREAM_HEAVY = 85, 36
-_CALM_JOBS, _BYSTANDERS = 100, 48
+_CALM_JOBS, _BYSTANDERS = 175, 48
 _USERS = 150
 _FIRST_STORM_S = 600
 _FIRST_NUMBER = 1_700_000
@@ -160,7 +160,7 @@ def _abuse(chance: np.random.Generator, some: Callable[[int], int]) -> Iterator[
 
 def _storms(chance: np.random.Generator, knee_per_s: float, count: int) -> Iterator[Role]:
     """Yield storms of the small server, and between them contention for locks."""
-    loads = [*(chance.uniform(1.0, 1.08) for _ in range(count)), chance.uniform(0.2, 0.6)]
+    loads = [*(chance.uniform(1.0, 1.08) for _ in range(count)), chance.uniform(0.2, 0.98)]
     slots = np.linspace(_FIRST_STORM_S, STREAM_S - 200, len(loads) + 2).astype(int)[:-1].tolist()
     amounts = [*(between(chance, 1.5, 6) for _ in range(count)), between(chance, *BORDERLINE)]
     # The last slot is of two jobs that share nodes and send no ids.

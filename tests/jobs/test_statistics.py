@@ -395,6 +395,32 @@ def test_the_grade_falls_with_the_share_that_was_observed(
     assert all(f"in {share} % of its run" in reason for reason in job.quality_reasons)
 
 
+UNREAD = """
+[[filesystem]]
+name = "moor"
+clusters = ["anvil"]
+[[server]]
+name = "moor-mds"
+filesystem = "moor"
+[[target]]
+name = "moor-MDT0000"
+filesystem = "moor"
+server = "moor-mds"
+"""
+
+
+def test_a_filesystem_where_nothing_of_a_job_was_counted_makes_it_no_worse(
+    jobs, polled, register, figures
+):
+    register(UNREAD)
+    jobs(Run("77"), Run("78", nodes="n2"))
+    polled({clock: n for n, clock in enumerate(every_ten_minutes())})
+
+    assert (figures("77").quality, figures("77").covered_share) == ("good", 1)
+    # (of one that was counted nowhere, nobody knows where it worked)
+    assert (figures("78").quality, figures("78").covered_share) == ("partial", 0.5)
+
+
 def test_a_job_that_nobody_observed_is_poor(jobs, figures):
     jobs(Run("77"))
 

@@ -4,7 +4,7 @@ import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.evidence import OF_NAMESAKES
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -47,6 +47,10 @@ BYTES_ABOVE_PEERS = Rule(
         "reads the same input again and again: keep it in memory or in a RAM disk."
     ),
     check=_check,
+    example=Example(
+        "job 1702188 (reads above peers, 1 node)",
+        {"read_bytes": 276_001_980_416, "namesakes": 255, "namesakes_read_bytes": 7_950_303_232},
+    ),
     others=OF_NAMESAKES,
     units={"namesakes": Unit.JOBS, "namesakes_read_bytes": Unit.BYTES},
 )

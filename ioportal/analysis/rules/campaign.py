@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _check(users: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -46,5 +46,9 @@ CAMPAIGN = Rule(
         "have in common: each does too many."
     ),
     check=_check,
+    example=Example(
+        "a user who submits many jobs",
+        {"jobs": 33, "metadata_operations": 28_465_974, "largest_job_operations": 1_380_153},
+    ),
     abuse_times=5,
 )

@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _churn() -> pl.Expr:
@@ -50,6 +50,10 @@ CREATE_UNLINK_CHURN = Rule(
         "count 1 for directories of many small files."
     ),
     check=_check,
+    example=Example(
+        "job 1702160 (temporary files, 9 nodes)",
+        {"node_count": 9, "count_mknod": 257_762, "count_unlink": 255_210},
+    ),
     abuse_times=5,
     units={"count_mknod": Unit.COUNT, "count_unlink": Unit.COUNT},
 )

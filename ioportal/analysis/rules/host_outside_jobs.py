@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _check(hosts: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -37,6 +37,9 @@ HOST_OUTSIDE_JOBS = Rule(
         "meant for them."
     ),
     check=_check,
+    example=Example(
+        "a host that crawls through all directories", {"rpcs": 20_639, "server_share": 0.4498}
+    ),
     abuse_times=5,
     units={"impact_s": Unit.SECONDS},
 )

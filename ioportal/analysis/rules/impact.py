@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -42,11 +42,20 @@ IMPACT = Rule(
     advice=(
         "Others waited {peak_impact_s:,.0f} s within five minutes because of this job (limit "
         "{limit_peak_impact_s:,.0f} s), {impact_s:,.0f} s altogether: their requests took "
-        "{impact_times:,.1f} times as long as usual, while it had {impact_share:.0%} of the "
+        "{impact_times:,.0f} times as long as usual, while it had {impact_share:.0%} of the "
         "server. Stop it or have it slowed down if others complain; run fewer of its kind at "
         "once, and look at what it opens."
     ),
     check=_check,
+    example=Example(
+        "job 1702221 (storm, 48 nodes)",
+        {
+            "peak_impact_s": 23720.0,
+            "impact_s": 23720.0,
+            "impact_share": 0.8392,
+            "impact_times": 105400.0,
+        },
+    ),
     abuse_times=60,
     units={"impact_s": Unit.SECONDS},
     caveat=(

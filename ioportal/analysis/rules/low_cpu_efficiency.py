@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 _HOUR_S = 3600
 
@@ -59,4 +59,15 @@ LOW_CPU_EFFICIENCY = Rule(
         "its input read ahead and its small files in a RAM disk."
     ),
     check=_check,
+    example=Example(
+        "job 1702168 (idle processors, 14 nodes)",
+        {
+            "core_count": 224,
+            "duration_s": 1_200,
+            "cpu_efficiency": 0.02792,
+            "write_bytes": 1_063_801_323_520,
+            "metadata_operations": 9_693,
+            "has_ended": True,
+        },
+    ),
 )

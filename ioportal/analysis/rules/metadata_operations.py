@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -38,6 +38,10 @@ METADATA_OPERATIONS = Rule(
         "disk), and pack many small files into a few."
     ),
     check=_check,
+    example=Example(
+        "job 1702166 (too many operations, 64 nodes)",
+        {"metadata_operations": 8_959_046, "metadata_operations_per_node": 140000.0},
+    ),
     abuse_times=5,
     units={"metadata_operations_per_node": Unit.COUNT, "duration_s": Unit.SECONDS},
 )

@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -45,5 +45,8 @@ METADATA_RATE = Rule(
         "piece of work, do not poll files in a loop, and run fewer such jobs at once."
     ),
     check=_check,
+    example=Example(
+        "job 1702210 (sustained rate, 6 nodes)", {"node_count": 6, "sustained_operations": 619_566}
+    ),
     abuse_times=5,
 )

@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -43,6 +43,10 @@ OPEN_CLOSE_IMBALANCE = Rule(
         "CVMFS, or into a RAM disk."
     ),
     check=_check,
+    example=Example(
+        "job 1702180 (failed look-ups, 9 nodes)",
+        {"opens": 81_885, "closes": 7_701, "failures_counted": True},
+    ),
     abuse_times=10,
     units={"opens": Unit.COUNT, "closes": Unit.COUNT},
     caveat=(

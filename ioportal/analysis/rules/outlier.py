@@ -4,7 +4,7 @@ import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.evidence import OF_PEERS
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 # Of a normal distribution, the median absolute deviation is this part of the standard deviation.
 _OF_DEVIATION = 0.6745
@@ -67,6 +67,16 @@ OUTLIER = Rule(
         "its temporary files with those of others."
     ),
     check=_check,
+    example=Example(
+        "job 1702208 (outlier, 2 nodes)",
+        {
+            "metadata_operations": 182_997,
+            "metadata_operations_per_node": 91500.0,
+            "peers": 493,
+            "peers_median": 7.147,
+            "peers_deviation": 0.5265,
+        },
+    ),
     others=OF_PEERS,
     units={
         "metadata_operations_per_node": Unit.COUNT,

@@ -52,6 +52,20 @@ class Limit:
 
 
 @dataclass(frozen=True)
+class Example:
+    """A subject that a rule finds, of the simulator's labelled set (seed 101).
+
+    Args:
+        who: in words.
+        evidence: what was known of it, by the names of `evidence`; what the rule does not ask for
+            is left out.
+    """
+
+    who: str
+    evidence: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Rule:
     """A judgement that flags rest on.
 
@@ -71,6 +85,7 @@ class Rule:
     limits: Mapping[str, Limit]
     advice: str  # with the subject's numbers, and the limits as `limit_NAME`
     check: Check
+    example: Example
     abuse_times: float | None = None
     is_about_data: bool = False  # judged whatever the quality of the data
     others: Collection[str] = ()  # evidence about other jobs that it needs

@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -41,5 +41,9 @@ SMALL_READS = Rule(
         "the file into a RAM disk first."
     ),
     check=_check,
+    example=Example(
+        "job 1702241 (small reads, 14 nodes)",
+        {"read_bytes": 8_410_347_387, "mean_read_bytes": 3_133},
+    ),
     units={"read_bytes": Unit.BYTES},
 )

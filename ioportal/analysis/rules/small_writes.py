@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -43,5 +43,8 @@ SMALL_WRITES = Rule(
         "with copy-back)."
     ),
     check=_check,
+    example=Example(
+        "job 1702159 (small writes, 8 nodes)", {"write_bytes": 688_958_100, "mean_write_bytes": 401}
+    ),
     units={"write_bytes": Unit.BYTES},
 )

@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -43,5 +43,8 @@ STAT_STORM = Rule(
         "(`ls -l`, `find`, `du`): ask the policy engine, or use `lfs find`, which needs no stat."
     ),
     check=_check,
+    example=Example(
+        "job 1702171 (stat storm, 30 nodes)", {"peak_operations": 632_447, "peak_stats": 518_606}
+    ),
     abuse_times=5,
 )

@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _check(filesystems: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -34,7 +34,7 @@ UNATTRIBUTED = Rule(
     measure="unattributed_share",
     limits={
         "unattributed_share": Limit(0.2, "Share of RPCs that are nobody's", Unit.SHARE, most=1),
-        "rpcs": Limit(1_000, "Metadata RPCs within the hour", Unit.RPCS),
+        "rpcs": Limit(500, "Metadata RPCs within the hour", Unit.RPCS),
     },
     advice=(
         "{unattributed_rpcs:,.0f} of {rpcs:,.0f} metadata RPCs within an hour came from NIDs of "
@@ -42,6 +42,9 @@ UNATTRIBUTED = Rule(
         "Register their nodes: Ingest, NIDs lists them."
     ),
     check=_check,
+    example=Example(
+        "a filesystem that unregistered machines mount", {"rpcs": 6_355, "unattributed_rpcs": 2_563}
+    ),
     units={"unattributed_rpcs": Unit.RPCS},
     is_about_data=True,
 )

@@ -3,7 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
 
 
 def _unexplained() -> pl.Expr:
@@ -59,6 +59,15 @@ UNEXPLAINED_ENQUEUES = Rule(
         "read-only NFS or CVMFS, or into a RAM disk."
     ),
     check=_check,
+    example=Example(
+        "job 1702226 (failed look-ups, 34 nodes)",
+        {
+            "metadata_operations": 8_015,
+            "closes": 3_129,
+            "lock_enqueues": 31_798,
+            "failures_counted": False,
+        },
+    ),
     abuse_times=10,
     units={"lock_enqueues": Unit.RPCS, "metadata_operations": Unit.COUNT, "opens": Unit.COUNT},
     caveat="An inference: needs a trace and job_stats of the same time.",

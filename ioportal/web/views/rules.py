@@ -11,7 +11,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from ioportal.analysis.rules import BY_CODE, RULES
+from ioportal.analysis.rules import BY_CODE, RULES, examples
 from ioportal.celery import JUDGE, RUN_BACK_TESTS, wake
 from ioportal.flags import backtest
 from ioportal.flags.limits import put_in_force
@@ -81,6 +81,7 @@ def rule(request: UserRequest, code: str) -> HttpResponseBase:
         {
             "section": "flags",
             "rule": judged_by,
+            "example": examples.advice(judged_by),
             "scopes": rule_limits.scopes(judged_by, _in_force(sets)),
             "parts": rule_limits.PARTS[judged_by.subject],
             "history": rule_limits.history(judged_by, sets)[:_LISTED],

@@ -5,7 +5,7 @@ import string
 import polars as pl
 import pytest
 
-from ioportal.analysis.rules import RULES
+from ioportal.analysis.rules import RULES, examples
 from ioportal.analysis.rules.evidence import OF_NAMESAKES, OF_PEERS, OF_SUBJECT
 from ioportal.analysis.rules.rule import Severity, advise
 
@@ -45,6 +45,15 @@ def test_advice_names_the_subject_s_numbers_and_its_limits(rule):
 @pytest.mark.parametrize("rule", ALL)
 def test_advice_says_what_is_not_known(rule):
     assert "unknown" in rule.advise(dict.fromkeys(numbers_of(rule)), rule.defaults)
+
+
+@pytest.mark.parametrize("rule", ALL)
+def test_a_rule_finds_its_example_by_no_more_than_is_told_of_it(found, rule):
+    told = rule.example.evidence
+
+    assert found(rule, **told) is not None
+    assert "unknown" not in examples.advice(rule)
+    assert set(told) <= OF_SUBJECT[rule.subject].keys()
 
 
 @pytest.mark.parametrize("rule", ALL)

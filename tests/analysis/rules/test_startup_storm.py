@@ -6,7 +6,7 @@ from ioportal.analysis.rules import STARTUP_STORM
 
 AT_LIMITS = {
     "startup_operations": 150_000,
-    "startup_opens": 30_000,
+    "startup_opens": 57_000,
     "node_count": 300,
     "metadata_operations": 214_285,
 }
@@ -20,7 +20,7 @@ AT_LIMITS = {
         pytest.param({"node_count": 301}, False, id="fewer on each node"),
         pytest.param({"node_count": 15}, False, id="few nodes"),
         pytest.param({"node_count": 16}, True, id="just enough nodes"),
-        pytest.param({"startup_opens": 29_999}, False, id="mostly something else than opens"),
+        pytest.param({"startup_opens": 56_999}, False, id="mostly something else than opens"),
         pytest.param({"metadata_operations": 214_287}, False, id="it goes on like that"),
         pytest.param({"metadata_operations": 1_000}, True, id="statistics are older"),
     ],

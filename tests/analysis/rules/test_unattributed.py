@@ -4,15 +4,15 @@ import pytest
 
 from ioportal.analysis.rules import UNATTRIBUTED
 
-AT_LIMITS = {"rpcs": 1_000, "unattributed_rpcs": 200}
+AT_LIMITS = {"rpcs": 500, "unattributed_rpcs": 100}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"rpcs": 999, "unattributed_rpcs": 999}, False, id="hardly any load"),
-        pytest.param({"unattributed_rpcs": 199}, False, id="less"),
+        pytest.param({"rpcs": 499, "unattributed_rpcs": 499}, False, id="hardly any load"),
+        pytest.param({"unattributed_rpcs": 99}, False, id="less"),
     ],
 )
 def test_it_takes_all_limits(found, changed, is_found):
