@@ -18,7 +18,7 @@ from ioportal.telemetry.models import IoWindow, Principal
 from ioportal.telemetry.sums import metadata_operations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _WANTED = "unnest(%(jobs)s::bigint[], %(since)s::timestamptz[]) AS wanted (job_id, since)"
@@ -91,46 +91,63 @@ _IMPACT_ALTOGETHER = sql.SQL("""
 SELECT who, sum(impact_us) / 1e6 FROM telemetry_impactwindow
 WHERE kind = %(JOB)s AND who = ANY(%(jobs)s) GROUP BY 1
 """)
-_KNOWN = sql.SQL("SELECT {} FROM flags_jobevidence WHERE job_id = ANY(%(jobs)s)")
+_KNOWN = sql.SQL("""
+SELECT {columns}, j.started_at FROM flags_jobevidence e JOIN jobs_job j ON j.id = e.job_id
+WHERE e.job_id = ANY(%(jobs)s)
+""")
 
 
 def refresh(changed: Mapping[int, datetime]) -> None:
     """Bring the peaks of jobs up to date.
 
+    Only what changed is read, and what lies in one span with it. All of a job's windows are read
+    where its first minutes changed, or a peak was in what changed and is there no more.
+
     Args:
-        changed: since when on windows of each job changed. Of one that was seen until then, only
-            what comes after is read, and what lies in one span with it.
+        changed: since when on windows of each job changed.
     """
-    columns = sql.SQL(", ").join(map(sql.Identifier, _COLUMNS))
-    known = read_frame(_KNOWN.format(columns), _COLUMNS, {"jobs": list(changed)})
-    seen = dict(known.select("job_id", "seen_until").iter_rows())
+    columns = sql.SQL(", ").join(sql.Identifier("e", name) for name in _COLUMNS)
+    known = read_frame(
+        _KNOWN.format(columns=columns), {**_COLUMNS, "started_at": _TIME}, {"jobs": list(changed)}
+    )
+    # What is gone cannot be read again: what was known of it stays.
     gone = retention.dropped((levels.IO_WINDOWS, levels.CHARGED_RPCS), *retention.ALWAYS)
-    goes_on = [
-        job
-        for job, since in changed.items()
-        # What is gone cannot be read again: what was known of it stays.
-        if job in seen and (since >= seen[job] - WITHIN or gone)
-    ]
-    since = {**dict.fromkeys(changed, _ALWAYS), **{job: changed[job] for job in goes_on}}
+    since = pl.DataFrame(
+        {"job_id": list(changed), "since": list(changed.values())},
+        schema={"job_id": pl.Int64(), "since": _TIME},
+    )
+    goes_on = known.join(since, on="job_id").filter(
+        pl.lit(bool(gone)) | (pl.col("since") >= pl.col("started_at") + WITHIN)
+    )
+    rows = _found(changed, goes_on)
+    fell = rows.filter(pl.any_horizontal(map(_has_fallen, PEAKS)))["job_id"].to_list()
+    if fell and not gone:
+        kept = rows.filter(~pl.col("job_id").is_in(fell))
+        rows = pl.concat([kept, _found(dict.fromkeys(fell, _ALWAYS), goes_on.clear())])
+    replace_frame(JobEvidence, rows.select("job_id", "impact_s", *_greatest()), key="job_id")
+
+
+def _found(changed: Iterable[int], goes_on: pl.DataFrame) -> pl.DataFrame:
+    """Return what windows tell now, and of jobs that go on what they told before."""
+    since = dict.fromkeys(changed, _ALWAYS)
+    since |= dict(goes_on.select("job_id", "since").iter_rows())
+    of_five_minutes = _values(since, WITHIN)
     io = read_frame(_IO, _IO_COLUMNS, _values(since, SUSTAINED))
-    rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, _values(since, WITHIN)))
-    impact = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, _values(since, WITHIN)))
+    rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, of_five_minutes))
+    impact = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, of_five_minutes))
     altogether = {"key": pl.Int64(), "impact_s": pl.Float64()}
-    found = pl.DataFrame({"key": list(changed)}, schema={"key": pl.Int64()})
+    begun = pl.concat([io.select("key", "start"), rpcs.select("key", "start")])
+    found = pl.DataFrame({"key": list(since)}, schema={"key": pl.Int64()})
     for frame in (
-        pl.concat([io.select("key", "start"), rpcs.select("key", "start")])
-        .group_by("key")
-        .agg(seen_until=pl.max("start")),
+        begun.group_by("key").agg(seen_until=pl.max("start")),
         _of_counters(io),
         _of_startup(io),
         _of_traces(rpcs),
         _of_impact(impact),
-        read_frame(_IMPACT_ALTOGETHER, altogether, _values(since, WITHIN)),
+        read_frame(_IMPACT_ALTOGETHER, altogether, of_five_minutes),
     ):
         found = found.join(frame, on="key", how="left")
-    before = known.filter(pl.col("job_id").is_in(goes_on))
-    rows = found.rename({"key": "job_id"}).join(before, on="job_id", how="left", suffix=_BEFORE)
-    replace_frame(JobEvidence, rows.select("job_id", "impact_s", *_greatest()), key="job_id")
+    return found.rename({"key": "job_id"}).join(goes_on, on="job_id", how="left", suffix=_BEFORE)
 
 
 def span_of(peak: str) -> timedelta:
@@ -177,12 +194,21 @@ _WITH = {
 }
 
 
+def _has_fallen(peak: str) -> pl.Expr:
+    """Return whether what was the most lay in what changed, and is there no more."""
+    now, before = pl.col(peak).fill_null(0), pl.col(peak + _BEFORE)
+    return _lay_in_what_changed(peak) & (now < before)
+
+
+def _lay_in_what_changed(peak: str) -> pl.Expr:
+    return pl.col(f"{peak}_at{_BEFORE}") > pl.col("since")
+
+
 def _greatest() -> Iterator[pl.Expr]:
     """Yield each peak: the greater one of what is found now and what was before, or the first."""
     for peak in PEAKS:
-        now, before = (pl.col(name) for name in (peak, peak + _BEFORE))
-        at, at_before = (pl.col(name) for name in (f"{peak}_at", f"{peak}_at{_BEFORE}"))
-        is_now = before.is_null() | (now > before) | (now == before) & (at <= at_before)
+        now, before = pl.col(peak), pl.col(peak + _BEFORE)
+        is_now = before.is_null() | (now > before) | (now == before) & _lay_in_what_changed(peak)
         for name in (peak, f"{peak}_at", *_WITH.get(peak, ())):
             yield pl.when(is_now).then(name).otherwise(name + _BEFORE).alias(name)
     for name in ("startup_operations", "startup_opens"):

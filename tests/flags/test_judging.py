@@ -132,6 +132,22 @@ def test_any_order_of_the_data_ends_in_the_same_evidence(jobs, read, judge, seed
     )
 
 
+def test_a_peak_that_late_data_take_away_gives_way_to_the_one_before(jobs, read, judge):
+    jobs(Run("77", "11:31", None))
+    for clock, stats in (("11:30", None), ("11:40", 5), ("11:45", 50), ("12:00", 60)):
+        read(clock, stats)
+    read("12:10", 160)  # half of 100 in some five minutes of ten
+    judge()
+    peak = JobEvidence.objects.values_list("peak_stats", "peak_stats_at")
+    assert peak.get(job__batch_id="77") == (50, at("12:10"))
+
+    read("12:04", 100)
+    read("12:07", 130)
+    judge()
+
+    assert peak.get(job__batch_id="77") == (45, at("11:45"))
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_any_order_of_traces_ends_in_the_same_evidence(logs, ingest, jobs, judge, seed):
     draw = Random(seed)  # noqa: S311  (no secret)
