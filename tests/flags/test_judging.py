@@ -5,11 +5,15 @@ from operator import itemgetter
 from random import Random
 
 import pytest
+from django.db.models import Min
 
 from ioportal.flags import judging
 from ioportal.flags.limits import put_in_force
 from ioportal.flags.models import Flag, FlagEvent, JobEvidence, LimitSet
-from ioportal.jobs.models import Cluster, Job, StaleEvidence
+from ioportal.ingest import charging
+from ioportal.ingest.models import TouchedJob, TouchedTrace
+from ioportal.jobs.models import Cluster, Job, Server, StaleEvidence
+from ioportal.stages import drain
 from tests.logs import Run, at, job_stats, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("site")
@@ -20,6 +24,7 @@ MILLION = 1_000_000
 ENQUEUES = {"nid": "1@gni", "opcode": 101, "us": (30, 40)}
 OPENS = {"nid": "1@gni", "opcode": 35, "us": (7, 9)}
 OTHERS = {"nid": "19@gni", "opcode": 101, "us": (90, 95)}
+NIDS = ["1@gni", "2@gni"]
 RPCS = [ENQUEUES, OPENS, OTHERS]
 FIVE_MINUTES = timedelta(minutes=5)
 TOO_MANY = ("metadata-operations", "77")
@@ -183,6 +188,21 @@ def test_any_order_of_traces_ends_in_the_same_evidence(logs, ingest, jobs, judge
     assert found.peak_locks_s_at == at("12:00") + timedelta(seconds=most)
     assert found.lock_share == enqueues[most] / (enqueues[most] + spans[most].count(OPENS))
     assert found.lock_ratio == pytest.approx(30 / 90 if others else None)
+
+
+def test_a_job_that_ends_has_no_other_judged_anew_by_its_whole_run(logs, ingest, jobs, judge):
+    jobs(Run("77", nodes="n1", end=None), Run("78", "09:00", "12:30", nodes="n2"))
+    ingest("rpctrace", logs("t", "\n".join(rpc("12:20", nid) for nid in NIDS)), server="mds1")
+    judge()
+    one, other = (Job.objects.get(batch_id=batch_id) for batch_id in ("77", "78"))
+    span = {"start": at("12:20"), "end": at("12:21")}
+    TouchedTrace.objects.create(server=Server.objects.get(name="mds1"), **span)
+    TouchedJob.objects.create(job=other, start=at("09:00"), end=at("12:30"), node_ids=[])
+
+    drain(charging.charge_pending)
+
+    pending = StaleEvidence.objects.values_list("job_id").annotate(Min("since"))
+    assert dict(pending) == {one.pk: at("12:20"), other.pk: at("08:55")}
 
 
 def test_all_that_is_pending_of_a_job_is_judged_at_once(jobs, read, judge):
