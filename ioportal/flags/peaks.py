@@ -221,16 +221,22 @@ def _of_counters(io: pl.DataFrame) -> pl.DataFrame:
     amounts = ("operations", "stats")
     sums = sustained.sums(io, WITHIN, amounts)
     longer = sustained.sums(io, SUSTAINED, ["operations"])
-    where = io.group_by("key", "filesystem").agg(pl.sum("operations")).sort("operations")
-    return (
-        sums.group_by("key")
-        .agg(*_peak("peak_operations", "operations"), *_peak("peak_stats", "stats"))
-        .join(
-            longer.group_by("key").agg(*_peak("sustained_operations", "operations")),
-            on="key",
-        )
-        .join(where.group_by("key").agg(filesystem_id=pl.last("filesystem")), on="key")
+    peaks = sums.group_by("key").agg(
+        *_peak("peak_operations", "operations"), *_peak("peak_stats", "stats")
     )
+    of_longer = longer.group_by("key").agg(*_peak("sustained_operations", "operations"))
+    return peaks.join(of_longer, on="key").join(_where(io, peaks), on="key")
+
+
+def _where(io: pl.DataFrame, peaks: pl.DataFrame) -> pl.DataFrame:
+    """Return the filesystem where each did most of what it did most within five minutes."""
+    at, start, end = pl.col("peak_operations_at"), pl.col("start"), pl.col("end")
+    then = io.join(peaks.select("key", "peak_operations_at"), on="key").filter(
+        end <= at, (start >= at - WITHIN) | (end == at)
+    )
+    of_each = then.group_by("key", "filesystem").agg(pl.sum("operations"))
+    ordered = of_each.sort("operations", "filesystem")
+    return ordered.group_by("key").agg(filesystem_id=pl.last("filesystem"))
 
 
 def _of_startup(io: pl.DataFrame) -> pl.DataFrame:

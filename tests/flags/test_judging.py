@@ -14,7 +14,7 @@ from ioportal.ingest import charging
 from ioportal.ingest.models import TouchedJob, TouchedTrace
 from ioportal.jobs.models import Cluster, Job, Server, StaleEvidence
 from ioportal.stages import drain
-from tests.logs import Run, at, job_stats, rpc, sacct
+from tests.logs import Run, at, job_stats, pbs, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("site")
 
@@ -151,6 +151,23 @@ def test_a_peak_that_late_data_take_away_gives_way_to_the_one_before(jobs, read,
     judge()
 
     assert peak.get(job__batch_id="77") == (45, at("11:45"))
+
+
+def test_a_job_is_where_it_did_most_within_five_minutes(logs, ingest, judge):
+    run = Run("77", "11:31", None, nodes="b1")
+    ingest("pbs", logs("p", pbs(("S", run))), cluster="birch")
+    told = {
+        "lake-MDT0000": (("11:30", 0), ("11:45", 300), ("12:00", 600), ("12:15", 900)),
+        "pond-MDT0000": (("11:30", 0), ("12:00", 10), ("12:05", 210)),
+    }
+    for target, reads in told.items():
+        for clock, stats in reads:
+            text = job_stats(target, {"x": {"open": 1}, "77": {"getattr": stats}}, snapshot=clock)
+            ingest("job_stats", logs(f"{target}-{clock}", text), at=at(clock).isoformat())
+    judge()
+
+    found = JobEvidence.objects.get(job__batch_id="77")
+    assert (found.peak_operations, found.filesystem.name) == (200, "pond")
 
 
 @pytest.mark.parametrize("seed", range(2))
