@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log10
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ioportal.analysis.histograms import ZERO, Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ioportal.analysis.histograms import Bin
 
@@ -20,6 +21,8 @@ Figure = dict[str, Any]
 
 COLOURS = ("--series-1", "--series-2")  # of a population and of the one beside it
 _FILLS = ("--series-1/0.8", "--series-2/0.25")
+_LINES = (("--ink", "solid"), ("--series-2", "4px,2px"))
+NO_LINES: Mapping[str, float] = MappingProxyType({})
 _HEIGHT = 270
 _HEADROOM = 1.06
 _MARGIN = 0.015  # of the axis, beside the outer bars
@@ -57,7 +60,11 @@ class Chart:
 
 
 def figure(
-    chart: Chart, bins: Sequence[Bin], populations: Sequence[Bars], links: Sequence[str]
+    chart: Chart,
+    bins: Sequence[Bin],
+    populations: Sequence[Bars],
+    links: Sequence[str],
+    lines: Mapping[str, float] = NO_LINES,
 ) -> Figure:
     """Draw the bars of up to two populations over each other.
 
@@ -66,6 +73,7 @@ def figure(
         bins: bounds of the bins, ascending.
         populations: each with a count for each bin.
         links: where a click on each bin leads.
+        lines: up to two values that lie in bins, by name, which upright lines mark.
 
     Returns:
         ``{"data": [...], "layout": {...}}``: a trace for each population, and an unseen one of
@@ -89,6 +97,10 @@ def figure(
                 "hovertext": [_words(chart, *of_bin) for of_bin in _by_bin(bins, populations)],
                 "hoverinfo": "text",
             },
+            *(
+                _line(_place(at, places, chart.scale), top, name, look)
+                for (name, at), look in zip(lines.items(), _LINES, strict=False)
+            ),
         ],
         "layout": {
             "height": _HEIGHT,
@@ -96,7 +108,7 @@ def figure(
             "barmode": "overlay",
             "hovermode": "closest",
             "dragmode": False,
-            "showlegend": len(populations) > 1,
+            "showlegend": len(populations) > 1 or bool(lines),
             "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
             "xaxis": {
                 **_ticks(chart, bins, places),
@@ -138,6 +150,25 @@ def _trace(
         "marker": {"color": _FILLS[number], "line": {"color": COLOURS[number], "width": 1}},
         "hoverinfo": "skip",
     }
+
+
+def _line(at: float, top: float, name: str, look: tuple[str, str]) -> Figure:
+    colour, dash = look
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [at, at],
+        "y": [0, top],
+        "name": name.replace("<", "&lt;"),
+        "line": {"color": colour, "dash": dash, "width": 2},
+        "hoverinfo": "skip",
+    }
+
+
+def _place(value: float, places: list[tuple[float, float]], scale: Scale) -> float:
+    if scale is Scale.LINEAR:
+        return value
+    return log10(value) if value >= 1 else sum(places[0]) / 2
 
 
 def _bars(places: list[tuple[float, float]], heights: Sequence[float | None]) -> Figure:

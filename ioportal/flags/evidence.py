@@ -162,21 +162,24 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual: others.Usual) -> Eviden
     return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *ABOUT))
 
 
-_USERS = """
+# The jobs of some users that count together: those of good data that ran in [since, until).
+JOBS_OF_USERS = sql.SQL("""
+jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
+    AND j.owner = ANY(%(owners)s) AND s.metadata_operations > 0 AND s.quality = 'good'
+    AND j.started_at < %(until)s AND (j.ended_at IS NULL OR j.ended_at > %(since)s)
+""")
+_USERS = sql.SQL("""
 SELECT j.owner, count(*), sum(s.metadata_operations)::float8,
     max(s.metadata_operations)::float8, %(until)s::timestamptz
-FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
-WHERE j.owner = ANY(%(owners)s) AND s.metadata_operations > 0 AND s.quality = 'good'
-    AND j.started_at < %(until)s AND (j.ended_at IS NULL OR j.ended_at > %(since)s)
-GROUP BY 1
-"""
+FROM {jobs} GROUP BY 1
+""").format(jobs=JOBS_OF_USERS)
 
 
 def of_users(owners: Iterable[str], until: datetime) -> Evidence:
     """Return what the jobs of some users, of good data, did in the day up to a moment."""
     values = {"owners": sorted(set(owners) - {""}), "since": until - DAY, "until": until}
     columns = {**USER_EVIDENCE, "until": _TIME}
-    frame = _frame(sql.SQL(_USERS), columns, values)
+    frame = _frame(_USERS, columns, values)
     return _with_about(Subject.USER, frame.with_columns(owner=pl.col("subject")))
 
 

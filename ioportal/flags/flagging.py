@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.limits import InForce
+    from ioportal.flags.models import FlagQuerySet
 
 HELD_SHARE = 0.8  # of the limit: an open flag stays down to it
 GROWTH = 2.0  # times the value that was told last: told again
@@ -48,12 +49,13 @@ class _Found:
         return float(self.numbers[rule.measure] or 0)
 
 
-def unresolved(kind: Subject, subjects: Collection[str]) -> dict[str, dict[str, Flag]]:
+def unresolved(kind: Subject, frame: pl.DataFrame) -> dict[str, dict[str, Flag]]:
     """Return the flags of some subjects that are not resolved, by rule and subject, and lock them.
 
     All rules' at once: most rules have none.
     """
-    flags = Flag.objects.unresolved().filter(subject_kind=kind, subject__in=subjects)
+    about = Flag.objects.about(kind, frame["filesystem"][0])
+    flags = about.unresolved().filter(subject__in=frame["subject"].to_list())
     known: dict[str, dict[str, Flag]] = {}
     for flag in flags.order_by().select_for_update():
         known.setdefault(flag.rule, {})[flag.subject] = flag
@@ -69,7 +71,7 @@ def follow(
         rule: of the subjects' kind.
         in_force: the limits that hold for all of them.
         kind: of the subjects.
-        frame: their evidence, with the columns of `evidence.ABOUT`.
+        frame: their evidence, with the columns of `evidence.ABOUT`; hosts' of one filesystem.
         flags: of the rule, which are not resolved: theirs, and maybe others'.
     """
     subjects = set(frame["subject"]) if flags else set()
@@ -82,7 +84,8 @@ def follow(
         if one.value(rule) >= in_force.limits[rule.measure]
     }
     new = {subject: one for subject, one in over.items() if subject not in known}
-    closed = _last_closed(rule, kind, new)
+    same = Flag.objects.of_same(rule.code, kind, frame["filesystem"][0])
+    closed = _last_closed(same, new)
     opened = [
         _open(rule, in_force, kind, subject, one)
         for subject, one in new.items()
@@ -148,10 +151,8 @@ def _findings(rule: Rule, limits: dict[str, float], frame: pl.DataFrame) -> dict
     }
 
 
-def _last_closed(rule: Rule, kind: Subject, subjects: Collection[str]) -> dict[str, Flag]:
-    resolved = Flag.objects.filter(
-        state=_State.RESOLVED, rule=rule.code, subject_kind=kind, subject__in=subjects
-    )
+def _last_closed(same: FlagQuerySet, subjects: Collection[str]) -> dict[str, Flag]:
+    resolved = same.filter(state=_State.RESOLVED, subject__in=subjects)
     newest = resolved.order_by("subject", "-pk").distinct("subject")
     return {flag.subject: flag for flag in newest}
 

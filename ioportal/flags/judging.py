@@ -61,7 +61,9 @@ def judge_standing() -> None:
 
 def judge(found: Evidence, book: Book) -> None:
     """Judge subjects by all rules of their kind, and have flags follow."""
-    flags = flagging.unresolved(found.kind, found.frame["subject"].to_list())
+    if found.frame.is_empty():
+        return
+    flags = flagging.unresolved(found.kind, found.frame)
     for rule in RULES:
         if rule.subject is found.kind:
             for in_force, frame in by_limits(rule, found, book):

@@ -150,34 +150,29 @@ def _found(changed: Iterable[int], goes_on: pl.DataFrame) -> pl.DataFrame:
     return found.rename({"key": "job_id"}).join(goes_on, on="job_id", how="left", suffix=_BEFORE)
 
 
-def span_of(peak: str) -> timedelta:
-    """Return within what time a peak is added up."""
-    return SUSTAINED if peak == "sustained_operations" else WITHIN
+def windows(job: int, figure: str) -> pl.DataFrame:
+    """Return what a peak of a job, or its start-up, is made of.
 
-
-def course(job: int, peak: str) -> pl.DataFrame:
-    """Return what a peak of a job is the most of.
-
-    Columns start and end of each of its windows, and the amount in the span up to that end.
+    Columns start, end and amount of its windows, those of one interval together.
     """
-    values = _values({job: _ALWAYS}, span_of(peak))
-    if peak == "peak_impact_s":
-        windows = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values))
+    values = _values({job: _ALWAYS}, timedelta(0))
+    if figure == "peak_impact_s":
+        found = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values))
         amount = pl.col("impact_us") / 1e6
-    elif peak == "peak_locks_s":
-        windows = _windows(read_frame(_RPCS, _RPC_COLUMNS, values))
+    elif figure == "peak_locks_s":
+        found = _windows(read_frame(_RPCS, _RPC_COLUMNS, values))
         amount = pl.col("enqueue_us") / 1e6
     else:
-        windows, amount = read_frame(_IO, _IO_COLUMNS, values), pl.col(_COUNTED[peak])
-    added = windows.group_by("key", "start", "end").agg(amount.sum().alias("amount"))
-    found = sustained.sums(added, span_of(peak), ["amount"]).group_by("end").agg(pl.max("amount"))
-    starts = added.group_by("end").agg(pl.min("start"))
-    return starts.join(found, on="end").sort("end").select("start", "end", "amount")
+        found, amount = read_frame(_IO, _IO_COLUMNS, values), pl.col(_COUNTED[figure])
+    if figure == "startup_operations":
+        found = found.filter("is_startup")
+    return found.group_by("start", "end").agg(amount.sum().alias("amount")).sort("end", "start")
 
 
 _COUNTED = {
     "peak_operations": "operations",
     "sustained_operations": "operations",
+    "startup_operations": "operations",
     "peak_stats": "stats",
 }
 _OF_FIELDS = {"FloatField": pl.Float64(), "DateTimeField": _TIME}

@@ -219,10 +219,8 @@ _WHY_NOT = {
 
 def _demand_only(flag: Flag) -> None:
     """Demand that the same finding has no other flag that is not resolved."""
-    same = Flag.objects.unresolved().filter(
-        rule=flag.rule, subject_kind=flag.subject_kind, subject=flag.subject
-    )
-    other = same.first()
+    same = Flag.objects.unresolved().of_same(flag.rule, flag.subject_kind, flag.filesystem_id)
+    other = same.filter(subject=flag.subject).first()
     if other:
         raise _RefusedError(f"Flag {other.pk} tells of the same, and is {other.state}.")
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import numpy as np
 from django.db.models import Count, Q
 
+from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.metrics import BY_NAME, Metric
 from ioportal.analysis.populations import FEWEST
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.quantiles import Quantiles
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import Aggregate, QuerySet
 
 SIZE_FACTOR = 2
@@ -88,6 +92,19 @@ def standings(job: Job, statistics: JobStatistics) -> list[Standing]:
         )
         for metric in known
     ]
+
+
+def spread_out(job: Job, metric: str, besides: Sequence[float]) -> Histogram:
+    """Return how many of a job's peers are where, by a metric; its bins hold some values besides.
+
+    What single peers did can be read from it: it is for those who may see all jobs.
+    """
+    known = of(job).exclude(**{metric: None}).order_by(metric).values_list(metric, flat=True)
+    whole = [
+        np.fromiter(values, np.float64).astype(np.int64) for values in (known, sorted(besides))
+    ]
+    counted = histogram(whole, Scale.LOG)
+    return replace(counted, counts=counted.counts[:1])
 
 
 def _standing(  # noqa: PLR0917  (in the order of the figures)

@@ -10,19 +10,18 @@ from urllib.parse import urlencode
 import django_filters as filters
 from django.contrib.auth import get_user_model
 from django.core.paginator import Paginator
-from django.db.models import Case, Count, Q, Value, When
+from django.db.models import Case, Count, Exists, OuterRef, Q, Value, When
 from django.urls import reverse
 
-from ioportal.analysis.metrics import BY_NAME
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import harm
 from ioportal.flags.models import Flag
 from ioportal.jobs import impact
 from ioportal.jobs.filters import WordsFilter, words_of
-from ioportal.jobs.models import Cluster, Filesystem
+from ioportal.jobs.models import Cluster, Filesystem, Job
 from ioportal.telemetry.models import Principal
-from ioportal.web import formatting
+from ioportal.web.flag_numbers import in_words, unit_of
 from ioportal.web.pages import COUNTED, InTurn
 from ioportal.web.principals import Name, named
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
-    from ioportal.analysis.metrics import Unit
     from ioportal.flags.models import FlagQuerySet
     from ioportal.jobs.overview import Who
 
@@ -74,22 +72,6 @@ def about(whose: Iterable[Who]) -> Q:
     return Q(job__in=jobs) | Q(subject_kind=Subject.HOST, subject__in=hosts)
 
 
-def unit_of(flag: Flag, number: str) -> Unit | None:
-    """Return the unit of one of a flag's numbers, as far as its rule and metrics tell."""
-    rule = flag.judged_by
-    if rule and (number in rule.limits or number in rule.units):
-        return rule.unit(number)
-    return BY_NAME[number].unit if number in BY_NAME else None
-
-
-def in_words(flag: Flag, number: str, value: float | None) -> str:
-    """Return one of a flag's numbers, or its limit, with its unit."""
-    unit = unit_of(flag, number)
-    if unit is None:
-        return formatting.UNKNOWN if value is None else formatting.significant(value)
-    return formatting.with_unit(value, unit)
-
-
 @dataclass(frozen=True)
 class Shown:
     """A flag, what its subject is called, and how long it made others wait a moment ago."""
@@ -126,8 +108,11 @@ class Shown:
 
 
 def is_simulated(flag: Flag) -> bool:
-    """Whether a flag is about something made up."""
-    return any(of.simulated for of in (flag.cluster, flag.filesystem) if of)
+    """Whether a flag, fetched `with_subjects`, is about something made up."""
+    found: Any = flag
+    return found.is_of_simulated or any(
+        of.simulated for of in (flag.cluster, flag.filesystem) if of
+    )
 
 
 def shown(
@@ -150,7 +135,11 @@ def shown(
 
 def with_subjects(flags: FlagQuerySet) -> FlagQuerySet:
     """Fetch besides what a row shows."""
-    return flags.select_related("job__cluster", "cluster", "filesystem", "assignee")
+    of_user = Exists(Job.objects.filter(owner=OuterRef("subject"), cluster__simulated=True))
+    is_of_user = Q(subject_kind=Subject.USER)
+    return flags.select_related("job__cluster", "cluster", "filesystem", "assignee").annotate(
+        is_of_simulated=Case(When(is_of_user, then=of_user), default=False)
+    )
 
 
 def worst_first(flags: FlagQuerySet, harming: Mapping[Who, float]) -> FlagQuerySet:

@@ -79,7 +79,8 @@ class LimitForm(forms.Form):
             del self.fields[name]
         self.fields["advice"].help_text = (
             "What flags tell the owner. Empty: as the wider part says. It may name numbers in "
-            "braces, such as " + ", ".join(f"{{{name}:,.0f}}" for name in self._known()) + "."
+            "braces, such as " + ", ".join(f"{{{name}:,.0f}}" for name in self._known()) + "; "
+            "bytes as GB or so by the form B."
         )
 
     @staticmethod

@@ -39,6 +39,7 @@ urlpatterns = [
     path("flags/", flags.flag_list, name="flag_list"),
     path("flags/<int:pk>/", flags.flag, name="flag"),
     path("flags/<int:pk>/course/", flags.course, name="flag_course"),
+    path("flags/<int:pk>/peers/", flags.flag_peers, name="flag_peers"),
     path("load/", home.load, name="load"),
     path("search/", search.search, name="search"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),

@@ -51,6 +51,16 @@ def test_each_bin_says_its_bounds_and_counts_and_leads_to_its_jobs():
     ]
 
 
+def test_values_are_marked_where_they_lie():
+    lines = {"a job": 2_000, "<b>none": 0}
+
+    *_, job, none = figure(chart(), BINS, [ONE], LINKS, lines)["data"]
+
+    assert (job["name"], job["x"]) == ("a job", [pytest.approx(log10(2_000))] * 2)
+    assert none["name"] == "&lt;b>none"
+    assert none["x"][0] < 3
+
+
 def test_the_whole_height_of_a_bin_can_be_pointed_at():
     *_, pointed_at = figure(chart(), BINS, [ONE], LINKS)["data"]
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from ioportal.flags import courses
 from ioportal.flags.models import FlagEvent
 from ioportal.telemetry.models import ImpactWindow, Principal
 from simulator import incident
@@ -33,6 +34,7 @@ def test_who_makes_others_wait_is_flagged_as_soon_as_it_is_known_who_it_was(stor
     flag = flags["impact", harmful["job"]]
     assert flag.numbers["impact_s"] == pytest.approx(harmful["others_waiting_s"], rel=0.25)
     assert flag.state == flag.State.OPEN
+    assert courses.of(flag).amounts["amount"].max() == pytest.approx(flag.value)
     of_nodes = ImpactWindow.objects.exclude(kind=Principal.JOB)
     assert sum(of_nodes.values_list("impact_us", flat=True)) < before / 100
 

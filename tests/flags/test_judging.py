@@ -301,3 +301,25 @@ def test_what_somebody_resolved_is_opened_again_only_when_it_is_twice_as_bad(job
     read("12:29", 4_300_000)
 
     assert judge()[TOO_MANY].pk != flag.pk
+
+
+def test_a_host_is_judged_by_what_it_sends_to_each_filesystem(logs, ingest, judge):
+    rpcs = {"rpcs": 5}
+    put_in_force(LimitSet(rule="host-outside-jobs", limits=rpcs, why="we try it", set_by="root"))
+
+    def send(server, minute, count):
+        trace = [rpc(f"12:0{minute}:0{second}", "15@gni") for second in range(count)]
+        ingest("rpctrace", logs(f"{server}-{minute}", *trace), server=server)
+
+    send("mds1", 0, 6)
+    send("pond-mds", 0, 2)
+    [of_lake] = judge().values()
+    assert (of_lake.filesystem.name, of_lake.value) == ("lake", 6)
+
+    send("pond-mds", 1, 2)
+    assert list(judge().values()) == [of_lake]
+
+    send("pond-mds", 2, 4)
+    judge()
+    names = Flag.objects.unresolved().values_list("filesystem__name", flat=True)
+    assert sorted(names) == ["lake", "pond"]

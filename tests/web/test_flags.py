@@ -12,6 +12,8 @@ from django.utils import timezone
 from ioportal.flags import triage
 from ioportal.flags.models import Flag
 from ioportal.jobs.models import Cluster, Filesystem, Server
+from ioportal.telemetry import levels, retention
+from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage, ImpactWindow, Principal
 from tests.logs import Run, at, job_stats, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
@@ -101,6 +103,18 @@ def test_a_flag_tells_its_numbers_beside_its_limits(as_staff, found):
     assert "No flag of this rule was resolved yet." in words
 
 
+def test_a_number_that_is_known_by_two_names_is_told_once(as_staff, new_flag):
+    flag = new_flag(
+        rule="startup-storm",
+        numbers={"startup_operations": 2e5, "node_count": 20, "startup_nodes": 20},
+        limits={"startup_operations": 1.5e5, "startup_nodes": 16},
+    )
+    words = words_of(as_staff.get(f"/flags/{flag.pk}/"))
+
+    assert words.count("Nodes 20 nodes") == 1
+    assert "Nodes 20 nodes 16 nodes" in words
+
+
 def test_the_chart_of_its_evidence_crosses_its_limit_when_it_was_found(as_staff, found):
     rows = csv_of(as_staff.get(f"/flags/{found.pk}/course/?format=csv"))
     over = [row for row in rows if float(row["amount"] or 0) >= float(row["limit"])]
@@ -116,6 +130,44 @@ def test_a_rate_is_charted_as_what_was_done_within_ten_minutes(as_staff, found):
     rows = csv_of(as_staff.get(f"/flags/{peak.pk}/course/?format=csv"))
 
     assert max(float(row["amount"] or 0) for row in rows) == peak.value
+
+
+OUTLIER = {
+    "rule": "outlier",
+    "numbers": {"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_per_node": 100},
+    "limits": {"z_score": 3.0},
+}
+
+
+def test_an_outlier_stands_in_the_histogram_of_its_peers(as_staff, new_job, new_flag):
+    for operations in (50, 60, 900):
+        new_job({"metadata_operations_per_node": operations})
+    flag = new_flag(new_job({"metadata_operations_per_node": 1e6}), **OUTLIER)
+
+    rows = csv_of(as_staff.get(f"/flags/{flag.pk}/peers/?format=csv"))
+
+    peers = [row for row in rows if int(row["count"])]
+    assert [row["count"] for row in peers] == ["2", "1"]
+    assert int(rows[-1]["from"]) <= 1e6 < int(rows[-1]["below"])
+    words = words_of(as_staff.get(f"/flags/{flag.pk}/"))
+    assert "Of 3 peers by today's figures" in words
+    assert "figure-peers" in text_of(as_staff.get(f"/flags/{flag.pk}/"))
+
+
+def test_owners_are_not_shown_how_few_of_their_peers_are_where(as_alice, new_job, new_flag):
+    flag = new_flag(new_job({"metadata_operations_per_node": 1e6}), **OUTLIER)
+
+    assert "figure-peers" not in text_of(as_alice.get(f"/flags/{flag.pk}/"))
+    assert as_alice.get(f"/flags/{flag.pk}/peers/").status_code == 404
+
+
+def test_what_is_no_longer_kept_is_said_to_be_gone(as_staff, found):
+    retention.remember(levels.IO_WINDOWS, Interval(at("00:00"), at("12:10")))
+
+    words = words_of(as_staff.get(f"/flags/{found.pk}/"))
+
+    assert "How it came about is not drawn" in words
+    assert as_staff.get(f"/flags/{found.pk}/course/").status_code == 404
 
 
 def test_what_solved_it_is_told_to_whoever_meets_the_same(as_staff, new_flag):
@@ -271,6 +323,29 @@ def test_who_harms_others_now_comes_first_and_is_said_to(as_staff, mds, new_job,
     assert "2017-07-05 12:28:00 2017-07-05 12:28:10 mds1 0:01:30" in words
 
 
+def test_who_waited_for_a_host_is_told_of_the_time_and_place_that_it_is_flagged_for(
+    as_staff, mds, new_flag
+):
+    pond = Filesystem.objects.create(name="pond")
+    elsewhere = Server.objects.create(name="mds9", filesystem=pond, kind=Server.Kind.MDS)
+    flag = new_flag(
+        rule="host-outside-jobs",
+        subject_kind="host",
+        subject="3:4",
+        filesystem=mds.filesystem,
+        since=at("12:20"),
+        until=at("12:25"),
+    )
+    Flag.objects.update(job=None)
+    for clock, server, us in (("12:18", mds, 5e6), ("12:21", elsewhere, 7e6), ("11:00", mds, 9e6)):
+        times = dict.fromkeys(("service_us", "work_us", "others_us", "others_usual_us"), 1)
+        ImpactWindow.objects.create(
+            start=at(clock), server_id=server.pk, kind=3, who=4, impact_us=int(us), **times
+        )
+
+    assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["waited_s"] == 5
+
+
 @pytest.mark.parametrize(
     ("who", "status"),
     [
@@ -321,6 +396,16 @@ def test_owners_change_nothing(action, as_alice, new_flag):
         assert post(as_alice, path, flag, action=action, why="so").status_code == 403
     assert not flag.events.exists()
     assert "Acknowledge" not in words_of(as_alice.get(f"/flags/{flag.pk}/"))
+
+
+def test_what_is_made_up_is_said_to_be_of_users_too(as_staff, cluster, new_job, new_flag):
+    flag = new_flag(rule="campaign", subject_kind="user", subject="alice", cluster=None)
+    assert not json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["simulated"]
+
+    Cluster.objects.update(simulated=True)
+
+    assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["simulated"]
+    assert "Simulated data." in words_of(as_staff.get("/flags/"))
 
 
 def test_what_is_withheld_says_why(as_staff, new_flag):

@@ -42,8 +42,8 @@ BYTES_ABOVE_PEERS = Rule(
         "fewest_peers": Limit(20, "Peers, at least", Unit.JOBS, least=10),
     },
     advice=(
-        "{read_bytes:,.0f} bytes read; half of {namesakes:,.0f} jobs of this name read less than "
-        "{namesakes_read_bytes:,.0f} (limit {limit_times_peers:,.0f} times that). Look whether it "
+        "{read_bytes:B} read; half of {namesakes:,.0f} jobs of this name read less than "
+        "{namesakes_read_bytes:B} (limit {limit_times_peers:,.0f} times that). Look whether it "
         "reads the same input again and again: keep it in memory or in a RAM disk."
     ),
     check=_check,

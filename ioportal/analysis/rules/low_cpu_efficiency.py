@@ -49,12 +49,14 @@ LOW_CPU_EFFICIENCY = Rule(
     limits={
         "idle_core_hours": Limit(10, "Core-hours that idled", Unit.CORE_HOURS),
         "cpu_efficiency": Limit(0.08, "CPU efficiency, at most", Unit.SHARE, most=1),
-        "io_bytes": Limit(5e11, "Bytes read and written, or", Unit.BYTES),
-        "metadata_operations": Limit(250_000, "Metadata operations", Unit.COUNT),
+        "io_bytes": Limit(5e11, "Bytes read and written", Unit.BYTES),
+        "metadata_operations": Limit(
+            250_000, "Metadata operations, if not so many bytes", Unit.COUNT
+        ),
     },
     advice=(
         "{idle_core_hours:,.0f} core-hours idled (CPU efficiency {cpu_efficiency:.0%}, limit "
-        "{limit_cpu_efficiency:.0%}) beside {io_bytes:,.0f} bytes and "
+        "{limit_cpu_efficiency:.0%}) beside {io_bytes:B} and "
         "{metadata_operations:,.0f} metadata operations. Use fewer nodes for this step, or have "
         "its input read ahead and its small files in a RAM disk."
     ),

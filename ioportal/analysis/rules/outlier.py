@@ -1,5 +1,8 @@
 """A job does far more on each node than all others of its size."""
 
+from collections.abc import Mapping
+from math import expm1, log1p
+
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
@@ -19,6 +22,22 @@ def _z_score() -> pl.Expr:
 def _times_usual() -> pl.Expr:
     usual = pl.max_horizontal(pl.col("peers_median").exp() - 1, 1)
     return pl.col("metadata_operations_per_node") / usual
+
+
+def score_of(per_node: pl.Expr, numbers: Mapping[str, float]) -> pl.Expr:
+    """Return the score of metadata operations a node among the peers of a finding: its numbers."""
+    usual, found = _logarithms(numbers)
+    return numbers["z_score"] * ((per_node + 1).log() - usual) / (found - usual)
+
+
+def at_limit(numbers: Mapping[str, float], limits: Limits) -> float:
+    """Return how many metadata operations a node have the score that is the limit, among them."""
+    usual, found = _logarithms(numbers)
+    return expm1(usual + (found - usual) * limits["z_score"] / numbers["z_score"])
+
+
+def _logarithms(numbers: Mapping[str, float]) -> tuple[float, float]:
+    return log1p(numbers["usual_per_node"]), log1p(numbers["metadata_operations_per_node"])
 
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 Limits: TypeAlias = Mapping[str, float]
 Check: TypeAlias = Callable[[pl.DataFrame, Limits], pl.DataFrame]
 
-_FORM = re.compile(r",?(\.\d)?[fg%]?")  # how an advice may have a number written
+_FORM = re.compile(r"B|,?(\.\d)?[fg%]?")  # how an advice may have a number written; B: in GB or so
+_BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")  # powers of 1000
 
 # What a check returns: one row for each subject that is over the limits.
 FINDINGS = {"subject": pl.String(), "numbers": pl.Struct}
@@ -137,6 +138,18 @@ def refuse_unusable(advice: str, known: Collection[str]) -> None:
             raise ValueError(f"{{{name}:{form}}}: write a number like {{{name}:,.0f}}.")
 
 
+class _Number(float):
+    """A number that knows one more form."""
+
+    def __format__(self, form: str) -> str:
+        if form != "B":
+            return super().__format__(form)
+        scaled, power = float(self), 0
+        while scaled >= 999.5 and power < len(_BYTES) - 1:  # noqa: PLR2004  (else it is 1,000)
+            scaled, power = scaled / 1000, power + 1
+        return f"{scaled:,.3g} {_BYTES[power]}"
+
+
 class _Unknown:
     """A number that is not known, whatever form it is asked for in."""
 
@@ -156,5 +169,7 @@ def advise(text: str, numbers: Mapping[str, float | None], limits: Limits) -> st
         KeyError: it names a number that is not there.
         ValueError: it is no format that numbers have.
     """
-    told = {name: _Unknown() if value is None else value for name, value in numbers.items()}
-    return text.format_map({**{f"limit_{name}": value for name, value in limits.items()}, **told})
+    known = {**{f"limit_{name}": value for name, value in limits.items()}, **numbers}
+    return text.format_map(
+        {name: _Unknown() if value is None else _Number(value) for name, value in known.items()}
+    )

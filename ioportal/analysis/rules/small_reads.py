@@ -35,8 +35,8 @@ SMALL_READS = Rule(
         "mean_read_bytes": Limit(16_384, "Mean size of a read, at most", Unit.BYTES, least=1),
     },
     advice=(
-        "{reads:,.0f} reads of {mean_read_bytes:,.0f} bytes on average (limit "
-        "{limit_mean_read_bytes:,.0f} bytes from {limit_reads:,.0f} reads on). Read ahead in "
+        "{reads:,.0f} reads of {mean_read_bytes:B} on average (limit "
+        "{limit_mean_read_bytes:B} from {limit_reads:,.0f} reads on). Read ahead in "
         "larger pieces (a buffer of 4 MiB), coalesce reads of neighbouring branches, or copy "
         "the file into a RAM disk first."
     ),

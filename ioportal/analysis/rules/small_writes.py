@@ -37,8 +37,8 @@ SMALL_WRITES = Rule(
         "mean_write_bytes": Limit(16_384, "Mean size of a write, at most", Unit.BYTES, least=1),
     },
     advice=(
-        "{writes:,.0f} writes of {mean_write_bytes:,.0f} bytes on average (limit "
-        "{limit_mean_write_bytes:,.0f} bytes from {limit_writes:,.0f} writes on). Buffer before "
+        "{writes:,.0f} writes of {mean_write_bytes:B} on average (limit "
+        "{limit_mean_write_bytes:B} from {limit_writes:,.0f} writes on). Buffer before "
         "writing, collect small files in one, and keep SQLite databases off Lustre (RAM disk, "
         "with copy-back)."
     ),

@@ -38,6 +38,15 @@ class FlagQuerySet(models.QuerySet["Flag"]):
         """Those whose finding still holds, as far as is known."""
         return self.exclude(state=Flag.State.RESOLVED)
 
+    def of_same(self, rule: str, kind: str, filesystem: int | None) -> Self:
+        """Those of findings that are told apart by their subject alone."""
+        return self.about(kind, filesystem).filter(rule=rule)
+
+    def about(self, kind: str, filesystem: int | None) -> Self:
+        """Those about a kind of subjects; about hosts, by what they send to a filesystem."""
+        of_kind = self.filter(subject_kind=kind)
+        return of_kind.filter(filesystem=filesystem) if kind == Subject.HOST else of_kind
+
     def to_triage(self) -> Self:
         """Those that somebody should look at."""
         return self.filter(state__in=[Flag.State.OPEN, Flag.State.ACKNOWLEDGED])
@@ -46,6 +55,7 @@ class FlagQuerySet(models.QuerySet["Flag"]):
 class Flag(models.Model):
     """What a rule found of a subject; while it is not resolved, there is no second one.
 
+    Of a host there may be one for each filesystem, since it is judged by what it sends to each.
     Times without `_at` are of the data: when it happened, not when it was stored.
     """
 
@@ -105,7 +115,12 @@ class Flag(models.Model):
             models.UniqueConstraint(
                 name="flag_one_unresolved",
                 fields=["rule", "subject_kind", "subject"],
-                condition=~Q(state="resolved"),
+                condition=~Q(state="resolved") & ~Q(subject_kind="host"),
+            ),
+            models.UniqueConstraint(
+                name="flag_one_unresolved_of_host",
+                fields=["rule", "subject", "filesystem"],
+                condition=~Q(state="resolved") & Q(subject_kind="host"),
             ),
             models.CheckConstraint(name="flag_spans", condition=Q(until__gte=F("since"))),
             models.CheckConstraint(

@@ -83,14 +83,29 @@ def flag(request: UserRequest, pk: int) -> HttpResponseBase:
 @login_required
 @exports.offered("csv", "json")
 def course(request: UserRequest, pk: int) -> HttpResponseBase:
-    """How a flag's measure grew over its job's run: the twin of its chart."""
+    """How a flag's number came about over time: the twin of its chart."""
     found = _visible(request, pk)
     [shown] = flags.shown([found], request.user)
-    drawn = Told(shown, request.user).course
+    drawn = Told(shown, request.user).chart
     if drawn is None:
-        raise Http404("Its measure is none over time, or what it was counted from is gone.")
-    about = {"flag": pk, "unit": drawn.chart.unit, "simulated": flags.is_simulated(found)}
+        raise Http404("It did not come about over time, or what it was counted from is gone.")
+    about = {"flag": pk, "title": drawn.chart.title, "unit": drawn.chart.unit}
+    about |= {"simulated": flags.is_simulated(found)}
     return exports.twin(request, f"flag-{pk}", about, drawn.header, drawn.rows())
+
+
+@require_safe
+@login_required
+@exports.offered("csv", "json")
+def flag_peers(request: UserRequest, pk: int) -> HttpResponseBase:
+    """Where an outlier stands among its peers: the twin of its histogram."""
+    found = _visible(request, pk)
+    [shown] = flags.shown([found], request.user)
+    drawn = Told(shown, request.user).peers
+    if drawn is None:
+        raise Http404("It is not drawn among its peers.")
+    about = {"flag": pk, "title": drawn.metric.title, "simulated": flags.is_simulated(found)}
+    return exports.twin(request, f"flag-{pk}-peers", about, drawn.header, drawn.values)
 
 
 def _visible(request: UserRequest, pk: int) -> Flag:

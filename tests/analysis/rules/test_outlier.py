@@ -1,8 +1,10 @@
 """Far beyond the jobs of its size."""
 
+import polars as pl
 import pytest
 
 from ioportal.analysis.rules import OUTLIER
+from ioportal.analysis.rules.outlier import at_limit, score_of
 
 AT_LIMITS = {
     "metadata_operations": 20_000,
@@ -31,3 +33,12 @@ def test_it_takes_all_limits(found, changed, is_found):
     numbers = found(OUTLIER, **{**AT_LIMITS, **changed})
 
     assert (numbers is not None) is is_found
+
+
+def test_what_has_the_score_of_the_limit_is_told_from_a_finding(found):
+    numbers = found(OUTLIER, **{**AT_LIMITS, "metadata_operations_per_node": 1e6})
+    per_node = pl.Series([at_limit(numbers, OUTLIER.defaults), 1e6])
+
+    scores = pl.select(score_of(pl.lit(per_node), numbers)).to_series().to_list()
+
+    assert scores == pytest.approx([3.5, numbers["z_score"]])

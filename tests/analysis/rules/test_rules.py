@@ -73,6 +73,22 @@ def test_advice_that_names_something_else_is_an_error():
         advise("{opens} of {nothing}", {"opens": 1.0}, {})
 
 
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (999.7, "1 kB"),
+        (16_384, "16.4 kB"),
+        (276_001_980_416, "276 GB"),
+        (2e18, "2 EB"),
+        (None, "unknown"),
+    ],
+)
+def test_bytes_are_told_as_people_say_them(size, words):
+    assert advise("{read_bytes:B}", {"read_bytes": size}, {}) == words
+
+
 def test_abuse_takes_a_multiple_of_the_limit_and_a_while():
     rule = next(rule for rule in RULES if rule.abuse_times == 5)
     limit = rule.defaults[rule.measure]

@@ -1,0 +1,58 @@
+"""How the numbers that flags rest on came about over time: `_WAYS` has each that did.
+
+The highest amount of a course is the flag's number, until more is known of the same time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from ioportal.analysis.rules.rule import Subject
+from ioportal.flags.courses.jobs import STARTUP, UNEXPLAINED, Z_SCORE, of_counters, of_peak
+from ioportal.flags.courses.sent import OUTSIDE_JOBS, UNATTRIBUTED
+from ioportal.flags.courses.users import TOGETHER
+from ioportal.flags.courses.way import Course, Way
+from ioportal.telemetry import levels, retention
+
+if TYPE_CHECKING:
+    from ioportal.flags.models import Flag
+
+_WAYS: dict[tuple[str, str], Way] = {
+    (Subject.JOB, "peak_impact_s"): of_peak("peak_impact_s", levels.IMPACT),
+    (Subject.JOB, "peak_locks_s"): of_peak("peak_locks_s", levels.CHARGED_RPCS),
+    (Subject.JOB, "peak_stats"): of_peak("peak_stats", levels.IO_WINDOWS),
+    (Subject.JOB, "sustained_per_node"): of_peak(
+        "sustained_operations", levels.IO_WINDOWS, by_node=True
+    ),
+    (Subject.JOB, "startup_operations"): STARTUP,
+    (Subject.JOB, "metadata_operations"): of_counters(pl.col("metadata_operations")),
+    (Subject.JOB, "churned_files"): of_counters(pl.min_horizontal("mknod", "unlink")),
+    (Subject.JOB, "failed_opens"): of_counters(pl.col("open") - pl.col("close")),
+    (Subject.JOB, "reads"): of_counters(pl.col("read")),
+    (Subject.JOB, "writes"): of_counters(pl.col("write")),
+    (Subject.JOB, "read_bytes"): of_counters(pl.col("read_bytes")),
+    (Subject.JOB, "io_bytes"): of_counters(pl.col("read_bytes") + pl.col("write_bytes")),
+    (Subject.JOB, "unexplained_enqueues"): UNEXPLAINED,
+    (Subject.JOB, "z_score"): Z_SCORE,
+    (Subject.USER, "metadata_operations"): TOGETHER,
+    (Subject.HOST, "rpcs"): OUTSIDE_JOBS,
+    (Subject.FILESYSTEM, "unattributed_share"): UNATTRIBUTED,
+}
+
+
+def of(flag: Flag) -> Course | None:
+    """Return the course of a flag's measure; if that has none, of what else was over its limit.
+
+    None: nothing of it came about over time, or over what time is not known.
+    """
+    for number in dict.fromkeys([flag.measure, *flag.limits]):
+        way = _WAYS.get((flag.subject_kind, number))
+        found, limit = flag.numbers.get(number), flag.limits.get(number)
+        if way is None or found is None or limit is None or found < limit:
+            continue
+        if over := way.over(flag):
+            amounts = way.amounts(flag, over) if retention.is_kept(way.rests_on, *over) else None
+            return Course(number, way.about, way.shown(flag, over), way.adds_up, amounts)
+    return None

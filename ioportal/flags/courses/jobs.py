@@ -1,0 +1,161 @@
+"""Courses of what is counted of a job."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+from django.db.models import Sum
+from psycopg import sql
+
+from collectors.lustre import opcodes
+from collectors.tables import UTC_US
+from ioportal.analysis.rules import outlier
+from ioportal.analysis.rules.evidence import SUSTAINED, WITHIN
+from ioportal.flags import peaks
+from ioportal.flags.courses.way import INTERVAL, Way, moving
+from ioportal.jobs.models import Server
+from ioportal.telemetry import levels
+from ioportal.telemetry.copy import read_frame
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.models import ChargedRpc
+from ioportal.telemetry.sums import metadata_operations
+
+if TYPE_CHECKING:
+    from ioportal.flags.models import Flag
+    from ioportal.jobs.models import Job
+    from ioportal.telemetry.levels import Level
+
+_ADDED_UP = "Added up by the end of each interval that was counted (job_stats)."
+
+
+def _run(flag: Flag) -> Interval | None:
+    job = flag.job
+    if job is None or job.started_at is None or job.known_until is None:
+        return None
+    return Interval(job.started_at, job.known_until) if job.known_until > job.started_at else None
+
+
+def of_peak(peak: str, rests_on: Level, *, by_node: bool = False) -> Way:
+    """Return the way to what a peak is the most of."""
+    span = SUSTAINED if peak == "sustained_operations" else WITHIN
+
+    def amounts(flag: Flag, _over: Interval) -> pl.DataFrame:
+        nodes = _job(flag).node_count if by_node else 1
+        found = moving(peaks.windows(_job(flag).pk, peak), span)
+        return found.with_columns(pl.col("amount") / nodes)
+
+    minutes = span // timedelta(minutes=1)
+    about = f"Within {minutes} minutes, up to the end of each interval that was counted."
+    return Way(about, (rests_on,), _run, amounts)
+
+
+def of_counters(amount: pl.Expr) -> Way:
+    """Return the way to an amount of counters that add up: those of `_COUNTED`."""
+
+    def amounts(flag: Flag, _over: Interval) -> pl.DataFrame:
+        return _counted(_job(flag).pk).select(*INTERVAL, amount=amount)
+
+    return Way(_ADDED_UP, (levels.IO_WINDOWS,), _run, amounts, adds_up=True)
+
+
+_OF_MDTS = ("open", "close", "mknod", "unlink")
+_OF_ALL_TARGETS = ("read", "write", "read_bytes", "write_bytes")
+_COUNTERS = sql.SQL("""
+SELECT w.start, w."end", sum({operations}) FILTER (WHERE w.target_id <> 0), {of_mdts}, {of_all}
+FROM telemetry_iowindow w WHERE w.job_id = %(job)s AND w.job_id <> 0 GROUP BY 1, 2
+""").format(
+    operations=metadata_operations("w"),
+    of_mdts=sql.SQL(", ").join(
+        sql.SQL("sum({}) FILTER (WHERE w.target_id <> 0)").format(sql.Identifier("w", name))
+        for name in _OF_MDTS
+    ),
+    of_all=sql.SQL(", ").join(
+        sql.SQL("sum({})").format(sql.Identifier("w", name)) for name in _OF_ALL_TARGETS
+    ),
+)
+_COUNTED = ("metadata_operations", *_OF_MDTS, *_OF_ALL_TARGETS)
+
+
+def _counted(job: int) -> pl.DataFrame:
+    """Return what a job had done by the end of each of its windows, by counter."""
+    columns = {**INTERVAL, **dict.fromkeys(_COUNTED, pl.Float64())}
+    found = read_frame(_COUNTERS, columns, {"job": job})
+    return found.sort("end", "start").with_columns(pl.col(_COUNTED).fill_null(0).cum_sum())
+
+
+def _of_startup(flag: Flag, _over: Interval) -> pl.DataFrame:
+    windows = peaks.windows(_job(flag).pk, "startup_operations")
+    return windows.with_columns(pl.col("amount").cum_sum())
+
+
+def _first_minutes(_flag: Flag, run: Interval) -> Interval:
+    return Interval(run.start, min(run.start + WITHIN, run.end))
+
+
+STARTUP = Way(
+    "Of the first five minutes, added up by the end of each interval that was counted (job_stats).",
+    (levels.IO_WINDOWS,),
+    _run,
+    _of_startup,
+    _first_minutes,
+    adds_up=True,
+)
+
+
+def _unexplained(flag: Flag, _over: Interval) -> pl.DataFrame:
+    """Take from the enqueues by each read of the counters what these explain."""
+    servers = Server.objects.filter(kind=Server.Kind.MDS).values("pk")
+    enqueues = ChargedRpc.objects.of_job(_job(flag).pk).filter(
+        server_id__in=servers, opcode=opcodes.LDLM_ENQUEUE
+    )
+    rows = enqueues.values("start").annotate(count=Sum("count")).order_by("start")
+    asked = pl.DataFrame(
+        list(rows.values_list("start", "count")),
+        schema={"end": UTC_US, "asked": pl.Float64()},
+        orient="row",
+    ).with_columns(pl.col("end") + levels.CHARGED_RPCS.width, pl.col("asked").cum_sum())
+    counted = _counted(_job(flag).pk).select(
+        *INTERVAL, explained=pl.col("metadata_operations") - pl.col("close")
+    )
+    reads = counted.group_by("end").agg(pl.min("start"), pl.last("explained")).sort("end")
+    after = asked.tail(1).select(start=pl.lit(reads["end"].max(), UTC_US), end="end")
+    return (
+        pl.concat([reads, after.filter(pl.col("end") > pl.col("start"))], how="diagonal")
+        .with_columns(pl.col("explained").forward_fill())
+        .join_asof(asked, on="end")
+        .select(*INTERVAL, amount=pl.col("asked").fill_null(0) - pl.col("explained"))
+    )
+
+
+UNEXPLAINED = Way(
+    "Lock enqueues (rpctrace) less the operations but closes (job_stats), both added up by the end "
+    "of each interval that was counted.",
+    (levels.CHARGED_RPCS, levels.IO_WINDOWS),
+    _run,
+    _unexplained,
+    adds_up=True,
+)
+
+
+def _z_score(flag: Flag, _over: Interval) -> pl.DataFrame:
+    per_node = pl.col("metadata_operations") / _job(flag).node_count
+    score = outlier.score_of(per_node, flag.numbers)
+    return _counted(_job(flag).pk).select(*INTERVAL, amount=score)
+
+
+Z_SCORE = Way(
+    "Of the metadata operations a node that it had done by the end of each interval that was "
+    "counted (job_stats), among the peers that it was judged by.",
+    (levels.IO_WINDOWS,),
+    _run,
+    _z_score,
+    adds_up=True,
+)
+
+
+def _job(flag: Flag) -> Job:
+    if flag.job is None:
+        raise ValueError(f"{flag} is about no job.")
+    return flag.job

@@ -1,0 +1,91 @@
+"""Courses of what metadata servers were sent from outside jobs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+from django.db.models import Q, Sum
+
+from collectors.tables import UTC_US
+from ioportal.analysis.rules.evidence import DAY, HOUR, WITHIN
+from ioportal.flags.courses.way import INTERVAL, Way, moving
+from ioportal.jobs import impact
+from ioportal.jobs.models import Server
+from ioportal.telemetry import levels, rollups
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.models import Principal
+
+if TYPE_CHECKING:
+    from ioportal.flags.models import Flag
+    from ioportal.telemetry.levels import Level
+
+_AROUND = timedelta(minutes=30)  # before a host was flagged
+
+
+def _sent(level: Level, flag: Flag, over: Interval, whose: Q, **sums: Sum) -> pl.DataFrame:
+    """Return sums over what was sent to a filesystem's metadata servers, by a level's windows."""
+    servers = Server.objects.filter(filesystem=flag.filesystem_id, kind=Server.Kind.MDS)
+    frames = [pl.DataFrame(schema={**INTERVAL, **dict.fromkeys(sums, pl.Float64())})]
+    for piece in rollups.pieces(level, *over):
+        rows = (
+            piece.level.model._default_manager.filter(  # noqa: SLF001  (documented)
+                whose,
+                server_id__in=servers.values("pk"),
+                start__gte=piece.start,
+                start__lt=piece.end,
+            )
+            .values("start")
+            .annotate(**sums)
+            .values_list("start", *sums)
+        )
+        schema = {"start": UTC_US, **dict.fromkeys(sums, pl.Float64())}
+        found = pl.DataFrame(list(rows), schema=schema, orient="row").fill_null(0)
+        end = (pl.col("start") + piece.level.width).alias("end")
+        frames.append(found.select("start", end, *sums))
+    return pl.concat(frames).sort("end")
+
+
+def _around(flag: Flag) -> Interval:
+    width = levels.LOAD_WINDOWS.width
+    start = rollups.floor(flag.since - _AROUND - WITHIN, width)
+    return Interval(start, rollups.ceil(flag.until + WITHIN, width))
+
+
+def _of_host(flag: Flag, over: Interval) -> pl.DataFrame:
+    kind, who = impact.who(flag.subject)
+    key = "source_job_id" if kind == Principal.PROCESS else "nid_id"
+    whose = Q(("kind", kind), (key, who))
+    return moving(_sent(levels.LOAD_WINDOWS, flag, over, whose, amount=Sum("count")), WITHIN)
+
+
+OUTSIDE_JOBS = Way(
+    "Within five minutes, up to the end of each 10 s in which it sent any (rpctrace).",
+    (levels.LOAD_WINDOWS,),
+    _around,
+    _of_host,
+    lambda _flag, over: Interval(over.start + WITHIN, over.end),
+)
+
+
+def _last_day(flag: Flag) -> Interval:
+    width = levels.LOAD_MINUTES.width
+    start = rollups.floor(flag.until - DAY - HOUR, width)
+    return Interval(start, rollups.ceil(flag.until, width))
+
+
+def _nobodys(flag: Flag, over: Interval) -> pl.DataFrame:
+    of_nobody = Sum("count", filter=Q(kind=Principal.UNATTRIBUTED))
+    sent = _sent(levels.LOAD_MINUTES, flag, over, Q(), all=Sum("count"), nobodys=of_nobody)
+    share = pl.col("nobodys") / pl.col("all")
+    return moving(sent, HOUR).select(*INTERVAL, amount=share)
+
+
+UNATTRIBUTED = Way(
+    "Within an hour, up to the end of each minute of the day before it was found last (rpctrace).",
+    (levels.LOAD_MINUTES,),
+    _last_day,
+    _nobodys,
+    lambda _flag, over: Interval(over.start + HOUR, over.end),
+)

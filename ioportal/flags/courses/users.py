@@ -1,0 +1,73 @@
+"""The course of what the jobs of a user do together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from django.db import connection
+from psycopg import sql
+
+from collectors.tables import UTC_US
+from ioportal.analysis.rules.evidence import DAY
+from ioportal.flags.courses.way import Way
+from ioportal.flags.evidence import JOBS_OF_USERS
+from ioportal.telemetry import levels
+from ioportal.telemetry.copy import read_frame
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.sums import metadata_operations
+
+if TYPE_CHECKING:
+    from ioportal.flags.models import Flag
+
+_BEGAN = sql.SQL("SELECT min(j.started_at) FROM {jobs}").format(jobs=JOBS_OF_USERS)
+# A job leaves a day after its end.
+_CHANGES = sql.SQL("""
+WITH counting AS MATERIALIZED (
+    SELECT j.id, j.ended_at + %(day)s AS leaves, s.metadata_operations FROM {jobs}
+)
+SELECT "end", sum(amount) FROM (
+    SELECT w."end", {operations} AS amount
+    FROM counting JOIN telemetry_iowindow w ON w.job_id = counting.id
+    WHERE w.job_id <> 0 AND w.target_id <> 0
+        AND w.start >= %(first)s::timestamptz - %(day)s AND w.start < %(until)s
+    UNION ALL
+    SELECT leaves, -metadata_operations FROM counting WHERE leaves < %(until)s
+) changes GROUP BY 1
+""").format(jobs=JOBS_OF_USERS, operations=metadata_operations("w"))
+
+
+def _of_user(flag: Flag) -> dict[str, Any]:
+    return {"owners": [flag.subject], "since": flag.since - DAY, "until": flag.until}
+
+
+def _since_the_first(flag: Flag) -> Interval | None:
+    with connection.cursor() as cursor:
+        cursor.execute(_BEGAN, _of_user(flag))
+        (began,) = cursor.fetchone()
+    return Interval(began, flag.until) if began else None
+
+
+def _day_before(flag: Flag, _over: Interval) -> Interval:
+    return Interval(flag.since - DAY, flag.until)
+
+
+def _together(flag: Flag, over: Interval) -> pl.DataFrame:
+    """Return what the jobs that ran within a day had done."""
+    values = {**_of_user(flag), "first": over.start, "day": DAY}
+    changes = read_frame(_CHANGES, {"end": UTC_US, "amount": pl.Float64()}, values).sort("end")
+    before = pl.col("end").shift().fill_null(pl.lit(over.start, UTC_US))
+    return changes.select(
+        pl.min_horizontal(before, "end").alias("start"), "end", pl.col("amount").cum_sum()
+    )
+
+
+TOGETHER = Way(
+    "What the jobs that ran within the day before had done by the end of each interval that was "
+    "counted (job_stats); a job leaves a day after its end.",
+    (levels.IO_WINDOWS,),
+    _since_the_first,
+    _together,
+    _day_before,
+    adds_up=True,
+)

@@ -1,0 +1,65 @@
+"""What a course is, and a way to find it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from collectors.tables import UTC_US
+from ioportal.analysis import sustained
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+
+    from ioportal.flags.models import Flag
+    from ioportal.telemetry.coverage import Interval
+    from ioportal.telemetry.levels import Level
+
+INTERVAL = {"start": UTC_US, "end": UTC_US}
+
+
+@dataclass(frozen=True)
+class Course:
+    """One of a flag's numbers over time.
+
+    `amounts` has columns ``start``, ``end`` and ``amount``: that of the number at the end of an
+    interval in which something was counted, by that end. None: what it rests on is gone.
+    """
+
+    number: str
+    about: str
+    span: Interval
+    adds_up: bool  # the amount stays while nothing is counted; else there is none then
+    amounts: pl.DataFrame | None
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the course of a number is found."""
+
+    about: str
+    rests_on: tuple[Level, ...]
+    over: Callable[[Flag], Interval | None]  # the time of which these tell; None: of none
+    amounts: Callable[[Flag, Interval], pl.DataFrame]
+    shown: Callable[[Flag, Interval], Interval] = lambda _flag, over: over
+    adds_up: bool = False
+
+
+def moving(windows: pl.DataFrame, span: timedelta) -> pl.DataFrame:
+    """Return what was done in the span before each window's end.
+
+    Args:
+        windows: columns of `INTERVAL`, and amounts; they may overlap.
+        span: of time.
+
+    Returns:
+        The same columns, a row for each end, in order.
+    """
+    amounts = [name for name in windows.columns if name not in INTERVAL]
+    keyed = windows.with_columns(key=pl.lit(0, pl.Int64))
+    sums = sustained.sums(keyed, span, amounts).group_by("end").agg(pl.max(*amounts))
+    starts = windows.group_by("end").agg(pl.min("start"))
+    return starts.join(sums, on="end").sort("end").select("start", "end", *amounts)

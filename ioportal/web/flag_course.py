@@ -1,0 +1,91 @@
+"""The course of a flag's number as a chart against its limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from collectors.tables import UTC_US
+from ioportal.analysis.timelines import Steps
+from ioportal.charts.time_axis import Mark, Meaning
+from ioportal.charts.timelines import Chart, Style
+from ioportal.web.flag_numbers import title_of, unit_of
+from ioportal.web.job_requests import shown_by_default
+from ioportal.web.ranges import TimeRange
+from ioportal.web.timelines import StepsChart
+
+if TYPE_CHECKING:
+    from ioportal.flags.courses.way import Course
+    from ioportal.flags.models import Flag
+
+_STEPS_SHOWN = 720
+_BESIDES = " Flagged once it was over the rule's other limits, too."
+
+
+def drawn(flag: Flag, whose: str, course: Course | None) -> StepsChart | None:
+    """Draw the course of one of a flag's numbers; None: it has none, or it is no longer kept.
+
+    Args:
+        flag: its limits.
+        whose: what its subject is called.
+        course: of the flag.
+    """
+    if course is None or course.amounts is None:
+        return None
+    window = shown_by_default(TimeRange(*course.span))
+    chart = Chart(
+        "evidence",
+        title_of(flag, course.number),
+        str(unit_of(flag, course.number) or ""),
+        course.about + (_BESIDES if len(flag.limits) > 1 else ""),
+        Style.LINES,
+        {"amount": whose, "limit": "limit"},
+    )
+    stepped = _stepped(course.amounts, window, adds_up=course.adds_up)
+    frame = stepped.with_columns(limit=pl.lit(flag.limits[course.number], pl.Float64))
+    steps = Steps(frame, ("amount", "limit"), 1)
+    return StepsChart(chart, steps, lambda: _marks(flag), window)
+
+
+def _marks(flag: Flag) -> list[Mark]:
+    ends = (flag.job.started_at, flag.job.ended_at) if flag.job else ()
+    run = [Mark(moment, "", Meaning.RUN) for moment in ends if moment]
+    return [Mark(flag.since, "flagged", Meaning.FLAG), *run]
+
+
+def _stepped(amounts: pl.DataFrame, window: TimeRange, *, adds_up: bool) -> pl.DataFrame:
+    """Make steps of amounts at the ends of intervals, which may overlap or leave gaps.
+
+    Where nothing was counted, a sum stays, and else there is no line; it is not called unobserved.
+    """
+    together = -(-amounts.height // _STEPS_SHOWN) or 1
+    before = pl.col("end").shift()
+    steps = (
+        amounts.group_by("end")
+        .agg(pl.min("start"), pl.max("amount"))
+        .sort("end")
+        .group_by(pl.int_range(pl.len()) // together, maintain_order=True)
+        .agg(pl.first("start"), pl.last("end"), pl.max("amount"))
+        .select(pl.max_horizontal("start", before), "end", "amount")
+        .filter(pl.col("end") > pl.col("start"))
+    )
+    begin, end = (pl.lit(moment, UTC_US) for moment in (window.start, window.end))
+    before_each = steps.select(start=before.fill_null(begin), end="start")
+    after_all = steps.tail(1).select(start="end", end=end)
+    between = (
+        pl.concat([before_each, after_all])
+        .filter(pl.col("end") > pl.col("start"))
+        .with_columns(amount=pl.lit(None, pl.Float64))
+    )
+    so_far = pl.col("amount").forward_fill() if adds_up else pl.col("amount")
+    return (
+        pl.concat([steps.cast({"amount": pl.Float64}), between])
+        .sort("start")
+        .select(
+            "start",
+            "end",
+            observed=pl.lit(1, pl.Int64),
+            amount=so_far,
+        )
+    )
