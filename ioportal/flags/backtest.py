@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.evidence import DAY
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import evidence, flagging
+from ioportal.flags import evidence, flagging, others
 from ioportal.flags.judging import by_limits
 from ioportal.flags.limits import Book, Place
 from ioportal.flags.models import BackTest, LimitSet
@@ -146,18 +146,19 @@ def _run(test: BackTest) -> bool:
 def _evidence(rule: Rule, start: datetime, end: datetime) -> Iterator[tuple[float, Evidence]]:
     """Yield the evidence of a period in steps, each with the part that is then done."""
     step = DAY if rule.subject is Subject.USER else min(max((end - start) / _STEPS, _HOUR), DAY)
+    usual = others.months(rule.others)
     begin = start
     while begin < end:
         until = min(begin + step, end)
-        for found in _of_step(rule, begin, until):
+        for found in _of_step(rule, usual, begin, until):
             yield (until - start) / (end - start), found
         begin = until
 
 
-def _of_step(rule: Rule, start: datetime, end: datetime) -> Iterator[Evidence]:
+def _of_step(rule: Rule, usual: others.Usual, start: datetime, end: datetime) -> Iterator[Evidence]:
     kind = rule.subject
     if kind is Subject.JOB:
-        yield evidence.of_jobs_that_ended(start, end, rule.others)
+        yield evidence.of_jobs_that_ended(start, end, usual)
     elif kind is Subject.USER:
         jobs = Job.objects.overlapping(end - DAY, end).exclude(owner="")
         owners = jobs.values_list("owner", flat=True).distinct()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.core.cache import cache
 from django.db import connection
 from psycopg import sql
 
@@ -18,25 +17,24 @@ from ioportal.analysis.rules.evidence import (
     DAY,
     HOUR,
     JOB_EVIDENCE,
-    OF_NAMESAKES,
-    OF_PEERS,
     OF_SUBJECT,
     PEAKS,
     USER_EVIDENCE,
     WITHIN,
 )
 from ioportal.analysis.rules.rule import Subject
+from ioportal.flags import others
 from ioportal.jobs.models import JobStatistics, Server
 from ioportal.telemetry import coverage, levels, rollups
+from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Coverage, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from datetime import datetime, timedelta
 
     from ioportal.telemetry.rollups import Piece
 
-_PEERS_SERVE = timedelta(minutes=10)
-_PEERS_WITHIN = timedelta(days=30)
 _FAILURES_COUNTED_UNTIL = (2, 13)  # Lustre's versions
 _TIME = pl.Datetime("us", "UTC")
 _CONSTANTS = {"counted": list(_FAILURES_COUNTED_UNTIL), "ambiguous": GOOD_AMBIGUOUS}
@@ -67,9 +65,7 @@ SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
     e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio, e.impact_s,
     e.impact_share, e.impact_times,
     versions.counted, j.ended_at IS NOT NULL,
-    CASE WHEN j.node_count > 0 THEN floor(log(2, j.node_count))::int END, j.name,
-    j.cluster_id, e.filesystem_id, j.queue, j.owner, s.quality,
-    CASE WHEN s.ambiguous_share <= %(ambiguous)s THEN 'good' ELSE 'partial' END,
+    {alike}, j.cluster_id, e.filesystem_id, s.ambiguous_share <= %(ambiguous)s,
     coalesce(j.ended_at, greatest(
         j.started_at + make_interval(secs => s.duration_s), e.seen_until, j.started_at
     ))
@@ -89,6 +85,11 @@ LEFT JOIN LATERAL (
             WHERE later.server_id = m.id AND later.since > v.since AND later.since <= j.started_at
         )
 ) versions ON true
+WHERE {which} AND j.started_at IS NOT NULL
+""")
+_JOBS_TEXTS = sql.SQL("""
+SELECT j.id, j.queue, j.owner, s.quality
+FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
 WHERE {which} AND j.started_at IS NOT NULL
 """)
 _THESE = sql.SQL("j.id = ANY(%(jobs)s)")
@@ -113,101 +114,52 @@ _JOB_COLUMNS = {
             "has_ended",
         )
     },
-    "size": pl.Int64(),
-    "name": pl.String(),
-    **ABOUT,
+    **{kind.alike: pl.Int64() for kind in others.KINDS},
+    "cluster": ABOUT["cluster"],
+    "filesystem": ABOUT["filesystem"],
+    "is_clear": pl.Boolean(),  # few enough of its RPCs are ambiguous
+    "until": ABOUT["until"],
 }
+_TEXT_COLUMNS = {"subject": pl.Int64(), **{n: ABOUT[n] for n in ("queue", "owner", "quality")}}
 
 
 def of_jobs(jobs: Collection[int]) -> Evidence:
     """Return what is known of some jobs that have statistics."""
-    return _jobs(_THESE, {"jobs": sorted(jobs)})
+    usual = {kind: partial(others.kept, kind) for kind in others.KINDS}
+    return _jobs(_THESE, {"jobs": sorted(jobs)}, usual)
 
 
-def of_jobs_that_ended(start: datetime, end: datetime, others: Collection[str]) -> Evidence:
-    """Return what is known of the jobs that ended in [start, end).
-
-    Of what other jobs do, only the columns `others` are known: a rule's `others`.
-    """
-    return _jobs(_ENDED, {"start": start, "end": end}, others)
+def of_jobs_that_ended(start: datetime, end: datetime, usual: others.Usual) -> Evidence:
+    """Return what is known of the jobs that ended in [start, end), and of some kinds of others."""
+    return _jobs(_ENDED, {"start": start, "end": end}, usual)
 
 
-def _jobs(
-    which: sql.SQL, values: dict[str, Any], others: Collection[str] = (*OF_PEERS, *OF_NAMESAKES)
-) -> Evidence:
+def _jobs(which: sql.SQL, values: dict[str, Any], usual: others.Usual) -> Evidence:
     query = _JOBS.format(
         which=which,
         metrics=_columns("s", (metric.name for metric in METRICS)),
         kinds=_columns("s", (f"count_{kind}" for kind in METADATA_OPERATIONS)),
         peaks=_columns("e", PEAKS),
+        alike=sql.SQL(", ").join(kind.of for kind in others.KINDS),
     )
-    found = _frame(query, _JOB_COLUMNS, {**values, **_CONSTANTS})
-    newest: Any = found["until"].max()
+    numbers = read_frame(query, _JOB_COLUMNS, {**values, **_CONSTANTS})
+    texts = _frame(_JOBS_TEXTS.format(which=which), _TEXT_COLUMNS, values)
+    newest: Any = numbers["until"].max()
     if newest is None:
         return Evidence(Subject.JOB, _empty(Subject.JOB))
-    frame = found.with_columns(pl.col("subject").cast(pl.String))
-    for columns, of, on in ((OF_PEERS, _peers, "size"), (OF_NAMESAKES, _namesakes, "name")):
-        if set(columns) & set(others):
-            frame = frame.join(of(newest), on=["cluster", on], how="left")
+    quality = JobStatistics.Quality
+    frame = numbers.join(texts, on="subject").with_columns(
+        pl.col("subject").cast(pl.String),
+        trace_quality=pl.when("is_clear")
+        .then(pl.lit(quality.GOOD.value))
+        .otherwise(pl.lit(quality.PARTIAL.value)),
+    )
+    for kind in others.KINDS:
+        if kind in usual:
+            frame = frame.join(usual[kind](newest), on=["cluster", kind.alike], how="left")
         else:
-            frame = frame.with_columns(pl.lit(None, kind).alias(n) for n, kind in columns.items())
+            frame = frame.with_columns(pl.lit(None, of).alias(n) for n, of in kind.tells.items())
     return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *ABOUT))
-
-
-_PEERS = """
-WITH figures AS MATERIALIZED (
-    SELECT j.cluster_id, floor(log(2, j.node_count))::int AS size,
-        ln(1 + s.metadata_operations_per_node) AS figure
-    FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
-    WHERE j.started_at >= %(since)s AND j.started_at < %(until)s AND j.node_count > 0
-        AND s.quality <> 'poor' AND s.metadata_operations_per_node IS NOT NULL
-),
-medians AS (
-    SELECT cluster_id, size, count(*) AS peers,
-        percentile_cont(0.5) WITHIN GROUP (ORDER BY figure) AS median
-    FROM figures GROUP BY 1, 2
-)
-SELECT cluster_id, size, peers, median,
-    percentile_cont(0.5) WITHIN GROUP (ORDER BY abs(figure - median))
-FROM figures JOIN medians USING (cluster_id, size)
-GROUP BY 1, 2, 3, 4
-"""
-_NAMESAKES = """
-SELECT j.cluster_id, j.name, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY s.read_bytes)
-FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
-WHERE j.started_at >= %(since)s AND j.started_at < %(until)s AND j.name <> ''
-    AND s.quality <> 'poor' AND s.read_bytes IS NOT NULL
-GROUP BY 1, 2
-HAVING count(*) >= 10
-"""
-_PEER_COLUMNS: dict[str, pl.DataType] = {"cluster": pl.Int64(), "size": pl.Int64(), **OF_PEERS}
-_NAMESAKE_COLUMNS: dict[str, pl.DataType] = {
-    "cluster": pl.Int64(),
-    "name": pl.String(),
-    **OF_NAMESAKES,
-}
-
-
-def _peers(at: datetime) -> pl.DataFrame:
-    return _kept("peers", _PEERS, _PEER_COLUMNS, at)
-
-
-def _namesakes(at: datetime) -> pl.DataFrame:
-    return _kept("namesakes", _NAMESAKES, _NAMESAKE_COLUMNS, at)
-
-
-def _kept(name: str, query: str, columns: dict[str, pl.DataType], at: datetime) -> pl.DataFrame:
-    """Ask of the month before a moment, once in ten minutes: it is the same for all jobs."""
-    until = rollups.ceil(at, _PEERS_SERVE)
-    values = {"since": until - _PEERS_WITHIN, "until": until}
-    key = f"flags:{name}:{until.isoformat()}"
-    rows = cache.get(key)
-    if rows is None:
-        with connection.cursor() as cursor:
-            cursor.execute(query, values)
-            rows = cursor.fetchall()
-        cache.set(key, rows, _PEERS_SERVE.total_seconds())
-    return pl.DataFrame(rows, schema=columns, orient="row")
 
 
 # The jobs of some users that count together: those of good data that ran in [since, until).

@@ -18,10 +18,11 @@ from ioportal.flags.models import Flag, FlagEvent
 from ioportal.jobs.models import JobStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.limits import InForce
+    from ioportal.flags.models import FlagQuerySet
 
 HELD_SHARE = 0.8  # of the limit: an open flag stays down to it
 GROWTH = 2.0  # times the value that was told last: told again
@@ -48,7 +49,22 @@ class _Found:
         return float(self.numbers[rule.measure] or 0)
 
 
-def follow(rule: Rule, in_force: InForce, kind: Subject, frame: pl.DataFrame) -> None:
+def unresolved(kind: Subject, frame: pl.DataFrame) -> dict[str, dict[str, Flag]]:
+    """Return the flags of some subjects that are not resolved, by rule and subject, and lock them.
+
+    All rules' at once: most rules have none.
+    """
+    about = Flag.objects.about(kind, frame["filesystem"][0])
+    flags = about.unresolved().filter(subject__in=frame["subject"].to_list())
+    known: dict[str, dict[str, Flag]] = {}
+    for flag in flags.order_by().select_for_update():
+        known.setdefault(flag.rule, {})[flag.subject] = flag
+    return known
+
+
+def follow(
+    rule: Rule, in_force: InForce, kind: Subject, frame: pl.DataFrame, flags: dict[str, Flag]
+) -> None:
     """Open, grow, withhold or resolve the flags of some subjects by a rule.
 
     Args:
@@ -56,11 +72,10 @@ def follow(rule: Rule, in_force: InForce, kind: Subject, frame: pl.DataFrame) ->
         in_force: the limits that hold for all of them.
         kind: of the subjects.
         frame: their evidence, with the columns of `evidence.ABOUT`; hosts' of one filesystem.
+        flags: of the rule, which are not resolved: theirs, and maybe others'.
     """
-    subjects = frame["subject"].to_list()
-    same = Flag.objects.of_same(rule.code, kind, frame["filesystem"][0])
-    of_rule = same.filter(subject__in=subjects)
-    known = {flag.subject: flag for flag in of_rule.unresolved().select_for_update()}
+    subjects = set(frame["subject"]) if flags else set()
+    known = {subject: flag for subject, flag in flags.items() if subject in subjects}
     held = rule.held(in_force.limits, HELD_SHARE)
     found = _findings(rule, held, frame) if in_force.is_on else {}
     over = {
@@ -68,11 +83,13 @@ def follow(rule: Rule, in_force: InForce, kind: Subject, frame: pl.DataFrame) ->
         for subject, one in found.items()
         if one.value(rule) >= in_force.limits[rule.measure]
     }
-    closed = _last_closed(of_rule, set(over) - set(known))
+    new = {subject: one for subject, one in over.items() if subject not in known}
+    same = Flag.objects.of_same(rule.code, kind, frame["filesystem"][0])
+    closed = _last_closed(same, new)
     opened = [
         _open(rule, in_force, kind, subject, one)
-        for subject, one in over.items()
-        if subject not in known and _is_news(rule, one, closed.get(subject))
+        for subject, one in new.items()
+        if _is_news(rule, one, closed.get(subject))
     ]
     _store_opened(opened)
     events: list[FlagEvent] = []
@@ -134,8 +151,8 @@ def _findings(rule: Rule, limits: dict[str, float], frame: pl.DataFrame) -> dict
     }
 
 
-def _last_closed(of_rule: Any, subjects: set[str]) -> dict[str, Flag]:
-    resolved = of_rule.filter(state=_State.RESOLVED, subject__in=subjects)
+def _last_closed(same: FlagQuerySet, subjects: Collection[str]) -> dict[str, Flag]:
+    resolved = same.filter(state=_State.RESOLVED, subject__in=subjects)
     newest = resolved.order_by("subject", "-pk").distinct("subject")
     return {flag.subject: flag for flag in newest}
 

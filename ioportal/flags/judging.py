@@ -7,23 +7,25 @@ stored now and on flags that are there, not on how often it looked: judged twice
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from django.db import transaction
+import polars as pl
+from django.db import connection, transaction
 
 from ioportal.analysis.rules import RULES
 from ioportal.flags import evidence, flagging, harm, locks, peaks
 from ioportal.flags.limits import Book, Place
-from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.jobs.models import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import polars as pl
-
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.evidence import Evidence
     from ioportal.flags.limits import InForce
+
+
+_PLACE = ["cluster", "filesystem", "queue"]  # of `Place`, and of evidence
 
 
 def judge_pending(limit: int = 2_000) -> int:
@@ -59,26 +61,41 @@ def judge_standing() -> None:
 
 def judge(found: Evidence, book: Book) -> None:
     """Judge subjects by all rules of their kind, and have flags follow."""
+    if found.frame.is_empty():
+        return
+    flags = flagging.unresolved(found.kind, found.frame)
     for rule in RULES:
         if rule.subject is found.kind:
             for in_force, frame in by_limits(rule, found, book):
-                flagging.follow(rule, in_force, found.kind, frame)
+                flagging.follow(rule, in_force, found.kind, frame, flags.get(rule.code, {}))
 
 
 def by_limits(rule: Rule, found: Evidence, book: Book) -> Iterator[tuple[InForce, pl.DataFrame]]:
-    """Yield the limits that hold somewhere, and the evidence of those who are there."""
-    places = ("cluster", "filesystem", "queue")
-    for place, frame in found.frame.group_by(*places):
-        cluster, filesystem, queue = cast("tuple[int | None, int | None, str | None]", place)
-        yield book.at(rule, Place(cluster, filesystem, queue)), frame
+    """Yield the limits that hold somewhere, and the evidence of those who are there.
+
+    Places where the same holds are one: most sites have many queues, and set few limits.
+    """
+    places = found.frame.select(_PLACE).unique()
+    limits = [book.at(rule, Place(*place)) for place in places.iter_rows()]
+    alike = [one for n, one in enumerate(limits) if one not in limits[:n]]
+    for in_force in alike:
+        there = places.filter(pl.Series([one == in_force for one in limits], dtype=pl.Boolean))
+        yield in_force, found.frame.join(there, on=_PLACE, how="semi", nulls_equal=True)
+
+
+# All that is pending of a job together: its windows changed, its statistics, and whom it harms.
+_CLAIM = """
+WITH claimed AS (
+    DELETE FROM jobs_staleevidence
+    WHERE job_id IN (SELECT job_id FROM jobs_staleevidence ORDER BY id LIMIT %s)
+    RETURNING job_id, since
+)
+SELECT job_id, min(since) FROM claimed GROUP BY 1
+"""
 
 
 def _claimed(limit: int) -> dict[int, datetime | None]:
     """Take pending rows; return since when on windows of each job changed."""
-    rows = list(StaleEvidence.objects.order_by("pk")[:limit].values_list("pk", "job_id", "since"))
-    StaleEvidence.objects.filter(pk__in=[pk for pk, _, _ in rows]).delete()
-    claimed: dict[int, datetime | None] = {}
-    for _, job, since in rows:
-        known = claimed.get(job)
-        claimed[job] = min(known, since) if known and since else known or since
-    return claimed
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, [limit])
+        return dict(cursor.fetchall())

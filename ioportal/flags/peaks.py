@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db import connection
 from psycopg import sql
 
 from collectors.lustre import opcodes
@@ -14,12 +13,12 @@ from ioportal.analysis import sustained
 from ioportal.analysis.rules.evidence import PEAKS, SUSTAINED, WITHIN
 from ioportal.flags.models import JobEvidence
 from ioportal.telemetry import levels, retention
-from ioportal.telemetry.copy import read_frame
+from ioportal.telemetry.copy import read_frame, replace_frame
 from ioportal.telemetry.models import IoWindow, Principal
 from ioportal.telemetry.sums import metadata_operations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _WANTED = "unnest(%(jobs)s::bigint[], %(since)s::timestamptz[]) AS wanted (job_id, since)"
@@ -27,13 +26,11 @@ _TIME = pl.Datetime("us", "UTC")
 
 _IO = sql.SQL("""
 SELECT w.job_id, w.filesystem_id, w.start, w."end", w."end" <= j.started_at + %(within)s,
-    sum({operations})::float8, sum(coalesce(w.getattr, 0))::float8,
-    sum(coalesce(w.open, 0))::float8
+    {operations}, coalesce(w.getattr, 0), coalesce(w.open, 0)
 FROM {wanted}
 JOIN jobs_job j ON j.id = wanted.job_id
 JOIN telemetry_iowindow w ON w.job_id = wanted.job_id AND w.job_id <> 0 AND w.start >= wanted.since
 WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s AND w."end" > w.start
-GROUP BY 1, 2, 3, 4, 5
 """).format(
     wanted=sql.SQL(_WANTED),
     operations=metadata_operations("w"),
@@ -46,12 +43,14 @@ _IO_COLUMNS = {
     "is_startup": pl.Boolean(),
     **dict.fromkeys(("operations", "stats", "opens"), pl.Float64()),
 }
-# Its own RPCs, and others' enqueues on the same server meanwhile.
+# Its own RPCs, and others' enqueues on the same server meanwhile, where they are added up. (Sums
+# of whole numbers are exact in doubles, and take a fraction of the time.)
 _RPCS = sql.SQL("""
 WITH own AS MATERIALIZED (
-    SELECT w.job_id, w.start, w.server_id, sum(w.timed) AS rpcs,
-        coalesce(sum(w.timed) FILTER (WHERE w.opcode = %(enqueue)s), 0) AS enqueues,
-        coalesce(sum(w.service_us_sum) FILTER (WHERE w.opcode = %(enqueue)s), 0) AS enqueue_us
+    SELECT w.job_id, w.start, w.server_id, sum(w.timed::float8) AS rpcs,
+        coalesce(sum(w.timed::float8) FILTER (WHERE w.opcode = %(enqueue)s), 0) AS enqueues,
+        coalesce(sum(w.service_us_sum::float8) FILTER (WHERE w.opcode = %(enqueue)s), 0)
+            AS enqueue_us
     FROM {wanted}
     JOIN telemetry_chargedrpc w
         ON w.job_id = wanted.job_id AND w.job_id <> 0 AND w.start >= wanted.since
@@ -59,17 +58,16 @@ WITH own AS MATERIALIZED (
     GROUP BY 1, 2, 3
 ),
 everybody AS MATERIALIZED (
-    SELECT server_id, start, sum(timed) AS timed, sum(service_us_sum) AS service_us_sum
+    SELECT server_id, start, sum(timed::float8) AS timed,
+        sum(service_us_sum::float8) AS service_us_sum
     FROM telemetry_total
     WHERE opcode = %(enqueue)s AND start >= (SELECT min(start) FROM own)
         AND start <= (SELECT max(start) FROM own)
     GROUP BY 1, 2
 )
-SELECT own.job_id, own.start, sum(own.rpcs)::float8, sum(own.enqueues)::float8,
-    sum(own.enqueue_us)::float8, sum(t.timed - own.enqueues)::float8,
-    sum(t.service_us_sum - own.enqueue_us)::float8
+SELECT own.job_id, own.start, own.rpcs, own.enqueues, own.enqueue_us,
+    coalesce(t.timed - own.enqueues, 0), coalesce(t.service_us_sum - own.enqueue_us, 0)
 FROM own LEFT JOIN everybody t USING (server_id, start)
-GROUP BY 1, 2
 """).format(wanted=sql.SQL(_WANTED))
 _RPC_AMOUNTS = ("rpcs", "enqueues", "enqueue_us", "others", "others_us")
 _RPC_COLUMNS = {
@@ -78,61 +76,78 @@ _RPC_COLUMNS = {
     **dict.fromkeys(_RPC_AMOUNTS, pl.Float64()),
 }
 _IMPACT = sql.SQL("""
-SELECT w.who, w.start, sum(w.impact_us)::float8 / 1e6, sum(w.service_us)::float8,
-    sum(w.work_us)::float8, sum(w.others_us)::float8, sum(w.others_usual_us)::float8
+SELECT w.who, w.start, w.impact_us, w.service_us, w.work_us, w.others_us, w.others_usual_us
 FROM {wanted}
 JOIN telemetry_impactwindow w
     ON w.kind = %(JOB)s AND w.who = wanted.job_id AND w.start >= wanted.since
-GROUP BY 1, 2
 """).format(wanted=sql.SQL(_WANTED))
-_IMPACT_AMOUNTS = ("impact_s", "service_us", "work_us", "others_us", "others_usual_us")
+_IMPACT_AMOUNTS = ("impact_us", "service_us", "work_us", "others_us", "others_usual_us")
 _IMPACT_COLUMNS = {
     "key": pl.Int64(),
     "start": _TIME,
     **dict.fromkeys(_IMPACT_AMOUNTS, pl.Float64()),
 }
-_IMPACT_ALTOGETHER = """
-SELECT who, sum(impact_us)::float8 / 1e6 FROM telemetry_impactwindow
+_IMPACT_ALTOGETHER = sql.SQL("""
+SELECT who, sum(impact_us) / 1e6 FROM telemetry_impactwindow
 WHERE kind = %(JOB)s AND who = ANY(%(jobs)s) GROUP BY 1
-"""
+""")
+_KNOWN = sql.SQL("""
+SELECT {columns}, j.started_at FROM flags_jobevidence e JOIN jobs_job j ON j.id = e.job_id
+WHERE e.job_id = ANY(%(jobs)s)
+""")
 
 
 def refresh(changed: Mapping[int, datetime]) -> None:
     """Bring the peaks of jobs up to date.
 
+    Only what changed is read, and what lies in one span with it. All of a job's windows are read
+    where its first minutes changed, or a peak was in what changed and is there no more.
+
     Args:
-        changed: since when on windows of each job changed. Of one that was seen until then, only
-            what comes after is read, and the five minutes before it.
+        changed: since when on windows of each job changed.
     """
-    known = JobEvidence.objects.in_bulk(changed)
-    gone = retention.dropped((levels.IO_WINDOWS, levels.CHARGED_RPCS), *retention.ALWAYS)
-    goes_on = {
-        job: known[job]
-        for job, since in changed.items()
-        # What is gone cannot be read again: what was known of it stays.
-        if job in known and (since >= known[job].seen_until - WITHIN or gone)
-    }
-    since = {job: changed[job] - SUSTAINED if job in goes_on else _ALWAYS for job in changed}
-    values = _values(since)
-    io = read_frame(_IO, _IO_COLUMNS, values)
-    rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, values))
-    impact = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values))
-    with connection.cursor() as cursor:
-        cursor.execute(_IMPACT_ALTOGETHER, values)
-        altogether: dict[int, float] = dict(cursor.fetchall())
-    found = _by_job(_of_counters(io), _of_startup(io), _of_traces(rpcs), _of_impact(impact))
-    begun = pl.concat([io.select("key", "start"), rpcs.select("key", "start")])
-    seen = dict(begun.group_by("key").agg(pl.max("start")).iter_rows())
-    rows = []
-    for job in changed:
-        before = goes_on.get(job)
-        row = JobEvidence(job_id=job, impact_s=altogether.get(job))
-        row.seen_until = max(seen.get(job, _ALWAYS), before.seen_until if before else _ALWAYS)
-        _set_greatest(row, found.get(job, {}), before)
-        rows.append(row)
-    JobEvidence.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=["job"], update_fields=_COMPUTED
+    columns = sql.SQL(", ").join(sql.Identifier("e", name) for name in _COLUMNS)
+    known = read_frame(
+        _KNOWN.format(columns=columns), {**_COLUMNS, "started_at": _TIME}, {"jobs": list(changed)}
     )
+    # What is gone cannot be read again: what was known of it stays.
+    gone = retention.dropped((levels.IO_WINDOWS, levels.CHARGED_RPCS), *retention.ALWAYS)
+    since = pl.DataFrame(
+        {"job_id": list(changed), "since": list(changed.values())},
+        schema={"job_id": pl.Int64(), "since": _TIME},
+    )
+    goes_on = known.join(since, on="job_id").filter(
+        pl.lit(bool(gone)) | (pl.col("since") >= pl.col("started_at") + WITHIN)
+    )
+    rows = _found(changed, goes_on)
+    fell = rows.filter(pl.any_horizontal(map(_has_fallen, PEAKS)))["job_id"].to_list()
+    if fell and not gone:
+        kept = rows.filter(~pl.col("job_id").is_in(fell))
+        rows = pl.concat([kept, _found(dict.fromkeys(fell, _ALWAYS), goes_on.clear())])
+    replace_frame(JobEvidence, rows.select("job_id", "impact_s", *_greatest()), key="job_id")
+
+
+def _found(changed: Iterable[int], goes_on: pl.DataFrame) -> pl.DataFrame:
+    """Return what windows tell now, and of jobs that go on what they told before."""
+    since = dict.fromkeys(changed, _ALWAYS)
+    since |= dict(goes_on.select("job_id", "since").iter_rows())
+    of_five_minutes = _values(since, WITHIN)
+    io = read_frame(_IO, _IO_COLUMNS, _values(since, SUSTAINED))
+    rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, of_five_minutes))
+    impact = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, of_five_minutes))
+    altogether = {"key": pl.Int64(), "impact_s": pl.Float64()}
+    begun = pl.concat([io.select("key", "start"), rpcs.select("key", "start")])
+    found = pl.DataFrame({"key": list(since)}, schema={"key": pl.Int64()})
+    for frame in (
+        begun.group_by("key").agg(seen_until=pl.max("start")),
+        _of_counters(io),
+        _of_startup(io),
+        _of_traces(rpcs),
+        _of_impact(impact),
+        read_frame(_IMPACT_ALTOGETHER, altogether, of_five_minutes),
+    ):
+        found = found.join(frame, on="key", how="left")
+    return found.rename({"key": "job_id"}).join(goes_on, on="job_id", how="left", suffix=_BEFORE)
 
 
 def windows(job: int, figure: str) -> pl.DataFrame:
@@ -140,9 +155,10 @@ def windows(job: int, figure: str) -> pl.DataFrame:
 
     Columns start, end and amount of its windows, those of one interval together.
     """
-    values = _values({job: _ALWAYS})
+    values = _values({job: _ALWAYS}, timedelta(0))
     if figure == "peak_impact_s":
-        found, amount = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values)), pl.col("impact_s")
+        found = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values))
+        amount = pl.col("impact_us") / 1e6
     elif figure == "peak_locks_s":
         found = _windows(read_frame(_RPCS, _RPC_COLUMNS, values))
         amount = pl.col("enqueue_us") / 1e6
@@ -159,11 +175,12 @@ _COUNTED = {
     "startup_operations": "operations",
     "peak_stats": "stats",
 }
-_COMPUTED = [
-    field.name
+_OF_FIELDS = {"FloatField": pl.Float64(), "DateTimeField": _TIME}
+_COLUMNS = {
+    field.attname: _OF_FIELDS.get(field.get_internal_type(), pl.Int64())
     for field in JobEvidence._meta.concrete_fields  # noqa: SLF001  (documented meta API)
-    if field.name != "job"
-]
+}
+_BEFORE = "_before"
 # What is told of the same five minutes as a peak.
 _WITH = {
     "peak_operations": ("filesystem_id",),
@@ -172,36 +189,49 @@ _WITH = {
 }
 
 
-def _set_greatest(row: JobEvidence, found: dict[str, Any], before: JobEvidence | None) -> None:
-    """Set each peak to the greater one of what is found now and what was before."""
+def _has_fallen(peak: str) -> pl.Expr:
+    """Return whether what was the most lay in what changed, and is there no more."""
+    now, before = pl.col(peak).fill_null(0), pl.col(peak + _BEFORE)
+    return _lay_in_what_changed(peak) & (now < before)
+
+
+def _lay_in_what_changed(peak: str) -> pl.Expr:
+    return pl.col(f"{peak}_at{_BEFORE}") > pl.col("since")
+
+
+def _greatest() -> Iterator[pl.Expr]:
+    """Yield each peak: the greater one of what is found now and what was before, or the first."""
     for peak in PEAKS:
-        names = (peak, f"{peak}_at", *_WITH.get(peak, ()))
-        old = getattr(before, peak, None)
-        is_greater = old is None or (found.get(peak) or 0) >= old
-        for name in names:
-            setattr(row, name, found.get(name) if is_greater else getattr(before, name))
+        now, before = pl.col(peak), pl.col(peak + _BEFORE)
+        is_now = before.is_null() | (now > before) | (now == before) & _lay_in_what_changed(peak)
+        for name in (peak, f"{peak}_at", *_WITH.get(peak, ())):
+            yield pl.when(is_now).then(name).otherwise(name + _BEFORE).alias(name)
     for name in ("startup_operations", "startup_opens"):
-        both = (found.get(name), getattr(before, name, None))
-        setattr(row, name, max((one for one in both if one is not None), default=None))
+        yield pl.max_horizontal(name, name + _BEFORE).alias(name)
+    seen = pl.max_horizontal("seen_until", f"seen_until{_BEFORE}").fill_null(_ALWAYS)
+    yield seen.alias("seen_until")
 
 
 def _of_counters(io: pl.DataFrame) -> pl.DataFrame:
-    if io.is_empty():
-        return pl.DataFrame(schema={"key": pl.Int64()})
     amounts = ("operations", "stats")
-    of_all = io.group_by("key", "start", "end").agg(pl.sum(*amounts))
-    sums = sustained.sums(of_all, WITHIN, amounts)
-    longer = sustained.sums(of_all, SUSTAINED, ["operations"])
-    where = io.group_by("key", "filesystem").agg(pl.sum("operations")).sort("operations")
-    return (
-        sums.group_by("key")
-        .agg(*_peak("peak_operations", "operations"), *_peak("peak_stats", "stats"))
-        .join(
-            longer.group_by("key").agg(*_peak("sustained_operations", "operations")),
-            on="key",
-        )
-        .join(where.group_by("key").agg(filesystem_id=pl.last("filesystem")), on="key")
+    sums = sustained.sums(io, WITHIN, amounts)
+    longer = sustained.sums(io, SUSTAINED, ["operations"])
+    peaks = sums.group_by("key").agg(
+        *_peak("peak_operations", "operations"), *_peak("peak_stats", "stats")
     )
+    of_longer = longer.group_by("key").agg(*_peak("sustained_operations", "operations"))
+    return peaks.join(of_longer, on="key").join(_where(io, peaks), on="key")
+
+
+def _where(io: pl.DataFrame, peaks: pl.DataFrame) -> pl.DataFrame:
+    """Return the filesystem where each did most of what it did most within five minutes."""
+    at, start, end = pl.col("peak_operations_at"), pl.col("start"), pl.col("end")
+    then = io.join(peaks.select("key", "peak_operations_at"), on="key").filter(
+        end <= at, (start >= at - WITHIN) | (end == at)
+    )
+    of_each = then.group_by("key", "filesystem").agg(pl.sum("operations"))
+    ordered = of_each.sort("operations", "filesystem")
+    return ordered.group_by("key").agg(filesystem_id=pl.last("filesystem"))
 
 
 def _of_startup(io: pl.DataFrame) -> pl.DataFrame:
@@ -213,8 +243,6 @@ def _of_startup(io: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
-    if rpcs.is_empty():
-        return pl.DataFrame(schema={"key": pl.Int64()})
     sums = sustained.sums(rpcs, WITHIN, _RPC_AMOUNTS)
     times = (pl.col("enqueue_us") / pl.col("enqueues")) / (pl.col("others_us") / pl.col("others"))
     at_peak = pl.col("enqueue_us").arg_max()
@@ -234,12 +262,11 @@ def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_impact(impact: pl.DataFrame) -> pl.DataFrame:
-    if impact.is_empty():
-        return pl.DataFrame(schema={"key": pl.Int64()})
-    at_peak = pl.col("impact_s").arg_max()
+    at_peak = pl.col("impact_us").arg_max()
     return (
         sustained.sums(impact, WITHIN, _IMPACT_AMOUNTS)
         .with_columns(
+            impact_s=pl.col("impact_us") / 1e6,
             share=pl.col("service_us") / pl.col("work_us"),
             times=pl.col("others_us") / pl.col("others_usual_us"),
         )
@@ -261,18 +288,11 @@ def _windows(of_ten_seconds: pl.DataFrame) -> pl.DataFrame:
     return of_ten_seconds.with_columns(end=pl.col("start") + levels.CHARGED_RPCS.width)
 
 
-def _by_job(*frames: pl.DataFrame) -> dict[int, dict[str, Any]]:
-    found: dict[int, dict[str, Any]] = {}
-    for frame in frames:
-        for row in frame.iter_rows(named=True):
-            found.setdefault(row.pop("key"), {}).update(row)
-    return found
-
-
-def _values(since: Mapping[int, datetime]) -> dict[str, Any]:
+def _values(changed: Mapping[int, datetime], span: timedelta) -> dict[str, Any]:
+    """Return values of the queries for windows of jobs, and for what is in one span with them."""
     return {
-        "jobs": list(since),
-        "since": list(since.values()),
+        "jobs": list(changed),
+        "since": [moment - span for moment in changed.values()],
         "within": WITHIN,
         "enqueue": opcodes.LDLM_ENQUEUE,
         "TOTAL": IoWindow.Basis.TOTAL.value,

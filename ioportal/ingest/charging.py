@@ -64,17 +64,19 @@ def charge_pending(limit: int = 500) -> int:
         polled = _claim(TouchedReads, limit)
         differences = _claim(TouchedDeltas, limit)
         jobs = _claim(TouchedJob, limit)
-        stale = {
-            *_charge_traces(traces),
-            *_charge_reads(polled),
-            *chain.from_iterable(map(_charge_deltas, differences)),
-            *_charge_jobs(jobs),
-        }
-        if stale:
-            StaleStatistics.objects.ask_for(stale)
-            begun = [row.start for row in (*traces, *differences, *jobs)]
-            begun += [_between_reads(row).start for row in polled]
-            StaleEvidence.objects.ask_for(stale, floor_to_window(min(begun)))
+        changed = (  # jobs, and since when: one that ended has nobody else's whole run judged again
+            (_charge_traces(traces), [row.start for row in traces]),
+            (_charge_reads(polled), [_between_reads(row).start for row in polled]),
+            (
+                set(chain.from_iterable(map(_charge_deltas, differences))),
+                [row.start for row in differences],
+            ),
+            (_charge_jobs(jobs), [row.start - named.STARTS_WITHIN for row in jobs]),
+        )
+        StaleStatistics.objects.ask_for(set(chain.from_iterable(stale for stale, _ in changed)))
+        for stale, begun in changed:
+            if stale:
+                StaleEvidence.objects.ask_for(stale, floor_to_window(min(begun)))
         return len(traces) + len(polled) + len(differences) + len(jobs)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,20 @@ _WIRE = {  # PostgreSQL's type to its big-endian form
     "double precision": ">f8",
 }
 _ROWS_PER_WRITE = 100_000
-_TIMESTAMP = "%Y-%m-%d %H:%M:%S%.f%#z"  # of PostgreSQL, in a session whose zone is UTC
+_BEGIN_TO_REPLACE = sql.SQL("CREATE TEMP TABLE {new} AS SELECT {columns} FROM {table} WITH NO DATA")
+_REPLACE = sql.SQL("""
+INSERT INTO {table} ({columns}) SELECT {columns} FROM {new}
+ON CONFLICT ({key}) DO UPDATE SET ({columns}) = ROW ({values});
+DROP TABLE {new}
+""")
+# How PostgreSQL sends a value in eight bytes, null among them.
+_NULL = -(2**63)
+_SENT: dict[pl.DataType, LiteralString] = {
+    pl.Float64(): "float8send(coalesce({}::float8, 'NaN'))",
+    pl.Int64(): "int8send(coalesce({}::int8, -9223372036854775808))",
+    pl.Boolean(): "int8send(coalesce({}::int4::int8, -9223372036854775808))",
+}
+_SENT_TIME: LiteralString = "timestamptz_send(coalesce({}, '-infinity'))"
 
 
 def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
@@ -37,14 +50,42 @@ def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
         frame: any number of rows, with the model's columns but those that the database fills in;
             timestamps as polars datetimes in microseconds.
     """
+    _copy(model, frame, into=_table(model))
+
+
+def replace_frame(model: type[models.Model], frame: pl.DataFrame, key: str) -> None:
+    """Store every row of `frame` in place of that of the same key, in the current transaction.
+
+    Args:
+        model: see `copy_frame`.
+        frame: likewise, and no two rows of one key.
+        key: the column of the model's primary key.
+    """
+    parts = {
+        "table": _table(model),
+        "new": sql.Identifier("replacing"),
+        "key": sql.Identifier(key),
+        "columns": sql.SQL(", ").join(map(sql.Identifier, frame.columns)),
+        "values": sql.SQL(", ").join(sql.Identifier("excluded", name) for name in frame.columns),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_BEGIN_TO_REPLACE.format(**parts))
+        _copy(model, frame, into=parts["new"])
+        cursor.execute(_REPLACE.format(**parts))
+
+
+def _table(model: type[models.Model]) -> sql.Identifier:
+    return sql.Identifier(model._meta.db_table)  # noqa: SLF001  (Django's documented meta API)
+
+
+def _copy(model: type[models.Model], frame: pl.DataFrame, into: sql.Composable) -> None:
     types = {
         field.column: str(field.db_type(connection))
         for field in model._meta.concrete_fields  # noqa: SLF001  (Django's documented meta API)
         if field.column in frame.columns
     }
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
-        sql.Identifier(model._meta.db_table),  # noqa: SLF001  (likewise)
-        sql.SQL(", ").join(map(sql.Identifier, types)),
+        into, sql.SQL(", ").join(map(sql.Identifier, types))
     )
     # Django names the database's errors for what runs through `execute` only.
     with (
@@ -70,8 +111,7 @@ def copy_rows(
         rows: any number.
     """
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
-        sql.Identifier(model._meta.db_table),  # noqa: SLF001  (Django's documented meta API)
-        sql.SQL(", ").join(map(sql.Identifier, columns)),
+        _table(model), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
     with (
         connection.wrap_database_errors,
@@ -83,37 +123,39 @@ def copy_rows(
 
 
 def read_frame(
-    query: sql.Composed, columns: Mapping[str, pl.DataType], values: Mapping[str, Any]
+    query: sql.Composable, columns: Mapping[str, pl.DataType], values: Mapping[str, Any]
 ) -> pl.DataFrame:
-    """Return what a query answers: its rows come as text, some thousand in one.
+    """Return what a query answers: the bytes of its rows come joined, some thousand rows in one.
 
     Args:
-        query: its columns are numbers, booleans and timestamps; any but the first may be null.
-        columns: their names and types in the frame, in order; of one value of the first there are
-            not too many rows for one text.
+        query: its columns are numbers, booleans and timestamps; any may be null. (NaN is, too.)
+        columns: their names and types in the frame, in order: `Int64`, `Float64`, `Boolean` or a
+            datetime; of one value of the first there are not too many rows for one answer.
         values: of the query's parameters.
     """
     names = [sql.Identifier(name) for name in columns]
-    statement = sql.SQL(
-        "SELECT string_agg(concat({}), chr(10)) FROM ({}) q ({}) GROUP BY {}"
-    ).format(sql.SQL(", ',', ").join(names), query, sql.SQL(", ").join(names), names[0])
+    sent = (
+        sql.SQL(_SENT.get(kind, _SENT_TIME)).format(name)
+        for name, kind in zip(names, columns.values(), strict=True)
+    )
+    statement = sql.SQL("SELECT string_agg({}, '') FROM ({}) q ({}) GROUP BY {}").format(
+        sql.SQL(" || ").join(sent), query, sql.SQL(", ").join(names), names[0]
+    )
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        answer = "\n".join(text for (text,) in cursor.fetchall()).encode()
-    if not answer:
-        return pl.DataFrame(schema=columns)
-    texts = dict.fromkeys((name for name, kind in columns.items() if _is_text(kind)), pl.String())
-    frame = pl.read_csv(answer, has_header=False, schema={**columns, **texts})
-    return frame.with_columns(
-        pl.col(name) == "t"
-        if columns[name] == pl.Boolean
-        else pl.col(name).str.to_datetime(_TIMESTAMP, time_unit="us", time_zone="UTC")
-        for name in texts
-    )
+        answer = b"".join(rows for (rows,) in cursor.fetchall())
+    fields = np.frombuffer(answer, ">i8").reshape(-1, len(columns))
+    received = zip(columns.items(), fields.T, strict=True)
+    return pl.DataFrame([_received(name, kind, field) for (name, kind), field in received])
 
 
-def _is_text(kind: pl.DataType) -> bool:
-    return kind == pl.Boolean or kind.is_temporal()
+def _received(name: str, kind: pl.DataType, field: np.ndarray[Any, Any]) -> pl.Series:
+    if kind == pl.Float64:
+        return pl.Series(name, field.view(">f8").astype("=f8")).fill_nan(None)
+    numbers = pl.Series(name, field.astype("=i8")).replace(_NULL, None)
+    if kind == pl.Boolean:
+        return numbers == 1
+    return (numbers + _EPOCH_US).cast(kind) if kind.is_temporal() else numbers
 
 
 def _by_nulls(frame: pl.DataFrame) -> list[pl.DataFrame]:

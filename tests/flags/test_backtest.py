@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from ioportal.flags import backtest, evidence
 from ioportal.flags.limits import put_in_force
 from ioportal.flags.models import BackTest, Flag, LimitSet
-from ioportal.jobs.models import Cluster, Job
+from ioportal.jobs.models import Cluster, Job, JobStatistics, StaleEvidence
 from ioportal.stages import drain
 from tests.conftest import REPOSITORY
 from tests.logs import DAY, Run, at, job_stats, rpc, sacct
@@ -94,6 +94,41 @@ def test_the_limits_in_force_flag_whom_the_live_judge_flagged(judge, back_test):
     assert test.judged == len(JOBS) + 1
     values = {row["subject"]: row["value"] for row in test.found}
     assert values == {str(one.job_id): one.value for one in live if one.state == "open"}
+
+
+def test_whom_the_live_judge_flagged_beside_others_is_flagged_in_the_past_too(judge, back_test):
+    usual = [("relax", 1_000 + n, 10**6 + n) for n in range(25)]
+    rows = [*usual, ("relax", 900_000, 10**6), ("relax", 1_000, 10**13), ("other", 900, 10**13)]
+    jobs = Job.objects.bulk_create(
+        Job(
+            cluster=Cluster.objects.get(name="anvil"),
+            batch_id=str(n),
+            name=name,
+            node_count=2 + n % 2,
+            submitted_at=at("12:00"),
+            started_at=at("12:00"),
+            ended_at=at("12:50"),
+        )
+        for n, (name, *_) in enumerate(rows)
+    )
+    JobStatistics.objects.bulk_create(
+        JobStatistics(
+            job=job,
+            computed_at=at("13:00"),
+            quality="good",
+            metadata_operations=2 * operations,
+            metadata_operations_per_node=operations,
+            read_bytes=read,
+        )
+        for job, (_, operations, read) in zip(jobs, rows, strict=True)
+    )
+    StaleEvidence.objects.ask_for(job.pk for job in jobs)
+    live = set(judge())
+
+    tests = {rule: back_test(rule) for rule in ("outlier", "bytes-above-peers")}
+
+    past = {(rule, job) for rule, test in tests.items() for job in flagged(test, "now")}
+    assert past == live == {("outlier", "25"), ("bytes-above-peers", "26")}
 
 
 @pytest.mark.usefixtures("jobs")

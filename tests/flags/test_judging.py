@@ -1,20 +1,31 @@
 """Flags follow from what is stored: as a job runs, in whatever order its data come."""
 
 from datetime import timedelta
+from operator import itemgetter
 from random import Random
 
 import pytest
+from django.db.models import Min
 
+from ioportal.flags import judging
 from ioportal.flags.limits import put_in_force
 from ioportal.flags.models import Flag, FlagEvent, JobEvidence, LimitSet
-from ioportal.jobs.models import Cluster
-from tests.logs import Run, at, job_stats, rpc, sacct
+from ioportal.ingest import charging
+from ioportal.ingest.models import TouchedJob, TouchedTrace
+from ioportal.jobs.models import Cluster, Job, Server, StaleEvidence
+from ioportal.stages import drain
+from tests.logs import Run, at, job_stats, pbs, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("site")
 
 MDT = "lake-MDT0000"
 RUNNING = Run("77", end=None)
 MILLION = 1_000_000
+ENQUEUES = {"nid": "1@gni", "opcode": 101, "us": (30, 40)}
+OPENS = {"nid": "1@gni", "opcode": 35, "us": (7, 9)}
+OTHERS = {"nid": "19@gni", "opcode": 101, "us": (90, 95)}
+NIDS = ["1@gni", "2@gni"]
+RPCS = [ENQUEUES, OPENS, OTHERS]
 FIVE_MINUTES = timedelta(minutes=5)
 TOO_MANY = ("metadata-operations", "77")
 
@@ -97,7 +108,17 @@ def test_any_order_of_the_data_ends_in_the_same_evidence(jobs, read, judge, seed
     for load in loads:
         load()
         judge()
-    fields = ("peak_operations", "peak_stats", "startup_operations", "peak_stats_at")
+    fields = (
+        "peak_operations",
+        "peak_operations_at",
+        "sustained_operations",
+        "sustained_operations_at",
+        "peak_stats",
+        "peak_stats_at",
+        "startup_operations",
+        "filesystem",
+        "seen_until",
+    )
     found = JobEvidence.objects.values(*fields).get(job__batch_id="77")
 
     JobEvidence.objects.all().delete()
@@ -114,6 +135,103 @@ def test_any_order_of_the_data_ends_in_the_same_evidence(jobs, read, judge, seed
         # In five minutes, or in an interval of its own that is longer.
         if n < m and (at(end) - at(start) <= FIVE_MINUTES or m == n + 1)
     )
+
+
+def test_a_peak_that_late_data_take_away_gives_way_to_the_one_before(jobs, read, judge):
+    jobs(Run("77", "11:31", None))
+    for clock, stats in (("11:30", None), ("11:40", 5), ("11:45", 50), ("12:00", 60)):
+        read(clock, stats)
+    read("12:10", 160)  # half of 100 in some five minutes of ten
+    judge()
+    peak = JobEvidence.objects.values_list("peak_stats", "peak_stats_at")
+    assert peak.get(job__batch_id="77") == (50, at("12:10"))
+
+    read("12:04", 100)
+    read("12:07", 130)
+    judge()
+
+    assert peak.get(job__batch_id="77") == (45, at("11:45"))
+
+
+def test_a_job_is_where_it_did_most_within_five_minutes(logs, ingest, judge):
+    run = Run("77", "11:31", None, nodes="b1")
+    ingest("pbs", logs("p", pbs(("S", run))), cluster="birch")
+    told = {
+        "lake-MDT0000": (("11:30", 0), ("11:45", 300), ("12:00", 600), ("12:15", 900)),
+        "pond-MDT0000": (("11:30", 0), ("12:00", 10), ("12:05", 210)),
+    }
+    for target, reads in told.items():
+        for clock, stats in reads:
+            text = job_stats(target, {"x": {"open": 1}, "77": {"getattr": stats}}, snapshot=clock)
+            ingest("job_stats", logs(f"{target}-{clock}", text), at=at(clock).isoformat())
+    judge()
+
+    found = JobEvidence.objects.get(job__batch_id="77")
+    assert (found.peak_operations, found.filesystem.name) == (200, "pond")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_order_of_traces_ends_in_the_same_evidence(logs, ingest, jobs, judge, seed):
+    draw = Random(seed)  # noqa: S311  (no secret)
+    records = [  # seconds from noon, server, whether it is an enqueue of the job, or another RPC
+        (draw.randrange(1_200), draw.choice(["mds1", "mds2"]), draw.choice(RPCS))
+        for _ in range(800)
+    ]
+    parts = {}
+    for second, server, told in sorted(records, key=itemgetter(0)):
+        clock = at("12:00") + timedelta(seconds=second)
+        parts.setdefault((server, second // 300), []).append(rpc(clock, **told))
+    loads = [
+        lambda server=server, name=f"{server}-{n}", lines=lines: ingest(
+            "rpctrace", logs(name, "\n".join(lines)), server=server
+        )
+        for (server, n), lines in parts.items()
+    ]
+    loads.append(lambda: jobs(Run("77", nodes="n1", end=None)))
+    draw.shuffle(loads)
+    for load in loads:
+        load()
+        judge()
+
+    spans = {
+        end: [told for second, _, told in records if end - 300 <= second // 10 * 10 < end]
+        for end in range(10, 1_210, 10)
+    }
+    enqueues = {end: spans[end].count(ENQUEUES) for end in spans}
+    most = max(enqueues, key=lambda end: enqueues[end])  # the first of them
+    others = spans[most].count(OTHERS)
+    found = JobEvidence.objects.get(job__batch_id="77")
+    assert found.peak_locks_s == pytest.approx(enqueues[most] * 30e-6)
+    assert found.peak_locks_s_at == at("12:00") + timedelta(seconds=most)
+    assert found.lock_share == enqueues[most] / (enqueues[most] + spans[most].count(OPENS))
+    assert found.lock_ratio == pytest.approx(30 / 90 if others else None)
+
+
+def test_a_job_that_ends_has_no_other_judged_anew_by_its_whole_run(logs, ingest, jobs, judge):
+    jobs(Run("77", nodes="n1", end=None), Run("78", "09:00", "12:30", nodes="n2"))
+    ingest("rpctrace", logs("t", "\n".join(rpc("12:20", nid) for nid in NIDS)), server="mds1")
+    judge()
+    one, other = (Job.objects.get(batch_id=batch_id) for batch_id in ("77", "78"))
+    span = {"start": at("12:20"), "end": at("12:21")}
+    TouchedTrace.objects.create(server=Server.objects.get(name="mds1"), **span)
+    TouchedJob.objects.create(job=other, start=at("09:00"), end=at("12:30"), node_ids=[])
+
+    drain(charging.charge_pending)
+
+    pending = StaleEvidence.objects.values_list("job_id").annotate(Min("since"))
+    assert dict(pending) == {one.pk: at("12:20"), other.pk: at("08:55")}
+
+
+def test_all_that_is_pending_of_a_job_is_judged_at_once(jobs, read, judge):
+    jobs(RUNNING)
+    read("11:59", None)
+    read("12:09", 2_100_000)
+    judge()
+    job = Job.objects.get(batch_id="77")
+    for since in (None, at("12:05"), at("11:59"), None):
+        StaleEvidence.objects.ask_for([job.pk], since)
+
+    assert [judging.judge_pending(limit=1) for _ in range(2)] == [1, 0]
 
 
 def test_an_open_flag_stays_down_to_a_share_of_its_limit(jobs, read, judge):

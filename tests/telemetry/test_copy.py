@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from collectors.tables import COUNTERS, UTC_US
-from ioportal.telemetry.copy import copy_frame, read_frame
-from ioportal.telemetry.models import Coverage, TargetSnapshot
+from ioportal.telemetry.copy import copy_frame, read_frame, replace_frame
+from ioportal.telemetry.models import Coverage, TargetSnapshot, TouchedImpact
 
 pytestmark = pytest.mark.django_db
 
@@ -113,13 +113,21 @@ def test_what_a_table_refuses_is_not_stored_in_part():
 def test_what_a_query_answers_becomes_a_frame():
     moment = datetime(2024, 2, 29, 23, 59, 59, 123_456, tzinfo=UTC)
     rows = [
-        (1, moment, True, 1 / 3),
-        (1, None, False, 1e300),
-        (2, moment.replace(microsecond=0), None, None),
+        (1, moment, True, 1 / 3, -1),
+        (1, None, False, 1e300, None),
+        (2, moment.replace(microsecond=0), None, None, 2**63 - 1),
     ]
-    columns = {"key": pl.Int64(), "at": UTC_US, "is_so": pl.Boolean(), "amount": pl.Float64()}
+    columns = {
+        "key": pl.Int64(),
+        "at": UTC_US,
+        "is_so": pl.Boolean(),
+        "amount": pl.Float64(),
+        "count": pl.Int64(),
+    }
     values = sql.SQL(", ").join(
-        sql.SQL("({}, {}::timestamptz, {}::boolean, {}::float8)").format(*map(sql.Literal, row))
+        sql.SQL("({}, {}::timestamptz, {}::boolean, {}::float8, {}::bigint)").format(
+            *map(sql.Literal, row)
+        )
         for row in rows
     )
 
@@ -131,3 +139,17 @@ def test_what_a_query_answers_becomes_a_frame():
     assert sorted(found.rows(), key=str) == sorted(rows, key=str)
     assert found.schema == nothing.schema == pl.Schema(columns)
     assert nothing.is_empty()
+
+
+def test_rows_take_the_place_of_those_of_the_same_key():
+    start, end = datetime(2017, 7, 5, tzinfo=UTC), datetime(2017, 7, 6, tzinfo=UTC)
+    schema = {"id": pl.Int64, "server_id": pl.Int32, "start": UTC_US, "end": UTC_US}
+    before = [(1, 5, start, end), (2, 5, start, end)]
+    after = [(2, None, start, start), (3, 6, end, end)]
+    copy_frame(TouchedImpact, pl.DataFrame(before, schema, orient="row"))
+
+    for _ in range(2):
+        replace_frame(TouchedImpact, pl.DataFrame(after, schema, orient="row"), key="id")
+
+    found = TouchedImpact.objects.order_by("id").values_list(*schema)
+    assert list(found) == [before[0], *after]

@@ -29,7 +29,7 @@ PEAKS = {
 }
 # What other jobs usually do: it takes time to know, so that rules say which of it they need.
 OF_PEERS = {
-    "peers": _COUNT,  # jobs of its size, see docs/metrics.md, "Peers"
+    "peers": _COUNT,  # jobs of its size: of 1 node, 2 to 3, 4 to 7, ...; in the month before
     "peers_median": pl.Float64(),  # of ln(1 + their metadata operations per node)
     "peers_deviation": pl.Float64(),  # median absolute deviation from it
 }

@@ -45,7 +45,7 @@ UNEXPLAINED_ENQUEUES = Rule(
     measure="unexplained_enqueues",
     limits={
         "unexplained_enqueues": Limit(
-            20_000, "Lock enqueues that no counted operation explains", Unit.RPCS
+            18_000, "Lock enqueues that no counted operation explains", Unit.RPCS
         ),
         "enqueues_per_operation": Limit(
             1.5, "Lock enqueues per operation that may ask for a lock", Unit.RATIO

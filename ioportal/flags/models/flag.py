@@ -41,8 +41,12 @@ class FlagQuerySet(models.QuerySet["Flag"]):
 
     def of_same(self, rule: str, kind: str, filesystem: int | None) -> Self:
         """Those of findings that are told apart by their subject alone."""
-        same = self.filter(rule=rule, subject_kind=kind)
-        return same.filter(filesystem=filesystem) if kind == Subject.HOST else same
+        return self.about(kind, filesystem).filter(rule=rule)
+
+    def about(self, kind: str, filesystem: int | None) -> Self:
+        """Those about a kind of subjects; about hosts, by what they send to a filesystem."""
+        of_kind = self.filter(subject_kind=kind)
+        return of_kind.filter(filesystem=filesystem) if kind == Subject.HOST else of_kind
 
     def to_triage(self) -> Self:
         """Those that somebody should look at."""
