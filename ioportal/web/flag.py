@@ -68,7 +68,7 @@ class Told:
 
     @property
     def numbers(self) -> list[Number]:
-        """Its evidence: the measure first, then what has limits as its rule has them, then the rest."""
+        """Its evidence: the measure, what else has limits in its rule's order, then the rest."""
         flag = self.flag
         limited = {title_of(flag, name) for name in flag.limits}
         in_order = (

@@ -27,7 +27,7 @@ from ioportal.web.pages import COUNTED, InTurn
 from ioportal.web.principals import Name, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from django.contrib.auth.models import User
     from django.core.paginator import Page
@@ -371,20 +371,19 @@ def header(user: User) -> tuple[str, ...]:
     return (*_FACTS, *(_OF_STAFF if user.is_staff else ()))
 
 
+_MADE: dict[str, Callable[[Shown], Any]] = {
+    "id": lambda row: row.flag.pk,
+    "severity": lambda row: row.flag.get_severity_display(),
+    "name": lambda row: row.subject.words,
+    "job": lambda row: row.flag.job and row.flag.job.display_id,
+    "unit": lambda row: unit_of(row.flag, row.flag.measure),
+    "simulated": lambda row: is_simulated(row.flag),
+}
+
+
 def fact(row: Shown, name: str) -> Any:
     """Return what twins say of a flag under a name that never changes."""
-    flag = row.flag
-    if name == "name":
-        return row.subject.words
-    if name == "id":
-        return flag.pk
-    if name == "severity":
-        return flag.get_severity_display()
-    if name == "simulated":
-        return is_simulated(flag)
-    if name == "unit":
-        return unit_of(flag, flag.measure)
-    if name == "job":
-        return flag.job.display_id if flag.job else None
-    value = getattr(flag, name)
+    if name in _MADE:
+        return _MADE[name](row)
+    value = getattr(row.flag, name)
     return str(value) if name in {"cluster", "filesystem", "assignee"} and value else value

@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 LONGEST = timedelta(days=400)  # that a back-test goes over
 _TIME = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 _ON_OR_OFF = [("", "as the wider part says"), ("true", "on"), ("false", "off")]
-_FORMS = {Unit.SHARE: ".0%", Unit.RATIO: ",.1f", Unit.BYTES: "B"}  # of numbers in an advice
+_FORMS: dict[Unit | None, str] = {
+    Unit.SHARE: ".0%",
+    Unit.RATIO: ",.1f",
+    Unit.BYTES: "B",
+}  # of numbers in an advice
 _PARTS = ("cluster", "queue", "filesystem")
 
 

@@ -211,6 +211,15 @@ def test_a_back_test_says_what_the_limits_would_change(try_limits, as_staff):
     assert json_of(as_staff.get(f"{address}?format=json"))["only_tried"] == 1
 
 
+def test_what_is_left_empty_is_tried_as_it_would_hold(try_limits, as_staff, cluster):
+    everywhere, there = (
+        try_limits("", **place)["Location"] for place in ({}, {"cluster": "anvil"})
+    )
+
+    assert "operations 2,000,000 2,000,000" in words_of(as_staff.get(everywhere))
+    assert "operations 2,000,000 as the wider part says" in words_of(as_staff.get(there))
+
+
 @pytest.mark.usefixtures("jobs")
 def test_limits_that_were_tried_are_in_the_form_to_be_set(try_limits, as_staff, cluster):
     address = try_limits(7, cluster="anvil", queue="batch")["Location"]

@@ -134,6 +134,9 @@ def back_test(request: UserRequest, code: str, pk: int) -> HttpResponseBase:
         twin = ([getattr(row, name) for name in _HEADER] for row in rows)
         return exports.twin(request, f"back-test-{pk}", about, _HEADER, twin)
     is_done = test.state == BackTest.State.DONE
+    meant_for = LimitSet(cluster=test.cluster, filesystem=test.filesystem, queue=test.queue)
+    # (as in history: what nothing is wider than is judged by the rule's own)
+    tried = (judged_by.defaults if meant_for.is_everywhere else {}) | test.limits
     return render(
         request,
         "rules/back_test.html",
@@ -141,11 +144,9 @@ def back_test(request: UserRequest, code: str, pk: int) -> HttpResponseBase:
             "section": "flags",
             "rule": judged_by,
             "test": test,
-            "scope": LimitSet(
-                cluster=test.cluster, filesystem=test.filesystem, queue=test.queue
-            ).scope,
+            "scope": meant_for.scope,
             "limits": [
-                (limit.title, limit.unit, test.in_force.get(name), test.limits.get(name))
+                (limit.title, limit.unit, test.in_force.get(name), tried.get(name))
                 for name, limit in judged_by.limits.items()
             ],
             "measure": judged_by.limits[judged_by.measure],
