@@ -94,7 +94,8 @@ def follow(
     _store_opened(opened)
     events: list[FlagEvent] = []
     for subject, flag in known.items():
-        if subject in found:
+        # (limits that were changed hold at once: the share is there for values that move)
+        if subject in (found if flag.limits == in_force.limits else over):
             events += _grown(rule, in_force, flag, found[subject])
         else:
             why = "It is below the limits again." if in_force.is_on else "Its rule is off here."
@@ -211,9 +212,9 @@ def _grown(rule: Rule, in_force: InForce, flag: Flag, found: _Found) -> Iterable
     flag.changed_at = datetime.now(flag.until.tzinfo)
     if found.value(rule) > flag.value:
         flag.value, flag.numbers = found.value(rule), found.numbers
-        flag.limits, flag.scope = in_force.limits, in_force.scope
         flag.rule_version = rule.version
-        flag.advice = advise(in_force.advice, found.numbers, in_force.limits)
+    flag.limits, flag.scope = in_force.limits, in_force.scope
+    flag.advice = advise(in_force.advice, flag.numbers, in_force.limits)
     reasons = _why_withheld(rule, found)
     flag.why_withheld = reasons
     if flag.state == _State.WITHHELD and not reasons:

@@ -140,6 +140,9 @@ class LimitForm(forms.Form):
         told: dict[str, Any] = super().clean() or {}
         if told.get("queue") and "cluster" in told and not told["cluster"]:
             self.add_error("queue", "A queue is of a cluster: choose that too.")
+        measure = self._key(self.rule.measure)
+        if told.get(measure) == 0:
+            self.add_error(measure, "0 would flag everybody: say more, or switch the rule off.")
         if "try" in self.data:
             self._refuse_period(told.get("start"), told.get("end"))
         elif not told.get("why") and "why" not in self.errors:

@@ -61,6 +61,23 @@ def limits(value, **more):
     )
 
 
+def limits_of_hosts(rpcs):
+    """Have hosts flagged from so many RPCs on."""
+    told = {"why": "we try it", "set_by": "root"}
+    put_in_force(LimitSet(rule="host-outside-jobs", limits={"rpcs": rpcs}, **told))
+
+
+@pytest.fixture
+def send(logs, ingest):
+    """Trace so many RPCs of a host without a job, in a minute after 12:00."""
+
+    def run(server, minute, count):
+        trace = [rpc(f"12:{minute:02}:{second:02}", "15@gni") for second in range(count)]
+        ingest("rpctrace", logs(f"{server}-{minute}", *trace), server=server)
+
+    return run
+
+
 def history(flag):
     return [event.what for event in FlagEvent.objects.filter(flag=flag)]
 
@@ -234,19 +251,35 @@ def test_all_that_is_pending_of_a_job_is_judged_at_once(jobs, read, judge):
     assert [judging.judge_pending(limit=1) for _ in range(2)] == [1, 0]
 
 
-def test_an_open_flag_stays_down_to_a_share_of_its_limit(jobs, read, judge):
+def test_an_open_flag_stays_down_to_a_share_of_its_limit(send, judge):
+    limits_of_hosts(10)
+    send("mds1", 0, 10)
+    [flag] = judge().values()
+
+    send("mds1", 6, 8)
+    assert list(judge().values()) == [flag]
+
+    send("mds1", 12, 7)
+    assert judge() == {}
+    flag.refresh_from_db()
+    assert (flag.state, flag.why_resolved) == ("resolved", "It is below the limits again.")
+    assert history(flag) == ["opened", "resolved"]
+
+
+def test_limits_that_are_changed_hold_at_once_for_open_flags(jobs, read, judge):
     jobs(RUNNING)
     read("11:59", None)
     read("12:09", 2_100_000)
     flag = judge()[TOO_MANY]
 
-    put_in_force(limits(2_500_000))
-    assert judge()[TOO_MANY] == flag
+    put_in_force(limits(1_500_000, advice="At most {limit_metadata_operations:,.0f}."))
+    lower = judge()[TOO_MANY]
+    assert lower == flag
+    assert (lower.limits, lower.scope) == ({"metadata_operations": 1_500_000}, "everywhere")
+    assert lower.advice == "At most 1,500,000."
 
-    put_in_force(limits(3_000_000))
+    put_in_force(limits(2_200_000))
     assert TOO_MANY not in judge()
-    flag.refresh_from_db()
-    assert (flag.state, flag.why_resolved) == ("resolved", "It is below the limits again.")
     assert history(flag) == ["opened", "resolved"]
 
 
@@ -303,14 +336,8 @@ def test_what_somebody_resolved_is_opened_again_only_when_it_is_twice_as_bad(job
     assert judge()[TOO_MANY].pk != flag.pk
 
 
-def test_a_host_is_judged_by_what_it_sends_to_each_filesystem(logs, ingest, judge):
-    rpcs = {"rpcs": 5}
-    put_in_force(LimitSet(rule="host-outside-jobs", limits=rpcs, why="we try it", set_by="root"))
-
-    def send(server, minute, count):
-        trace = [rpc(f"12:0{minute}:0{second}", "15@gni") for second in range(count)]
-        ingest("rpctrace", logs(f"{server}-{minute}", *trace), server=server)
-
+def test_a_host_is_judged_by_what_it_sends_to_each_filesystem(send, judge):
+    limits_of_hosts(5)
     send("mds1", 0, 6)
     send("pond-mds", 0, 2)
     [of_lake] = judge().values()

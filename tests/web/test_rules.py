@@ -123,6 +123,7 @@ def test_what_is_left_empty_is_as_a_wider_part_has_it(set_limits, cluster):
     [
         pytest.param({"why": ""}, "Say why", id="no reason"),
         pytest.param({"value": -1}, "greater than or equal to 0", id="too small"),
+        pytest.param({"value": 0}, "0 would flag everybody", id="nothing"),
         pytest.param({"value": "nan"}, "Enter a number", id="no number"),
         pytest.param({"value": "1e400"}, "Enter a number", id="endless"),
         pytest.param({"queue": "batch"}, "A queue is of a cluster", id="a queue of no cluster"),

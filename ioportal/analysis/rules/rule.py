@@ -157,19 +157,25 @@ class _Unknown:
         return "unknown"
 
 
+class _Told(dict[str, _Number | _Unknown]):
+    """Numbers by name: those of others, too, so that no advice of long ago can stop a judge."""
+
+    def __missing__(self, name: str) -> _Unknown:
+        return _Unknown()
+
+
 def advise(text: str, numbers: Mapping[str, float | None], limits: Limits) -> str:
     """Fill an advice in.
 
     Args:
         text: a site's own, or the rule's.
-        numbers: of the subject; None: not known.
+        numbers: of the subject; None: not known. What the advice names and is not there is not
+            known, either.
         limits: those that it was judged by.
 
     Raises:
-        KeyError: it names a number that is not there.
         ValueError: it is no format that numbers have.
     """
     known = {**{f"limit_{name}": value for name, value in limits.items()}, **numbers}
-    return text.format_map(
-        {name: _Unknown() if value is None else _Number(value) for name, value in known.items()}
-    )
+    told = {name: _Number(value) for name, value in known.items() if value is not None}
+    return text.format_map(_Told(told))

@@ -68,9 +68,8 @@ def test_codes_are_unique():
     assert len({rule.code for rule in RULES}) == len(RULES)
 
 
-def test_advice_that_names_something_else_is_an_error():
-    with pytest.raises(KeyError):
-        advise("{opens} of {nothing}", {"opens": 1.0}, {})
+def test_what_an_advice_names_and_is_no_number_of_the_rule_any_more_is_unknown():
+    assert advise("{opens:.0f} of {nothing:,.0f}", {"opens": 1.0}, {}) == "1 of unknown"
 
 
 @pytest.mark.parametrize(
