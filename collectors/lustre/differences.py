@@ -173,4 +173,6 @@ def _sum(name: str) -> pl.Expr:
 
 
 def _with_something(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.filter(pl.any_horizontal((pl.col(*COUNTERS) > 0).fill_null(value=False)))
+    """Leave out where nothing was counted; but what was cleared may show nothing yet."""
+    counted = pl.any_horizontal((pl.col(*COUNTERS) > 0).fill_null(value=False))
+    return rows.filter(counted | (pl.col("basis") == "reset"))

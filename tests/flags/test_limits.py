@@ -120,7 +120,7 @@ def test_those_are_judged_anew_whom_it_concerns_and_no_others(logs, ingest, judg
     put_in_force(limits(4_000_000))
     judge()
     flag.refresh_from_db()
-    assert (flag.state, flag.limits) == ("resolved", {"metadata_operations": 2_000_000})
+    assert (flag.state, flag.limits) == ("resolved", {"metadata_operations": 1_000})
 
 
 def test_users_who_are_flagged_are_judged_anew_too(logs, ingest, judge):

@@ -469,14 +469,15 @@ def test_reads_that_come_later_make_a_job_better(jobs, polled, figures):
     assert figures().quality == "good"
 
 
-def test_a_reset_is_a_reason(jobs, polled, figures):
+@pytest.mark.parametrize("after", [30, 0])
+def test_a_reset_is_a_reason(jobs, polled, figures, after):
     jobs(Run("77"))
     polled(
         {
             "12:00": 0,
             "12:10": 500,
-            "12:20": 30,
-            **dict.fromkeys(every_ten_minutes("12:30", "13:00"), 30),
+            "12:20": after,
+            **dict.fromkeys(every_ten_minutes("12:30", "13:00"), after),
         }
     )
 

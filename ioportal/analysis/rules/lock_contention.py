@@ -32,7 +32,7 @@ LOCK_CONTENTION = Rule(
             60, "Service time of its lock enqueues within five minutes", Unit.SECONDS
         ),
         "lock_share": Limit(0.3, "Share of enqueues among its RPCs", Unit.SHARE, most=1),
-        "lock_ratio": Limit(20, "Times as long as others' enqueues", Unit.RATIO, least=1),
+        "lock_ratio": Limit(50, "Times as long as others' enqueues", Unit.RATIO, least=1),
     },
     advice=(
         "Its lock enqueues kept the server's threads busy for {peak_locks_s:,.0f} s within five "

@@ -100,7 +100,7 @@ SELECT w.start, w."end", w.segment_id, %(filesystem)s, %(folded_target)s, w.sour
 FROM windows w
 CROSS JOIN LATERAL jobs_job_named(w.source_job_id, w.start, w."end") n
 LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
-WHERE {something}
+WHERE {something} OR w.basis = %(RESET)s -- (what was cleared may show nothing yet)
 """
 ).format(
     now=_each("{0}"),

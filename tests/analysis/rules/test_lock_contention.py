@@ -4,7 +4,7 @@ import pytest
 
 from ioportal.analysis.rules import LOCK_CONTENTION
 
-AT_LIMITS = {"peak_locks_s": 60, "lock_share": 0.3, "lock_ratio": 20}
+AT_LIMITS = {"peak_locks_s": 60, "lock_share": 0.3, "lock_ratio": 50}
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ AT_LIMITS = {"peak_locks_s": 60, "lock_share": 0.3, "lock_ratio": 20}
         pytest.param({}, True, id="at every limit"),
         pytest.param({"peak_locks_s": 59}, False, id="less time"),
         pytest.param({"lock_share": 0.29}, False, id="mostly other requests"),
-        pytest.param({"lock_ratio": 19.9}, False, id="everybody waits: the server is overloaded"),
+        pytest.param({"lock_ratio": 49.9}, False, id="everybody waits: the server is overloaded"),
         pytest.param({"lock_ratio": None}, False, id="nobody else was there"),
     ],
 )

@@ -1,6 +1,6 @@
 """Commands that are polled: counters become what was added, exports become what is new."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -82,6 +82,15 @@ def test_a_poll_without_any_change_covers_its_interval_all_the_same(jobs):
     assert second.rows.is_empty()
     assert [covered.target for covered in second.coverage] == [MDT]
     assert second.account.lines == second.account.accepted
+
+
+@pytest.mark.parametrize("since", [7, 0])
+def test_counters_that_were_cleared_are_told_even_where_nothing_was_counted_since(jobs, since):
+    used_last = datetime.now(UTC)
+    jobs.poll(job_stats(MDT, {"1": {"open": 100}}, snapshot=used_last))
+    second = jobs.poll(job_stats(MDT, {"1": {"open": since}}, snapshot=used_last))
+
+    assert told(second, "job", "basis", "open") == [("1", "reset", since)]
 
 
 def test_osts_are_folded_and_each_is_covered(jobs):
