@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from django.db.models import Exists, OuterRef, Q
 
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules.rule import Subject, advise
@@ -121,13 +122,23 @@ _CHANGING = [
 ]
 
 
-def let_rest(now: datetime) -> None:
-    """Resolve flags of whom nothing new is known, and wake those that were muted until now."""
+def let_rest(now: datetime, known_until: datetime) -> None:
+    """Resolve flags of whom nothing new is known, and wake those that were muted until now.
+
+    Args:
+        now: of the clock.
+        known_until: the newest data: what ended long before them (a year's logs are loaded at
+            once) rests as soon as it is flagged, unless somebody has dealt with it.
+    """
+    dealt_with = Exists(FlagEvent.objects.filter(flag=OuterRef("pk")).exclude(by=""))
     for kind, after in RESTS_AFTER.items():
-        resting = Flag.objects.unresolved().filter(subject_kind=kind, changed_at__lt=now - after)
+        is_old = Q(until__lt=known_until - after) & ~dealt_with
+        resting = Flag.objects.unresolved().filter(
+            Q(changed_at__lt=now - after) | is_old, subject_kind=kind
+        )
         if kind is Subject.JOB:
             resting = resting.filter(job__ended_at__lt=now - after)
-        flags = list(resting.select_for_update())
+        flags = list(resting.select_for_update(of=["self"]))
         events = [_resolved(flag, f"Nothing new of it for {_words(after)}.") for flag in flags]
         Flag.objects.bulk_update(flags, _CHANGING)
         FlagEvent.objects.bulk_create(events)
@@ -268,4 +279,6 @@ def _resolved(flag: Flag, why: str) -> FlagEvent:
 
 
 def _words(span: timedelta) -> str:
-    return f"{span.days} days" if span.days > 1 else f"{span.total_seconds() / 60:.0f} minutes"
+    if span.days:
+        return f"{span.days} days" if span.days > 1 else "a day"
+    return f"{span.total_seconds() / 60:.0f} minutes"

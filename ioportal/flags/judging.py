@@ -16,6 +16,7 @@ from ioportal.analysis.rules import RULES
 from ioportal.flags import evidence, flagging, harm, locks, peaks
 from ioportal.flags.limits import Book, Place
 from ioportal.jobs.models import Job
+from ioportal.telemetry.models import Coverage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ioportal.flags.limits import InForce
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACE = ["cluster", "filesystem", "queue"]  # of `Place`, and of evidence
 
 
@@ -56,7 +58,13 @@ def judge_standing() -> None:
         for filesystem, until in evidence.traced_until().items():
             judge(evidence.of_hosts(filesystem, until), book)
             judge(evidence.of_filesystem(filesystem, until), book)
-        flagging.let_rest(datetime.now(UTC))
+        flagging.let_rest(datetime.now(UTC), _known_until())
+
+
+def _known_until() -> datetime:
+    """Return the begin of what was observed last, of any source."""
+    newest = Coverage.objects.order_by("-start").values_list("start", flat=True).first()
+    return newest or _EPOCH
 
 
 def judge(found: Evidence, book: Book) -> None:

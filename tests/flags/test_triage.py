@@ -126,7 +126,7 @@ def test_a_muted_flag_wakes_when_its_time_has_come(new_flag, sam):
     flag = new_flag()
     triage.mute([flag.pk], sam, timezone.now() + HOUR, "maintenance")
 
-    flagging.let_rest(timezone.now() + HOUR)
+    flagging.let_rest(timezone.now() + HOUR, at("13:00"))
 
     flag.refresh_from_db()
     assert (flag.state, flag.muted_until) == ("open", None)
@@ -138,10 +138,24 @@ def test_a_flag_that_is_reopened_does_not_rest_at_once(new_flag, sam):
     Flag.objects.update(changed_at=timezone.now() - WEEK)
 
     triage.reopen([flag.pk], sam, "it goes on")
-    flagging.let_rest(timezone.now())
+    flagging.let_rest(timezone.now(), at("13:00") + WEEK)
 
     flag.refresh_from_db()
     assert (flag.state, flag.why_resolved, flag.resolved_at) == ("open", "", None)
+
+
+def test_what_ended_long_before_the_newest_data_rests_unless_somebody_dealt_with_it(new_flag, sam):
+    flag, looked_at = new_flag(), new_flag()
+    triage.acknowledge([looked_at.pk], sam)
+
+    flagging.let_rest(timezone.now(), at("13:00") + HOUR)
+    assert {one.state for one in Flag.objects.all()} == {"open", "acknowledged"}
+
+    flagging.let_rest(timezone.now(), at("13:00") + WEEK)
+    flag.refresh_from_db()
+    looked_at.refresh_from_db()
+    assert (flag.state, flag.why_resolved) == ("resolved", "Nothing new of it for a day.")
+    assert looked_at.state == "acknowledged"
 
 
 def test_what_was_found_anew_is_not_opened_twice(new_flag, sam):
