@@ -32,7 +32,7 @@ IMPACT = Rule(
     measure="peak_impact_s",
     limits={
         "peak_impact_s": Limit(
-            5, "Others' waiting because of it within five minutes", Unit.SECONDS
+            3, "Others' waiting because of it within five minutes", Unit.SECONDS
         ),
         "impact_times": Limit(
             5, "Times as long as usual that others' RPCs took meanwhile", Unit.RATIO, least=1
@@ -56,7 +56,7 @@ IMPACT = Rule(
             "impact_times": 105400.0,
         },
     ),
-    abuse_times=60,
+    abuse_times=100,
     units={"impact_s": Unit.SECONDS},
     caveat=(
         "Needs a trace of the server, and a baseline: where it is not known what is usual, "

@@ -4,14 +4,14 @@ import pytest
 
 from ioportal.analysis.rules import IMPACT
 
-AT_LIMITS = {"peak_impact_s": 5, "impact_times": 5, "impact_share": 0.3}
+AT_LIMITS = {"peak_impact_s": 3, "impact_times": 5, "impact_share": 0.3}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"peak_impact_s": 4.9}, False, id="less waiting"),
+        pytest.param({"peak_impact_s": 2.9}, False, id="less waiting"),
         pytest.param({"impact_times": 4.9}, False, id="not so much longer"),
         pytest.param({"impact_share": 0.29}, False, id="others have the server"),
         pytest.param({"peak_impact_s": None}, False, id="what is usual is not known"),
