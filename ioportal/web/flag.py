@@ -71,9 +71,8 @@ class Told:
         """Its evidence: the measure, what else has limits in its rule's order, then the rest."""
         flag = self.flag
         limited = {title_of(flag, name) for name in flag.limits}
-        in_order = (
-            flag.judged_by.limits if flag.judged_by else ()
-        )  # (JSON in the database has none)
+        # (what the database keeps as JSON has no order of its own)
+        in_order = flag.judged_by.limits if flag.judged_by else ()
         names = dict.fromkeys([flag.measure, *in_order, *flag.limits, *flag.numbers])
         return [
             Number(

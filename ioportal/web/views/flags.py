@@ -84,13 +84,12 @@ def flag(request: UserRequest, pk: int) -> HttpResponseBase:
 @exports.offered("csv", "json")
 def course(request: UserRequest, pk: int) -> HttpResponseBase:
     """How a flag's number came about over time: the twin of its chart."""
-    found = _visible(request, pk)
-    [shown] = flags.shown([found], request.user)
-    drawn = Told(shown, request.user).chart
+    told = _told(request, pk)
+    drawn = told.chart
     if drawn is None:
         raise Http404("It did not come about over time, or what it was counted from is gone.")
     about = {"flag": pk, "title": drawn.chart.title, "unit": drawn.chart.unit}
-    about |= {"simulated": flags.is_simulated(found)}
+    about |= {"simulated": flags.is_simulated(told.flag)}
     return exports.twin(request, f"flag-{pk}", about, drawn.header, drawn.rows())
 
 
@@ -99,13 +98,17 @@ def course(request: UserRequest, pk: int) -> HttpResponseBase:
 @exports.offered("csv", "json")
 def flag_peers(request: UserRequest, pk: int) -> HttpResponseBase:
     """Where an outlier stands among its peers: the twin of its histogram."""
-    found = _visible(request, pk)
-    [shown] = flags.shown([found], request.user)
-    drawn = Told(shown, request.user).peers
+    told = _told(request, pk)
+    drawn = told.peers
     if drawn is None:
         raise Http404("It is not drawn among its peers.")
-    about = {"flag": pk, "title": drawn.metric.title, "simulated": flags.is_simulated(found)}
+    about = {"flag": pk, "title": drawn.metric.title, "simulated": flags.is_simulated(told.flag)}
     return exports.twin(request, f"flag-{pk}-peers", about, drawn.header, drawn.values)
+
+
+def _told(request: UserRequest, pk: int) -> Told:
+    [shown] = flags.shown([_visible(request, pk)], request.user)
+    return Told(shown, request.user)
 
 
 def _visible(request: UserRequest, pk: int) -> Flag:
