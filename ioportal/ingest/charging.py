@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection, models, transaction
-from django.db.models import F, Max, Min, Q
+from django.db.models import Exists, F, Max, Min, OuterRef, Q
 
 from ioportal.ingest.attribution import deltas, named, reads, rpcs
 from ioportal.ingest.models import (
@@ -305,9 +305,18 @@ def _merged(spans: Iterable[_Span]) -> list[_Span]:
 
 
 def _between_reads(touched: TouchedReads) -> _Span:
-    """Widen an interval to the reads before and after it."""
+    """Widen an interval to the reads before and after it, between which windows may lie already.
+
+    None do at a read that is still pending: a window that was derived before both came spans it.
+    """
+    pending = TouchedReads.objects.filter(
+        target_id=OuterRef("source_id"), start__lte=OuterRef("start"), end__gte=OuterRef("start")
+    )
     polls = Coverage.objects.filter(
-        source=Coverage.Source.JOB_STATS, source_id=touched.target_id, end=F("start")
+        ~Exists(pending),
+        source=Coverage.Source.JOB_STATS,
+        source_id=touched.target_id,
+        end=F("start"),
     )
     before = polls.filter(start__lt=touched.start).order_by("-start").first()
     after = polls.filter(start__gt=touched.end).order_by("start").first()

@@ -55,7 +55,7 @@ def expected(texts):
     return sorted(
         (start, end, folded, job, amount, basis)
         for (start, end, folded, job, _), (amount, basis) in windows.items()
-        if amount
+        if amount or basis == RESET  # what was cleared is told, though it shows nothing yet
     )
 
 
@@ -110,3 +110,33 @@ def test_windows_are_what_lies_between_two_reads(logs, ingest, reconcile, querie
         transaction.set_rollback(True)
 
     assert found == expected(texts)
+
+
+def test_a_gap_that_is_filled_in_two_charges_leaves_no_window_that_spans_it(
+    logs, ingest, reconcile, queries, monkeypatch
+):
+    monkeypatch.setattr("ioportal.ingest.management.commands.ingest.drain", lambda _stage: None)
+    windows = (
+        'SELECT (w.end - w.start)::text, w.sync FROM telemetry_iowindow w ORDER BY w.start, w."end"'
+    )
+
+    def read(clock, amount):
+        text = job_stats("lake-MDT0000", {"77": {"sync": amount}}, snapshot=at(clock))
+        ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
+
+    read("12:00", 1)
+    read("12:30", 9)
+    charging.charge_pending()
+    assert queries(windows) == [("00:00:00", 1), ("00:30:00", 8)]
+
+    read("12:10", 4)
+    read("12:20", 6)
+    charging.charge_pending(limit=1)
+    charging.charge_pending(limit=1)
+    assert queries(windows) == [
+        ("00:00:00", 1),
+        ("00:10:00", 3),
+        ("00:10:00", 2),
+        ("00:10:00", 3),
+    ]
+    reconcile()
