@@ -14,6 +14,7 @@ from math import ceil
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ioportal.analysis.metrics import Unit
 from ioportal.analysis.timelines import Known
 
 if TYPE_CHECKING:
@@ -123,8 +124,13 @@ class Mark:
     meaning: Meaning
 
 
-def number_format(highest: float) -> str:
-    """Return d3's format: with k, M and G from a thousand on, and never with m for a thousandth."""
+def number_format(highest: float, unit: str) -> str:
+    """Return d3's format: with k, M and G from a thousand on, and never with m for a thousandth.
+
+    Shares are told in per cent.
+    """
+    if unit == Unit.SHARE:
+        return "~%"
     return "~s" if highest >= _THOUSAND else "~g"
 
 
@@ -167,7 +173,7 @@ def layout(
             "title": {"text": unit, "font": {"size": 11}},
             "rangemode": "tozero",
             "fixedrange": True,
-            "tickformat": number_format(highest),
+            "tickformat": number_format(highest, unit),
             "nticks": 5,
             "gridcolor": "--line",
             "zerolinecolor": "--line-strong",

@@ -159,7 +159,8 @@ def _as_mean(trace: Figure, *, alone: bool) -> Figure:
 
 
 def _hover(chart: Chart, steps: Steps) -> str:
-    return f"%{{y:,.4~{number_format(_highest(steps))[-1]}}} {chart.unit}"
+    form = number_format(_highest(steps), chart.unit)
+    return f"%{{y:,.4~{form[-1]}}} {chart.unit}"
 
 
 def _runs(frame: pl.DataFrame, kind: str) -> list[_Run]:

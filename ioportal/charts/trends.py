@@ -86,7 +86,7 @@ def figure(
     }
     draw = _lines if chart.style is Style.LINES else _bars
     return {
-        "data": draw(chart, kinds, frame, place, f",.4~{number_format(highest)[-1]}"),
+        "data": draw(chart, kinds, frame, place, f",.4~{number_format(highest, chart.unit)[-1]}"),
         "layout": {**base, "barmode": "stack", "bargap": 0.12},
     }
 

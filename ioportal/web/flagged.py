@@ -26,12 +26,11 @@ _SHOWN = 10
 
 def mark(jobs: Iterable[Job], user: User) -> None:
     """Hang on each job the worst of its flags that are not resolved: `worst_flag`."""
-    by_key = {job.pk: job for job in jobs}
-    for job in by_key.values():
-        job.worst_flag = None  # type: ignore[attr-defined]  # for templates
-    current = Flag.objects.visible_to(user).unresolved().filter(job__in=by_key)
-    for flag in current.order_by("severity", "until"):  # the worst one last
-        by_key[flag.job_id].worst_flag = flag  # type: ignore[attr-defined,index]
+    listed = list(jobs)
+    current = Flag.objects.visible_to(user).unresolved().filter(job__in={job.pk for job in listed})
+    worst = {flag.job_id: flag for flag in current.order_by("severity", "until")}  # the last one
+    for job in listed:
+        job.worst_flag = worst.get(job.pk)  # type: ignore[attr-defined]  # for templates
 
 
 def of_principals(whose: Collection[Who], user: User) -> dict[Who, Flag]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.metrics import Unit
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.limits import InForce
+    from ioportal.flags.models.limits import LimitSetQuerySet
 
 # Which parts of the site subjects are in: limits of others would concern nobody.
 PARTS = {
@@ -79,6 +80,16 @@ def _scope(rule: Rule, book: Book, one: LimitSet | None) -> Scope:
         Held(in_force.limits[name], limit.unit, name in own) for name, limit in rule.limits.items()
     ]
     return Scope(one.scope if one else "everywhere", held, in_force, one)
+
+
+def narrower(than: LimitSet, sets: LimitSetQuerySet) -> list[str]:
+    """Return the parts of the site, in words, where limits of their own go before wider ones."""
+    saying = (
+        one
+        for one in sets.in_force().select_related("cluster", "filesystem")
+        if (one.limits or one.is_on is not None) and width(one) > width(than)
+    )
+    return [one.scope for one in sorted(saying, key=width) if one.overlaps(than)]
 
 
 def history(rule: Rule, sets: Iterable[LimitSet]) -> list[Step]:

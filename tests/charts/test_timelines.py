@@ -225,3 +225,11 @@ def test_a_stack_of_nothing_at_all_is_drawn_empty():
     nothing = Steps(steps((0, 60), kinds=()).frame, (), 1)
 
     assert figure(STACK, nothing, AXIS)["data"] == []
+
+
+def test_shares_are_told_in_per_cent():
+    share = Chart("x", "X", "share", "About.", Style.LINES, {})
+    drawn = figure(share, steps((0, 10, 0.4), kinds=("failed",)), AXIS)
+
+    assert drawn["layout"]["yaxis"]["tickformat"] == "~%"
+    assert "%{y:,.4~%} share" in strings(drawn["data"])

@@ -488,6 +488,8 @@ def test_flags_are_told_of_wherever_their_job_is(as_staff, found):
 
     for page, words in pages.items():
         assert words in text_of(as_staff.get(page)), page
+    # (beside the job among the worst and among the typical, too)
+    assert text_of(as_staff.get("/users/alice/")).count('(open)">warning</a>') == 2
     assert ">77<" not in text_of(as_staff.get("/jobs/?flag=campaign"))
     drawn = json_of(as_staff.get(f"/jobs/{found.job_id}/timelines/metadata/?format=json"))
     assert drawn["rows"]

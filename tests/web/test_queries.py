@@ -45,7 +45,7 @@ def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
         "/trends/opens/?format=json": 15,
         "/users/?format=csv": 4,
         "/projects/": 7,
-        "/projects/p11/": 24,
+        "/projects/p11/": 25,
         "/ingest/?format=csv": 3,
         f"/ingest/segments/{segment}/": 8,
         "/ingest/coverage/": 19,

@@ -221,6 +221,22 @@ def test_what_is_left_empty_is_tried_as_it_would_hold(try_limits, as_staff, clus
     assert "operations 2,000,000 as the wider part says" in words_of(as_staff.get(there))
 
 
+def test_a_back_test_tells_whose_own_limits_go_before_those_tried(
+    try_limits, set_limits, as_staff, cluster
+):
+    set_limits(10, cluster="anvil", queue="long")
+    set_limits(20, cluster="anvil")
+    set_limits("", advice="Ask us.", cluster="anvil", queue="debug")
+    everywhere, of_queue = (
+        words_of(as_staff.get(try_limits(7, **place)["Location"]))
+        for place in ({}, {"cluster": "anvil", "queue": "batch"})
+    )
+
+    before = "held in the test as they do in force: cluster anvil; cluster anvil, queue long."
+    assert before in everywhere
+    assert "held in the test" not in of_queue
+
+
 @pytest.mark.usefixtures("jobs")
 def test_limits_that_were_tried_are_in_the_form_to_be_set(try_limits, as_staff, cluster):
     address = try_limits(7, cluster="anvil", queue="batch")["Location"]
@@ -289,7 +305,7 @@ def test_the_number_of_queries_is_known(
         set_limits(value)
         address = try_limits(value)["Location"]
 
-    for page, count in (("/rules/", 5), (MANY, 8), (address, 5), (f"{address}?format=csv", 4)):
+    for page, count in (("/rules/", 5), (MANY, 8), (address, 6), (f"{address}?format=csv", 4)):
         cache.clear()
         with django_assert_num_queries(count):
             b"".join(as_staff.get(page))

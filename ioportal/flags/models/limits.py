@@ -81,6 +81,12 @@ class LimitSet(models.Model):
         scope = ("rule", "cluster_id", "filesystem_id", "queue")
         return all(getattr(self, name) == getattr(other, name) for name in scope)
 
+    def overlaps(self, other: LimitSet) -> bool:
+        """Whether something may be in the parts of the site of both."""
+        parts = ("cluster_id", "filesystem_id", "queue")
+        both = ((getattr(self, part), getattr(other, part)) for part in parts)
+        return all(not mine or not yours or mine == yours for mine, yours in both)
+
     def says(self, other: LimitSet) -> bool:
         """Whether it says the same as another."""
         return (self.limits, self.advice, self.is_on) == (other.limits, other.advice, other.is_on)

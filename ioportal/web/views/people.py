@@ -99,6 +99,8 @@ def _person(request: UserRequest, kind: Kind, name: str) -> HttpResponseBase:
         figures = dict(zip(HEADER, person.sums.row, strict=True)) if person.sums else {}
         return exports.json_response({**figures, "simulated": person.simulated})
     trends = Trends(request.user, request.GET, {kind.name: name})
+    if person.sums:
+        flagged.mark([*person.worst, *person.typical], request.user)
     return render(
         request,
         "people/detail.html",

@@ -152,6 +152,9 @@ def back_test(request: UserRequest, code: str, pk: int) -> HttpResponseBase:
             "measure": judged_by.limits[judged_by.measure],
             "judged": back_tests.judged(judged_by),
             "sentence": back_tests.sentence(judged_by, test) if is_done else "",
+            "narrower": rule_limits.narrower(
+                meant_for, LimitSet.objects.filter(rule=code, set_at__lte=test.asked_at)
+            ),
             "rows": rows,
             "is_cut": len(rows) == backtest.LISTED,
         },
