@@ -1,7 +1,8 @@
 """How flags follow from findings: one for each rule and subject, which gathers evidence.
 
 A flag opens at the limit, and stays until its finding falls below a share of it: so it does not
-flap. One that somebody resolved stays so, unless the finding has become twice as bad since.
+flap. One that somebody resolved, or that rests, stays so, unless the finding has become twice as
+bad since.
 """
 
 from __future__ import annotations
@@ -117,6 +118,7 @@ _CHANGING = [
     "advice",
     "why_withheld",
     "why_resolved",
+    "rests",
     "resolved_at",
     "changed_at",
 ]
@@ -139,7 +141,8 @@ def let_rest(now: datetime, known_until: datetime) -> None:
         if kind is Subject.JOB:
             resting = resting.filter(job__ended_at__lt=now - after)
         flags = list(resting.select_for_update(of=["self"]))
-        events = [_resolved(flag, f"Nothing new of it for {_words(after)}.") for flag in flags]
+        why = f"Nothing new of it for {_words(after)}."
+        events = [_resolved(flag, why, rests=True) for flag in flags]
         Flag.objects.bulk_update(flags, _CHANGING)
         FlagEvent.objects.bulk_create(events)
     awake = list(Flag.objects.filter(state=_State.MUTED, muted_until__lte=now).select_for_update())
@@ -170,12 +173,17 @@ def _last_closed(same: FlagQuerySet, subjects: Collection[str]) -> dict[str, Fla
 
 
 def _is_news(rule: Rule, found: _Found, closed: Flag | None) -> bool:
-    """Whether a finding opens a flag; not again what somebody has dealt with."""
-    if closed is None or not closed.resolved_by:
+    """Whether a finding opens a flag; not again what somebody has dealt with, or what rests."""
+    if closed is None:
         return True
-    if rule.subject is Subject.JOB:
-        return found.value(rule) >= GROWTH * closed.value
-    return bool(found.about["until"] > closed.until + RESTS_AFTER[rule.subject])
+    until, has_grown = found.about["until"], found.value(rule) >= GROWTH * closed.value
+    if closed.resolved_by:
+        is_of_job = rule.subject is Subject.JOB
+        return has_grown if is_of_job else bool(until > closed.until + RESTS_AFTER[rule.subject])
+    if closed.rests:
+        blames_now = closed.why_withheld and not _why_withheld(rule, found)
+        return bool(until > closed.until or has_grown or blames_now)
+    return True
 
 
 def _open(rule: Rule, in_force: InForce, kind: Subject, subject: str, found: _Found) -> Flag:
@@ -272,8 +280,8 @@ def _why_withheld(rule: Rule, found: _Found) -> list[str]:
     return [f"Its data are {quality}, and only good ones are judged."]
 
 
-def _resolved(flag: Flag, why: str) -> FlagEvent:
-    flag.state, flag.why_resolved = _State.RESOLVED, why
+def _resolved(flag: Flag, why: str, *, rests: bool = False) -> FlagEvent:
+    flag.state, flag.why_resolved, flag.rests = _State.RESOLVED, why, rests
     flag.resolved_at = flag.changed_at = datetime.now(flag.until.tzinfo)
     return FlagEvent(flag=flag, what=_What.RESOLVED, words=why, value=flag.value)
 

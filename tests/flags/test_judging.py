@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 from django.db.models import Min
+from django.utils import timezone
 
-from ioportal.flags import judging
+from ioportal.flags import flagging, judging
 from ioportal.flags.limits import put_in_force
 from ioportal.flags.models import Flag, FlagEvent, JobEvidence, LimitSet
 from ioportal.ingest import charging
@@ -27,6 +28,7 @@ OTHERS = {"nid": "19@gni", "opcode": 101, "us": (90, 95)}
 NIDS = ["1@gni", "2@gni"]
 RPCS = [ENQUEUES, OPENS, OTHERS]
 FIVE_MINUTES = timedelta(minutes=5)
+WEEK = timedelta(days=8)
 TOO_MANY = ("metadata-operations", "77")
 
 
@@ -334,6 +336,28 @@ def test_what_somebody_resolved_is_opened_again_only_when_it_is_twice_as_bad(job
     read("12:29", 4_300_000)
 
     assert judge()[TOO_MANY].pk != flag.pk
+
+
+def test_what_rests_is_opened_again_only_when_there_is_news_of_it(jobs, read, judge):
+    def judged_again():
+        """Judge all that is there, and let rest what ended a week before the newest data."""
+        for job in Job.objects.all():
+            StaleEvidence.objects.ask_for([job.pk])
+        judge()
+        flagging.let_rest(timezone.now(), at("13:00") + WEEK)
+        flags = Flag.objects.filter(rule=TOO_MANY[0]).order_by("pk")
+        return [(flag.state, flag.why_withheld == []) for flag in flags]
+
+    jobs(Run("77", end="12:30"))
+    read("12:00", 0)
+    read("12:30", 3 * MILLION)
+    assert judged_again() == [("resolved", False)]  # (what was done from 12:20 on is not known)
+    assert judged_again() == [("resolved", False)]
+
+    read("12:10", MILLION)
+    read("12:20", 2 * MILLION)
+    assert judged_again() == [("resolved", False), ("resolved", True)]
+    assert judged_again() == [("resolved", False), ("resolved", True)]
 
 
 def test_a_host_is_judged_by_what_it_sends_to_each_filesystem(send, judge):

@@ -103,6 +103,7 @@ class Flag(models.Model):
     resolved_at = models.DateTimeField(null=True)
     why_resolved = models.CharField(max_length=500, blank=True)
     resolved_by = models.CharField(max_length=150, blank=True)  # "": nobody, it resolved itself
+    rests = models.BooleanField(default=False)  # it resolved itself, for nothing new came of it
     muted_until = models.DateTimeField(null=True)
     assignee = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="flags"
