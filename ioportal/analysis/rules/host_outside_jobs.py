@@ -19,8 +19,8 @@ HOST_OUTSIDE_JOBS = Rule(
     title="Load from outside any job",
     meaning=(
         "Within five minutes a host without a job, such as a log-in node or a data mover, or a "
-        "process that belongs to no job, sent a large part of all requests to the filesystem's "
-        "metadata servers."
+        "process that belongs to no job, sent many requests, and a notable part of all, to the "
+        "filesystem's metadata servers."
     ),
     subject=Subject.HOST,
     source=Source.RPC_TRACE,
@@ -28,7 +28,7 @@ HOST_OUTSIDE_JOBS = Rule(
     measure="rpcs",
     limits={
         "rpcs": Limit(7_500, "Metadata RPCs within five minutes", Unit.RPCS),
-        "server_share": Limit(0.2, "Share of the servers' RPCs", Unit.SHARE, most=1),
+        "server_share": Limit(0.05, "Share of the servers' RPCs", Unit.SHARE, most=1),
     },
     advice=(
         "{rpcs:,.0f} metadata RPCs within five minutes from outside any job, {server_share:.0%} "
