@@ -76,6 +76,19 @@ def test_a_campaign_is_what_ran_within_a_day_and_jobs_leave_it(site, logs, inges
     assert flags["campaign", "alice"].value == 48_000_000
 
 
+def test_a_job_that_runs_is_drawn_as_far_as_it_was_flagged(site, logs, ingest, judge, settings):
+    settings.STATISTICS_INTERVAL = timedelta(hours=1)  # so that its figures stop at 12:00
+    ingest("sacct", logs("sacct", sacct(Run("77", end=None))), cluster="anvil")
+    for clock, operations in (("12:00", 1), ("12:05", 2), ("12:10", 900_000)):
+        text = job_stats("lake-MDT0000", {"77": {"getattr": operations}}, snapshot=at(clock))
+        ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
+        flags = judge()
+    flag = flags["metadata-rate", "77"]
+
+    assert (flag.job.known_until, flag.until) == (at("12:00"), at("12:10"))
+    assert courses.of(flag).span == (at("12:00"), at("12:10"))
+
+
 def highest(course):
     return course.amounts["amount"].max()
 

@@ -189,7 +189,7 @@ def test_what_solved_it_is_told_to_whoever_meets_the_same(as_staff, new_flag):
     answer = as_staff.get(f"/flags/{new_flag().pk}/")
 
     assert "1 flag resolved." in words
-    assert "All is triaged" in words
+    assert "Nothing waits for anybody" in words
     assert "by sam: moved conda to CVMFS <i>all</i>" in words_of(answer)
     assert "<i>all" not in text_of(answer)
 

@@ -31,10 +31,12 @@ _ADDED_UP = "Added up by the end of each interval that was counted (job_stats)."
 
 
 def _run(flag: Flag) -> Interval | None:
+    """Return the run of a flag's job; one that still runs is known as far as it was flagged."""
     job = flag.job
     if job is None or job.started_at is None or job.known_until is None:
         return None
-    return Interval(job.started_at, job.known_until) if job.known_until > job.started_at else None
+    end = job.ended_at or max(job.known_until, flag.until)
+    return Interval(job.started_at, end) if end > job.started_at else None
 
 
 def of_peak(peak: str, rests_on: Level, *, by_node: bool = False) -> Way:
