@@ -136,10 +136,10 @@ def _found(changed: Iterable[int], goes_on: pl.DataFrame) -> pl.DataFrame:
     rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, of_five_minutes))
     impact = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, of_five_minutes))
     altogether = {"key": pl.Int64(), "impact_s": pl.Float64()}
-    begun = pl.concat([io.select("key", "start"), rpcs.select("key", "start")])
+    ended = pl.concat([io.select("key", "end"), rpcs.select("key", "end")])
     found = pl.DataFrame({"key": list(since)}, schema={"key": pl.Int64()})
     for frame in (
-        begun.group_by("key").agg(seen_until=pl.max("start")),
+        ended.group_by("key").agg(seen_until=pl.max("end")),
         _of_counters(io),
         _of_startup(io),
         _of_traces(rpcs),

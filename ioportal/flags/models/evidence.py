@@ -15,7 +15,7 @@ class JobEvidence(models.Model):
     """
 
     job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="evidence")
-    # Windows that begin before this are in it.
+    # When the newest window that is in it ended.
     seen_until = models.DateTimeField()
     # Where it did most within five minutes: whose limits it is judged by.
     filesystem = models.ForeignKey(Filesystem, models.SET_NULL, null=True, related_name="+")
