@@ -148,14 +148,20 @@ class Told:
         return PeersHistogram.of(self.flag) if self._user.is_staff else None
 
     @property
-    def jobs_address(self) -> str:
-        """Where a user's jobs are listed that count together, the heaviest first; "": no user's."""
+    def whence(self) -> tuple[str, str] | None:
+        """What the finding adds up from, in words, and the address where that is listed.
+
+        Of a user the jobs that count together, the heaviest first; of a filesystem the NIDs that
+        belong to no node.
+        """
         flag = self.flag
+        if flag.subject_kind == Subject.FILESYSTEM:
+            return "unregistered NIDs", reverse("unregistered_nids")
         if flag.subject_kind != Subject.USER:
-            return ""
+            return None
         span = {"start": (flag.since - DAY).isoformat(), "end": flag.until.isoformat()}
         query = {"user": flag.subject, **span, "sort": "-metadata_operations"}
-        return f"{reverse('job_list')}?{urlencode(query)}"
+        return "these jobs", f"{reverse('job_list')}?{urlencode(query)}"
 
     @property
     def events(self) -> Iterable[FlagEvent]:

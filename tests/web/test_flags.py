@@ -458,6 +458,14 @@ def test_a_flag_of_a_user_leads_to_the_jobs_that_add_up(as_staff, new_job, new_f
     assert ">after<" not in jobs
 
 
+def test_a_flag_of_a_filesystem_leads_to_the_nids_that_are_nobodys(as_staff, mds, new_flag):
+    subject = {"subject_kind": "filesystem", "subject": str(mds.filesystem_id)}
+    flag = new_flag(rule="unattributed", filesystem=mds.filesystem, **subject)
+
+    page = text_of(as_staff.get(f"/flags/{flag.pk}/"))
+    assert 'href="/ingest/nids/">unregistered NIDs' in page
+
+
 def test_what_is_withheld_says_why(as_staff, new_flag):
     flag = new_flag(state="withheld", why_withheld=["Its data are partial."])
 
