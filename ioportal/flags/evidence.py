@@ -62,8 +62,8 @@ class Evidence:
 
 _JOBS = sql.SQL("""
 SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
-    e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio, e.impact_s,
-    e.impact_share, e.impact_times,
+    s.counted_enqueues, e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio,
+    e.impact_s, e.impact_share, e.impact_times,
     versions.counted, j.ended_at IS NOT NULL,
     {alike}, j.cluster_id, e.filesystem_id, s.ambiguous_share <= %(ambiguous)s,
     coalesce(j.ended_at, greatest(
@@ -103,6 +103,7 @@ _JOB_COLUMNS = {
     **{
         name: JOB_EVIDENCE[name]
         for name in (
+            "counted_enqueues",
             "startup_operations",
             "startup_opens",
             "lock_share",

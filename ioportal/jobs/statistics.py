@@ -143,15 +143,35 @@ GROUP BY job_id
 """
 ).format(metadata=metadata_operations("w"), gap=_GAP)
 
-_RPC_TOTALS = """
+# A trace comes earlier than counters that are read now and then: what is held beside these are the
+# RPCs before the newest read, of the MDTs that are still read.
+_RPC_TOTALS = sql.SQL("""
+WITH newest AS (
+    SELECT t.filesystem_id, {gap} AS gap, read."end",
+        max(read."end") OVER (PARTITION BY t.filesystem_id) AS last
+    FROM jobs_target t
+    CROSS JOIN LATERAL (
+        SELECT c."end" FROM telemetry_coverage c
+        WHERE c.source = %(JOB_STATS)s AND c.source_id = t.id AND c.start <= %(now)s
+        ORDER BY c.start DESC LIMIT 1
+    ) read
+    WHERE t.kind = 'mdt'
+),
+counted AS MATERIALIZED (
+    SELECT filesystem_id, min("end") AS until FROM newest WHERE "end" >= last - gap GROUP BY 1
+)
 SELECT w.job_id, sum(w.count) AS rpcs, sum(w.timed) AS timed,
     sum(w.count) FILTER (WHERE w.opcode = %(LDLM_ENQUEUE)s) AS enqueues,
+    sum(w.count) FILTER (
+        WHERE w.opcode = %(LDLM_ENQUEUE)s AND w.start <= counted.until - interval '10 seconds'
+    ) AS counted_enqueues,
     sum(w.service_us_sum) AS service_us, max(w.service_us_max) AS longest_us,
     sum(w.total_us_sum) - sum(w.service_us_sum) AS queue_us
 FROM telemetry_chargedrpc w JOIN jobs_server s ON s.id = w.server_id AND s.kind = 'mds'
+LEFT JOIN counted ON counted.filesystem_id = s.filesystem_id
 WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
 GROUP BY w.job_id
-"""
+""").format(gap=_GAP)
 
 _TRACED = (
     _RUNS
@@ -360,6 +380,7 @@ _OF_RECORD = ("computed_at", "duration_s", "node_count", "cpu_efficiency")
 _OF_TRACES = (
     "metadata_rpcs",
     "lock_enqueues",
+    "counted_enqueues",
     "metadata_rpc_rate",
     "mean_service_us",
     "max_service_us",
@@ -496,6 +517,7 @@ def _set_rpcs(row: JobStatistics, rpcs: _Row, traced_s: float) -> None:
     """Set what a trace tells; a trace without RPCs of the job tells that there were none."""
     row.metadata_rpcs = _whole(rpcs.get("rpcs")) or 0
     row.lock_enqueues = _whole(rpcs.get("enqueues")) or 0
+    row.counted_enqueues = _whole(rpcs.get("counted_enqueues")) or 0
     row.metadata_rpc_rate = _ratio(row.metadata_rpcs, traced_s)
     if timed := rpcs.get("timed"):
         row.mean_service_us = _ratio(rpcs["service_us"], timed)

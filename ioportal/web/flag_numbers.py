@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Of numbers that are neither limits nor metrics.
 _TITLES = {
+    "counted_enqueues": "Lock enqueues before the counters' newest read",
     "impact_s": "Others' waiting because of it, altogether",
     "largest_job_operations": "Metadata operations of the largest job",
     "namesakes": "Jobs of the same name",

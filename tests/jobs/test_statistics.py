@@ -346,6 +346,21 @@ def test_a_trace_gives_rpcs_rates_and_times(jobs, logs, ingest, figures):
     assert job.mean_queue_us == pytest.approx((20 + 10 + 0) / 3)
 
 
+def test_enqueues_after_the_newest_read_of_the_counters_are_told_apart(
+    jobs, read, logs, ingest, figures
+):
+    jobs(Run("77", start="12:00", end=None))
+    enqueues = [rpc(clock, opcode=OPEN) for clock in ("12:09:49", "12:09:50", "12:19:59")]
+    ingest("rpctrace", logs("t", *enqueues), server="mds1")
+
+    def told(clock):
+        read(clock, job_stats(MDT, {"77": {"open": 5}}, snapshot=clock))
+        job = figures()
+        return job.lock_enqueues, job.counted_enqueues
+
+    assert [told(clock) for clock in ("12:09", "12:10", "12:20")] == [(3, 0), (3, 2), (3, 3)]
+
+
 def test_a_trace_without_the_job_tells_that_it_sent_nothing(jobs, logs, ingest, figures):
     jobs(Run("77"))
     assert figures().metadata_rpcs is None

@@ -43,6 +43,7 @@ JOB_EVIDENCE = {
     **{metric.name: pl.Float64() for metric in METRICS},
     **{f"count_{kind}": _COUNT for kind in METADATA_OPERATIONS},
     **PEAKS,
+    "counted_enqueues": _COUNT,  # lock enqueues before the newest read of the MDTs' counters
     "startup_operations": _COUNT,  # metadata operations in the first five minutes of the run
     "startup_opens": _COUNT,
     "lock_share": pl.Float64(),  # of its RPCs, lock enqueues: where their service took longest

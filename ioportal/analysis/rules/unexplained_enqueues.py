@@ -8,23 +8,23 @@ from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity,
 
 def _unexplained() -> pl.Expr:
     """Each operation but a close may ask for a lock; where not all was traced, more did."""
-    return pl.col("lock_enqueues") - (pl.col("metadata_operations") - pl.col("closes"))
+    return pl.col("counted_enqueues") - (pl.col("metadata_operations") - pl.col("closes"))
 
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     return jobs.filter(
         ~pl.col("failures_counted"),
         _unexplained() >= limits["unexplained_enqueues"],
-        pl.col("lock_enqueues")
+        pl.col("counted_enqueues")
         >= limits["enqueues_per_operation"] * (pl.col("metadata_operations") - pl.col("closes")),
     ).select(
         "subject",
         numbers=pl.struct(
-            "lock_enqueues",
+            "counted_enqueues",
             "metadata_operations",
             "opens",
             unexplained_enqueues=_unexplained(),
-            enqueues_per_operation=pl.col("lock_enqueues")
+            enqueues_per_operation=pl.col("counted_enqueues")
             / (pl.col("metadata_operations") - pl.col("closes")),
         ),
     )
@@ -53,7 +53,7 @@ UNEXPLAINED_ENQUEUES = Rule(
     },
     advice=(
         "{unexplained_enqueues:,.0f} look-ups found nothing, as far as can be told (limit "
-        "{limit_unexplained_enqueues:,.0f}; {lock_enqueues:,.0f} lock enqueues, "
+        "{limit_unexplained_enqueues:,.0f}; {counted_enqueues:,.0f} lock enqueues, "
         "{metadata_operations:,.0f} operations counted). Shorten PYTHONPATH, PATH and "
         "LD_LIBRARY_PATH, do not have the working directory searched first, and put software on a "
         "read-only NFS or CVMFS, or into a RAM disk."
@@ -64,11 +64,11 @@ UNEXPLAINED_ENQUEUES = Rule(
         {
             "metadata_operations": 8_015,
             "closes": 3_129,
-            "lock_enqueues": 31_798,
+            "counted_enqueues": 31_798,
             "failures_counted": False,
         },
     ),
     abuse_times=10,
-    units={"lock_enqueues": Unit.RPCS, "metadata_operations": Unit.COUNT, "opens": Unit.COUNT},
+    units={"counted_enqueues": Unit.RPCS, "metadata_operations": Unit.COUNT, "opens": Unit.COUNT},
     caveat="An inference: needs a trace and job_stats of the same time.",
 )

@@ -122,12 +122,8 @@ def _unexplained(flag: Flag, _over: Interval) -> pl.DataFrame:
         *INTERVAL, explained=pl.col("metadata_operations") - pl.col("close")
     )
     reads = counted.group_by("end").agg(pl.min("start"), pl.last("explained")).sort("end")
-    after = asked.tail(1).select(start=pl.lit(reads["end"].max(), UTC_US), end="end")
-    return (
-        pl.concat([reads, after.filter(pl.col("end") > pl.col("start"))], how="diagonal")
-        .with_columns(pl.col("explained").forward_fill())
-        .join_asof(asked, on="end")
-        .select(*INTERVAL, amount=pl.col("asked").fill_null(0) - pl.col("explained"))
+    return reads.join_asof(asked, on="end").select(
+        *INTERVAL, amount=pl.col("asked").fill_null(0) - pl.col("explained")
     )
 
 

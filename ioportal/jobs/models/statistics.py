@@ -56,6 +56,7 @@ class JobStatistics(models.Model):
     largest_target_share = models.FloatField(null=True)
     metadata_rpcs = models.BigIntegerField(null=True)
     lock_enqueues = models.BigIntegerField(null=True)
+    counted_enqueues = models.BigIntegerField(null=True)  # those before the counters' newest read
     metadata_rpc_rate = models.FloatField(null=True)
     mean_service_us = models.FloatField(null=True)
     max_service_us = models.BigIntegerField(null=True)

@@ -6,7 +6,7 @@ from ioportal.analysis.rules import UNEXPLAINED_ENQUEUES
 
 AT_LIMITS = {
     "failures_counted": False,
-    "lock_enqueues": 48_000,
+    "counted_enqueues": 48_000,
     "metadata_operations": 40_000,
     "closes": 10_000,
 }
@@ -16,14 +16,16 @@ AT_LIMITS = {
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"lock_enqueues": 47_999}, False, id="fewer"),
+        pytest.param({"counted_enqueues": 47_999}, False, id="fewer"),
         pytest.param(
-            {"lock_enqueues": 65_000, "metadata_operations": 54_000}, False, id="as many operations"
+            {"counted_enqueues": 65_000, "metadata_operations": 54_000},
+            False,
+            id="as many operations",
         ),
         pytest.param(
             {"failures_counted": True}, False, id="servers that count failures: another rule tells"
         ),
-        pytest.param({"lock_enqueues": None}, False, id="not traced"),
+        pytest.param({"counted_enqueues": None}, False, id="not traced"),
         pytest.param({"metadata_operations": None}, False, id="not counted"),
     ],
 )
