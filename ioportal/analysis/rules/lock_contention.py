@@ -29,7 +29,7 @@ LOCK_CONTENTION = Rule(
     measure="peak_locks_s",
     limits={
         "peak_locks_s": Limit(
-            60, "Service time of its lock enqueues within five minutes", Unit.SECONDS
+            90, "Service time of its lock enqueues within five minutes", Unit.SECONDS
         ),
         "lock_share": Limit(0.3, "Share of enqueues among its RPCs", Unit.SHARE, most=1),
         "lock_ratio": Limit(50, "Times as long as others' enqueues", Unit.RATIO, least=1),

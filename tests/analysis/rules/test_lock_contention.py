@@ -4,14 +4,14 @@ import pytest
 
 from ioportal.analysis.rules import LOCK_CONTENTION
 
-AT_LIMITS = {"peak_locks_s": 60, "lock_share": 0.3, "lock_ratio": 50}
+AT_LIMITS = {"peak_locks_s": 90, "lock_share": 0.3, "lock_ratio": 50}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
         pytest.param({}, True, id="at every limit"),
-        pytest.param({"peak_locks_s": 59}, False, id="less time"),
+        pytest.param({"peak_locks_s": 89}, False, id="less time"),
         pytest.param({"lock_share": 0.29}, False, id="mostly other requests"),
         pytest.param({"lock_ratio": 49.9}, False, id="everybody waits: the server is overloaded"),
         pytest.param({"lock_ratio": None}, False, id="nobody else was there"),
