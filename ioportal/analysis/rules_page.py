@@ -15,9 +15,13 @@ This page is written from the records in `ioportal/analysis/rules/`; a test hold
 limit is that of the rule's *measure*: the number that grows with the harm, and that a flag is
 charted by.
 
-**A flag** opens at the limit and stays open down to 80 % of it, so that it does not flap; while it
-is not resolved, the same finding adds to it. It becomes *abuse* where the rule says so: at a
-multiple of the limit, once it has lasted for five minutes.
+**A flag** opens at the limits and stays open down to 80 % of each, so that it does not flap; while
+it is not resolved, the same finding adds to it. It becomes *abuse* where the rule says so: at a
+multiple of the limit, once it has lasted for five minutes; of a job that ended, its run has.
+
+**When.** Jobs are judged by all that is known of them whenever that changes, and their users by the
+day up to then. Hosts and filesystems are judged by their newest five minutes, or hour: what comes
+later than that is told by a back-test only.
 
 **Where limits hold.** A set of limits is for everything, for a filesystem, a cluster, a queue of a
 cluster, or for what lies in a filesystem and one of these. A job is judged by those of its queue,
@@ -41,7 +45,7 @@ figure is never more than what was done, and seldom polls make it less.
 def _number(value: float, unit: str) -> str:
     if unit == "share":
         return f"{value:.0%}"
-    return f"{value:,.0f} {unit}" if value >= 1 else f"{value:g} {unit}"
+    return f"{value:,.0f} {unit}" if value == int(value) else f"{value:,g} {unit}"
 
 
 def _limit(name: str, limit: Limit) -> str:

@@ -30,7 +30,7 @@ from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Coverage, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from datetime import datetime, timedelta
 
     from ioportal.telemetry.rollups import Piece
@@ -145,8 +145,7 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual: others.Usual) -> Eviden
     )
     numbers = read_frame(query, _JOB_COLUMNS, {**values, **_CONSTANTS})
     texts = _frame(_JOBS_TEXTS.format(which=which), _TEXT_COLUMNS, values)
-    newest: Any = numbers["until"].max()
-    if newest is None:
+    if numbers.is_empty():
         return Evidence(Subject.JOB, _empty(Subject.JOB))
     quality = JobStatistics.Quality
     frame = numbers.join(texts, on="subject").with_columns(
@@ -156,11 +155,22 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual: others.Usual) -> Eviden
         .otherwise(pl.lit(quality.PARTIAL.value)),
     )
     for kind in others.KINDS:
-        if kind in usual:
-            frame = frame.join(usual[kind](newest), on=["cluster", kind.alike], how="left")
-        else:
-            frame = frame.with_columns(pl.lit(None, of).alias(n) for n, of in kind.tells.items())
+        frame = _beside(kind, usual.get(kind), frame)
     return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *ABOUT))
+
+
+def _beside(
+    kind: others.Kind, usual: Callable[[datetime], pl.DataFrame] | None, jobs: pl.DataFrame
+) -> pl.DataFrame:
+    """Add what was usual of a kind by the newest of the jobs' data, of each day apart."""
+    if usual is None:
+        return jobs.with_columns(pl.lit(None, of).alias(name) for name, of in kind.tells.items())
+    days = jobs.with_columns(day=pl.col("until").dt.date()).sort("day").partition_by("day")
+    untils: list[Any] = [day["until"].max() for day in days]
+    return pl.concat(
+        day.drop("day").join(usual(until), on=["cluster", kind.alike], how="left")
+        for until, day in zip(untils, days, strict=True)
+    )
 
 
 # The jobs of some users that count together: those of good data that ran in [since, until).

@@ -17,7 +17,7 @@ from django.db.models import Exists, OuterRef, Q
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules.rule import Subject, advise
 from ioportal.flags.models import Flag, FlagEvent
-from ioportal.jobs.models import JobStatistics
+from ioportal.jobs.models import JobStatistics, StaleEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -35,6 +35,7 @@ RESTS_AFTER = {  # of a subject that nothing new is known of: its flag resolves 
     Subject.HOST: timedelta(minutes=30),
     Subject.FILESYSTEM: timedelta(hours=2),
 }
+_AT_ONCE = 500  # flags that one statement changes
 _GOOD = JobStatistics.Quality.GOOD.value
 _What = FlagEvent.What
 _State = Flag.State
@@ -78,13 +79,11 @@ def follow(
     """
     subjects = set(frame["subject"]) if flags else set()
     known = {subject: flag for subject, flag in flags.items() if subject in subjects}
-    held = rule.held(in_force.limits, HELD_SHARE)
-    found = _findings(rule, held, frame) if in_force.is_on else {}
-    over = {
-        subject: one
-        for subject, one in found.items()
-        if one.value(rule) >= in_force.limits[rule.measure]
-    }
+    over = _findings(rule, in_force.limits, frame) if in_force.is_on else {}
+    held = over
+    if known and in_force.is_on:
+        of_known = frame.filter(pl.col("subject").is_in(list(known)))
+        held = _findings(rule, rule.held(in_force.limits, HELD_SHARE), of_known)
     new = {subject: one for subject, one in over.items() if subject not in known}
     same = Flag.objects.of_same(rule.code, kind, frame["filesystem"][0])
     closed = _last_closed(same, new)
@@ -94,14 +93,15 @@ def follow(
         if _is_news(rule, one, closed.get(subject))
     ]
     _store_opened(opened)
+    until = dict(frame.select("subject", "until").iter_rows()) if known else {}
     events: list[FlagEvent] = []
     for subject, flag in known.items():
         # (limits that were changed hold at once: the share is there for values that move)
-        if subject in (found if flag.limits == in_force.limits else over):
-            events += _grown(rule, in_force, flag, found[subject])
-        else:
-            why = "It is below the limits again." if in_force.is_on else "Its rule is off here."
-            events.append(_resolved(flag, why))
+        now = (held if flag.limits == in_force.limits else over).get(subject)
+        if now:
+            events += _grown(rule, in_force, flag, now)
+        elif kind is Subject.JOB or until[subject] >= flag.until:  # (else: of an older moment)
+            events += _fallen(in_force, flag)
     Flag.objects.bulk_update(known.values(), _CHANGING)
     FlagEvent.objects.bulk_create(events)
 
@@ -138,20 +138,27 @@ def let_rest(now: datetime, known_until: datetime) -> None:
         resting = Flag.objects.unresolved().filter(
             Q(changed_at__lt=now - after) | is_old, subject_kind=kind
         )
+        resting = resting.exclude(state=_State.MUTED)
         if kind is Subject.JOB:
             resting = resting.filter(job__ended_at__lt=now - after)
         flags = list(resting.select_for_update(of=["self"]))
         why = f"Nothing new of it for {_words(after)}."
         events = [_resolved(flag, why, rests=True) for flag in flags]
-        Flag.objects.bulk_update(flags, _CHANGING)
+        Flag.objects.bulk_update(flags, _CHANGING, batch_size=_AT_ONCE)
         FlagEvent.objects.bulk_create(events)
+    _wake(now)
+
+
+def _wake(now: datetime) -> None:
+    """Open flags that were muted until now, and have it judged whether they still hold."""
     awake = list(Flag.objects.filter(state=_State.MUTED, muted_until__lte=now).select_for_update())
     for flag in awake:
-        flag.state, flag.muted_until, flag.changed_at = _State.OPEN, None, now
+        flag.state, flag.muted_until, flag.changed_at = flag.state_of_opened, None, now
     Flag.objects.bulk_update(awake, ["state", "muted_until", "changed_at"])
     FlagEvent.objects.bulk_create(
         FlagEvent(flag=flag, what=_What.REOPENED, words="It was muted until now.") for flag in awake
     )
+    StaleEvidence.objects.ask_for([flag.job_id for flag in awake if flag.job_id])
 
 
 def _findings(rule: Rule, limits: dict[str, float], frame: pl.DataFrame) -> dict[str, _Found]:
@@ -178,8 +185,8 @@ def _is_news(rule: Rule, found: _Found, closed: Flag | None) -> bool:
         return True
     until, has_grown = found.about["until"], found.value(rule) >= GROWTH * closed.value
     if closed.resolved_by:
-        is_of_job = rule.subject is Subject.JOB
-        return has_grown if is_of_job else bool(until > closed.until + RESTS_AFTER[rule.subject])
+        is_later = until > closed.until + RESTS_AFTER[rule.subject]
+        return bool(has_grown or (rule.subject is not Subject.JOB and is_later))
     if closed.rests:
         blames_now = closed.why_withheld and not _why_withheld(rule, found)
         return bool(until > closed.until or has_grown or blames_now)
@@ -199,7 +206,9 @@ def _open(rule: Rule, in_force: InForce, kind: Subject, subject: str, found: _Fo
         cluster_id=about["cluster"],
         filesystem_id=about["filesystem"],
         state=_State.WITHHELD if reasons else _State.OPEN,
-        severity=rule.severity,
+        severity=rule.severity_of(
+            found.value(rule), in_force.limits, has_lasted=_has_lasted(about["until"], about)
+        ),
         since=about["until"],
         until=about["until"],
         value=found.value(rule),
@@ -243,7 +252,7 @@ def _grown(rule: Rule, in_force: InForce, flag: Flag, found: _Found) -> Iterable
         flag.state = _State.WITHHELD
         yield FlagEvent(flag=flag, what=_What.WITHHELD, words=" ".join(reasons), value=flag.value)
     severity = rule.severity_of(
-        flag.value, flag.limits, has_lasted=flag.until - flag.since >= ABUSE_AFTER
+        flag.value, flag.limits, has_lasted=_has_lasted(flag.since, found.about)
     )
     if severity > flag.severity:
         flag.severity = severity
@@ -251,6 +260,26 @@ def _grown(rule: Rule, in_force: InForce, flag: Flag, found: _Found) -> Iterable
         yield FlagEvent(flag=flag, what=_What.ESCALATED, words=words, value=flag.value)
     elif _doublings(flag, flag.value) > _doublings(flag, told):
         yield FlagEvent(flag=flag, what=_What.GREW, words=flag.advice, value=flag.value)
+
+
+def _fallen(in_force: InForce, flag: Flag) -> Iterable[FlagEvent]:
+    """Resolve a flag whose finding does not hold; one that is muted stays so until its time."""
+    if flag.state == _State.MUTED:
+        return
+    if not in_force.is_on:
+        yield _resolved(flag, "Its rule is off here.")
+    elif flag.limits == in_force.limits:
+        yield _resolved(flag, "It is below the limits again.")
+    else:
+        flag.limits, flag.scope = in_force.limits, in_force.scope
+        yield _resolved(flag, "The limits were changed, and it is below them.")
+
+
+def _has_lasted(since: datetime, about: dict[str, Any]) -> bool:
+    """Whether a finding has lasted for long enough to be abuse: as a job's whole run has."""
+    lasted: timedelta = about["until"] - since
+    whole_run = timedelta(seconds=about["duration_s"] or 0) if about.get("has_ended") else lasted
+    return max(lasted, whole_run) >= ABUSE_AFTER
 
 
 def _doublings(flag: Flag, value: float) -> int:

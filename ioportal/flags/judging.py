@@ -7,6 +7,7 @@ stored now and on flags that are there, not on how often it looked: judged twice
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,7 +16,8 @@ from django.db import connection, transaction
 from ioportal.analysis.rules import RULES
 from ioportal.flags import evidence, flagging, harm, locks, peaks
 from ioportal.flags.limits import Book, Place
-from ioportal.jobs.models import Job
+from ioportal.jobs.models import Job, Server, Target
+from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 
 if TYPE_CHECKING:
@@ -44,9 +46,8 @@ def judge_pending(limit: int = 2_000) -> int:
         found = evidence.of_jobs(there)
         book = Book()
         judge(found, book)
-        newest = found.frame["until"].max()
-        if isinstance(newest, datetime):
-            judge(evidence.of_users(found.frame["owner"].to_list(), newest), book)
+        for until, owners in _by_day(found.frame):
+            judge(evidence.of_users(owners, until), book)
         return reckoned + len(jobs)
 
 
@@ -58,13 +59,25 @@ def judge_standing() -> None:
         for filesystem, until in evidence.traced_until().items():
             judge(evidence.of_hosts(filesystem, until), book)
             judge(evidence.of_filesystem(filesystem, until), book)
-        flagging.let_rest(datetime.now(UTC), _known_until())
+        now = datetime.now(UTC)
+        flagging.let_rest(now, _known_until(now))
 
 
-def _known_until() -> datetime:
-    """Return the begin of what was observed last, of any source."""
-    newest = Coverage.objects.order_by("-start").values_list("start", flat=True).first()
-    return newest or _EPOCH
+def _by_day(jobs: pl.DataFrame) -> Iterator[tuple[datetime, list[str]]]:
+    """Yield the newest data of each day of which some evidence is, and whose jobs' that is."""
+    of_days = jobs.group_by(pl.col("until").dt.date()).agg(newest=pl.max("until"), owner="owner")
+    yield from of_days.sort("newest").select("newest", "owner").iter_rows()
+
+
+def _known_until(now: datetime) -> datetime:
+    """Return when any server or MDT was observed last."""
+    servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
+    targets = Target.objects.filter(kind=Target.Kind.MDT).values_list("pk", flat=True)
+    of_sources = ((Coverage.Source.RPC_TRACE, servers), (Coverage.Source.JOB_STATS, targets))
+    lasts = (
+        coverage.last_observed(source, coverage.whole(keys)).values() for source, keys in of_sources
+    )
+    return min(now, max(chain.from_iterable(lasts), default=_EPOCH))
 
 
 def judge(found: Evidence, book: Book) -> None:

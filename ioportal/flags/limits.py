@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import polars as pl
-from django.db import connection, transaction
+from django.db import transaction
+from django.db.models import Q
 
 from ioportal.analysis.rules.evidence import OF_SUBJECT
 from ioportal.analysis.rules.rule import Subject
+from ioportal.flags import locks
 from ioportal.flags.models import Flag, LimitSet
 from ioportal.jobs.models import Job, StaleEvidence
 
@@ -34,13 +36,14 @@ def put_in_force(limits: LimitSet) -> bool:
     Returns whether anything changes: what holds already (a form sent twice) is not stored again.
     Hosts and filesystems are judged in any case when judging comes round.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("LOCK TABLE flags_limitset IN SHARE ROW EXCLUSIVE MODE")
+    locks.opening()  # nobody is judged by what held before, once this holds
     before = LimitSet.objects.of_place(limits).first()
     if limits.is_withdrawn if before is None else before.says(limits):
         return False
     limits.save()
-    flagged = Flag.objects.unresolved().filter(rule=limits.rule)
+    # (what lower limits would bring back: not what somebody has dealt with, or what rests)
+    fell = Q(state=Flag.State.RESOLVED, resolved_by="", rests=False)
+    flagged = Flag.objects.filter(~Q(state=Flag.State.RESOLVED) | fell, rule=limits.rule)
     running = Job.objects.filter(started_at__isnull=False, ended_at=None)
     # Users are judged with their jobs: one of each will do.
     users = flagged.filter(subject_kind=Subject.USER).values("subject")

@@ -116,7 +116,7 @@ def reopen(flags: Iterable[int], by: User, why: str = "") -> Outcome:
         _demand(flag, _State.ACKNOWLEDGED, _State.MUTED, _State.RESOLVED)
         if flag.state == _State.RESOLVED:
             _demand_only(flag)
-        flag.state, flag.muted_until = _State.OPEN, None
+        flag.state, flag.muted_until = flag.state_of_opened, None
         flag.why_resolved, flag.resolved_by, flag.resolved_at = "", "", None
         return FlagEvent(what=_What.REOPENED, words=words)
 

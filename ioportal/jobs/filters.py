@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"[\s,|]+")
 _ARRAY_TASK = re.compile(r"(?P<batch_id>[^\[\]]+)\[(?P<array_index>[^\[\]]+)\]")
 ANY = "any"  # of the flag filter: by whatever rule
-# Flags that their owners see: not those of data that are too poor, or were to the end.
-_TOLD = Q(flags__state__in=("open", "acknowledged", "muted")) | Q(
-    flags__state="resolved", flags__why_withheld=[]
-)
+_TOLD = Q(flags__why_withheld=[])  # flags that their owners see: not those of data too poor
 NOT_COMPUTED = "none"  # of the quality filter: jobs without statistics
 # The metrics that can be asked for by their value: the parameters for at least, and for below.
 BOUNDS = {

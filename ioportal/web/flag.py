@@ -122,7 +122,7 @@ class Told:
 
     @property
     def similar(self) -> list[Shown]:
-        """Resolved flags of the same rule: of it, its owner, or jobs of that name, first."""
+        """Resolved flags of the same rule: first what somebody solved, of the like of it first."""
         flag = self.flag
         alike = Q(subject_kind=flag.subject_kind, subject=flag.subject)
         if flag.owner:
@@ -134,8 +134,8 @@ class Told:
             .filter(rule=flag.rule, state=Flag.State.RESOLVED)
             .exclude(pk=flag.pk)
             .order_by(
-                Case(When(alike, then=Value(0)), default=Value(1)),
                 Case(When(resolved_by="", then=Value(1)), default=Value(0)),
+                Case(When(alike, then=Value(0)), default=Value(1)),
                 "-until",
                 "-pk",
             )

@@ -97,7 +97,7 @@ def everybody_is_flagged():
     """Put limits in force that whoever does anything is over."""
     for rule in RULES:
         limits = {
-            name: limit.most if "at most" in limit.title else max(limit.least, 1e-6)
+            name: limit.most if limit.at_most else max(limit.least, 1e-6)
             for name, limit in rule.limits.items()
         }
         put_in_force(LimitSet(rule=rule.code, limits=limits, why="we try it", set_by="root"))

@@ -268,6 +268,72 @@ def test_an_open_flag_stays_down_to_a_share_of_its_limit(send, judge):
     assert history(flag) == ["opened", "resolved"]
 
 
+@pytest.fixture
+def sent(logs, ingest):
+    """Trace so many RPCs of a host without a job, and of others, in a minute after 12:00."""
+
+    def run(minute, count, others):
+        clock = f"12:{minute:02}"
+        trace = [rpc(f"{clock}:{second:02}", "15@gni") for second in range(count)]
+        trace += [rpc(f"{clock}:{30 + second:02}", "7@tcp", job="") for second in range(others)]
+        ingest("rpctrace", logs(clock, *trace), server="mds1")
+
+    return run
+
+
+def test_an_open_flag_stays_down_to_a_share_of_the_other_limits_too(sent, judge):
+    told = {"rpcs": 10, "server_share": 0.5}
+    put_in_force(LimitSet(rule="host-outside-jobs", limits=told, why="we try it", set_by="root"))
+    sent(0, 10, others=0)
+    opened = set(judge())
+
+    sent(6, 10, others=12)  # (0.45 of all)
+    assert set(judge()) == opened
+    sent(12, 10, others=20)  # (0.33)
+    assert judge() == {}
+
+
+def test_what_is_muted_stays_so_until_its_time_whatever_becomes_of_it(sent, judge):
+    limits_of_hosts(10)
+    sent(0, 10, others=0)
+    [flag] = judge().values()
+    until = timezone.now() + WEEK
+    Flag.objects.filter(pk=flag.pk).update(state="muted", muted_until=until)
+
+    for minute, count in ((6, 3), (12, 10)):
+        sent(minute, count, others=0)
+        [found] = judge().values()
+        assert (found.pk, found.state) == (flag.pk, "muted")
+    flagging.let_rest(until + WEEK, at("23:00"))
+
+    flag.refresh_from_db()
+    assert (flag.state, history(flag)) == ("open", ["opened", "reopened"])
+
+
+def test_a_run_that_is_over_has_lasted(jobs, read, judge):
+    jobs(Run("77", end="12:20"))
+    for clock, stats in (("12:00", 0), ("12:10", 6 * MILLION), ("12:20", 12 * MILLION)):
+        read(clock, stats)
+
+    assert judge()[TOO_MANY].get_severity_display() == "abuse"
+
+
+def test_late_data_of_another_day_say_nothing_of_a_users_newest_one(jobs, logs, ingest, judge):
+    told = {"metadata_operations": 1_000, "jobs": 2, "largest_share": 1}
+    put_in_force(LimitSet(rule="campaign", limits=told, why="we try it", set_by="root"))
+    day = timedelta(days=1)
+    jobs(Run("70", at("12:00") - 2 * day, at("12:30") - 2 * day), RUNNING, Run("78", end=None))
+    for clock, operations in (("12:00", 0), ("12:10", 800)):
+        entries = {job: {"getattr": operations} for job in ("77", "78")}
+        text = job_stats(MDT, entries, snapshot=clock)
+        ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
+    flag = judge()["campaign", "alice"]
+
+    StaleEvidence.objects.ask_for([Job.objects.get(batch_id="70").pk])
+
+    assert judge()["campaign", "alice"].pk == flag.pk
+
+
 def test_limits_that_are_changed_hold_at_once_for_open_flags(jobs, read, judge):
     jobs(RUNNING)
     read("11:59", None)

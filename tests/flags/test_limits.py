@@ -120,7 +120,10 @@ def test_those_are_judged_anew_whom_it_concerns_and_no_others(logs, ingest, judg
     put_in_force(limits(4_000_000))
     judge()
     flag.refresh_from_db()
-    assert (flag.state, flag.limits) == ("resolved", {"metadata_operations": 1_000})
+    assert (flag.state, flag.limits) == ("resolved", {"metadata_operations": 4_000_000})
+    assert flag.why_resolved == "The limits were changed, and it is below them."
+    put_in_force(limits(2_000_000))
+    assert ("metadata-operations", "77") in judge()  # though it is over: they had let it go
 
 
 def test_users_who_are_flagged_are_judged_anew_too(logs, ingest, judge):
@@ -137,4 +140,4 @@ def test_users_who_are_flagged_are_judged_anew_too(logs, ingest, judge):
     put_in_force(LimitSet(rule="campaign", limits=told, why="we try it", set_by="root"))
 
     assert ("campaign", "alice") not in judge()
-    assert Flag.objects.get(rule="campaign").why_resolved == "It is below the limits again."
+    assert Flag.objects.get(rule="campaign").why_resolved.startswith("The limits were changed")

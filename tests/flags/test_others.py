@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from ioportal.flags import others
+from ioportal.flags import evidence, others
 from ioportal.flags.others import NAMESAKES, PEERS, Month
 from ioportal.jobs.models import Cluster, Job, JobStatistics
 
@@ -89,6 +89,17 @@ def test_namesakes_are_jobs_of_the_same_name_if_they_have_one(jobs):
 
     told = sorted((count, usual) for _, _, count, usual in found.rows())
     assert told == sorted((len(read), median(read)) for read in by_name.values())
+
+
+def test_peers_of_a_job_are_the_same_whoever_is_judged_beside_it(jobs):
+    known = Job.objects.filter(statistics__isnull=False).order_by("started_at")
+    old, new = known.filter(node_count=1)[40], known.last()
+
+    alone = evidence.of_jobs({old.pk}).frame
+    together = evidence.of_jobs({old.pk, new.pk}).frame.filter(subject=str(old.pk))
+
+    assert alone["peers"].item() > 0
+    assert together.equals(alone)
 
 
 @pytest.mark.parametrize("kind", others.KINDS)

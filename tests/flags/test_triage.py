@@ -144,6 +144,17 @@ def test_a_flag_that_is_reopened_does_not_rest_at_once(new_flag, sam):
     assert (flag.state, flag.why_resolved, flag.resolved_at) == ("open", "", None)
 
 
+def test_what_would_be_withheld_but_for_its_triage_is_withheld_once_it_opens_again(new_flag, sam):
+    muted, resolved = (new_flag(state="withheld", why_withheld=["Poor."]) for _ in range(2))
+    triage.resolve([resolved.pk], sam, "done")
+    Flag.objects.filter(pk=muted.pk).update(state="muted", muted_until=timezone.now() + HOUR)
+
+    triage.reopen([resolved.pk], sam)
+    flagging.let_rest(timezone.now() + HOUR, at("13:00"))
+
+    assert {one.state for one in Flag.objects.all()} == {"withheld"}
+
+
 def test_what_ended_long_before_the_newest_data_rests_unless_somebody_dealt_with_it(new_flag, sam):
     flag, looked_at = new_flag(), new_flag()
     triage.acknowledge([looked_at.pk], sam)

@@ -194,17 +194,21 @@ def test_what_solved_it_is_told_to_whoever_meets_the_same(as_staff, new_flag):
     assert "<i>all" not in text_of(answer)
 
 
-def test_the_same_owner_and_job_name_come_first_of_what_is_similar(as_staff, new_job, new_flag):
+def test_what_somebody_solved_comes_first_of_what_is_similar_then_the_same_owner_and_name(
+    as_staff, new_job, new_flag
+):
     def past(hours, **facts):
         resolved = {"state": "resolved", "why_resolved": "so", "resolved_at": at("20:00")}
+        resolved["resolved_by"] = facts.pop("resolved_by", "")
         return new_flag(new_job(**facts), until=at("13:00") + timedelta(hours=hours), **resolved).pk
 
+    by_somebody = past(0, owner="dora", name="third", resolved_by="sam")
     stranger = past(3, owner="dora", name="other")
     same_name = past(1, owner="bob", name="relax")
     same_owner = past(2, owner="alice", name="other")
 
     text = text_of(as_staff.get(f"/flags/{new_flag().pk}/"))
-    places = [text.index(f"/flags/{pk}/") for pk in (same_owner, same_name, stranger)]
+    places = [text.index(f"/flags/{pk}/") for pk in (by_somebody, same_owner, same_name, stranger)]
     assert places == sorted(places)
 
 
@@ -418,8 +422,11 @@ def test_what_was_withheld_to_its_end_blames_nobody(client, alice, sam, new_flag
     flag = new_flag(state="withheld", why_withheld=["Its data are partial."])
     triage.resolve([flag.pk], sam, "The reads are back.")
 
+    known = new_flag(state="acknowledged", why_withheld=["Its data are partial."])
+
     for person, expected in ((alice, []), (sam, [flag.pk])):
         client.force_login(person)
+        assert listed(client, "&state=acknowledged") == (expected and [known.pk])
         assert listed(client, "&state=resolved") == expected
         assert client.get(f"/flags/{flag.pk}/").status_code == (200 if expected else 404)
         assert f"/jobs/{flag.job_id}/" not in text_of(client.get("/jobs/?flag=any"))
@@ -487,17 +494,17 @@ def test_flags_are_told_of_wherever_their_job_is(as_staff, found):
     title = "Very many metadata operations"
     pages = {
         f"/jobs/{found.job_id}/": title,
-        "/jobs/": "badge severity-warning",
+        "/jobs/": "badge severity-abuse",
         f"/jobs/?flag={RULE}": ">77<",
         "/users/alice/": title,
-        "/overview/?start=2017-07-05T12:00Z&end=2017-07-05T12:20Z": "badge severity-warning",
+        "/overview/?start=2017-07-05T12:00Z&end=2017-07-05T12:20Z": "badge severity-abuse",
         "/": title,
     }
 
     for page, words in pages.items():
         assert words in text_of(as_staff.get(page)), page
     # (beside the job among the worst and among the typical, too)
-    assert text_of(as_staff.get("/users/alice/")).count('(open)">warning</a>') == 2
+    assert text_of(as_staff.get("/users/alice/")).count('(open)">abuse</a>') == 2
     assert ">77<" not in text_of(as_staff.get("/jobs/?flag=campaign"))
     drawn = json_of(as_staff.get(f"/jobs/{found.job_id}/timelines/metadata/?format=json"))
     assert drawn["rows"]
@@ -508,7 +515,7 @@ def test_owners_find_first_what_is_flagged_of_theirs(as_alice, found):
 
     assert "2,400,000 operations, limit 2,000,000 operations" in words_of(as_alice.get("/"))
     assert home.index("badge severity-warning") < home.index("Newest")
-    assert '(open)">warning</a>' in home  # beside the job in the tables
+    assert '(open)">abuse</a>' in home  # beside the job in the tables
 
 
 def test_the_navigation_says_how_many_wait(client, sam, alice, new_flag):

@@ -26,8 +26,8 @@ CAMPAIGN = Rule(
     version=1,
     title="Campaign of one user",
     meaning=(
-        "Within a day the jobs of one user together did as many metadata operations as several "
-        "abusive jobs, though no single one stands out."
+        "The jobs of one user that ran within a day did together, over all of their runs, as many "
+        "metadata operations as several abusive jobs, though no single one stands out."
     ),
     subject=Subject.USER,
     source=Source.JOB_STATS_MDT,
@@ -38,7 +38,9 @@ CAMPAIGN = Rule(
             20_000_000, "Metadata operations of the user's jobs within a day", Unit.COUNT
         ),
         "jobs": Limit(20, "Jobs, at least", Unit.JOBS, least=2),
-        "largest_share": Limit(0.2, "Share of the largest job, at most", Unit.SHARE, most=1),
+        "largest_share": Limit(
+            0.2, "Share of the largest job, at most", Unit.SHARE, most=1, at_most=True
+        ),
     },
     advice=(
         "{metadata_operations:,.0f} metadata operations of {jobs:,.0f} jobs within a day (limit "

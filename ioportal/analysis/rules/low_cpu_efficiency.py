@@ -48,7 +48,7 @@ LOW_CPU_EFFICIENCY = Rule(
     measure="idle_core_hours",
     limits={
         "idle_core_hours": Limit(10, "Core-hours that idled", Unit.CORE_HOURS),
-        "cpu_efficiency": Limit(0.08, "CPU efficiency, at most", Unit.SHARE, most=1),
+        "cpu_efficiency": Limit(0.08, "CPU efficiency, at most", Unit.SHARE, most=1, at_most=True),
         "io_bytes": Limit(5e11, "Bytes read and written", Unit.BYTES),
         "metadata_operations": Limit(
             250_000, "Metadata operations, if not so many bytes", Unit.COUNT

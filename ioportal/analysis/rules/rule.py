@@ -50,6 +50,7 @@ class Limit:
     unit: Unit
     least: float = 0  # what may be set
     most: float = 1e18
+    at_most: bool = False  # a finding has no more of it; else no less
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,14 @@ class Rule:
         return {name: limit.default for name, limit in self.limits.items()}
 
     def held(self, limits: Limits, share: float) -> dict[str, float]:
-        """Return limits of which the measure's is only a share: those that an open flag is held to.
+        """Return the limits that an open flag is held to: shares of those that it opens at.
 
-        A flag opens at the limit and resolves below the share of it: between the two it stays.
+        It opens at the limits and resolves below the share of any: between the two it stays.
         """
-        return {**limits, self.measure: limits[self.measure] * share}
+        return {
+            name: limits[name] / share if limit.at_most else limits[name] * share
+            for name, limit in self.limits.items()
+        }
 
     def unit(self, number: str) -> Unit:
         """Return the unit of a number."""

@@ -32,7 +32,9 @@ SMALL_READS = Rule(
     measure="reads",
     limits={
         "reads": Limit(500_000, "Reads", Unit.REQUESTS),
-        "mean_read_bytes": Limit(16_384, "Mean size of a read, at most", Unit.BYTES, least=1),
+        "mean_read_bytes": Limit(
+            16_384, "Mean size of a read, at most", Unit.BYTES, least=1, at_most=True
+        ),
     },
     advice=(
         "{reads:,.0f} reads of {mean_read_bytes:B} on average (limit "

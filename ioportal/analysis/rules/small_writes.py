@@ -34,7 +34,9 @@ SMALL_WRITES = Rule(
     measure="writes",
     limits={
         "writes": Limit(500_000, "Writes", Unit.REQUESTS),
-        "mean_write_bytes": Limit(16_384, "Mean size of a write, at most", Unit.BYTES, least=1),
+        "mean_write_bytes": Limit(
+            16_384, "Mean size of a write, at most", Unit.BYTES, least=1, at_most=True
+        ),
     },
     advice=(
         "{writes:,.0f} writes of {mean_write_bytes:B} on average (limit "

@@ -24,12 +24,11 @@ class FlagQuerySet(models.QuerySet["Flag"]):
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Flags `user` may see: staff see all, others those of jobs that they see, and their own.
 
-        What is withheld, or was when it was resolved, is for those who keep the data only.
+        What is withheld, or would be but for its triage, is for those who keep the data only.
         """
         if user.is_staff:
             return self
-        blames = ~Q(state=Flag.State.RESOLVED) | Q(why_withheld=[])
-        told = self.exclude(state=Flag.State.WITHHELD).filter(blames)
+        told = self.filter(why_withheld=[])
         if not user.is_authenticated:
             return told.none()
         own = Q(subject_kind=Subject.USER, subject=user.get_username())
@@ -147,6 +146,11 @@ class Flag(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title}: {self.subject_kind} {self.subject}"
+
+    @property
+    def state_of_opened(self) -> str:
+        """What it is once it opens: withheld, if its data are not good enough to blame somebody."""
+        return self.State.WITHHELD if self.why_withheld else self.State.OPEN
 
     @property
     def judged_by(self) -> Rule | None:
