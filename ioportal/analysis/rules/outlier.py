@@ -75,7 +75,7 @@ OUTLIER = Rule(
     measure="z_score",
     limits={
         "z_score": Limit(2.5, "Robust z-score", Unit.RATIO, least=2),
-        "times_usual": Limit(30, "Times what is usual on a node", Unit.RATIO, least=1),
+        "times_usual": Limit(27, "Times what is usual on a node", Unit.RATIO, least=1),
         "metadata_operations": Limit(20_000, "Metadata operations of the job", Unit.COUNT),
         "fewest_peers": Limit(20, "Peers, at least", Unit.JOBS, least=10),
     },

@@ -22,7 +22,7 @@ AT_LIMITS = {
         pytest.param({"metadata_operations": 19_999}, False, id="little altogether"),
         pytest.param({"peers": 19}, False, id="too few to compare with"),
         pytest.param(
-            {"metadata_operations_per_node": 12_000}, False, id="not so many times what is usual"
+            {"metadata_operations_per_node": 10_800}, False, id="not so many times what is usual"
         ),
         pytest.param({"peers_deviation": 1.06}, False, id="its like differ much among themselves"),
         pytest.param({"peers_deviation": 0.0}, True, id="its like are all the same"),
