@@ -127,9 +127,9 @@ def shown(
     rows = []
     for flag in found:
         who = principal_of(flag)
-        is_current = flag.state != _State.RESOLVED and who is not None
+        is_over = flag.state == _State.RESOLVED or (flag.job and flag.job.ended_at)
         rows.append(
-            Shown(flag, _name(flag, names), harm_of.get(who) if is_current and who else None)
+            Shown(flag, _name(flag, names), None if is_over or who is None else harm_of.get(who))
         )
     return rows
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from ioportal.flags import triage
 from ioportal.flags.models import Flag
-from ioportal.jobs.models import Cluster, Filesystem, Nid, Server
+from ioportal.jobs.models import Cluster, Filesystem, Job, Nid, Server
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage, ImpactWindow, Principal
@@ -349,6 +349,9 @@ def test_who_harms_others_now_comes_first_and_is_said_to(as_staff, mds, new_job,
     words = words_of(as_staff.get(f"/flags/{harming.pk}/"))
     assert "they waited 0:01:30 because of it" in words
     assert "2017-07-05 12:28:00 2017-07-05 12:28:10 mds1 0:01:30" in words
+
+    Job.objects.filter(pk=harming.job_id).update(ended_at=at("12:29"))
+    assert "harms others now" not in words_of(as_staff.get("/flags/"))
 
 
 def test_who_waited_for_a_host_is_told_of_the_time_and_place_that_it_is_flagged_for(
