@@ -321,12 +321,18 @@ def test_a_run_that_is_over_has_lasted(jobs, read, judge):
 def test_late_data_of_another_day_say_nothing_of_a_users_newest_one(jobs, logs, ingest, judge):
     told = {"metadata_operations": 1_000, "jobs": 2, "largest_share": 1}
     put_in_force(LimitSet(rule="campaign", limits=told, why="we try it", set_by="root"))
-    day = timedelta(days=1)
-    jobs(Run("70", at("12:00") - 2 * day, at("12:30") - 2 * day), RUNNING, Run("78", end=None))
+    before = timedelta(days=2)
+    old = Run("70", at("12:00") - before, at("12:30") - before, submit=at("11:00") - before)
+    jobs(old, RUNNING, Run("78", end=None))
+
+    def counted(moment, entries):
+        text = job_stats(MDT, {"x": {"open": 1}, **entries}, snapshot=moment)
+        ingest("job_stats", logs(f"{moment:%d%H%M}", text), at=moment.isoformat())
+
+    for clock, operations in (("12:00", 0), ("12:10", 3), ("12:20", 6), ("12:30", 9)):
+        counted(at(clock) - before, {"70": {"getattr": operations}})
     for clock, operations in (("12:00", 0), ("12:10", 800)):
-        entries = {job: {"getattr": operations} for job in ("77", "78")}
-        text = job_stats(MDT, entries, snapshot=clock)
-        ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
+        counted(at(clock), {job: {"getattr": operations} for job in ("77", "78")})
     flag = judge()["campaign", "alice"]
 
     StaleEvidence.objects.ask_for([Job.objects.get(batch_id="70").pk])
