@@ -30,7 +30,7 @@ from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Coverage, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
     from datetime import datetime, timedelta
 
     from ioportal.telemetry.rollups import Piece
@@ -155,22 +155,26 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual: others.Usual) -> Eviden
         .otherwise(pl.lit(quality.PARTIAL.value)),
     )
     for kind in others.KINDS:
-        frame = _beside(kind, usual.get(kind), frame)
+        frame = _beside(kind, usual, frame)
     return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *ABOUT))
 
 
-def _beside(
-    kind: others.Kind, usual: Callable[[datetime], pl.DataFrame] | None, jobs: pl.DataFrame
-) -> pl.DataFrame:
+def _beside(kind: others.Kind, usual: others.Usual, jobs: pl.DataFrame) -> pl.DataFrame:
     """Add what was usual of a kind by the newest of the jobs' data, of each day apart."""
-    if usual is None:
+    if kind not in usual:
         return jobs.with_columns(pl.lit(None, of).alias(name) for name, of in kind.tells.items())
-    days = jobs.with_columns(day=pl.col("until").dt.date()).sort("day").partition_by("day")
-    untils: list[Any] = [day["until"].max() for day in days]
     return pl.concat(
-        day.drop("day").join(usual(until), on=["cluster", kind.alike], how="left")
-        for until, day in zip(untils, days, strict=True)
+        day.join(usual[kind](until), on=["cluster", kind.alike], how="left")
+        for until, day in by_day(jobs)
     )
+
+
+def by_day(subjects: pl.DataFrame) -> Iterator[tuple[datetime, pl.DataFrame]]:
+    """Yield the rows of each day by their newest data, and when the newest of these are of."""
+    days = subjects.with_columns(day=pl.col("until").dt.date()).sort("day").partition_by("day")
+    for day in days:
+        until: Any = day["until"].max()
+        yield until, day.drop("day")
 
 
 # The jobs of some users that count together: those of good data that ran in [since, until).

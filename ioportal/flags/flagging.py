@@ -1,6 +1,6 @@
 """How flags follow from findings: one for each rule and subject, which gathers evidence.
 
-A flag opens at the limit, and stays until its finding falls below a share of it: so it does not
+A flag opens at the limits, and stays until its finding falls below a share of any: so it does not
 flap. One that somebody resolved, or that rests, stays so, unless the finding has become twice as
 bad since.
 """
@@ -77,8 +77,8 @@ def follow(
         frame: their evidence, with the columns of `evidence.ABOUT`; hosts' of one filesystem.
         flags: of the rule, which are not resolved: theirs, and maybe others'.
     """
-    subjects = set(frame["subject"]) if flags else set()
-    known = {subject: flag for subject, flag in flags.items() if subject in subjects}
+    until = dict(frame.select("subject", "until").iter_rows()) if flags else {}
+    known = {subject: flag for subject, flag in flags.items() if subject in until}
     over = _findings(rule, in_force.limits, frame) if in_force.is_on else {}
     held = over
     if known and in_force.is_on:
@@ -93,7 +93,6 @@ def follow(
         if _is_news(rule, one, closed.get(subject))
     ]
     _store_opened(opened)
-    until = dict(frame.select("subject", "until").iter_rows()) if known else {}
     events: list[FlagEvent] = []
     for subject, flag in known.items():
         # (limits that were changed hold at once: the share is there for values that move)
@@ -135,10 +134,9 @@ def let_rest(now: datetime, known_until: datetime) -> None:
     dealt_with = Exists(FlagEvent.objects.filter(flag=OuterRef("pk")).exclude(by=""))
     for kind, after in RESTS_AFTER.items():
         is_old = Q(until__lt=known_until - after) & ~dealt_with
-        resting = Flag.objects.unresolved().filter(
+        resting = Flag.objects.exclude(state__in=[_State.RESOLVED, _State.MUTED]).filter(
             Q(changed_at__lt=now - after) | is_old, subject_kind=kind
         )
-        resting = resting.exclude(state=_State.MUTED)
         if kind is Subject.JOB:
             resting = resting.filter(job__ended_at__lt=now - after)
         flags = list(resting.select_for_update(of=["self"]))
@@ -195,8 +193,7 @@ def _is_news(rule: Rule, found: _Found, closed: Flag | None) -> bool:
 
 def _open(rule: Rule, in_force: InForce, kind: Subject, subject: str, found: _Found) -> Flag:
     about = found.about
-    reasons = _why_withheld(rule, found)
-    return Flag(
+    flag = Flag(
         rule=rule.code,
         rule_version=rule.version,
         subject_kind=kind,
@@ -205,7 +202,6 @@ def _open(rule: Rule, in_force: InForce, kind: Subject, subject: str, found: _Fo
         owner=about["owner"] or "",
         cluster_id=about["cluster"],
         filesystem_id=about["filesystem"],
-        state=_State.WITHHELD if reasons else _State.OPEN,
         severity=rule.severity_of(
             found.value(rule), in_force.limits, has_lasted=_has_lasted(about["until"], about)
         ),
@@ -216,8 +212,10 @@ def _open(rule: Rule, in_force: InForce, kind: Subject, subject: str, found: _Fo
         limits=in_force.limits,
         scope=in_force.scope,
         advice=advise(in_force.advice, found.numbers, in_force.limits),
-        why_withheld=reasons,
+        why_withheld=_why_withheld(rule, found),
     )
+    flag.state = flag.state_of_opened
+    return flag
 
 
 def _store_opened(flags: list[Flag]) -> None:

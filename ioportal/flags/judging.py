@@ -7,7 +7,6 @@ stored now and on flags that are there, not on how often it looked: judged twice
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -16,12 +15,12 @@ from django.db import connection, transaction
 from ioportal.analysis.rules import RULES
 from ioportal.flags import evidence, flagging, harm, locks, peaks
 from ioportal.flags.limits import Book, Place
-from ioportal.jobs.models import Job, Server, Target
+from ioportal.jobs.models import Job, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.evidence import Evidence
@@ -46,8 +45,8 @@ def judge_pending(limit: int = 2_000) -> int:
         found = evidence.of_jobs(there)
         book = Book()
         judge(found, book)
-        for until, owners in _by_day(found.frame):
-            judge(evidence.of_users(owners, until), book)
+        for until, jobs_of_day in evidence.by_day(found.frame):
+            judge(evidence.of_users(jobs_of_day["owner"].to_list(), until), book)
         return reckoned + len(jobs)
 
 
@@ -56,28 +55,19 @@ def judge_standing() -> None:
     with transaction.atomic():
         locks.opening()
         book = Book()
-        for filesystem, until in evidence.traced_until().items():
+        traced = evidence.traced_until()
+        for filesystem, until in traced.items():
             judge(evidence.of_hosts(filesystem, until), book)
             judge(evidence.of_filesystem(filesystem, until), book)
         now = datetime.now(UTC)
-        flagging.let_rest(now, _known_until(now))
+        newest = max([*traced.values(), *_counted_until()], default=_EPOCH)
+        flagging.let_rest(now, min(now, newest))
 
 
-def _by_day(jobs: pl.DataFrame) -> Iterator[tuple[datetime, list[str]]]:
-    """Yield the newest data of each day of which some evidence is, and whose jobs' that is."""
-    of_days = jobs.group_by(pl.col("until").dt.date()).agg(newest=pl.max("until"), owner="owner")
-    yield from of_days.sort("newest").select("newest", "owner").iter_rows()
-
-
-def _known_until(now: datetime) -> datetime:
-    """Return when any server or MDT was observed last."""
-    servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
+def _counted_until() -> Iterable[datetime]:
+    """Return up to when the counters of each MDT are known."""
     targets = Target.objects.filter(kind=Target.Kind.MDT).values_list("pk", flat=True)
-    of_sources = ((Coverage.Source.RPC_TRACE, servers), (Coverage.Source.JOB_STATS, targets))
-    lasts = (
-        coverage.last_observed(source, coverage.whole(keys)).values() for source, keys in of_sources
-    )
-    return min(now, max(chain.from_iterable(lasts), default=_EPOCH))
+    return coverage.last_observed(Coverage.Source.JOB_STATS, coverage.whole(targets)).values()
 
 
 def judge(found: Evidence, book: Book) -> None:

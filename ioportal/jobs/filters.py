@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"[\s,|]+")
 _ARRAY_TASK = re.compile(r"(?P<batch_id>[^\[\]]+)\[(?P<array_index>[^\[\]]+)\]")
 ANY = "any"  # of the flag filter: by whatever rule
-_TOLD = Q(flags__why_withheld=[])  # flags that their owners see: not those of data too poor
 NOT_COMPUTED = "none"  # of the quality filter: jobs without statistics
 # The metrics that can be asked for by their value: the parameters for at least, and for below.
 BOUNDS = {
@@ -210,7 +209,7 @@ class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is un
     def flagged(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
         """Keep jobs that a rule has found something of, triaged or not; not by data too poor."""
         of_rule = {} if value == ANY else {"flags__rule": value}
-        told = Job.objects.filter(_TOLD, **of_rule)
+        told = Job.objects.filter(flags__why_withheld=[], **of_rule)  # (as owners see them)
         return jobs.filter(pk__in=told.values("pk"))
 
     def of_quality(self, jobs: JobQuerySet, _name: str, values: list[str]) -> JobQuerySet:

@@ -28,7 +28,7 @@ OTHERS = {"nid": "19@gni", "opcode": 101, "us": (90, 95)}
 NIDS = ["1@gni", "2@gni"]
 RPCS = [ENQUEUES, OPENS, OTHERS]
 FIVE_MINUTES = timedelta(minutes=5)
-WEEK = timedelta(days=8)
+LONG = timedelta(days=8)  # until all flags rest
 TOO_MANY = ("metadata-operations", "77")
 
 
@@ -71,10 +71,12 @@ def limits_of_hosts(rpcs):
 
 @pytest.fixture
 def send(logs, ingest):
-    """Trace so many RPCs of a host without a job, in a minute after 12:00."""
+    """Trace so many RPCs of a host without a job, and of others, in a minute after 12:00."""
 
-    def run(server, minute, count):
-        trace = [rpc(f"12:{minute:02}:{second:02}", "15@gni") for second in range(count)]
+    def run(server, minute, count, others=0):
+        clock = f"12:{minute:02}"
+        trace = [rpc(f"{clock}:{second:02}", "15@gni") for second in range(count)]
+        trace += [rpc(f"{clock}:{30 + second:02}", "7@tcp", job="") for second in range(others)]
         ingest("rpctrace", logs(f"{server}-{minute}", *trace), server=server)
 
     return run
@@ -268,43 +270,30 @@ def test_an_open_flag_stays_down_to_a_share_of_its_limit(send, judge):
     assert history(flag) == ["opened", "resolved"]
 
 
-@pytest.fixture
-def sent(logs, ingest):
-    """Trace so many RPCs of a host without a job, and of others, in a minute after 12:00."""
-
-    def run(minute, count, others):
-        clock = f"12:{minute:02}"
-        trace = [rpc(f"{clock}:{second:02}", "15@gni") for second in range(count)]
-        trace += [rpc(f"{clock}:{30 + second:02}", "7@tcp", job="") for second in range(others)]
-        ingest("rpctrace", logs(clock, *trace), server="mds1")
-
-    return run
-
-
-def test_an_open_flag_stays_down_to_a_share_of_the_other_limits_too(sent, judge):
+def test_an_open_flag_stays_down_to_a_share_of_the_other_limits_too(send, judge):
     told = {"rpcs": 10, "server_share": 0.5}
     put_in_force(LimitSet(rule="host-outside-jobs", limits=told, why="we try it", set_by="root"))
-    sent(0, 10, others=0)
+    send("mds1", 0, 10)
     opened = set(judge())
 
-    sent(6, 10, others=12)  # (0.45 of all)
+    send("mds1", 6, 10, others=12)  # (0.45 of all)
     assert set(judge()) == opened
-    sent(12, 10, others=20)  # (0.33)
+    send("mds1", 12, 10, others=20)  # (0.33)
     assert judge() == {}
 
 
-def test_what_is_muted_stays_so_until_its_time_whatever_becomes_of_it(sent, judge):
+def test_what_is_muted_stays_so_until_its_time_whatever_becomes_of_it(send, judge):
     limits_of_hosts(10)
-    sent(0, 10, others=0)
+    send("mds1", 0, 10)
     [flag] = judge().values()
-    until = timezone.now() + WEEK
+    until = timezone.now() + LONG
     Flag.objects.filter(pk=flag.pk).update(state="muted", muted_until=until)
 
     for minute, count in ((6, 3), (12, 10)):
-        sent(minute, count, others=0)
+        send("mds1", minute, count)
         [found] = judge().values()
         assert (found.pk, found.state) == (flag.pk, "muted")
-    flagging.let_rest(until + WEEK, at("23:00"))
+    flagging.let_rest(until + LONG, at("23:00"))
 
     flag.refresh_from_db()
     assert (flag.state, history(flag)) == ("open", ["opened", "reopened"])
@@ -412,11 +401,11 @@ def test_what_somebody_resolved_is_opened_again_only_when_it_is_twice_as_bad(job
 
 def test_what_rests_is_opened_again_only_when_there_is_news_of_it(jobs, read, judge):
     def judged_again():
-        """Judge all that is there, and let rest what ended a week before the newest data."""
+        """Judge all that is there, and let rest what ended long before the newest data."""
         for job in Job.objects.all():
             StaleEvidence.objects.ask_for([job.pk])
         judge()
-        flagging.let_rest(timezone.now(), at("13:00") + WEEK)
+        flagging.let_rest(timezone.now(), at("13:00") + LONG)
         flags = Flag.objects.filter(rule=TOO_MANY[0]).order_by("pk")
         return [(flag.state, flag.why_withheld == []) for flag in flags]
 

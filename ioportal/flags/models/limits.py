@@ -9,6 +9,9 @@ from django.db.models import Q
 
 from ioportal.jobs.models import Cluster, Filesystem
 
+_PARTS = ("cluster_id", "filesystem_id", "queue")  # what of the site limits are for
+_SCOPE = ("rule", *_PARTS)
+
 
 class LimitSetQuerySet(models.QuerySet["LimitSet"]):
     """Questions about limits."""
@@ -24,8 +27,7 @@ class LimitSetQuerySet(models.QuerySet["LimitSet"]):
 
     def in_force(self) -> Self:
         """The newest of each rule and scope: it holds."""
-        scope = ("rule", "cluster_id", "filesystem_id", "queue")
-        return self.order_by(*scope, "-pk").distinct(*scope)
+        return self.order_by(*_SCOPE, "-pk").distinct(*_SCOPE)
 
 
 class LimitSet(models.Model):
@@ -78,13 +80,11 @@ class LimitSet(models.Model):
 
     def is_in_place_of(self, other: LimitSet) -> bool:
         """Whether it is for the same rule and part of the site."""
-        scope = ("rule", "cluster_id", "filesystem_id", "queue")
-        return all(getattr(self, name) == getattr(other, name) for name in scope)
+        return all(getattr(self, name) == getattr(other, name) for name in _SCOPE)
 
     def overlaps(self, other: LimitSet) -> bool:
         """Whether something may be in the parts of the site of both."""
-        parts = ("cluster_id", "filesystem_id", "queue")
-        both = ((getattr(self, part), getattr(other, part)) for part in parts)
+        both = ((getattr(self, part), getattr(other, part)) for part in _PARTS)
         return all(not mine or not yours or mine == yours for mine, yours in both)
 
     def says(self, other: LimitSet) -> bool:
