@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 
+from ioportal.display import is_hidden
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _View: TypeAlias = "Callable[Concatenate[UserRequest, _P], HttpResponseBase]"
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet may skip blanks before these, and take full-width forms for their ASCII ones.
+_FORMULA_STARTS = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 
 
 def offered(*formats: str) -> Callable[[_View[_P]], _View[_P]]:
@@ -111,9 +114,15 @@ def _json_pieces(
 def _cell(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
+    if isinstance(value, str) and _is_formula(value):
         return f"'{value}"
     return "" if value is None else value
+
+
+def _is_formula(text: str) -> bool:
+    """Return whether a spreadsheet might evaluate a text, or lose its leading line break or tab."""
+    first = next((c for c in text if not (c.isspace() or is_hidden(c))), "")
+    return first in _FORMULA_STARTS or text.startswith(("\t", "\r", "\n"))
 
 
 def _json_value(value: object) -> str:
