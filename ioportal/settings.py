@@ -36,6 +36,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "ioportal.web.responses.PrivateResponses",
     "ioportal.web.probes.Probes",
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -49,6 +50,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "ioportal.web.access.LogInAsPage",
+    "ioportal.web.responses.VisibleCharacters",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ioportal.analysis.histograms import ZERO, Scale
+from ioportal.charts.labels import plotly_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -146,7 +147,7 @@ def _trace(
 ) -> Figure:
     return {
         **_bars(places, heights),
-        "name": name.replace("<", "&lt;"),
+        "name": plotly_text(name),
         "marker": {"color": _FILLS[number], "line": {"color": COLOURS[number], "width": 1}},
         "hoverinfo": "skip",
     }
@@ -159,7 +160,7 @@ def _line(at: float, top: float, name: str, look: tuple[str, str]) -> Figure:
         "mode": "lines",
         "x": [at, at],
         "y": [0, top],
-        "name": name.replace("<", "&lt;"),
+        "name": plotly_text(name),
         "line": {"color": colour, "dash": dash, "width": 2},
         "hoverinfo": "skip",
     }
@@ -253,7 +254,7 @@ def _by_bin(
 def _words(chart: Chart, bounds: Bin, found: list[tuple[Bars, int | None]]) -> str:
     lines = [f"<b>{bounds_in_words(chart.label, bounds)}</b>"]
     for bars, count in found:
-        name = f"{bars.name}: ".replace("<", "&lt;") if len(found) > 1 else ""
+        name = f"{plotly_text(bars.name)}: " if len(found) > 1 else ""
         told = "too few to be told" if count is None else f"n = {count:,} ({bars.share(count):.1%})"
         lines.append(f"{name}{told}")
     return "<br>".join(lines)

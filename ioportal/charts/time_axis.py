@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ioportal.analysis.metrics import Unit
 from ioportal.analysis.timelines import Known
+from ioportal.charts.labels import plotly_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -202,7 +203,7 @@ def _holds(axis: Axis, mark: Mark) -> bool:
 
 
 def _mark_words(axis: Axis, mark: Mark) -> Figure:
-    return _words(axis.local(mark.at), mark.text.replace("<", "&lt;"), mark.meaning.value)
+    return _words(axis.local(mark.at), plotly_text(mark.text), mark.meaning.value)
 
 
 def _mark_line(axis: Axis, mark: Mark) -> Figure:

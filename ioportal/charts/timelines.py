@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ioportal.charts.labels import plotly_text
 from ioportal.charts.palette import REST, colours
 from ioportal.charts.time_axis import MEAN, layout, number_format
 
@@ -143,8 +144,7 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
 
 
 def _name(chart: Chart, kind: str) -> str:
-    """Return a kind's words; what users call things must not be taken for markup."""
-    return chart.labels.get(kind, kind).replace("<", "&lt;")
+    return plotly_text(chart.labels.get(kind, kind))
 
 
 def _by_certainty(steps: Steps) -> tuple[pl.DataFrame, pl.DataFrame]:

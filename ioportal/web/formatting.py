@@ -118,14 +118,6 @@ def microseconds(value: float) -> str:
     return f"{round(value):d} µs" if value >= _SMALL else f"{significant(value)} µs"
 
 
-def visible(text: str) -> str:
-    r"""Return hostile text with all that prints nothing, or turns the reading direction, as codes.
-
-    An escape character becomes ``\\x1b``, a right-to-left override ``\\u202e``.
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 _SAY_THEIR_UNIT = {
     Unit.BYTES,
     Unit.BYTES_PER_SECOND,

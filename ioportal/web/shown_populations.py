@@ -13,10 +13,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from ioportal import display
 from ioportal.jobs.kept import eyes
 from ioportal.jobs.models import Population
 from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS, Counted, Selection
-from ioportal.web import formatting
 from ioportal.web.chosen import ChosenJobs
 from ioportal.web.units import counted_in
 
@@ -98,5 +98,5 @@ def _word(value: str) -> str:
     except (ValueError, OverflowError):
         moment = None
     if moment is None:
-        return formatting.visible(value)
+        return display.visible(value)
     return f"{moment:%Y-%m-%d %H:%M:%S}".removesuffix(":00")

@@ -2,6 +2,7 @@
 
 import csv
 import html
+import io
 import json
 import re
 
@@ -25,4 +26,4 @@ def json_of(answer):
 
 def csv_of(answer):
     """Return the rows of a CSV twin."""
-    return list(csv.DictReader(text_of(answer).splitlines()))
+    return list(csv.DictReader(io.StringIO(text_of(answer), newline="")))

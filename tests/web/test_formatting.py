@@ -38,16 +38,3 @@ def test_a_value_is_readable_and_exact(value, unit, human, exact):
 @pytest.mark.parametrize("unit", Unit)
 def test_every_unit_has_a_short_form_for_heads(unit):
     assert formatting.SHORT_UNITS[unit]
-
-
-@pytest.mark.parametrize(
-    ("hostile", "shown"),
-    [
-        ("plain ünïcode", "plain ünïcode"),
-        ("\x1b[31m\x07", "\\x1b[31m\\x07"),
-        ("a\u202eb", "a\\u202eb"),
-        ("line\nline", "line\\nline"),
-    ],
-)
-def test_what_prints_nothing_is_shown_as_a_code(hostile, shown):
-    assert formatting.visible(hostile) == shown

@@ -13,6 +13,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 
+from ioportal import display
 from ioportal.analysis.metrics import Unit
 from ioportal.charts import palette
 from ioportal.web import formatting
@@ -62,20 +63,20 @@ def whole(count: float | None) -> str:
 @register.filter
 def visible(text: str) -> str:
     """Show hostile text with its control characters made visible."""
-    return formatting.visible(text)
+    return display.visible(text)
 
 
 @register.filter
 def said(text: str) -> SafeString:
     """Show what people typed: hostile, but with its lines."""
-    lines = ((formatting.visible(line),) for line in text.splitlines())
+    lines = ((display.visible(line),) for line in text.splitlines())
     return format_html_join(SafeString("<br>"), "{}", lines)
 
 
 @register.filter
 def plain(text: str) -> str:
     """Show what people typed, with its lines, where no markup can stand."""
-    return "\n".join(map(formatting.visible, text.split("\n")))
+    return "\n".join(map(display.visible, text.split("\n")))
 
 
 @register.filter
@@ -115,7 +116,7 @@ def cell(column: Column, job: Job) -> SafeString | str:
         return badge(job.state, job.get_state_display())
     if column.name == "quality":
         return badge(str(value), str(value)) if value else _UNKNOWN
-    text = formatting.visible(str(value or ""))
+    text = display.visible(str(value or ""))
     return format_html('<span class="text" title="{0}">{0}</span>', text) if text else _UNKNOWN
 
 
@@ -272,4 +273,4 @@ def hundredfold(part: float) -> str:
 @register.filter
 def file_name(path: str) -> str:
     """Show the last part of a file's name, with its control characters made visible."""
-    return formatting.visible(path.rsplit("/", 1)[-1])
+    return display.visible(path.rsplit("/", 1)[-1])

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_safe
 
+from ioportal.display import visible_text
 from ioportal.jobs import peers, workloads
 from ioportal.web import exports, job_facts
 from ioportal.web.job_requests import (
@@ -103,7 +104,9 @@ def rpcs(request: UserRequest, pk: int) -> HttpResponseBase:
     if report is None:
         raise Http404("No trace covers any of it.")
     if exports.asked_format(request) == "text":
-        return HttpResponse(f"{report.text()}\n", content_type="text/plain; charset=utf-8")
+        return HttpResponse(
+            f"{visible_text(report.text())}\n", content_type="text/plain; charset=utf-8"
+        )
     about = {
         "title": report.title,
         "simulated": report.simulated,

@@ -13,13 +13,14 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from ioportal.analysis.rules import BY_CODE, RULES, examples
 from ioportal.celery import JUDGE, RUN_BACK_TESTS, wake
+from ioportal.display import visible
 from ioportal.flags import backtest
 from ioportal.flags.limits import put_in_force
 from ioportal.flags.models import BackTest, Flag, LimitSet
 from ioportal.jobs.models import Job
 from ioportal.web import back_tests, exports, rule_limits
 from ioportal.web.access import staff_only
-from ioportal.web.formatting import visible, with_unit
+from ioportal.web.formatting import with_unit
 from ioportal.web.rule_forms import LimitForm, WithdrawForm
 
 if TYPE_CHECKING:

@@ -6,15 +6,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from ioportal import commands
 from ioportal.api.models import Token
 from ioportal.jobs.models import Source
 
 _CLOCK = "%Y-%m-%d %H:%M"
 
 
-class Command(BaseCommand):
+class Command(commands.Command):
     """Creates, lists and revokes tokens."""
 
     help = "Create a token of the API (its secret is printed once), list them, or revoke one."

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandParser
 
+from ioportal import commands
 from ioportal.ingest import charging
 from ioportal.jobs import statistics
 from ioportal.stages import drain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from django.core.management.base import CommandParser
 
 _VAR = settings.BASE_DIR / "var"
 _LOGIN = _VAR / "demo_login"  # "name password"
@@ -30,7 +32,7 @@ _ADMINISTRATOR = "admin"
 _CLUSTER, _ANALYSIS_CLUSTER, _SERVER = "titan", "rhea", "atlas2-mds1"
 
 
-class Command(BaseCommand):
+class Command(commands.Command):
     """Writes raw logs of the simulated centre and loads them through the collectors."""
 
     help = (

@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db.models import Min, Model
 
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
+from ioportal import commands
 from ioportal.celery import REFRESH_STATISTICS, wake
 from ioportal.ingest import charging
 from ioportal.ingest.accounts import (
@@ -59,7 +60,7 @@ _FAR = timedelta(hours=1)  # between a read and the last change of its counters
 _Thing = TypeVar("_Thing", bound=Model)
 
 
-class Command(BaseCommand):
+class Command(commands.Command):
     """Loads log files."""
 
     help = (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db.models import Max, Min
 
+from ioportal import commands
 from ioportal.ingest import charging
 from ioportal.ingest.accounts import differences, readable
 from ioportal.ingest.models import Segment
@@ -18,7 +19,7 @@ from ioportal.telemetry.models import Coverage
 _SAY_EVERY_S = 5
 
 
-class Command(BaseCommand):
+class Command(commands.Command):
     """Checks every segment's account."""
 
     help = (

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from ioportal import commands
 from ioportal.jobs.registration import Unusable, register
 from ioportal.jobs.site_tables import Table, document
 
 
-class Command(BaseCommand):
+class Command(commands.Command):
     """Registers clusters, NIDs, filesystems, servers, targets and users."""
 
     help = (

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db.models import Q
 
+from ioportal import commands
 from ioportal.jobs import rpc_reports
 from ioportal.jobs.accounting import STILL_RUNNING
 from ioportal.jobs.models import Cluster, Job, Launch, Nid, SourceJobId
@@ -25,7 +26,7 @@ _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = {str(kind.label): kind for kind in Principal if kind is not Principal.JOB}
 
 
-class Command(BaseCommand):
+class Command(commands.Command):
     """Prints RPC reports."""
 
     help = (

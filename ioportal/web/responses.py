@@ -1,0 +1,62 @@
+"""What holds for all responses: who may store them, and that no character in a page is hidden."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from django.http import HttpResponse
+from django.utils.cache import patch_vary_headers
+
+from ioportal.display import visible_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponseBase
+
+# What browsers send back must be what they received.
+_FORM_VALUES = re.compile(r'(\svalue="[^"]*"|<textarea\b.*?</textarea>)', re.DOTALL)
+
+
+class PrivateResponses:
+    """Middleware: nobody stores a response that does not permit it, as static files do.
+
+    Most depend on who is logged in, and on whether htmx asks for a part of a page.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Forbid to store a response, unless it has a policy of its own."""
+        response = self._get_response(request)
+        if "Cache-Control" not in response:
+            response["Cache-Control"] = "private, no-store"
+            patch_vary_headers(response, ("Cookie", "HX-Request"))
+        return response
+
+
+class VisibleCharacters:
+    """Middleware: control and invisible characters in a page become codes (`ioportal.display`).
+
+    Names come from job scripts and logs. Values of form fields stay as they are.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Replace hidden characters in HTML, outside of form fields."""
+        response = self._get_response(request)
+        if isinstance(response, HttpResponse) and _is_html(response):
+            page = response.content.decode(response.charset)
+            if visible_text(page) != page:
+                parts = _FORM_VALUES.split(page)
+                parts[::2] = map(visible_text, parts[::2])
+                response.content = "".join(parts)
+        return response
+
+
+def _is_html(response: HttpResponse) -> bool:
+    return response.get("Content-Type", "").startswith("text/html")
