@@ -3,6 +3,7 @@
 PYTHON ?= python3
 PORT ?= 8000
 SEEDS ?= 20
+ADVISORIES ?= pypi
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -50,8 +51,9 @@ format: setup-dev  ## Bring code and templates into shape
 	@$(VENV)/ruff format --quiet
 	@$(VENV)/djlint templates --reformat --quiet
 
-audit: setup-dev  ## Look the locked packages up for known vulnerabilities
-	@$(VENV)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/dev.txt
+audit: setup-dev  ## Look the locked packages up for known vulnerabilities (ADVISORIES=pypi, or osv)
+	@$(VENV)/pip-audit --strict --require-hashes --disable-pip \
+	    --vulnerability-service $(ADVISORIES) --requirement requirements/dev.txt
 
 bench: setup-bench services staticfiles/staticfiles.json  ## Measure parsers, loading and pages; update docs/performance.md
 	@$(RUN) $(VENV)/python -m bench
