@@ -3,6 +3,7 @@
 import os
 import re
 from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -28,6 +29,14 @@ def text(name: str, default: str | None = None) -> str:
 def words(name: str, default: str) -> list[str]:
     """Return a comma-separated variable as a list."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def networks(name: str, default: str) -> list[IPv4Network | IPv6Network]:
+    """Return a comma-separated variable of addresses and networks (``10.0.0.1,fd00::/8``)."""
+    try:
+        return [ip_network(word) for word in words(name, default)]
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}.") from error
 
 
 def flag(name: str, *, default: bool) -> bool:

@@ -1,8 +1,10 @@
 """Django's settings; site-specific values come from the environment (README, "Configuration")."""
 
+import sys
 from datetime import timedelta
 from pathlib import Path
 
+import structlog
 from csp.constants import NONE, SELF, UNSAFE_INLINE
 
 from ioportal import env
@@ -27,6 +29,7 @@ INSTALLED_APPS = [
     "csp",
     "django_filters",
     "django_htmx",
+    "ioportal.throttling",
     "ioportal.telemetry",
     "ioportal.jobs",
     "ioportal.ingest",
@@ -50,6 +53,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "ioportal.web.access.LogInAsPage",
+    "ioportal.web.access.ThrottledLogIn",
     "ioportal.web.responses.VisibleCharacters",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
@@ -85,6 +89,7 @@ CACHES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+AUTHENTICATION_BACKENDS = ["ioportal.throttling.backend.ThrottledBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -141,6 +146,7 @@ SESSION_COOKIE_SECURE = HTTPS_ONLY
 CSRF_COOKIE_SECURE = HTTPS_ONLY
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS_ONLY else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS_ONLY else None
+TRUSTED_PROXIES = env.networks("IOPORTAL_TRUSTED_PROXIES", "")
 CSRF_TRUSTED_ORIGINS = env.words("IOPORTAL_TRUSTED_ORIGINS", "")
 X_FRAME_OPTIONS = "DENY"
 
@@ -202,3 +208,13 @@ LOGGING = {
         "django.request": {"level": "ERROR"},  # who asks for what is not there is no news
     },
 }
+# Our own events: a JSON object per line, in which no text from outside can forge another.
+structlog.configure(
+    processors=[
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper("iso", key="at"),
+        structlog.processors.format_exc_info,
+        structlog.processors.JSONRenderer(),
+    ],
+    logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+)

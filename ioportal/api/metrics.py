@@ -62,7 +62,7 @@ _OF_STAGES: tuple[tuple[str, str, Callable[[Waiting], float]], ...] = (
     "",
     auth=TokenOf(Token.Scope.METRICS),
     url_name="metrics",
-    response={401: ProblemAnswer, 403: ProblemAnswer, 503: ProblemAnswer},
+    response=dict.fromkeys((401, 403, 429, 503), ProblemAnswer),
 )
 def metrics(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  (ninja's name)
     """Answer in Prometheus' text format."""

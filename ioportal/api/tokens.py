@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import structlog
 from ninja.security import APIKeyHeader
 
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem
+from ioportal.throttling.addresses import client_address, network
+from ioportal.throttling.limits import Limit, TooManyAttempts, count_attempt
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+
+_INVALID_TOKENS = Limit("invalid tokens", 60, timedelta(seconds=5))  # of an address
+
+log = structlog.get_logger()
 
 
 class TokenOf(APIKeyHeader):
@@ -23,7 +30,7 @@ class TokenOf(APIKeyHeader):
         super().__init__()
         self._scope = scope
 
-    def authenticate(self, request: HttpRequest, key: str | None) -> Token:  # noqa: ARG002
+    def authenticate(self, request: HttpRequest, key: str | None) -> Token:
         """Return the token; refuse a request without a valid one."""
         kind, _, secret = (key or "").partition(" ")
         token = (
@@ -32,6 +39,7 @@ class TokenOf(APIKeyHeader):
             else None
         )
         if token is None:
+            _count_failure(request)
             raise Problem(
                 401,
                 "token",
@@ -41,3 +49,24 @@ class TokenOf(APIKeyHeader):
         if token.scope != self._scope:
             raise Problem(403, "scope", f"This token is not one to {self._scope.label}.")
         return token
+
+
+def _count_failure(request: HttpRequest) -> None:
+    """Log an invalid token, and limit how many an address may try.
+
+    Valid tokens are not counted: guessing 256 random bits is hopeless, and one bad agent must not
+    stop the others of its host.
+    """
+    address = client_address(request)
+    attempt = {"address": address, "path": request.path}
+    try:
+        count_attempt(_INVALID_TOKENS.of(network(address)))
+    except TooManyAttempts as refusal:
+        log.warning("token_throttled", **attempt, retry_after_s=refusal.retry_after_s)
+        raise Problem(
+            429,
+            "attempts",
+            "Too many requests without a valid token came from this address.",
+            retry_after_s=refusal.retry_after_s,
+        ) from refusal
+    log.warning("token_refused", **attempt)

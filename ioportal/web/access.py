@@ -9,13 +9,15 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseRedirect
-from django.shortcuts import resolve_url
+from django.shortcuts import render, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
+
+from ioportal.throttling.limits import TooManyAttempts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django.http import HttpRequest, HttpResponseBase
+    from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
     from ioportal.web.requests import UserRequest
 
@@ -55,4 +57,23 @@ class LogInAsPage:
             and response.url.startswith(resolve_url(settings.LOGIN_URL))
         ):
             return HttpResponseClientRedirect(response.url)
+        return response
+
+
+class ThrottledLogIn:
+    """Middleware: the page that refuses a log-in, ours or the admin's, after too many attempts."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer as the view does."""
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, refusal: Exception) -> HttpResponse | None:
+        """Answer for a view that raised `TooManyAttempts`."""
+        if not isinstance(refusal, TooManyAttempts):
+            return None
+        response = render(request, "429.html", {"wait_s": refusal.retry_after_s}, status=429)
+        response["Retry-After"] = str(refusal.retry_after_s)
         return response

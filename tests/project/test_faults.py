@@ -1,7 +1,9 @@
 """What goes wrong in the portal is logged where its operator looks."""
 
+import json
 import subprocess
 import sys
+from unittest.mock import ANY
 
 FAULT = """
 import django
@@ -27,3 +29,28 @@ def test_a_fault_is_logged_to_stderr_with_its_traceback():
     assert program.stdout == "500\n"
     assert "Internal Server Error: /jobs/1/" in program.stderr
     assert "ZeroDivisionError: division by zero" in program.stderr
+
+
+EVENT = r"""
+import django, structlog
+
+django.setup()
+structlog.get_logger().warning("log_in_failed", user="a\x1b[2J\u202e\n{}", address="::1")
+"""
+
+
+def test_an_event_is_one_line_of_json_whatever_text_is_in_it():
+    program = subprocess.run(
+        [sys.executable, "-c", EVENT], capture_output=True, text=True, check=True
+    )
+
+    assert program.stdout == ""
+    [line] = program.stderr.splitlines()
+    assert line.isascii()
+    assert json.loads(line) == {
+        "at": ANY,
+        "level": "warning",
+        "event": "log_in_failed",
+        "user": "a\x1b[2J\u202e\n{}",
+        "address": "::1",
+    }

@@ -1,0 +1,75 @@
+"""Log-ins by user name and password, limited and logged; Django's admin uses them, too."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from django.contrib.auth import get_user_model
+from django.contrib.auth.backends import ModelBackend
+from django.utils import timezone
+
+from ioportal.throttling.addresses import client_address, network
+from ioportal.throttling.limits import Limit, TooManyAttempts, count_attempt, digest
+from ioportal.throttling.models import Record
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.http import HttpRequest
+
+_USER_AND_ADDRESS = Limit("user and address", 10, timedelta(minutes=1))
+_ADDRESS = Limit("address", 100, timedelta(seconds=5))  # many users may share one
+# Of addresses that the user has not logged in from: whoever guesses from many keeps no user out.
+_USER = Limit("user", 50, timedelta(seconds=10))
+_ADDRESS_KNOWN = timedelta(days=30)
+
+log = structlog.get_logger()
+
+
+class ThrottledBackend(ModelBackend):
+    """Checks passwords, as often as the limits allow, whether or not there is such a user."""
+
+    def authenticate(
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        **kwargs: Any,
+    ) -> User | None:
+        """Return the user whose password it is.
+
+        Raises:
+            TooManyAttempts: the password was not looked at.
+        """
+        if username is None or password is None:
+            return None
+        address = client_address(request)
+        attempt = {"user": username, "address": address}
+        name, origin = get_user_model().normalize_username(username), network(address)
+        known = digest("known", name, origin)
+        here, *others = counters = [
+            _USER_AND_ADDRESS.of(name, origin),
+            _ADDRESS.of(origin),
+            *([] if _is_valid(known) else [_USER.of(name)]),
+        ]
+        try:
+            count_attempt(*counters)
+        except TooManyAttempts as refusal:
+            log.warning("log_in_throttled", **attempt, retry_after_s=refusal.retry_after_s)
+            raise
+        user = super().authenticate(request, username, password, **kwargs)
+        if user is None:
+            log.warning("log_in_failed", **attempt)
+            return None
+        here.clear()
+        for counter in others:
+            counter.give_back()
+        expiry = timezone.now() + _ADDRESS_KNOWN
+        Record.objects.update_or_create(key=known, defaults={"expires_at": expiry})
+        log.info("log_in_accepted", **attempt)
+        return user
+
+
+def _is_valid(key: str) -> bool:
+    return Record.objects.filter(key=key, expires_at__gt=timezone.now()).exists()
