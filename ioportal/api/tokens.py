@@ -54,13 +54,13 @@ class TokenOf(APIKeyHeader):
 def _count_failure(request: HttpRequest) -> None:
     """Log an invalid token, and limit how many an address may try.
 
-    Valid tokens are not counted: guessing 256 random bits is hopeless, and one bad agent must not
-    stop the others of its host.
+    Valid tokens are not counted: 256 random bits cannot be guessed, and one agent with an invalid
+    token must not stop the other agents on its host.
     """
     address = client_address(request)
     attempt = {"address": address, "path": request.path}
     try:
-        count_attempt(_INVALID_TOKENS.of(network(address)))
+        count_attempt(_INVALID_TOKENS.counter_for(network(address)))
     except TooManyAttempts as refusal:
         log.warning("token_throttled", **attempt, retry_after_s=refusal.retry_after_s)
         raise Problem(

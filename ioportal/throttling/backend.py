@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _USER_AND_ADDRESS = Limit("user and address", 10, timedelta(minutes=1))
 _ADDRESS = Limit("address", 100, timedelta(seconds=5))  # many users may share one
-# Of addresses that the user has not logged in from: whoever guesses from many keeps no user out.
+# Only at addresses without a recent log-in of the user: guesses from many cannot lock a user out.
 _USER = Limit("user", 50, timedelta(seconds=10))
 _ADDRESS_KNOWN = timedelta(days=30)
 
@@ -49,9 +49,9 @@ class ThrottledBackend(ModelBackend):
         name, origin = get_user_model().normalize_username(username), network(address)
         known = digest("known", name, origin)
         here, *others = counters = [
-            _USER_AND_ADDRESS.of(name, origin),
-            _ADDRESS.of(origin),
-            *([] if _is_valid(known) else [_USER.of(name)]),
+            _USER_AND_ADDRESS.counter_for(name, origin),
+            _ADDRESS.counter_for(origin),
+            *([] if _is_valid(known) else [_USER.counter_for(name)]),
         ]
         try:
             count_attempt(*counters)

@@ -49,7 +49,7 @@ class Limit:
     attempts: int
     interval: timedelta
 
-    def of(self, *subject: str) -> Counter:
+    def counter_for(self, *subject: str) -> Counter:
         """Return the counter of a subject."""
         return Counter(self, digest(self.name, *subject))
 

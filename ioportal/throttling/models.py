@@ -8,7 +8,7 @@ from django.db import models
 class Record(models.Model):
     """Attempts under one key, or a user's known network; meaningless once it has expired."""
 
-    key = models.CharField(max_length=64, primary_key=True)  # a keyed digest: names nobody
+    key = models.CharField(max_length=64, primary_key=True)  # a keyed digest, without user names
     expires_at = models.DateTimeField()
 
     class Meta:

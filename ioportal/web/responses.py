@@ -1,4 +1,4 @@
-"""What holds for all responses: who may store them, and that no character in a page is hidden."""
+"""Middleware for all responses: no caching of private ones, no hidden characters in pages."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _FORM_VALUES = re.compile(r'(\svalue="[^"]*"|<textarea\b.*?</textarea>)', re.DOT
 
 
 class PrivateResponses:
-    """Middleware: nobody stores a response that does not permit it, as static files do.
+    """Middleware: responses are private and not stored, unless they set `Cache-Control` themselves.
 
-    Most depend on who is logged in, and on whether htmx asks for a part of a page.
+    Most depend on the user, and on whether htmx requests a part of a page.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Forbid to store a response, unless it has a policy of its own."""
+        """Add `Cache-Control` where it is missing."""
         response = self._get_response(request)
         if "Cache-Control" not in response:
             response["Cache-Control"] = "private, no-store"
