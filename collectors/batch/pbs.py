@@ -4,7 +4,7 @@ Source: docs/formats.md, "PBS accounting".
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -70,14 +70,14 @@ def parse(
 
     Source: docs/formats.md, "PBS accounting".
     """
-    return parts(
-        JOBS,
-        _records(source),
-        lambda record: _read(record, zone, with_nodes=exec_hosts_are_compute_nodes),
-    )
+
+    def read(record: Record) -> Row | None:
+        return _read(record, zone, with_nodes=exec_hosts_are_compute_nodes)
+
+    return parts(JOBS, _records(source, read), read)
 
 
-def _records(source: Lines) -> Iterator[Record]:
+def _records(source: Lines, read: Callable[[Record], Row | None]) -> Iterator[Record]:
     """Yield records, with the lines that a mail or a tool has wrapped joined again."""
     first, texts, room = 0, [], 0  # `room`: for so many characters more; 0: nothing to continue
     for line, text in numbered_lines(source):
@@ -87,15 +87,36 @@ def _records(source: Lines) -> Iterator[Record]:
             room -= len(text)
             continue
         if texts:
-            yield _joined(first, texts)
+            yield from _joined(first, texts, read)
         first, texts, room = line, [text], RECORD_CHARACTERS if begins else 0
     if texts:
-        yield _joined(first, texts)
+        yield from _joined(first, texts, read)
 
 
-def _joined(first: int, texts: list[str]) -> Record:
+def _joined(
+    first: int, texts: list[str], read: Callable[[Record], Row | None]
+) -> Iterator[Record]:
+    """Yield the record in some lines, and the lines behind it that make it unreadable."""
+    texts = [text.strip() for text in texts]
+    own = len(texts)
+    while own > 1 and not _ATTRIBUTE.search(texts[own - 1]):
+        own -= 1
     # The line break has taken the place of a blank.
-    return Record(first, " ".join(text.strip() for text in texts), len(texts))
+    whole, alone = (Record(first, " ".join(texts[:n]), n) for n in (len(texts), own))
+    if own == len(texts) or _is_readable(whole, read) or not _is_readable(alone, read):
+        yield whole
+        return
+    yield alone
+    for number, text in enumerate(texts[own:], start=first + own):
+        yield Record(number, text)
+
+
+def _is_readable(record: Record, read: Callable[[Record], Row | None]) -> bool:
+    try:
+        read(record)
+    except Unreadable:
+        return False
+    return True
 
 
 def _read(record: Record, zone: ZoneInfo, *, with_nodes: bool) -> Row | None:

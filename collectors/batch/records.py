@@ -31,14 +31,15 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 def numbered_lines(source: Lines) -> Iterator[tuple[int, str]]:
     """Yield every line with its number, without its end, as text.
 
-    Bytes that are not UTF-8, and NUL, which no database stores, become U+FFFD.
+    Bytes that are not UTF-8, and NUL, which no database stores, become U+FFFD. Leading NULs are
+    dropped: a host that crashed leaves them where its file goes on.
 
     Raises:
         SourceUnavailable: the source cannot be read to its end.
     """
     for chunk in source.chunks():
         for number, line in enumerate(io.BytesIO(chunk.text), start=chunk.first_line):
-            text = line.decode(errors="replace").replace("\0", "\ufffd")
+            text = line.lstrip(b"\0").decode(errors="replace").replace("\0", "\ufffd")
             yield number, text.removesuffix("\n").removesuffix("\r")
 
 

@@ -185,6 +185,46 @@ def test_lines_that_are_no_records_are_rejected_and_not_joined(parse, fixture_te
     assert parsed.account == Account(lines=9, accepted=2, rejected=3, irrelevant=4)
 
 
+ENDED = f"{HEAD}user=alice {TIMES} Exit_status=0 resources_used.walltime=02:00:05"
+STRAY = "Connection to pbs01 closed."
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows", "rejects"),
+    [
+        pytest.param([ENDED, STRAY, ENDED], [1, 3], [2], id="a stray line"),
+        pytest.param([ENDED, STRAY, "\tbye; now", ENDED], [1, 4], [2, 3], id="two stray lines"),
+        pytest.param([*ENDED.rsplit(" ", 1), STRAY, ENDED], [1, 4], [3], id="behind a wrapped one"),
+        pytest.param([ENDED, "\0" * 512, ENDED], [1, 3], [], id="a line of NULs"),
+        pytest.param([ENDED, "\0" * 512 + ENDED], [1, 2], [], id="NULs before the next record"),
+        pytest.param([ENDED, "\0" * 512 + STRAY], [1], [2], id="NULs and a stray line"),
+    ],
+)
+def test_what_follows_a_complete_record_does_not_reject_it(parse, lines, rows, rejects):
+    parsed = parse(*lines)
+
+    assert parsed.table["line"].to_list() == rows
+    assert parsed.table["state"].to_list() == ["completed"] * len(rows)
+    assert parsed.rejects["line"].to_list() == rejects
+    assert parsed.rejects["reason"].to_list() == [NOT_A_RECORD] * len(rejects)
+    assert parsed.account.lines == len(lines)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        pytest.param("resources_used.walltime=soon", id="an attribute"),
+        pytest.param("and more resources_used.walltime=1", id="a value and an attribute"),
+        pytest.param("resources_used.walltime=soon\nStray.", id="an attribute and a stray line"),
+    ],
+)
+def test_a_wrapped_record_is_never_read_without_its_bad_attribute(parse, rest):
+    parsed = parse(f"{HEAD}{TIMES} Exit_status=0", *rest.splitlines())
+
+    assert parsed.table.is_empty()
+    assert parsed.rejects["line"].to_list() == [1]
+
+
 def test_a_record_does_not_grow_without_end(parse):
     rest = "x" * 100_000
 

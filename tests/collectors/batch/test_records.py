@@ -27,6 +27,15 @@ def test_bytes_that_no_database_stores_are_shown_as_such(source):
     assert list(numbered_lines(source(b"a\0b\xff\n"))) == [(1, "a\ufffdb\ufffd")]
 
 
+def test_nuls_that_a_crash_left_before_a_line_are_no_text(source):
+    assert list(numbered_lines(source(b"one\n\0\0\0two\n\0\0\n\0"))) == [
+        (1, "one"),
+        (2, "two"),
+        (3, ""),
+        (4, ""),
+    ]
+
+
 def test_only_a_newline_ends_a_line(source):
     assert list(numbered_lines(source("a\x0b\x0c\x1d\x85\u2028b\rc".encode()))) == [
         (1, "a\x0b\x0c\x1d\x85\u2028b\rc")
