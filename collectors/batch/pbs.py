@@ -93,9 +93,7 @@ def _records(source: Lines, read: Callable[[Record], Row | None]) -> Iterator[Re
         yield from _joined(first, texts, read)
 
 
-def _joined(
-    first: int, texts: list[str], read: Callable[[Record], Row | None]
-) -> Iterator[Record]:
+def _joined(first: int, texts: list[str], read: Callable[[Record], Row | None]) -> Iterator[Record]:
     """Yield the record in some lines, and the lines behind it that make it unreadable."""
     texts = [text.strip() for text in texts]
     own = len(texts)

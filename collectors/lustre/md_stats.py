@@ -3,7 +3,9 @@
 Source: docs/formats.md, "md_stats"; lustre/obdclass/lprocfs_status.c.
 """
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
@@ -17,7 +19,15 @@ from collectors.tables import BYTES, TARGET_COUNTERS
 NOT_MD_STATS = "not a line of md_stats"
 SECOND_BLOCK = "belongs to a second md_stats of the same target"
 
+OTHER_STATISTICS = (
+    "statistics of one client (exports.*.stats) or of a target (*.stats), not md_stats: "
+    "load the output of lctl get_param 'mdt.*.md_stats'"
+)
+
 _KIND = stats.Kind(parameter_of("mdt", "md_stats"), NOT_MD_STATS, SECOND_BLOCK)
+# Counted for clients and targets, and never in md_stats.
+_CONNECTIONS = ("connect", "reconnect", "disconnect", "ping")
+_EXPORT_FILE = re.compile(r"exports.*@\w+", re.DOTALL)  # a file of one client, named by its NID
 
 
 def parse(source: Source) -> Iterator[Parsed]:
@@ -30,7 +40,9 @@ def parse(source: Source) -> Iterator[Parsed]:
     Raises:
         SourceUnavailable: the source cannot be opened or decompressed.
     """
-    for part in stats.parts(source, _KIND):
+    is_export = bool(_EXPORT_FILE.search(source.name))
+    for whole in stats.parts(source, _KIND):
+        part, other = _without_other_statistics(whole, is_export=is_export)
         times, repeated_times = sift_moments(part.moments)
         readings, bad_readings = sift_readings(_readings(part.counters))
         blocks = part.blocks.rename({"of": "target"})
@@ -38,8 +50,32 @@ def parse(source: Source) -> Iterator[Parsed]:
             totals(clocks(blocks, times), readings).select(*TARGET_COUNTERS.columns),
             lines=part.lines,
             accepted=part.titles + times.height + readings.height,
-            rejected=[part.bad, repeated_times, bad_readings],
+            rejected=[part.bad, other, repeated_times, bad_readings],
         )
+
+
+def _without_other_statistics(
+    part: stats.Part, *, is_export: bool
+) -> tuple[stats.Part, pl.DataFrame]:
+    """Return the part without blocks of other statistics, and their lines with the reason.
+
+    Only blocks without a parameter's name are in doubt.
+    """
+    unnamed = part.blocks.filter(of="")["row"].implode()
+    in_doubt = part.counters.filter(pl.col("row").is_in(unnamed))
+    rows = unnamed
+    if not is_export:
+        rows = in_doubt.filter(pl.col("name").is_in(_CONNECTIONS))["row"].unique().implode()
+    is_other = pl.col("row").is_in(rows)
+    columns = ("line", "text", pl.lit(OTHER_STATISTICS).alias("reason"))
+    other = [frame.filter(is_other).select(columns) for frame in (part.moments, part.counters)]
+    own = replace(
+        part,
+        blocks=part.blocks.filter(~is_other),
+        moments=part.moments.filter(~is_other),
+        counters=part.counters.filter(~is_other),
+    )
+    return own, pl.concat(other)
 
 
 def _readings(counters: pl.DataFrame) -> pl.DataFrame:

@@ -39,7 +39,7 @@ _TAIL = (
 _END = (
     # A NID stands between colons; an IPv6 address and an unknown kind of network have their own.
     (r"(?P<nid>[^:]+|[^ @]+@(?:[^ :]+|<[0-9]+:[0-9]+>)):", "no NID"),
-    (r"(?P<opcode>-?[0-9]+)", "no opcode"),
+    (r"(?P<opcode>-?[0-9]+)", "no opcode"),  # a negative one has a reason of its own
     (rf"(?::(?P<job>.*?))?(?:{_TAIL})?$", "unreadable after the opcode"),
 )
 
@@ -58,7 +58,7 @@ def read_exactly(lines: pl.DataFrame) -> tuple[Records, pl.DataFrame]:
         _extracted(_extracted(lines.lazy(), "text", _LINE), "end", _END)
         .with_columns(
             time_us=_time_us(pl.col("seconds"), pl.col("micros")),
-            opcode=pl.col("opcode").cast(pl.Int16, strict=False),
+            opcode=_opcode(pl.col("opcode")),
             job=pl.col("job").fill_null(""),
             has_job=pl.col("job").is_not_null(),
             has_tail=pl.col("service_us").is_not_null(),
@@ -96,7 +96,7 @@ _WRONG = (
     (pl.col("time_us").is_null(), "time is not in 1970 to 2106"),
     (pl.col("xid").str.len_chars() > rpc_records.XID_CHARACTERS, "no xid"),
     (pl.col("nid").str.len_chars() > rpc_records.NID_CHARACTERS, "NID is too long"),
-    (pl.col("opcode").is_null(), "opcode is not a 16-bit number"),
+    (pl.col("opcode").is_null(), f"opcode is not in 0 to {rpc_records.LARGEST_OPCODE}"),
     (pl.col("names_job").is_not_null() & ~pl.col("has_job"), "no job id"),
     (pl.col("names_job").is_null() & pl.col("has_job"), "job id without a field name"),
     (~pl.col("has_tail") & pl.col("job").str.contains(" "), "timing tail is cut"),
@@ -105,10 +105,17 @@ _WRONG = (
 )
 
 
+# A line without a header may hold colons that look like one.
+_NO_HEADER = (
+    ~pl.col("text").str.contains(r"^[0-9a-fA-F]+:[0-9a-fA-F]+:"),
+    "no debug-log header: expected the output of lctl dk or lctl debug_file",
+)
+
+
 def _rejects(wrong: pl.DataFrame) -> pl.DataFrame:
     if wrong.is_empty():  # nearly always; the reasons are many expressions to compile
         return REJECTS.empty()
-    reasons = (*_mismatches("text", _LINE), *_mismatches("end", _END), *_WRONG)
+    reasons = (_NO_HEADER, *_mismatches("text", _LINE), *_mismatches("end", _END), *_WRONG)
     return wrong.select(
         "line",
         pl.col("text").str.slice(0, REJECT_TEXT_CHARACTERS),
@@ -124,6 +131,12 @@ def _extracted(
     return lines.with_columns(pl.col(column).str.extract_groups(whole).alias("group")).unnest(
         "group"
     )
+
+
+def _opcode(digits: pl.Expr) -> pl.Expr:
+    """Return an opcode; null for one that no RPC can have."""
+    number = digits.cast(pl.Int16, strict=False)
+    return pl.when(number >= 0).then(number)
 
 
 def _time_us(seconds: pl.Expr, micros: pl.Expr) -> pl.Expr:

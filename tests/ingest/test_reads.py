@@ -315,9 +315,13 @@ def test_a_file_whose_time_its_text_contradicts_is_warned_of(
     }[form]
 
     ingest(form, _touched(logs("dump", text), at("12:10")), at=f"2017-07-05T{clock}:00Z")
+    with_at = capsys.readouterr().err
     ingest(form, _touched(logs("copy", text), at(clock) + timedelta(seconds=1)))
+    without_at = capsys.readouterr().err
 
-    said = capsys.readouterr().err
-    assert said.count("Warning") == 2 * warned
-    assert ("Give the time of the read with --at" in said) == warned
-    assert ("its newest snapshot_time is 2017-07-05 12:00:00 UTC" in said) == warned
+    for said in (with_at, without_at):
+        assert said.count("Warning") == warned
+        assert ("its newest snapshot_time is 2017-07-05 12:00:00 UTC" in said) == warned
+    assert ("Check the time given with --at" in with_at) == warned
+    assert "Give the time of the read" not in with_at
+    assert ("Give the time of the read with --at" in without_at) == warned

@@ -100,3 +100,16 @@ def test_parts_that_are_stored_one_by_one_add_up(trace, ingest, queries, reconci
     assert account["operations"] == 8
     assert queries("SELECT sum(count) FROM telemetry_rpcwindow") == [(8,)]
     assert reconcile()
+
+
+def test_a_job_id_counts_before_the_node_and_only_an_unreadable_one_falls_back_to_it(
+    logs, ingest, charged
+):
+    jobs = sacct(Run("77", nodes="n1"), Run("78", nodes="n2"))
+    ids = ("78", "99", "bash.1000", "78:of-another-system", "")
+    records = [rpc(f"12:1{n}", "1@gni", job=job) for n, job in enumerate(ids)]
+
+    ingest("sacct", logs("jobs", jobs), cluster="anvil")
+    ingest("rpctrace", logs("trace", "\n".join(records)), server="mds1")
+
+    assert charged() == {("job", "anvil 78"): 1, ("pending", "99"): 1, ("job", "anvil 77"): 3}

@@ -1,3 +1,4 @@
+import io
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from polars.testing import assert_frame_equal
 from collectors.lustre import md_stats, stats
 from collectors.lustre.params import BLOCK_LINES
 from collectors.parsed import Account
+from collectors.source import Source
 from collectors.tables import COUNTERS, OPERATIONS, REJECTS, TARGET_COUNTERS
 from tests.collectors.lustre.counters import FIXTURES, awk, read, row_sum, samples
 
@@ -184,6 +186,32 @@ def test_counters_of_another_file_are_rejected():
     _, rejects, _ = parse(TIME, OPEN, "req_qdepth                102 samples [reqs] 0 0 0 0")
 
     assert reasons(rejects) == [(3, "unknown counter req_qdepth")]
+
+
+@pytest.mark.parametrize("name", ["connect", "reconnect", "disconnect", "ping"])
+def test_statistics_of_a_client_or_target_are_not_taken_for_md_stats(name):
+    rows, rejects, account = parse(TIME, OPEN, f"{name}  3 samples [reqs]")
+
+    assert rows.is_empty()
+    assert reasons(rejects) == [(line, md_stats.OTHER_STATISTICS) for line in (1, 2, 3)]
+    assert account == Account(lines=3, rejected=3)
+
+
+def test_a_file_of_one_client_is_not_taken_for_md_stats():
+    path = "/proc/fs/lustre/mdt/lake-MDT0000/exports/10.1.2.3@o2ib1/stats"
+
+    [part] = md_stats.parse(Source(io.BytesIO(text(TIME, OPEN)), path))
+    [named] = md_stats.parse(Source(io.BytesIO(text(NAME, TIME, OPEN)), path))
+
+    assert part.account == Account(lines=2, rejected=2)
+    assert named.account == Account(lines=3, accepted=3)
+
+
+def test_an_unknown_counter_of_a_named_md_stats_does_not_cost_the_others():
+    rows, rejects, _ = parse(NAME, TIME, OPEN, "ping  3 samples [reqs]")
+
+    assert known(rows)["open"] == 39
+    assert reasons(rejects) == [(4, "unknown counter ping")]
 
 
 def test_a_cut_line_is_rejected_and_its_neighbours_survive():

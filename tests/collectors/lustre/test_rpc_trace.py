@@ -40,6 +40,7 @@ WITH_JOB = (
     f"Handled RPC req@00000000a1b2c3d4 {LABEL}:job mdt_rdpg01_002:{CLIENT}:x1790963712345678:"
     "12345-10.1.2.3@o2ib1:35:1234567 Request processed in 61us (88us total) trans 0 rc 0/0"
 )
+NO_HEADER = "no debug-log header: expected the output of lctl dk or lctl debug_file"
 HANDLING = ENQUEUE.replace("Handled", "Handling").removesuffix(TAIL)
 
 
@@ -227,7 +228,10 @@ def test_what_is_no_handled_rpc_is_irrelevant(line):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("I said Handled RPC!", "no debug-log header"),
+        ("I said Handled RPC!", NO_HEADER),
+        (ENQUEUE.removeprefix(HEADER), NO_HEADER),
+        (f"Jul  5 12:00:00 mds1 kernel: Lustre: 17344:0:{ENQUEUE}", NO_HEADER),
+        (f"kernel: Lustre: 17344:0:{ENQUEUE.partition('344:0:')[2]}", NO_HEADER),
         ("00000100:00100000:5 Handled RPC", "header ends in the CPU"),
         ("00000100:00100000:5" + ENQUEUE, "header ends in the time"),
         ("00000100:00100000:5.0:1441096201.0045" + ENQUEUE, "header ends in the time"),
@@ -250,7 +254,10 @@ def test_what_is_no_handled_rpc_is_irrelevant(line):
         (ENQUEUE.replace("143us", "us"), "unreadable after the opcode"),
         (ENQUEUE.replace("1441096201", "4294967296"), "time is not in 1970 to 2106"),
         (ENQUEUE.replace("1441096201", "9" * 30), "time is not in 1970 to 2106"),
-        (ENQUEUE.replace(":101 ", ":32768 "), "opcode is not a 16-bit number"),
+        (ENQUEUE.replace(":101 ", ":32768 "), "opcode is not in 0 to 32767"),
+        (ENQUEUE.replace(":101 ", ":-1 "), "opcode is not in 0 to 32767"),
+        (WITH_JOB.replace(":35:", ":-32768:"), "opcode is not in 0 to 32767"),
+        (ENQUEUE.replace(":101 ", f":{2**64} "), "opcode is not in 0 to 32767"),
         (WITH_JOB.replace(":35:1234567", ":35"), "no job id"),
         (WITH_JOB.replace(":35:1234567", ":35:" + "j" * 32), "job id is too long"),
         (WITH_JOB[: WITH_JOB.index(" trans")], "timing tail is cut"),
@@ -478,6 +485,9 @@ RECORDS = [
     ENQUEUE.replace("4217@gni", "2001:db8::10@tcp"),
     ENQUEUE.replace(CLIENT, "0+-99:0"),
     ENQUEUE.replace("143us (171us", "171us (143us"),
+    ENQUEUE.replace(":101 ", ":-1 "),
+    ENQUEUE.replace(":101 ", ":32768 "),
+    WITH_JOB.replace(":35:", ":-1:"),
     WITH_JOB.replace(":1234567 ", ": "),
     WITH_JOB.replace(":1234567 ", ":a:b c:d "),
     WITH_JOB.replace("10.1.2.3@o2ib1", "2001:db8::10@tcp"),

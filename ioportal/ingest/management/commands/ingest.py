@@ -130,7 +130,7 @@ class Command(commands.Command):
         reads = [
             text.segment for text in loaded if text.segment.format in _READS and not text.already
         ]
-        if warning := _far_from_its_text(reads):
+        if warning := _far_from_its_text(reads, options["at"]):
             self.stderr.write(warning)
         own_times = [] if options["at"] else reads
         seconds = round(time.monotonic() - begun, 3)
@@ -255,7 +255,7 @@ def _read_at(own_times: list[Segment]) -> list[str]:
     return [f"{len(times):,} files: read at {first} to {last} UTC (the files' own times)"]
 
 
-def _far_from_its_text(reads: list[Segment]) -> str:
+def _far_from_its_text(reads: list[Segment], at: datetime | None) -> str:
     """Return a warning where counters changed last long before, or after, they were read."""
     changed = changed_last(reads)
     far = [
@@ -267,10 +267,15 @@ def _far_from_its_text(reads: list[Segment]) -> str:
         return ""
     segment, newest = far[0]
     others = f" ({len(far) - 1:,} more files are like it)" if len(far) > 1 else ""
+    remedy = (
+        "Check the time given with --at, and its zone."
+        if at
+        else "Give the time of the read with --at: without it the file's own time is taken, and a "
+        "copy has that of copying."
+    )
     return (
         f"Warning: {segment.name} is taken to be read at {segment.start:{_CLOCK}} UTC, but its "
-        f"newest snapshot_time is {newest:{_CLOCK}} UTC{others}. Give the time of the read with "
-        "--at: without it the file's own time is taken, and a copy has that of copying."
+        f"newest snapshot_time is {newest:{_CLOCK}} UTC{others}. {remedy}"
     )
 
 
