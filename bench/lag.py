@@ -169,6 +169,7 @@ class _Overview:
 @contextmanager
 def _agent(url: str, folder: Path) -> Iterator[None]:
     """Run an agent that reads a growing trace."""
+    (folder / "token").touch(mode=0o600)
     (folder / "token").write_text(portal.token())
     config = folder / "agent.toml"
     config.write_text(_AGENT.format(url=url, folder=folder, source=portal.SOURCE))

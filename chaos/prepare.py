@@ -26,7 +26,9 @@ def main(site: Path, tokens: Path) -> None:
         secret = io.StringIO()
         options = ("--source", source["name"])
         call_command("token", "create", "ingest", *options, stdout=secret, stderr=io.StringIO())
-        (tokens / f"{source['name']}.token").write_text(secret.getvalue())
+        token = tokens / f"{source['name']}.token"
+        token.touch(mode=0o600)
+        token.write_text(secret.getvalue())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ def write(path: Path, content: bytes) -> None:
     """
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        with unfinished.open("wb") as file:
+        unfinished.unlink(missing_ok=True)
+        with unfinished.open("xb") as file:  # never through a link that somebody has put there
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

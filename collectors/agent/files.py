@@ -8,6 +8,7 @@ from pathlib import Path
 
 from blake3 import blake3
 
+from collectors.agent import safe_open
 from collectors.source import CHUNK_BYTES, LINE_BYTES, Chunk, cut_long_lines, newlines
 
 HEAD_BYTES = 1024  # by which a file is known again, whatever its name and inode
@@ -34,10 +35,10 @@ class Place:
 class OpenFile:
     """A file held open, so that it can be read to its end when it was rotated or removed."""
 
-    def __init__(self, path: Path) -> None:
-        """Open it at its beginning; `OSError` when it cannot be."""
+    def __init__(self, path: Path, pattern: str) -> None:
+        """Open what a pattern has found at its beginning; `OSError` when it cannot be."""
         self.path = path
-        self._file = path.open("rb", buffering=0)
+        self._file = safe_open.open_found(path, pattern)
         status = os.fstat(self._file.fileno())
         self.place = self._marked(Place(status.st_dev, status.st_ino))  # of the next chunk
         self._given: deque[Place] = deque()  # where the chunks ended that were given out

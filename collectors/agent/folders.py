@@ -1,5 +1,6 @@
 """Reads a folder of finished files, each once."""
 
+import stat
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
@@ -8,8 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from collectors.agent import safe_open
 from collectors.agent.batches import Coverage, batches
-from collectors.agent.readers import Reading
+from collectors.agent.readers import NotThereYet, Reading
 from collectors.parsed import Parsed, SourceUnavailable
 from collectors.source import Source
 from collectors.tables import Table
@@ -45,6 +47,9 @@ class FolderReader:
 
     def read(self, place: dict[str, Any]) -> Generator[Reading]:
         """Yield what the files say that were finished since."""
+        folder = safe_open.configured_folder(self._pattern)
+        if not folder.is_dir():
+            raise NotThereYet(f"{folder}: no such folder")
         there = self._finished()
         place = {"files": [], "texts": [], "parts": {}, **place}
         place["files"] = [file for file in place["files"] if file in there]
@@ -53,7 +58,7 @@ class FolderReader:
             if file in place["files"]:
                 continue
             try:
-                text = _digest(path)
+                text = self._digest(path)
             except SourceUnavailable as error:
                 unreadable.append(str(error))
                 continue
@@ -87,11 +92,18 @@ class FolderReader:
         """Return the place after a part, and what the part covers."""
         return place, []
 
+    def open(self, path: Path) -> Source:
+        """Open a file of the folder; `SourceUnavailable` when it cannot or must not be read."""
+        try:
+            return Source(safe_open.open_found(path, self._pattern), str(path))
+        except OSError as error:
+            raise SourceUnavailable(str(error)) from error
+
     def _read_file(self, path: Path, text: str, place: dict[str, Any]) -> Iterator[Reading]:
         if text in place["texts"]:
             return
         kept = place["parts"].get(text, 0)
-        parts = enumerate(self._parse(Source.open(path)), 1)
+        parts = enumerate(self._parse(self.open(path)), 1)
         for number, parsed in islice(parts, kept, None):
             place, coverage = self.keep(place, path, parsed)
             place = {**place, "parts": {**place["parts"], text: number}}
@@ -103,15 +115,15 @@ class FolderReader:
         for name in glob(self._pattern):  # noqa: PTH207  (an absolute pattern)
             path = Path(name)
             with suppress(FileNotFoundError):
-                status = path.stat()
-                if path.is_file() and time.time() - status.st_mtime >= self._settled_s:
+                status = path.lstat()
+                is_settled = time.time() - status.st_mtime >= self._settled_s
+                if is_settled and not stat.S_ISDIR(status.st_mode):
                     found[f"{name} {status.st_size} {status.st_mtime_ns}"] = path
         return dict(sorted(found.items(), key=lambda item: item[0].rsplit(" ", 1)[1]))
 
-
-def _digest(path: Path) -> str:
-    """Read a file to its end; return the digest of its text."""
-    source = Source.open(path)
-    for _ in source.blocks():
-        pass
-    return source.digest
+    def _digest(self, path: Path) -> str:
+        """Read a file to its end; return the digest of its text."""
+        source = self.open(path)
+        for _ in source.blocks():
+            pass
+        return source.digest

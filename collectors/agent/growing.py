@@ -1,13 +1,14 @@
 """A log that grows for ever: one file after the other, through rotation and truncation."""
 
 import re
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from glob import escape, glob, has_magic
 from pathlib import Path
 
-from collectors.agent import logs
+from collectors.agent import logs, safe_open
 from collectors.agent.files import OpenFile, Place
 
 SETTLED_S = 5  # a file that was rotated away may still be written to for so long
@@ -29,10 +30,11 @@ class GrowingLog:
     """
 
     def __init__(self, pattern: str, settled_s: float = SETTLED_S) -> None:
-        self._pattern = pattern
+        self.pattern = pattern
         self._path = None if has_magic(pattern) else Path(pattern)
         self._settled_s = settled_s
         self.file: OpenFile | None = None
+        self._skipped: set[Path] = set()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -83,7 +85,7 @@ class GrowingLog:
             return found
         following = self._first(lambda file: self._is_later(file, place.changed_ns))
         if following:
-            _LOG.error("log_lost", log=self._pattern, read_bytes=place.offset)
+            _LOG.error("log_lost", log=self.pattern, read_bytes=place.offset)
         return following
 
     def _is_later(self, file: OpenFile, changed_ns: int) -> bool:
@@ -93,17 +95,28 @@ class GrowingLog:
         """Return the first file that fits, in the order in which they were last written to."""
         for path in self._paths():
             try:
-                file = OpenFile(path)
+                file = OpenFile(path, self.pattern)
             except FileNotFoundError:  # rotated or removed just now
+                continue
+            except safe_open.Unsafe as error:
+                if path == self._path:
+                    raise
+                self._skip(path, error)
                 continue
             if fits(file):
                 return file
             file.close()
         return None
 
+    def _skip(self, path: Path, error: safe_open.Unsafe) -> None:
+        """Log once that a file of the pattern is not read: the others are."""
+        if path not in self._skipped:
+            self._skipped.add(path)
+            _LOG.warning("file_skipped", log=self.pattern, reason=str(error))
+
     def _paths(self) -> list[Path]:
         if self._path is None:
-            paths = [Path(name) for name in glob(self._pattern)]  # noqa: PTH207  (it is absolute)
+            paths = [Path(name) for name in glob(self.pattern)]  # noqa: PTH207  (it is absolute)
         else:
             name = self._path.name
             paths = [
@@ -114,8 +127,9 @@ class GrowingLog:
         written = {}
         for path in paths:
             with suppress(FileNotFoundError):
-                if path.is_file() and path.suffix not in _COMPRESSED:
-                    written[path] = (path == self._path, path.stat().st_mtime_ns)
+                status = path.lstat()
+                if not stat.S_ISDIR(status.st_mode) and path.suffix not in _COMPRESSED:
+                    written[path] = (path == self._path, status.st_mtime_ns)
         return sorted(written, key=written.__getitem__)
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from collectors.agent import logs
 
+WAITED_S = 300.0  # a file that does not exist after so long is missing
 LASTING_S = 20.0  # as long as a portal may take to start again
 SAID_AGAIN_S = 300.0
 
@@ -25,6 +26,7 @@ class Health:
     rows: int = 0
     delivered: int = 0  # batches
     troubles: dict[str, str] = field(default_factory=dict)  # by what is in trouble, the reason
+    _waiting_since: dict[str, float] = field(default_factory=dict)
     _due: dict[str, float] = field(default_factory=dict)  # when that is to be logged as an error
 
     def trouble(self, what: str, reason: str) -> None:
@@ -38,8 +40,18 @@ class Health:
             self._due[what] = now + SAID_AGAIN_S
             _LOG.error(f"{what}_in_trouble", source=self.name, reason=reason)
 
+    def waiting(self, what: str, reason: str) -> None:
+        """Note that something is not there yet; it is a trouble if it stays away."""
+        now = time.monotonic()
+        if what not in self._waiting_since:
+            self._waiting_since[what] = now
+            _LOG.info(f"{what}_waiting", source=self.name, reason=reason)
+        if now - self._waiting_since[what] >= WAITED_S:
+            self.trouble(what, reason)
+
     def well(self, what: str) -> None:
-        """Note that a trouble is over, if there was one."""
+        """Note that a wait or a trouble is over, if there was one."""
+        self._waiting_since.pop(what, None)
         if self.troubles.pop(what, None) is not None:
             self._due.pop(what)
             _LOG.info(f"{what}_well", source=self.name)

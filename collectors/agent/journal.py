@@ -8,6 +8,7 @@ import os
 import select
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from collectors.agent import commands
@@ -114,12 +115,14 @@ class CommandFeeder:
 
 
 def _opened_pipe(path: Path) -> int:
-    if not path.exists():
+    with suppress(FileExistsError):
         os.mkfifo(path, 0o600)
-    if not stat.S_ISFIFO(path.stat().st_mode):
-        raise OSError(f"{path} is no named pipe")
     # Open for writing too, so that it does not end when a writer goes.
-    return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
+        os.close(pipe)
+        raise OSError(f"{path} is no named pipe")
+    return pipe
 
 
 def _has_something(pipe: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from collectors.agent.batches import Coverage, batches
 from collectors.agent.files import OpenFile, Place
 from collectors.agent.growing import GrowingLog
-from collectors.agent.readers import Reading
+from collectors.agent.readers import NotThereYet, Reading
 from collectors.parsed import Parsed
 from collectors.source import Chunk, Lines
 from collectors.tables import Table
@@ -80,6 +80,7 @@ class LineReader:
                 continue
             at, is_finished = following, False
             yield Reading([], _place(at, kept))
+        raise NotThereYet(f"{self._log.pattern}: no such file")
 
     def behind_bytes(self) -> int:
         """Return how much the file has that was not read."""

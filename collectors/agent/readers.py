@@ -7,6 +7,10 @@ from typing import Any, Protocol
 from collectors.agent.batches import Batch
 
 
+class NotThereYet(Exception):  # noqa: N818  (a state of the source)
+    """The source does not exist yet: it may appear."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """What was read, and where to read on when it is safe."""
@@ -26,6 +30,7 @@ class Reader(Protocol):
         """Yield what there is behind a place; each reading is kept before the next is asked for.
 
         Raises:
+            NotThereYet: there is nothing to read.
             SourceUnavailable, OSError: it cannot be read now; try again later.
         """
         ...

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 
 import collectors
-from collectors.agent import logs
+from collectors.agent import logs, safe_open
 from collectors.agent.batches import ROWS_TYPE, decoded
 from collectors.agent.health import Health
 from collectors.agent.spool import Spool
@@ -94,7 +94,7 @@ class Shipper:
         return self._client.post(
             PATH,
             headers={
-                "Authorization": f"Token {self._token_file.read_text().strip()}",
+                "Authorization": f"Token {safe_open.read_secret(self._token_file)}",
                 "Idempotency-Key": f"{description['stream']}/{description['sequence']}",
             },
             files={

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from threading import Event
 
 from collectors.agent.health import Health
-from collectors.agent.readers import Reader, Reading
+from collectors.agent.readers import NotThereYet, Reader, Reading
 from collectors.agent.spool import Spool
 from collectors.parsed import SourceUnavailable
 
@@ -30,6 +30,8 @@ class Keeper:
         """Read what there is; return how many seconds it is to the next beat."""
         try:
             self._read(stop)
+        except NotThereYet as error:
+            self._health.waiting("reading", str(error))
         except (SourceUnavailable, OSError) as error:
             self._health.trouble("reading", str(error))
         return self._every_s - time.time() % self._every_s  # all agents look at the same times

@@ -1,6 +1,7 @@
 """How an agent is: written down by itself, told to its admin and to Prometheus' node_exporter."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -121,8 +122,10 @@ def _number(value: Any) -> float:
 
 def _replace(path: Path, content: str) -> None:
     unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(content)
-    unfinished.chmod(0o644)  # node_exporter is another user
+    unfinished.unlink(missing_ok=True)
+    with unfinished.open("x") as file:  # never through a link that somebody has put there
+        file.write(content)
+        os.fchmod(file.fileno(), 0o644)  # node_exporter is another user
     unfinished.replace(path)
 
 

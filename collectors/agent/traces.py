@@ -105,7 +105,7 @@ class TraceFolderReader(FolderReader):
         finished = {file.rsplit(" ", 2)[0] for file in place.get("files", [])}
         for path in dict.fromkeys(path for path, _ in place.get("recent", [])):
             if path in finished and Path(path).exists():
-                for _ in rpc_trace.parse(Source.open(Path(path)), seen):
+                for _ in rpc_trace.parse(self.open(Path(path)), seen):
                     pass
         return seen
 

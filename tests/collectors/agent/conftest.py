@@ -89,6 +89,7 @@ class Agent:
         self.folder = folder
         self.state = folder / "state"
         self.config = folder / "agent.toml"
+        (folder / "token").touch(mode=0o600)
         (folder / "token").write_text(TOKEN + "\n")
         self.config.write_text(f'[portal]\nurl = "{portal.url}"\n[agent]\nstate = "{self.state}"\n')
         self.log = folder / "agent.log"

@@ -7,9 +7,12 @@ import httpx
 import pytest
 
 from collectors.agent.batches import batches
-from collectors.agent.health import LASTING_S, SAID_AGAIN_S, Health
+from collectors.agent.growing import GrowingLog
+from collectors.agent.health import LASTING_S, SAID_AGAIN_S, WAITED_S, Health
 from collectors.agent.ship import Shipper
+from collectors.agent.source import Keeper
 from collectors.agent.spool import Spool
+from collectors.agent.traces import TraceReader
 from collectors.lustre import rpc_trace
 from collectors.source import Source
 from collectors.tables import RPC_WINDOWS
@@ -29,6 +32,7 @@ def spool(tmp_path):
 
 @pytest.fixture
 def shipper(tmp_path, portal, spool, health):
+    (tmp_path / "token").touch(mode=0o600)
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     with httpx.Client(base_url=portal.url, trust_env=False) as client:
         yield Shipper(spool, client, tmp_path / "token", health)
@@ -83,6 +87,38 @@ def test_a_portal_that_starts_again_is_no_error_but_one_that_stays_away_is(caplo
     assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR", "ERROR"]
 
 
+def test_what_does_not_exist_yet_is_said_once_and_a_warning_only_after_a_while(
+    caplog, monkeypatch, tmp_path, spool, health, never
+):
+    caplog.set_level("INFO")
+    times = iter((0, 1, WAITED_S - 1, WAITED_S, WAITED_S, WAITED_S + 1))
+    monkeypatch.setattr(time, "monotonic", lambda: next(times))
+    log = tmp_path / "missing" / "rpctrace.log"
+    keeper = Keeper(TraceReader(GrowingLog(str(log))), spool, 1, health)
+
+    def levels():
+        return [(record.levelname, record.message) for record in caplog.records]
+
+    for _ in range(3):
+        keeper.step(never)
+
+    assert levels() == [("INFO", "reading_waiting")]
+    assert caplog.records[0].fields["reason"] == f"{log}: no such file"
+    assert health.troubles == {}
+
+    keeper.step(never)
+
+    assert levels()[1:] == [("WARNING", "reading_in_trouble")]
+
+    log.parent.mkdir()
+    log.write_text(trace([1]))
+    keeper.step(never)
+    keeper.close()
+
+    assert levels()[2:] == [("INFO", "reading_well")]
+    assert spool.depth().batches == 1
+
+
 def test_pauses_grow_and_respect_what_the_portal_asks_for(commit, shipper, portal):
     commit(1)
     portal.answers += [(503, {}, {})] * 9 + [(429, {"Retry-After": "30"}, {})]
@@ -115,6 +151,23 @@ def test_what_is_moved_back_is_delivered(commit, shipper, portal, spool):
     shipper.step()
     [refused] = (spool.folder / "refused").iterdir()
     refused.rename(spool.folder / "batches" / refused.name)
+    shipper.step()
+
+    assert len(portal.batches) == 1
+
+
+def test_a_token_that_others_can_read_is_not_sent_until_it_is_private(
+    commit, shipper, portal, health, tmp_path
+):
+    commit(1)
+    (tmp_path / "token").chmod(0o640)
+    shipper.step()
+    trouble = health.troubles["delivery"]
+
+    assert trouble.endswith(f"mode 0640 lets other users read it: chmod 600 {tmp_path}/token")
+    assert portal.deliveries == []
+
+    (tmp_path / "token").chmod(0o600)
     shipper.step()
 
     assert len(portal.batches) == 1

@@ -8,6 +8,7 @@ import pytest
 import zstandard
 
 from collectors.agent.folders import FolderReader
+from collectors.agent.readers import NotThereYet
 from collectors.agent.traces import TraceFolderReader
 from collectors.batch import alps
 from collectors.parsed import SourceUnavailable
@@ -110,3 +111,10 @@ def test_a_damaged_file_does_not_keep_the_others(folder):
     [finished] = place["files"]
 
     assert "2.log" in finished
+
+
+def test_a_folder_that_does_not_exist_is_waited_for(tmp_path):
+    reader = TraceFolderReader(f"{tmp_path}/missing/*.log", FINISHED_S)
+
+    with pytest.raises(NotThereYet, match="missing: no such folder"):
+        read(reader)
