@@ -4,8 +4,9 @@ usage: python -m scripts.serve PORT
 
 With the demo, the simulated centre goes on beside it: it writes logs, and an agent ships them.
 
-Every line of theirs is shown behind a name. If one of them ends, all do. Their settings are in the
-environment (``python -m scripts.services run``). Where PORT is taken, the next free one is used.
+Their output goes to var/log/NAME.log. If one of them ends, all do, and the end of its log is shown.
+Their settings are in the environment (``python -m scripts.services run``). Where PORT is taken, the
+next free one is used.
 """
 
 from __future__ import annotations
@@ -15,16 +16,23 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, STDOUT
-from typing import TYPE_CHECKING, cast
+from asyncio.subprocess import DEVNULL, STDOUT
+from typing import TYPE_CHECKING
 
-from scripts.checkout import CHECKOUT, VAR, Problem, exit_status, say
+from scripts.checkout import (
+    CHECKOUT,
+    LOGS,
+    VAR,
+    Problem,
+    exit_status,
+    failure,
+    run_logged,
+    say,
+)
 from scripts.process import OwnProcess
 
 if TYPE_CHECKING:
-    from asyncio import StreamReader
     from asyncio.subprocess import Process
     from pathlib import Path
 
@@ -37,12 +45,11 @@ WSGI = "ioportal.wsgi:application"
 WORKERS = "2"
 THREADS = "16"  # of each web worker: each may hold a connection to the database
 STOP_WITHIN_S = 20
-LONGEST_LINE_BYTES = 2**20
 POLL_S = 0.2
 
 
 def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
-    """The three programs, by the name that their lines are shown behind."""
+    """The three programs, by the name of their log."""
     programs = CHECKOUT / ".venv/bin"
     granian = [f"{programs}/granian", "--interface", "wsgi", "--host", HOST, "--port", str(port)]
     celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
@@ -59,13 +66,13 @@ def demo(port: int) -> dict[str, list[str]]:
         return {}
     simulator = [f"{CHECKOUT}/.venv/bin/python", "-m", "simulator"]
     portal = f"http://{HOST}:{port}"
-    subprocess.run(
-        [*simulator, "feeds", "--portal", portal, "--out", str(LIVE)], cwd=CHECKOUT, check=True
-    )
+    run_logged([*simulator, "feeds", "--portal", portal, "--out", str(LIVE)], "feeds")
     agent = [f"{CHECKOUT}/.venv/bin/python", "-m", "collectors", "run"]
+    # The commands of the agent print files, of which this one is written last.
+    wait = ["sh", "-c", 'until [ -e "$0" ]; do sleep 1; done; exec "$@"', f"{LIVE}/sacct.txt"]
     return {
         "centre": [*simulator, "live", "--out", str(LIVE)],
-        "agent": [*agent, "--config", f"{LIVE}/agent.toml"],
+        "agent": [*wait, *agent, "--config", f"{LIVE}/agent.toml"],
     }
 
 
@@ -76,9 +83,9 @@ async def serve(port: int, programs: dict[str, list[str]]) -> None:
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
     children: dict[str, Process] = {}
     async with asyncio.TaskGroup() as tasks:
+        say(f"Starting the portal, with logs in {LOGS}")
         for name, command in programs.items():
-            children[name] = await start(command)
-            tasks.create_task(show_lines(name, children[name]))
+            children[name] = await start(command, log_of(name))
         announcing = tasks.create_task(announce(port))
         ends = [asyncio.create_task(child.wait(), name=name) for name, child in children.items()]
         stopping = asyncio.create_task(told_to_stop.wait())
@@ -86,25 +93,29 @@ async def serve(port: int, programs: dict[str, list[str]]) -> None:
         announcing.cancel()
         await asyncio.gather(*map(end, children.values()))
     if stopping not in ended:
-        raise Problem(f"{ended.pop().get_name()} ended by itself, so the others were stopped")
+        name = ended.pop().get_name()
+        raise failure(f"{name} ended by itself, so the others were stopped", log_of(name))
 
 
-async def start(command: list[str]) -> Process:
-    return await asyncio.create_subprocess_exec(
-        *("setpriv", "--pdeathsig", "TERM"),  # it ends with this process, even if that is killed
-        *command,
-        cwd=CHECKOUT,
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=STDOUT,
-        limit=LONGEST_LINE_BYTES,
-        start_new_session=True,  # Ctrl-C reaches us alone, and we stop each in its own way
-    )
+def log_of(name: str) -> Path:
+    return LOGS / f"{name}.log"
 
 
-async def show_lines(name: str, child: Process) -> None:
-    async for line in cast("StreamReader", child.stdout):
-        print(f"{name:>6} | {line.decode(errors='replace')}", end="", flush=True)
+async def start(command: list[str], log: Path) -> Process:
+    with log.open("wb") as output:
+        return await asyncio.create_subprocess_exec(
+            *(
+                "setpriv",
+                "--pdeathsig",
+                "TERM",
+            ),  # it ends with this process, even if that is killed
+            *command,
+            cwd=CHECKOUT,
+            stdin=DEVNULL,
+            stdout=output,
+            stderr=STDOUT,
+            start_new_session=True,  # Ctrl-C reaches us alone, and we stop each in its own way
+        )
 
 
 async def announce(port: int) -> None:

@@ -3,33 +3,65 @@
 import asyncio
 import os
 import signal
+import sys
 
 import pytest
 
 from scripts import serve
-from scripts.checkout import Problem
+from scripts.checkout import Problem, say
 
 UNTIL_STOPPED = ["sleep", "60"]
 
 
 @pytest.fixture
-def run():
-    def run(**programs):
-        asyncio.run(serve.serve(1, programs))  # where nothing answers
+def run(tmp_path, monkeypatch):
+    monkeypatch.setattr(serve, "LOGS", tmp_path)
+
+    def run(port=1, **programs):  # where nothing answers
+        asyncio.run(serve.serve(port, programs))
 
     return run
 
 
-def test_lines_are_shown_behind_the_name_of_their_program(run, capsys):
-    with pytest.raises(Problem):
-        run(web=["sh", "-c", "echo one; echo two"], worker=UNTIL_STOPPED)
+def test_the_terminal_shows_the_address_and_the_log_in_and_nothing_else(
+    run, tmp_path, monkeypatch, capfd
+):
+    port = serve.free_port(20_000)
+    login = tmp_path / "login"
+    login.write_text("admin secret\n")
+    monkeypatch.setattr(serve, "DEMO_LOGIN", login)
+    # Ends this test when the log-in was shown.
+    monkeypatch.setattr(
+        serve, "say", lambda text: (say(text), "Log in" in text and os.kill(os.getpid(), 15))
+    )
 
-    assert capsys.readouterr().out == "   web | one\n   web | two\n"
+    run(
+        port,
+        web=[sys.executable, "-m", "http.server", "--bind", serve.HOST, str(port)],
+        agent=["sh", "-c", "echo one; echo two >&2; exec sleep 60"],
+    )
+
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert shown.err.splitlines() == [
+        f"==> Starting the portal, with logs in {tmp_path}",
+        f"==> The portal is at http://127.0.0.1:{port}/ (Ctrl-C or `make stop` ends it)",
+        "==> Log in as admin with the password secret",
+    ]
+    assert (tmp_path / "agent.log").read_text() == "one\ntwo\n"
 
 
-def test_when_one_program_ends_the_others_do_too(run):
-    with pytest.raises(Problem, match="worker ended by itself"):
-        run(web=UNTIL_STOPPED, worker=["true"], beat=UNTIL_STOPPED)
+def test_when_one_program_ends_the_others_do_too_and_the_end_of_its_log_is_shown(run, tmp_path):
+    lines = "seq 100; echo 'out of memory' >&2"
+
+    with pytest.raises(Problem) as problem:
+        run(web=UNTIL_STOPPED, worker=["sh", "-c", lines], beat=UNTIL_STOPPED)
+
+    said = str(problem.value).splitlines()
+    assert said[0] == (
+        f"worker ended by itself, so the others were stopped, see {tmp_path}/worker.log:"
+    )
+    assert said[1:] == [*map(str, range(87, 101)), "out of memory"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
