@@ -18,6 +18,7 @@ from django.dispatch import Signal
 
 from collectors.batch import hostlists
 from collectors.batch.values import Unreadable
+from collectors.lustre.targets import TargetName, folded
 from ioportal.jobs import names
 from ioportal.jobs.models import (
     Cluster,
@@ -32,7 +33,7 @@ from ioportal.jobs.models import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 # The keys of each table, and what their values are.
 _KEYS: dict[str, dict[str, type]] = {
@@ -67,7 +68,8 @@ _WORDS = {
     date: "a date",
 }
 _NID = re.compile(rf"(?=.{{1,{names.NID_CHARACTERS}}}$)[^\s@\0]+@\w+", re.ASCII)
-_TARGET_KIND = re.compile(r".*-(MDT|OST)[0-9a-fA-F]{4}")
+
+_PREFIXES_SHOWN = 10
 
 _Thing = TypeVar("_Thing", bound=models.Model)
 _Entry = dict[str, Any]
@@ -102,6 +104,48 @@ def register(document: _Entry) -> list[str]:
     if document.keys() != {"user"}:
         site_changed.send(sender=None)
     return done
+
+
+def add_targets(target_names: Collection[str], filesystem: Filesystem | None) -> list[Target]:
+    """Register MDTs and OSTs by their names; their servers are not known.
+
+    Args:
+        target_names: none of them is registered.
+        filesystem: all of them belong to it; None: the one that each name begins with.
+
+    Raises:
+        Unusable: a name is not a target's, or its filesystem is not registered.
+    """
+    parsed = {name: TargetName.parse(name) for name in target_names}
+    if wrong := [name for name, parts in parsed.items() if parts is None]:
+        raise Unusable(
+            f"Not names of targets, such as lake-OST0001: {folded(wrong)}. Register them as "
+            "[[target]]."
+        )
+    parts_of = {name: parts for name, parts in parsed.items() if parts}
+    prefixes = sorted({parts.filesystem for parts in parts_of.values()})
+    if filesystem is None:
+        filesystems = {known.name: known for known in Filesystem.objects.filter(name__in=prefixes)}
+        if missing := [prefix for prefix in prefixes if prefix not in filesystems]:
+            raise Unusable(
+                f"Filesystem {', '.join(missing[:_PREFIXES_SHOWN])} is not registered. Add it as "
+                "[[filesystem]], or name the registered one with --filesystem."
+            )
+    elif len(prefixes) > 1:
+        raise Unusable(
+            f"The targets belong to {len(prefixes)} filesystems: "
+            f"{', '.join(prefixes[:_PREFIXES_SHOWN])}. Load one at a time."
+        )
+    else:
+        filesystems = dict.fromkeys(prefixes, filesystem)
+    Target.objects.bulk_create(
+        [
+            Target(name=name, kind=parts.kind.lower(), filesystem=filesystems[parts.filesystem])
+            for name, parts in parts_of.items()
+        ],
+        ignore_conflicts=True,  # registered by somebody else meanwhile
+    )
+    return list(Target.objects.filter(name__in=parts_of).select_related("filesystem"))
 
 
 def _in_words(error: ValidationError) -> str:
@@ -233,8 +277,8 @@ def _server(place: str, entry: _Entry) -> None:
 
 
 def _target(place: str, entry: _Entry) -> None:
-    named = _TARGET_KIND.fullmatch(entry["name"])
-    kind = entry.get("kind", named[1].lower() if named else None)
+    name = TargetName.parse(entry["name"])
+    kind = entry.get("kind", name.kind.lower() if name else None)
     if kind is None:
         raise Unusable(f"{place}: its kind is not in its name. Give it kind = 'mdt' or 'ost'.")
     server = entry.get("server")

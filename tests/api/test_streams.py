@@ -268,6 +268,17 @@ def test_polls_make_a_job_known_like_reads(deliver, logs, ingest, charge, refres
     ) == [(300, "good", 1.0, pytest.approx(300 / 1800), 0.5)]
 
 
+def test_a_batch_is_refused_with_all_targets_that_are_not_registered(deliver):
+    rows = [delta("12:00", "12:01", "77", target=f"lake-MDT000{n}", open=1) for n in range(4, 7)]
+
+    status, answer = deliver(polled(1, "12:00", "12:01", *rows, target="lake-MDT0009"), "mds1-jobs")
+
+    assert status == 422
+    assert answer["message"].startswith(
+        "lake: 4 targets are not registered: lake-MDT[0004-0006], lake-MDT0009. Add them"
+    )
+
+
 def test_osts_are_folded_and_every_one_of_the_host_is_covered(deliver, queries, charge, reconcile):
     rows = [delta("12:00", "12:01", "77", target="", write=3, write_bytes=900)]
     assert deliver(polled(1, "12:00", "12:01", *rows, target=""), "oss1-jobs")[0] == 202

@@ -219,7 +219,7 @@ def test_a_target_that_the_text_names_must_be_registered(logs, refused):
 
     message = refused("job_stats", path)
 
-    assert message.startswith(f"{path}: target 'sea-MDT0000' is not registered.")
+    assert message.startswith(f"{path}: 1 target is not registered: sea-MDT0000.")
     assert "[[target]]" in message
 
 

@@ -5,7 +5,9 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
+from django.core.management import CommandError
 
+from collectors.source import CHUNK_BYTES
 from tests.logs import Run, at, job_stats, md_stats, sacct
 
 DIFFERENCE, NEW_ENTRY, RESTARTED, RESET, TOTAL = 1, 2, 3, 4, 5
@@ -325,3 +327,103 @@ def test_a_file_whose_time_its_text_contradicts_is_warned_of(
     assert ("Check the time given with --at" in with_at) == warned
     assert "Give the time of the read" not in with_at
     assert ("Give the time of the read with --at" in without_at) == warned
+
+
+def _osts(count, jobs=1):
+    """Return job_stats of the OSTs of a filesystem."""
+    entry = {"write_bytes": (2, 4096), "punch": 3}
+    return "".join(
+        job_stats(f"pond-OST{n:04x}", {str(77 + job): entry for job in range(jobs)})
+        for n in range(count)
+    )
+
+
+def test_all_targets_that_are_not_registered_are_named_in_one_message(logs, ingest, queries):
+    text = job_stats(MDT, {"77": {"open": 1}}) + _osts(1_008, jobs=15)
+    path = logs("dump", text + job_stats("pond-MDT0007", {}))
+    assert len(text) > CHUNK_BYTES  # it is read in several parts
+
+    with pytest.raises(CommandError) as refusal:
+        ingest("job_stats", path, at=at("12:00").isoformat())
+
+    assert str(refusal.value).startswith(
+        f"{path}: 1,009 targets are not registered: pond-MDT0007, pond-OST[0000-03ef]. "
+        "Load it with --register-targets"
+    )
+    assert queries("SELECT count(*) FROM telemetry_jobsnapshot") == [(0,)]
+
+
+def test_targets_are_registered_by_their_names(logs, ingest, queries, capsys):
+    path = logs("dump", _osts(18) + job_stats("pond-MDT0007", {"77": {"open": 5}}))
+    told = {"at": at("12:00").isoformat(), "register-targets": True}
+
+    account = ingest("job_stats", path, **told)
+
+    assert account["operations"] == 18 * 5 + 5
+    assert queries(
+        "SELECT kind, count(*), min(t.name), max(t.name) FROM jobs_target t JOIN jobs_filesystem f "
+        "ON f.id = filesystem_id WHERE f.name = 'pond' AND server_id IS NULL GROUP BY 1 ORDER BY 1"
+    ) == [
+        ("mdt", 1, "pond-MDT0007", "pond-MDT0007"),
+        ("ost", 18, "pond-OST0000", "pond-OST0011"),
+    ]
+    assert capsys.readouterr().err.startswith(
+        "Registered 19 targets: pond-MDT0007, pond-OST[0000-0011]. Their servers are not known"
+    )
+
+    again = ingest("job_stats", path, **told)
+
+    assert again["operations"] == account["operations"]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("targets", "options", "message"),
+    [
+        (
+            ["sea-OST0001"],
+            {},
+            "Filesystem sea is not registered. Add it as [[filesystem]], or name ",
+        ),
+        (
+            ["lake-OST0002", "oss1"],
+            {},
+            "Not names of targets, such as lake-OST0001: 'oss1'. Register them as [[target]].",
+        ),
+        (
+            ["sea-OST0001", "bay-OST0001"],
+            {"filesystem": "pond"},
+            "The targets belong to 2 filesystems: bay, sea. Load one at a time.",
+        ),
+    ],
+)
+def test_a_target_whose_name_does_not_say_what_it_is_is_not_registered(
+    logs, ingest, queries, targets, options, message
+):
+    before = queries("SELECT name FROM jobs_target ORDER BY 1")
+    path = logs("dump", "".join(job_stats(target, {"77": {"open": 1}}) for target in targets))
+
+    with pytest.raises(CommandError) as refusal:
+        ingest(
+            "job_stats",
+            path,
+            **{"at": at("12:00").isoformat(), "register-targets": True} | options,
+        )
+
+    assert str(refusal.value).startswith(f"{path}: {message}")
+    assert queries("SELECT name FROM jobs_target ORDER BY 1") == before
+
+
+def test_a_filesystem_may_have_another_name_here_than_lustre_gives_it(logs, ingest, queries):
+    path = logs("dump", md_stats("scratch-MDT0000", {"open": 1}))
+
+    ingest(
+        "md_stats",
+        path,
+        **{"at": at("12:00").isoformat(), "register-targets": True, "filesystem": "pond"},
+    )
+
+    assert queries(
+        "SELECT f.name FROM jobs_target t JOIN jobs_filesystem f ON f.id = t.filesystem_id "
+        "WHERE t.name = 'scratch-MDT0000'"
+    ) == [("pond",)]

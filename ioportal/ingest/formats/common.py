@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from collectors.lustre.rpc_repeats import RepeatedRecords
+from collectors.lustre.targets import folded
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import Segment, TouchedReads, TouchedTrace
 from ioportal.telemetry.models import (
@@ -20,7 +21,7 @@ from ioportal.telemetry.models import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from collectors.parsed import Parsed
 
@@ -34,6 +35,7 @@ class Command:
     """What one command asks of all its texts."""
 
     replace: bool = False
+    register_targets: bool = False  # those that are not registered, by their names
     columns: Sequence[str] | None = None  # of an sacct text without a header
     seen: RepeatedRecords = field(default_factory=RepeatedRecords)
 
@@ -47,6 +49,13 @@ def needed(thing: _Thing | None, what: str) -> _Thing:
     if thing is None:
         raise Refused(f"Give {what}.")
     return thing
+
+
+def unregistered(what: str, target_names: Collection[str], remedy: str) -> Refused:
+    """Return the refusal of a text or batch with targets that are not registered."""
+    count = len(target_names)
+    are = "target is" if count == 1 else "targets are"
+    return Refused(f"{what}: {count:,} {are} not registered: {folded(target_names)}. {remedy}")
 
 
 def segment_of(coverage: Coverage) -> Segment:

@@ -9,10 +9,10 @@ from django.db.models import F, Q
 
 from collectors.lustre import job_stats, md_stats
 from collectors.tables import OPERATIONS
-from ioportal.ingest.formats.common import Command, discard, needed, overlap
+from ioportal.ingest.formats.common import Command, discard, needed, overlap, unregistered
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import Segment, TouchedReads
-from ioportal.jobs import names
+from ioportal.jobs import names, registration
 from ioportal.jobs.models import Target
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, JobSnapshot, TargetSnapshot
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from collectors.source import Source
     from ioportal.ingest.loading import Origin
     from ioportal.jobs.models import Filesystem
+
+
+_MOST_LISTED = 10_000  # targets of one text
 
 
 class _ReadLoader:
@@ -41,6 +44,7 @@ class _ReadLoader:
             target.name: target for target in Target.objects.select_related("filesystem")
         }
         self._read: dict[str, Target] = {}
+        self._unregistered: set[str] = set()
 
     def recognises(self, account: Account) -> bool:
         """Tell whether there is a line of the counters: a dump of lctl has other parameters."""
@@ -48,6 +52,8 @@ class _ReadLoader:
 
     def finish(self) -> None:
         """Cover the moment of the read, unless it was loaded from another text."""
+        if self._unregistered:
+            raise self._refusal()
         segment = self._segment
         targets = sorted(set(self._read.values()), key=lambda target: target.pk)
         if not targets:
@@ -87,8 +93,10 @@ class _ReadLoader:
 
     def placed(self, parsed: Parsed) -> pl.DataFrame:
         """Add what both kinds of snapshot store besides the counters."""
-        table = parsed.table
-        for name in sorted(parsed.observed.union(table["target"].unique())):
+        found = parsed.observed.union(parsed.table["target"].unique())
+        self._register({name for name in found if name and name not in self._registered})
+        table = parsed.table.filter(~pl.col("target").is_in(list(self._unregistered)))
+        for name in sorted(found - self._unregistered):
             self._read[name] = self._target(name)
         self._segment.records += table.height
         operations = table.select(pl.sum_horizontal(pl.col(OPERATIONS).cast(pl.Int128).sum()))
@@ -100,15 +108,30 @@ class _ReadLoader:
             pl.lit(self._read_at).cast(pl.Datetime("us", "UTC")).alias("taken_at"),
         )
 
+    def _register(self, target_names: set[str]) -> None:
+        """Register targets if the command says so; otherwise read on, to list all of them."""
+        if target_names and self._command.register_targets:
+            try:
+                added = registration.add_targets(target_names, self._origin.filesystem)
+            except registration.Unusable as error:
+                raise Refused(f"{self._segment.name}: {error}") from error
+            self._registered |= {target.name: target for target in added}
+            return
+        self._unregistered |= target_names
+        if len(self._unregistered) > _MOST_LISTED:
+            raise self._refusal()
+
+    def _refusal(self) -> Refused:
+        return unregistered(
+            self._segment.name,
+            self._unregistered,
+            "Load it with --register-targets to register them by their names, or add them on the "
+            "Site page or as [[target]] to the file that 'manage.py register' reads.",
+        )
+
     def _target(self, name: str) -> Target:
         if not name:
             return needed(self._origin.target, "--target: the text does not name its target")
-        if name not in self._registered:
-            raise Refused(
-                f"{self._segment.name}: target {name[:64]!r} is not registered. Add it to its "
-                "filesystem on the Site page, or as a [[target]] to the file that "
-                "'manage.py register' reads."
-            )
         target = self._registered[name]
         self._origin.check(target)
         return target

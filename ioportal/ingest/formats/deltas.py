@@ -14,7 +14,7 @@ from django.db.models import F, Q
 
 from collectors.tables import BASES, OPERATIONS
 from ioportal.ingest import covering
-from ioportal.ingest.formats.common import needed, overlap, segment_of
+from ioportal.ingest.formats.common import needed, overlap, segment_of, unregistered
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import TouchedDeltas
 from ioportal.jobs import names
@@ -66,6 +66,7 @@ class _DeltasLoader:
         polls = rows.select("target", "start", "end").unique()
         for target, start, end in polls.iter_rows():
             self._observe(target, start, end)
+        self._expect_registered()
         self.segment.records += rows.height
         operations = rows.select(pl.sum_horizontal(pl.col(OPERATIONS).cast(pl.Int128).sum())).item()
         self.segment.operations = min(self.segment.operations + operations, LARGEST_BIGINT)
@@ -78,13 +79,14 @@ class _DeltasLoader:
 
     def number(self, name: str) -> int:
         """Return the number under which rows of a target are stored."""
-        target = self._target(name)
+        target = self._registered[name]
         if target.kind != Target.Kind.MDT:
             raise Refused(f"{name} is an OST: fold a host's OSTs into rows of target ''.")
         return target.pk
 
     def finish(self) -> None:
         """Cover the polls, unless files or another stream cover part of them."""
+        self._expect_registered()
         observed = {
             target: intervals
             for name, intervals in self._observed.items()
@@ -121,7 +123,7 @@ class _DeltasLoader:
     def _targets(self, name: str) -> list[Target]:
         """Return the targets that a name stands for: "" for the OSTs of the source."""
         if name:
-            return [self._target(name)]
+            return [self._registered[name]]
         server = self.batch.source.server
         found = [
             target
@@ -135,13 +137,15 @@ class _DeltasLoader:
             )
         return found
 
-    def _target(self, name: str) -> Target:
-        if name not in self._registered:
-            raise Refused(
-                f"Target {name[:64]!r} of {self.filesystem} is not registered. Add it on the Site "
-                "page, or as a [[target]] to the file that 'manage.py register' reads."
+    def _expect_registered(self) -> None:
+        """Refuse a batch with targets that are not registered, listing all of them."""
+        if missing := {name for name in self._observed if name} - self._registered.keys():
+            raise unregistered(
+                str(self.filesystem),
+                missing,
+                "Add them on the Site page, or as [[target]] to the file that 'manage.py register' "
+                "reads.",
             )
-        return self._registered[name]
 
 
 class JobDeltasLoader(_DeltasLoader):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from django.core.management.base import CommandError, CommandParser
 from django.db.models import Min, Model
 
+from collectors.lustre.targets import folded
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
 from ioportal import commands
@@ -46,8 +47,8 @@ _SIDE_BY_SIDE = (Segment.Format.RPCTRACE, Segment.Format.REQ_HISTORY)
 _TAKES = {  # what a text of each format can be said to be
     Segment.Format.RPCTRACE: {"server", "filesystem"},
     Segment.Format.REQ_HISTORY: {"server", "filesystem", "service"},
-    Segment.Format.JOB_STATS: {"target", "filesystem", "at"},
-    Segment.Format.MD_STATS: {"target", "filesystem", "at"},
+    Segment.Format.JOB_STATS: {"target", "filesystem", "at", "register_targets"},
+    Segment.Format.MD_STATS: {"target", "filesystem", "at", "register_targets"},
     Segment.Format.MDS_STATS: {"server", "filesystem", "service", "at"},
     Segment.Format.SACCT: {"cluster", "columns"},
     Segment.Format.SQUEUE: {"cluster"},
@@ -110,11 +111,19 @@ class Command(commands.Command):
             action="store_true",
             help="drop what was loaded from overlapping files of the same server or target",
         )
+        parser.add_argument(
+            "--register-targets",
+            action="store_true",
+            default=None,
+            help="register MDTs and OSTs that are not yet, by their names: lake-OST0001 of the "
+            "filesystem lake, or of --filesystem (job_stats, md_stats)",
+        )
         parser.add_argument("--json", action="store_true", help="print the account as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
         """Load, charge, and print the account."""
         begun = time.monotonic()
+        known = _target_names() if options["register_targets"] else frozenset()
         loaded: list[Loaded] = []
         failure = None
         try:
@@ -130,6 +139,11 @@ class Command(commands.Command):
         reads = [
             text.segment for text in loaded if text.segment.format in _READS and not text.already
         ]
+        if options["register_targets"] and (added := _target_names() - known):
+            self.stderr.write(
+                f"Registered {len(added):,} targets: {folded(added)}. Their servers are not known: "
+                "add them on the Site page, or as [[target]] with server = ..."
+            )
         if warning := _far_from_its_text(reads, options["at"]):
             self.stderr.write(warning)
         own_times = [] if options["at"] else reads
@@ -150,10 +164,14 @@ class Command(commands.Command):
         chosen = Segment.Format(options["format"])
         for name in sorted(set().union(*_TAKES.values()) - _TAKES[chosen]):
             if options[name] is not None:
-                raise Refused(f"{chosen} is not told --{name}: leave it out.")
+                raise Refused(f"{chosen} is not told --{name.replace('_', '-')}: leave it out.")
         if _STDIN in options["files"] and len(options["files"]) > 1:
             raise Refused("- (standard input) cannot be combined with other files.")
-        command = Asked(replace=options["replace"], columns=options["columns"])
+        command = Asked(
+            replace=options["replace"],
+            register_targets=bool(options["register_targets"]),
+            columns=options["columns"],
+        )
         origin = _origin(options)
         texts = [
             Text(
@@ -242,6 +260,10 @@ def _registered(model: type[_Thing], name: str | None) -> _Thing | None:
             f"[[{kind}]] to the file that 'manage.py register' reads."
         )
     return thing
+
+
+def _target_names() -> frozenset[str]:
+    return frozenset(Target.objects.values_list("name", flat=True))
 
 
 def _read_at(own_times: list[Segment]) -> list[str]:
