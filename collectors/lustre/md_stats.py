@@ -5,7 +5,6 @@ Source: docs/formats.md, "md_stats"; lustre/obdclass/lprocfs_status.c.
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import polars as pl
 
@@ -42,7 +41,8 @@ def parse(source: Source) -> Iterator[Parsed]:
     """
     is_export = bool(_EXPORT_FILE.search(source.name))
     for whole in stats.parts(source, _KIND):
-        part, other = _without_other_statistics(whole, is_export=is_export)
+        rows = _other_statistics(whole, is_export=is_export)
+        part, other = whole.without(rows, OTHER_STATISTICS)
         times, repeated_times = sift_moments(part.moments)
         readings, bad_readings = sift_readings(_readings(part.counters))
         blocks = part.blocks.rename({"of": "target"})
@@ -54,28 +54,13 @@ def parse(source: Source) -> Iterator[Parsed]:
         )
 
 
-def _without_other_statistics(
-    part: stats.Part, *, is_export: bool
-) -> tuple[stats.Part, pl.DataFrame]:
-    """Return the part without blocks of other statistics, and their lines with the reason.
-
-    Only blocks without a parameter's name are in doubt.
-    """
-    unnamed = part.blocks.filter(of="")["row"].implode()
-    in_doubt = part.counters.filter(pl.col("row").is_in(unnamed))
-    rows = unnamed
-    if not is_export:
-        rows = in_doubt.filter(pl.col("name").is_in(_CONNECTIONS))["row"].unique().implode()
-    is_other = pl.col("row").is_in(rows)
-    columns = ("line", "text", pl.lit(OTHER_STATISTICS).alias("reason"))
-    other = [frame.filter(is_other).select(columns) for frame in (part.moments, part.counters)]
-    own = replace(
-        part,
-        blocks=part.blocks.filter(~is_other),
-        moments=part.moments.filter(~is_other),
-        counters=part.counters.filter(~is_other),
-    )
-    return own, pl.concat(other)
+def _other_statistics(part: stats.Part, *, is_export: bool) -> pl.Series:
+    """Return the rows of blocks that are not md_stats; only unnamed ones are in doubt."""
+    unnamed = part.unnamed()
+    if is_export:
+        return unnamed
+    counters = part.counters.filter(pl.col("row").is_in(unnamed.implode()))
+    return counters.filter(pl.col("name").is_in(_CONNECTIONS))["row"]
 
 
 def _readings(counters: pl.DataFrame) -> pl.DataFrame:

@@ -16,6 +16,10 @@ from collectors.tables import SERVICE_COUNTERS, SERVICE_UNITS
 
 NOT_SERVICE_STATS = "not a line of a service's stats"
 SECOND_BLOCK = "belongs to a second stats of the same service"
+OTHER_STATISTICS = (
+    "statistics without req_waittime, so not of a service: load the output of "
+    "lctl get_param 'mds.MDS.*.stats'"
+)
 WAIT = "req_waittime"  # every request that a service takes in hand is counted by it
 
 SERVICES = r"mds\.MDS|ost\.OSS|mgs\.MGS|ldlm\.services"  # what their parameters begin with
@@ -55,7 +59,8 @@ def parse(source: Source) -> Iterator[Parsed]:
     Raises:
         SourceUnavailable: the source cannot be opened or decompressed.
     """
-    for part in stats.parts(source, _KIND):
+    for whole in stats.parts(source, _KIND):
+        part, other = whole.without(_other_statistics(whole), OTHER_STATISTICS)
         times, repeated_times = sift_moments(part.moments)
         readings, bad_readings = _sifted(part.counters)
         services = clocks(part.blocks, times).select(
@@ -75,8 +80,15 @@ def parse(source: Source) -> Iterator[Parsed]:
             ).select(*SERVICE_COUNTERS.columns),
             lines=part.lines,
             accepted=part.titles + times.height + readings.height,
-            rejected=[part.bad, repeated_times, bad_readings],
+            rejected=[part.bad, other, repeated_times, bad_readings],
         )
+
+
+def _other_statistics(part: stats.Part) -> pl.Series:
+    """Return the rows of unnamed blocks in which something was handled that never waited."""
+    services = part.counters.filter(name=WAIT)["row"].implode()
+    others = part.counters.filter(~pl.col("row").is_in(services))
+    return others.filter(pl.col("row").is_in(part.unnamed().implode()))["row"]
 
 
 def _sifted(counters: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

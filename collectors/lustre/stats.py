@@ -61,6 +61,25 @@ class Part:
     counters: pl.DataFrame  # line, text, row, name, samples, unit, min, max, sum: digits, as texts
     bad: pl.DataFrame
 
+    def unnamed(self) -> pl.Series:
+        """Return the rows of blocks whose parameter the text does not name."""
+        return self.blocks.filter(of="")["row"]
+
+    def without(self, rows: pl.Series, reason: str) -> tuple[Self, pl.DataFrame]:
+        """Return the part without the blocks of some rows, and their lines with the reason."""
+        is_out = pl.col("row").is_in(rows.implode())
+        columns = ("line", "text", pl.lit(reason).alias("reason"))
+        rejected = pl.concat(
+            frame.filter(is_out).select(columns) for frame in (self.moments, self.counters)
+        )
+        kept = replace(
+            self,
+            blocks=self.blocks.filter(~is_out),
+            moments=self.moments.filter(~is_out),
+            counters=self.counters.filter(~is_out),
+        )
+        return kept, rejected
+
 
 @dataclass(frozen=True)
 class _State:

@@ -100,3 +100,14 @@ def test_what_is_not_readable_is_rejected_and_the_rest_survives(line, reason):
     assert rows["counter"].to_list() == ["req_waittime", "mds_close"]
     assert rejects.select("line", "reason").rows() == [(4, reason)]
     assert account == Account(lines=5, accepted=4, rejected=1)
+
+
+def test_statistics_of_a_client_are_not_taken_for_a_service():
+    lines = (TIME, "getattr                   16 samples [usecs] 11 90 412 15330")
+
+    _, rejects, account = parse(*lines)
+    _, _, named = parse("mds.MDS.mdt.stats=", *lines)
+
+    assert rejects["reason"].to_list() == [service_stats.OTHER_STATISTICS] * 2
+    assert account == Account(lines=2, rejected=2)
+    assert named == Account(lines=3, accepted=3)
