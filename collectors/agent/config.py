@@ -3,7 +3,9 @@
 Source: docs/operations.md, "Agents".
 """
 
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -83,7 +85,10 @@ def load(path: Path) -> Config:
         Misconfigured: it cannot be read, or something in it makes no sense.
     """
     try:
-        content = tomllib.loads(path.read_text())
+        with path.open() as file:
+            if os.fstat(file.fileno()).st_mode & stat.S_IWOTH:
+                raise Misconfigured(f"{path}: other users can write to it: chmod 644 {path}")
+            content = tomllib.loads(file.read())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise Misconfigured(f"{path}: {error}") from error
     top = _Section(str(path), content)

@@ -3,6 +3,7 @@
 import fcntl
 import signal
 import ssl
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,6 +115,8 @@ def _client(config: Config) -> httpx.Client:
 @contextmanager
 def _alone(state: Path) -> Iterator[None]:
     durable.make_folder(state)
+    if state.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise Misconfigured(f"{state}: other users can write to it: chmod 700 {state}")
     with (state / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -86,6 +86,15 @@ def test_killed_at_any_time_it_neither_loses_nor_doubles(agent, portal, eventual
     assert written > 1_000
 
 
+def test_a_state_folder_that_others_can_write_to_is_refused(agent):
+    agent.configure(rpctrace(agent.folder / "rpctrace.log"))
+    agent.state.mkdir()
+    agent.state.chmod(0o770)
+
+    assert agent.start().wait(20) == 2
+    assert f"other users can write to it: chmod 700 {agent.state}" in agent.log.read_text()
+
+
 def test_only_one_agent_works_with_a_state(agent):
     agent.configure(rpctrace(agent.folder / "rpctrace.log"))
 

@@ -56,6 +56,15 @@ def test_what_makes_no_sense_is_refused_with_a_remedy(tmp_path, text, reason):
         load(tmp_path, text)
 
 
+def test_a_configuration_that_others_can_change_is_refused(tmp_path):
+    path = tmp_path / "agent.toml"
+    path.write_text(TOP + SOURCE)
+    path.chmod(0o646)
+
+    with pytest.raises(Misconfigured, match=f"can write to it: chmod 644 {path}"):
+        config.load(path)
+
+
 @pytest.mark.parametrize("sample", sorted(DEPLOY.glob("*.toml")), ids=lambda path: path.name)
 def test_the_sample_configurations_make_sense(sample):
     assert config.load(sample).sources
