@@ -17,6 +17,7 @@ from django.utils.dateparse import parse_datetime
 from ioportal.analysis.rules import RULES
 from ioportal.jobs import workloads
 from ioportal.jobs.models import Allocation, Cluster, Job, JobStatistics, Launch
+from ioportal.telemetry.models import LARGEST_BIGINT
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -75,13 +76,20 @@ class NodesFilter(filters.NumberFilter):  # type: ignore[misc]  # django-filter 
         super().__init__("node_count", min_value=0, decimal_places=0, **options)
 
 
-class FigureFilter(filters.Filter):  # type: ignore[misc]  # django-filter is untyped
-    """Jobs by a metric that counts something; those of which it is not known are left out."""
+class MetricFilter(filters.Filter):  # type: ignore[misc]  # django-filter is untyped
+    """A bound of a metric: a whole number that the database can store."""
 
     field_class = forms.IntegerField
 
+    def __init__(self, field_name: str, **options: Any) -> None:
+        super().__init__(field_name, min_value=0, max_value=LARGEST_BIGINT, **options)
+
+
+class FigureFilter(MetricFilter):
+    """Jobs by a metric that counts something; those of which it is not known are left out."""
+
     def __init__(self, metric: str, **options: Any) -> None:
-        super().__init__(f"statistics__{metric}", min_value=0, **options)
+        super().__init__(f"statistics__{metric}", **options)
 
 
 class FilterForm(forms.Form):
@@ -131,7 +139,15 @@ class JobFilterForm(FilterForm):
     choice_names = ("state", "quality")
 
 
-class JobFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
+class StrictFilterSet(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
+    """Filters of which an invalid one matches nothing, rather than being ignored."""
+
+    def filter_queryset(self, jobs: QuerySet[Any]) -> QuerySet[Any]:
+        """Apply the filters if all of them are valid."""
+        return super().filter_queryset(jobs) if self.form.is_valid() else jobs.none()
+
+
+class JobFilter(StrictFilterSet):
     """Jobs by who, what, where, when, how large, how it ended and how well it was observed."""
 
     q = filters.CharFilter(method="find", label="Job, launch or PanDA job")

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import django_filters as filters
-from django import forms
 from django.db.models import Q
 
-from ioportal.jobs.filters import BOUNDS, FilterForm, LocalMoment, WordsFilter, words_of
+from ioportal.jobs.filters import (
+    BOUNDS,
+    FilterForm,
+    LocalMoment,
+    MetricFilter,
+    StrictFilterSet,
+    WordsFilter,
+    words_of,
+)
 from ioportal.jobs.models import Cluster, WorkloadJob
 from ioportal.jobs.workloads import FIGURES, numbers
 
@@ -33,14 +40,12 @@ class NumbersFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter 
         return jobs.filter(**{f"{self.field_name}__in": numbers(words)}) if words else jobs
 
 
-class PandaFigureFilter(filters.Filter):  # type: ignore[misc]  # django-filter is untyped
+class PandaFigureFilter(MetricFilter):
     """PanDA jobs by a metric, their own or their batch job's; the unknown is left out."""
-
-    field_class = forms.IntegerField
 
     def __init__(self, metric: str, **options: Any) -> None:
         self._metric = metric
-        super().__init__(f"batch_job__statistics__{metric}", min_value=0, **options)
+        super().__init__(f"batch_job__statistics__{metric}", **options)
 
     def filter(self, jobs: WorkloadJobQuerySet, value: int | None) -> WorkloadJobQuerySet:
         """Keep the jobs on the right side of the value."""
@@ -66,7 +71,7 @@ class PandaFilterForm(FilterForm):
     bounds = PANDA_BOUNDS
 
 
-class PandaFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
+class PandaFilter(StrictFilterSet):
     """PanDA jobs by id, task, batch job, site, state, user, time and figures."""
 
     pandaid = NumbersFilter("panda_id", label="PanDA id")

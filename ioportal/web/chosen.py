@@ -56,7 +56,7 @@ class ChosenJobs:
     @cached_property
     def filtered(self) -> Any:
         """The jobs, in no order; none where a filter was not understood."""
-        return self.filter.qs if self.is_valid else self.filter.queryset.none()
+        return self.filter.qs
 
     @property
     def simulated(self) -> bool:
