@@ -90,14 +90,10 @@ class Buckets:
         return list(pairwise(self.edges))
 
     @property
-    def begins(self) -> list[datetime]:
-        """Where each would begin if no range cut it."""
-        return [_floor(start, self.step, self.zone) for start in self.edges[:-1]]
-
-    @property
     def labels(self) -> list[str]:
         """What each is called: 'week of 2017-07-03'."""
-        return [f"{begin.astimezone(self.zone):{self.step.form}}" for begin in self.begins]
+        begins = [_floor(self.start, self.step, self.zone), *self.edges[1:-1]]
+        return [f"{begin.astimezone(self.zone):{self.step.form}}" for begin in begins]
 
 
 def step_for(start: datetime, end: datetime, at_most: int = MANY) -> Step:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import cycle
+from datetime import datetime, timedelta
+from itertools import cycle, pairwise
 from typing import TYPE_CHECKING
 
 from ioportal.analysis.metrics import Unit
@@ -21,16 +22,11 @@ if TYPE_CHECKING:
     from ioportal.charts.time_axis import Axis, Figure, Mark
     from ioportal.charts.timelines import Chart
 
-# What Plotly calls the time that a bar takes, or in whose middle a point stands.
-_PERIODS = {
-    Step.HOUR: 3_600_000,
-    Step.DAY: 86_400_000,
-    Step.WEEK: 604_800_000,
-    Step.MONTH: "M1",
-    Step.YEAR: "M12",
-}
 _FEW_TICKS = 300  # times the lowest value: up to there a logarithmic axis has room for them
-_A_MONDAY = "2000-01-03"
+_BAR_SHARE = 0.88  # of its bucket
+_MILLISECOND = timedelta(milliseconds=1)
+# How a moment inside a bucket names it, where that differs from how its begin does.
+_HOVER_FORMATS = {Step.HOUR: "%Y-%m-%d %H:00", Step.WEEK: "week %V of %G"}
 _DASHES = ("solid", "5px,3px", "1px,3px")
 _SYMBOLS = ("circle", "diamond", "square")
 
@@ -75,20 +71,29 @@ def figure(
     highest = highest_of(frame, kinds)
     axis = axis_of(buckets)
     base = layout(axis, chart.unit, highest, gaps, marks)
-    base["xaxis"]["hoverformat"] = buckets.step.form
+    base["xaxis"]["hoverformat"] = _HOVER_FORMATS.get(buckets.step, buckets.step.form)
     if log:
         base["yaxis"] |= {"type": "log", "rangemode": "normal", "dtick": _log_ticks(frame, kinds)}
-    place = {
-        "x": [axis.local(begin) for begin in buckets.begins],
-        "xperiod": _PERIODS[buckets.step],
-        "xperiod0": _A_MONDAY,
-        "xperiodalignment": "middle",
-    }
     draw = _lines if chart.style is Style.LINES else _bars
     return {
-        "data": draw(chart, kinds, frame, place, f",.4~{number_format(highest, chart.unit)[-1]}"),
-        "layout": {**base, "barmode": "stack", "bargap": 0.12},
+        "data": draw(
+            chart,
+            kinds,
+            frame,
+            _spans(axis, buckets),
+            f",.4~{number_format(highest, chart.unit)[-1]}",
+        ),
+        "layout": {**base, "barmode": "stack"},
     }
+
+
+def _spans(axis: Axis, buckets: Buckets) -> list[tuple[datetime, timedelta]]:
+    """Return where each bucket begins on the axis and how long it is there.
+
+    A day with a change of the clock is as long as others on a calendar's axis.
+    """
+    edges = [datetime.fromisoformat(axis.local(edge)) for edge in buckets.edges]
+    return [(start, end - start) for start, end in pairwise(edges)]
 
 
 def highest_of(frame: pl.DataFrame, kinds: Iterable[str]) -> float:
@@ -122,7 +127,7 @@ def _lines(
     chart: Chart,
     kinds: Sequence[str],
     frame: pl.DataFrame,
-    place: Figure,
+    spans: Sequence[tuple[datetime, timedelta]],
     number: str,
 ) -> list[Figure]:
     given = colours(list(kinds))
@@ -133,7 +138,7 @@ def _lines(
             "type": "scatter",
             "mode": "lines+markers",
             "name": chart.labels[kind],
-            **place,
+            "x": [_local(start + length / 2) for start, length in spans],
             "y": frame[kind].to_list(),
             **rests_on,
             "line": {"color": given[kind], "width": 1.6, "dash": dash},
@@ -149,7 +154,7 @@ def _bars(
     chart: Chart,
     kinds: Sequence[str],
     frame: pl.DataFrame,
-    place: Figure,
+    spans: Sequence[tuple[datetime, timedelta]],
     number: str,
 ) -> list[Figure]:
     given = colours(list(kinds))
@@ -157,10 +162,16 @@ def _bars(
         {
             "type": "bar",
             "name": chart.labels[kind],
-            **place,
+            "x": [_local(start) for start, _ in spans],
+            "offset": [(1 - _BAR_SHARE) / 2 * length / _MILLISECOND for _, length in spans],
+            "width": [_BAR_SHARE * length / _MILLISECOND for _, length in spans],
             "y": frame[kind].to_list(),
             "marker": {"color": given[kind], "line": {"width": 0}},
             "hovertemplate": f"%{{y:{number}}} {chart.unit}",
         }
         for kind in kinds
     ]
+
+
+def _local(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds")

@@ -22,20 +22,16 @@ SPREAD = pl.DataFrame(
 )
 
 
-def test_bars_stand_where_their_days_begin_on_the_zones_clock():
+def test_bars_stand_on_the_parts_of_their_days_on_the_zones_clock():
     [bars] = figure(BARS, FEW, DAYS)["data"]
+    hours = [length / 3_600_000 / 0.88 for length in bars["width"]]
 
-    assert bars["x"] == [f"2017-07-0{day}T00:00:00.000" for day in (5, 6, 7, 8)]
+    assert bars["x"][0] == "2017-07-05T02:00:00.000"
+    assert bars["x"][1:] == [f"2017-07-0{day}T00:00:00.000" for day in (6, 7, 8)]
+    assert hours == pytest.approx([22, 24, 24, 2])  # the range cuts the first and the last
     assert bars["y"] == [5, 0, 2, 1]
     assert bars["marker"]["color"] in SERIES
     assert bars["name"] == "completed"  # what never happened is no part of the stack
-
-
-def test_months_are_as_long_as_they_are():
-    months = buckets(START, START + timedelta(days=70), Step.MONTH, UTC)
-    [bars] = figure(BARS, FEW.head(len(months)), months)["data"]
-
-    assert bars["xperiod"] == "M1"
 
 
 def test_lines_lift_the_pen_where_nothing_is_known_and_say_how_many_jobs_there_were():
