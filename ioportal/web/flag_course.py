@@ -45,13 +45,14 @@ def drawn(flag: Flag, whose: str, course: Course | None) -> StepsChart | None:
     stepped = _stepped(course.amounts, window, adds_up=course.adds_up)
     frame = stepped.with_columns(limit=pl.lit(flag.limits[course.number], pl.Float64))
     steps = Steps(frame, ("amount", "limit"), 1)
-    return StepsChart(chart, steps, lambda: _marks(flag), window)
+    return StepsChart(chart, steps, lambda: _marks(flag, course), window)
 
 
-def _marks(flag: Flag) -> list[Mark]:
+def _marks(flag: Flag, course: Course) -> list[Mark]:
     ends = (flag.job.started_at, flag.job.ended_at) if flag.job else ()
     run = [Mark(moment, "", Meaning.RUN) for moment in ends if moment]
-    return [Mark(flag.since, "flagged", Meaning.FLAG), *run]
+    reached = course.first_reached(flag.limits[course.number])
+    return [*([Mark(reached, "threshold reached", Meaning.FLAG)] if reached else []), *run]
 
 
 def _stepped(amounts: pl.DataFrame, window: TimeRange, *, adds_up: bool) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from ioportal.charts.time_axis import Mark, Meaning
-from ioportal.flags import harm
+from ioportal.flags import courses, harm
 from ioportal.flags.models import Flag
 from ioportal.web.flags import about, principal_of, shown, with_subjects, worst_first
 
@@ -50,14 +50,24 @@ def of_job(job: Job, user: User) -> list[Shown]:
 
 
 def marks(flags: Iterable[Shown]) -> list[Mark]:
-    """Return when something was found first, for timelines."""
+    """Return when the measures of flags first reached their thresholds, for timelines."""
     titles: dict[datetime, list[str]] = defaultdict(list)
     for one in flags:
-        titles[one.flag.since].append(one.flag.title)
+        at, words = _mark(one.flag)
+        titles[at].append(words)
     return [
-        Mark(since, of[0] if len(of) == 1 else f"{len(of)} flags", Meaning.FLAG)
-        for since, of in titles.items()
+        Mark(at, words[0] if len(words) == 1 else f"{len(words)} flags", Meaning.FLAG)
+        for at, words in titles.items()
     ]
+
+
+def _mark(flag: Flag) -> tuple[datetime, str]:
+    """Return where a flag's mark stands; its words say so if that is not its threshold."""
+    course = courses.of(flag)
+    if course is None or course.number != flag.measure:
+        return flag.since, f"{flag.title} (whole run)"
+    reached = course.first_reached(flag.limits[course.number])
+    return (reached, flag.title) if reached else (flag.since, f"{flag.title} (found here)")
 
 
 def of_owner(owner: str, user: User) -> list[Shown]:

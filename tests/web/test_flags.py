@@ -1,5 +1,6 @@
 """The triage inbox and the page of a flag: what is seen, by whom, and what staff do about it."""
 
+import json
 import re
 from datetime import timedelta
 from html import unescape
@@ -86,6 +87,27 @@ def post(client, path, *flags, **fields):
 def listed(client, query=""):
     """Return the keys of the flags of a list, in order."""
     return [row["id"] for row in json_of(client.get(f"/flags/?format=json{query}"))["rows"]]
+
+
+def test_a_flag_is_marked_where_its_threshold_was_reached_or_as_of_a_whole_run(
+    as_staff, found, new_flag
+):
+    new_flag(found.job, rule="low-cpu-efficiency", since=found.since)
+    page = text_of(as_staff.get(f"/jobs/{found.job.pk}/"))
+
+    words = {drawn["text"]: drawn["x"] for drawn in figure(page, "metadata")["annotations"]}
+    # 120,000 a minute: 2 million are reached by the read at 12:17, though the job ends at 12:20.
+    assert words["Very many metadata operations"] == "2017-07-05T12:17:00.000"
+    assert words["Idle processors beside heavy I/O (whole run)"] == "2017-07-05T12:20:00.000"
+    page = text_of(as_staff.get(f"/flags/{found.pk}/"))
+    [mark] = figure(page, "evidence")["annotations"]
+    assert (mark["text"], mark["x"]) == ("threshold reached", "2017-07-05T12:17:00.000")
+
+
+def figure(page, name):
+    """The layout of a chart that a page carries."""
+    carried = re.search(rf'<script id="figure-{name}" type="application/json">(.*?)</script>', page)
+    return json.loads(carried[1])["layout"]
 
 
 def test_the_inbox_says_what_was_found_of_whom(as_staff, found):

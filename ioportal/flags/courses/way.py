@@ -12,7 +12,7 @@ from ioportal.analysis import sustained
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from ioportal.flags.models import Flag
     from ioportal.telemetry.coverage import Interval
@@ -34,6 +34,14 @@ class Course:
     span: Interval
     adds_up: bool  # the amount stays while nothing is counted; else there is none then
     amounts: pl.DataFrame | None
+
+    def first_reached(self, threshold: float) -> datetime | None:
+        """Return the end of the first interval by which the amount reached a threshold."""
+        if self.amounts is None:
+            return None
+        reached = self.amounts.filter(pl.col("amount") >= threshold)
+        found: datetime | None = reached.select(pl.min("end")).item()
+        return found
 
 
 @dataclass(frozen=True)
