@@ -6,7 +6,6 @@ Figures name a token such as ``--series-1``; whoever draws them resolves it for 
 """
 
 from typing import Final
-from zlib import crc32
 
 # Token to the colour on a light background and on a dark one.
 SERIES: Final = {
@@ -17,13 +16,18 @@ SERIES: Final = {
     "--series-5": ("#c98a00", "#f3bd4e"),  # orange
     "--series-6": ("#3fa3dc", "#a9dbf8"),  # sky
     "--series-7": ("#7a6a00", "#ded36a"),  # olive
+    "--series-8": ("#b3224f", "#ff7d9c"),  # raspberry
+    "--series-9": ("#5a48c8", "#a99bff"),  # indigo
+    "--series-10": ("#7d4a1e", "#c99b6d"),  # brown
+    "--series-11": ("#00818f", "#4fd0dc"),  # teal
+    "--series-12": ("#5c9a00", "#a6dc4a"),  # lime
     "--series-rest": ("#8a949e", "#77838f"),  # what has no colour of its own
 }
 REST: Final = "--series-rest"
 HUES: Final = tuple(token for token in SERIES if token != REST)
 
 ALL_OTHERS: Final = "all others"  # no name has a blank
-_PALER = (1, 0.62, 0.36)
+PRINCIPAL: Final = "--principal:"  # begins the token of a principal
 
 # The same operation has the same colour on every chart.
 _OF_KIND = {
@@ -69,22 +73,13 @@ def colours(kinds: list[str]) -> dict[str, str]:
     return given
 
 
-def of_principal(name: str) -> str:
-    """Return the token of whoever loads a filesystem: of this name, on every page, for good.
-
-    There are more principals than hues: some share one, so that words always stand beside it.
-    """
-    return HUES[crc32(name.encode()) % len(HUES)]
-
-
 def principals(names: list[str]) -> dict[str, str]:
-    """Give each principal of one chart its token; those that share a hue, paler and paler ones."""
-    given: dict[str, str] = {}
-    for name in names:
-        token = REST if name == ALL_OTHERS else of_principal(name)
-        sharing = sum(other.partition("/")[0] == token for other in given.values())
-        given[name] = f"{token}/{_PALER[min(sharing, len(_PALER) - 1)]}" if sharing else token
-    return given
+    """Give each principal a token of its own.
+
+    The browser gives each of them a hue while it is on the page (static/js/charts.js), so that it
+    has one colour in all charts and tables, and keeps it when ranks change.
+    """
+    return {name: REST if name == ALL_OTHERS else f"{PRINCIPAL}{name}" for name in names}
 
 
 def stylesheet() -> str:

@@ -112,6 +112,7 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
             "type": "scatter",
             "mode": "lines+markers" if any(dots) else "lines",
             "name": _name(chart, kind),
+            "legendgroup": _name(chart, kind),
             **_joined(runs, axis),
             "line": {"color": given[kind], **look},
             "marker": {"color": given[kind], "size": dots, "opacity": 1, "line": {"width": 0}},
@@ -134,6 +135,7 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
     area = {
         "type": "scatter",
         "mode": "none",
+        "legendgroup": _name(chart, first),
         **_joined([[(run[0][0], 0.0), *run, (run[-1][0], 0.0)] for run in outline], axis),
         "fill": "toself",
         "fillcolor": f"{given[first]}/0.14",
@@ -203,6 +205,7 @@ def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> 
         return {
             "type": "bar",
             "name": _name(chart, kind),
+            "legendgroup": _name(chart, kind),
             **where,
             "y": frame.select(heights).to_series().to_list(),
             "offset": 0,

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ioportal.charts.time_axis import Figure
     from ioportal.charts.timelines import Chart
 
-PRINCIPALS = ("alice", "bob", "charlie", "dora", "emil", "fay", "process rsync")
 _TOKENS = re.compile(r"^  (--[\w-]+): (.+);$", re.MULTILINE)
 _MONDAY = datetime(2017, 7, 3, tzinfo=UTC)
 _DAYS = trends.buckets(_MONDAY, _MONDAY + timedelta(days=12), Step.DAY, UTC)

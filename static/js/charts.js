@@ -21,8 +21,37 @@
   probe.hidden = true;
   document.documentElement.append(probe);
 
+  const PRINCIPAL = "--principal:"; // and its name, as charts/palette.py has it
+  const principals = new Map(); // to their hues, while they are on the page
+
+  // Every principal keeps its hue whatever its rank: one that leaves the page frees it for the next.
+  function recolour() {
+    const swatches = [...document.querySelectorAll("[data-principal]")];
+    const names = new Set(swatches.map((swatch) => swatch.dataset.principal));
+    for (const name of principals.keys()) if (!names.has(name)) principals.delete(name);
+    const free = hues().filter((hue) => ![...principals.values()].includes(hue));
+    for (const name of names) {
+      if (!principals.has(name)) principals.set(name, free.shift() ?? "--series-rest");
+    }
+    for (const swatch of swatches) {
+      swatch.setAttribute("fill", `var(${principals.get(swatch.dataset.principal)})`);
+    }
+  }
+
+  function hues() {
+    const found = [];
+    const style = getComputedStyle(document.documentElement);
+    while (style.getPropertyValue(`--series-${found.length + 1}`)) {
+      found.push(`--series-${found.length + 1}`);
+    }
+    return found;
+  }
+
   // "--series-1/0.2" is the colour of that token at that opacity, for the theme in use.
   function colour(token) {
+    if (token.startsWith(PRINCIPAL)) {
+      return colour(principals.get(token.slice(PRINCIPAL.length)) ?? "--series-rest");
+    }
     const [name, opacity] = token.split("/");
     probe.style.color = `var(${name})`;
     const [red, green, blue] = getComputedStyle(probe).color.match(/[\d.]+/g);
@@ -80,12 +109,38 @@
     };
   }
 
-  function layout(figure, width) {
+  // What somebody hid or isolated by the legend of a chart, by names: it outlives a refresh.
+  const choices = new Map();
+  const nameOf = (trace) => trace.legendgroup ?? trace.name;
+
+  function remember(plot) {
+    const names = new Set(plot.data.map(nameOf).filter(Boolean));
+    const shown = new Set(
+      plot.data.filter((trace) => trace.visible !== "legendonly").map(nameOf).filter(Boolean),
+    );
+    const absent = [...(choices.get(plot.dataset.plot)?.hidden ?? [])].filter((name) => !names.has(name));
+    choices.set(plot.dataset.plot, {
+      hidden: new Set([...absent, ...[...names].filter((name) => !shown.has(name))]),
+      only: names.size > 1 && shown.size === 1 ? [...shown][0] : null,
+    });
+  }
+
+  function chosen(plot, traces) {
+    const { hidden, only } = choices.get(plot.dataset.plot) ?? {};
+    if (!hidden) return traces;
+    const isIsolated = traces.some((trace) => nameOf(trace) === only);
+    const isOff = (name) => name && (isIsolated ? name !== only : hidden.has(name));
+    return traces.map((trace) => (isOff(nameOf(trace)) ? { ...trace, visible: "legendonly" } : trace));
+  }
+
+  function layout(figure, width, keepsZoom) {
     const told = figure.layout.annotations?.length ? withWords(figure.layout, width) : {};
     const roomy = { ...figure.layout, ...told };
+    const fitting = width < NARROW ? { ...roomy, ...narrowed(roomy, figure.data) } : roomy;
     return resolved({
-      ...roomy,
-      ...(width < NARROW ? narrowed(roomy, figure.data) : {}),
+      ...fitting,
+      // A zoom stays while the range that the page shows does.
+      xaxis: { ...fitting.xaxis, uirevision: keepsZoom && fitting.xaxis.range.join() },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 11, color: "--ink-soft" },
@@ -93,12 +148,14 @@
     });
   }
 
-  function draw(plot) {
+  function draw(plot, keepsZoom) {
     const figure = JSON.parse(document.getElementById(plot.dataset.plot).textContent);
     plot.querySelector("noscript")?.remove();
     const isNew = !plot.classList.contains("js-plotly-plot");
-    Plotly.react(plot, resolved(figure.data), layout(figure, plot.clientWidth), CONFIG);
+    const traces = resolved(chosen(plot, figure.data));
+    Plotly.react(plot, traces, layout(figure, plot.clientWidth, keepsZoom), CONFIG);
     if (!isNew) return;
+    plot.on("plotly_restyle", () => remember(plot));
     plot.on("plotly_click", ({ points: [{ customdata }] }) => {
       if (customdata) location.assign(customdata); // the jobs behind a bar
     });
@@ -131,8 +188,9 @@
     link.click();
   }
 
-  function drawAll(root) {
-    root.querySelectorAll("[data-plot]").forEach(draw);
+  function drawAll(root, keepsZoom = true) {
+    recolour();
+    root.querySelectorAll("[data-plot]").forEach((plot) => draw(plot, keepsZoom));
   }
 
   drawAll(document);
@@ -144,6 +202,6 @@
   });
   // A zoom that the server did not answer is taken back.
   for (const failed of ["htmx:responseError", "htmx:sendError"]) {
-    document.addEventListener(failed, () => drawAll(document));
+    document.addEventListener(failed, () => drawAll(document, false));
   }
 })();

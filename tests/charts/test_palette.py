@@ -8,7 +8,6 @@ from ioportal.charts.palette import (
     REST,
     SERIES,
     colours,
-    of_principal,
     principals,
     stylesheet,
 )
@@ -68,7 +67,7 @@ def test_no_two_kinds_share_a_colour_while_there_are_enough():
 
 
 def test_more_kinds_than_colours_share_the_rests():
-    given = colours([str(number) for number in range(9)])
+    given = colours([str(number) for number in range(14)])
 
     assert list(given.values()).count(REST) == 2
 
@@ -77,18 +76,21 @@ def test_the_stylesheet_has_both_themes():
     assert "--series-1: light-dark(#0068a8, #58aee8);" in stylesheet()
 
 
-def test_a_principal_has_its_colour_on_every_chart():
-    assert principals(["alice", "bob"])["bob"] == of_principal("bob")
+def test_every_principal_has_a_token_of_its_own():
+    assert principals(["alice", "process a/b"]) == {
+        "alice": "--principal:alice",
+        "process a/b": "--principal:process a/b",
+    }
 
 
-def test_principals_that_share_a_hue_are_paler_and_paler():
-    names = [str(number) for number in range(40)]
-    sharing = [name for name in names if of_principal(name) == of_principal("0")][:3]
-
-    given = list(principals(sharing).values())
-
-    assert len(set(given)) == 3
-    assert {token.partition("/")[0] for token in given} == {of_principal("0")}
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_no_two_colours_look_alike(theme):
+    for one, other in combinations(SERIES.values(), 2):
+        apart = sum(
+            (a ** (1 / 2.2) - b ** (1 / 2.2)) ** 2
+            for a, b in zip(linear(one[theme]), linear(other[theme]), strict=True)
+        )
+        assert apart**0.5 > 0.1, (one[theme], other[theme])
 
 
 def test_all_others_together_are_nobody():

@@ -156,20 +156,16 @@ def badge(kind: str, text: str) -> SafeString:
 
 
 @register.simple_tag
-def swatch(name: str) -> SafeString:
-    """Show the colour that a principal has on every page."""
-    return shade(palette.of_principal(name))
-
-
-@register.simple_tag
-def shade(token: str) -> SafeString:
-    """Show the colour of a token of the palette, which may have an opacity behind a slash."""
-    name, _, opacity = token.partition("/")
+def swatch(token: str) -> SafeString:
+    """Show the colour of a token of the palette; the browser gives principals theirs."""
+    is_principal = token.startswith(palette.PRINCIPAL)
     return format_html(
         '<svg class="swatch" viewBox="0 0 1 1" aria-hidden="true">'
-        '<rect width="1" height="1" fill="var({})" fill-opacity="{}"/></svg>',
-        name,
-        opacity or 1,
+        '<rect width="1" height="1" fill="var({})"{}/></svg>',
+        palette.REST if is_principal else token,
+        format_html(' data-principal="{}"', token.removeprefix(palette.PRINCIPAL))
+        if is_principal
+        else "",
     )
 
 

@@ -35,7 +35,6 @@ def styleguide(request: UserRequest) -> HttpResponse:
             "colours": [name for name, value in tokens.items() if "light-dark(#" in value],
             "sizes": [name for name in tokens if name.startswith("--gap-")],
             "series": SERIES,
-            "principals": samples.PRINCIPALS,
             "states": Job.State.choices,
             "qualities": JobStatistics.Quality.choices,
             "columns": columns.COLUMNS[:24],

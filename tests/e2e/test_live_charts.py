@@ -1,0 +1,106 @@
+"""What a viewer chose in a chart outlives its refreshes, and so do the colours."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.logs import rpc
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    # Static files come from their finders here; nothing is collected.
+    pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
+]
+
+# Who is drawn, and in which colour; and who has which swatch in tables.
+DRAWN = """() => Object.fromEntries(
+    document.querySelector("[data-plot^='figure-rpcs']").data
+        .filter(trace => trace.visible !== "legendonly")
+        .map(trace => [trace.legendgroup, trace.marker.color.replaceAll(" ", "")])
+)"""
+SWATCHES = """() => Object.fromEntries(
+    [...document.querySelectorAll("[data-principal]")].map(
+        swatch => [swatch.dataset.principal, getComputedStyle(swatch).fill.replaceAll(" ", "")]
+    )
+)"""
+REFRESH = """() => {
+    document.querySelector("[data-live-status]").dataset.liveEvery = 3600;
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+@pytest.fixture
+def send(logs, ingest):
+    """Load a trace of hosts that send so many RPCs each, some seconds ago."""
+
+    def load(name, seconds_ago, **counts):
+        begin = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+        nids = [f"{host.removeprefix('n')}@gni" for host, n in counts.items() for _ in range(n)]
+        moments = [begin + timedelta(milliseconds=10 * number) for number in range(len(nids))]
+        trace = [rpc(at, nid, job="") for at, nid in zip(moments, nids, strict=True)]
+        ingest("rpctrace", logs(name, "\n".join(trace)), server="mds1")
+
+    return load
+
+
+def test_hidden_and_isolated_traces_stay_so_and_principals_keep_their_colours(visit, send):
+    send("first", 60, n1=30, n2=20, n3=10)
+    page = visit("/overview/?by=job", color_scheme="light")
+    page.locator("[data-plot^='figure-rpcs'] .main-svg").first.wait_for()
+    first = page.evaluate(SWATCHES)
+    assert set(first) == {"host n1", "host n2", "host n3"}
+    assert len(set(first.values())) == 3
+    assert page.evaluate(DRAWN) == first
+
+    in_legend = page.locator("[data-plot^='figure-rpcs'] .legend .traces")
+    in_legend.filter(has_text="host n2").locator(".legendtoggle").click()
+    page.wait_for_function(f"() => !('host n2' in ({DRAWN})())")
+    send("second", 30, n4=90, n3=60)  # now others are on top
+    refresh(page)
+    second = page.evaluate(SWATCHES)
+    assert second.items() > first.items()
+    assert len(set(second.values())) == 4
+    assert set(page.evaluate(DRAWN)) == {"host n1", "host n3", "host n4"}
+
+    page.get_by_role("button", name="Switch between light and dark").click()
+    dark = page.evaluate(SWATCHES)
+    assert not {*dark.values()} & {*second.values()}
+    assert page.evaluate(DRAWN) == {name: dark[name] for name in ("host n1", "host n3", "host n4")}
+
+    in_legend.filter(has_text="host n3").locator(".legendtoggle").dblclick()
+    page.wait_for_function(f"() => Object.keys(({DRAWN})()).join() === 'host n3'")
+    send("third", 5, n5=10)
+    refresh(page)
+    assert "host n5" in page.evaluate(SWATCHES)
+    assert set(page.evaluate(DRAWN)) == {"host n3"}
+
+
+def test_a_zoom_stays_when_the_theme_is_switched(visit):
+    page = visit("/", color_scheme="light")
+    drag = page.locator("[data-plot='figure-load'] .nsewdrag")
+    drag.evaluate("layer => layer.scrollIntoView({ block: 'center' })")
+    plot = drag.bounding_box()
+    middle = plot["y"] + plot["height"] / 2
+    shown = "document.querySelector(\"[data-plot='figure-load']\").layout.xaxis.range.join()"
+    whole = page.evaluate(shown)
+
+    page.mouse.move(plot["x"] + plot["width"] * 0.6, middle)
+    page.mouse.down()
+    page.mouse.move(plot["x"] + plot["width"] * 0.8, middle, steps=4)
+    page.mouse.move(plot["x"] + plot["width"] * 0.9, middle, steps=4)
+    page.mouse.up()
+    page.wait_for_function(f"() => {shown} !== '{whole}'")
+    zoomed = page.evaluate(shown)
+    page.get_by_role("button", name="Switch between light and dark").click()
+
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate(shown) == zoomed
+
+
+def refresh(page):
+    with page.expect_response(re.compile("/overview/rpcs/")):
+        page.evaluate(REFRESH)
+    expect(page.locator("[data-live-status]")).to_contain_text("updated")
+    page.wait_for_load_state("networkidle")
