@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ class Known(Enum):
     NOTHING = "nothing"
     MEAN = "mean"  # two reads are so far apart that only the mean between them is known
     PART = "part"  # some sources were observed
+    PENDING = "pending"  # observed, but not attributed yet
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,38 @@ class Steps:
     so far apart that only a mean is known) and one rate per second for each kind; rows are in order
     and do not overlap.
     `sources` is how many there are to observe.
+    `pending` are intervals, in order and apart, in which some source was observed and its figures
+    are not attributed yet.
     """
 
     frame: pl.DataFrame
     kinds: tuple[str, ...]
     sources: int
+    pending: tuple[tuple[datetime, datetime], ...] = ()
 
     def only(self, kinds: Sequence[str]) -> Steps:
         """Return the same steps with some of the kinds."""
         frame = self.frame.select("start", "end", "observed", *kinds)
-        return Steps(frame, tuple(kinds), self.sources)
+        return replace(self, frame=frame, kinds=tuple(kinds))
 
     def gaps(self, start: datetime, end: datetime) -> list[Gap]:
-        """Return the parts of [start, end) in which a source was not observed, in order."""
+        """Return the parts of [start, end) of which not all is known, in order."""
+        return [part for gap in self._gaps(start, end) for part in self._parts(gap)]
+
+    def _parts(self, gap: Gap) -> list[Gap]:
+        """Set pending intervals apart from the rest of a gap."""
+        parts, since = [], gap.start
+        for start, end in self.pending if gap.known is not Known.MEAN else ():
+            begin, stop = max(start, since), min(end, gap.end)
+            if begin >= stop:
+                continue
+            if begin > since:
+                parts.append(Gap(since, begin, gap.known))
+            parts.append(Gap(begin, stop, Known.PENDING))
+            since = stop
+        return [*parts, Gap(since, gap.end, gap.known)] if since < gap.end else parts
+
+    def _gaps(self, start: datetime, end: datetime) -> list[Gap]:
         gaps: list[Gap] = []
         reached = start
         pieces = self.frame.select("start", "end", "observed").iter_rows()
@@ -183,7 +203,7 @@ def within(steps: Steps, start: datetime, end: datetime) -> Steps:
         pl.max_horizontal("start", pl.lit(start, UTC_US)),
         pl.min_horizontal("end", pl.lit(end, UTC_US)),
     )
-    return Steps(frame, steps.kinds, steps.sources)
+    return replace(steps, frame=frame)
 
 
 def coarsened(steps: Steps, at_most: int) -> Steps:
@@ -212,7 +232,7 @@ def coarsened(steps: Steps, at_most: int) -> Steps:
         )
         .drop("run", "part")
     )
-    return Steps(joined, steps.kinds, steps.sources)
+    return replace(steps, frame=joined)
 
 
 def united(intervals: pl.DataFrame) -> pl.DataFrame:

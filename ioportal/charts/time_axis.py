@@ -41,7 +41,9 @@ _GAP_WORDS = {
     Known.NOTHING: "not observed",
     Known.MEAN: MEAN,
     Known.PART: "not all were read",
+    Known.PENDING: "attribution pending",
 }
+_SHADES = {Known.NOTHING: "--gap", Known.PENDING: "--warn/0.16"}  # any other gap: half a gap's
 
 
 class Axis(Protocol):
@@ -232,7 +234,7 @@ def _shade(axis: Axis, gap: Gap) -> Figure:
         "y1": 1,
         "yref": "paper",
         "layer": "below",
-        "fillcolor": "--gap" if gap.known is Known.NOTHING else "--gap/0.5",
+        "fillcolor": _SHADES.get(gap.known, "--gap/0.5"),
         "line": {"width": 0},
     }
 

@@ -91,12 +91,14 @@ def touch_everything(**_: Any) -> None:
     traces = Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
     gone = retention.dropped(_RPC_LEVELS, *retention.ALWAYS)
     TouchedTrace.objects.bulk_create(
-        TouchedTrace(server_id=trace.source_id, start=part.start, end=part.end - _MOMENT)
+        TouchedTrace(
+            server_id=trace.source_id, start=part.start, end=part.end - _MOMENT, again=True
+        )
         for trace in traces
         for part in coverage.gaps(gone, trace.start, trace.end + _MOMENT)
     )
     TouchedReads.objects.bulk_create(
-        TouchedReads(target_id=row["source_id"], start=row["first"], end=row["last"])
+        TouchedReads(target_id=row["source_id"], start=row["first"], end=row["last"], again=True)
         for row in Coverage.objects.filter(source=Coverage.Source.JOB_STATS, end=F("start"))
         .values("source_id")
         .annotate(first=Min("start"), last=Max("end"))
@@ -108,6 +110,7 @@ def touch_everything(**_: Any) -> None:
             filesystem=segment.batch.source.of_filesystem,
             start=segment.start,
             end=segment.end,
+            again=True,
         )
         for segment in Segment.objects.filter(
             batch__source__format=Format.JOB_STATS

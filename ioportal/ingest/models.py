@@ -153,6 +153,8 @@ class _Touched(Pending):
 
     start = models.DateTimeField()
     end = models.DateTimeField()
+    # Whether rows were derived there before: those are shown until they are replaced.
+    again = models.BooleanField(default=False)
 
     class Meta:
         abstract = True

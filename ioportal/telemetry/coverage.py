@@ -183,10 +183,12 @@ def read_in_bins(
         return {target: set(numbers) for target, numbers in cursor.fetchall()}
 
 
-def gaps(observed: list[Interval], start: datetime, end: datetime) -> list[Interval]:
+def gaps(observed: Iterable[Interval], start: datetime, end: datetime) -> list[Interval]:
     """Return the parts of [start, end) outside of `observed`, which is in order."""
     found, since = [], start
     for interval in observed:
+        if interval.start >= end:
+            break
         if interval.start > since:
             found.append(Interval(since, interval.start))
         since = max(since, interval.end)

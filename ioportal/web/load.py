@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from math import ceil
@@ -15,17 +15,19 @@ from ioportal.analysis.timelines import OBSERVED, Steps, coarsened, rates, withi
 from ioportal.charts import palette
 from ioportal.charts import timelines as charts
 from ioportal.charts.timelines import Chart, Style
+from ioportal.ingest import uncharged
 from ioportal.jobs import load
 from ioportal.jobs.models import Target
 from ioportal.telemetry.models import Coverage, Principal
 from ioportal.web.ranges import TimeRange
-from ioportal.web.series import last_observed, observed, seconds
+from ioportal.web.series import last_observed, observed, seconds, seconds_within, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
     from ioportal.charts.time_axis import Figure
+    from ioportal.telemetry.coverage import Interval
 
 HOURS = (1, 6, 24)
 DEFAULT_HOURS = 6
@@ -114,6 +116,33 @@ class NewestLoad:
         return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 
     @cached_property
+    def _pending(self) -> dict[int, list[Interval]]:
+        if self.window is None:
+            return {}
+        return uncharged.differences(self.lasts, self.window.start, self.window.end)
+
+    @cached_property
+    def _attributed(self) -> pl.DataFrame:
+        if self.window is None:
+            return pl.DataFrame(schema=OBSERVED)
+        return without(observed(Coverage.Source.JOB_STATS, self._mdts, self.window), self._pending)
+
+    @property
+    def attributed_s(self) -> float:
+        """Seconds in which some target is attributed: what rates divide by."""
+        return self._seconds(self._attributed)
+
+    @property
+    def pending_s(self) -> float:
+        """Seconds in which some target is not attributed yet."""
+        spans = [(target, *span) for target, spans in self._pending.items() for span in spans]
+        return self._seconds(pl.DataFrame(spans, schema=OBSERVED, orient="row"))
+
+    def _seconds(self, intervals: pl.DataFrame) -> float:
+        window = self.window
+        return seconds_within(intervals, window.start, window.end) if window else 0.0
+
+    @cached_property
     def principals(self) -> list[Load]:
         """Everybody who did something, busiest first."""
         sums = self._rows.group_by("kind", "name").agg(pl.col("operations").sum())
@@ -125,9 +154,10 @@ class NewestLoad:
         ]
 
     @property
-    def busiest(self) -> list[Load]:
-        """The first of them."""
-        return self.principals[:_LISTED]
+    def busiest(self) -> list[tuple[Load, str]]:
+        """The first of them, each with its colour in the chart."""
+        colours = palette.principals(list(self.steps.kinds))
+        return [(one, colours.get(one.words, palette.REST)) for one in self.principals[:_LISTED]]
 
     @property
     def more(self) -> int:
@@ -158,8 +188,9 @@ class NewestLoad:
             )
             .with_columns(seconds("start", "end").alias("seconds"))
         )
-        read = observed(Coverage.Source.JOB_STATS, self._mdts, self.window)
-        steps = rates(windows, read, kinds, len(self.lasts))
+        steps = rates(windows, self._attributed, kinds, len(self.lasts))
+        spans = sorted(span for spans in self._pending.values() for span in spans)
+        steps = replace(steps, pending=tuple(spans))
         return coarsened(within(steps, self.window.start, self.window.end), _STEPS_SHOWN)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,14 +22,17 @@ from ioportal.web.series import (
     mean_times,
     observed,
     observed_apart,
+    seconds_within,
 )
 from ioportal.web.watched import servers, targets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from datetime import datetime
 
     from ioportal.jobs.models import Target
     from ioportal.jobs.overview import Amount
+    from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.levels import Level
     from ioportal.telemetry.rollups import Piece
 _NEWEST = timedelta(minutes=1)
@@ -75,8 +78,8 @@ class Operations(Section):
         """Return when each was read."""
         return observed(Coverage.Source.JOB_STATS, self._mdts, self._bins)
 
-    def _charged(self, reached: Mapping[int, datetime]) -> Mapping[int, datetime]:
-        return uncharged.differences(self._mdts, reached)
+    def _pending(self) -> dict[int, list[Interval]]:
+        return uncharged.differences(self.sources, self.window.start, self.window.end)
 
     def _coarsest(self, of: Sequence[Level], kept: Level) -> Level:  # noqa: ARG002
         """Return what is left: sums of polls have other bounds, and totals are of polls."""
@@ -150,8 +153,8 @@ class Rpcs(Section):
         apart = coverage.whole(self.sources)
         return observed_apart(Coverage.Source.RPC_TRACE, apart, self._bins)
 
-    def _charged(self, reached: Mapping[int, datetime]) -> Mapping[int, datetime]:
-        return uncharged.traces(self.sources, reached)
+    def _pending(self) -> dict[int, list[Interval]]:
+        return uncharged.traces(self.sources, self.window.start, self.window.end)
 
     def _rows(self, level: Level) -> overview.Rows:
         pieces = rollups.pieces(level, self._bins.start, self._bins.end)
@@ -176,14 +179,14 @@ class Rpcs(Section):
 
     @cached_property
     def _newest_s(self) -> float:
-        return self._seconds(self._newest.start, self._newest.end)
+        return seconds_within(self.attributed, self._newest.start, self._newest.end)
 
     def _newest_rate(self, amount: Amount) -> float:
         return amount.newest / self._newest_s if self._newest_s else 0.0
 
     def _windows(self, source: int) -> pl.DataFrame:
         windows = self._pivoted(source)
-        return clipped(windows, self.observed, self.kinds)
+        return clipped(windows, self.attributed, self.kinds)
 
     def times(self, source: int) -> Times:
         """Return the mean service and queue time of the timed RPCs."""
@@ -199,7 +202,7 @@ class Rpcs(Section):
             rows, schema={**WINDOW, **dict.fromkeys(sums, pl.Float64)}, orient="row"
         )
         summed = frame.group_by(list(WINDOW), maintain_order=True).agg(pl.col(sums).sum())
-        return mean_times(self._steps(source, clipped(summed, self.observed, sums), sums))
+        return mean_times(self._steps(source, clipped(summed, self.attributed, sums), sums))
 
 
 SECTIONS: dict[str, type[Section]] = {section.name: section for section in (Operations, Rpcs)}

@@ -6,13 +6,13 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from django.urls import reverse
 
-from collectors.tables import UTC_US
-from ioportal.analysis.timelines import OBSERVED, WINDOW, Steps, rates, within
+from ioportal.analysis.timelines import OBSERVED, Known, Steps, rates, within
 from ioportal.charts import palette
 from ioportal.charts import timelines as charts
 from ioportal.jobs import overview
@@ -24,6 +24,8 @@ from ioportal.web.ranges import TimeRange
 from ioportal.web.series import (
     bin_width,
     seconds,
+    seconds_within,
+    without,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from ioportal.charts.timelines import Chart
     from ioportal.flags.models import Flag
     from ioportal.jobs.overview import Amount, Bin, Who
+    from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.levels import Level
     from ioportal.web.watched import Asked
 _BINS = tuple(timedelta(seconds=n) for n in (10, 60, 120, 600, 1_800))
@@ -144,51 +147,62 @@ class Section:
         """Return when each source was observed: a frame of `OBSERVED`."""
         raise NotImplementedError
 
-    def _charged(self, reached: Mapping[int, datetime]) -> Mapping[int, datetime]:
-        """Return up to when of what reaches to some moments it is known who did it."""
+    def _pending(self) -> dict[int, list[Interval]]:
+        """Return when the figures of each source are not attributed yet."""
         raise NotImplementedError
 
     @cached_property
     def observed(self) -> pl.DataFrame:
-        """When each source was observed, up to where it is charged: a frame of `OBSERVED`."""
-        seen = self._seen()
-        charged = self._charged(_lasts(seen))
-        end = pl.col("source").replace_strict(charged, default=None, return_dtype=UTC_US)
-        return seen.with_columns(end=pl.min_horizontal("end", end)).filter(
-            pl.col("start") <= pl.col("end")
-        )
+        """When each source was observed: a frame of `OBSERVED`."""
+        return self._seen()
+
+    @cached_property
+    def pending(self) -> dict[int, list[Interval]]:
+        """When the figures of each source are not attributed yet."""
+        return self._pending()
+
+    @cached_property
+    def attributed(self) -> pl.DataFrame:
+        """When each source was observed and its figures are attributed: a frame of `OBSERVED`."""
+        return without(self.observed, self.pending)
 
     @property
     def is_observed(self) -> bool:
-        """Whether anything is known of the range."""
+        """Whether any source was observed in the range, attributed or not."""
         return not self.observed.is_empty()
+
+    @property
+    def is_attributed(self) -> bool:
+        """Whether any figure of the range is attributed."""
+        return not self.attributed.is_empty()
 
     @cached_property
     def reached(self) -> dict[int, datetime]:
-        """The last moment of the range in which each source was observed."""
-        lasts = _lasts(self.observed)
-        return {source: min(end, self.window.end) for source, end in lasts.items()}
+        """The last moment of the range up to which each source is attributed."""
+        lasts = self.attributed.group_by("source").agg(pl.col("end").max()).iter_rows()
+        return {source: min(end, self.window.end) for source, end in lasts}
 
     @cached_property
     def observed_s(self) -> float:
         """Seconds of the range in which some source was observed."""
-        return self._seconds(self.window.start, self.window.end)
+        return seconds_within(self.observed, self.window.start, self.window.end)
 
-    def _seconds(self, start: datetime, end: datetime) -> float:
-        """Return for how long of [start, end) some source was observed."""
-        begin, stop = (pl.lit(moment, UTC_US) for moment in (start, end))
-        inside = self.observed.select(
-            pl.lit(0, pl.Int64).alias("source"),
-            pl.max_horizontal("start", begin).alias("start"),
-            pl.min_horizontal("end", stop).alias("end"),
-        ).filter(pl.col("end") > pl.col("start"))
-        steps = rates(pl.DataFrame(schema=WINDOW), inside, (), 1)
-        return float(steps.frame.select(seconds("start", "end").sum()).item() or 0.0)
+    @cached_property
+    def attributed_s(self) -> float:
+        """Seconds of the range in which some source is attributed: what rates divide by."""
+        return seconds_within(self.attributed, self.window.start, self.window.end)
+
+    @cached_property
+    def pending_s(self) -> float:
+        """Seconds of the range in which some source is not attributed yet."""
+        spans = [(source, *span) for source, spans in self.pending.items() for span in spans]
+        frame = pl.DataFrame(spans, schema=OBSERVED, orient="row")
+        return seconds_within(frame, self.window.start, self.window.end)
 
     @cached_property
     def amounts(self) -> list[Amount]:
         """What every principal did."""
-        return self._amounts() if self.is_observed else []
+        return self._amounts() if self.is_attributed else []
 
     @cached_property
     def total(self) -> float:
@@ -223,7 +237,7 @@ class Section:
             total,
             total / self.total if self.total and self.others_are_many else None,
             sum(map(self._newest_rate, amounts)),
-            total / self.observed_s if self.observed_s else None,
+            total / self.attributed_s if self.attributed_s else None,
         )
 
     @cached_property
@@ -294,7 +308,7 @@ class Section:
 
     @cached_property
     def _binned(self) -> list[Bin]:
-        if not self.is_observed:
+        if not self.is_attributed:
             return []
         return overview.bins(
             self._rows(self.level),
@@ -319,8 +333,10 @@ class Section:
         return self._steps(source, self._windows(source), self.kinds)
 
     def _steps(self, source: int, windows: pl.DataFrame, kinds: Sequence[str]) -> Steps:
-        seen = self.observed.filter(pl.col("source") == source)
-        return within(rates(windows, seen, kinds, 1), self.window.start, self.window.end)
+        seen = self.attributed.filter(pl.col("source") == source)
+        steps = rates(windows, seen, kinds, 1)
+        pending = tuple(self.pending.get(source, ()))
+        return within(replace(steps, pending=pending), self.window.start, self.window.end)
 
     def times(self, source: int) -> Times | None:  # noqa: ARG002
         """Return how long a source's requests took; None: that is not known."""
@@ -332,19 +348,24 @@ class Section:
         amounts: dict[int, float] = defaultdict(float)
         for one in self._binned:
             amounts[one.source] += one.amount
-        seen = [(source, name) for source, name in self.sources.items() if source in self.reached]
+        seen = [(source, self.sources[source]) for source in self._observed_sources]
         seen.sort(key=lambda item: (-amounts[item[0]], item[1]))
         return [Shown(self, source, name) for source, name in seen[:_CHARTS]]
+
+    @cached_property
+    def _observed_sources(self) -> set[int]:
+        return set(self.observed["source"])
 
     @property
     def more_sources(self) -> int:
         """How many sources have no chart though they were observed."""
-        return max(0, len(self.reached) - _CHARTS)
+        return max(0, len(self._observed_sources) - _CHARTS)
 
     @property
     def unobserved(self) -> list[str]:
         """The names of sources of which nothing is known."""
-        return sorted(name for source, name in self.sources.items() if source not in self.reached)
+        observed = self._observed_sources
+        return sorted(name for source, name in self.sources.items() if source not in observed)
 
     def _pivoted(self, source: int) -> pl.DataFrame:
         """Return what is told of a source as windows with a column per layer."""
@@ -366,17 +387,21 @@ class Section:
         ).with_columns(pl.col(list(self.kinds)).fill_null(0.0))
 
     def twin(self) -> Iterator[tuple[Any, ...]]:
-        """Yield rates of all charts: source, start, end, principal, rate per second."""
+        """Yield rates of all charts: source, start, end, principal, rate per second.
+
+        The rate is None while attribution is pending.
+        """
         for shown in self.shown:
             steps = shown.steps
-            for start, end, *values in steps.frame.select("start", "end", *steps.kinds).iter_rows():
+            known = steps.frame.select("start", "end", *steps.kinds).iter_rows()
+            pending = [
+                (gap.start, gap.end, *(None for _ in steps.kinds))
+                for gap in steps.gaps(self.window.start, self.window.end)
+                if gap.known is Known.PENDING
+            ]
+            for start, end, *values in sorted([*known, *pending], key=itemgetter(0)):
                 for kind, value in zip(steps.kinds, values, strict=True):
                     yield shown.name, start, end, kind, value
-
-
-def _lasts(observed: pl.DataFrame) -> dict[int, datetime]:
-    """Return the last moment in which each source was observed."""
-    return dict(observed.group_by("source").agg(pl.col("end").max()).iter_rows())
 
 
 @dataclass(frozen=True)

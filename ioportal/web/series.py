@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import chain
@@ -21,9 +22,11 @@ from ioportal.analysis.timelines import (
     clipped,
     coarsened,
     rates,
+    united,
     within,
 )
 from ioportal.charts.time_axis import Mark, Meaning
+from ioportal.ingest import uncharged
 from ioportal.jobs.models import ServerVersion, Target
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.models import Coverage, IoWindow, Principal
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ioportal.jobs.models import Job
+    from ioportal.telemetry.coverage import Interval
 
 STEPS_SHOWN = 720
 DATA_KINDS = ("read", "write", "read_bytes", "write_bytes")
@@ -77,7 +81,8 @@ class JobSeries:
         """Operations on the MDTs per second."""
         windows = self._io_windows.filter(pl.col("source") != _FOLDED)
         mdts = len(self._targets_of(Target.Kind.MDT))
-        return self._steps(windows, self._read_mdts, METADATA_OPERATIONS, mdts)
+        pending = self._pending_targets(Target.Kind.MDT)
+        return self._steps(windows, self._read_mdts, METADATA_OPERATIONS, mdts, pending)
 
     @cached_property
     def data(self) -> Steps:
@@ -92,6 +97,7 @@ class JobSeries:
             pl.concat([mdts, self._read_osts]),
             DATA_KINDS,
             1 + on_mdts["source"].n_unique(),
+            self._pending_targets(*Target.Kind),
         )
 
     @cached_property
@@ -233,13 +239,36 @@ class JobSeries:
 
     def _rpc_steps(self, windows: pl.DataFrame, kinds: Sequence[str]) -> Steps:
         """RPCs are known where any MDS was traced: what one tells is not a part of another's."""
-        return self._steps(_folded(windows), _folded(self._traced), kinds, sources=1)
+        return self._steps(_folded(windows), _folded(self._traced), kinds, 1, self._pending_traces)
 
     def _steps(
-        self, windows: pl.DataFrame, observed: pl.DataFrame, kinds: Sequence[str], sources: int
+        self,
+        windows: pl.DataFrame,
+        observed: pl.DataFrame,
+        kinds: Sequence[str],
+        sources: int,
+        pending: Sequence[Interval],
     ) -> Steps:
-        steps = rates(windows, observed, kinds, sources)
+        """Return rates outside of pending intervals: there they are unknown, not zero."""
+        attributed = without(observed, dict.fromkeys(observed["source"], pending))
+        steps = replace(rates(windows, attributed, kinds, sources), pending=tuple(pending))
         return coarsened(within(steps, self._window.start, self._window.end), STEPS_SHOWN)
+
+    @cached_property
+    def _pending_traces(self) -> list[Interval]:
+        found = uncharged.traces(self._mds_ids, self._window.start, self._window.end)
+        return sorted(chain.from_iterable(found.values()))
+
+    def _pending_targets(self, *kinds: Target.Kind) -> list[Interval]:
+        targets = [target.pk for target in self._targets if target.kind in kinds]
+        return sorted(
+            chain.from_iterable(self._pending_differences.get(target, ()) for target in targets)
+        )
+
+    @cached_property
+    def _pending_differences(self) -> dict[int, list[Interval]]:
+        targets = [target.pk for target in self._targets]
+        return uncharged.differences(targets, self._window.start, self._window.end)
 
     @cached_property
     def _targets(self) -> list[Target]:
@@ -277,6 +306,27 @@ def bin_width(
     return next(fitting, _HOUR * ceil(least / _HOUR))
 
 
+def without(observed: pl.DataFrame, pending: Mapping[int, Sequence[Interval]]) -> pl.DataFrame:
+    """Return what is left of observed intervals, a frame of `OBSERVED`, outside of pending ones."""
+    rows = [
+        (source, *part)
+        for source, start, end in observed.iter_rows()
+        for part in coverage.gaps(pending.get(source, []), start, end)
+    ]
+    return pl.DataFrame(rows, schema=OBSERVED, orient="row")
+
+
+def seconds_within(intervals: pl.DataFrame, start: datetime, end: datetime) -> float:
+    """Return for how long of [start, end) some source has an interval, of a frame of `OBSERVED`."""
+    begin, stop = (pl.lit(moment, UTC_US) for moment in (start, end))
+    inside = intervals.select(
+        pl.lit(0, pl.Int64).alias("source"),
+        pl.max_horizontal("start", begin).alias("start"),
+        pl.min_horizontal("end", stop).alias("end"),
+    ).filter(pl.col("end") > pl.col("start"))
+    return float(united(inside).select(seconds("start", "end").sum()).item() or 0.0)
+
+
 def mean_times(sums: Steps) -> Steps:
     """Return mean service and queue time of timed RPCs, in microseconds, from sums of times."""
     timed = pl.when(pl.col("timed") > 0).then(pl.col("timed"))
@@ -287,7 +337,7 @@ def mean_times(sums: Steps) -> Steps:
         (pl.col("service_us_sum") / timed).alias("service"),
         ((pl.col("total_us_sum") - pl.col("service_us_sum")) / timed).alias("queue"),
     )
-    return Steps(frame, ("service", "queue"), sums.sources)
+    return replace(sums, frame=frame, kinds=("service", "queue"))
 
 
 def last_observed(source: Coverage.Source, targets: Iterable[Target]) -> dict[int, datetime]:

@@ -5,6 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from ioportal.ingest.models import Segment, TouchedDeltas
+from ioportal.jobs.models import Filesystem
 from tests.logs import Run, at, job_stats, sacct
 from tests.web.reading import csv_of, text_of, words_of
 
@@ -36,6 +38,21 @@ def test_staff_see_first_who_loads_the_metadata_servers(as_staff, busy):
     assert [float(row["metadata_operations"]) for row in rows] == [30_000, 300]
     assert 'href="/users/alice/"' in text_of(as_staff.get("/"))
     assert "process login1.bash" in words_of(as_staff.get("/"))
+
+
+def test_pending_time_is_no_idle_time(as_staff, busy):
+    segment = Segment.objects.filter(targets__name="lake-MDT0000").latest("pk")
+    lake = Filesystem.objects.get(name="lake")
+    span = {"start": at("11:00"), "end": at("13:00")}
+    TouchedDeltas.objects.create(segment=segment, filesystem=lake, **span)
+
+    about = as_staff.get("/load/?format=json&hours=1").json()
+
+    assert about["pending_s"] == 3_600
+    # pond-MDT0000 was read from 12:00 to 12:10, when nothing happened there.
+    assert about["attributed_s"] == 600
+    page = text_of(as_staff.get("/?hours=1"))
+    assert "pending attribution" in page
 
 
 def test_staff_see_which_sources_fell_silent(as_staff, busy):
@@ -121,12 +138,12 @@ def test_who_loads_what_is_for_staff(as_alice):
 def test_the_first_page_costs_as_many_queries_with_many_jobs(
     as_staff, busy, django_assert_num_queries, logs, ingest, refresh
 ):
-    with django_assert_num_queries(24):
+    with django_assert_num_queries(25):
         as_staff.get("/")
     runs = [Run(str(number), nodes="n2", node_count=1) for number in range(100, 130)]
     ingest("sacct", logs("more.txt", sacct(*runs)), cluster="anvil")
     refresh()
-    with django_assert_num_queries(24):
+    with django_assert_num_queries(25):
         as_staff.get("/")
 
 

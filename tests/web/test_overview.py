@@ -115,23 +115,66 @@ def test_whom_the_chart_names_is_in_the_table_though_others_are_busier_now(
     assert {row["principal"] for row in shown["rows"]} == {*listed, "all others"}
 
 
-def test_what_is_not_charged_yet_is_not_taken_for_nothing(as_staff, busy_site):
-    """Batches are stored before they are charged; a page may ask between the two."""
-    mds = Server.objects.get(name="mds1")
-    TouchedTrace.objects.create(server=mds, start=at("12:29"), end=at("12:29:50"))
-    TouchedTrace.objects.create(server=mds, start=at("12:05"), end=at("12:10"))  # anew
-    TouchedDeltas.objects.create(
-        segment=Segment.objects.latest("pk"),
-        filesystem=mds.filesystem,
-        start=at("12:20"),
-        end=at("12:30"),
-    )
+@pytest.fixture
+def pend(site):
+    """Let traces and differences of a time be pending: batches are stored before that."""
+
+    def make(start, end, **facts):
+        mds, span = Server.objects.get(name="mds1"), {"start": at(start), "end": at(end), **facts}
+        TouchedTrace.objects.create(server=mds, **span)
+        segment = Segment.objects.filter(targets__name="lake-MDT0000").latest("pk")
+        TouchedDeltas.objects.create(segment=segment, filesystem=mds.filesystem, **span)
+
+    return make
+
+
+def test_pending_time_has_no_rates_and_is_not_zero(as_staff, busy_site, pend):
+    pend("12:20", "12:30")
+    pend("12:05", "12:10", again=True)  # its figures are there, and will be replaced
 
     rpcs, operations = top(as_staff, "rpcs"), top(as_staff, "operations")
 
-    assert rpcs["observed_s"] == pytest.approx(29 * 60, abs=2)
+    assert rpcs["observed_s"] == pytest.approx(1_788.5)
+    assert rpcs["attributed_s"] == pytest.approx(1_200, abs=2)
+    assert (rpcs["pending_s"], operations["pending_s"]) == (600, 600)
     assert rpcs["top"][0]["newest_per_second"] == pytest.approx(10 / 60, rel=0.2)
     assert operations["top"][0]["newest_per_second"] == pytest.approx(30)  # from 12:10 to 12:20
+    for shown in (rpcs, operations):
+        of_bob = [row for row in shown["rows"] if row["principal"].endswith("bob")]
+        pending = [row for row in of_bob if row["per_second"] is None]
+        assert {(row["start"][11:19], row["end"][11:19]) for row in pending} == {
+            ("12:20:00", "12:30:00")
+        }
+        assert all(row["per_second"] > 0 for row in of_bob if "12:01" < row["start"][11:] < "12:19")
+    page = as_staff.get(f"/overview/rpcs/?{RANGE}").content.decode()
+    assert '"text": "attribution pending"' in page
+    assert "10 min pending attribution" in page.replace("\xa0", " ")
+
+
+@pytest.mark.parametrize("name", ["rpcs", "operations"])
+def test_a_range_that_is_all_pending_is_not_called_idle(as_staff, busy_site, pend, name):
+    pend("11:50", "13:00")
+
+    shown = top(as_staff, name)
+
+    assert (shown["attributed_s"], shown["top"]) == (0, [])
+    assert shown["observed_s"] > 1_700
+    assert {row["per_second"] for row in shown["rows"]} == {None}
+    page = as_staff.get(f"/overview/{name}/?{RANGE}").content.decode()
+    assert "Attribution pending" in page
+    assert "Not observed" not in page.partition('data-part="top')[2].partition("<figure")[0]
+
+
+def test_observed_time_without_any_requests_is_idle(as_staff, site, logs, ingest):
+    for minute in (0, 10):
+        text = job_stats("lake-MDT0000", {"77": {"open": 5}}, snapshot=at(f"12:{minute:02}"))
+        ingest("job_stats", logs(f"r{minute}", text), at=at(f"12:{minute:02}").isoformat())
+
+    shown = top(as_staff, "operations")
+
+    assert (shown["observed_s"], shown["attributed_s"], shown["pending_s"]) == (600, 600, 0)
+    page = as_staff.get(f"/overview/operations/?{RANGE}").content.decode()
+    assert "No metadata operations in this range." in page
 
 
 def test_jobs_can_be_told_apart_by_user_and_project(as_staff, busy_site):

@@ -38,9 +38,19 @@ def load(request: UserRequest) -> HttpResponseBase:
     """Who loads the metadata servers: the twin of the home page's table."""
     newest = NewestLoad.now(asked(request, "hours"))
     window = newest.window
-    about = {"start": window.start, "end": window.end} if window else {}
+    seconds = newest.attributed_s
+    about = (
+        {
+            "start": window.start,
+            "end": window.end,
+            "attributed_s": seconds,
+            "pending_s": newest.pending_s,
+        }
+        if window
+        else {}
+    )
     rows = (
-        [p.kind.label, p.name, p.operations, p.share, p.operations / (3600 * newest.hours)]
+        [p.kind.label, p.name, p.operations, p.share, p.operations / seconds if seconds else None]
         for p in newest.principals
     )
     header = ["kind", "name", "metadata_operations", "share", "per_second"]

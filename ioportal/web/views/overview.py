@@ -79,6 +79,8 @@ def _about(section: Section) -> dict[str, object]:
         "unit": section.unit,
         "bin_s": section.bin.total_seconds(),
         "observed_s": section.observed_s,
+        "attributed_s": section.attributed_s,
+        "pending_s": section.pending_s,
         "simulated": watched.is_simulated(),
         "top": [
             {
