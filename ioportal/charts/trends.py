@@ -166,7 +166,8 @@ def _bars(
             "offset": [(1 - _BAR_SHARE) / 2 * length / _MILLISECOND for _, length in spans],
             "width": [_BAR_SHARE * length / _MILLISECOND for _, length in spans],
             "y": frame[kind].to_list(),
-            "marker": {"color": given[kind], "line": {"width": 0}},
+            # With an outline, a bucket of which the range leaves a moment is seen.
+            "marker": {"color": given[kind], "line": {"color": given[kind], "width": 1}},
             "hovertemplate": f"%{{y:{number}}} {chart.unit}",
         }
         for kind in kinds

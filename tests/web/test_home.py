@@ -8,7 +8,7 @@ from django.utils import timezone
 from ioportal.ingest.models import Segment, TouchedDeltas
 from ioportal.jobs.models import Filesystem
 from tests.logs import Run, at, job_stats, sacct
-from tests.web.reading import csv_of, text_of, words_of
+from tests.web.reading import csv_of, json_of, text_of, words_of
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_pending_time_is_no_idle_time(as_staff, busy):
     span = {"start": at("11:00"), "end": at("13:00")}
     TouchedDeltas.objects.create(segment=segment, filesystem=lake, **span)
 
-    about = as_staff.get("/load/?format=json&hours=1").json()
+    about = json_of(as_staff.get("/load/?format=json&hours=1"))
 
     assert about["pending_s"] == 3_600
     # pond-MDT0000 was read from 12:00 to 12:10, when nothing happened there.

