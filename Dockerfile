@@ -24,5 +24,5 @@ RUN DATABASE_URL=postgresql:///none IOPORTAL_BROKER_URL=memory:// IOPORTAL_SECRE
     python manage.py collectstatic --noinput --verbosity 0
 USER ioportal
 EXPOSE 8000
-CMD ["granian", "--interface", "wsgi", "--host", "0.0.0.0", "--port", "8000", \
-     "--workers", "2", "--blocking-threads", "16", "ioportal.wsgi:application"]
+CMD ["granian", "--interface", "asginl", "--host", "0.0.0.0", "--port", "8000", \
+     "--workers", "2", "--no-ws", "--http1-header-read-timeout", "10000", "ioportal.asgi:application"]

@@ -131,9 +131,9 @@ def served() -> Iterator[str]:
     with socket.create_server((_HOST, 0)) as probe:
         port = probe.getsockname()[1]
     say(f"starting the web server on port {port}")
-    granian = [sys.executable, "-m", "granian", "--interface", "wsgi", "--log-level", "error"]
+    granian = [sys.executable, "-m", "granian", "--interface", "asginl", "--log-level", "error"]
     with subprocess.Popen(
-        [*granian, "--host", _HOST, "--port", str(port), "ioportal.wsgi:application"],
+        [*granian, "--host", _HOST, "--port", str(port), "ioportal.asgi:application"],
         cwd=settings.BASE_DIR,
         env=os.environ | {"DATABASE_URL": database_url()},
         stdout=subprocess.DEVNULL,

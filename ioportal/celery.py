@@ -5,6 +5,7 @@ is lost, doubled or out of order changes nothing.
 """
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import structlog
@@ -23,6 +24,10 @@ STAGES = (CHARGE_PENDING, REFRESH_STATISTICS, ROLL_UP, JUDGE)
 
 log = structlog.get_logger()
 
+# Requests never wait for the broker: one thread sends, and a stage waits there once at most.
+_sender = ThreadPoolExecutor(1, thread_name_prefix="wake-up")
+_unsent: set[str] = set()
+
 app = Celery("ioportal")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
@@ -30,6 +35,13 @@ app.autodiscover_tasks()
 
 def wake(stage: str) -> None:
     """Have a stage run soon; without a broker it runs at its next beat."""
+    if stage not in _unsent:
+        _unsent.add(stage)
+        _sender.submit(_send, stage)
+
+
+def _send(stage: str) -> None:
+    _unsent.discard(stage)  # rows committed from now on need another message
     try:
         app.send_task(stage, retry=False, expires=settings.WAKE_UP_EXPIRES_S)
     except OperationalError as error:

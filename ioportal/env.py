@@ -89,7 +89,7 @@ def database(name: str) -> dict[str, object]:
     except ProgrammingError as error:
         raise ImproperlyConfigured(f"{name} is not a PostgreSQL address: {error}") from error
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "ioportal.postgres",
         "NAME": parts.get("dbname", "ioportal"),
         "USER": parts.get("user", ""),
         "PASSWORD": _password(name, parts.get("password", "")),

@@ -78,8 +78,22 @@ TEMPLATES = [
 ]
 
 DATABASES = {
-    "default": {**env.database("DATABASE_URL"), "CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+    "default": {
+        **env.database("DATABASE_URL"),
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "connect_timeout": 3,
+            # A host that disappears without a word: noticed within a minute.
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 60_000,
+        },
+    }
 }
+# Of one statement of a page or an export; agents' batches and the stages take the time they need.
+STATEMENT_TIMEOUT = env.duration("IOPORTAL_STATEMENT_TIMEOUT", "30s")
 # Beside the data: what is cached can be neither lost nor old without it.
 CACHES = {
     "default": {
@@ -151,6 +165,13 @@ CSRF_TRUSTED_ORIGINS = env.words("IOPORTAL_TRUSTED_ORIGINS", "")
 X_FRAME_OPTIONS = "DENY"
 
 CELERY_BROKER_URL = env.text("IOPORTAL_BROKER_URL")
+# A frozen broker still accepts connections: every read and write needs its own limit.
+BROKER_TIMEOUT_S = 1
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_timeout": BROKER_TIMEOUT_S,
+    "socket_connect_timeout": BROKER_TIMEOUT_S,
+    "socket_keepalive": True,
+}
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

@@ -41,9 +41,9 @@ DEMO_LOGIN = VAR / "demo_login"  # "name password", written by `manage.py demo_d
 LIVE = VAR / "live"  # the demo's logs of today, and what tells agents of them
 HOST = "127.0.0.1"
 PORTS_TRIED = 100
-WSGI = "ioportal.wsgi:application"
+ASGI = "ioportal.asgi:application"
 WORKERS = "2"
-THREADS = "16"  # of each web worker: each may hold a connection to the database
+HEADERS_WITHIN_MS = "10000"
 STOP_WITHIN_S = 20
 POLL_S = 0.2
 
@@ -51,10 +51,11 @@ POLL_S = 0.2
 def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
     """The three programs, by the name of their log."""
     programs = CHECKOUT / ".venv/bin"
-    granian = [f"{programs}/granian", "--interface", "wsgi", "--host", HOST, "--port", str(port)]
+    granian = [f"{programs}/granian", "--interface", "asginl", "--host", HOST, "--port", str(port)]
+    limits = ["--no-ws", "--http1-header-read-timeout", HEADERS_WITHIN_MS]
     celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
     return {
-        "web": [*granian, "--workers", WORKERS, "--blocking-threads", THREADS, WSGI],
+        "web": [*granian, "--workers", WORKERS, *limits, ASGI],
         "worker": [*celery, "worker", "--concurrency", WORKERS, "--loglevel", "WARNING"],
         "beat": [*celery, "beat", "--schedule", f"{folder}/beat-schedule", "--loglevel", "WARNING"],
     }

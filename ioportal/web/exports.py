@@ -6,7 +6,7 @@ import csv
 import json
 from datetime import datetime
 from functools import wraps
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
@@ -67,6 +67,7 @@ def twin(
 
     The JSON is one object: `about`'s members, and under ``rows`` an object per row.
     """
+    rows = _begun(rows)
     if asked_format(request) == "json":
         return StreamingHttpResponse(
             _json_pieces(about, header, rows), content_type="application/json"
@@ -77,6 +78,12 @@ def twin(
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)
     response["Content-Disposition"] = f'attachment; filename="{safe}.csv"'
     return response
+
+
+def _begun(rows: Iterable[Sequence[object]]) -> Iterable[Sequence[object]]:
+    """Read the first row now, when an error can still become a response of its own."""
+    iterator = iter(rows)
+    return chain(tuple(islice(iterator, 1)), iterator)
 
 
 def json_response(value: dict[str, Any]) -> HttpResponse:

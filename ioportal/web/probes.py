@@ -6,8 +6,11 @@ answered before anything asks for these.
 
 from __future__ import annotations
 
+from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpResponse, JsonResponse
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponseBase
 
-_BROKER_TIMEOUT_S = 2
+_REUSED_S = 1.0
 
 
 class Probes:
@@ -29,6 +32,9 @@ class Probes:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
         self._is_migrated = False  # what is migrated stays so
+        self._check_lock = Lock()
+        self._state: dict[str, str] = {}
+        self._checked_at = -_REUSED_S
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Answer a probe; pass on what is none."""
@@ -40,9 +46,16 @@ class Probes:
 
     def _ready(self) -> JsonResponse:
         """Tell what there is of all that pages need; they do without the broker."""
-        database = self._database()
-        told = {"database": database, "broker": _broker()}
-        return JsonResponse(told, status=200 if database == "ok" else 503)
+        state = self._current_state()
+        return JsonResponse(state, status=200 if state["database"] == "ok" else 503)
+
+    def _current_state(self) -> dict[str, str]:
+        """Return the result of the latest check; one thread checks, and others wait for it."""
+        with self._check_lock:
+            if monotonic() - self._checked_at >= _REUSED_S:
+                self._state = {"database": self._database(), "broker": _broker()}
+                self._checked_at = monotonic()
+            return self._state
 
     def _database(self) -> str:
         try:
@@ -59,8 +72,8 @@ class Probes:
 def _broker() -> str:
     """Ask on a connection of its own, so that one that died is not asked."""
     try:
-        with app.connection_for_write(connect_timeout=_BROKER_TIMEOUT_S) as broker:
-            broker.ensure_connection(max_retries=1, timeout=_BROKER_TIMEOUT_S)
+        with app.connection_for_write() as broker:
+            broker.ensure_connection(max_retries=1, timeout=settings.BROKER_TIMEOUT_S)
     except OperationalError:
         return "away"
     return "ok"

@@ -5,6 +5,7 @@
 (() => {
   const known = new Map(); // address to the answer's ETag
   let timer = 0;
+  let updated = clock();
 
   function tell(words) {
     const status = document.querySelector("[data-live-status]");
@@ -37,6 +38,7 @@
     const headers = known.has(address) ? { "If-None-Match": known.get(address) } : {};
     const response = await fetch(address, { headers, redirect: "error" });
     if (response.status === 304) return;
+    if (response.status === 503) throw new Error("the database is not available");
     if (!response.ok) throw new Error(`error ${response.status}`);
     const text = await response.text();
     if (!section.isConnected) return; // another range was chosen meanwhile
@@ -47,9 +49,10 @@
   async function refreshAll() {
     try {
       await Promise.all([...document.querySelectorAll("[data-live]")].map(refresh));
-      tell(`updated ${clock()}`);
+      updated = clock();
+      tell(`updated ${updated}`);
     } catch (error) {
-      tell(`not updated at ${clock()}: ${error.message}`);
+      tell(`stale since ${updated}: ${error.message}`);
     }
     schedule();
   }

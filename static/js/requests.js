@@ -21,6 +21,10 @@
   });
   document.addEventListener("htmx:responseError", (event) => {
     const { status } = event.detail.xhr;
+    if (status === 503) {
+      tell(`${event.detail.xhr.responseText} The page shows its last contents.`);
+      return;
+    }
     tell(`The server answered with error ${status}, so the page is as it was. Try again, or reload it.`);
   });
 

@@ -41,10 +41,10 @@ def server(environment):
     def start():
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
-        command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--workers", "2"]
+        command = [sys.executable, "-m", "granian", "--interface", "asginl", "--workers", "2"]
         address = ["--host", "127.0.0.1", "--port", str(port), "--log-level", "warning"]
         process = subprocess.Popen(
-            [*command, *address, "ioportal.wsgi:application"],
+            [*command, *address, "ioportal.asgi:application"],
             cwd=REPOSITORY, env=environment, start_new_session=True,
         )  # fmt: skip
         started.append(process)

@@ -1,0 +1,25 @@
+"""The web server's entry point: which requests share threads, and how long their statements run."""
+
+from django.conf import settings
+from django.db import connection
+
+from ioportal.serving import Lane, Server
+from ioportal.wsgi import application as django
+
+
+def _limit_statements() -> None:
+    """Limit statements of the calling thread's connection."""
+    connection.statement_timeout_s = settings.STATEMENT_TIMEOUT.total_seconds()  # type: ignore[attr-defined]  # ioportal.postgres
+
+
+# Each thread may hold a connection to the database.
+application = Server(
+    django,
+    (
+        Lane("liveness", 1, lambda scope: scope["path"] == "/healthz"),
+        Lane("readiness", 1, lambda scope: scope["path"] == "/readyz"),
+        Lane("api", 5, lambda scope: scope["path"].startswith("/api/")),
+        Lane("exports", 2, lambda scope: b"format=" in scope["query_string"], _limit_statements),
+        Lane("pages", 8, lambda _: True, _limit_statements),
+    ),
+)

@@ -1,0 +1,206 @@
+"""Runs a WSGI application on an ASGI server, so that slow clients never hold a thread.
+
+The event loop receives a whole request, within limits of size and time, before a thread is used,
+and each kind of request has threads of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from typing import TypeAlias
+
+    Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
+    Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+    Scope: TypeAlias = dict[str, Any]
+    Environ: TypeAlias = dict[str, Any]
+    Wsgi: TypeAlias = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
+
+BODY_BYTES = 64 << 20  # the application has smaller limits of its own
+BODY_WITHIN_S = 60.0  # the whole body
+PART_WITHIN_S = 10.0  # the next part of it, and of a response that the client reads
+THREAD_WITHIN_S = 20.0
+_BODIES_IN_MEMORY_BYTES = 1 << 16
+
+
+@dataclass
+class Lane:
+    """Threads for one kind of request."""
+
+    name: str
+    threads: int
+    accepts: Callable[[Scope], bool]
+    prepare_thread: Callable[[], None] | None = None
+    executor: ThreadPoolExecutor = field(init=False)
+    free: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.executor = ThreadPoolExecutor(
+            self.threads, thread_name_prefix=self.name, initializer=self.prepare_thread
+        )
+        self.free = asyncio.Semaphore(self.threads)
+
+
+class _Refusal(Exception):  # noqa: N818  (an answer, not a fault)
+    """A request that does not reach the application."""
+
+    def __init__(self, status: HTTPStatus, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class _Disconnected(Exception):  # noqa: N818  (nothing is wrong with the application)
+    """The client left."""
+
+
+class Server:
+    """An ASGI application; the first lane that accepts a request serves it."""
+
+    def __init__(self, application: Wsgi, lanes: Sequence[Lane]) -> None:
+        self._application = application
+        self._lanes = lanes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        lane = next(lane for lane in self._lanes if lane.accepts(scope))
+        with SpooledTemporaryFile(_BODIES_IN_MEMORY_BYTES) as body:
+            try:
+                await _receive(scope, receive, body)
+                await _wait_for_thread(lane)
+            except _Refusal as refusal:
+                await _refuse(refusal, send)
+                return
+            except _Disconnected:
+                return
+            loop = asyncio.get_running_loop()
+            respond = partial(self._respond, _environ(scope, body), send, loop)
+            response = loop.run_in_executor(lane.executor, respond)
+            response.add_done_callback(lambda _: lane.free.release())
+            await response
+
+    def _respond(self, environ: Environ, send: Send, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the application; called in a thread of the lane."""
+        start: dict[str, Any] = {"type": "http.response.start"}
+
+        def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> None:
+            start["status"] = int(status.split()[0])
+            start["headers"] = [
+                (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers
+            ]
+
+        def deliver(message: dict[str, Any]) -> None:
+            within = asyncio.wait_for(send(message), PART_WITHIN_S)
+            asyncio.run_coroutine_threadsafe(within, loop).result()
+
+        response = self._application(environ, start_response)
+        try:
+            held: bytes | None = None  # one part, so that a response of one part is sent at once
+            for part in response:
+                if held is None:
+                    deliver(start)
+                else:
+                    deliver({"type": "http.response.body", "body": held, "more_body": True})
+                held = part
+            if held is None:
+                deliver(start)
+            deliver({"type": "http.response.body", "body": held or b"", "more_body": False})
+        finally:
+            if close := getattr(response, "close", None):
+                close()
+
+
+async def _receive(scope: Scope, receive: Receive, body: IO[bytes]) -> None:
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    if length.isdigit() and int(length) > BODY_BYTES:
+        raise _too_large()
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            while True:
+                message = await asyncio.wait_for(receive(), PART_WITHIN_S)
+                if message["type"] == "http.disconnect":
+                    raise _Disconnected
+                body.write(message.get("body", b""))
+                if body.tell() > BODY_BYTES:
+                    raise _too_large()
+                if not message.get("more_body", False):
+                    break
+    except TimeoutError:
+        raise _Refusal(
+            HTTPStatus.REQUEST_TIMEOUT, "slow", "The body of the request took too long. Try again."
+        ) from None
+    body.seek(0)
+
+
+def _too_large() -> _Refusal:
+    return _Refusal(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        "too_large",
+        f"A request has at most {BODY_BYTES >> 20} MiB.",
+    )
+
+
+async def _wait_for_thread(lane: Lane) -> None:
+    try:
+        await asyncio.wait_for(lane.free.acquire(), THREAD_WITHIN_S)
+    except TimeoutError:
+        raise _Refusal(
+            HTTPStatus.SERVICE_UNAVAILABLE, "busy", "The portal is busy. Try again in 5 seconds."
+        ) from None
+
+
+async def _refuse(refusal: _Refusal, send: Send) -> None:
+    body = json.dumps({"code": refusal.code, "message": str(refusal)}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    if refusal.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers += [(b"retry-after", b"5"), (b"refresh", b"5")]
+    else:
+        headers.append((b"connection", b"close"))  # the rest of the body is not read
+    await send(
+        {"type": "http.response.start", "status": int(refusal.status), "headers": headers}
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+def _environ(scope: Scope, body: IO[bytes]) -> Environ:
+    server, client = scope.get("server") or ("localhost", 80), scope.get("client") or ("", 0)
+    environ: Environ = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope["path"].encode().decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "SERVER_NAME": server[0],
+        "SERVER_PORT": str(server[1]),
+        "REMOTE_ADDR": client[0],
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": body,
+        "wsgi.input_terminated": True,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    for name_bytes, value_bytes in scope["headers"]:
+        name, value = name_bytes.decode("latin-1"), value_bytes.decode("latin-1")
+        if "_" in name:  # it would be taken for the one with a hyphen, which a proxy sets
+            continue
+        key = name.upper().replace("-", "_")
+        key = key if key in {"CONTENT_LENGTH", "CONTENT_TYPE"} else f"HTTP_{key}"
+        separator = "; " if key == "HTTP_COOKIE" else ","
+        environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
+    return environ

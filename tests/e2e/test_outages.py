@@ -1,0 +1,323 @@
+"""The real web server while its database, its broker or its clients are frozen."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from scripts import serve
+from tests.api.conftest import sources, token  # noqa: F401  (fixtures)
+from tests.batches import ARROW, arrow, traced, window
+from tests.conftest import REPOSITORY
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+STARTS_WITHIN_S = 30
+ANSWERS_WITHIN_S = 5.0
+STATEMENT_TIMEOUT_S = 2
+
+
+class Relay:
+    """A service's socket, behind a process that can be frozen and killed."""
+
+    def __init__(self, listen, *target):
+        self._command = [sys.executable, "-m", "tests.relay", str(listen), *target]
+        self._listen = listen
+        self.start()
+
+    def start(self):
+        self._process = subprocess.Popen(self._command, cwd=REPOSITORY)
+        wait_for(lambda: can_connect(self._listen), "the relay")
+
+    @contextmanager
+    def frozen(self):
+        os.kill(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._process.pid, signal.SIGCONT)
+
+    @contextmanager
+    def gone(self):
+        self.stop()
+        yield
+        self.start()
+
+    def stop(self):
+        self._process.kill()
+        self._process.wait()
+        self._listen.unlink(missing_ok=True)
+
+
+def can_connect(path):
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def wait_for(condition, what):
+    until = time.monotonic() + STARTS_WITHIN_S
+    while not condition():
+        assert time.monotonic() < until, f"{what}: not within {STARTS_WITHIN_S} s"
+        time.sleep(0.1)
+
+
+class Portal:
+    """The web server as `make serve` runs it, its log-in and a source's token."""
+
+    def __init__(self, port, session, secret):
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self._session, self._secret = session, secret
+        self._client = httpx.Client(
+            base_url=self.url,
+            timeout=60,
+            trust_env=False,
+            verify=False,
+            limits=httpx.Limits(max_connections=None),
+        )
+        self._sequence = 0
+
+    def get(self, path, **headers):
+        cookie = {"Cookie": f"sessionid={self._session}"}
+        return self.timed(lambda: self._client.get(path, headers=cookie | headers))
+
+    def log_in(self):
+        """Log in as a browser does: the page first, for its token against forgery."""
+        with httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=False) as browser:
+
+            def both():
+                page = browser.get("/login/")
+                form_token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)[1]
+                return browser.post(
+                    "/login/",
+                    data={"csrfmiddlewaretoken": form_token, "username": "sam", "password": "sam"},
+                )
+
+            return self.timed(both)
+
+    def deliver(self, batch):
+        manifest, rows = batch
+        return self.timed(
+            lambda: self._client.post(
+                "/api/v1/ingest/batches",
+                headers={
+                    "Authorization": f"Token {self._secret}",
+                    "Idempotency-Key": f"{manifest['stream']}/{manifest['sequence']}",
+                },
+                files={
+                    "batch": ("batch", json.dumps(manifest).encode()),
+                    "rows": ("rows", arrow(manifest["table"], rows), ARROW),
+                },
+            )
+        )
+
+    @staticmethod
+    def timed(request):
+        begun = time.monotonic()
+        answer = request()
+        answer.seconds = time.monotonic() - begun
+        return answer
+
+
+@pytest.fixture
+def folder():
+    path = Path(tempfile.mkdtemp(prefix="ioportal-", dir="/tmp"))  # short: it holds sockets
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def database(environment, folder):
+    parts = conninfo_to_dict(environment["DATABASE_URL"])
+    host, port = parts.get("host", "localhost"), str(parts.get("port") or 5432)
+    target = [f"{host}/.s.PGSQL.{port}"] if host.startswith("/") else [host, port]
+    environment["DATABASE_URL"] = make_conninfo(
+        environment["DATABASE_URL"], host=str(folder), port="5432"
+    )
+    relay = Relay(folder / ".s.PGSQL.5432", *target)
+    yield relay
+    relay.stop()
+
+
+@pytest.fixture
+def broker(environment, folder):
+    url = urlsplit(environment["IOPORTAL_BROKER_URL"])
+    target = [url.path] if url.scheme == "redis+socket" else [url.hostname, str(url.port or 6379)]
+    path = folder / "broker.sock"
+    environment["IOPORTAL_BROKER_URL"] = f"redis+socket://{path}?virtual_host=9"
+    relay = Relay(path, *target)
+    yield relay
+    relay.stop()
+
+
+@pytest.fixture
+def portal(environment, folder, database, broker, client, token):  # noqa: F811
+    port = serve.free_port(21_000)
+    command = serve.commands(port, folder)["web"]
+    user = User.objects.create_superuser("sam", password="sam")  # noqa: S106
+    client.force_login(user)
+    environment["DJANGO_SETTINGS_MODULE"] = "tests.e2e.settings"
+    environment["IOPORTAL_STATEMENT_TIMEOUT"] = f"{STATEMENT_TIMEOUT_S}s"
+    process = subprocess.Popen(
+        command, cwd=REPOSITORY, env=environment, start_new_session=True,
+    )  # fmt: skip
+    started = Portal(port, client.session.session_key, token("mds1-trace"))
+
+    def is_ready():
+        try:
+            return started.get("/readyz").status_code == HTTPStatus.OK
+        except httpx.TransportError:
+            return False
+
+    try:
+        wait_for(is_ready, "the portal")
+        yield started
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        database.stop()
+        with connection.cursor() as cursor:
+            wait_for(lambda: not others(cursor), "the end of the server's connections")
+
+
+def others(cursor):
+    cursor.execute(
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+        " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    )
+    return cursor.fetchall()
+
+
+def in_parallel(*requests):
+    with ThreadPoolExecutor(len(requests)) as clients:
+        return [future.result() for future in [clients.submit(request) for request in requests]]
+
+
+def batch(number):
+    seconds = f"12:{number // 15:02}:{number % 15 * 4:02}", f"12:{number // 15:02}:{number % 15 * 4 + 4:02}"
+    return traced(number + 1, *seconds, window(seconds[0], "42@gni"))
+
+
+def everything(portal, first):
+    """Requests of every kind, 26 of them."""
+    return [
+        *[lambda path=path: portal.get(path) for path in ("/healthz", "/readyz", "/", "/jobs/")] * 4,
+        *[portal.log_in] * 2,
+        *[lambda n=n: portal.deliver(batch(n)) for n in range(first, first + 8)],
+    ]
+
+
+def test_a_frozen_broker_delays_no_request(portal, broker):
+    before = in_parallel(*everything(portal, 0))
+    with broker.frozen():
+        answers = in_parallel(*everything(portal, 8)) + in_parallel(*everything(portal, 16))
+    after = portal.get("/readyz")
+
+    assert {answer.status_code for answer in before} == {200, 202, 302}
+    assert max(answer.seconds for answer in answers) < ANSWERS_WITHIN_S
+    assert {answer.status_code for answer in answers} == {200, 202, 302}
+    assert answers[1].json() == {"database": "ok", "broker": "away"}
+    assert after.json() == {"database": "ok", "broker": "ok"}
+
+
+def test_a_frozen_database_is_a_page_that_reloads_itself(portal, database):
+    assert portal.get("/jobs/").status_code == HTTPStatus.OK
+    with database.frozen():
+        page, export, part, api, ready, alive = in_parallel(
+            lambda: portal.get("/jobs/", Accept="text/html"),
+            lambda: portal.get("/jobs/?format=json"),
+            lambda: portal.get("/jobs/", **{"HX-Request": "true"}),
+            lambda: portal.deliver(batch(0)),
+            lambda: portal.get("/readyz"),
+            lambda: portal.get("/healthz"),
+        )
+    wait_for(lambda: portal.get("/readyz").status_code == HTTPStatus.OK, "the database")
+
+    answers = [page, export, part, api, ready]
+    assert [answer.status_code for answer in answers] == [503] * 5
+    assert max(answer.seconds for answer in answers) < 2 * ANSWERS_WITHIN_S
+    assert alive.text == "ok\n"
+    assert '<meta http-equiv="refresh" content="10">' in page.text
+    assert "<h1>Database not available</h1>" in page.text
+    assert page.headers["Retry-After"] == "10"
+    assert export.json()["code"] == api.json()["code"] == "database"
+    assert part.text == (
+        "The database is not available. Nothing is lost. Try again in a few seconds."
+    )
+    assert portal.get("/jobs/").status_code == HTTPStatus.OK
+    assert portal.deliver(batch(0)).status_code == HTTPStatus.ACCEPTED
+
+
+def test_a_database_that_is_gone_is_the_same_page(portal, database):
+    with database.gone():
+        page, form = portal.get("/jobs/"), portal.log_in()
+    wait_for(lambda: portal.get("/readyz").status_code == HTTPStatus.OK, "the database")
+
+    assert page.status_code == form.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+    assert "This page reloads every 10 seconds." in page.text
+    assert "refresh" not in form.text
+    assert "The change may not be saved." in form.text
+
+
+@pytest.mark.usefixtures("database")
+def test_a_page_that_takes_too_long_says_what_was_selected(portal):
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE jobs_job")  # every query of jobs waits
+        path = "/jobs/?user=alice"
+        page, export, part, stored = in_parallel(
+            lambda: portal.get(path),
+            lambda: portal.get(f"{path}&format=csv"),
+            lambda: portal.get(path, **{"HX-Request": "true"}),
+            lambda: portal.deliver(batch(0)),
+        )
+
+    assert [page.status_code, export.status_code, part.status_code] == [503] * 3
+    assert "<h1>Too much data selected</h1>" in page.text
+    assert "<li>user: alice</li>" in page.text
+    assert "Retry-After" not in page.headers
+    assert export.json() == {
+        "code": "too_much_data",
+        "message": (
+            "/jobs/ was stopped: one of its queries took longer than 2 s (user = alice)."
+            " Select a shorter time range or add filters."
+        ),
+    }
+    assert part.text == export.json()["message"]
+    assert stored.status_code == HTTPStatus.ACCEPTED
+
+
+SLOW_BODY = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n."
+SLOW_HEADERS = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+
+
+def test_hundreds_of_slow_requests_delay_no_other(portal):
+    with ExitStack() as clients:
+        slow = []
+        for n in range(400):
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", portal.port)))
+            paths = (b"/login/", b"/api/v1/ingest/batches", b"/readyz")
+            client.sendall(SLOW_HEADERS if n >= 300 else SLOW_BODY % paths[n % 3])
+            slow.append(client)
+        answers = in_parallel(*everything(portal, 0))
+        first = slow[0].recv(99)  # after ten seconds without another byte
+
+    assert max(answer.seconds for answer in answers) < 2 * ANSWERS_WITHIN_S
+    assert {answer.status_code for answer in answers} == {200, 202, 302}
+    assert first.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
