@@ -101,7 +101,7 @@ setup-dev:
 	@$(PYTHON) -m scripts.bootstrap dev
 
 setup-test:
-	@$(PYTHON) -m scripts.bootstrap dev chromium libatomic.so.1
+	@$(PYTHON) -m scripts.bootstrap dev chromium libatomic.so.1 nginx
 
 setup-bench:
 	@$(PYTHON) -m scripts.bootstrap base mawk

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 KINDS = ("agent", "web", "worker", "beat", "database", "broker")
 LAST_S = 4.0  # by then all have happened
+# A share of the seeds freezes a service for longer than any time-out, and kills only others.
+FROZEN = {5: "broker", 10: "database"}  # by the seed modulo 25
+FREEZE_S = (60.0, 90.0)
 _FILE_BYTES = 3_000  # more does not fit into a file while the disk is full
 _UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
@@ -33,11 +36,13 @@ class Faults:
 
         Every seed kills: one kind of process after the other, and what chance has besides.
         """
-        kind = KINDS[seed % len(KINDS)]
+        frozen = FROZEN.get(seed % 25)
+        kinds = [kind for kind in KINDS if kind != frozen]
+        kind = kinds[seed % len(kinds)]
         unit = random.choice(self._site.kinds[kind])
         yield random.uniform(0.2, LAST_S), _bound(self._kill, random, kind, unit)
         for _ in range(random.randint(1, 3)):
-            kind = random.choice(KINDS)
+            kind = random.choice(kinds)
             unit = random.choice(self._site.kinds[kind])
             fault = random.choice([self._kill, self._kill, self._pause, self._restart])
             yield random.uniform(0.2, LAST_S), _bound(fault, random, kind, unit)
@@ -49,6 +54,11 @@ class Faults:
         ):
             if random.random() < chance:
                 yield random.uniform(0.5, LAST_S), _bound(other, random)
+        if frozen:
+            [unit] = self._site.kinds[frozen]
+            begin, seconds = random.uniform(0.2, 1), random.uniform(*FREEZE_S)
+            yield begin, _bound(self._freeze, random, frozen, unit, seconds)
+            yield begin + seconds, unit.resume  # the seed lasts until then
         if random.random() < 0.25:  # noqa: PLR2004
             agent = random.choice(self._site.kinds["agent"])
             begin = random.uniform(0.2, LAST_S - 1.5)
@@ -60,6 +70,10 @@ class Faults:
 
     def _pause(self, random: Random, kind: str, unit: Unit) -> None:
         self.done["pauses"][kind] += unit.pause(random.uniform(0.3, 1.5))
+
+    def _freeze(self, random: Random, kind: str, unit: Unit, seconds: float) -> None:
+        """Stop all processes of a service, or its main one: PostgreSQL then accepts nobody new."""
+        self.done["freezes"][kind] += unit.pause(seconds, main_only=random.random() < 0.3)  # noqa: PLR2004
 
     def _restart(self, _random: Random, kind: str, unit: Unit) -> None:
         self.done["restarts"][kind] += unit.restart()

@@ -85,10 +85,13 @@ class Unit:
         self._send(random.choice([self._main(pids), random.choice(pids)]), signal.SIGKILL)
         return True
 
-    def pause(self, seconds: float) -> bool:
+    def pause(self, seconds: float, *, main_only: bool = False) -> bool:
         """Stop all of it for a while; tell whether there was anything to stop."""
         self._resumed_at = monotonic() + seconds
-        return self._signal(signal.SIGSTOP)
+        pids = self.pids()
+        for pid in [self._main(pids)] if main_only and pids else pids:
+            self._send(pid, signal.SIGSTOP)
+        return bool(pids)
 
     def resume(self) -> None:
         """Let all of it go on."""

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from os import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     Environ: TypeAlias = dict[str, Any]
     Wsgi: TypeAlias = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
-BODY_BYTES = 64 << 20  # the application has smaller limits of its own
-BODY_WITHIN_S = 60.0  # the whole body
+BODY_BYTES = 34 << 20  # the application has smaller limits of its own
+BODIES_BYTES = 512 << 20  # of all requests that a process receives or serves
+BODY_WITHIN_S = 120.0  # the whole body
 PART_WITHIN_S = 10.0  # the next part of it, and of a response that the client reads
 THREAD_WITHIN_S = 20.0
 _BODIES_IN_MEMORY_BYTES = 1 << 16
@@ -59,6 +61,19 @@ class _Refusal(Exception):  # noqa: N818  (an answer, not a fault)
         self.status, self.code = status, code
 
 
+_TOO_LARGE = _Refusal(
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "too_large",
+    f"A request has at most {BODY_BYTES >> 20} MiB.",
+)
+_SLOW = _Refusal(
+    HTTPStatus.REQUEST_TIMEOUT, "slow", "The body of the request took too long. Try again."
+)
+_BUSY = _Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE, "busy", "The portal is busy. Try again in 5 seconds."
+)
+
+
 class _Disconnected(Exception):  # noqa: N818  (nothing is wrong with the application)
     """The client left."""
 
@@ -69,31 +84,55 @@ class Server:
     def __init__(self, application: Wsgi, lanes: Sequence[Lane]) -> None:
         self._application = application
         self._lanes = lanes
+        self._bodies_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         lane = next(lane for lane in self._lanes if lane.accepts(scope))
         with SpooledTemporaryFile(_BODIES_IN_MEMORY_BYTES) as body:
             try:
-                await _receive(scope, receive, body)
+                await self._receive(scope, receive, body)
                 await _wait_for_thread(lane)
+                loop = asyncio.get_running_loop()
+                respond = partial(self._respond, _environ(scope, body), send, loop)
+                response = loop.run_in_executor(lane.executor, respond)
+                response.add_done_callback(lambda _: lane.free.release())
+                await response
             except _Refusal as refusal:
                 await _refuse(refusal, send)
-                return
             except _Disconnected:
-                return
-            loop = asyncio.get_running_loop()
-            respond = partial(self._respond, _environ(scope, body), send, loop)
-            response = loop.run_in_executor(lane.executor, respond)
-            response.add_done_callback(lambda _: lane.free.release())
-            await response
+                pass
+            finally:
+                self._bodies_bytes -= body.seek(0, SEEK_END)
+
+    async def _receive(self, scope: Scope, receive: Receive, body: IO[bytes]) -> None:
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > BODY_BYTES:
+            raise _TOO_LARGE
+        try:
+            async with asyncio.timeout(BODY_WITHIN_S):
+                has_more = True
+                while has_more:
+                    message = await asyncio.wait_for(receive(), PART_WITHIN_S)
+                    if message["type"] == "http.disconnect":
+                        raise _Disconnected
+                    self._bodies_bytes += body.write(message.get("body", b""))
+                    if body.tell() > BODY_BYTES:
+                        raise _TOO_LARGE
+                    if self._bodies_bytes > BODIES_BYTES:
+                        raise _BUSY
+                    has_more = message.get("more_body", False)
+        except TimeoutError:
+            raise _SLOW from None
+        body.seek(0)
 
     def _respond(self, environ: Environ, send: Send, loop: asyncio.AbstractEventLoop) -> None:
         """Run the application; called in a thread of the lane."""
         start: dict[str, Any] = {"type": "http.response.start"}
 
         def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> None:
-            start["status"] = int(status.split()[0])
+            start["status"] = int(status.split(maxsplit=1)[0])
             start["headers"] = [
                 (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers
             ]
@@ -119,43 +158,11 @@ class Server:
                 close()
 
 
-async def _receive(scope: Scope, receive: Receive, body: IO[bytes]) -> None:
-    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    if length.isdigit() and int(length) > BODY_BYTES:
-        raise _too_large()
-    try:
-        async with asyncio.timeout(BODY_WITHIN_S):
-            while True:
-                message = await asyncio.wait_for(receive(), PART_WITHIN_S)
-                if message["type"] == "http.disconnect":
-                    raise _Disconnected
-                body.write(message.get("body", b""))
-                if body.tell() > BODY_BYTES:
-                    raise _too_large()
-                if not message.get("more_body", False):
-                    break
-    except TimeoutError:
-        raise _Refusal(
-            HTTPStatus.REQUEST_TIMEOUT, "slow", "The body of the request took too long. Try again."
-        ) from None
-    body.seek(0)
-
-
-def _too_large() -> _Refusal:
-    return _Refusal(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        "too_large",
-        f"A request has at most {BODY_BYTES >> 20} MiB.",
-    )
-
-
 async def _wait_for_thread(lane: Lane) -> None:
     try:
         await asyncio.wait_for(lane.free.acquire(), THREAD_WITHIN_S)
     except TimeoutError:
-        raise _Refusal(
-            HTTPStatus.SERVICE_UNAVAILABLE, "busy", "The portal is busy. Try again in 5 seconds."
-        ) from None
+        raise _BUSY from None
 
 
 async def _refuse(refusal: _Refusal, send: Send) -> None:
@@ -169,9 +176,7 @@ async def _refuse(refusal: _Refusal, send: Send) -> None:
         headers += [(b"retry-after", b"5"), (b"refresh", b"5")]
     else:
         headers.append((b"connection", b"close"))  # the rest of the body is not read
-    await send(
-        {"type": "http.response.start", "status": int(refusal.status), "headers": headers}
-    )
+    await send({"type": "http.response.start", "status": int(refusal.status), "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

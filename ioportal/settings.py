@@ -175,6 +175,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # however long the broker is away
 # A lost wake-up costs at most this long (docs/architecture.md, "Stages").
 WAKE_UP_EXPIRES_S = 60  # without a worker they must not pile up
 _STAGES = (

@@ -14,13 +14,15 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
-from scripts.checkout import CHECKOUT, Problem, alone, exit_status, is_root, run_logged, say
+from scripts.checkout import CHECKOUT, VAR, Problem, alone, exit_status, is_root, run_logged, say
 from scripts.services.choice import choose
 
 LOCKS = CHECKOUT / "requirements"
 VENV = CHECKOUT / ".venv"
+NGINX = VAR / "nginx"
 OLDEST_PYTHON = (3, 11)
 PACKAGE_OF = {
     "bwrap": "bubblewrap",
@@ -28,6 +30,7 @@ PACKAGE_OF = {
     "libatomic.so.1": "libatomic1",  # wanted by what Playwright brings along
     "mawk": "mawk",
     "mmdebstrap": "mmdebstrap",
+    "nginx": "nginx",
 }
 
 
@@ -35,7 +38,9 @@ def bootstrap(lock: str, needs: list[str]) -> None:
     if sys.version_info < OLDEST_PYTHON:
         raise Problem(f"{sys.executable} is too old: make PYTHON=python3.11 (or newer)")
     with alone():
-        install_debian_packages([*choose().programs, *needs])
+        if "nginx" in needs:
+            unpack_nginx()
+        install_debian_packages([*choose().programs, *(need for need in needs if need != "nginx")])
         install_python_packages(lock)
 
 
@@ -57,6 +62,21 @@ def install_debian_packages(needs: list[str]) -> None:
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     run_logged(update, "apt-get-update", env=environment)
     run_logged(install, "apt-get-install", env=environment)
+
+
+def unpack_nginx() -> None:
+    """Unpack nginx below var/, for a test: installed, its package starts a server on port 80."""
+    if shutil.which("nginx") or NGINX.exists():
+        return
+    new = NGINX.with_name("nginx.new")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            run_logged(("apt-get", "download", "nginx"), "nginx-download", cwd=Path(folder))
+            [package] = Path(folder).glob("nginx_*.deb")
+            run_logged(("dpkg-deb", "--extract", str(package), str(new)), "nginx-unpack")
+        new.rename(NGINX)
+    except (OSError, Problem):
+        say("nginx cannot be downloaded: the test of deploy/nginx.conf is skipped")
 
 
 def is_there(need: str) -> bool:

@@ -9,9 +9,7 @@ import sys
 
 async def main(listen, host, port=None):
     async def relay(reader, writer):
-        target = (
-            asyncio.open_connection(host, port) if port else asyncio.open_unix_connection(host)
-        )
+        target = asyncio.open_connection(host, port) if port else asyncio.open_unix_connection(host)
         try:
             target_reader, target_writer = await target
         except OSError:

@@ -16,6 +16,7 @@ from psycopg.pq import TransactionStatus
 if TYPE_CHECKING:
     from psycopg.abc import PQGen
 
+_POLL_S = 0.1  # psycopg's own, between checks for an interrupt
 _HEALTH_CHECK_S = 1.0  # of `SELECT 1` when a request begins
 _CANCELLATION_S = 5.0  # from the end of `statement_timeout` to the server's message
 
@@ -54,12 +55,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self,
         connection: psycopg.Connection[Any],
         generator: PQGen[Any],
-        *arguments: Any,
+        interval: float = _POLL_S,
         timeout: float | None = None,
     ) -> Any:
         try:
             return psycopg.Connection.wait(
-                connection, generator, *arguments, timeout=timeout or self._answer_s
+                connection, generator, interval, timeout or self._answer_s
             )
         except psycopg.OperationalError:
             # Without an answer its state is unknown: a later answer must not be taken for another.

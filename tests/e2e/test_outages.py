@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -23,15 +23,17 @@ from django.db import connection, transaction
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from scripts import serve
+from scripts.bootstrap import NGINX
 from tests.api.conftest import sources, token  # noqa: F401  (fixtures)
 from tests.batches import ARROW, arrow, traced, window
 from tests.conftest import REPOSITORY
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-STARTS_WITHIN_S = 30
+STARTS_WITHIN_S = 60
 ANSWERS_WITHIN_S = 5.0
 STATEMENT_TIMEOUT_S = 2
+HTTP = {"timeout": 60, "trust_env": False, "verify": False}  # the certificate is the test's own
 
 
 class Relay:
@@ -81,16 +83,12 @@ def wait_for(condition, what):
 class Portal:
     """The web server as `make serve` runs it, its log-in and a source's token."""
 
-    def __init__(self, port, session, secret):
+    def __init__(self, port, session, secret, url=None):
         self.port = port
-        self.url = f"http://127.0.0.1:{port}"
-        self._session, self._secret = session, secret
+        self.url = url or f"http://127.0.0.1:{port}"
+        self._session, self.secret = session, secret
         self._client = httpx.Client(
-            base_url=self.url,
-            timeout=60,
-            trust_env=False,
-            verify=False,
-            limits=httpx.Limits(max_connections=None),
+            base_url=self.url, limits=httpx.Limits(max_connections=None), **HTTP
         )
         self._sequence = 0
 
@@ -100,7 +98,7 @@ class Portal:
 
     def log_in(self):
         """Log in as a browser does: the page first, for its token against forgery."""
-        with httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=False) as browser:
+        with httpx.Client(base_url=self.url, **HTTP) as browser:
 
             def both():
                 page = browser.get("/login/")
@@ -108,6 +106,7 @@ class Portal:
                 return browser.post(
                     "/login/",
                     data={"csrfmiddlewaretoken": form_token, "username": "sam", "password": "sam"},
+                    headers={"Referer": f"{self.url}/login/"},
                 )
 
             return self.timed(both)
@@ -118,7 +117,7 @@ class Portal:
             lambda: self._client.post(
                 "/api/v1/ingest/batches",
                 headers={
-                    "Authorization": f"Token {self._secret}",
+                    "Authorization": f"Token {self.secret}",
                     "Idempotency-Key": f"{manifest['stream']}/{manifest['sequence']}",
                 },
                 files={
@@ -127,6 +126,10 @@ class Portal:
                 },
             )
         )
+
+    def behind(self, url):
+        """The same portal at the address of a proxy."""
+        return Portal(self.port, self._session, self.secret, url)
 
     @staticmethod
     def timed(request):
@@ -168,12 +171,18 @@ def broker(environment, folder):
 
 
 @pytest.fixture
-def portal(environment, folder, database, broker, client, token):  # noqa: F811
+def https():
+    return "no"
+
+
+@pytest.fixture
+def portal(environment, folder, database, broker, client, token, https):  # noqa: F811
     port = serve.free_port(21_000)
     command = serve.commands(port, folder)["web"]
     user = User.objects.create_superuser("sam", password="sam")  # noqa: S106
     client.force_login(user)
     environment["DJANGO_SETTINGS_MODULE"] = "tests.e2e.settings"
+    environment["IOPORTAL_HTTPS"] = https
     environment["IOPORTAL_STATEMENT_TIMEOUT"] = f"{STATEMENT_TIMEOUT_S}s"
     process = subprocess.Popen(
         command, cwd=REPOSITORY, env=environment, start_new_session=True,
@@ -211,14 +220,18 @@ def in_parallel(*requests):
 
 
 def batch(number):
-    seconds = f"12:{number // 15:02}:{number % 15 * 4:02}", f"12:{number // 15:02}:{number % 15 * 4 + 4:02}"
+    seconds = (
+        f"12:{number // 15:02}:{number % 15 * 4:02}",
+        f"12:{number // 15:02}:{number % 15 * 4 + 4:02}",
+    )
     return traced(number + 1, *seconds, window(seconds[0], "42@gni"))
 
 
 def everything(portal, first):
     """Requests of every kind, 26 of them."""
     return [
-        *[lambda path=path: portal.get(path) for path in ("/healthz", "/readyz", "/", "/jobs/")] * 4,
+        *[lambda path=path: portal.get(path) for path in ("/healthz", "/readyz", "/", "/jobs/")]
+        * 4,
         *[portal.log_in] * 2,
         *[lambda n=n: portal.deliver(batch(n)) for n in range(first, first + 8)],
     ]
@@ -303,21 +316,98 @@ def test_a_page_that_takes_too_long_says_what_was_selected(portal):
     assert stored.status_code == HTTPStatus.ACCEPTED
 
 
-SLOW_BODY = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n."
-SLOW_HEADERS = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+def test_deliveries_that_wait_leave_threads_for_pages(portal):
+    with ThreadPoolExecutor(16) as agents:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE ingest_batch")
+            deliveries = [agents.submit(portal.deliver, batch(n)) for n in range(16)]
+            time.sleep(1)
+            pages = in_parallel(portal.log_in, *[lambda: portal.get("/jobs/")] * 8)
+        stored = {delivery.result().status_code for delivery in deliveries}
+
+    assert {page.status_code for page in pages} == {200, 302}
+    assert max(page.seconds for page in pages) < ANSWERS_WITHIN_S
+    assert stored == {HTTPStatus.ACCEPTED}
+
+
+SLOW_FORM = (
+    "POST /login/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n"
+    "Content-Type: application/x-www-form-urlencoded\r\nCookie: csrftoken={}\r\n\r\n."
+).format("x" * 32)
+SLOW_BATCH = (
+    "POST /api/v1/ingest/batches HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n"
+    "Content-Type: multipart/form-data; boundary=x\r\nAuthorization: Token {}\r\n\r\n-"
+)
+SLOW_HEADERS = "GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 
 
 def test_hundreds_of_slow_requests_delay_no_other(portal):
+    texts = [SLOW_FORM, SLOW_BATCH.format(portal.secret)] * 150 + [SLOW_HEADERS] * 100
     with ExitStack() as clients:
-        slow = []
-        for n in range(400):
-            client = clients.enter_context(socket.create_connection(("127.0.0.1", portal.port)))
-            paths = (b"/login/", b"/api/v1/ingest/batches", b"/readyz")
-            client.sendall(SLOW_HEADERS if n >= 300 else SLOW_BODY % paths[n % 3])
-            slow.append(client)
+        slow = [
+            clients.enter_context(socket.create_connection(("127.0.0.1", portal.port)))
+            for _ in texts
+        ]
+        for client, text in zip(slow, texts, strict=True):
+            client.sendall(text.encode())
         answers = in_parallel(*everything(portal, 0))
         first = slow[0].recv(99)  # after ten seconds without another byte
 
     assert max(answer.seconds for answer in answers) < 2 * ANSWERS_WITHIN_S
     assert {answer.status_code for answer in answers} == {200, 202, 302}
     assert first.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+
+
+@pytest.fixture
+def nginx(portal, folder):
+    """The example of deploy/ in front of the portal; only addresses and the certificate differ."""
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin:{NGINX}/usr/sbin")
+    if not program:
+        pytest.skip("nginx is neither installed nor in var/nginx: run make setup-test")
+    port = serve.free_port(22_000)
+    run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost",
+        "-keyout", folder / "key", "-out", folder / "certificate")  # fmt: skip
+    site = (REPOSITORY / "deploy/nginx.conf").read_text()
+    for written, here in (
+        ("listen 80;", f"listen 127.0.0.1:{serve.free_port(port + 1)};"),
+        ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
+        ("127.0.0.1:8000", f"127.0.0.1:{portal.port}"),
+        ("/etc/ssl/certs/io.example.org.pem", str(folder / "certificate")),
+        ("/etc/ssl/private/io.example.org.key", str(folder / "key")),
+    ):
+        assert written in site
+        site = site.replace(written, here)
+    paths = "".join(
+        f"{kind}_temp_path {folder}/{kind}; "
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (folder / "nginx.conf").write_text(
+        f"daemon off; pid {folder}/pid; error_log stderr; events {{}}"
+        f"http {{ access_log off; {paths} {site} }}"
+    )
+    command = [program, "-p", folder, "-e", "stderr", "-c", folder / "nginx.conf"]
+    run(*command, "-t")
+    process = subprocess.Popen(command)
+    try:
+        wait_for(lambda: serve.free_port(port) != port, "nginx")
+        yield portal.behind(f"https://127.0.0.1:{port}")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("https", ["yes"])
+def test_the_proxy_of_the_example_forwards_what_it_should(nginx, portal):
+    page, login, stored = nginx.get("/jobs/"), nginx.log_in(), nginx.deliver(batch(0))
+    too_large = httpx.post(nginx.url, content=bytes(34 << 20), **HTTP)
+
+    assert (page.status_code, login.status_code, stored.status_code) == (200, 302, 202)
+    assert "Secure" in login.headers["Set-Cookie"]
+    assert page.headers["Strict-Transport-Security"] == "max-age=31536000"
+    assert too_large.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    assert portal.get("/jobs/").status_code == HTTPStatus.MOVED_PERMANENTLY  # without the proxy

@@ -1,0 +1,80 @@
+"""What a client may cost before the application sees its request."""
+
+import asyncio
+
+import pytest
+
+from ioportal import serving
+from ioportal.serving import Lane, Server
+
+
+def echo(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [environ["wsgi.input"].read()]
+
+
+@pytest.fixture
+def request_of():
+    """Send the parts of a body, each after a pause; return the status, or None, and the body."""
+
+    def send(*parts, pause_s=0.0, headers=()):
+        incoming = iter(parts)
+
+        async def receive():
+            await asyncio.sleep(pause_s)
+            part = next(incoming, None)
+            if part is None:
+                return {"type": "http.disconnect"}
+            return {"type": "http.request", "body": part, "more_body": part != b"."}
+
+        answers = []
+
+        async def answer(message):
+            answers.append(message)
+
+        scope = {
+            "method": "POST", "path": "/", "query_string": b"", "http_version": "1.1",
+            "scheme": "http", "headers": list(headers),
+        }  # fmt: skip
+        server = Server(echo, [Lane("all", 1, lambda _: True)])
+        asyncio.run(server(scope, receive, answer))
+        assert server._bodies_bytes == 0  # noqa: SLF001
+        body = b"".join(message.get("body", b"") for message in answers)
+        return (answers[0]["status"] if answers else None), body
+
+    return send
+
+
+def test_a_body_in_parts_reaches_the_application_whole(request_of):
+    assert request_of(b"one ", b"two ", b".") == (200, b"one two .")
+
+
+def test_a_body_whose_next_part_is_late_is_refused(request_of, monkeypatch):
+    monkeypatch.setattr(serving, "PART_WITHIN_S", 0.05)
+
+    assert request_of(b"one", b".", pause_s=0.2)[0] == 408
+
+
+def test_a_body_that_trickles_is_refused(request_of, monkeypatch):
+    monkeypatch.setattr(serving, "BODY_WITHIN_S", 0.2)
+
+    assert request_of(*[b"x"] * 99, b".", pause_s=0.02)[0] == 408
+
+
+def test_a_body_that_is_too_large_is_refused_before_or_while_it_comes(request_of, monkeypatch):
+    monkeypatch.setattr(serving, "BODY_BYTES", 9)
+
+    assert request_of(b".", headers=[(b"content-length", b"10")])[0] == 413
+    assert request_of(b"x" * 10, b".")[0] == 413
+
+
+def test_more_than_fits_beside_other_bodies_may_come_again(request_of, monkeypatch):
+    monkeypatch.setattr(serving, "BODIES_BYTES", 9)
+
+    assert request_of(b"x" * 10, b".") == (
+        503, b'{"code": "busy", "message": "The portal is busy. Try again in 5 seconds."}',
+    )  # fmt: skip
+
+
+def test_a_client_that_leaves_gets_nothing(request_of):
+    assert request_of(b"one") == (None, b"")
