@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _View: TypeAlias = "Callable[Concatenate[UserRequest, _P], HttpResponseBase]"
 
+_ROWS_AT_ONCE = 2_000
 # A spreadsheet may skip blanks before these, and take full-width forms for their ASCII ones.
 _FORMULA_STARTS = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 
@@ -67,7 +68,8 @@ def twin(
 
     The JSON is one object: `about`'s members, and under ``rows`` an object per row.
     """
-    rows = _begun(rows)
+    if request.method != "HEAD":
+        rows = _started(rows)
     if asked_format(request) == "json":
         return StreamingHttpResponse(
             _json_pieces(about, header, rows), content_type="application/json"
@@ -80,10 +82,13 @@ def twin(
     return response
 
 
-def _begun(rows: Iterable[Sequence[object]]) -> Iterable[Sequence[object]]:
-    """Read the first row now, when an error can still become a response of its own."""
+def _started(rows: Iterable[Sequence[object]]) -> Iterable[Sequence[object]]:
+    """Read the first rows now, when an error can still become a response of its own.
+
+    A short export is read to its end, which closes its cursor even if nobody reads the response.
+    """
     iterator = iter(rows)
-    return chain(tuple(islice(iterator, 1)), iterator)
+    return chain(tuple(islice(iterator, _ROWS_AT_ONCE)), iterator)
 
 
 def json_response(value: dict[str, Any]) -> HttpResponse:

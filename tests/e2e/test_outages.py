@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from ioportal.postgres import base
 from scripts import serve
 from scripts.bootstrap import NGINX
 from tests.api.conftest import sources, token  # noqa: F401  (fixtures)
@@ -276,6 +277,26 @@ def test_a_frozen_database_is_a_page_that_reloads_itself(portal, database):
     )
     assert portal.get("/jobs/").status_code == HTTPStatus.OK
     assert portal.deliver(batch(0)).status_code == HTTPStatus.ACCEPTED
+
+
+def test_a_query_that_a_frozen_database_does_not_answer_ends_on_this_side(
+    database, environment, monkeypatch
+):
+    monkeypatch.setattr(base, "_CANCELLATION_S", 0.5)
+    host = conninfo_to_dict(environment["DATABASE_URL"])["host"]
+    wrapper = base.DatabaseWrapper({**connection.settings_dict, "HOST": host, "PORT": "5432"})
+    wrapper.statement_timeout_s = 0.5
+    with wrapper.cursor() as cursor:
+        cursor.execute("SHOW statement_timeout")
+        assert cursor.fetchone() == ("500ms",)
+    try:
+        begun = time.monotonic()
+        with database.frozen(), pytest.raises(OperationalError), wrapper.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        assert 1 <= time.monotonic() - begun < ANSWERS_WITHIN_S
+        assert not wrapper.is_usable()  # a late answer cannot be taken for another
+    finally:
+        wrapper.close()
 
 
 def test_a_database_that_is_gone_is_the_same_page(portal, database):
