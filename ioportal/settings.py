@@ -89,6 +89,8 @@ DATABASES = {
             "keepalives_interval": 10,
             "keepalives_count": 3,
             "tcp_user_timeout": 60_000,
+            # Late data may change any number of rows of a compressed chunk; the default is 100,000.
+            "options": "-c timescaledb.max_tuples_decompressed_per_dml_transaction=0",
         },
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -17,6 +18,8 @@ from ioportal.stages import drain
 from ioportal.telemetry import levels, retention, rollups
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from django.db.models import Model
 
     from ioportal.telemetry.levels import Level
@@ -31,23 +34,43 @@ _CHARGED_FROM: dict[str, type[Model]] = {
 }
 
 
+class RetentionFailed(Exception):  # noqa: N818  (the failure of a run, not one kind of error)
+    """Some steps of a run failed; the others are done."""
+
+
 def retain(now: datetime | None = None) -> None:
     """Drop chunks that every stage is done with; compress older ones where that is allowed.
 
     Safe to run twice and beside itself.
+
+    Raises:
+        RetentionFailed: some steps failed, after all others were run.
     """
     now = now or datetime.now(UTC)
-    drain(charging.charge_pending)
-    drain(rollups.roll_up)
+    failures: list[tuple[str, Exception]] = []
+    for step, run in _steps(now):
+        try:
+            run()
+        except Exception as error:  # whatever it is, the other steps must run
+            log.exception("retention_step_failed", step=step)
+            failures.append((step, error))
+    if failures:
+        raise RetentionFailed(
+            "; ".join(f"{step}: {str(error).strip()}" for step, error in failures)
+        ) from failures[0][1]
+
+
+def _steps(now: datetime) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield the steps with their names; none of them depends on the success of another."""
+    yield "attribution of pending rows", partial(drain, charging.charge_pending)
+    yield "roll-up of pending rows", partial(drain, rollups.roll_up)
     for level in levels.LEVELS:
         if level.kept is not None:
-            _drop(level, now - level.kept)
+            yield f"dropping chunks of {level.table}", partial(_drop, level, now - level.kept)
     if retention.licence() == "timescale":
+        before = now - settings.COMPRESSED_AFTER
         for level in levels.LEVELS:
-            with transaction.atomic():
-                compressed = retention.compress_old(level, now - settings.COMPRESSED_AFTER)
-            if compressed:
-                log.info("chunks_compressed", table=level.table, chunks=compressed)
+            yield f"compression of {level.table}", partial(_compress, level, before)
 
 
 def _drop(level: Level, before: datetime) -> None:
@@ -63,6 +86,11 @@ def _drop(level: Level, before: datetime) -> None:
         retention.drop(level, going)
     if going:
         log.info("chunks_dropped", table=level.table, chunks=len(going), until=going[-1].end)
+
+
+def _compress(level: Level, before: datetime) -> None:
+    if compressed := retention.compress_old(level, before):
+        log.info("chunks_compressed", table=level.table, chunks=compressed)
 
 
 def _needed_from(level: Level) -> datetime | None:

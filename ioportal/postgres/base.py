@@ -32,7 +32,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         parameters: dict[str, Any] = super().get_connection_params()
         if self.statement_timeout_s:
             milliseconds = round(self.statement_timeout_s * 1000)
-            parameters["options"] = f"-c statement_timeout={milliseconds}"
+            options = parameters.get("options", "")
+            parameters["options"] = f"{options} -c statement_timeout={milliseconds}"
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> psycopg.Connection[Any]:

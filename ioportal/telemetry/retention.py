@@ -106,16 +106,33 @@ _COMPRESS = sql.SQL(
     "timescaledb.compress_orderby = {})"
 )
 
+# Of a chunk's status, 1 is "compressed" and 8 "partial": rows were added after compression.
 _OLD_UNCOMPRESSED = """
-SELECT compress_chunk(format('%%I.%%I', chunk_schema, chunk_name)::regclass)
-FROM timescaledb_information.chunks
-WHERE hypertable_name = %(table)s AND NOT is_compressed
-    AND range_end <= %(before)s AND chunk_creation_time <= %(before)s
+SELECT format('%%I.%%I', c.chunk_schema, c.chunk_name)
+FROM timescaledb_information.chunks c
+JOIN _timescaledb_catalog.chunk k ON (k.schema_name, k.table_name) = (c.chunk_schema, c.chunk_name)
+WHERE c.hypertable_name = %(table)s AND k.status & 9 <> 1
+    AND c.range_end <= %(before)s AND c.chunk_creation_time <= %(before)s
+ORDER BY c.range_start
 """
 
 
+def enable_compression(level: Level) -> sql.Composed:
+    """Return the statement that enables compression of a level.
+
+    TimescaleDB parses both lists of columns as SQL: reserved words must be quoted inside them.
+    """
+    segment_by, order_by = (
+        sql.Literal(sql.Identifier(column).as_string()) for column in (level.by, level.time)
+    )
+    return _COMPRESS.format(sql.Identifier(level.table), segment_by, order_by)
+
+
 def compress_old(level: Level, before: datetime) -> int:
-    """Compress the chunks of a level that end, and were begun, before a moment; return how many.
+    """Compress the chunks of a level that end, and were created, before a time; return how many.
+
+    Each chunk is compressed in a transaction of its own, so that one chunk at a time is locked and
+    a failure keeps what was compressed before it.
 
     Raises:
         NotSupportedError: the licence does not allow it (`licence`).
@@ -127,10 +144,9 @@ def compress_old(level: Level, before: datetime) -> int:
             [level.table],
         )
         if cursor.fetchone() == (False,):
-            cursor.execute(
-                _COMPRESS.format(
-                    sql.Identifier(level.table), sql.Literal(level.by), sql.Literal(level.time)
-                )
-            )
+            cursor.execute(enable_compression(level))
         cursor.execute(_OLD_UNCOMPRESSED, {"table": level.table, "before": before})
-        return int(cursor.rowcount)
+        chunks = cursor.fetchall()
+        for chunk in chunks:
+            cursor.execute("SELECT compress_chunk(%s::regclass, if_not_compressed => true)", chunk)
+    return len(chunks)

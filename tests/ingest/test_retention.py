@@ -1,9 +1,10 @@
 """What was kept long enough goes; what was told of it stays, and nothing is told wrongly since."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import NotSupportedError, transaction
+from django.db import NotSupportedError, connection, transaction
 from psycopg import sql
 
 from ioportal.ingest import retaining
@@ -140,6 +141,89 @@ def test_intervals_that_were_dropped_become_one(traced_job):
         retention.remember(levels.RPC_WINDOWS, retention.Interval(at(start), at(end)))
 
     assert list(Dropped.objects.values_list("start", "end")) == [(at("10:00"), at("13:00"))]
+
+
+@pytest.mark.parametrize(
+    ("level", "statement"),
+    [
+        pytest.param(
+            levels.JOB_DELTAS,
+            'ALTER TABLE "telemetry_jobdelta" SET (timescaledb.compress, '
+            """timescaledb.compress_segmentby = '"target_id"', """
+            """timescaledb.compress_orderby = '"end"')""",
+            id="a reserved word",
+        ),
+        pytest.param(
+            levels.IMPACT,
+            'ALTER TABLE "telemetry_impactwindow" SET (timescaledb.compress, '
+            """timescaledb.compress_segmentby = '"who"', """
+            """timescaledb.compress_orderby = '"start"')""",
+            id="plain names",
+        ),
+    ],
+)
+def test_columns_are_quoted_in_compression_settings(level, statement):
+    assert retention.enable_compression(level).as_string() == statement
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("level", levels.LEVELS, ids=lambda level: level.table)
+def test_compression_settings_are_columns_in_the_syntax_of_order_by(level, queries):
+    """TimescaleDB parses both settings as an ORDER BY clause; so does PostgreSQL here."""
+    statement = retention.enable_compression(level).as_string()
+    segment_by, order_by = re.findall(r"by = '(.*?)'", statement)
+
+    queries(f'EXPLAIN SELECT FROM "{level.table}" ORDER BY {segment_by}, {order_by}')
+
+
+def test_a_level_that_fails_keeps_no_other_from_being_dropped(traced_job, after, rows, queries):
+    [(chunk,)] = queries("SELECT show_chunks('telemetry_rpcwindow')::text")
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE VIEW somebodys_report AS TABLE {chunk}")
+
+    with pytest.raises(retaining.RetentionFailed, match=r"of telemetry_rpcwindow: .*other objects"):
+        after(days=31)
+
+    assert rows("rpcwindow", "chargedrpc", "rpcminute") == [60, 0, 60]
+
+
+def test_late_data_reconcile_where_chunks_may_be_compressed(
+    site, logs, ingest, after, charged, opens, reconcile, queries, settings
+):
+    """With the Timescale licence they are: after the late data, too."""
+    settings.RAW_KEPT = None
+    ingest("rpctrace", logs("t", TRACE), server="mds1")
+    for clock, amount in (("12:00", 10), ("12:10", 30)):
+        text = job_stats("lake-MDT0000", {"77": {"open": amount}}, snapshot=clock)
+        ingest("job_stats", logs(f"r{clock}", text), at=at(clock).isoformat())
+    after(days=4)
+
+    ingest("sacct", logs("j", sacct(Run("77", nodes="n1", end="13:00"))), cluster="anvil")
+    ingest("rpctrace", logs("later", rpc("13:00:01", "1@gni")), server="mds1")
+    between = job_stats("lake-MDT0000", {"77": {"open": 15}}, snapshot="12:05")
+    ingest("job_stats", logs("between", between), at=at("12:05").isoformat())
+
+    assert charged() == {("job", "anvil 77"): 60, ("host", "1@gni"): 1}
+    assert opens() == {("job", "anvil 77"): 30}
+    assert "not re-added" not in reconcile()
+
+    after(days=4)
+
+    is_timescale = retention.licence() == "timescale"
+    statuses = queries(
+        "SELECT DISTINCT c.status FROM _timescaledb_catalog.chunk c "
+        "JOIN _timescaledb_catalog.hypertable h ON h.id = c.hypertable_id "
+        "WHERE h.table_name IN ('telemetry_chargedrpc', 'telemetry_iowindow') AND NOT c.dropped"
+    )
+    assert statuses == [(1,) if is_timescale else (0,)]
+    assert reconcile()
+
+
+def test_late_data_may_change_any_number_of_compressed_rows(queries):
+    """The database's own limit is 100,000 in a transaction; a busy hour has more."""
+    queries("SELECT time_bucket('1 day', now())")  # its settings are known from here on
+
+    assert queries("SHOW timescaledb.max_tuples_decompressed_per_dml_transaction") == [("0",)]
 
 
 @pytest.mark.django_db
