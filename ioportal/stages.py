@@ -1,15 +1,21 @@
-"""Stages claim pending rows; this runs one until there are none."""
+"""Stages claim pending rows; this runs one until there are none, and records its failures."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from django.db import connection
+import structlog
+from django.db import Error, connection
+
+from ioportal.telemetry.models import StageFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _WORKERS_LOCK = 7_310  # any number that no other advisory lock uses; the second is the stage's
+
+log = structlog.get_logger()
 
 
 def drain(stage: Callable[[], int]) -> None:
@@ -18,17 +24,31 @@ def drain(stage: Callable[[], int]) -> None:
         pass
 
 
-def drain_alone(stage: Callable[[], int]) -> None:
+def drain_alone(name: str, stage: Callable[[], int]) -> None:
     """Run a stage until it finds nothing to do, unless another worker does.
 
     That one goes on until it finds nothing: there is no need to wait for it, and other work to do.
     """
-    name = f"{stage.__module__}.{stage.__qualname__}"
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [_WORKERS_LOCK, name])
         if cursor.fetchone() != (True,):
             return
         try:
-            drain(stage)
+            with failures_recorded(name):
+                drain(stage)
         finally:
             cursor.execute("SELECT pg_advisory_unlock(%s, hashtext(%s))", [_WORKERS_LOCK, name])
+
+
+@contextmanager
+def failures_recorded(stage: str) -> Iterator[None]:
+    """Record the failure of a stage's run for the health page; a successful run removes it."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            StageFailure.objects.record(stage, error)
+        except Error as unrecorded:  # most likely the database itself is away
+            log.warning("stage_failure_not_recorded", stage=stage, error=str(unrecorded))
+        raise
+    StageFailure.objects.filter(stage=stage).delete()

@@ -4,17 +4,18 @@ from celery import shared_task
 from django.db import OperationalError
 
 from ioportal.flags import backtest, judging
-from ioportal.stages import drain_alone
+from ioportal.stages import drain_alone, failures_recorded
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def judge() -> None:
     """Judge what changed, and what is always there."""
-    drain_alone(judging.judge_pending)
-    judging.judge_standing()
+    drain_alone("judge", judging.judge_pending)
+    with failures_recorded("judge hosts and filesystems"):
+        judging.judge_standing()
 
 
 @shared_task
 def run_back_tests() -> None:
     """Try limits on the past, where somebody asked for it."""
-    drain_alone(backtest.run_waiting)
+    drain_alone("back-tests", backtest.run_waiting)

@@ -19,7 +19,7 @@ from ioportal.ingest.models import (
 )
 from ioportal.jobs.models import Format, Source, StaleEvidence, StaleStatistics, Target
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, TouchedImpact, TouchedIo, TouchedRpcs
+from ioportal.telemetry.models import Coverage, StageFailure, TouchedImpact, TouchedIo, TouchedRpcs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -136,6 +136,11 @@ def sources(now: datetime) -> list[SourceHealth]:
         )
         for source in found
     ]
+
+
+def failing_stages() -> list[StageFailure]:
+    """Return the stages whose latest run failed, longest first."""
+    return list(StageFailure.objects.order_by("since"))
 
 
 def waiting(now: datetime) -> list[Waiting]:

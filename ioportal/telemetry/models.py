@@ -13,6 +13,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GistIndex
 from django.db import models
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from collectors.tables import COUNTERS
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 LARGEST_BIGINT = 2**63 - 1
 _WINDOW_S = 10
+_ERROR_CHARACTERS = 4_000
 
 
 def floor_to_window(moment: datetime) -> datetime:
@@ -553,6 +555,60 @@ class Dropped(models.Model):
 
     def __str__(self) -> str:
         return f"{self.table} {self.start} to {self.end}"
+
+
+_DEFAULT_REMEDY = (
+    "The stage retries automatically. If it continues to fail, find the traceback in the worker's "
+    "log and report it."
+)
+_REMEDIES = {  # by SQLSTATE
+    "53100": "Free space on the database's disk.",
+    "53200": "Give the database server more memory, or lower its work_mem.",
+    "53300": "Raise max_connections of the database, or run fewer workers and threads.",
+    "42501": "Make the role of DATABASE_URL the owner of all tables of the database.",
+    "42703": "Run “manage.py migrate” and restart the workers.",
+    "42P01": "Run “manage.py migrate” and restart the workers.",
+    "57014": "Raise statement_timeout for the role of DATABASE_URL.",
+}
+
+
+class StageFailureManager(models.Manager["StageFailure"]):
+    """Writes failures."""
+
+    def record(self, stage: str, error: Exception) -> None:
+        """Store the failure of a stage's run; runs that failed before it stay counted."""
+        cause: BaseException | None = error
+        while cause and not (sqlstate := getattr(cause, "sqlstate", None)):
+            cause = cause.__cause__
+        newest = {
+            "failed_at": timezone.now(),
+            "error": f"{type(error).__name__}: {str(error).strip()}"[:_ERROR_CHARACTERS],
+            "sqlstate": sqlstate or "",
+        }
+        failure, is_first = self.get_or_create(stage=stage, defaults=newest)
+        if not is_first:
+            self.filter(pk=failure.pk).update(runs=models.F("runs") + 1, **newest)
+
+
+class StageFailure(models.Model):
+    """A stage whose latest runs failed; removed when a run succeeds."""
+
+    stage = models.CharField(max_length=63, unique=True)
+    since = models.DateTimeField(auto_now_add=True)
+    failed_at = models.DateTimeField()  # the latest failure
+    runs = models.IntegerField(default=1)  # consecutive failures
+    error = models.TextField()
+    sqlstate = models.CharField(max_length=5, blank=True)  # "": not an error of the database
+
+    objects = StageFailureManager()
+
+    def __str__(self) -> str:
+        return f"{self.stage}: {self.error}"
+
+    @property
+    def remedy(self) -> str:
+        """What an administrator can do about it."""
+        return _REMEDIES.get(self.sqlstate, _DEFAULT_REMEDY)
 
 
 class BaselinePeriod(models.Model):
