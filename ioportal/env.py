@@ -13,6 +13,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 _DURATION = re.compile(r"(\d+)([smhd])")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SIZE = re.compile(r"(\d+)(MB|GB|TB)")
+_UNIT_BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
 _SMTP_PORTS = {"smtp": 25, "smtps": 465, "smtp+starttls": 587}
@@ -67,6 +69,24 @@ def number(name: str, default: str) -> int:
     if not value.isdecimal() or not int(value):
         raise ImproperlyConfigured(f"{name}={value!r}: give a whole number above 0.")
     return int(value)
+
+
+def size(name: str, default: str) -> int:
+    """Return a number of bytes from a variable such as ``500MB`` or ``4GB``."""
+    value = text(name, default)
+    match = _SIZE.fullmatch(value)
+    if not match:
+        raise ImproperlyConfigured(f"{name}={value!r}: give a whole number and MB, GB or TB.")
+    return int(match[1]) * _UNIT_BYTES[match[2]]
+
+
+def folders(name: str) -> list[str]:
+    """Return a comma-separated list of existing folders; empty where the variable is not set."""
+    paths = words(name, "")
+    for path in paths:
+        if not Path(path).is_dir():
+            raise ImproperlyConfigured(f"{name}: {path} is not a folder on this host.")
+    return paths
 
 
 def secret(name: str) -> str:

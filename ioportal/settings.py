@@ -220,6 +220,10 @@ COMPRESSED_AFTER = env.duration("IOPORTAL_COMPRESSED_AFTER", "3d")
 
 # Agents are told to wait while more than this many intervals of a kind wait to be charged.
 PENDING_LIMIT = env.number("IOPORTAL_PENDING_LIMIT", "5000")
+# PostgreSQL cannot start on a full disk: no data is accepted while less than this is free there.
+DATABASE_FREE_BYTES = env.size("IOPORTAL_DATABASE_FREE", "4GB")
+# On the disks of the database; not set: its data folder, where the portal sees it.
+DATABASE_FOLDERS = env.folders("IOPORTAL_DATABASE_FOLDERS")
 
 # Faults go to stderr with their traceback; Django alone would mail them, to nobody.
 LOGGING = {

@@ -100,6 +100,16 @@ class _Site:
         yield GaugeMetricFamily(
             "ioportal_database_bytes", "What the database takes", storage.database_bytes()
         )
+        if (free := storage.free_bytes()) is not None:
+            yield GaugeMetricFamily(
+                "ioportal_database_free_bytes", "Free space on the database's disk", free
+            )
+        failing = GaugeMetricFamily(
+            "ioportal_stage_failures", "Consecutive failed runs of a stage", labels=["stage"]
+        )
+        for failure in health.failing_stages():
+            failing.add_metric([failure.stage], failure.runs)
+        yield failing
         licence = GaugeMetricFamily(
             "ioportal_timescaledb_info", "What TimescaleDB it is", labels=["version", "licence"]
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from ioportal.ingest.models import TouchedDeltas, TouchedJob, TouchedTrace
+from ioportal.telemetry import storage
 
 _FREE_BYTES = 1 << 30  # on the disk that uploads are kept on while they are read
 _RETRY_S = 30
@@ -24,6 +25,8 @@ class Behind:
 
 def behind() -> Behind | None:
     """Tell whether to wait; None: more can come."""
+    if full := database_full():
+        return full
     free = shutil.disk_usage(tempfile.gettempdir()).free
     if free < _FREE_BYTES:
         return Behind(f"The portal's disk for uploads has {free >> 20:,} MiB left.")
@@ -32,3 +35,18 @@ def behind() -> Behind | None:
         if pending.objects.order_by()[: limit + 1].count() > limit:
             return Behind(f"More than {limit:,} pieces of work wait to be charged.")
     return None
+
+
+def database_full() -> Behind | None:
+    """Report that the database's disk has no room for more data; None: it has, or is not visible.
+
+    PostgreSQL cannot even start on a full disk, so that data is refused well before.
+    """
+    free, required = storage.free_bytes(), settings.DATABASE_FREE_BYTES
+    if free is None or free >= required:
+        return None
+    return Behind(
+        f"The database's disk has {free / 1e6:,.0f} MB free; "
+        f"ingest stops below {required / 1e6:,.0f} MB (IOPORTAL_DATABASE_FREE). "
+        "Free space on that disk, or shorten retention."
+    )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import Max, Min
 
@@ -22,15 +26,27 @@ if TYPE_CHECKING:
 _RATE_OVER = timedelta(days=7)  # of records
 _DAY = timedelta(days=1)
 
-# Rows are those that the database counted when it last analysed a chunk; less than 0: never.
+# Rows are those that the database counted when it last analysed a chunk (less than 0: never), and
+# of a compressed chunk those that were compressed: only rows added since are in its own table.
 _CHUNKS = """
 SELECT c.range_start, c.range_end, c.is_compressed, s.table_bytes, s.index_bytes, s.total_bytes,
-    (SELECT reltuples FROM pg_class p JOIN pg_namespace n ON n.oid = p.relnamespace
-        WHERE n.nspname = c.chunk_schema AND p.relname = c.chunk_name)
+    CASE WHEN c.is_compressed THEN coalesce(z.numrows_pre_compression, 0) + greatest(p.reltuples, 0)
+        ELSE p.reltuples END
 FROM timescaledb_information.chunks c
 JOIN chunks_detailed_size(%(table)s::regclass) s USING (chunk_schema, chunk_name)
+JOIN pg_class p ON p.oid = format('%%I.%%I', chunk_schema, chunk_name)::regclass
+JOIN _timescaledb_catalog.chunk k ON (k.schema_name, k.table_name) = (chunk_schema, chunk_name)
+LEFT JOIN _timescaledb_catalog.compression_chunk_size z ON z.chunk_id = k.id
 WHERE c.hypertable_name = %(table)s
 ORDER BY c.range_start
+"""
+
+
+# Without a row: it runs on another host, or the role may not read its settings. Both addresses are
+# NULL on a unix socket, and equal where both ends are on one host.
+_LOCAL_DATA_FOLDER = """
+SELECT setting FROM pg_settings
+WHERE name = 'data_directory' AND inet_server_addr() IS NOT DISTINCT FROM inet_client_addr()
 """
 
 
@@ -128,6 +144,21 @@ def database_bytes() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_database_size(current_database())")
         return int(cursor.fetchone()[0])
+
+
+def free_bytes() -> int | None:
+    """Return the free space on the fullest disk of the database; None: not visible here."""
+    folders = settings.DATABASE_FOLDERS or _data_folders()
+    return min((shutil.disk_usage(folder).free for folder in folders), default=None)
+
+
+@cache
+def _data_folders() -> list[str]:
+    """Return the data folder of a database that runs on this host and shows its folder."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCAL_DATA_FOLDER)
+        rows = cursor.fetchall()
+    return [folder for (folder,) in rows if os.access(folder, os.F_OK)]
 
 
 def version() -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ioportal.ingest.health import SourceHealth, Waiting
     from ioportal.ingest.pressure import Behind
+    from ioportal.telemetry.models import StageFailure
 
 HEADER = [
     "source",
@@ -66,10 +67,15 @@ class Health:
         """What waits for longer than a working stage lets it."""
         return [waiting for waiting in self.waiting if waiting.is_late]
 
+    @cached_property
+    def failing(self) -> list[StageFailure]:
+        """Stages whose latest run failed."""
+        return health.failing_stages()
+
     @property
     def is_well(self) -> bool:
         """Whether nothing needs anybody."""
-        return not (self.in_trouble or self.late or self.behind)
+        return not (self.in_trouble or self.late or self.failing or self.behind)
 
     @cached_property
     def licence(self) -> str:
@@ -86,6 +92,11 @@ class Health:
         """What all of the database takes."""
         return storage.database_bytes()
 
+    @cached_property
+    def database_free_bytes(self) -> int | None:
+        """Free space on the database's disk; None: not visible from this host."""
+        return storage.free_bytes()
+
     def about(self) -> dict[str, Any]:
         """Return what is not of one source."""
         return {
@@ -101,8 +112,20 @@ class Health:
                 }
                 for waiting in self.waiting
             ],
+            "failing_stages": [
+                {
+                    "stage": failure.stage,
+                    "since": failure.since,
+                    "failed_at": failure.failed_at,
+                    "runs": failure.runs,
+                    "error": failure.error,
+                    "remedy": failure.remedy,
+                }
+                for failure in self.failing
+            ],
             "agents_are_told_to_wait": self.behind and self.behind.reason,
             "database_bytes": self.database_bytes,
+            "database_free_bytes": self.database_free_bytes,
             "timescaledb": self.version,
             "licence": self.licence,
         }

@@ -85,6 +85,11 @@ class Storage:
         """What the database takes."""
         return storage.database_bytes()
 
+    @cached_property
+    def free_bytes(self) -> int | None:
+        """Free space on the database's disk; None: not visible from this host."""
+        return storage.free_bytes()
+
     @property
     def other_bytes(self) -> int:
         """Jobs, segments and all else: not dropped."""

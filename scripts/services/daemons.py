@@ -145,6 +145,8 @@ def addresses() -> dict[str, str]:
     return {
         "DATABASE_URL": f"postgresql://{ROLE}@/{DATABASE}?host={sockets}",
         "IOPORTAL_BROKER_URL": f"redis+socket://{sockets}/valkey.sock",
+        # Under the name that it has here: the server may see it under another one.
+        "IOPORTAL_DATABASE_FOLDERS": str(POSTGRES.folder),
     }
 
 

@@ -366,6 +366,18 @@ def test_who_is_far_behind_is_told_to_wait(deliver, settings):
     assert (status, answer["code"]) == (429, "behind")
 
 
+def test_agents_wait_while_the_disk_of_the_database_is_full(client, token, settings, tmp_path):
+    settings.DATABASE_FOLDERS = [str(tmp_path)]
+    settings.DATABASE_FREE_BYTES = 2**60
+    header = {"Authorization": f"Token {token('mds1-trace')}"}
+
+    answer = client.post("/api/v1/ingest/batches", headers=header)
+
+    assert (answer.status_code, answer.json()["code"]) == (429, "behind")
+    assert answer["Retry-After"] == "30"
+    assert "IOPORTAL_DATABASE_FREE" in answer.json()["message"]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_without_a_database_it_is_to_be_tried_again(client, token):
     header = {"Authorization": f"Token {token('mds1-trace')}"}

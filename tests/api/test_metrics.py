@@ -6,6 +6,7 @@ import re
 import pytest
 from django.core.management import call_command
 
+from ioportal.telemetry.models import StageFailure
 from tests import batches
 
 
@@ -67,6 +68,16 @@ def test_requests_of_the_web_process_are_among_them(client, scrape):
 
     assert any(name.startswith("django_http_requests_latency") for name in told)
     assert told["ioportal_database_bytes"] > 1_000_000
+
+
+def test_failing_stages_and_free_space_are_among_them(scrape, settings, tmp_path):
+    settings.DATABASE_FOLDERS = [str(tmp_path)]
+    StageFailure.objects.record("retention", ValueError("no"))
+
+    metrics = scrape()
+
+    assert metrics['ioportal_stage_failures{stage="retention"}'] == 1
+    assert metrics["ioportal_database_free_bytes"] > 0
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_the_settings_take_what_compose_gives_them(services, name, tmp_path):
     (tmp_path / "secret_key").write_text("a-key")
     (tmp_path / "db_password").write_text("a-password")
     environment = {
-        variable: value.replace("/run/secrets", str(tmp_path))
+        variable: value.replace("/run/secrets", str(tmp_path)).replace("/database", str(tmp_path))
         for variable, value in with_defaults(services[name]["environment"]).items()
     }
 
@@ -110,7 +110,7 @@ def test_compose_runs_the_programs_that_a_checkout_serves_with(services, name):
 @pytest.mark.parametrize("name", PORTAL_SERVICES)
 def test_any_number_of_them_can_run(services, name):
     assert "container_name" not in services[name]
-    assert not any("volumes" in services[name] for name in PORTAL_SERVICES)
+    assert [volume["read_only"] for volume in services[name]["volumes"]] == [True]
 
 
 def test_the_probe_of_the_web_server_asks_whether_it_can_serve(services):

@@ -53,3 +53,28 @@ def test_what_is_no_mail_server_is_refused(monkeypatch, url):
 
     with pytest.raises(ImproperlyConfigured, match="smtp://host:port"):
         env.mail("SMTP", "")
+
+
+def test_sizes_have_a_unit(monkeypatch):
+    monkeypatch.setenv("FREE", "500MB")
+
+    assert env.size("FREE", "4GB") == 500_000_000
+    assert env.size("NOT_SET", "4GB") == 4_000_000_000
+
+
+@pytest.mark.parametrize("size", ["4", "GB", "4 GB", "-1GB", "4GiB"])
+def test_what_is_no_size_is_refused(monkeypatch, size):
+    monkeypatch.setenv("FREE", size)
+
+    with pytest.raises(ImproperlyConfigured, match="give a whole number and MB, GB or TB"):
+        env.size("FREE", "4GB")
+
+
+def test_folders_must_exist(monkeypatch, tmp_path):
+    monkeypatch.setenv("FOLDERS", f"{tmp_path}, /proc")
+    assert env.folders("FOLDERS") == [str(tmp_path), "/proc"]
+    assert env.folders("NOT_SET") == []
+
+    monkeypatch.setenv("FOLDERS", f"{tmp_path}/none")
+    with pytest.raises(ImproperlyConfigured, match="none is not a folder on this host"):
+        env.folders("FOLDERS")

@@ -3,9 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import ProgrammingError, connection, transaction
 
 from ioportal.ingest.models import Batch, Segment, TouchedTrace
 from ioportal.jobs.models import Source
+from ioportal.stages import failures_recorded
 from ioportal.telemetry.models import Coverage
 from tests.web.reading import json_of, words_of
 
@@ -139,6 +141,36 @@ def test_work_that_nobody_does_is_loud(as_staff, trace):
     assert "is a worker running" in page
 
 
+def test_a_failing_stage_is_shown_with_its_error_and_remedy(as_staff, sent):
+    sent(1, begun=300, ended=20)
+    for _ in range(2):
+        with pytest.raises(ProgrammingError), failures_recorded("charge"), transaction.atomic():
+            connection.cursor().execute("SELECT share FROM telemetry_chargedrpc")
+
+    page = words_of(as_staff.get("/ingest/health/"))
+    export = json_of(as_staff.get("/ingest/health/?format=json"))
+
+    assert 'column "share" does not exist' in page
+    assert "Run “manage.py migrate” and restart the workers." in page
+    assert "All sources send" not in page
+    assert not export["is_well"]
+    [failure] = export["failing_stages"]
+    assert (failure["stage"], failure["runs"]) == ("charge", 2)
+    assert failure["since"] < failure["failed_at"]
+
+
+def test_a_full_disk_of_the_database_is_shown(as_staff, trace, settings, tmp_path):
+    settings.DATABASE_FOLDERS = [str(tmp_path)]
+    settings.DATABASE_FREE_BYTES = 2**60
+
+    page = words_of(as_staff.get("/ingest/health/"))
+    export = json_of(as_staff.get("/ingest/health/?format=json"))
+
+    assert "Agents are told to wait. The database's disk has" in page
+    assert export["database_free_bytes"] > 0
+    assert not export["is_well"]
+
+
 def test_home_names_the_sources_that_fell_silent(as_staff, trace, new_job):
     new_job()
     Source.objects.filter(pk=trace.pk).update(last_batch_at=datetime.now(UTC) - timedelta(days=1))
@@ -148,7 +180,7 @@ def test_home_names_the_sources_that_fell_silent(as_staff, trace, new_job):
 
 def test_without_sources_the_page_says_how_to_begin(as_staff, django_assert_num_queries):
     as_staff.get("/ingest/health/")
-    with django_assert_num_queries(24):
+    with django_assert_num_queries(25):
         page = words_of(as_staff.get("/ingest/health/"))
 
     assert "manage.py token create ingest" in page

@@ -19,7 +19,7 @@ from collectors.parsed import SourceUnavailable
 from collectors.source import Source
 from ioportal import commands
 from ioportal.celery import REFRESH_STATISTICS, wake
-from ioportal.ingest import charging
+from ioportal.ingest import charging, pressure
 from ioportal.ingest.accounts import (
     SegmentAccount,
     changed_last,
@@ -189,8 +189,14 @@ class Command(commands.Command):
             return partial(LOADERS[chosen], command.afresh())
 
         together = [texts] if chosen in _SIDE_BY_SIDE else [[text] for text in texts]
+
+        def on_part(source: Source, account: Account) -> None:
+            _refuse_if_full()
+            progress(source, account)
+
         for group in together:
-            yield load(group, chosen, attempt, progress, replace=command.replace)
+            _refuse_if_full()
+            yield load(group, chosen, attempt, on_part, replace=command.replace)
 
 
 class _Progress:
@@ -214,6 +220,11 @@ class _Progress:
                 f"{source.name}, {len(self._lines):,} of {self._texts:,}: {lines:,} lines so far, "
                 f"{lines / (now - self._begun):,.0f} per second"
             )
+
+
+def _refuse_if_full() -> None:
+    if full := pressure.database_full():
+        raise Refused(f"{full.reason} Then repeat the command.")
 
 
 def _open(name: str) -> Source:
