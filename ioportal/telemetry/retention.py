@@ -123,7 +123,8 @@ def enable_compression(level: Level) -> sql.Composed:
     TimescaleDB parses both lists of columns as SQL: reserved words must be quoted inside them.
     """
     segment_by, order_by = (
-        sql.Literal(sql.Identifier(column).as_string()) for column in (level.by, level.time)
+        sql.Literal(sql.SQL(", ").join(map(sql.Identifier, columns)).as_string())
+        for columns in ([level.by], [*level.then_by, level.time])
     )
     return _COMPRESS.format(sql.Identifier(level.table), segment_by, order_by)
 

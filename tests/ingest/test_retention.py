@@ -160,6 +160,13 @@ def test_intervals_that_were_dropped_become_one(traced_job):
             """timescaledb.compress_orderby = '"start"')""",
             id="plain names",
         ),
+        pytest.param(
+            levels.IO_TEN_MINUTES,
+            'ALTER TABLE "telemetry_iotenminutes" SET (timescaledb.compress, '
+            """timescaledb.compress_segmentby = '"target_id"', """
+            """timescaledb.compress_orderby = '"job_id", "bucket"')""",
+            id="several columns",
+        ),
     ],
 )
 def test_columns_are_quoted_in_compression_settings(level, statement):
