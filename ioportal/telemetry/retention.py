@@ -108,12 +108,11 @@ _COMPRESS = sql.SQL(
 
 # Of a chunk's status, 1 is "compressed" and 8 "partial": rows were added after compression.
 _OLD_UNCOMPRESSED = """
-SELECT format('%%I.%%I', c.chunk_schema, c.chunk_name)
-FROM timescaledb_information.chunks c
-JOIN _timescaledb_catalog.chunk k ON (k.schema_name, k.table_name) = (c.chunk_schema, c.chunk_name)
-WHERE c.hypertable_name = %(table)s AND k.status & 9 <> 1
-    AND c.range_end <= %(before)s AND c.chunk_creation_time <= %(before)s
-ORDER BY c.range_start
+SELECT chunk
+FROM timescaledb_information.chunks, format('%%I.%%I', chunk_schema, chunk_name) chunk
+WHERE hypertable_name = %(table)s AND _timescaledb_functions.chunk_status(chunk::regclass) & 9 <> 1
+    AND range_end <= %(before)s AND chunk_creation_time <= %(before)s
+ORDER BY range_start
 """
 
 

@@ -35,8 +35,8 @@ SELECT c.range_start, c.range_end, c.is_compressed, s.table_bytes, s.index_bytes
 FROM timescaledb_information.chunks c
 JOIN chunks_detailed_size(%(table)s::regclass) s USING (chunk_schema, chunk_name)
 JOIN pg_class p ON p.oid = format('%%I.%%I', chunk_schema, chunk_name)::regclass
-JOIN _timescaledb_catalog.chunk k ON (k.schema_name, k.table_name) = (chunk_schema, chunk_name)
-LEFT JOIN _timescaledb_catalog.compression_chunk_size z ON z.chunk_id = k.id
+LEFT JOIN _timescaledb_catalog.compression_chunk_size z
+    ON z.chunk_id = _timescaledb_functions.chunk_id_from_relid(p.oid)
 WHERE c.hypertable_name = %(table)s
 ORDER BY c.range_start
 """
