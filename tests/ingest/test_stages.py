@@ -48,6 +48,7 @@ def test_failures_of_a_stage_count_until_a_run_succeeds():
     with other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(7310, hashtext('counting'))")
         drain_alone("counting", lambda: 0)  # skipped: another worker has the stage
+        cursor.execute("SELECT pg_advisory_unlock(7310, hashtext('counting'))")
     other.close()
     failure = StageFailure.objects.get()
     drain_alone("counting", lambda: 0)
