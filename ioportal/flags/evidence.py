@@ -30,7 +30,7 @@ from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Coverage, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime, timedelta
 
     from ioportal.telemetry.rollups import Piece
@@ -60,15 +60,19 @@ class Evidence:
     frame: pl.DataFrame
 
 
+# Of a job that runs still, the newest data.
+_UNTIL = sql.SQL("""
+coalesce(j.ended_at, greatest(
+    j.started_at + make_interval(secs => s.duration_s), e.seen_until, j.started_at
+))
+""")
 _JOBS = sql.SQL("""
 SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
     s.counted_enqueues, e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio,
     e.impact_s, e.impact_share, e.impact_times,
     versions.counted, j.ended_at IS NOT NULL,
     {alike}, j.cluster_id, e.filesystem_id, s.ambiguous_share <= %(ambiguous)s,
-    coalesce(j.ended_at, greatest(
-        j.started_at + make_interval(secs => s.duration_s), e.seen_until, j.started_at
-    ))
+    {until}
 FROM jobs_job j
 JOIN jobs_jobstatistics s ON s.job_id = j.id
 LEFT JOIN flags_jobevidence e ON e.job_id = j.id
@@ -142,6 +146,7 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual: others.Usual) -> Eviden
         kinds=_columns("s", (f"count_{kind}" for kind in METADATA_OPERATIONS)),
         peaks=_columns("e", PEAKS),
         alike=sql.SQL(", ").join(kind.of for kind in others.KINDS),
+        until=_UNTIL,
     )
     numbers = read_frame(query, _JOB_COLUMNS, {**values, **_CONSTANTS})
     texts = _frame(_JOBS_TEXTS.format(which=which), _TEXT_COLUMNS, values)
@@ -196,6 +201,23 @@ def of_users(owners: Iterable[str], until: datetime) -> Evidence:
     columns = {**USER_EVIDENCE, "until": _TIME}
     frame = _frame(_USERS, columns, values)
     return _with_about(Subject.USER, frame.with_columns(owner=pl.col("subject")))
+
+
+_NEWEST_OF_USERS = sql.SQL("""
+SELECT j.owner, max({until})
+FROM unnest(%(owners)s::text[], %(untils)s::timestamptz[]) AS flagged (owner, until)
+JOIN jobs_job j ON j.owner = flagged.owner AND (j.ended_at IS NULL OR j.ended_at > flagged.until)
+JOIN jobs_jobstatistics s ON s.job_id = j.id
+LEFT JOIN flags_jobevidence e ON e.job_id = j.id
+WHERE j.started_at IS NOT NULL
+GROUP BY j.owner, flagged.until HAVING max({until}) > flagged.until
+""").format(until=_UNTIL)
+
+
+def newest_of_users(untils: Mapping[str, datetime]) -> pl.DataFrame:
+    """Return the end of the newest data of users who have data after a moment of theirs."""
+    values = {"owners": list(untils), "untils": list(untils.values())}
+    return _frame(_NEWEST_OF_USERS, {"owner": pl.String(), "until": _TIME}, values)
 
 
 # What was sent to a filesystem's metadata servers, by principal and bin.

@@ -42,8 +42,7 @@ def reckon_pending(limit: int = 500) -> int:
     The caller goes on until it is 0. Only one at a time may call it: see `judging`.
     """
     with transaction.atomic():
-        claimed = list(TouchedImpact.objects.order_by("pk")[:limit])
-        TouchedImpact.objects.filter(pk__in=[row.pk for row in claimed]).delete()
+        claimed = TouchedImpact.objects.claim(limit)
         metadata_servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
         for server in metadata_servers:
             touched = [

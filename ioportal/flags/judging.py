@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from django.db import connection, transaction
+from django.db.models import Min
 
 from ioportal.analysis.rules import RULES
+from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import evidence, flagging, harm, locks, peaks
 from ioportal.flags.limits import Book, Place
-from ioportal.jobs.models import Job, Target
+from ioportal.flags.models import Flag
+from ioportal.jobs.models import Job, StaleEvidence, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 
@@ -31,7 +34,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACE = ["cluster", "filesystem", "queue"]  # of `Place`, and of evidence
 
 
-def judge_pending(limit: int = 2_000) -> int:
+def judge_round() -> int:
+    """Evaluate hosts and filesystems, then a slice of the pending jobs; return how many."""
+    judge_standing()
+    return judge_pending()
+
+
+def judge_pending(limit: int = 500) -> int:
     """Claim jobs whose evidence changed, and judge them and their users; return how many.
 
     The caller goes on until it is 0. Safe to run twice and beside itself.
@@ -47,7 +56,17 @@ def judge_pending(limit: int = 2_000) -> int:
         judge(found, book)
         for until, jobs_of_day in evidence.by_day(found.frame):
             judge(evidence.of_users(jobs_of_day["owner"].to_list(), until), book)
+        _judge_flagged_users(found.frame["owner"].to_list(), book)
         return reckoned + len(jobs)
+
+
+def _judge_flagged_users(owners: list[str], book: Book) -> None:
+    """Evaluate flagged users by their newest jobs: an older day must not leave a flag open."""
+    flags = Flag.objects.unresolved().filter(subject_kind=Subject.USER, subject__in=owners)
+    flagged_until = dict(flags.values_list("subject").annotate(Min("until")))
+    newer = evidence.newest_of_users(flagged_until)
+    for until, users in evidence.by_day(newer):
+        judge(evidence.of_users(users["owner"].to_list(), until), book)
 
 
 def judge_standing() -> None:
@@ -97,9 +116,7 @@ def by_limits(rule: Rule, found: Evidence, book: Book) -> Iterator[tuple[InForce
 # All that is pending of a job together: its windows changed, its statistics, and whom it harms.
 _CLAIM = """
 WITH claimed AS (
-    DELETE FROM jobs_staleevidence
-    WHERE job_id IN (SELECT job_id FROM jobs_staleevidence ORDER BY id LIMIT %s)
-    RETURNING job_id, since
+    DELETE FROM jobs_staleevidence WHERE job_id = ANY(%s) RETURNING job_id, since
 )
 SELECT job_id, min(since) FROM claimed GROUP BY 1
 """
@@ -107,6 +124,7 @@ SELECT job_id, min(since) FROM claimed GROUP BY 1
 
 def _claimed(limit: int) -> dict[int, datetime | None]:
     """Take pending rows; return since when on windows of each job changed."""
+    jobs = {row.job_id for row in StaleEvidence.objects.next(limit)}
     with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, [limit])
+        cursor.execute(_CLAIM, [list(jobs)])
         return dict(cursor.fetchall())

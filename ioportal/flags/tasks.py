@@ -9,10 +9,8 @@ from ioportal.stages import drain_alone, failures_recorded
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def judge() -> None:
-    """Judge what changed, and what is always there."""
-    drain_alone("judge", judging.judge_pending)
-    with failures_recorded("judge hosts and filesystems"):
-        judging.judge_standing()
+    """Judge what is always there, and what changed."""
+    drain_alone("judge", judging.judge_round)
 
 
 @shared_task

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection, models, transaction
 from django.db.models import Exists, F, Max, Min, OuterRef, Q
@@ -50,7 +50,6 @@ _IO_LEVELS = (levels.JOB_SNAPSHOTS, levels.IO_WINDOWS)
 _DELTA_LEVELS = (levels.JOB_DELTAS, levels.IO_WINDOWS)
 _MOMENT = timedelta(microseconds=1)
 
-_Row = TypeVar("_Row", bound=models.Model)
 
 
 def charge_pending(limit: int = 500) -> int:
@@ -60,10 +59,10 @@ def charge_pending(limit: int = 500) -> int:
     """
     with transaction.atomic():
         lock()
-        traces = _claim(TouchedTrace, limit)
-        polled = _claim(TouchedReads, limit)
-        differences = _claim(TouchedDeltas, limit)
-        jobs = _claim(TouchedJob, limit)
+        traces = TouchedTrace.objects.claim(limit)
+        polled = TouchedReads.objects.claim(limit)
+        differences = TouchedDeltas.objects.claim(limit)
+        jobs = TouchedJob.objects.claim(limit)
         changed = (  # jobs, and since when: one that ended has nobody else's whole run judged again
             (_charge_traces(traces), [row.start for row in traces]),
             (_charge_reads(polled), [_between_reads(row).start for row in polled]),
@@ -119,13 +118,6 @@ def touch_everything(**_: Any) -> None:
         and segment.end
         and not any(one.start <= segment.end and one.end > segment.start for one in gone)
     )
-
-
-def _claim(model: type[_Row], limit: int) -> list[_Row]:
-    """Take the oldest pending rows; they are gone when the transaction commits."""
-    claimed = list(model._default_manager.order_by("pk")[:limit])  # noqa: SLF001  (documented)
-    model._default_manager.filter(pk__in=[row.pk for row in claimed]).delete()  # noqa: SLF001
-    return claimed
 
 
 def _charge_traces(touched: list[TouchedTrace]) -> set[int]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Min
 from psycopg import sql
 
 from collectors.lustre import opcodes
@@ -338,12 +337,8 @@ def refresh_statistics(limit: int = 500) -> int:
         running = JobStatistics.objects.filter(
             job__ended_at=None, computed_at__gt=datetime.now(UTC) - settings.STATISTICS_INTERVAL
         )
-        pending = (
-            StaleStatistics.objects.exclude(job_id__in=running.values("job_id"))
-            .values("job_id")
-            .annotate(first=Min("pk"))
-        )
-        claimed = [row["job_id"] for row in pending.order_by("first")[:limit]]
+        pending = StaleStatistics.objects.exclude(job_id__in=running.values("job_id"))
+        claimed = {row.job_id for row in pending.next(limit)}
         StaleStatistics.objects.filter(job_id__in=claimed).delete()
         jobs = list(Job.objects.filter(pk__in=claimed, started_at__isnull=False).order_by("pk"))
         figures = _Figures.of(jobs)

@@ -7,7 +7,7 @@ them. None has a unique key: a raw row belongs to its segment, and a segment is 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GistIndex
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LARGEST_BIGINT = 2**63 - 1
 _WINDOW_S = 10
 _ERROR_CHARACTERS = 4_000
+_OLDEST_PART = 4  # of pending rows that a stage takes, one in so many is among the oldest
 
 
 def floor_to_window(moment: datetime) -> datetime:
@@ -484,10 +485,33 @@ class Coverage(models.Model):
         return f"{self.source} {self.start} to {self.end}"
 
 
+class PendingQuerySet(models.QuerySet[Any]):
+    """Pending work of a stage."""
+
+    def next(self, limit: int) -> list[Any]:
+        """Return up to `limit` rows to process next, in the order of their insertion.
+
+        Most are the newest, so that a backlog does not delay live data. A fixed share are the
+        oldest, so that live data cannot starve the backlog.
+        """
+        oldest = self.order_by("pk")[: limit // _OLDEST_PART]
+        newest = self.order_by("-pk")[: limit - limit // _OLDEST_PART]
+        rows = {row.pk: row for row in (*oldest, *newest)}
+        return [rows[key] for key in sorted(rows)]
+
+    def claim(self, limit: int) -> list[Any]:
+        """Delete and return the rows to process next; a rollback restores them."""
+        rows = self.next(limit)
+        self.filter(pk__in=[row.pk for row in rows]).delete()
+        return rows
+
+
 class Pending(models.Model):
     """A row that says what is to be done; the stage that did it deletes it."""
 
     asked_at = models.DateTimeField(db_default=Now())  # by the database: so much SQL inserts them
+
+    objects = PendingQuerySet.as_manager()
 
     class Meta:
         abstract = True

@@ -271,11 +271,9 @@ class _Asked:
 
 
 def _claim(touched: Any, fields: tuple[str, ...], limit: int) -> list[_Asked]:
-    """Take the oldest pending rows, those of one source together."""
-    claimed = list(touched.order_by("pk")[:limit])
-    touched.filter(pk__in=[row.pk for row in claimed]).delete()
+    """Claim pending rows, grouped by source."""
     asked: dict[str, _Asked] = {}
-    for row in claimed:
+    for row in touched.claim(limit):
         who = {name: getattr(row, name) for name in fields}
         asked.setdefault(repr(who), _Asked(who)).spans.append(Interval(row.start, row.end))
     return list(asked.values())

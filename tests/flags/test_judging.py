@@ -1,6 +1,7 @@
 """Flags follow from what is stored: as a job runs, in whatever order its data come."""
 
 from datetime import timedelta
+from itertools import permutations
 from operator import itemgetter
 from random import Random
 
@@ -13,8 +14,10 @@ from ioportal.flags.limits import put_in_force
 from ioportal.flags.models import Flag, FlagEvent, JobEvidence, LimitSet
 from ioportal.ingest import charging
 from ioportal.ingest.models import TouchedJob, TouchedTrace
+from ioportal.jobs import statistics
 from ioportal.jobs.models import Cluster, Job, Server, StaleEvidence
 from ioportal.stages import drain
+from ioportal.telemetry import rollups
 from tests.logs import Run, at, job_stats, pbs, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("site")
@@ -435,3 +438,52 @@ def test_a_host_is_judged_by_what_it_sends_to_each_filesystem(send, judge):
     judge()
     names = Flag.objects.unresolved().values_list("filesystem__name", flat=True)
     assert sorted(names) == ["lake", "pond"]
+
+
+@pytest.mark.parametrize("order", list(permutations(("70", "71", "80"))), ids="-".join)
+def test_the_order_of_evaluation_does_not_change_what_is_flagged(
+    jobs, logs, ingest, refresh, order
+):
+    """Two jobs are a campaign until the larger third one begins."""
+    told = {"metadata_operations": 1_000, "jobs": 2, "largest_share": 0.5}
+    put_in_force(LimitSet(rule="campaign", limits=told, why="we try it", set_by="root"))
+    jobs(*(Run(job, end="12:20") for job in ("70", "71")), Run("80", "12:30", "12:50"))
+    steps = {"12:00": (0, 0), "12:10": (800, 0), "12:20": (801, 0), "12:30": (801, 0)}
+    for clock, (early, late) in {**steps, "12:40": (801, 4_000), "12:50": (801, 5_000)}.items():
+        entries = {"70": {"getattr": early + 1}, "71": {"getattr": early + 1}}
+        text = job_stats(MDT, entries | {"80": {"getattr": late + 1}}, snapshot=clock)
+        ingest("job_stats", logs(f"read-{clock}", text), at=at(clock).isoformat())
+    refresh()
+    StaleEvidence.objects.all().delete()
+    for job in order:
+        StaleEvidence.objects.ask_for([Job.objects.get(batch_id=job).pk])
+        judging.judge_pending()
+
+    assert not Flag.objects.unresolved().filter(rule="campaign").exists()
+
+
+def test_live_jobs_and_hosts_are_evaluated_before_a_backlog(jobs, read, send, judge):
+    limits_of_hosts(10)
+    jobs(RUNNING)
+    read("11:59", None)
+    judge()
+    StaleEvidence.objects.ask_for(range(1_000_000, 1_001_000))  # (jobs that are gone)
+    read("12:09", 2_100_000)
+    send("mds1", 0, 10)
+    drain(statistics.refresh_statistics)
+    drain(rollups.roll_up)
+
+    judging.judge_round()
+
+    assert StaleEvidence.objects.count() > 300
+    rules = set(Flag.objects.unresolved().values_list("rule", flat=True))
+    assert rules >= {"metadata-operations", "host-outside-jobs"}
+
+
+def test_a_share_of_each_slice_is_the_oldest_work(db):
+    StaleEvidence.objects.ask_for(range(1, 41))
+
+    claimed = [row.job_id for row in StaleEvidence.objects.claim(8)]
+
+    assert claimed == [1, 2, 35, 36, 37, 38, 39, 40]
+    assert StaleEvidence.objects.count() == 32

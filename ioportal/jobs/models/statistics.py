@@ -9,7 +9,7 @@ from django.db import connection, models
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import METRICS
 from ioportal.jobs.models.job import Job
-from ioportal.telemetry.models import Pending
+from ioportal.telemetry.models import Pending, PendingQuerySet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,7 +101,7 @@ WHERE id NOT IN (SELECT job_id FROM waiting)
 """
 
 
-class StaleStatisticsManager(models.Manager["StaleStatistics"]):
+class StaleStatisticsQuerySet(PendingQuerySet):
     """Asks for statistics."""
 
     def ask_for(self, job_ids: Iterable[int]) -> None:
@@ -119,7 +119,7 @@ class StaleStatistics(Pending):
 
     job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
 
-    objects = StaleStatisticsManager()
+    objects = StaleStatisticsQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"job {self.job_id}"
@@ -131,7 +131,7 @@ SELECT id, %(since)s FROM unnest(%(jobs)s::bigint[]) AS wanted (id)
 """
 
 
-class StaleEvidenceManager(models.Manager["StaleEvidence"]):
+class StaleEvidenceQuerySet(PendingQuerySet):
     """Asks for evidence."""
 
     def ask_for(self, job_ids: Iterable[int], since: datetime | None = None) -> None:
@@ -146,7 +146,7 @@ class StaleEvidence(Pending):
     job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
     since = models.DateTimeField(null=True)  # null: its windows are as they were
 
-    objects = StaleEvidenceManager()
+    objects = StaleEvidenceQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"job {self.job_id}"
