@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ioportal.analysis.populations import FEWEST
+from ioportal.analysis.populations import DIGITS, FEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,12 +52,15 @@ class Histogram:
         return replace(self, counts=(*self.counts[:number], told, *self.counts[number + 1 :]))
 
 
-def histogram(populations: Sequence[Numbers], scale: Scale) -> Histogram:
+def histogram(
+    populations: Sequence[Numbers], scale: Scale, *, is_coarse: bool = False
+) -> Histogram:
     """Count the values of populations in common bins.
 
     Args:
         populations: the values of each, whole numbers in ascending order, none below 0.
         scale: how bins are laid out. On a log scale zeros have a bin of their own.
+        is_coarse: some values are rounded to two significant digits: no linear bin is narrower.
 
     Returns:
         Bins in ascending order that hold every value of every population exactly once; those
@@ -73,7 +76,8 @@ def histogram(populations: Sequence[Numbers], scale: Scale) -> Histogram:
         return Histogram((), ((),) * len(populations))
     highest = max(int(values[-1]) for values in known)
     if scale is Scale.LINEAR:
-        bins = linear_bins(min(int(values[0]) for values in known), highest)
+        narrowest = 10 ** max(0, len(str(highest)) - DIGITS) if is_coarse else 1
+        bins = linear_bins(min(int(values[0]) for values in known), highest, narrowest)
     else:
         above_zero = [values[values.searchsorted(1)] for values in known if values[-1]]
         bins = (ZERO,) if any(values[0] == 0 for values in known) else ()
@@ -81,12 +85,16 @@ def histogram(populations: Sequence[Numbers], scale: Scale) -> Histogram:
     return Histogram(bins, tuple(_counts(values, bins) for values in populations))
 
 
-def linear_bins(low: int, high: int) -> tuple[Bin, ...]:
+def linear_bins(low: int, high: int, narrowest: int = 1) -> tuple[Bin, ...]:
     """Return at most 40 bins of one width that hold `low` to `high`, both included.
 
     Their width is 1, 2 or 5 times a power of ten, and their bounds are multiples of it.
     """
-    width = next(width for width in _round_widths() if high // width - low // width < _MOST_LINEAR)
+    width = next(
+        width
+        for width in _round_widths()
+        if width >= narrowest and high // width - low // width < _MOST_LINEAR
+    )
     first = low // width * width
     return tuple((at, at + width) for at in range(first, high + 1, width))
 

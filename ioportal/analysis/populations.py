@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import polars as pl
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     Numbers: TypeAlias = npt.NDArray[np.floating[Any]] | npt.NDArray[np.integer[Any]]
 
 FEWEST = 10  # single values that stand behind whatever is told of other people's jobs
+DIGITS = 2  # significant ones of other people's figures
 _PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
 
 
@@ -37,14 +40,28 @@ class Spread:
 
         The least and the greatest value are those of single jobs. So is, nearly, a percentile with
         fewer than ten values on one side; and where two populations differ by one job, the
-        difference of their means gives that job's value away.
+        difference of their means gives that job's value away. The values must be `coarsened`.
         """
         told = {
-            name: getattr(self, name)
+            name: coarse(getattr(self, name))
             for name, percent in _PERCENTILES.items()
             if self.n * min(percent, 100 - percent) >= 100 * FEWEST
         }
         return Spread(self.n, self.unknown, **told)
+
+
+def coarsened(values: Numbers) -> Numbers:
+    """Round other people's figures to two significant digits, before anything else is computed.
+
+    Whatever follows from rounded values says no more of a job than its rounded value, however many
+    populations somebody compares.
+    """
+    return pl.Series(values).round_sig_figs(DIGITS).to_numpy()
+
+
+def coarse(value: float) -> float:
+    """Round one figure to two significant digits."""
+    return float(f"{value:.{DIGITS - 1}e}")
 
 
 def without_extremes(known: Numbers) -> Numbers:

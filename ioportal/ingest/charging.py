@@ -51,7 +51,6 @@ _DELTA_LEVELS = (levels.JOB_DELTAS, levels.IO_WINDOWS)
 _MOMENT = timedelta(microseconds=1)
 
 
-
 def charge_pending(limit: int = 500) -> int:
     """Claim up to `limit` touched intervals of each kind and derive their rows; return how many.
 

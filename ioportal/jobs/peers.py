@@ -7,18 +7,19 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
-from django.db.models import Count, Q
+from django.db.models import Q
 
 from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.metrics import BY_NAME, Metric
-from ioportal.analysis.populations import FEWEST
+from ioportal.analysis.populations import FEWEST, coarse, coarsened
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.jobs.quantiles import Quantiles
+from ioportal.jobs.populations import BATCH_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django.db.models import Aggregate, QuerySet
+    from ioportal.analysis.populations import Numbers
+    from ioportal.jobs.models import JobQuerySet
 
 SIZE_FACTOR = 2
 WITHIN = timedelta(days=30)
@@ -54,42 +55,32 @@ class Standing:
     p90: float | None
 
 
-def of(job: Job) -> QuerySet[JobStatistics]:
-    """Return the statistics of a job's peers.
+def jobs_like(job: Job) -> JobQuerySet:
+    """Return a job's peers.
 
     They ran on its cluster, on half to twice its nodes, and started within 30 days of it; figures
     of poor quality are no company.
     """
     if job.started_at is None:
-        return JobStatistics.objects.none()
-    return JobStatistics.objects.filter(
-        job__cluster=job.cluster_id,
-        job__node_count__gte=job.node_count / SIZE_FACTOR,
-        job__node_count__lte=job.node_count * SIZE_FACTOR,
-        job__started_at__gte=job.started_at - WITHIN,
-        job__started_at__lte=job.started_at + WITHIN,
-    ).exclude(Q(job=job) | Q(quality=JobStatistics.Quality.POOR))
+        return Job.objects.none()
+    return Job.objects.filter(
+        cluster=job.cluster_id,
+        node_count__gte=job.node_count / SIZE_FACTOR,
+        node_count__lte=job.node_count * SIZE_FACTOR,
+        started_at__gte=job.started_at - WITHIN,
+        started_at__lte=job.started_at + WITHIN,
+    ).exclude(Q(pk=job.pk) | Q(quality=JobStatistics.Quality.POOR))
 
 
 def standings(job: Job, statistics: JobStatistics) -> list[Standing]:
-    """Return where a job stands by each metric that is known of it, in one query."""
+    """Return where a job stands by each metric that is known of it, among coarse figures."""
     known = [metric for metric in METRICS if getattr(statistics, metric.name) is not None]
     if not known:
         return []
-    figures: dict[str, Aggregate] = {}
-    for metric in known:
-        name, value = metric.name, getattr(statistics, metric.name)
-        figures[f"{name}_n"] = Count(name)
-        figures[f"{name}_below"] = Count("pk", filter=Q(**{f"{name}__lt": value}))
-        figures[f"{name}_equal"] = Count("pk", filter=Q(**{name: value}))
-        figures[f"{name}_quantiles"] = Quantiles(name, _QUANTILES)
-    found = of(job).aggregate(**figures)
+    names = [metric.name for metric in known]
+    peers = BATCH_JOBS.figures(jobs_like(job), names).known
     return [
-        _standing(
-            metric,
-            getattr(statistics, metric.name),
-            *(found[f"{metric.name}_{figure}"] for figure in ("n", "below", "equal", "quantiles")),
-        )
+        _standing(metric, getattr(statistics, metric.name), coarsened(peers[metric.name]))
         for metric in known
     ]
 
@@ -99,18 +90,17 @@ def spread_out(job: Job, metric: str, besides: Sequence[float]) -> Histogram:
 
     What single peers did can be read from it: it is for those who may see all jobs.
     """
-    known = of(job).exclude(**{metric: None}).order_by(metric).values_list(metric, flat=True)
-    whole = [
-        np.fromiter(values, np.float64).astype(np.int64) for values in (known, sorted(besides))
-    ]
+    known = BATCH_JOBS.figures(jobs_like(job), [metric]).known[metric]
+    whole = [known.astype(np.int64), np.array(sorted(besides)).astype(np.int64)]
     counted = histogram(whole, Scale.LOG)
     return replace(counted, counts=counted.counts[:1])
 
 
-def _standing(  # noqa: PLR0917  (in the order of the figures)
-    metric: Metric, value: float, peers: int, below: int, equal: int, quantiles: list[float] | None
-) -> Standing:
-    if peers < FEWEST or quantiles is None:
-        return Standing(metric, value, peers, rank=None, quartiles=None, p90=None)
-    low, middle, high, p90 = quantiles
-    return Standing(metric, value, peers, (below + equal / 2) / peers, (low, middle, high), p90)
+def _standing(metric: Metric, value: float, peers: Numbers) -> Standing:
+    """Rank a value among those of its peers, which are ascending and coarse."""
+    if peers.size < FEWEST:
+        return Standing(metric, value, peers.size, rank=None, quartiles=None, p90=None)
+    below, not_above = (peers.searchsorted(coarse(value), side) for side in ("left", "right"))
+    low, middle, high, p90 = (coarse(found) for found in np.quantile(peers, _QUANTILES))
+    rank = float(below + not_above) / 2 / peers.size
+    return Standing(metric, value, peers.size, rank, (low, middle, high), p90)

@@ -6,7 +6,8 @@ figures are. Nothing after it knows what they are of.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +23,16 @@ from django.db.models import (
 from django.db.models.functions import NullIf
 from django.db.models.lookups import IsNull
 from django.http import QueryDict
+from django.utils import timezone
 
 from ioportal.analysis.histograms import Histogram, Scale, histogram
-from ioportal.analysis.populations import FEWEST, Spread, spread, without_extremes
+from ioportal.analysis.populations import (
+    FEWEST,
+    Spread,
+    coarsened,
+    spread,
+    without_extremes,
+)
 from ioportal.jobs.filters import BOUNDS, JobFilter
 from ioportal.jobs.kept import eyes, kept
 from ioportal.jobs.keys import EachOf
@@ -44,7 +52,7 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
 
 _QUALITIES = tuple(map(str, JobStatistics.Quality))
-_SHAPE = 2  # of what is cached: another number whenever the classes below change
+_SHAPE = 3  # of what is cached: another number whenever the classes below change
 
 
 @dataclass(frozen=True)
@@ -126,13 +134,32 @@ class Comparison:
 
 
 def others(user: User, counted: Counted, filters: str) -> Selection:
-    """Select all jobs that `user` may not see, by those of the filters that single out nobody."""
+    """Select all jobs that `user` may not see, by those of the filters that single out nobody.
+
+    Their times are widened to whole days: ranges that slide by a minute would differ by one job.
+    """
     anonymous = QueryDict(mutable=True)
     for name, values in QueryDict(filters).lists():
         if name in counted.anonymous_filters:
             anonymous.setlist(name, values)
+    form = counted.filter_set(anonymous).form
+    if form.is_valid():
+        for name, widened in (("start", _day_start), ("end", _day_end)):
+            if moment := form.cleaned_data[name]:
+                anonymous[name] = widened(moment).isoformat()
     jobs = counted.filter_set(anonymous, queryset=counted.model.objects.hidden_from(user)).qs
     return Selection(counted, anonymous.urlencode(), eyes(user), jobs, is_anonymous=True)
+
+
+def _day_start(moment: datetime) -> datetime:
+    """Return when the day of a moment begins, in the site's zone."""
+    return timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _day_end(moment: datetime) -> datetime:
+    """Return the end of the day that ends at a moment, or holds it."""
+    midnight = _day_start(moment)
+    return midnight if midnight == moment else midnight + timedelta(days=1)
 
 
 def compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Comparison:
@@ -162,7 +189,7 @@ def newest_record(counted: Counted) -> datetime | None:
 
 
 def _compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Comparison:
-    found = [selected.counted.figures(selected.jobs, metrics) for selected in selections]
+    found = [_figures(selected, metrics) for selected in selections]
     histograms = {
         (metric, scale): histogram(
             [
@@ -170,6 +197,7 @@ def _compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Compari
                 for selected, figures in zip(selections, found, strict=True)
             ],
             scale,
+            is_coarse=any(selected.is_anonymous for selected in selections),
         )
         for metric in metrics
         for scale in Scale
@@ -185,6 +213,14 @@ def _compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Compari
         for selected, figures in zip(selections, found, strict=True)
     )
     return Comparison(summaries, histograms)
+
+
+def _figures(selected: Selection, metrics: Sequence[str]) -> Figures:
+    """Compute the figures of a population; all that is said of others follows from coarse ones."""
+    figures = selected.counted.figures(selected.jobs, metrics)
+    if not selected.is_anonymous:
+        return figures
+    return replace(figures, known={name: coarsened(of) for name, of in figures.known.items()})
 
 
 def _drawn(selected: Selection, figures: Figures, metric: str) -> Numbers:

@@ -1,5 +1,6 @@
 import json
 import re
+from datetime import timedelta
 from html import unescape
 from urllib.parse import urlencode
 
@@ -7,10 +8,12 @@ import numpy as np
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.utils import timezone
 
 from ioportal.jobs.models import JobStatistics, Population
 from ioportal.web.formatting import UNKNOWN
 from tests.logs import at
+from tests.web.conftest import NOON
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
 OPENS = [0, 7, 1_368, 2_000, 2_499, 2_500, 146_459, 1_260_185]
@@ -247,7 +250,7 @@ def test_of_other_people_only_figures_of_many_are_told(as_alice, week, crowd):
     [_, opens] = [row for row in twin["rows"] if row["metric"] == "opens"]
 
     assert twin["populations"][1]["filters"] == "queue=batch"
-    assert (opens["n"], opens["p50"]) == (40, 10_019.5)
+    assert (opens["n"], opens["p50"]) == (40, 10_000)  # 10,019.5, in two digits
     assert {opens[name] for name in ("min", "max", "mean", "std", "p90", "p99")} == {None}
     assert "not told of other people" in text_of(as_alice.get(f"/populations/?{query}"))
 
@@ -275,6 +278,46 @@ def test_fewer_than_ten_jobs_of_others_tell_nothing(as_alice, week, new_job):
     assert "777" not in page
     assert about["populations"][1]["jobs"] is None
     assert {row["n"] for row in about["rows"] if row["population"] != "Your jobs"} <= {None}
+
+
+@pytest.fixture
+def answers(as_alice, new_job):
+    """Ask everything of ranges that slide along with a job of somebody else."""
+    own = new_job({"opens": 1_203_000, "read_bytes": 1_203_000}, started_at=NOON)
+    paths = [f"/jobs/{own.pk}/peers/?format=json", f"/jobs/{own.pk}/peers/?format=csv"]
+    for minutes in range(0, 60, 7):
+        start = NOON + timedelta(minutes=minutes, days=-2)
+        query = urlencode({"start": start.isoformat(), "beside": "others", "format": "json"})
+        paths += [f"/populations/?{query}", f"/populations/histograms/opens/?{query}&scale=linear"]
+    for scale in ("linear", "log"):
+        paths.append(f"/populations/histograms/read_bytes/?beside=others&format=csv&scale={scale}")
+
+    def run():
+        JobStatistics.objects.update(computed_at=timezone.now())  # so that nothing is cached
+        return [text_of(as_alice.get(path)) for path in paths]
+
+    return run
+
+
+def test_sliding_ranges_tell_two_digits_of_another_persons_job_at_most(answers, new_job):
+    """Whatever is asked, the answers are the same for all values that round to the same digits."""
+    for number in range(41):
+        value = 1_170_000 + 1_500 * number
+        new_job(
+            {"opens": value, "read_bytes": value},
+            owner="bob",
+            project="BIO3",
+            started_at=NOON + timedelta(minutes=number, days=-2),
+            ended_at=NOON + timedelta(minutes=number + 1, days=-2),
+        )
+    victim = JobStatistics.objects.filter(job__owner="bob").order_by("opens")[20]
+    found = []
+    for value in (1_150_001, 1_203_001, 1_249_999):
+        JobStatistics.objects.filter(pk=victim.pk).update(opens=value, read_bytes=value)
+        found.append(answers())
+
+    assert "1200000" in found[0][0]
+    assert found[0] == found[1] == found[2]
 
 
 def name_it(client, query="", **fields):
