@@ -201,7 +201,7 @@ def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> 
     observed, means = _by_certainty(steps)
 
     def bars(kind: str, frame: pl.DataFrame, where: Figure, look: Figure) -> Figure:
-        heights = pl.sum_horizontal(others if kind == "other" else [kind])
+        heights = pl.sum_horizontal(others) if kind == "other" else pl.col(kind)
         return {
             "type": "bar",
             "name": _name(chart, kind),

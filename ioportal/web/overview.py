@@ -17,7 +17,7 @@ from ioportal.jobs import overview
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.models import Coverage
 from ioportal.web.ranges import TimeRange
-from ioportal.web.sections import Section, Times
+from ioportal.web.sections import TOLD, Section, Times
 from ioportal.web.series import (
     mean_times,
     observed,
@@ -186,7 +186,7 @@ class Rpcs(Section):
 
     def _windows(self, source: int) -> pl.DataFrame:
         windows = self._pivoted(source)
-        return clipped(windows, self.attributed, self.kinds)
+        return clipped(windows, self.attributed, (*self.kinds, TOLD))
 
     def times(self, source: int) -> Times:
         """Return the mean service and queue time of the timed RPCs."""

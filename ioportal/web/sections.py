@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.urls import reverse
 
+from ioportal.analysis.populations import coarse
 from ioportal.analysis.timelines import OBSERVED, Known, Steps, rates, within
 from ioportal.charts import palette
 from ioportal.charts import timelines as charts
 from ioportal.jobs import overview
 from ioportal.telemetry import levels, retention, rollups
-from ioportal.telemetry.models import Principal
 from ioportal.web import flagged
 from ioportal.web.principals import Name, named
 from ioportal.web.ranges import TimeRange
@@ -46,6 +46,8 @@ _NAMED = 6  # in the charts; the rest is one layer
 _LISTED = 15
 _CHARTS = 8  # of servers or targets, the busiest
 _LEAST_JOBS = 10  # of others that are told of together
+_OWN_REST = "your other jobs"  # (no name has a blank)
+TOLD = "others are told"  # the column of windows that says so
 
 
 @dataclass(frozen=True)
@@ -58,18 +60,18 @@ class Busy:
     nodes: int
     total: float
     share: float | None
-    newest: float  # per second
+    newest: float | None  # per second; None: of others who are told of together
     mean: float | None  # per second
 
     @property
     def newest_per_node(self) -> float | None:
         """Its newest rate, over its nodes."""
-        return self.newest / self.nodes if self.nodes else None
+        return self.newest / self.nodes if self.nodes and self.newest is not None else None
 
     @property
     def trend(self) -> float | None:
         """How many times its mean rate the newest one is."""
-        return self.newest / self.mean if self.mean else None
+        return self.newest / self.mean if self.mean and self.newest is not None else None
 
 
 def _worst(flags: Mapping[Who, Flag], one: Busy) -> Flag | None:
@@ -121,6 +123,7 @@ class Section:
         raise NotImplementedError
 
     def _windows(self, source: int) -> pl.DataFrame:
+        """Return what is told of a source as windows with the columns of `kinds` and `TOLD`."""
         raise NotImplementedError
 
     @property
@@ -225,9 +228,10 @@ class Section:
             if name := self._names.get(amount.who):
                 together[name].append(amount)
         found = [self._busy(name, amounts) for name, amounts in together.items()]
-        return sorted(found, key=lambda one: (-one.newest, -one.total, one.words))
+        return sorted(found, key=lambda one: (-(one.newest or 0), -one.total, one.words))
 
     def _busy(self, name: Name, amounts: list[Amount]) -> Busy:
+        """Return what some did together; its share depends on what may be told of others."""
         total = sum(amount.total for amount in amounts)
         return Busy(
             name.words,
@@ -235,18 +239,33 @@ class Section:
             frozenset(amount.who for amount in amounts),
             name.nodes,
             total,
-            total / self.total if self.total and self.others_are_many else None,
+            None,
             sum(map(self._newest_rate, amounts)),
             total / self.attributed_s if self.attributed_s else None,
         )
 
     @cached_property
+    def _others_told(self) -> list[Bin]:
+        """What others did, where they are so many that their sum may be told."""
+        return [one for source in self.sources for one in self._told(source) if not one.layer]
+
+    @property
     def others_are_many(self) -> bool:
-        """Whether so many jobs of others are in the range that their sum may be told."""
+        """Whether anything of others may be told."""
+        return self.is_staff or bool(self._others_told)
+
+    @cached_property
+    def _whole(self) -> float:
+        """What shares are parts of: all that may be told; 0: others are too few."""
         if self.is_staff:
-            return True
-        jobs = {who for who, *_ in self.amounts if who[0] == Principal.JOB}
-        return len(jobs - self._names.keys()) >= _LEAST_JOBS
+            return self.total
+        if not self._others_told:
+            return 0.0
+        own = sum(one.total for one in self.amounts if one.who in self._names)
+        return own + sum(one.amount for one in self._others_told)
+
+    def _with_share(self, one: Busy) -> Busy:
+        return replace(one, share=one.total / self._whole if self._whole else None)
 
     @cached_property
     def _names(self) -> dict[Who, Name]:
@@ -265,23 +284,29 @@ class Section:
     @cached_property
     def listed(self) -> list[Busy]:
         """The first of the busy, and whom the charts name: a storm that is over stays in sight."""
-        return [one for n, one in enumerate(self.busy) if n < _LISTED or one in self.layers]
+        listed = (one for n, one in enumerate(self.busy) if n < _LISTED or one in self.layers)
+        return [self._with_share(one) for one in listed]
 
     @cached_property
     def others(self) -> Busy | None:
         """All that is not listed; None: nothing, or too few to be told of."""
-        listed = frozenset().union(*(one.who for one in self.listed))
-        rest = [amount for amount in self.amounts if amount.who not in listed]
-        if not rest or not self.others_are_many:
+        if self.is_staff:
+            listed = frozenset().union(*(one.who for one in self.listed))
+            rest = [amount for amount in self.amounts if amount.who not in listed]
+            return self._with_share(self._busy(Name(palette.ALL_OTHERS), rest)) if rest else None
+        if not self._others_told:
             return None
-        return self._busy(Name(palette.ALL_OTHERS), rest)
+        total = sum(one.amount for one in self._others_told)
+        mean = total / self.attributed_s if self.attributed_s else None
+        others = Busy(palette.ALL_OTHERS, "", frozenset(), 0, total, None, newest=None, mean=mean)
+        return self._with_share(others)
 
     @cached_property
     def layers(self) -> list[Busy]:
         """Those whom the charts name: busiest now or in all of the range."""
 
         def weight(one: Busy) -> float:
-            newest = one.newest / self.newest_total if self.newest_total else 0.0
+            newest = (one.newest or 0) / self.newest_total if self.newest_total else 0.0
             return max(newest, one.total / self.total if self.total else 0.0)
 
         return sorted(self.busy, key=lambda one: (-weight(one), one.words))[:_NAMED]
@@ -304,7 +329,15 @@ class Section:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The names of the charts' layers."""
-        return (*(one.words for one in self.layers), palette.ALL_OTHERS)
+        own_rest = [_OWN_REST] if self._own_rest else []
+        return (*(one.words for one in self.layers), *own_rest, palette.ALL_OTHERS)
+
+    @cached_property
+    def _own_rest(self) -> frozenset[Who]:
+        """Visible principals without a layer of their own: among others they would hide a few."""
+        if self.is_staff:
+            return frozenset()
+        return frozenset(self._names).difference(*(one.who for one in self.layers))
 
     @cached_property
     def _binned(self) -> list[Bin]:
@@ -313,24 +346,30 @@ class Section:
         return overview.bins(
             self._rows(self.level),
             self._rows(self.level_of_all),
-            [one.who for one in self.layers],
+            [*(one.who for one in self.layers), *([self._own_rest] if self._own_rest else [])],
             self.bin,
             self._bins.start,
             count_unshown=not self.is_staff,
         )
 
     def _told(self, source: int) -> list[Bin]:
-        """Return what may be shown of one source: a sum of others needs enough jobs."""
+        """Return what may be shown of one source: of others, coarse sums over enough jobs."""
+        found = [one for one in self._binned if one.source == source]
+        if self.is_staff:
+            return found
         return [
-            one
-            for one in self._binned
-            if one.source == source
-            and (one.layer > 0 or self.is_staff or one.unshown_jobs >= _LEAST_JOBS)
+            one if one.layer else one._replace(amount=coarse(one.amount))
+            for one in found
+            if one.layer or one.unshown_jobs >= _LEAST_JOBS
         ]
 
     def steps(self, source: int) -> Steps:
-        """Return the rates on one source, by the charts' layers."""
-        return self._steps(source, self._windows(source), self.kinds)
+        """Return the rates on one source, by the charts' layers; null: others are too few."""
+        steps = self._steps(source, self._windows(source), (*self.kinds, TOLD))
+        is_told = pl.lit(self.is_staff) | (pl.col(TOLD) > 0)
+        others = pl.when(is_told).then(pl.col(palette.ALL_OTHERS))
+        frame = steps.frame.with_columns(others.alias(palette.ALL_OTHERS)).drop(TOLD)
+        return replace(steps, frame=frame, kinds=self.kinds)
 
     def _steps(self, source: int, windows: pl.DataFrame, kinds: Sequence[str]) -> Steps:
         seen = self.attributed.filter(pl.col("source") == source)
@@ -369,7 +408,7 @@ class Section:
 
     def _pivoted(self, source: int) -> pl.DataFrame:
         """Return what is told of a source as windows with a column per layer."""
-        words = dict(enumerate((palette.ALL_OTHERS, *(one.words for one in self.layers))))
+        words = dict(enumerate((palette.ALL_OTHERS, *self.kinds[:-1])))
         frame = pl.DataFrame(
             [
                 (one.source, one.start, one.end, words[one.layer], one.amount)
@@ -381,15 +420,21 @@ class Section:
         pivoted = frame.pivot(
             "who", index=["source", "start", "end"], values="amount", aggregate_function="sum"
         )
-        missing = [pl.lit(0.0).alias(kind) for kind in self.kinds if kind not in pivoted.columns]
-        return pivoted.with_columns(
-            seconds("start", "end").alias("seconds"), *missing
-        ).with_columns(pl.col(list(self.kinds)).fill_null(0.0))
+        missing = [
+            pl.lit(None, pl.Float64).alias(kind)
+            for kind in self.kinds
+            if kind not in pivoted.columns
+        ]
+        return (
+            pivoted.with_columns(seconds("start", "end").alias("seconds"), *missing)
+            .with_columns(pl.col(palette.ALL_OTHERS).is_not_null().cast(pl.Float64).alias(TOLD))
+            .with_columns(pl.col(list(self.kinds)).fill_null(0.0))
+        )
 
     def twin(self) -> Iterator[tuple[Any, ...]]:
         """Yield rates of all charts: source, start, end, principal, rate per second.
 
-        The rate is None while attribution is pending.
+        The rate is None while attribution is pending, and where other people's jobs are too few.
         """
         for shown in self.shown:
             steps = shown.steps

@@ -11,6 +11,7 @@ from ioportal.stages import drain
 from ioportal.telemetry import rollups
 from ioportal.web import sections
 from tests.logs import Run, at, job_stats, rpc, sacct
+from tests.web.reading import csv_of
 
 RANGE = "start=2017-07-05T12:00:00Z&end=2017-07-05T13:00:00Z"
 
@@ -202,18 +203,55 @@ def test_others_are_told_of_together_from_ten_jobs_on(as_alice, busy_site, name)
     assert "all others" in page
 
 
-def test_of_fewer_than_ten_jobs_of_others_nothing_is_told(as_alice, busy_site, monkeypatch):
+@pytest.mark.parametrize("name", ["rpcs", "operations"])
+def test_fewer_than_ten_jobs_of_others_are_null_and_not_zero(
+    as_alice, busy_site, monkeypatch, name
+):
     monkeypatch.setattr(sections, "_LEAST_JOBS", 12)  # there are eleven
 
-    shown = top(as_alice, "rpcs")
+    shown = top(as_alice, name)
+    table = csv_of(as_alice.get(f"/overview/{name}/?{RANGE}&format=csv"))
 
     assert [row["principal"] for row in shown["top"]] == ["77 alice"]
     assert shown["top"][0]["share"] is None
     rates = {row["per_second"] for row in shown["rows"] if row["principal"] == "all others"}
-    assert rates <= {0.0}
+    assert rates == {None}
+    assert {row["per_second"] for row in table if row["principal"] == "all others"} == {""}
     assert "Others are told of from ten jobs on" in (
         as_alice.get(f"/overview/rpcs/?{RANGE}").content.decode()
     )
+
+
+def test_the_jobs_of_one_person_do_not_hide_the_few_of_another(as_alice, site, logs, ingest):
+    """Of 17 jobs 16 are alice's, so whatever is left besides hers is bob's."""
+    runs = [Run(str(100 + n), nodes=f"n{n}") for n in range(1, 17)]
+    ingest(
+        "sacct",
+        logs("j", sacct(*runs, Run("77", nodes="n20", user="bob", project="ENG1"))),
+        cluster="anvil",
+    )
+    trace = [rpc(f"12:00:{n:02}", f"{n}@gni") for n in (*range(1, 17), 20)]
+    ingest("rpctrace", logs("t", "\n".join(trace)), server="mds1")
+    drain(rollups.roll_up)
+
+    shown = top(as_alice, "rpcs", "start=2017-07-05T12:00:00Z&end=2017-07-05T12:01:00Z")
+
+    rates = {name: [] for name in ("your other jobs", "all others")}
+    for row in shown["rows"]:
+        rates.get(row["principal"], []).append(row["per_second"])
+    assert sum(rate > 0 for rate in rates["your other jobs"]) > 0
+    assert set(rates["all others"]) == {None}
+    assert {row["share"] for row in shown["top"]} == {None}
+
+
+def test_what_others_did_together_is_told_in_two_digits(as_alice, busy_site):
+    """In ten minutes a process did 600 operations, and each of eleven jobs 60: 1,260."""
+    shown = top(as_alice, "operations")
+
+    own, *_ = shown["top"]
+    by_step = {(row["start"], row["principal"]): row["per_second"] * 600 for row in shown["rows"]}
+    assert {round(rate) for (_, who), rate in by_step.items() if who == "all others"} == {1_300}
+    assert own["share"] == pytest.approx(54_000 / (54_000 + 3 * 1_300))
 
 
 def test_coarse_steps_read_roll_ups_and_say_the_same(as_staff, busy_site, queries):
