@@ -124,7 +124,12 @@ class ClusterAdmin(RegistrationAdmin):
         (
             "Nodes",
             {
-                "fields": ("exec_hosts_are_compute_nodes", "nid_network", "nid_node_format"),
+                "fields": (
+                    "exec_hosts_are_compute_nodes",
+                    "cores_per_node",
+                    "nid_network",
+                    "nid_node_format",
+                ),
                 "description": "How Lustre's NIDs name this cluster's nodes. Without a rule, "
                 "give each NID its node under NIDs or with 'manage.py register'.",
             },

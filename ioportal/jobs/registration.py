@@ -43,7 +43,7 @@ _KEYS: dict[str, dict[str, type]] = {
     },
     "cluster": {
         "name": str, "time_zone": str, "batch": str, "simulated": bool, "nodes": str,
-        "exec_hosts_are_compute_nodes": bool, "nid_rule": dict, "nid": list,
+        "exec_hosts_are_compute_nodes": bool, "cores_per_node": int, "nid_rule": dict, "nid": list,
     },
     "cluster.nid_rule": {"network": str, "node": str},
     "cluster.nid": {"nid": str, "node": str},
@@ -176,7 +176,9 @@ def apply(thing: models.Model) -> None:
 def _cluster(place: str, entry: _Entry) -> None:
     rule = entry.get("nid_rule", {})
     _expect_keys(f"{place} nid_rule", rule, _KEYS["cluster.nid_rule"])
-    values = _given(entry, "time_zone", "simulated", "exec_hosts_are_compute_nodes")
+    values = _given(
+        entry, "time_zone", "simulated", "exec_hosts_are_compute_nodes", "cores_per_node"
+    )
     values |= {"batch_system": entry["batch"]} if "batch" in entry else {}
     if rule:
         values |= {"nid_network": rule.get("network", ""), "nid_node_format": rule.get("node", "")}

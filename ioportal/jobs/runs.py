@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db.models import (
     DateTimeField,
     DurationField,
-    ExpressionWrapper,
     F,
     FloatField,
     Func,
     OuterRef,
     Subquery,
+    Value,
 )
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Cast, Coalesce, Greatest, Least, NullIf
 
 from ioportal.jobs.models import JobStatistics
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.db.models.expressions import Combinable
 
 # Looked up for jobs that have not ended, and not joined for all the others.
 _KNOWN_DURATION = Subquery(JobStatistics.objects.filter(job=OuterRef("pk")).values("duration_s"))
@@ -25,9 +32,20 @@ _AFTER_IT = F("started_at") + Func(
 )
 # As `Job.known_until`: while it runs, up to when its statistics know it.
 KNOWN_UNTIL = Coalesce("ended_at", _AFTER_IT, "started_at", output_field=DateTimeField(null=True))
-_RUN = ExpressionWrapper(KNOWN_UNTIL - F("started_at"), output_field=DurationField())
-NODE_HOURS = (
-    F("node_count")
-    * Func(_RUN, template="extract(epoch FROM %(expressions)s)::float8", output_field=FloatField())
-    / 3600.0
+# Nodes of a job: where its cluster shares nodes, as many as its cores fill. Null (not known) is
+# no bound of `least`.
+NODES = Least(
+    Cast("node_count", FloatField()),
+    Cast(NullIf("core_count", Value(0)), FloatField()) / F("cluster__cores_per_node"),
 )
+
+
+def node_hours(start: datetime | None, end: datetime | None) -> Combinable:
+    """Return the nodes of a job times the hours of its run in [start, end); None: no bound."""
+    begins, ends = (Value(at, DateTimeField(null=True)) for at in (start, end))
+    inside_s = Func(
+        Least(KNOWN_UNTIL, ends) - Greatest("started_at", begins),
+        template="greatest(extract(epoch FROM %(expressions)s)::float8, 0)",
+        output_field=FloatField(),
+    )
+    return NODES * inside_s / 3600.0

@@ -14,7 +14,7 @@ from django.db.models.lookups import GreaterThan
 
 from ioportal.jobs.models import Job, ServerVersion
 from ioportal.jobs.quantiles import Quantiles
-from ioportal.jobs.runs import KNOWN_UNTIL
+from ioportal.jobs.runs import KNOWN_UNTIL, NODES
 from ioportal.jobs.workloads import FIGURES
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ USE: dict[str, type[float]] = {
     "jobs_mean": float,
     "jobs_peak": int,
     "nodes_mean": float,
-    "nodes_peak": int,
+    "nodes_peak": float,
 }
 SPREAD: dict[str, type[float]] = {"n": int, "median": float, "p90": float}
 
@@ -73,7 +73,7 @@ BATCH_RECORDS = Records(
         "other": (),
     },
     known_until=KNOWN_UNTIL,
-    nodes=F("node_count"),
+    nodes=NODES,
     cores=F("core_count"),
     figure=lambda name: F(f"statistics__{name}"),
 )

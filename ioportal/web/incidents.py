@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from collectors.lustre import opcodes
+from ioportal.analysis.populations import coarse
 from ioportal.jobs import baselines, impact
 from ioportal.jobs import incidents as judging
 from ioportal.jobs.models import Incident, Server, Service
@@ -130,7 +131,7 @@ class Examined:
             return [Part(self._names.get(who, _OTHER), **row) for who, row in self._rows[:_LISTED]]
         untold = {} if self.is_told else {"share": None, "impact_s": None}
         own = [
-            Part(self._names[who], **{**row, **untold})
+            Part(self._names[who], **{**row, "share": coarse(row["share"]), **untold})
             for who, row in self._rows
             if who in self._names
         ]
@@ -140,7 +141,7 @@ class Examined:
     def _others(self) -> Part:
         rows = [row for who, row in self._rows if who not in self._names]
         sums: Any = {name: sum(row[name] for row in rows) for name in HEADER[1:]}
-        return Part(_ALL_OTHERS, **sums)
+        return Part(_ALL_OTHERS, **{name: type(of)(coarse(of)) for name, of in sums.items()})
 
     @property
     def more(self) -> int:

@@ -11,7 +11,7 @@ from django.db.models import Aggregate, BigIntegerField, Count, F, Max, Q, Sum
 
 from ioportal.analysis.metrics import Unit
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.jobs.runs import NODE_HOURS
+from ioportal.jobs.runs import node_hours
 from ioportal.web.chosen import ChosenJobs
 from ioportal.web.formatting import SHORT_UNITS
 
@@ -65,7 +65,7 @@ COLUMNS = (
     Column("worst", "Worst job", Unit.COUNT, "operations of the job with most", of_a_job=True),
     Column("typical", "Typical job", Unit.COUNT, "operations of the middle job", of_a_job=True),
     Column("jobs", "Jobs", about="that ran in the period"),
-    Column("node_hours", "Node-hours", about="nodes times hours of their runs"),
+    Column("node_hours", "Node-hours", about="nodes times hours of their runs in the period"),
     Column("read_bytes", "Read", Unit.BYTES, "sum over the jobs"),
     Column("write_bytes", "Written", Unit.BYTES, "sum over the jobs"),
     Column("last", "Last started"),
@@ -85,7 +85,6 @@ class _Middle(Aggregate):
 
 _FIGURES: dict[str, Any] = {
     "jobs": Count("pk"),
-    "node_hours": Sum(NODE_HOURS),
     "metadata_operations": Sum("statistics__metadata_operations"),
     "read_bytes": Sum("statistics__read_bytes"),
     "write_bytes": Sum("statistics__write_bytes"),
@@ -94,6 +93,12 @@ _FIGURES: dict[str, Any] = {
     "last": Max("started_at"),
     **{quality: Count("pk", filter=Q(quality=quality)) for quality in _QUALITIES},
 }
+
+
+def _figures_of(chosen: ChosenJobs) -> dict[str, Any]:
+    """Return what chosen jobs add up to; of their runs, the part in the period of the filters."""
+    period = chosen.filter.form.cleaned_data if chosen.is_valid else {}
+    return {**_FIGURES, "node_hours": Sum(node_hours(period.get("start"), period.get("end")))}
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,7 @@ class People(ChosenJobs):
         rows = (
             self.filtered.order_by()
             .values(field)
-            .annotate(**_FIGURES)
+            .annotate(**_figures_of(self))
             .order_by(order(nulls_last=True), field)
         )
         return [Sums(row.pop(field), row) for row in rows]
@@ -216,7 +221,7 @@ class Person(ChosenJobs):
     @cached_property
     def sums(self) -> Sums | None:
         """What the jobs add up to; None: there is none in the period."""
-        figures = self.filtered.aggregate(**_FIGURES)
+        figures = self.filtered.aggregate(**_figures_of(self))
         return Sums(self.name, figures) if figures["jobs"] else None
 
     @cached_property

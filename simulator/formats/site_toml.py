@@ -33,6 +33,7 @@ def text(plan: Plan) -> str:
             batch="slurm",
             simulated=True,
             nodes=f"{site.ANALYSIS_CLUSTER}[1-{site.ANALYSIS_NODE_COUNT}]",
+            cores_per_node=site.CORES_PER_NODE,
         ),
         *(
             _table("cluster.nid", nid=nid, node=node)

@@ -1,10 +1,10 @@
 """Users and projects: what their jobs add up to."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from tests.logs import at
+from tests.logs import Run, at, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
 
@@ -98,6 +98,41 @@ def test_the_page_says_the_sums_for_programs_too(as_staff, several):
     sums = json_of(as_staff.get("/projects/PHY12/?format=json"))
 
     assert (sums["name"], sums["jobs"], sums["worst"]) == ("PHY12", 4, 9)
+
+
+def test_users_and_trends_agree_on_the_node_hours_of_a_day(
+    as_staff, site, register, logs, ingest, settings
+):
+    """Jobs run across midnight, and share nodes of 16 cores; counted anew minute by minute."""
+    settings.TIME_ZONE = "America/New_York"
+    register('[[cluster]]\nname = "anvil"\ncores_per_node = 16')
+    text = sacct(
+        Run("1", "02:00", "05:30", submit="01:00", nodes="n1", cores=4),
+        Run("2", "03:00", "07:00", submit="01:00", nodes="n1", cores=12, user="bob"),
+        Run("3", "10:00", "29:00", submit="01:00", nodes="n[2-3]", node_count=2, cores=32),
+        Run("4", "27:59", "28:01", submit="01:00", nodes="n1", cores=8, user="bob"),
+        Run("5", "12:00", "13:00", submit="01:00", nodes="n4", cores=0, user="bob"),
+    )
+    ingest("sacct", logs("sacct", text), cluster="anvil")
+    names, *lines = [line.split("|") for line in text.splitlines()]
+    counted = dict.fromkeys(("alice", "bob"), 0.0)
+    for line in lines:
+        job = dict(zip(names, line, strict=True))
+        begin, end = (datetime.fromisoformat(job[name]) for name in ("Start", "End"))
+        nodes = int(job["NCPUS"]) / 16 or int(job["NNodes"])
+        for minute in range(4 * 60, 28 * 60):  # the day there, on UTC's clock
+            if begin <= datetime(2017, 7, 5) + timedelta(minutes=minute) < end:  # noqa: DTZ001  (sacct has no zone)
+                counted[job["User"]] += nodes / 60
+    day = "start=2017-07-05T00:00:00-04:00&end=2017-07-06T00:00:00-04:00"
+
+    users = listed(as_staff.get(f"/users/?format=json&{day}"))
+    trend = csv_of(as_staff.get(f"/trends/node-hours/?format=csv&step=day&{day}"))
+    alice = json_of(as_staff.get(f"/users/alice/?format=json&{day}"))
+
+    assert {name: row["node_hours"] for name, row in users.items()} == pytest.approx(counted)
+    assert counted == pytest.approx({"alice": 36.375, "bob": 2.25 + 0.5 / 60 + 1})
+    assert [float(row["node_hours"]) for row in trend] == pytest.approx([sum(counted.values())])
+    assert alice["node_hours"] == pytest.approx(36.375)
 
 
 def test_a_period_without_jobs_says_so(as_staff, several):

@@ -60,6 +60,13 @@ class Cluster(models.Model):
         default=True,
         help_text="No on a Cray: PBS names the MOM node there, ALPS the compute nodes.",
     )
+    cores_per_node = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Where jobs share nodes: cores of a node, as accounting counts them. Node-hours "
+        "are then allocated by cores.",
+    )
     nid_network = models.CharField(
         max_length=16,
         blank=True,
