@@ -53,6 +53,8 @@ _OPEN_CAVEAT = (
     "look-ups that fail in 2.14 and 2.15, successes only from 2.16 on."
 )
 
+_BYTES_CAVEAT = "Unknown where no OST of its filesystems is registered, or none was observed."
+
 METRICS = (
     Metric(
         "duration_s",
@@ -70,8 +72,22 @@ METRICS = (
         "CPU time / (cores x duration)",
         "Unknown while the job runs and where accounting has no CPU time.",
     ),
-    Metric("read_bytes", "Read", Unit.BYTES, Source.JOB_STATS, "sum of read_bytes"),
-    Metric("write_bytes", "Written", Unit.BYTES, Source.JOB_STATS, "sum of write_bytes"),
+    Metric(
+        "read_bytes",
+        "Read",
+        Unit.BYTES,
+        Source.JOB_STATS,
+        "sum of read_bytes",
+        _BYTES_CAVEAT,
+    ),
+    Metric(
+        "write_bytes",
+        "Written",
+        Unit.BYTES,
+        Source.JOB_STATS,
+        "sum of write_bytes",
+        _BYTES_CAVEAT,
+    ),
     Metric(
         "read_bytes_per_node",
         "Read per node",

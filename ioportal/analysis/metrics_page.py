@@ -4,7 +4,7 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.analysis.impact import FEWEST_WINDOWS, Leaving
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
-from ioportal.analysis.populations import FEWEST
+from ioportal.analysis.populations import DIGITS, FEWEST
 
 _LEAVING = Leaving()
 _HEAD = """# Metrics
@@ -66,6 +66,20 @@ be another job's, and no counter fell for no known reason. *Partial*: observed i
 {quality.PARTIAL_COVERED:.0%}, at most {quality.PARTIAL_AMBIGUOUS:.0%} ambiguous. *Poor*: anything
 below. The reasons are stored with the grade and shown beside it.
 
+Bytes and sizes of requests have a grade of their own, `bytes_quality`, by the OSTs: *good* where
+their counters were observed in at least {quality.GOOD_COVERED:.0%} of the run on average, *partial*
+from {quality.PARTIAL_COVERED:.0%} on, otherwise *poor*. A server that was not read, or a filesystem
+without registered OSTs beside one that has some, lowers that share. Where no OST is registered or
+none was observed, bytes are unknown, never 0. Rules about bytes need both grades to be good.
+
+## Node-hours
+
+Nodes times hours of the run, inside the period: on the pages of users and projects and in trends
+alike, a job that runs across midnight counts in each of both days with its part. While a job runs,
+it counts up to when its statistics know it. Where jobs share nodes (the cluster's registered
+`cores_per_node`), the nodes of a job are its cores / the cores of a node, at most those of its
+allocation. Elsewhere, and where accounting does not know its cores, a job has whole nodes.
+
 ## Populations
 
 Jobs by any filters: batch jobs, or PanDA jobs. Of each metric: *known* and *unknown* jobs, and of
@@ -85,9 +99,15 @@ more on either side, and bars of {FEWEST} jobs or more, without the {FEWEST - 1}
 {FEWEST - 1} greatest values; of fewer than {FEWEST} jobs nothing. Least and greatest are values
 of single jobs and are not told, nor are mean and deviation: where two populations differ by one
 job, these give its value away. Such jobs are chosen by cluster, queue, time, size, state and
-quality only, never by what names a person or a job, or by a figure. Somebody who knows when a
-job ran can still learn the bin that it is in, by two populations of which one has that job: its
-magnitude, not its value.
+quality only, never by what names a person or a job, or by a figure. Times are widened to whole days
+of the site's zone.
+
+Values of other people's jobs are rounded to {DIGITS} significant digits before anything is computed
+from them: percentiles, histograms, and where a job stands among its peers. So no number of ranges,
+populations or jobs of one's own, compared with each other, tells more of a job than its rounded
+value. Linear bins are no narrower than that. In the overview, rates of all others are sums of
+{FEWEST} jobs or more in each step, rounded likewise; steps with fewer are empty, and shares and
+means follow from the steps that are shown. Sums over others in an incident are rounded, too.
 
 With PanDA jobs as the unit n counts PanDA jobs, chosen by what their records say and by figures of
 their batch job. The value of a batch job counts once for each PanDA job inside; the table says how

@@ -54,3 +54,30 @@ def judge(covered: float, ambiguous: float, resets: int) -> Quality:
         return Quality(Grade.GOOD, ())
     usable = covered >= PARTIAL_COVERED and ambiguous <= PARTIAL_AMBIGUOUS
     return Quality(Grade.PARTIAL if usable else Grade.POOR, tuple(reasons))
+
+
+def judge_bytes(
+    osts: int, covered: float, *, is_counted: bool
+) -> tuple[Grade | None, tuple[str, ...]]:
+    """Grade what is known of a job's bytes.
+
+    Args:
+        osts: registered OSTs of its filesystems.
+        covered: share of its run in which their counters were observed, 0 to 1: their mean.
+        is_counted: some OST counted the job, though maybe in reads far apart.
+
+    Returns:
+        A grade and its reasons. The grade is None where bytes are unknown: no OST is registered, or
+        none was observed. Otherwise good when covered >= 95 %, partial when >= 50 %, else poor.
+
+    Source: docs/metrics.md, "Quality".
+    """
+    if not osts:
+        return (None, ("Bytes are unknown: no OST of its filesystems is registered.",))
+    if not covered and not is_counted:
+        return (None, ("Bytes are unknown: no OST was observed while it ran.",))
+    if covered >= GOOD_COVERED:
+        return (Grade.GOOD, ())
+    reason = f"The OSTs' counters were observed in {floor(100 * covered)} % of its run, on average"
+    grade = Grade.PARTIAL if covered >= PARTIAL_COVERED else Grade.POOR
+    return (grade, (f"{reason}: bytes may be missing.",))

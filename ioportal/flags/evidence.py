@@ -47,6 +47,7 @@ ABOUT = {
     "owner": pl.String(),
     # Of counters, and of traces: whether nobody else did it. Null: not computed yet.
     "quality": pl.String(),
+    "bytes_quality": pl.String(),  # unknown ones are over no limit: by what else is judged, then
     "trace_quality": pl.String(),
     "until": _TIME,  # the newest data that the evidence rests on
 }
@@ -92,7 +93,8 @@ LEFT JOIN LATERAL (
 WHERE {which} AND j.started_at IS NOT NULL
 """)
 _JOBS_TEXTS = sql.SQL("""
-SELECT j.id, j.queue, j.owner, s.quality
+SELECT j.id, j.queue, j.owner, s.quality,
+    CASE WHEN s.quality = 'good' THEN coalesce(s.bytes_quality, s.quality) ELSE s.quality END
 FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
 WHERE {which} AND j.started_at IS NOT NULL
 """)
@@ -125,7 +127,10 @@ _JOB_COLUMNS = {
     "is_clear": pl.Boolean(),  # few enough of its RPCs are ambiguous
     "until": ABOUT["until"],
 }
-_TEXT_COLUMNS = {"subject": pl.Int64(), **{n: ABOUT[n] for n in ("queue", "owner", "quality")}}
+_TEXT_COLUMNS = {
+    "subject": pl.Int64(),
+    **{n: ABOUT[n] for n in ("queue", "owner", "quality", "bytes_quality")},
+}
 
 
 def of_jobs(jobs: Collection[int]) -> Evidence:
@@ -322,6 +327,7 @@ def _with_about(kind: Subject, frame: pl.DataFrame, filesystem: int | None = Non
     told: dict[str, pl.Expr] = {
         "filesystem": pl.lit(filesystem, dtype=pl.Int64()),
         "quality": good,
+        "bytes_quality": good,
         "trace_quality": good,
     }
     missing = {

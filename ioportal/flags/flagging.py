@@ -294,7 +294,8 @@ def blames(rule: Rule) -> pl.Expr:
 
 
 def _quality_of(rule: Rule) -> str:
-    return "trace_quality" if rule.source is Source.RPC_TRACE else "quality"
+    own = {Source.RPC_TRACE: "trace_quality", Source.JOB_STATS: "bytes_quality"}
+    return own.get(rule.source, "quality")
 
 
 def _why_withheld(rule: Rule, found: _Found) -> list[str]:

@@ -18,7 +18,7 @@ from collectors.lustre import opcodes
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.jobs import locks
-from ioportal.jobs.models import Job, JobStatistics, StaleEvidence, StaleStatistics
+from ioportal.jobs.models import Job, JobStatistics, StaleEvidence, StaleStatistics, Target
 from ioportal.telemetry import levels, planner, retention
 from ioportal.telemetry.models import (
     LARGEST_BIGINT,
@@ -91,6 +91,7 @@ SELECT w.job_id,
             AND w."end" <= runs.start + %(startup_share)s * (runs."end" - runs.start)
     ) AS startup_operations,
     max(w."end" - w.start) FILTER (WHERE w.target_id <> 0) AS widest,
+    coalesce(bool_or(w.target_id = 0), false) AS is_counted_by_osts,
     count(*) FILTER (WHERE w.basis = %(RESET)s) AS resets
 FROM telemetry_iowindow w JOIN runs USING (job_id) LEFT JOIN jobs_target t ON t.id = w.target_id
 WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
@@ -191,18 +192,19 @@ GROUP BY job_id
 """
 )
 
-# Per job: how long the reads of its filesystems' MDTs observed its run, or the polls of an agent,
-# their mean. Its filesystems are those where anything of it was counted; if that is none, all that
-# its cluster mounts. A read is an instant, that observes what lies between it and the one before;
-# a row of polls goes over a day at most.
-_COVERED = sql.SQL(
+# Per job: how many MDTs, or OSTs, its filesystems have, and for how long the reads of these, or the
+# polls of an agent, observed its run: their mean. Its filesystems are those where anything of it
+# was counted; if that is none, all that its cluster mounts. One that has none of the targets counts
+# as unobserved where `joined` is an outer join. A read is an instant, that observes what lies
+# between it and the one before; a row of polls goes over a day at most.
+_COVERED_BY = sql.SQL(
     _RUNS
     + """,
 rows AS MATERIALIZED (
     SELECT t.id AS target_id, {gap} AS gap, c.start, c."end", c.start = c."end" AS is_read,
         lag(c.start) OVER earlier AS previous, lag(c.start = c."end") OVER earlier AS after_read
     FROM jobs_target t JOIN telemetry_coverage c ON c.source_id = t.id
-    WHERE c.source = %(JOB_STATS)s AND t.kind = 'mdt'
+    WHERE c.source = %(JOB_STATS)s AND t.kind = {kind}
         AND c.start >= (SELECT min(start) FROM runs) - greatest({gap}, interval '1 day')
         AND c.start <= (SELECT max("end") FROM runs) + {gap}
     WINDOW earlier AS (PARTITION BY c.source_id ORDER BY c.start, c."end")
@@ -224,21 +226,25 @@ on_filesystems AS MATERIALIZED (
     FROM runs JOIN jobs_filesystem_clusters f USING (cluster_id)
     WHERE runs.job_id NOT IN (SELECT job_id FROM counted)
 )
-SELECT job_id, avg(covered_s)::float8 AS covered_s
+SELECT job_id, avg(covered_s)::float8 AS covered_s, count(target_id) AS targets
 FROM (
-    SELECT runs.job_id, t.id, coalesce(sum(extract(epoch FROM
+    SELECT runs.job_id, t.id AS target_id, coalesce(sum(extract(epoch FROM
         least(reads."end", runs."end") - greatest(reads.start, runs.start)
     )) FILTER (WHERE reads.target_id IS NOT NULL), 0) AS covered_s
     FROM runs
     JOIN on_filesystems f USING (job_id)
-    JOIN jobs_target t ON t.filesystem_id = f.filesystem_id AND t.kind = 'mdt'
+    {joined} jobs_target t ON t.filesystem_id = f.filesystem_id AND t.kind = {kind}
     LEFT JOIN reads ON reads.target_id = t.id
         AND reads.start < runs."end" AND reads."end" > runs.start
     GROUP BY runs.job_id, t.id
 ) targets
 GROUP BY job_id
 """
-).format(gap=_GAP)
+)
+_COVERED, _OSTS_COVERED = (
+    _COVERED_BY.format(gap=_GAP, kind=sql.Literal(kind.value), joined=sql.SQL(joined))
+    for kind, joined in ((Target.Kind.MDT, "JOIN"), (Target.Kind.OST, "LEFT JOIN"))
+)
 
 # The ids by which telemetry names the jobs.
 _NAMED = "SELECT source_job_id, job_id FROM jobs_namedjob WHERE job_id = ANY(%(jobs)s)"
@@ -418,6 +424,7 @@ class _Figures:
     rpcs: dict[int, _Row]
     traced: dict[int, _Row]
     covered: dict[int, _Row]
+    osts: dict[int, _Row]
     ambiguous: dict[int, _Row]
 
     @classmethod
@@ -437,6 +444,7 @@ class _Figures:
             rpcs=_by_job(_RPC_TOTALS, values),
             traced=_by_job(_TRACED, values),
             covered=_by_job(_COVERED, values),
+            osts=_by_job(_OSTS_COVERED, values),
             ambiguous=_ambiguous(jobs, values),
         )
 
@@ -454,8 +462,17 @@ class _Figures:
         )
         covered_s = self.covered.get(job.pk, {}).get("covered_s") or 0.0
         row.covered_share = min(1.0, covered_s / duration_s) if duration_s else 0.0
-        if io := self.io.get(job.pk):
+        osts = self.osts.get(job.pk, {"targets": 0, "covered_s": 0.0})
+        io = self.io.get(job.pk)
+        row.bytes_quality, row.bytes_reasons = quality.judge_bytes(
+            osts["targets"],
+            min(1.0, osts["covered_s"] / duration_s) if duration_s else 0.0,
+            is_counted=bool(io and io["is_counted_by_osts"]),
+        )
+        if io:
             _set_io(row, io, covered_s, timedelta(seconds=duration_s))
+        if io and row.bytes_quality:
+            _set_bytes(row, io)
         # What was counted over more than the run is no peak of it.
         if (peak := self.peaks.get(job.pk)) and peak["width"] <= duration_s:
             row.peak_metadata_rate, row.peak_resolution_s = peak["rate"], peak["width"]
@@ -468,7 +485,7 @@ class _Figures:
             _share(ambiguous["rpcs"], row.metadata_rpcs),
         )
         judged = quality.judge(row.covered_share, row.ambiguous_share, row.resets)
-        row.quality, row.quality_reasons = judged.grade.value, list(judged.reasons)
+        row.quality, row.quality_reasons = judged.grade, list(judged.reasons)
         return row
 
 
@@ -489,13 +506,8 @@ def _ambiguous(jobs: list[Job], values: _Row) -> dict[int, _Row]:
 
 
 def _set_io(row: JobStatistics, io: _Row, covered_s: float, duration: timedelta) -> None:
-    """Set what job_stats tell."""
+    """Set what the MDTs' job_stats tell."""
     nodes = row.node_count
-    row.read_bytes, row.write_bytes = _whole(io["read_bytes"]), _whole(io["write_bytes"])
-    row.read_bytes_per_node = _ratio(row.read_bytes, nodes)
-    row.write_bytes_per_node = _ratio(row.write_bytes, nodes)
-    row.mean_read_bytes = _ratio(row.read_bytes, io["reads"])
-    row.mean_write_bytes = _ratio(row.write_bytes, io["writes"])
     for kind in METADATA_OPERATIONS:
         setattr(row, f"count_{kind}", _whole(io[f"count_{kind}"]))
     row.metadata_operations = operations = _whole(io["metadata_operations"])
@@ -506,6 +518,15 @@ def _set_io(row: JobStatistics, io: _Row, covered_s: float, duration: timedelta)
     if io["widest"] is not None and io["widest"] <= _STARTUP_SHARE * duration:
         row.startup_share = _ratio(io["startup_operations"] or 0, operations)
     row.resets = io["resets"]
+
+
+def _set_bytes(row: JobStatistics, io: _Row) -> None:
+    """Set what the OSTs' job_stats tell, with small files on MDTs."""
+    row.read_bytes, row.write_bytes = _whole(io["read_bytes"]), _whole(io["write_bytes"])
+    row.read_bytes_per_node = _ratio(row.read_bytes, row.node_count)
+    row.write_bytes_per_node = _ratio(row.write_bytes, row.node_count)
+    row.mean_read_bytes = _ratio(row.read_bytes, io["reads"])
+    row.mean_write_bytes = _ratio(row.write_bytes, io["writes"])
 
 
 def _set_rpcs(row: JobStatistics, rpcs: _Row, traced_s: float) -> None:

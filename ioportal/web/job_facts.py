@@ -130,6 +130,8 @@ _FACTS = (
 _QUALITY = (
     "quality",
     "quality_reasons",
+    "bytes_quality",
+    "bytes_reasons",
     "covered_share",
     "ambiguous_share",
     "resets",

@@ -138,6 +138,49 @@ def test_bytes_and_requests_of_all_targets_are_added_up(jobs, read, figures):
     assert job.mean_write_bytes == 1_000
 
 
+@pytest.mark.parametrize(
+    ("registered", "clocks", "read_bytes", "quality", "reason"),
+    [
+        pytest.param(False, {}, None, None, "no OST of its filesystems is registered", id="no OST"),
+        pytest.param(True, {}, None, None, "no OST was observed while it ran", id="never read"),
+        pytest.param(
+            True, {OSTS[0]: ("12:00", "13:00")}, 700, "partial", "in 50 % of its run", id="one OSS"
+        ),
+        pytest.param(
+            True,
+            dict.fromkeys(OSTS, ("12:00", "12:20")),
+            600,
+            "poor",
+            "in 33 % of its run",
+            id="for a third of the run",
+        ),
+        pytest.param(True, dict.fromkeys(OSTS, ("12:00", "13:00")), 1_400, "good", "", id="all"),
+    ],
+)
+def test_bytes_that_no_ost_counted_are_unknown_and_not_zero(
+    jobs, read, figures, registered, clocks, read_bytes, quality, reason
+):
+    """MDTs of newer versions list 0 bytes for every job; the OSTs read 100 bytes in ten minutes."""
+    if not registered:
+        Target.objects.filter(kind=Target.Kind.OST).delete()
+    jobs(Run("77"))
+    for n, clock in enumerate(every_ten_minutes("11:50", "13:00")):
+        counters = {"open": 5 * n, "read_bytes": (0, 0), "write_bytes": (0, 0)}
+        read(clock, job_stats(MDT, {"77": counters}, snapshot=clock))
+        for target, (first, last) in clocks.items():
+            if first <= clock <= last:
+                entry = {"read_bytes": (n, 100 * n), "write_bytes": (0, 0)}
+                read(clock, job_stats(target, {"77": entry}, snapshot=clock))
+
+    job = figures()
+
+    assert (job.quality, job.metadata_operations) == ("good", 35)
+    assert (job.read_bytes, job.bytes_quality) == (read_bytes, quality)
+    assert (job.write_bytes is None) == (job.mean_read_bytes is None) == (read_bytes is None)
+    assert reason in "".join(job.bytes_reasons)
+    assert bool(job.bytes_reasons) == (quality != "good")
+
+
 def test_rates_divide_by_covered_seconds(jobs, polled, figures):
     jobs(Run("77"))
     polled({clock: 100 * n for n, clock in enumerate(every_ten_minutes("12:00", "13:00"))})

@@ -13,7 +13,8 @@ def _idle_core_hours() -> pl.Expr:
 
 
 def _io_bytes() -> pl.Expr:
-    return pl.col("read_bytes").fill_null(0) + pl.col("write_bytes").fill_null(0)
+    known = pl.col("read_bytes").is_not_null() | pl.col("write_bytes").is_not_null()
+    return pl.when(known).then(pl.sum_horizontal("read_bytes", "write_bytes"))
 
 
 def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:

@@ -64,6 +64,9 @@ class JobStatistics(models.Model):
 
     quality = models.CharField(max_length=8, choices=Quality)
     quality_reasons = models.JSONField(default=list)  # sentences; empty where quality is good
+    # Of bytes and sizes, by the OSTs; null: these are unknown, and the reasons say why.
+    bytes_quality = models.CharField(max_length=8, choices=Quality, null=True)  # noqa: DJ001
+    bytes_reasons = models.JSONField(default=list)
     covered_share = models.FloatField(default=0)  # of the run, by reads of all its MDTs
     ambiguous_share = models.FloatField(default=0)
     resets = models.IntegerField(default=0)
@@ -119,7 +122,7 @@ class StaleStatistics(Pending):
 
     job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
 
-    objects = StaleStatisticsQuerySet.as_manager()
+    objects = StaleStatisticsQuerySet.as_manager()  # type: ignore[misc]  # (the abstract one has another)
 
     def __str__(self) -> str:
         return f"job {self.job_id}"
@@ -146,7 +149,7 @@ class StaleEvidence(Pending):
     job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
     since = models.DateTimeField(null=True)  # null: its windows are as they were
 
-    objects = StaleEvidenceQuerySet.as_manager()
+    objects = StaleEvidenceQuerySet.as_manager()  # type: ignore[misc]  # (the abstract one has another)
 
     def __str__(self) -> str:
         return f"job {self.job_id}"
