@@ -13,6 +13,7 @@ import polars as pl
 from django.core.cache import cache
 from psycopg import sql
 
+from ioportal.analysis.populations import DIGITS
 from ioportal.analysis.rules.evidence import OF_NAMESAKES, OF_PEERS
 from ioportal.telemetry import rollups
 from ioportal.telemetry.copy import read_frame
@@ -113,8 +114,10 @@ class Month:
         return told.select(pl.col(name).cast(of) for name, of in self._kind.columns.items())
 
     def _read(self, since: datetime, until: datetime) -> pl.DataFrame:
+        """Read coarse figures: the owner of a flag sees what is usual of other people's jobs."""
         query = _FIGURES.format(of=self._kind.of, figure=self._kind.figure)
-        return read_frame(query, self._columns, {"since": since, "until": until})
+        frame = read_frame(query, self._columns, {"since": since, "until": until})
+        return frame.with_columns(pl.col("figure").round_sig_figs(DIGITS))
 
 
 def months(columns: Collection[str]) -> Usual:

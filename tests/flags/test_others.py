@@ -56,6 +56,11 @@ def jobs():
     return [one for n, one in enumerate(told) if n % 9]
 
 
+def coarse(value):
+    """The owner of a flag sees what is usual: two digits of single jobs."""
+    return float(f"{value:.1e}")
+
+
 def month_before(jobs, moment):
     return [one for one in jobs if moment - MONTH <= one[0] < moment]
 
@@ -64,7 +69,7 @@ def test_peers_are_jobs_of_half_to_twice_as_many_nodes(jobs):
     by_size = {}
     for _, nodes, _, operations, _ in month_before(jobs, FIRST + MONTH):
         if nodes and operations is not None:
-            by_size.setdefault(nodes.bit_length() - 1, []).append(log(1 + operations))
+            by_size.setdefault(nodes.bit_length() - 1, []).append(log(1 + coarse(operations)))
 
     found = Month(PEERS).before(FIRST + MONTH)
 
@@ -82,7 +87,7 @@ def test_peers_are_jobs_of_half_to_twice_as_many_nodes(jobs):
 def test_namesakes_are_jobs_of_the_same_name_if_they_have_one(jobs):
     by_name = {}
     for _, _, name, _, read in month_before(jobs, FIRST + MONTH):
-        by_name.setdefault(name, []).append(read)
+        by_name.setdefault(name, []).append(coarse(read))
     del by_name[""]
 
     found = Month(NAMESAKES).before(FIRST + MONTH)
