@@ -13,7 +13,7 @@ from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.metrics import BY_NAME, Metric
 from ioportal.analysis.populations import FEWEST, coarse, coarsened
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.jobs.populations import BATCH_JOBS
+from ioportal.jobs.populations import known_figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def standings(job: Job, statistics: JobStatistics) -> list[Standing]:
     if not known:
         return []
     names = [metric.name for metric in known]
-    peers = BATCH_JOBS.figures(jobs_like(job), names).known
+    peers = known_figures(jobs_like(job), names)
     return [
         _standing(metric, getattr(statistics, metric.name), coarsened(peers[metric.name]))
         for metric in known
@@ -90,7 +90,7 @@ def spread_out(job: Job, metric: str, besides: Sequence[float]) -> Histogram:
 
     What single peers did can be read from it: it is for those who may see all jobs.
     """
-    known = BATCH_JOBS.figures(jobs_like(job), [metric]).known[metric]
+    known = known_figures(jobs_like(job), [metric])[metric]
     whole = [known.astype(np.int64), np.array(sorted(besides)).astype(np.int64)]
     counted = histogram(whole, Scale.LOG)
     return replace(counted, counts=counted.counts[:1])

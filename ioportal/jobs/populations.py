@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
     from django.contrib.auth.models import AnonymousUser, User
+    from django.db.models import QuerySet
     from django.db.models.expressions import Combinable
 
     from ioportal.analysis.populations import Numbers
@@ -302,20 +303,33 @@ def _numbers_of(jobs: JobQuerySet | WorkloadJobQuerySet, **besides: Aggregate) -
     )
 
 
+def known_figures(jobs: JobQuerySet, metrics: Sequence[str]) -> dict[str, Numbers]:
+    """Return the known values of batch jobs by metric, ascending."""
+    return _known(JobStatistics.objects.filter(job__in=jobs), metrics)[0]
+
+
+def _known(
+    statistics: QuerySet[JobStatistics], metrics: Sequence[str], **besides: Aggregate
+) -> tuple[dict[str, Numbers], dict[str, Any]]:
+    """Return the known values by metric, ascending, and what else is aggregated."""
+    wanted = {metric: _Packed(*_column(metric)) for metric in metrics}
+    found = statistics.aggregate(**besides, **wanted)
+    return {name: _ascending(packed.unpack(found[name])) for name, packed in wanted.items()}, found
+
+
 def _of_batch_jobs(jobs: JobQuerySet, metrics: Sequence[str]) -> Figures:
     statistics = JobStatistics.objects.all()
     if jobs.query.has_filters():  # those of all jobs need not be looked up by job
         statistics = statistics.filter(job__in=jobs)
-    wanted = {metric: _Packed(*_column(metric)) for metric in metrics}
     by_quality = {quality: Count("pk", filter=Q(quality=quality)) for quality in _QUALITIES}
-    found = statistics.aggregate(**by_quality, **wanted)
+    known, found = _known(statistics, metrics, **by_quality)
     # Counted after them: what arrives in between is unknown, and nothing is known of no job.
     counts = _numbers_of(jobs)
     return Figures(
         **counts,
         batch_jobs=counts["jobs"],
         by_quality={quality: found[quality] for quality in _QUALITIES},
-        known={name: _ascending(packed.unpack(found[name])) for name, packed in wanted.items()},
+        known=known,
     )
 
 
