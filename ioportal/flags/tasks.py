@@ -4,7 +4,7 @@ from celery import shared_task
 from django.db import OperationalError
 
 from ioportal.flags import backtest, judging
-from ioportal.stages import drain_alone, failures_recorded
+from ioportal.stages import drain_alone
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
