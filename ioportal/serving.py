@@ -99,7 +99,7 @@ class Server:
                 response.add_done_callback(lambda _: lane.free.release())
                 await response
             except _Refusal as refusal:
-                await _refuse(refusal, send)
+                await _refuse(refusal, scope, send)
             except _Disconnected:
                 pass
             finally:
@@ -165,19 +165,24 @@ async def _wait_for_thread(lane: Lane) -> None:
         raise _BUSY from None
 
 
-async def _refuse(refusal: _Refusal, send: Send) -> None:
-    body = json.dumps({"code": refusal.code, "message": str(refusal)}).encode()
+async def _refuse(refusal: _Refusal, scope: Scope, send: Send) -> None:
+    """Respond to a program with JSON, to a browser with text."""
+    body, kind = str(refusal), b"text/plain; charset=utf-8"
+    if scope["path"].startswith("/api/"):
+        body, kind = json.dumps({"code": refusal.code, "message": body}), b"application/json"
     headers = [
-        (b"content-type", b"application/json"),
+        (b"content-type", kind),
         (b"content-length", str(len(body)).encode()),
         (b"cache-control", b"no-store"),
     ]
     if refusal.status == HTTPStatus.SERVICE_UNAVAILABLE:
-        headers += [(b"retry-after", b"5"), (b"refresh", b"5")]
+        headers.append((b"retry-after", b"5"))
+        if scope["method"] == "GET":
+            headers.append((b"refresh", b"5"))
     else:
         headers.append((b"connection", b"close"))  # the rest of the body is not read
     await send({"type": "http.response.start", "status": int(refusal.status), "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body.encode()})
 
 
 def _environ(scope: Scope, body: IO[bytes]) -> Environ:

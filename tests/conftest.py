@@ -236,7 +236,7 @@ def environment(db):
 def eventually():
     """Wait for something to become true."""
 
-    def wait(condition, seconds=10):
+    def wait(condition, seconds=30):
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, "it did not happen"

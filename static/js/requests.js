@@ -20,9 +20,10 @@
     tell("The server cannot be reached, so the page is as it was. Check the connection and try again.");
   });
   document.addEventListener("htmx:responseError", (event) => {
-    const { status } = event.detail.xhr;
-    if (status === 503) {
-      tell(`${event.detail.xhr.responseText} The page shows its last contents.`);
+    const { status, responseText } = event.detail.xhr;
+    // The portal explains its own 503 in plain text; a proxy sends a page.
+    if (status === 503 && event.detail.xhr.getResponseHeader("Content-Type")?.startsWith("text/plain")) {
+      tell(`${responseText} The page shows its last contents.`);
       return;
     }
     tell(`The server answered with error ${status}, so the page is as it was. Try again, or reload it.`);

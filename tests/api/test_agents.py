@@ -14,7 +14,9 @@ def agent(tmp_path, live_server, token):
     agent = Agent(tmp_path, live_server)
 
     def read(source, form, **keys):
-        (tmp_path / f"{source}.token").write_text(token(source))
+        secret = tmp_path / f"{source}.token"
+        secret.touch(mode=0o600)
+        secret.write_text(token(source))
         lines = [f'name = "{source}"', f'format = "{form}"', f'token_file = "{source}.token"']
         lines += ['every = "300ms"', *(f"{key} = {value}" for key, value in keys.items())]
         agent.configure("\n".join(["[[source]]", *lines, ""]))

@@ -17,7 +17,7 @@ def echo(environ, start_response):
 def request_of():
     """Send the parts of a body, each after a pause; return the status, or None, and the body."""
 
-    def send(*parts, pause_s=0.0, headers=()):
+    def send(*parts, pause_s=0.0, headers=(), path="/"):
         incoming = iter(parts)
 
         async def receive():
@@ -33,7 +33,7 @@ def request_of():
             answers.append(message)
 
         scope = {
-            "method": "POST", "path": "/", "query_string": b"", "http_version": "1.1",
+            "method": "POST", "path": path, "query_string": b"", "http_version": "1.1",
             "scheme": "http", "headers": list(headers),
         }  # fmt: skip
         server = Server(echo, [Lane("all", 1, lambda _: True)])
@@ -71,7 +71,8 @@ def test_a_body_that_is_too_large_is_refused_before_or_while_it_comes(request_of
 def test_more_than_fits_beside_other_bodies_may_come_again(request_of, monkeypatch):
     monkeypatch.setattr(serving, "BODIES_BYTES", 9)
 
-    assert request_of(b"x" * 10, b".") == (
+    assert request_of(b"x" * 10, b".") == (503, b"The portal is busy. Try again in 5 seconds.")
+    assert request_of(b"x" * 10, b".", path="/api/v1/batches") == (
         503, b'{"code": "busy", "message": "The portal is busy. Try again in 5 seconds."}',
     )  # fmt: skip
 

@@ -33,11 +33,11 @@ def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
     segment = Segment.objects.filter(format="job_stats").earliest("pk").pk
     job = Job.objects.get(batch_id="11").pk
     pages = {
-        "/load/?format=json": 5,
+        "/load/?format=json": 7,
         "/search/?q=u10+u11": 11,
         "/styleguide/": 4,
         f"/jobs/{job}/peers/?format=json": 4,
-        f"/jobs/{job}/timelines/metadata/?format=json": 9,
+        f"/jobs/{job}/timelines/metadata/?format=json": 10,
         "/populations/june/": 15,
         "/populations/further/": 12,
         "/populations/histograms/opens/?format=json": 11,
