@@ -1,5 +1,8 @@
 """The web server's entry point: which requests share threads, and how long their statements run."""
 
+from typing import Any
+from urllib.parse import parse_qs
+
 from django.conf import settings
 from django.db import connection
 
@@ -12,6 +15,10 @@ def _limit_statements() -> None:
     connection.statement_timeout_s = settings.STATEMENT_TIMEOUT.total_seconds()  # type: ignore[attr-defined]  # ioportal.postgres
 
 
+def _is_export(scope: dict[str, Any]) -> bool:
+    return bool({b"csv", b"json"} & set(parse_qs(scope["query_string"]).get(b"format", ())))
+
+
 # Each thread may hold a connection to the database.
 application = Server(
     django,
@@ -19,7 +26,8 @@ application = Server(
         Lane("liveness", 1, lambda scope: scope["path"] == "/healthz"),
         Lane("readiness", 1, lambda scope: scope["path"] == "/readyz"),
         Lane("api", 5, lambda scope: scope["path"].startswith("/api/")),
-        Lane("exports", 2, lambda scope: b"format=" in scope["query_string"], _limit_statements),
+        Lane("static", 2, lambda scope: scope["path"].startswith(settings.STATIC_URL)),
+        Lane("exports", 2, _is_export, _limit_statements),
         Lane("pages", 8, lambda _: True, _limit_statements),
     ),
 )

@@ -1,7 +1,8 @@
 """Runs a WSGI application on an ASGI server, so that slow clients never hold a thread.
 
-The event loop receives a whole request, within limits of size and time, before a thread is used,
-and each kind of request has threads of its own.
+The event loop receives a whole request, within limits of size and time, before a thread is used.
+It also sends responses, except what is left of very large ones. Each kind of request has threads
+and room for bodies of its own.
 """
 
 from __future__ import annotations
@@ -13,26 +14,29 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from itertools import chain
 from os import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias
 
-    Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
-    Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+    Message: TypeAlias = dict[str, Any]
+    Receive: TypeAlias = Callable[[], Awaitable[Message]]
+    Send: TypeAlias = Callable[[Message], Awaitable[None]]
     Scope: TypeAlias = dict[str, Any]
     Environ: TypeAlias = dict[str, Any]
     Wsgi: TypeAlias = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 BODY_BYTES = 34 << 20  # the application has smaller limits of its own
-BODIES_BYTES = 512 << 20  # of all requests that a process receives or serves
 BODY_WITHIN_S = 120.0  # the whole body
-PART_WITHIN_S = 10.0  # the next part of it, and of a response that the client reads
+PART_BYTES = 1 << 16
+PART_WITHIN_S = 10.0  # the next part of a body, and of a response that the client reads
 THREAD_WITHIN_S = 20.0
-_BODIES_IN_MEMORY_BYTES = 1 << 16
+HELD_BYTES = 8 << 20  # of a response, until its thread is free
+_IN_MEMORY_BYTES = 1 << 16  # of a body or a response; the rest is in a temporary file
 
 
 @dataclass
@@ -43,6 +47,7 @@ class Lane:
     threads: int
     accepts: Callable[[Scope], bool]
     prepare_thread: Callable[[], None] | None = None
+    room_bytes: int = 256 << 20  # for bodies of all requests that a process receives or serves
     executor: ThreadPoolExecutor = field(init=False)
     free: asyncio.Semaphore = field(init=False)
 
@@ -75,7 +80,7 @@ _BUSY = _Refusal(
 
 
 class _Disconnected(Exception):  # noqa: N818  (nothing is wrong with the application)
-    """The client left."""
+    """The client left, or does not read."""
 
 
 class Server:
@@ -84,52 +89,39 @@ class Server:
     def __init__(self, application: Wsgi, lanes: Sequence[Lane]) -> None:
         self._application = application
         self._lanes = lanes
-        self._bodies_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         lane = next(lane for lane in self._lanes if lane.accepts(scope))
-        with SpooledTemporaryFile(_BODIES_IN_MEMORY_BYTES) as body:
+        with _file() as body, _file() as response:
             try:
-                await self._receive(scope, receive, body)
+                await _receive(lane, scope, receive, body)
                 await _wait_for_thread(lane)
                 loop = asyncio.get_running_loop()
-                respond = partial(self._respond, _environ(scope, body), send, loop)
-                response = loop.run_in_executor(lane.executor, respond)
-                response.add_done_callback(lambda _: lane.free.release())
-                await response
+                respond = partial(self._respond, _environ(scope, body), response, send, loop)
+                responding = loop.run_in_executor(lane.executor, respond)
+                responding.add_done_callback(lambda _: lane.free.release())
+                for message in chain(await responding, _parts(response, is_last=True)):
+                    await _deliver(message, send)
             except _Refusal as refusal:
                 await _refuse(refusal, scope, send)
             except _Disconnected:
                 pass
             finally:
-                self._bodies_bytes -= body.seek(0, SEEK_END)
+                lane.room_bytes += body.seek(0, SEEK_END)
 
-    async def _receive(self, scope: Scope, receive: Receive, body: IO[bytes]) -> None:
-        headers = dict(scope["headers"])
-        length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > BODY_BYTES:
-            raise _TOO_LARGE
-        try:
-            async with asyncio.timeout(BODY_WITHIN_S):
-                has_more = True
-                while has_more:
-                    message = await asyncio.wait_for(receive(), PART_WITHIN_S)
-                    if message["type"] == "http.disconnect":
-                        raise _Disconnected
-                    self._bodies_bytes += body.write(message.get("body", b""))
-                    if body.tell() > BODY_BYTES:
-                        raise _TOO_LARGE
-                    if self._bodies_bytes > BODIES_BYTES:
-                        raise _BUSY
-                    has_more = message.get("more_body", False)
-        except TimeoutError:
-            raise _SLOW from None
-        body.seek(0)
+    def _respond(
+        self, environ: Environ, response: IO[bytes], send: Send, loop: asyncio.AbstractEventLoop
+    ) -> list[Message]:
+        """Run the application; called in a thread of the lane.
 
-    def _respond(self, environ: Environ, send: Send, loop: asyncio.AbstractEventLoop) -> None:
-        """Run the application; called in a thread of the lane."""
-        start: dict[str, Any] = {"type": "http.response.start"}
+        The response is written to a file. Only one that becomes larger than `HELD_BYTES` is sent
+        from here, all but its end.
+
+        Returns:
+            The message that starts the response, if it is still to send.
+        """
+        start: Message = {"type": "http.response.start"}
 
         def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> None:
             start["status"] = int(status.split(maxsplit=1)[0])
@@ -137,25 +129,75 @@ class Server:
                 (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers
             ]
 
-        def deliver(message: dict[str, Any]) -> None:
-            within = asyncio.wait_for(send(message), PART_WITHIN_S)
-            asyncio.run_coroutine_threadsafe(within, loop).result()
-
-        response = self._application(environ, start_response)
+        pending = [start]
+        parts = self._application(environ, start_response)
         try:
-            held: bytes | None = None  # one part, so that a response of one part is sent at once
-            for part in response:
-                if held is None:
-                    deliver(start)
-                else:
-                    deliver({"type": "http.response.body", "body": held, "more_body": True})
-                held = part
-            if held is None:
-                deliver(start)
-            deliver({"type": "http.response.body", "body": held or b"", "more_body": False})
+            for part in parts:
+                response.write(part)
+                if response.tell() > HELD_BYTES:
+                    for message in chain(pending, _parts(response, is_last=False)):
+                        asyncio.run_coroutine_threadsafe(_deliver(message, send), loop).result()
+                    pending = []
+                    response.seek(0)
+                    response.truncate()
         finally:
-            if close := getattr(response, "close", None):
+            if close := getattr(parts, "close", None):
                 close()
+        return pending
+
+
+def _file() -> SpooledTemporaryFile[bytes]:
+    return SpooledTemporaryFile(_IN_MEMORY_BYTES)
+
+
+def _parts(response: IO[bytes], *, is_last: bool) -> Iterator[Message]:
+    """Yield the messages of what is in a file."""
+    left = response.tell()
+    response.seek(0)
+    while left > PART_BYTES:
+        left -= PART_BYTES
+        yield _part(response.read(PART_BYTES), more_body=True)
+    yield _part(response.read(left), more_body=not is_last)
+
+
+def _part(body: bytes, *, more_body: bool) -> Message:
+    return {"type": "http.response.body", "body": body, "more_body": more_body}
+
+
+async def _deliver(message: Message, send: Send) -> None:
+    """Send a message to a client that reads; the response to any other is aborted."""
+    try:
+        await asyncio.wait_for(send(message), PART_WITHIN_S)
+    except TimeoutError:
+        raise _Disconnected from None
+
+
+async def _receive(lane: Lane, scope: Scope, receive: Receive, body: IO[bytes]) -> None:
+    """Receive the body of a request, `PART_BYTES` at least in each `PART_WITHIN_S`."""
+    length = dict(scope["headers"]).get(b"content-length", b"0")
+    if length.isdigit() and int(length) > BODY_BYTES:
+        raise _TOO_LARGE
+    has_more, expected = True, PART_BYTES
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S), asyncio.timeout(PART_WITHIN_S) as next_part:
+            while has_more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise _Disconnected
+                part = message.get("body", b"")
+                body.write(part)
+                lane.room_bytes -= len(part)
+                if body.tell() > BODY_BYTES:
+                    raise _TOO_LARGE
+                if lane.room_bytes < 0:
+                    raise _BUSY
+                if body.tell() >= expected:
+                    expected = body.tell() + PART_BYTES
+                    next_part.reschedule(asyncio.get_running_loop().time() + PART_WITHIN_S)
+                has_more = message.get("more_body", False)
+    except TimeoutError:
+        raise _SLOW from None
+    body.seek(0)
 
 
 async def _wait_for_thread(lane: Lane) -> None:

@@ -230,7 +230,10 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"outages": {"()": "ioportal.logs.ShortOutages"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["outages"]}
+    },
     "loggers": {
         "django": {"handlers": ["stderr"], "level": "INFO"},
         "django.request": {"level": "ERROR"},  # who asks for what is not there is no news

@@ -52,7 +52,8 @@ def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
     """The three programs, by the name of their log."""
     programs = CHECKOUT / ".venv/bin"
     granian = [f"{programs}/granian", "--interface", "asginl", "--host", HOST, "--port", str(port)]
-    limits = ["--no-ws", "--http1-header-read-timeout", HEADERS_WITHIN_MS]
+    # Only HTTP/1 has a time limit for headers; it must not be negotiated away.
+    limits = ["--http", "1", "--no-ws", "--http1-header-read-timeout", HEADERS_WITHIN_MS]
     celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
     return {
         "web": [*granian, "--workers", WORKERS, *limits, ASGI],

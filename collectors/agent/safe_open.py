@@ -40,13 +40,15 @@ def open_found(path: Path, pattern: str) -> BinaryIO:
     base = configured_folder(pattern)
     folder = os.open(base, _FOLDER)
     try:
+        folders = [os.fstat(folder)]
         for name in path.relative_to(base).parts[:-1]:
             inner = _open_at(name, _FOLDER | os.O_NOFOLLOW, folder, path)
             os.close(folder)
             folder = inner
+            folders.append(os.fstat(folder))
         file = _open_at(path.name, _FILE, folder, path)
         try:
-            _check(path, os.fstat(file), os.fstat(folder))
+            _check(path, os.fstat(file), folders)
         except Unsafe:
             os.close(file)
             raise
@@ -99,22 +101,38 @@ def _not_regular(path: Path) -> Unsafe:
     return Unsafe(f"{path}: is not a regular file")
 
 
-def _check(path: Path, file: os.stat_result, folder: os.stat_result) -> None:
+def _check(path: Path, file: os.stat_result, folders: list[os.stat_result]) -> None:
+    """Refuse a file that a user may have put there without being able to read it."""
     if not stat.S_ISREG(file.st_mode):
         raise _not_regular(path)
-    agent = os.geteuid()
-    is_trusted = folder.st_uid in {0, agent}
-    if is_trusted and not folder.st_mode & _WRITTEN_BY_OTHERS:
+    shared = next(filter(_is_written_by_others, folders), None)
+    if shared is None:
         return
     if file.st_nlink > 1:
         raise Unsafe(
             f"{path}: has {file.st_nlink} hard links, and other users can write to its folder: "
             "copy it there instead"
         )
-    owners = {folder.st_uid, agent}
-    if file.st_uid not in owners and not (is_trusted and not folder.st_mode & stat.S_IWOTH):
+    is_of_root = _is_trusted(shared)
+    if is_of_root and not shared.st_mode & stat.S_IWOTH:
+        return  # as /var/log, whose group is trusted
+    if file.st_uid not in {shared.st_uid, os.geteuid()}:
         raise Unsafe(
             f"{path}: belongs to uid {file.st_uid}, and other users can write to its folder, which "
-            f"belongs to uid {folder.st_uid}: let both belong to one user, or the folder to root "
+            f"belongs to uid {shared.st_uid}: let both belong to one user, or the folder to root "
             "(chmod o-w)"
         )
+    is_sticky = is_of_root and shared.st_mode & stat.S_ISVTX  # as /tmp, where Lustre dumps
+    if _is_trusted(file) and not is_sticky and not file.st_mode & stat.S_IROTH:
+        raise Unsafe(
+            f"{path}: is not readable for others, who may have moved it to a folder that they can "
+            f"write to: chmod o+r {path}, or let the folder belong to root (chmod o-w)"
+        )
+
+
+def _is_written_by_others(folder: os.stat_result) -> bool:
+    return not _is_trusted(folder) or bool(folder.st_mode & _WRITTEN_BY_OTHERS)
+
+
+def _is_trusted(entry: os.stat_result) -> bool:
+    return entry.st_uid in {0, os.geteuid()}

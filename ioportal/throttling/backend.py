@@ -45,8 +45,8 @@ class ThrottledBackend(ModelBackend):
         if username is None or password is None:
             return None
         address = client_address(request)
-        attempt = {"user": username, "address": address}
         name, origin = get_user_model().normalize_username(username), network(address)
+        attempt = {"user": _loggable(name), "address": address}
         known = digest("known", name, origin)
         here, *others = counters = [
             _USER_AND_ADDRESS.counter_for(name, origin),
@@ -69,6 +69,11 @@ class ThrottledBackend(ModelBackend):
         Record.objects.update_or_create(key=known, defaults={"expires_at": expiry})
         log.info("log_in_accepted", **attempt)
         return user
+
+
+def _loggable(name: str) -> str:
+    """Return the name of an existing user, otherwise "": people type passwords as user names."""
+    return name if get_user_model().objects.filter(username=name).exists() else ""
 
 
 def _is_valid(key: str) -> bool:

@@ -17,7 +17,9 @@ def echo(environ, start_response):
 def request_of():
     """Send the parts of a body, each after a pause; return the status, or None, and the body."""
 
-    def send(*parts, pause_s=0.0, headers=(), path="/"):
+    def send(
+        *parts, pause_s=0.0, headers=(), path="/", room_bytes=1 << 20, application=echo, reads=True
+    ):
         incoming = iter(parts)
 
         async def receive():
@@ -31,14 +33,16 @@ def request_of():
 
         async def answer(message):
             answers.append(message)
+            if not reads and message["type"] == "http.response.body":
+                await asyncio.sleep(60)
 
         scope = {
             "method": "POST", "path": path, "query_string": b"", "http_version": "1.1",
             "scheme": "http", "headers": list(headers),
         }  # fmt: skip
-        server = Server(echo, [Lane("all", 1, lambda _: True)])
-        asyncio.run(server(scope, receive, answer))
-        assert server._bodies_bytes == 0  # noqa: SLF001
+        lane = Lane("all", 1, lambda _: True, room_bytes=room_bytes)
+        asyncio.run(Server(application, [lane])(scope, receive, answer))
+        assert lane.room_bytes == room_bytes
         body = b"".join(message.get("body", b"") for message in answers)
         return (answers[0]["status"] if answers else None), body
 
@@ -68,11 +72,56 @@ def test_a_body_that_is_too_large_is_refused_before_or_while_it_comes(request_of
     assert request_of(b"x" * 10, b".")[0] == 413
 
 
-def test_more_than_fits_beside_other_bodies_may_come_again(request_of, monkeypatch):
-    monkeypatch.setattr(serving, "BODIES_BYTES", 9)
+def test_a_body_that_makes_too_little_progress_is_refused(request_of, monkeypatch):
+    monkeypatch.setattr(serving, "PART_WITHIN_S", 0.5)
+    monkeypatch.setattr(serving, "PART_BYTES", 12)
+    slow, steady = [b"x"] * 12, [b"x" * 12] * 12
 
-    assert request_of(b"x" * 10, b".") == (503, b"The portal is busy. Try again in 5 seconds.")
-    assert request_of(b"x" * 10, b".", path="/api/v1/batches") == (
+    assert request_of(*slow, b".", pause_s=0.06)[0] == 408
+    assert request_of(*steady, b".", pause_s=0.06)[0] == 200
+
+
+@pytest.mark.parametrize("size", [0, 1, 10, 11, 25, 40, 41, 999])
+def test_a_response_of_any_size_arrives_whole(request_of, monkeypatch, size):
+    monkeypatch.setattr(serving, "PART_BYTES", 10)
+    monkeypatch.setattr(serving, "HELD_BYTES", 40)
+    content = bytes(n % 251 for n in range(size))
+
+    def download(_, start_response):
+        start_response("200 OK", [])
+        return (content[n : n + 7] for n in range(0, size, 7))
+
+    assert request_of(b".", application=download) == (200, content)
+
+
+def test_a_client_that_does_not_read_holds_no_thread(request_of, monkeypatch):
+    monkeypatch.setattr(serving, "PART_WITHIN_S", 0.05)
+    is_closed = []
+
+    class Download:
+        def __iter__(self):
+            return iter([b"x" * 10] * 10)
+
+        def close(self):
+            is_closed.append(True)
+
+    def download(_, start_response):
+        start_response("200 OK", [])
+        return Download()
+
+    assert request_of(b".", application=download, reads=False) == (200, b"x" * 100)
+    assert is_closed == [True]
+    monkeypatch.setattr(serving, "HELD_BYTES", 40)
+    monkeypatch.setattr(serving, "PART_BYTES", 10)
+    assert request_of(b".", application=download, reads=False) == (200, b"x" * 10)
+    assert is_closed == [True, True]
+
+
+def test_more_than_fits_beside_other_bodies_may_come_again(request_of):
+    assert request_of(b"x" * 10, b".", room_bytes=9) == (
+        503, b"The portal is busy. Try again in 5 seconds.",
+    )  # fmt: skip
+    assert request_of(b"x" * 10, b".", path="/api/v1/batches", room_bytes=9) == (
         503, b'{"code": "busy", "message": "The portal is busy. Try again in 5 seconds."}',
     )  # fmt: skip
 

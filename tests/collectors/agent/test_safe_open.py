@@ -127,7 +127,9 @@ def test_a_hard_link_in_a_folder_that_others_can_write_to_is_refused(watched, se
         pytest.param(0, 0o1777, BOB, False, id="another user's in /tmp"),
     ],
 )
-def test_a_file_belongs_to_who_can_write_to_its_folder(watched, folder, mode, file, is_read):
+def test_a_file_belongs_to_the_user_who_can_write_to_its_folder(
+    watched, folder, mode, file, is_read
+):
     path = watched / "x"
     path.write_text("text")
     os.chown(path, file, file)
@@ -139,6 +141,30 @@ def test_a_file_belongs_to_who_can_write_to_its_folder(watched, folder, mode, fi
     else:
         with pytest.raises(Unsafe, match=rf"belongs to uid {file}, and other users can write"):
             opened(path)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("folder", "mode", "is_read"),
+    [
+        pytest.param(ALICE, 0o755, False, id="moved to hers"),
+        pytest.param(0, 0o777, False, id="moved to everybody's"),
+        pytest.param(0, 0o1777, True, id="a dump of Lustre in /tmp"),
+    ],
+)
+def test_a_private_file_of_root_in_a_folder_of_others_is_refused(
+    tmp_path, watched, secret, folder, mode, is_read
+):
+    (watched / "inner").mkdir()  # root's own again: the folder above it counts
+    os.chown(watched, folder, folder)
+    watched.chmod(mode)
+    path = secret.rename(watched / "inner" / "x")
+
+    if is_read:
+        assert opened(path) == b"root:$6$secret\n"
+    else:
+        with pytest.raises(Unsafe, match="is not readable for others"):
+            open_found(path, f"{watched}/*/x")
 
 
 @pytest.mark.parametrize("mode", [0o604, 0o640, 0o620, 0o666])

@@ -1,0 +1,23 @@
+"""How faults are logged."""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import InterfaceError, OperationalError
+
+
+class ShortOutages(logging.Filter):
+    """Log one line, without a traceback, for a request that failed because of the database.
+
+    During an outage every page that reloads itself fails, and the cause is always the same.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Shorten the record."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, OperationalError | InterfaceError):
+            cause = next(iter(str(error).splitlines()), type(error).__name__)
+            record.msg, record.args = "%s: %s", (record.getMessage(), cause)
+            record.exc_info = record.exc_text = None
+        return True
