@@ -137,8 +137,8 @@ def test_work_that_nobody_does_is_loud(as_staff, trace):
 
     page = words_of(as_staff.get("/ingest/health/"))
 
-    assert "1 traces wait to be done by “charge”" in page
-    assert "is a worker running" in page
+    assert "Backlog: 1 traces waiting for stage “charge”" in page
+    assert "check that worker and beat are running" in page
 
 
 def test_a_failing_stage_is_shown_with_its_error_and_remedy(as_staff, sent):
