@@ -86,17 +86,23 @@ class JobSeries:
 
     @cached_property
     def data(self) -> Steps:
-        """Requests and bytes on the OSTs, and on MDTs that hold small files, per second."""
+        """Requests and bytes on the OSTs, and on MDTs that hold small files, per second.
+
+        Every OST of the job's filesystems is a source, though their windows are folded into one. A
+        filesystem without registered OSTs is a source that was never observed.
+        """
         windows = self._io_windows
+        osts = self._osts
+        unknown = self._filesystems - {ost.filesystem_id for ost in osts}
         moved = pl.any_horizontal(pl.col(DATA_KINDS) > 0)
         on_mdts = windows.filter(pl.col("source") != _FOLDED, moved)
         on_osts = windows.filter(pl.col("source") == _FOLDED)
         mdts = self._read_mdts.join(on_mdts, on="source", how="semi")
         return self._steps(
             pl.concat([on_mdts, on_osts]),
-            pl.concat([mdts, self._read_osts]),
+            pl.concat([mdts, observed(Coverage.Source.JOB_STATS, osts, self._bins)]),
             DATA_KINDS,
-            1 + on_mdts["source"].n_unique(),
+            len(osts) + len(unknown) + on_mdts["source"].n_unique(),
             self._pending_targets(*Target.Kind),
         )
 
@@ -169,14 +175,16 @@ class JobSeries:
         return {kind: int(sums[f"sum_{kind}"] or 0) for kind in IO_KINDS}
 
     @cached_property
-    def _io_rows(self) -> Any:
-        """The job's I/O windows that overlap the range; where they are gone, sums of them."""
-        window = self._window
-        kept = retention.finest(levels.IO_LEVELS, window.start, window.end)
+    def _job_rows(self) -> Any:
+        """The job's I/O windows; where those of the range are gone, sums of them."""
+        kept = retention.finest(levels.IO_LEVELS, self._window.start, self._window.end)
         rows = (kept or levels.IO_TEN_MINUTES).model._default_manager  # noqa: SLF001  (documented)
-        return rows.filter(kind=Principal.JOB, job_id=self._job.pk).filter(
-            start__lt=window.end, end__gt=window.start
-        )
+        return rows.filter(kind=Principal.JOB, job_id=self._job.pk)
+
+    @property
+    def _io_rows(self) -> Any:
+        """Those of `_job_rows` that overlap the range."""
+        return self._job_rows.filter(start__lt=self._window.end, end__gt=self._window.start)
 
     @cached_property
     def _io_windows(self) -> pl.DataFrame:
@@ -279,18 +287,23 @@ class JobSeries:
         return [target for target in self._targets if target.kind == kind]
 
     @property
+    def _osts(self) -> list[Target]:
+        osts = self._targets_of(Target.Kind.OST)
+        return [ost for ost in osts if ost.filesystem_id in self._filesystems]
+
+    @cached_property
+    def _filesystems(self) -> set[int]:
+        """Filesystems that counted the job; if none did, all of its cluster (as its statistics)."""
+        counted = self._job_rows.order_by().values_list("filesystem_id", flat=True).distinct()
+        return set(counted) or {target.filesystem_id for target in self._targets}
+
+    @property
     def _mds_ids(self) -> list[int]:
         return self._job.cluster.metadata_server_ids
 
     @cached_property
     def _read_mdts(self) -> pl.DataFrame:
         return observed(Coverage.Source.JOB_STATS, self._targets_of(Target.Kind.MDT), self._bins)
-
-    @cached_property
-    def _read_osts(self) -> pl.DataFrame:
-        """Reads of any OST: the windows of all of them are folded."""
-        osts = self._targets_of(Target.Kind.OST)
-        return _folded(observed(Coverage.Source.JOB_STATS, osts, self._bins))
 
     @cached_property
     def _traced(self) -> pl.DataFrame:

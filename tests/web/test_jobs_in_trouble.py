@@ -195,9 +195,9 @@ def test_launches_cost_no_queries(page, new_job, django_assert_num_queries):
     job = new_job({})
     Launch.objects.create(cluster=job.cluster, job=job, name="0")
     page(job)
-    with django_assert_num_queries(22):
+    with django_assert_num_queries(23):
         page(job)
     for number in range(1, 20):
         Launch.objects.create(cluster=job.cluster, job=job, name=str(number))
-    with django_assert_num_queries(22):
+    with django_assert_num_queries(23):
         page(job)
