@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
+from django.utils import timezone
 
 from collectors.tables import UTC_US
 from ioportal.analysis.timelines import Steps
@@ -16,6 +17,8 @@ from ioportal.web.ranges import TimeRange
 from ioportal.web.timelines import StepsChart
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ioportal.flags.courses.way import Course
     from ioportal.flags.models import Flag
 
@@ -52,7 +55,23 @@ def _marks(flag: Flag, course: Course) -> list[Mark]:
     ends = (flag.job.started_at, flag.job.ended_at) if flag.job else ()
     run = [Mark(moment, "", Meaning.RUN) for moment in ends if moment]
     reached = course.first_reached(flag.limits[course.number])
-    return [*([Mark(reached, "threshold reached", Meaning.FLAG)] if reached else []), *run]
+    if reached is None:
+        return run
+    ended_at = flag.job.ended_at if flag.job else None
+    return [flag_mark(reached, "threshold reached", ended_at), *run]
+
+
+def flag_mark(at: datetime, words: str, ended_at: datetime | None) -> Mark:
+    """Return a flag's mark, at the job's end if that is earlier.
+
+    Charts of a job end shortly after its run, but the interval that counted its last operations
+    may end much later.
+    """
+    if ended_at is None or at <= ended_at:
+        return Mark(at, words, Meaning.FLAG)
+    clock, day = timezone.localtime(at), timezone.localtime(ended_at).date()
+    form = "%H:%M:%S" if clock.date() == day else "%Y-%m-%d %H:%M:%S"
+    return Mark(ended_at, f"{words}, counted by {clock:{form}}", Meaning.FLAG)
 
 
 def _stepped(amounts: pl.DataFrame, window: TimeRange, *, adds_up: bool) -> pl.DataFrame:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.flags import courses, harm
 from ioportal.flags.models import Flag
+from ioportal.web.flag_course import flag_mark
 from ioportal.web.flags import about, principal_of, shown, with_subjects, worst_first
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from ioportal.charts.time_axis import Mark
     from ioportal.flags.models import FlagQuerySet
     from ioportal.jobs.models import Job
     from ioportal.jobs.overview import Who
@@ -49,20 +50,24 @@ def of_job(job: Job, user: User) -> list[Shown]:
     return sorted(found, key=lambda one: one.flag.state == Flag.State.RESOLVED)
 
 
-def marks(flags: Iterable[Shown]) -> list[Mark]:
-    """Return when the measures of flags first reached their thresholds, for timelines."""
-    titles: dict[datetime, list[str]] = defaultdict(list)
+def marks(flags: Iterable[Shown], ended_at: datetime | None) -> list[Mark]:
+    """Return when the measures of a job's flags first reached their thresholds, for timelines."""
+    by_place: dict[datetime, list[tuple[datetime, str]]] = defaultdict(list)
     for one in flags:
         at, words = _mark(one.flag)
-        titles[at].append(words)
+        by_place[min(at, ended_at or at)].append((at, words))
     return [
-        Mark(at, words[0] if len(words) == 1 else f"{len(words)} flags", Meaning.FLAG)
-        for at, words in titles.items()
+        flag_mark(max(at for at, _ in there), _words([words for _, words in there]), ended_at)
+        for there in by_place.values()
     ]
 
 
+def _words(titles: list[str]) -> str:
+    return titles[0] if len(titles) == 1 else f"{len(titles)} flags"
+
+
 def _mark(flag: Flag) -> tuple[datetime, str]:
-    """Return where a flag's mark stands; its words say so if that is not its threshold."""
+    """Return when a flag's mark is; its words say so if that is not its threshold."""
     course = courses.of(flag)
     if course is None or course.number != flag.measure:
         return flag.since, f"{flag.title} (whole run)"

@@ -18,6 +18,7 @@ from ioportal.jobs.models import Cluster, Filesystem, Job, Nid, Server
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage, ImpactWindow, Principal
+from ioportal.web.flag_course import flag_mark
 from tests.logs import Run, at, job_stats, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
@@ -102,6 +103,30 @@ def test_a_flag_is_marked_where_its_threshold_was_reached_or_as_of_a_whole_run(a
     page = text_of(as_staff.get(f"/flags/{found.pk}/"))
     [mark] = figure(page, "evidence")["annotations"]
     assert (mark["text"], mark["x"]) == ("threshold reached", "2017-07-05T12:17:00.000")
+
+
+def test_a_threshold_that_a_read_after_the_job_shows_is_marked_at_the_jobs_end(as_staff, found):
+    Job.objects.filter(pk=found.job.pk).update(ended_at=at("12:16:10"))
+    of_a_run = Flag.objects.get(pk=found.pk)
+    of_a_run.pk, of_a_run.rule, of_a_run.since = None, "low-cpu-efficiency", at("12:18")
+    of_a_run.save()
+
+    drawn = figure(text_of(as_staff.get(f"/jobs/{found.job.pk}/")), "metadata")
+    words = {mark["text"]: mark["x"] for mark in drawn["annotations"]}
+    assert words["2 flags, counted by 12:18:00"] == "2017-07-05T12:16:10.000"
+    assert drawn["xaxis"]["range"][1] == "2017-07-05T12:16:30.000"
+    [mark] = figure(text_of(as_staff.get(f"/flags/{found.pk}/")), "evidence")["annotations"]
+    assert mark["text"] == "threshold reached, counted by 12:17:00"
+    assert mark["x"] == "2017-07-05T12:16:10.000"
+    rows = json_of(as_staff.get(f"/flags/{found.pk}/course/?format=json"))["rows"]
+    reached = next(row for row in rows if (row["amount"] or 0) >= row["limit"])
+    assert reached["end"] == "2017-07-05T12:17:00+00:00"
+
+
+def test_a_mark_names_the_day_of_a_read_that_came_on_another_one():
+    mark = flag_mark(at("24:00:01"), "reached", ended_at=at("23:50"))
+
+    assert (mark.at, mark.text) == (at("23:50"), "reached, counted by 2017-07-06 00:00:01")
 
 
 def figure(page, name):

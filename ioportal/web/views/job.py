@@ -92,7 +92,7 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
         page |= _what_ran_inside(job, inside)
     run = run_of(job)
     if run:
-        page |= _what_it_did(request, job, run, flagged.marks(page["flags"]))
+        page |= _what_it_did(request, job, run, flagged.marks(page["flags"], job.ended_at))
     return render(request, "jobs/detail.html", page)
 
 
