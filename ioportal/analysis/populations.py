@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import polars as pl
+import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Numbers: TypeAlias = npt.NDArray[np.floating[Any]] | npt.NDArray[np.integer[Any]]
@@ -16,6 +15,22 @@ if TYPE_CHECKING:
 FEWEST = 10  # single values that stand behind whatever is told of other people's jobs
 DIGITS = 2  # significant ones of other people's figures
 _PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
+
+# All rounded figures in ascending order, and what lies halfway between neighbours: rounding looks
+# a value up, so that it is exact. 64-bit integers have figures of their own.
+_MANTISSAS = range(10 ** (DIGITS - 1), 10**DIGITS)
+_INTEGERS = np.array(
+    [
+        *range(_MANTISSAS.start),
+        *(m * 10**e for e in range(19) for m in _MANTISSAS if m * 10**e < 2**63),
+    ]
+)
+_INTEGER_HALVES = _INTEGERS[:-1] + (np.diff(_INTEGERS) + 1) // 2
+_EXPONENTS = range(-40, 40)
+_FLOATS = np.array([0.0, *(float(f"{m}e{e}") for e in _EXPONENTS for m in _MANTISSAS)])
+_FLOAT_HALVES = np.array(
+    [_FLOATS[1], *(float(f"{m}.5e{e}") for e in _EXPONENTS for m in _MANTISSAS)][:-1]
+)
 
 
 @dataclass(frozen=True)
@@ -54,14 +69,16 @@ def coarsened(values: Numbers) -> Numbers:
     """Round other people's figures to two significant digits, before anything else is computed.
 
     Whatever follows from rounded values says no more of a job than its rounded value, however many
-    populations somebody compares.
+    populations somebody compares. Halves are rounded away from zero.
     """
-    return pl.Series(values).round_sig_figs(DIGITS).to_numpy()
+    is_integer = values.dtype.kind == "i"
+    figures, halves = (_INTEGERS, _INTEGER_HALVES) if is_integer else (_FLOATS, _FLOAT_HALVES)
+    return np.sign(values) * figures[halves.searchsorted(np.abs(values), "right")]
 
 
 def coarse(value: float) -> float:
-    """Round one figure to two significant digits."""
-    return float(f"{value:.{DIGITS - 1}e}")
+    """Round one figure like `coarsened`."""
+    return coarsened(np.array([value])).tolist()[0]
 
 
 def without_extremes(known: Numbers) -> Numbers:

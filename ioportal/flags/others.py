@@ -13,7 +13,7 @@ import polars as pl
 from django.core.cache import cache
 from psycopg import sql
 
-from ioportal.analysis.populations import DIGITS
+from ioportal.analysis.populations import coarsened
 from ioportal.analysis.rules.evidence import OF_NAMESAKES, OF_PEERS
 from ioportal.telemetry import rollups
 from ioportal.telemetry.copy import read_frame
@@ -117,7 +117,7 @@ class Month:
         """Read coarse figures: the owner of a flag sees what is usual of other people's jobs."""
         query = _FIGURES.format(of=self._kind.of, figure=self._kind.figure)
         frame = read_frame(query, self._columns, {"since": since, "until": until})
-        return frame.with_columns(pl.col("figure").round_sig_figs(DIGITS))
+        return frame.with_columns(pl.Series("figure", coarsened(frame["figure"].to_numpy())))
 
 
 def months(columns: Collection[str]) -> Usual:

@@ -1,12 +1,13 @@
 import math
 import statistics
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioportal.analysis.populations import Spread, spread, without_extremes
+from ioportal.analysis.populations import Spread, coarse, coarsened, spread, without_extremes
 
 NUMBERS = st.one_of(
     st.lists(st.integers(0, 2**53), min_size=2, max_size=200),
@@ -76,3 +77,53 @@ def test_extremes_of_other_people_stay_unseen():
     assert without_extremes(np.arange(20)).tolist() == [9, 10]
     assert without_extremes(np.arange(15)).tolist() == []
     assert without_extremes(np.arange(3)).tolist() == []
+
+
+TWO_DIGITS = Context(prec=2, rounding=ROUND_HALF_UP)
+INTEGERS = st.integers(-(2**63) + 1, 2**63 - 1)
+FLOATS = st.one_of(st.just(0.0), st.floats(1e-30, 1e40), st.floats(-1e40, -1e-30))
+FIGURES = st.one_of(st.lists(INTEGERS, min_size=1), st.lists(FLOATS, min_size=1))
+
+
+def two_digits(value):
+    """By hand: of the decimal number that stands for the value."""
+    return type(value)(TWO_DIGITS.create_decimal(repr(value)))
+
+
+@given(FIGURES)
+def test_figures_of_others_have_two_digits_wherever_they_are_rounded(values):
+    values.sort()
+
+    rounded = coarsened(np.array(values)).tolist()
+
+    assert rounded == [two_digits(value) for value in values]
+    assert rounded == [coarse(value) for value in values]
+    assert rounded == sorted(rounded)
+    assert coarsened(np.array(rounded)).tolist() == rounded
+    for before, after in zip(values, rounded, strict=True):
+        error = abs(Decimal(after) - Decimal(before))
+        assert error <= Decimal("0.05000001") * abs(Decimal(before))
+
+
+@given(st.integers(10, 99), st.integers(-30, 38))
+def test_a_figure_of_two_digits_is_not_rounded(digits, exponent):
+    value = float(f"{digits}e{exponent}")
+
+    assert coarsened(np.array([value])).tolist() == [value]
+    if 0 <= exponent <= 16:
+        assert coarsened(np.array([digits * 10**exponent])).tolist() == [digits * 10**exponent]
+
+
+@pytest.mark.parametrize(
+    ("value", "rounded"),
+    [
+        pytest.param(7_600_000, 7_600_000, id="a fixed point"),
+        pytest.param(125, 130, id="a half"),
+        pytest.param(0.135, 0.14, id="a half that no double is"),
+        pytest.param(2**63 - 1, 9_200_000_000_000_000_000, id="the greatest of 64 bits"),
+        pytest.param(2**64, 1.8e19, id="a sum beyond 64 bits"),
+        pytest.param(10**25 + 1, 1e25, id="a sum far beyond 64 bits"),
+    ],
+)
+def test_single_figures_of_others_have_two_digits(value, rounded):
+    assert coarse(value) == rounded

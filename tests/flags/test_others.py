@@ -1,6 +1,7 @@
 """What other jobs usually do, in the month before a moment."""
 
 from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_UP, Context
 from math import log
 from random import Random
 from statistics import median
@@ -14,6 +15,7 @@ from ioportal.jobs.models import Cluster, Job, JobStatistics
 pytestmark = pytest.mark.usefixtures("site")
 
 DAY, MONTH = timedelta(days=1), timedelta(days=30)
+_TWO_DIGITS = Context(prec=2, rounding=ROUND_HALF_UP)
 FIRST = datetime(2024, 3, 1, tzinfo=UTC)
 
 
@@ -58,7 +60,7 @@ def jobs():
 
 def coarse(value):
     """The owner of a flag sees what is usual: two digits of single jobs."""
-    return float(f"{value:.1e}")
+    return float(_TWO_DIGITS.create_decimal(value))
 
 
 def month_before(jobs, moment):
