@@ -73,12 +73,14 @@ def coarsened(values: Numbers) -> Numbers:
     """
     is_integer = values.dtype.kind == "i"
     figures, halves = (_INTEGERS, _INTEGER_HALVES) if is_integer else (_FLOATS, _FLOAT_HALVES)
-    return np.sign(values) * figures[halves.searchsorted(np.abs(values), "right")]
+    rounded: Numbers = np.sign(values) * figures[halves.searchsorted(np.abs(values), "right")]
+    return rounded
 
 
 def coarse(value: float) -> float:
     """Round one figure like `coarsened`."""
-    return coarsened(np.array([value])).tolist()[0]
+    rounded: float = coarsened(np.array([value])).tolist()[0]
+    return rounded
 
 
 def without_extremes(known: Numbers) -> Numbers:
