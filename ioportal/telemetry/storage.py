@@ -119,7 +119,7 @@ class Stored:
         *full, last = self.chunks
         if full:
             recent = [chunk for chunk in full if chunk.end > last.start - _RATE_OVER] or full[-1:]
-            end = last.start
+            end = min(last.start, recent[-1].end)
         else:
             recent, end = [last], min(last.end, self.observed.end)
         start = max(recent[0].start, min(self.observed.start, recent[0].end))
