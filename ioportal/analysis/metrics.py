@@ -61,7 +61,8 @@ METRICS = (
         "Duration",
         Unit.SECONDS,
         Source.ACCOUNTING,
-        "end - start; while it runs, the last record of its filesystems - start",
+        "end - start; while it runs, the last record of its filesystems - start, at most its time "
+        "limit + 1 hour",
     ),
     Metric("node_count", "Nodes", Unit.NODES, Source.ACCOUNTING, "nodes of the job's allocation"),
     Metric(

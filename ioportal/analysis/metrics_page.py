@@ -76,7 +76,8 @@ none was observed, bytes are unknown, never 0. Rules about bytes need both grade
 
 Nodes times hours of the run, inside the period: on the pages of users and projects and in trends
 alike, a job that runs across midnight counts in each of both days with its part. While a job runs,
-it counts up to when its statistics know it. Where jobs share nodes (the cluster's registered
+it counts up to when its statistics know it. A job without a recorded end counts at most until one
+hour after its time limit, where that is known. Where jobs share nodes (the cluster's registered
 `cores_per_node`), the nodes of a job are its cores / the cores of a node, at most those of its
 allocation. Elsewhere, and where accounting does not know its cores, a job has whole nodes.
 

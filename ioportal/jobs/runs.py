@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
     from django.db.models.expressions import Combinable
 
+# Of a job `j` without a recorded end, the latest moment at which it may have run, in SQL: one hour
+# after its time limit. Null: no limit is known, or it is beyond any date.
+LATEST_END = """
+CASE WHEN j.time_limit_s BETWEEN 0 AND 1e9
+    THEN j.started_at + make_interval(secs => j.time_limit_s) + interval '1 hour' END
+"""
 # Looked up for jobs that have not ended, and not joined for all the others.
 _KNOWN_DURATION = Subquery(JobStatistics.objects.filter(job=OuterRef("pk")).values("duration_s"))
 _AFTER_IT = F("started_at") + Func(
@@ -30,7 +36,7 @@ _AFTER_IT = F("started_at") + Func(
     template="make_interval(secs => %(expressions)s)",
     output_field=DurationField(),
 )
-# As `Job.known_until`: while it runs, up to when its statistics know it.
+# As `Job.known_until`: while it runs, up to when its statistics know it, `LATEST_END` at most.
 KNOWN_UNTIL = Coalesce("ended_at", _AFTER_IT, "started_at", output_field=DateTimeField(null=True))
 # Nodes of a job: where its cluster shares nodes, as many as its cores fill. Null (not known) is
 # no bound of `least`.

@@ -19,6 +19,7 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.jobs import locks
 from ioportal.jobs.models import Job, JobStatistics, StaleEvidence, StaleStatistics, Target
+from ioportal.jobs.runs import LATEST_END
 from ioportal.telemetry import levels, planner, retention
 from ioportal.telemetry.models import (
     LARGEST_BIGINT,
@@ -49,8 +50,9 @@ _CONSTANTS = {
 _GAP = sql.SQL("greatest(%(gap)s, t.job_cleanup_interval)")
 
 # The jobs asked for, each with the end of its run; one that runs still is known up to the last
-# record of its cluster's filesystems.
-_RUNS = """
+# record of its cluster's filesystems, but not past its time limit: its end may never be recorded.
+_RUNS = (
+    """
 WITH sources AS (
     SELECT %(RPC_TRACE)s AS source, id, filesystem_id FROM jobs_server
     UNION ALL
@@ -69,11 +71,14 @@ reached AS MATERIALIZED (
 ),
 runs AS MATERIALIZED (
     SELECT j.id AS job_id, j.cluster_id, j.started_at AS start,
-        coalesce(j.ended_at, greatest(j.started_at, reached."end")) AS "end"
+        coalesce(j.ended_at, least(greatest(j.started_at, reached."end"), """
+    + LATEST_END
+    + """)) AS "end"
     FROM jobs_job j LEFT JOIN reached ON reached.cluster_id = j.cluster_id
     WHERE j.id = ANY(%(jobs)s) AND j.started_at IS NOT NULL
 )
 """
+)
 
 _IO_TOTALS = sql.SQL(
     _RUNS

@@ -317,6 +317,25 @@ def test_a_job_that_runs_is_known_up_to_the_last_record(jobs, polled, figures):
     assert figures().duration_s == 50 * 60
 
 
+@pytest.mark.parametrize(
+    ("limit_s", "duration_s"),
+    [
+        pytest.param(600, 600 + HOUR, id="an hour past its time limit"),
+        pytest.param(4 * HOUR, 3 * HOUR, id="not past the last record"),
+        pytest.param(2**63 - 1, 3 * HOUR, id="a limit beyond any date"),
+        pytest.param(None, 3 * HOUR, id="no limit is known"),
+    ],
+)
+def test_a_job_without_a_recorded_end_counts_at_most_until_its_time_limit(
+    jobs, polled, figures, limit_s, duration_s
+):
+    jobs(Run("77").running())
+    Job.objects.update(time_limit_s=limit_s)
+    polled({"12:00": 0, "12:10": 100, "15:00": 100})
+
+    assert figures().duration_s == duration_s
+
+
 def test_totals_of_unknown_duration_count_and_are_kept_out_of_rates(jobs, polled, figures):
     jobs(Run("77", start="12:00", end="13:00"))
     polled({"12:30": 5_000, "12:40": 5_100, "12:50": 5_200, "13:00": 5_300})
