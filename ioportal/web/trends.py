@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -316,6 +317,10 @@ class Trends(ChosenJobs):
 
     def _judged(self, metric: Metric) -> Any:
         """Leave out jobs of which too little was seen, unless the filters ask for them."""
-        if metric.source in RECORDED or self.query.get("quality"):
+        poor = JobStatistics.Quality.POOR
+        if metric.source in RECORDED or poor in self.query.getlist("quality"):
             return self.filtered
-        return self.filtered.exclude(quality=JobStatistics.Quality.POOR)
+        is_poor = Q(quality=poor)
+        if metric.source is Source.JOB_STATS:
+            is_poor |= Q(statistics__bytes_quality=poor)
+        return self.filtered.exclude(is_poor)

@@ -95,6 +95,18 @@ def test_jobs_of_poor_data_are_left_out_unless_they_are_asked_for(rows, new_job)
     assert [row["n"] for row in rows("duration_s", **HOURS)] == [1, "", ""]  # accounting knows
 
 
+def test_jobs_of_poor_bytes_are_left_out_of_metrics_of_bytes_only(rows, new_job):
+    figures = {"opens": 1, "read_bytes": 5}
+    new_job({**figures, "quality": "good", "bytes_quality": "poor"})
+    new_job({**figures, "quality": "poor", "bytes_quality": "poor"})
+    new_job({**figures, "quality": "good", "bytes_quality": None})
+
+    assert [row["n"] for row in rows("read_bytes", **HOURS)] == [1, "", ""]
+    assert [row["n"] for row in rows("read_bytes", quality="good", **HOURS)] == [1, "", ""]
+    assert [row["n"] for row in rows("read_bytes", quality="poor", **HOURS)] == [1, "", ""]
+    assert [row["n"] for row in rows("opens", **HOURS)] == [2, "", ""]
+
+
 def test_any_filter_chooses_the_jobs(rows, new_job):
     new_job(owner="bob")
     new_job(owner="alice")
