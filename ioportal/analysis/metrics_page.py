@@ -103,12 +103,13 @@ job, these give its value away. Such jobs are chosen by cluster, queue, time, si
 quality only, never by what names a person or a job, or by a figure. Times are widened to whole days
 of the site's zone.
 
-Values of other people's jobs are rounded to {DIGITS} significant digits before anything is computed
-from them: percentiles, histograms, and where a job stands among its peers. So no number of ranges,
-populations or jobs of one's own, compared with each other, tells more of a job than its rounded
-value. Linear bins are no narrower than that. In the overview, rates of all others are sums of
-{FEWEST} jobs or more in each step, rounded likewise; steps with fewer are empty, and shares and
-means follow from the steps that are shown. Sums over others in an incident are rounded, too.
+Values of other people's jobs are rounded to {DIGITS} significant digits, halves away from zero,
+before anything is computed from them: percentiles, histograms, and where a job stands among its
+peers. So no number of ranges, populations or jobs of one's own, compared with each other, tells
+more of a job than its rounded value. Linear bins are no narrower than that. In the overview, rates
+of all others are sums of {FEWEST} jobs or more in each step, rounded likewise; steps with fewer are
+empty, and shares and means follow from the steps that are shown. Sums over others in an incident
+are rounded, too.
 
 With PanDA jobs as the unit n counts PanDA jobs, chosen by what their records say and by figures of
 their batch job. The value of a batch job counts once for each PanDA job inside; the table says how
