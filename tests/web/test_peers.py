@@ -25,7 +25,7 @@ def test_a_job_is_ranked_among_jobs_of_its_size(as_alice, among):
     assert row["metric"] == "metadata_operations"
     assert row["peers"] == "20"
     assert float(row["share_below"]) == 0.725  # 14 below, and the equal one by half
-    assert float(row["p50"]) == 10  # 10.5, in two digits
+    assert float(row["p50"]) == 11  # 10.5, in two digits
     assert "72 %" in words_of(as_alice.get(f"/jobs/{job.pk}/"))
 
 
