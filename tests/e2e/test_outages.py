@@ -254,6 +254,7 @@ def test_a_frozen_broker_delays_no_request(portal, broker):
 def test_a_frozen_database_is_a_page_that_reloads_itself(portal, database):
     assert portal.get("/jobs/").status_code == HTTPStatus.OK
     with database.frozen():
+        time.sleep(1.1)  # a result of the readiness check is used for a second
         page, export, part, api, ready, alive = in_parallel(
             lambda: portal.get("/jobs/", Accept="text/html"),
             lambda: portal.get("/jobs/?format=json"),
