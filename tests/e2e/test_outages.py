@@ -242,13 +242,12 @@ def test_a_frozen_broker_delays_no_request(portal, broker):
     before = in_parallel(*everything(portal, 0))
     with broker.frozen():
         answers = in_parallel(*everything(portal, 8)) + in_parallel(*everything(portal, 16))
-    after = portal.get("/readyz")
+    wait_for(lambda: portal.get("/readyz").json()["broker"] == "ok", "the broker")
 
     assert {answer.status_code for answer in before} == {200, 202, 302}
     assert max(answer.seconds for answer in answers) < ANSWERS_WITHIN_S
     assert {answer.status_code for answer in answers} == {200, 202, 302}
     assert answers[1].json() == {"database": "ok", "broker": "away"}
-    assert after.json() == {"database": "ok", "broker": "ok"}
 
 
 def test_a_frozen_database_is_a_page_that_reloads_itself(portal, database):
