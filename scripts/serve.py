@@ -106,11 +106,8 @@ def log_of(name: str) -> Path:
 async def start(command: list[str], log: Path) -> Process:
     with log.open("wb") as output:
         return await asyncio.create_subprocess_exec(
-            *(
-                "setpriv",
-                "--pdeathsig",
-                "TERM",
-            ),  # it ends with this process, even if that is killed
+            # It ends with this process, even if that is killed.
+            *("setpriv", "--pdeathsig", "TERM"),
             *command,
             cwd=CHECKOUT,
             stdin=DEVNULL,

@@ -321,6 +321,8 @@ def bin_width(
 
 def without(observed: pl.DataFrame, pending: Mapping[int, Sequence[Interval]]) -> pl.DataFrame:
     """Return what is left of observed intervals, a frame of `OBSERVED`, outside of pending ones."""
+    if not any(pending.values()):
+        return observed
     rows = [
         (source, *part)
         for source, start, end in observed.iter_rows()
