@@ -9,9 +9,9 @@ from threading import Event
 
 from collectors.agent import memory, sources
 from collectors.agent.config import SourceConfig
+from collectors.agent.delivery.spool import Spool
 from collectors.agent.health import Health
-from collectors.agent.source import Keeper
-from collectors.agent.spool import Spool
+from collectors.agent.read_loop import ReadLoop
 from collectors.formats import Origin
 
 _EVERY_S = 5.0
@@ -37,7 +37,7 @@ def main() -> None:
         settled_s=0,
     )
     spool = Spool(state, _SPOOL_BYTES)
-    keeper = Keeper(sources.reader_of(source, state), spool, _EVERY_S, Health("trace"))
+    keeper = ReadLoop(sources.reader_of(source, state), spool, _EVERY_S, Health("trace"))
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.read()

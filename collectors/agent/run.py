@@ -11,12 +11,12 @@ from threading import Event, Thread
 
 import httpx
 
-from collectors.agent import durable, logs, memory, ship, sources, status
+from collectors.agent import durable, logs, memory, sources, status
 from collectors.agent.config import Config, Misconfigured, SourceConfig
+from collectors.agent.delivery.shipper import TIMEOUT, Shipper
+from collectors.agent.delivery.spool import Spool
 from collectors.agent.health import Health
-from collectors.agent.ship import Shipper
-from collectors.agent.source import Keeper
-from collectors.agent.spool import Spool
+from collectors.agent.read_loop import ReadLoop
 
 AFTER_FAULT_S = 10.0
 
@@ -57,7 +57,7 @@ class _Running:
         self._health = Health(source.name)
         self._spool = Spool(config.state / source.name, config.spool_bytes)
         self._reader = sources.reader_of(source, self._spool.folder)
-        self._keeper = Keeper(self._reader, self._spool, sources.beat_s(source), self._health)
+        self._keeper = ReadLoop(self._reader, self._spool, sources.beat_s(source), self._health)
         self._shipper = Shipper(self._spool, client, source.token_file, self._health)
         self._feeder = (
             sources.feeder_of(source, self._spool, self._health)
@@ -109,7 +109,7 @@ def _write_status(config: Config, running: list[_Running]) -> None:
 
 def _client(config: Config) -> httpx.Client:
     verify = ssl.create_default_context(cafile=config.ca_file) if config.ca_file else True
-    return httpx.Client(base_url=config.url, timeout=ship.TIMEOUT, verify=verify, trust_env=False)
+    return httpx.Client(base_url=config.url, timeout=TIMEOUT, verify=verify, trust_env=False)
 
 
 @contextmanager

@@ -4,19 +4,19 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from collectors.agent import counters
 from collectors.agent.config import SourceConfig
-from collectors.agent.counters import CounterReader
-from collectors.agent.exports import ExportReader
-from collectors.agent.folders import FolderReader
-from collectors.agent.growing import GrowingLog
+from collectors.agent.delivery.spool import Spool
+from collectors.agent.files.folders import FolderReader
+from collectors.agent.files.journal import CommandFeeder, Journal, PipeFeeder
+from collectors.agent.files.lines import LineReader
+from collectors.agent.files.tail import LogTail
+from collectors.agent.files.traces import TraceFolderReader, TraceReader
 from collectors.agent.health import Health
-from collectors.agent.journal import CommandFeeder, Journal, PipeFeeder
-from collectors.agent.lines import LineReader
-from collectors.agent.readers import Reader
-from collectors.agent.snapshots import SnapshotReader
-from collectors.agent.spool import Spool
-from collectors.agent.traces import TraceFolderReader, TraceReader
+from collectors.agent.polling import counters
+from collectors.agent.polling.counters import CounterReader
+from collectors.agent.polling.exports import ExportReader
+from collectors.agent.polling.snapshots import SnapshotReader
+from collectors.agent.reader import Reader
 from collectors.formats import FORMATS, RECORDS
 
 # Formats whose commands print what they then forget.
@@ -92,7 +92,7 @@ def _poll_reader(source: SourceConfig, folder: Path) -> Reader:
 
 
 def _log_reader(source: SourceConfig, path: str) -> LineReader:
-    log = GrowingLog(path, source.settled_s)
+    log = LogTail(path, source.settled_s)
     if source.format == "rpctrace":
         return TraceReader(log)
     parse = RECORDS[source.format]

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from collectors.agent.delivery.spool import Spool
 from collectors.agent.health import Health
-from collectors.agent.spool import Spool
 
 FILE = "status.json"
 EVERY_S = 5.0

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from collectors.batch import slurm, states
 from collectors.batch.records import Record, Row, parts
 from collectors.batch.values import Unreadable, shown, whole_number
-from collectors.elements import Element, Members, elements
+from collectors.json_stream import Element, Members, elements
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Parsed
 from collectors.source import Source
 from collectors.tables import JOBS

@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from collectors.lustre import rpc_records
-from collectors.lustre.rpc_records import NAMES, NUMBERS, Records
-from collectors.words import (
+from collectors.byte_scan import (
     WORD_BYTES,
     Bools,
     Marks,
@@ -32,6 +30,8 @@ from collectors.words import (
     strings,
     without_number,
 )
+from collectors.lustre import rpc_records
+from collectors.lustre.rpc_records import NAMES, NUMBERS, Records
 
 _AT_A_TIME_BYTES = 128  # more than is read of a line at a time
 

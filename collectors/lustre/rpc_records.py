@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import polars as pl
 
-from collectors.words import WORD_BYTES, Words, mixed
+from collectors.byte_scan import WORD_BYTES, Words, mixed
 
 LATEST_S = 2**32 - 1  # the header's seconds are an unsigned 32-bit number
 LARGEST_OPCODE = 2**15 - 1
@@ -82,7 +82,7 @@ def fingerprint_of(nid: Words, xid: Words, opcode: Words, time_us: Words) -> Wor
 
 
 def hashed(names: pl.Series) -> Words:
-    """Hash strings of UTF-8 without NULs as `words.mixed` hashes the words they are in."""
+    """Hash strings of UTF-8 without NULs as `byte_scan.mixed` hashes the words they are in."""
     texts = names.cast(pl.Binary).to_list()
     words = max(map(len, texts), default=0) // WORD_BYTES + 1
     padded = np.array(texts, dtype=f"S{words * WORD_BYTES}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from collectors.words import Words
+from collectors.byte_scan import Words
 
 SPAN_US = 60_000_000
 RECORDS = 8_000_000  # remembered at most, with 8 bytes each

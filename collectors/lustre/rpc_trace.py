@@ -23,6 +23,7 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
+from collectors.byte_scan import Places
 from collectors.lustre.rpc_exact import HANDLED, read_exactly
 from collectors.lustre.rpc_plain import Plain, read_plain, records_of
 from collectors.lustre.rpc_records import Records
@@ -30,7 +31,6 @@ from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import Account, Parsed
 from collectors.source import Chunk, Lines
 from collectors.tables import RPC_WINDOWS
-from collectors.words import Places
 
 WINDOW_US = 10_000_000
 LONGEST_US = 86_400_000_000  # a day; a longer time is not believed, and 10^8 of them fit an Int64

@@ -11,7 +11,7 @@ from typing import Any
 from collectors.batch import localtime
 from collectors.batch.records import Row, parts
 from collectors.batch.values import INT32_MAX, INT64_MAX, Unreadable, batch_id, shown, whole_number
-from collectors.elements import Element, Members, elements
+from collectors.json_stream import Element, Members, elements
 from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import WORKLOAD_JOBS

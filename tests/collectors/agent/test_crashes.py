@@ -5,12 +5,12 @@ from pathlib import Path
 
 import httpx
 
-from collectors.agent.growing import GrowingLog
+from collectors.agent.delivery.shipper import Shipper
+from collectors.agent.delivery.spool import Spool
+from collectors.agent.files.tail import LogTail
+from collectors.agent.files.traces import TraceReader
 from collectors.agent.health import Health
-from collectors.agent.ship import Shipper
-from collectors.agent.source import Keeper
-from collectors.agent.spool import Spool
-from collectors.agent.traces import TraceReader
+from collectors.agent.read_loop import ReadLoop
 from tests.collectors.agent.traces import trace
 
 MANY_BYTES = 10**9
@@ -51,9 +51,9 @@ class Life:
 
     def __init__(self, folder, portal, token, never):
         health, spool = Health("mds1"), Spool(folder / "state", MANY_BYTES)
-        reader = TraceReader(GrowingLog(str(folder / "rpctrace.log"), settled_s=0))
+        reader = TraceReader(LogTail(str(folder / "rpctrace.log"), settled_s=0))
         self.never = never
-        self.keeper = Keeper(reader, spool, 1, health)
+        self.keeper = ReadLoop(reader, spool, 1, health)
         self.client = httpx.Client(base_url=portal.url, trust_env=False)
         self.shipper = Shipper(spool, self.client, token, health)
         self.spool = spool

@@ -6,13 +6,13 @@ import time
 import httpx
 import pytest
 
-from collectors.agent.batches import batches
-from collectors.agent.growing import GrowingLog
+from collectors.agent.delivery.batches import batches
+from collectors.agent.delivery.shipper import Shipper
+from collectors.agent.delivery.spool import Spool
+from collectors.agent.files.tail import LogTail
+from collectors.agent.files.traces import TraceReader
 from collectors.agent.health import LASTING_S, SAID_AGAIN_S, WAITED_S, Health
-from collectors.agent.ship import Shipper
-from collectors.agent.source import Keeper
-from collectors.agent.spool import Spool
-from collectors.agent.traces import TraceReader
+from collectors.agent.read_loop import ReadLoop
 from collectors.lustre import rpc_trace
 from collectors.source import Source
 from collectors.tables import RPC_WINDOWS
@@ -94,7 +94,7 @@ def test_what_does_not_exist_yet_is_said_once_and_a_warning_only_after_a_while(
     times = iter((0, 1, WAITED_S - 1, WAITED_S, WAITED_S, WAITED_S + 1))
     monkeypatch.setattr(time, "monotonic", lambda: next(times))
     log = tmp_path / "missing" / "rpctrace.log"
-    keeper = Keeper(TraceReader(GrowingLog(str(log))), spool, 1, health)
+    keeper = ReadLoop(TraceReader(LogTail(str(log))), spool, 1, health)
 
     def levels():
         return [(record.levelname, record.message) for record in caplog.records]

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import zstandard
 
-from collectors.agent.folders import FolderReader
-from collectors.agent.readers import NotThereYet
-from collectors.agent.traces import TraceFolderReader
+from collectors.agent.files.folders import FolderReader
+from collectors.agent.files.traces import TraceFolderReader
+from collectors.agent.reader import NotThereYet
 from collectors.batch import alps
 from collectors.parsed import SourceUnavailable
 from collectors.tables import LAUNCHES

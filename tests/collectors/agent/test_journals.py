@@ -5,9 +5,9 @@ import subprocess
 import sys
 import threading
 
-from collectors.agent import journal
+from collectors.agent.files import journal
+from collectors.agent.files.journal import Journal, PipeFeeder
 from collectors.agent.health import Health
-from collectors.agent.journal import Journal, PipeFeeder
 from tests.collectors.agent.traces import trace
 
 

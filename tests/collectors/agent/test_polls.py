@@ -5,10 +5,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from collectors.agent import counters
-from collectors.agent.counters import CounterReader
-from collectors.agent.exports import ExportReader
-from collectors.agent.snapshots import SnapshotReader
+from collectors.agent.polling import counters
+from collectors.agent.polling.counters import CounterReader
+from collectors.agent.polling.exports import ExportReader
+from collectors.agent.polling.snapshots import SnapshotReader
 from collectors.formats import FORMATS, Origin
 from collectors.parsed import SourceUnavailable
 from tests.logs import Run, job_stats, md_stats, sacct

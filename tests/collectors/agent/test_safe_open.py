@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from collectors.agent.folders import FolderReader
-from collectors.agent.growing import GrowingLog
-from collectors.agent.journal import _opened_pipe
-from collectors.agent.lines import LineReader
+from collectors.agent.files.folders import FolderReader
+from collectors.agent.files.journal import _opened_pipe
+from collectors.agent.files.lines import LineReader
+from collectors.agent.files.tail import LogTail
 from collectors.agent.safe_open import Unsafe, open_found, read_secret
 from collectors.agent.status import write
 from collectors.batch import alps
@@ -68,7 +68,7 @@ def test_a_link_among_the_files_of_a_growing_log_is_skipped_and_said_once(watche
     (watched / "20260101").write_text("its own line\n")
     (watched / "20260102").symlink_to(secret)
     os.mkfifo(watched / "20260103")
-    log = GrowingLog(f"{watched}/20*", settled_s=0)
+    log = LogTail(f"{watched}/20*", settled_s=0)
     reader = LineReader(LAUNCHES, log, alps.parse)
 
     assert [rejected(reader)[0] for _ in range(2)] == [1, 1]
@@ -78,7 +78,7 @@ def test_a_link_among_the_files_of_a_growing_log_is_skipped_and_said_once(watche
 
 def test_a_configured_path_that_is_a_link_is_refused_with_the_remedy(watched, secret):
     (watched / "messages").symlink_to(secret)
-    log = GrowingLog(f"{watched}/messages")
+    log = LogTail(f"{watched}/messages")
 
     with pytest.raises(Unsafe, match="configure the path that it leads to"):
         log.find(None)

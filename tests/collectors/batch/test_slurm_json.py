@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from collectors import elements
+from collectors import json_stream
 from collectors.batch import sacct, squeue
 from collectors.parsed import Account
 from collectors.source import Source
@@ -159,7 +159,7 @@ def test_a_job_of_thousands_of_steps_is_read(read):
     job = text["jobs"][0]
     job["steps"] = job["steps"] * 2_000
 
-    assert len(json.dumps(job)) > elements.LONGEST
+    assert len(json.dumps(job)) > json_stream.LONGEST
     assert read({"jobs": [job]}).table.height == 2_001
 
 

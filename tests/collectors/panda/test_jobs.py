@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from collectors import elements
+from collectors import json_stream
 from collectors.panda import jobs
 from collectors.parsed import Account
 from collectors.source import Source
@@ -17,7 +17,7 @@ from tests.collectors.batch.test_hostile_input import DAMAGE, PACKED, damaged
 
 RECORD = {"pandaid": 3_558_462_700, "jobstatus": "finished"}
 
-FLAW = elements.FLAW.format(elements.LONGEST)
+FLAW = json_stream.FLAW.format(json_stream.LONGEST)
 
 
 def day(clock):
@@ -139,7 +139,7 @@ def test_a_list_that_is_cut_between_records_says_so(parse):
     parsed = parse(b'{"jobs": [{"pandaid": 1, "jobstatus": "finished"},\n')
 
     assert parsed.account == Account(lines=2, accepted=1, rejected=1)
-    assert parsed.rejects["reason"].to_list() == [elements.CUT]
+    assert parsed.rejects["reason"].to_list() == [json_stream.CUT]
 
 
 def test_a_long_answer_is_read_in_little_memory_wherever_its_jobs_stand():
@@ -158,7 +158,7 @@ def test_a_long_answer_is_read_in_little_memory_wherever_its_jobs_stand():
 
 
 def test_an_element_without_end_is_one_reject(parse):
-    endless = b'{"pandaid": 1, "jobparameters": "' + b"x" * (3 * elements.LONGEST)
+    endless = b'{"pandaid": 1, "jobparameters": "' + b"x" * (3 * json_stream.LONGEST)
     parsed = parse(b'[{"pandaid": 2, "jobstatus": "failed"},' + endless + b'"},{"pandaid": 3}]')
 
     assert parsed.account == Account(lines=3, accepted=1, rejected=2)
@@ -219,7 +219,7 @@ def test_where_the_text_is_cut_into_blocks_changes_nothing(
 ):
     text = damaged(fixture_text("panda", "jobs.json"), damage)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elements, "LONGEST", longest)
+        patch.setattr(json_stream, "LONGEST", longest)
         at_once = parse(text)
         patch.setattr("collectors.source.BLOCK_BYTES", block_bytes)
         in_blocks = parse(text)

@@ -11,12 +11,12 @@ from typing import Any
 import polars as pl
 
 from collectors.agent import logs
-from collectors.agent.batches import Coverage
-from collectors.agent.files import Place
-from collectors.agent.folders import FolderReader
-from collectors.agent.growing import GrowingLog
-from collectors.agent.lines import Given, Kept, LineReader, Part
-from collectors.agent.readers import Reading
+from collectors.agent.delivery.batches import Coverage
+from collectors.agent.files.folders import FolderReader
+from collectors.agent.files.lines import Given, Kept, LineReader, Part
+from collectors.agent.files.open_file import Place
+from collectors.agent.files.tail import LogTail
+from collectors.agent.reader import Reading
 from collectors.lustre import rpc_extents, rpc_trace
 from collectors.lustre.rpc_repeats import SPAN_US, RepeatedRecords
 from collectors.parsed import Parsed
@@ -36,7 +36,7 @@ class TraceReader(LineReader):
     whose records may come again: a reader that does not know them reads them once more.
     """
 
-    def __init__(self, log: GrowingLog) -> None:
+    def __init__(self, log: LogTail) -> None:
         super().__init__(RPC_WINDOWS, log, self._windows, chunks_at_once=None)
         self._seen: RepeatedRecords | None = None
 

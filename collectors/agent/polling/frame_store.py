@@ -12,7 +12,7 @@ from collectors.agent import durable, logs
 _LOG = logs.of(__name__)
 
 
-class KeptFrame:
+class FrameStore:
     """The frame that a source's place refers to.
 
     A new one lies beside the old one until the place that refers to it is kept.

@@ -9,7 +9,7 @@ from glob import escape, glob, has_magic
 from pathlib import Path
 
 from collectors.agent import logs, safe_open
-from collectors.agent.files import OpenFile, Place
+from collectors.agent.files.open_file import OpenFile, Place
 
 SETTLED_S = 5  # a file that was rotated away may still be written to for so long
 
@@ -19,7 +19,7 @@ _ROTATED = re.compile(r"[.-][0-9][-0-9T:.]*Z?")  # what is put behind a rotated 
 _COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 
 
-class GrowingLog:
+class LogTail:
     """The file of a log that is to be read, of all it was rotated to.
 
     Args:

@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from collectors.agent.batches import Batch
+from collectors.agent.delivery.batches import Batch
 
 
 class NotThereYet(Exception):  # noqa: N818  (a state of the source)

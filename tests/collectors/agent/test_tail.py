@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.agent.growing import GrowingLog
-from collectors.agent.traces import TraceReader
+from collectors.agent.files.tail import LogTail
+from collectors.agent.files.traces import TraceReader
 from tests.collectors.agent.traces import trace
 
 
@@ -26,7 +26,7 @@ class Site:
         self.look()  # what was rotated away before is none of ours
 
     def new_reader(self):
-        return TraceReader(GrowingLog(str(self.log), settled_s=0))
+        return TraceReader(LogTail(str(self.log), settled_s=0))
 
     def touch(self, path):
         self.clock += 1

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from collectors.agent import durable
-from collectors.agent.batches import Batch
+from collectors.agent.delivery.batches import Batch
 
 _SUFFIX = ".batch"
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from collectors.agent import commands
 from collectors.agent.health import Health
+from collectors.agent.polling import commands
 from collectors.parsed import SourceUnavailable
 
 ROTATED_BYTES = 100_000_000

@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from collectors.agent import commands
-from collectors.agent.batches import batches
-from collectors.agent.kept import KeptFrame
-from collectors.agent.readers import Reading
+from collectors.agent.delivery.batches import batches
+from collectors.agent.polling import commands
+from collectors.agent.polling.frame_store import FrameStore
+from collectors.agent.reader import Reading
 from collectors.formats import Format, Origin
 from collectors.parsed import Account, Parsed
 from collectors.source import Source
@@ -41,7 +41,7 @@ class ExportReader:
         self._look_back = timedelta(seconds=look_back_s)
         self._format = form
         self._origin = origin
-        self._frame = KeptFrame(folder)
+        self._frame = FrameStore(folder)
 
     def read(self, place: dict[str, Any]) -> Generator[Reading]:
         """Poll once."""

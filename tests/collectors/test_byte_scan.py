@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.words import (
+from collectors.byte_scan import (
     Marks,
     Text,
     before,

@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from collectors.agent import durable, source
-from collectors.agent.batches import Batch
+from collectors.agent import durable, read_loop
+from collectors.agent.delivery.batches import Batch
+from collectors.agent.delivery.spool import Spool
 from collectors.agent.health import Health
-from collectors.agent.readers import Reading
-from collectors.agent.source import Keeper
-from collectors.agent.spool import Spool
+from collectors.agent.read_loop import ReadLoop
+from collectors.agent.reader import Reading
 from collectors.parsed import Account
 from collectors.tables import REJECTS, RPC_WINDOWS
 
@@ -48,7 +48,7 @@ def counting():
 
 def test_nothing_is_read_while_the_spool_is_full(tmp_path, counting, caplog):
     spool, health = Spool(tmp_path, 1), Health("mds1")
-    keeper = Keeper(counting, spool, 1, health)
+    keeper = ReadLoop(counting, spool, 1, health)
     keeper.step(Soon())
     keeper.step(Soon())
 
@@ -64,7 +64,7 @@ def test_nothing_is_read_while_the_spool_is_full(tmp_path, counting, caplog):
 
 def test_a_reading_waits_for_a_full_disk(tmp_path, counting, monkeypatch, never):
     spool, health = Spool(tmp_path, 10**6), Health("mds1")
-    monkeypatch.setattr(source, "RETRY_S", 0.01)
+    monkeypatch.setattr(read_loop, "RETRY_S", 0.01)
     write, failures = durable.write, 3
 
     def full(path, content):
@@ -75,14 +75,14 @@ def test_a_reading_waits_for_a_full_disk(tmp_path, counting, monkeypatch, never)
         write(path, content)
 
     monkeypatch.setattr(durable, "write", full)
-    Keeper(counting, spool, 1, health).step(never)
+    ReadLoop(counting, spool, 1, health).step(never)
 
     assert (counting.reads, spool.place, spool.depth().batches) == (1, {"read": 1}, 1)
     assert health.troubles == {}
 
 
 def test_a_batch_that_the_state_does_not_tell_of_was_never_written(tmp_path, counting, never):
-    keeper = Keeper(counting, Spool(tmp_path, 10**6), 1, Health("mds1"))
+    keeper = ReadLoop(counting, Spool(tmp_path, 10**6), 1, Health("mds1"))
     keeper.step(never)
     (tmp_path / "batches" / "000000000002.batch").write_bytes(b"half of it")
 

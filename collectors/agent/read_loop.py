@@ -5,15 +5,15 @@ from contextlib import closing
 from datetime import UTC, datetime
 from threading import Event
 
+from collectors.agent.delivery.spool import Spool
 from collectors.agent.health import Health
-from collectors.agent.readers import NotThereYet, Reader, Reading
-from collectors.agent.spool import Spool
+from collectors.agent.reader import NotThereYet, Reader, Reading
 from collectors.parsed import SourceUnavailable
 
 RETRY_S = 1.0
 
 
-class Keeper:
+class ReadLoop:
     """Reads a source at its beat and keeps the readings.
 
     While there is no room, nothing is read: a log waits on its disk, and counters go on counting,

@@ -4,10 +4,10 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from collectors.agent.batches import Coverage, batches
-from collectors.agent.files import OpenFile, Place
-from collectors.agent.growing import GrowingLog
-from collectors.agent.readers import NotThereYet, Reading
+from collectors.agent.delivery.batches import Coverage, batches
+from collectors.agent.files.open_file import OpenFile, Place
+from collectors.agent.files.tail import LogTail
+from collectors.agent.reader import NotThereYet, Reading
 from collectors.parsed import Parsed
 from collectors.source import Chunk, Lines
 from collectors.tables import Table
@@ -49,7 +49,7 @@ class LineReader:
     def __init__(
         self,
         table: Table,
-        log: GrowingLog,
+        log: LogTail,
         parse: Callable[[Lines], Iterator[Parsed]],
         chunks_at_once: int | None = 1,
     ) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from collectors.agent import commands
-from collectors.agent.batches import Coverage, batches
-from collectors.agent.kept import KeptFrame
-from collectors.agent.readers import Reading
+from collectors.agent.delivery.batches import Coverage, batches
+from collectors.agent.polling import commands
+from collectors.agent.polling.frame_store import FrameStore
+from collectors.agent.reader import Reading
 from collectors.lustre import job_stats, md_stats
 from collectors.lustre.differences import Counted, completed, job_deltas, target_deltas
 from collectors.parsed import Parsed, SourceUnavailable
@@ -69,7 +69,7 @@ class CounterReader:
         self._command = command
         self._timeout_s = timeout_s
         self._kind = kind
-        self._frame = KeptFrame(folder)
+        self._frame = FrameStore(folder)
 
     def read(self, place: dict[str, Any]) -> Generator[Reading]:
         """Poll once."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from collectors.agent import safe_open
-from collectors.agent.batches import Coverage, batches
-from collectors.agent.readers import NotThereYet, Reading
+from collectors.agent.delivery.batches import Coverage, batches
+from collectors.agent.reader import NotThereYet, Reading
 from collectors.parsed import Parsed, SourceUnavailable
 from collectors.source import Source
 from collectors.tables import Table

@@ -4,9 +4,9 @@ from collections.abc import Generator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from collectors.agent import commands
-from collectors.agent.batches import Coverage, batches
-from collectors.agent.readers import Reading
+from collectors.agent.delivery.batches import Coverage, batches
+from collectors.agent.polling import commands
+from collectors.agent.reader import Reading
 from collectors.formats import Format, Origin
 from collectors.parsed import Parsed, SourceUnavailable
 from collectors.source import Source

@@ -11,9 +11,9 @@ import httpx
 
 import collectors
 from collectors.agent import logs, safe_open
-from collectors.agent.batches import ROWS_TYPE, decoded
+from collectors.agent.delivery.batches import ROWS_TYPE, decoded
+from collectors.agent.delivery.spool import Spool
 from collectors.agent.health import Health
-from collectors.agent.spool import Spool
 
 PATH = "/api/v1/ingest/batches"
 TIMEOUT = httpx.Timeout(60, connect=10)

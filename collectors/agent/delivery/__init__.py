@@ -1,0 +1,1 @@
+"""Batches from the spool to the portal."""

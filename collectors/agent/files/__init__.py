@@ -1,0 +1,1 @@
+"""Sources that are files, pipes or folders of files."""
