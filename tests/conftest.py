@@ -20,6 +20,8 @@ from ioportal.stages import drain
 from ioportal.telemetry import rollups
 from tests import contents
 
+pytest_plugins = ["tests.processes"]
+
 REPOSITORY = Path(__file__).parents[1]
 
 # Two clusters on one filesystem (one batch system each), and one filesystem beside it.

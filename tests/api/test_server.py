@@ -20,6 +20,7 @@ from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Server
 from tests.batches import ARROW, arrow, traced, window
 from tests.conftest import REPOSITORY
+from tests.processes import ENDS_WITH_PARENT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("sources")]
 
@@ -44,7 +45,7 @@ def server(environment):
         command = [sys.executable, "-m", "granian", "--interface", "asginl", "--workers", "2"]
         address = ["--host", "127.0.0.1", "--port", str(port), "--log-level", "warning"]
         process = subprocess.Popen(
-            [*command, *address, "ioportal.asgi:application"],
+            [*ENDS_WITH_PARENT, *command, *address, "ioportal.asgi:application"],
             cwd=REPOSITORY, env=environment, start_new_session=True,
         )  # fmt: skip
         started.append(process)

@@ -28,6 +28,7 @@ from scripts.bootstrap import NGINX
 from tests.api.conftest import sources, token  # noqa: F401  (fixtures)
 from tests.batches import ARROW, arrow, traced, window
 from tests.conftest import REPOSITORY
+from tests.processes import ENDS_WITH_PARENT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,7 +42,14 @@ class Relay:
     """A service's socket, behind a process that can be frozen and killed."""
 
     def __init__(self, listen, *target):
-        self._command = [sys.executable, "-m", "tests.relay", str(listen), *target]
+        self._command = [
+            *ENDS_WITH_PARENT,
+            sys.executable,
+            "-m",
+            "tests.relay",
+            str(listen),
+            *target,
+        ]
         self._listen = listen
         self.start()
 
@@ -186,7 +194,8 @@ def portal(environment, folder, database, broker, client, token, https):  # noqa
     environment["IOPORTAL_HTTPS"] = https
     environment["IOPORTAL_STATEMENT_TIMEOUT"] = f"{STATEMENT_TIMEOUT_S}s"
     process = subprocess.Popen(
-        command, cwd=REPOSITORY, env=environment, start_new_session=True,
+        [*ENDS_WITH_PARENT, *command],
+        cwd=REPOSITORY, env=environment, start_new_session=True,
     )  # fmt: skip
     started = Portal(port, client.session.session_key, token("mds1-trace"))
 
@@ -411,7 +420,7 @@ def nginx(portal, folder):
     )
     command = [program, "-p", folder, "-e", "stderr", "-c", folder / "nginx.conf"]
     run(*command, "-t")
-    process = subprocess.Popen(command)
+    process = subprocess.Popen([*ENDS_WITH_PARENT, *command])
     try:
         wait_for(lambda: serve.free_port(port) != port, "nginx")
         yield portal.behind(f"https://127.0.0.1:{port}")

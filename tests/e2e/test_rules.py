@@ -17,6 +17,7 @@ from ioportal.jobs import statistics
 from ioportal.stages import drain
 from tests.conftest import REPOSITORY, broker_of_our_own
 from tests.logs import Run, at, job_stats, sacct
+from tests.processes import ENDS_WITH_PARENT
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -33,7 +34,9 @@ def send(environment):
     command = [sys.executable, "-m", "celery", "--quiet", "--app", "ioportal.celery", "worker"]
     with Connection(broker_of_our_own()) as broker:
         worker = subprocess.Popen(
-            [*command, "--pool=solo", "--loglevel=WARNING"], env=environment, cwd=REPOSITORY
+            [*ENDS_WITH_PARENT, *command, "--pool=solo", "--loglevel=WARNING"],
+            env=environment,
+            cwd=REPOSITORY,
         )
         yield lambda name: app.send_task(name, connection=broker)
         worker.terminate()

@@ -14,6 +14,7 @@ from ioportal.jobs.models import Cluster, Job, JobStatistics, StaleEvidence
 from ioportal.stages import drain
 from tests.conftest import REPOSITORY
 from tests.logs import DAY, Run, at, job_stats, rpc, sacct
+from tests.processes import ENDS_WITH_PARENT
 
 pytestmark = pytest.mark.usefixtures("site")
 
@@ -217,7 +218,9 @@ def test_one_whose_worker_is_killed_is_begun_again(environment, judge, jobs):
     )
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("LOCK TABLE flags_jobevidence")  # it comes so far and waits
-        worker = subprocess.Popen([sys.executable, "-c", _CHILD], env=environment, cwd=REPOSITORY)
+        worker = subprocess.Popen(
+            [*ENDS_WITH_PARENT, sys.executable, "-c", _CHILD], env=environment, cwd=REPOSITORY
+        )
         _wait_for(BackTest.objects.filter(state="running").exists)
         worker.kill()
         worker.wait()

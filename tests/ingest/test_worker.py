@@ -15,6 +15,7 @@ from ioportal.ingest.models import Segment, TouchedTrace
 from ioportal.jobs.models import JobStatistics
 from tests.conftest import REPOSITORY, SITE, broker_of_our_own
 from tests.logs import Run, at, job_stats, rpc, sacct
+from tests.processes import ENDS_WITH_PARENT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("site")]
 
@@ -31,7 +32,9 @@ def worker(environment):
     command = [sys.executable, "-m", "celery", "--quiet", "--app", "ioportal.celery", "worker"]
     options = ["--pool=prefork", "--concurrency=2", "--include=tests.ingest.child"]
     worker = subprocess.Popen(
-        [*command, *options, "--loglevel=WARNING"], env=environment, start_new_session=True
+        [*ENDS_WITH_PARENT, *command, *options, "--loglevel=WARNING"],
+        env=environment,
+        start_new_session=True,
     )
     yield worker
     _kill(worker)

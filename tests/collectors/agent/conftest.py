@@ -15,6 +15,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.processes import ENDS_WITH_PARENT
+
 REPOSITORY = Path(__file__).parents[3]
 TOKEN = "a token of mds1"  # noqa: S105  (it opens nothing)
 
@@ -102,7 +104,15 @@ class Agent:
     def start(self):
         with self.log.open("a") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "collectors", "run", "--config", self.config],
+                [
+                    *ENDS_WITH_PARENT,
+                    sys.executable,
+                    "-m",
+                    "collectors",
+                    "run",
+                    "--config",
+                    self.config,
+                ],
                 cwd=REPOSITORY,
                 stderr=log,
                 env=os.environ | {"POLARS_MAX_THREADS": "1"},
