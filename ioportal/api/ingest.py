@@ -18,7 +18,7 @@ from ioportal.api.models import Token
 from ioportal.api.problems import Problem, ProblemAnswer
 from ioportal.api.tokens import TokenOf
 from ioportal.celery import CHARGE_PENDING, wake
-from ioportal.ingest import batches, pressure
+from ioportal.ingest import backpressure, batches
 from ioportal.ingest.manifest import Manifest
 from ioportal.ingest.refusals import Conflict, Refusal, TooLarge, UnknownType
 
@@ -66,7 +66,7 @@ class Stored(Schema):
 )
 def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
     """Store a batch of the token's source; answer once it is committed."""
-    if behind := pressure.behind():
+    if behind := backpressure.behind():
         raise Problem(429, "behind", behind.reason, retry_after_s=behind.retry_after_s)
     token: Token = request.auth  # type: ignore[attr-defined]  # ninja sets it
     manifest, rows = _parts(request)

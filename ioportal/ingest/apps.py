@@ -11,7 +11,7 @@ class IngestConfig(AppConfig):
     def ready(self) -> None:
         """Name the queue that tasks go to; charge anew when the registered site changes."""
         import ioportal.celery  # noqa: F401, PLC0415  (it reads settings, ready only here)
-        from ioportal.ingest import charging  # noqa: PLC0415  (models are ready only here)
+        from ioportal.ingest import attribution_stage  # noqa: PLC0415  (models are ready only here)
         from ioportal.jobs.registration import site_changed  # noqa: PLC0415  (likewise)
 
-        site_changed.connect(charging.touch_everything, dispatch_uid="charge anew")
+        site_changed.connect(attribution_stage.touch_everything, dispatch_uid="charge anew")

@@ -14,8 +14,8 @@ import polars as pl
 from django.db import IntegrityError, transaction
 
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account
-from ioportal.ingest.ahead import ahead
 from ioportal.ingest.models import Reject, Segment
+from ioportal.ingest.prefetch import prefetch
 from ioportal.jobs import names
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ class _Load:
 def _load_side_by_side(loads: list[_Load], *, again: bool) -> None:
     for load in loads:
         load.begin()
-    with closing(ahead(_in_order_of_time(loads))) as parts:
+    with closing(prefetch(_in_order_of_time(loads))) as parts:
         for load, parsed in parts:
             load.store(parsed)
     digests = {load.digest() for load in loads}

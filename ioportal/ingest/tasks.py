@@ -3,18 +3,18 @@
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.ingest import charging, retaining
+from ioportal.ingest import attribution_stage, retention_stage
 from ioportal.stages import drain_alone, failures_recorded
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def charge_pending() -> None:
     """Charge what is touched."""
-    drain_alone("charge", charging.charge_pending)
+    drain_alone("charge", attribution_stage.charge_pending)
 
 
 @shared_task
 def retain() -> None:
     """Drop what was kept long enough."""
     with failures_recorded("retention"):
-        retaining.retain()
+        retention_stage.retain()

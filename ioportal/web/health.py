@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ioportal.ingest import health, pressure
+from ioportal.ingest import backpressure, health
 from ioportal.telemetry import retention, storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from ioportal.ingest.backpressure import Behind
     from ioportal.ingest.health import SourceHealth, Waiting
-    from ioportal.ingest.pressure import Behind
     from ioportal.telemetry.models import StageFailure
 
 HEADER = [
@@ -55,7 +55,7 @@ class Health:
     @cached_property
     def behind(self) -> Behind | None:
         """Why agents are told to wait; None: they are not."""
-        return pressure.behind()
+        return backpressure.behind()
 
     @property
     def in_trouble(self) -> int:

@@ -15,7 +15,7 @@ from ioportal.analysis.timelines import OBSERVED, Steps, coarsened, rates, withi
 from ioportal.charts import palette
 from ioportal.charts import timelines as charts
 from ioportal.charts.timelines import Chart, Style
-from ioportal.ingest import uncharged
+from ioportal.ingest import pending_attribution
 from ioportal.jobs import load
 from ioportal.jobs.models import Target
 from ioportal.telemetry.models import Coverage, Principal
@@ -119,7 +119,7 @@ class NewestLoad:
     def _pending(self) -> dict[int, list[Interval]]:
         if self.window is None:
             return {}
-        return uncharged.differences(self.lasts, self.window.start, self.window.end)
+        return pending_attribution.differences(self.lasts, self.window.start, self.window.end)
 
     @cached_property
     def _attributed(self) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ioportal.ingest import charging, tasks
+from ioportal.ingest import attribution_stage, tasks
 from tests import contents
 from tests.logs import (
     Run,
@@ -158,7 +158,7 @@ def test_loading_and_the_stages_may_be_interleaved_anyhow(day, load, afresh, ref
         def step(name):
             load(name)
             if name in charged_after:
-                charging.charge_pending(limit)
+                attribution_stage.charge_pending(limit)
                 refresh()
 
         found = afresh(*(lambda name=name: step(name) for name in order))

@@ -7,7 +7,7 @@ import pytest
 from django.db import NotSupportedError, connection, transaction
 from psycopg import sql
 
-from ioportal.ingest import retaining
+from ioportal.ingest import retention_stage
 from ioportal.ingest.models import TooLate
 from ioportal.jobs import rpc_reports
 from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
@@ -31,7 +31,7 @@ def _kept(settings):
 @pytest.fixture
 def after():
     """Let some days pass, and run the retention stage."""
-    return lambda days: retaining.retain(datetime.now(UTC) + timedelta(days=days))
+    return lambda days: retention_stage.retain(datetime.now(UTC) + timedelta(days=days))
 
 
 @pytest.fixture
@@ -188,7 +188,9 @@ def test_a_level_that_fails_keeps_no_other_from_being_dropped(traced_job, after,
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE VIEW somebodys_report AS TABLE {chunk}")
 
-    with pytest.raises(retaining.RetentionFailed, match=r"of telemetry_rpcwindow: .*other objects"):
+    with pytest.raises(
+        retention_stage.RetentionFailed, match=r"of telemetry_rpcwindow: .*other objects"
+    ):
         after(days=31)
 
     assert rows("rpcwindow", "chargedrpc", "rpcminute") == [60, 0, 60]

@@ -9,7 +9,7 @@ from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ioportal.ingest import charging
+from ioportal.ingest import attribution_stage
 from tests.logs import at, job_stats
 
 pytestmark = pytest.mark.usefixtures("site")
@@ -100,7 +100,7 @@ def test_windows_are_what_lies_between_two_reads(logs, ingest, reconcile, querie
             )
             ingest("job_stats", logs(f"{number}", dump), at=moment.isoformat())
             if limit:
-                charging.charge_pending(limit)
+                attribution_stage.charge_pending(limit)
         reconcile()
         found = queries(
             "SELECT w.start, w.end, coalesce(t.name, ''), s.text, w.sync, w.basis "
@@ -126,13 +126,13 @@ def test_a_gap_that_is_filled_in_two_charges_leaves_no_window_that_spans_it(
 
     read("12:00", 1)
     read("12:30", 9)
-    charging.charge_pending()
+    attribution_stage.charge_pending()
     assert queries(windows) == [("00:00:00", 1), ("00:30:00", 8)]
 
     read("12:10", 4)
     read("12:20", 6)
-    charging.charge_pending(limit=1)
-    charging.charge_pending(limit=1)
+    attribution_stage.charge_pending(limit=1)
+    attribution_stage.charge_pending(limit=1)
     assert queries(windows) == [
         ("00:00:00", 1),
         ("00:10:00", 3),

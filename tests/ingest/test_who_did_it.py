@@ -13,7 +13,7 @@ from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ioportal.ingest import charging
+from ioportal.ingest import attribution_stage
 from tests.logs import Run, at, pbs, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("site")
@@ -141,7 +141,7 @@ def test_every_rpc_is_charged_as_the_rules_say(logs, ingest, charged, reconcile,
                 record = pbs(("S" if what.end is None else "E", what))
                 ingest("pbs", logs(name, record), cluster="birch")
             if limit:
-                charging.charge_pending(limit)
+                attribution_stage.charge_pending(limit)
         reconcile()
         found = charged()
         transaction.set_rollback(True)

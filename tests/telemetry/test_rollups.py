@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
-from ioportal.ingest import charging
+from ioportal.ingest import attribution_stage
 from ioportal.stages import drain
 from ioportal.telemetry import levels, rollups
 from tests.logs import Run, at, job_stats, rpc, sacct
@@ -71,8 +71,8 @@ def test_rolling_up_again_changes_nothing(trace, roll_up, sums):
     trace("t", "12:00:05", "12:11:00")
     roll_up()
 
-    charging.touch_everything()
-    drain(charging.charge_pending)
+    attribution_stage.touch_everything()
+    drain(attribution_stage.charge_pending)
     roll_up()
 
     assert is_everywhere(sums, {3: 2})

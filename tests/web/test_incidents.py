@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ioportal.analysis.impact import FEWEST_WINDOWS
-from ioportal.ingest import retaining
+from ioportal.ingest import retention_stage
 from ioportal.jobs.models import Incident, Server
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
@@ -184,7 +184,7 @@ def test_an_incident_outlives_its_windows(client, sam, alice, kept, settings):
         return words_of(client.get(address)), json_of(client.get(f"{address}?format=json"))
 
     before = told(sam), told(alice)
-    retaining.retain(datetime.now(UTC) + timedelta(days=31))
+    retention_stage.retain(datetime.now(UTC) + timedelta(days=31))
 
     assert not ChargedRpc.objects.exists()
     assert (told(sam), told(alice)) == before

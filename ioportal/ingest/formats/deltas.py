@@ -13,7 +13,7 @@ import polars as pl
 from django.db.models import F, Q
 
 from collectors.tables import BASES, OPERATIONS
-from ioportal.ingest import covering
+from ioportal.ingest import stream_coverage
 from ioportal.ingest.formats.common import needed, overlap, segment_of, unregistered
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import TouchedDeltas
@@ -107,10 +107,10 @@ class _DeltasLoader:
         for target, intervals in observed.items():
             self._expect_free(target, min(interval.start for interval in intervals), intervals)
             longer = (interval for interval in intervals if interval.end > interval.start)
-            covering.cover(self.batch, self.coverage, target.pk, longer)
+            stream_coverage.cover(self.batch, self.coverage, target.pk, longer)
 
     def _expect_free(self, target: Target, start: datetime, intervals: Iterable[Interval]) -> None:
-        others = covering.of_others(self.batch, self.coverage, target.pk)
+        others = stream_coverage.of_others(self.batch, self.coverage, target.pk)
         taken = Q(start=F("end"), start__gt=start)  # by a read of a file
         for interval in intervals:
             taken |= Q(end__gt=F("start"), start__lt=interval.end) & Q(end__gt=interval.start)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from ioportal.ingest.accounts import charged_operations
 from ioportal.ingest.models import Segment
+from ioportal.ingest.reconciliation import charged_operations
 from ioportal.jobs.models import Filesystem
 from ioportal.web import exports, segments
 from ioportal.web.access import staff_only

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from ioportal.analysis.populations import FEWEST
-from ioportal.ingest import lateness
+from ioportal.ingest import late_accounting
 from ioportal.jobs import peers, workloads
 from ioportal.jobs.models import Job, StaleStatistics
 from ioportal.web import exports, flagged, job_facts
@@ -76,7 +76,7 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
         "launches": job.launches.order_by("started_at", "name"),
         "namesakes": _namesakes(request, job),
         "records": _records(request, job),
-        "late": lateness.of(job),
+        "late": late_accounting.of(job),
         "flags": flagged.of_job(job, request.user),
     }
     if statistics:

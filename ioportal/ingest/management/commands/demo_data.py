@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 
 from ioportal import commands
-from ioportal.ingest import charging
+from ioportal.ingest import attribution_stage
 from ioportal.jobs import statistics
 from ioportal.stages import drain
 
@@ -65,7 +65,7 @@ class Command(commands.Command):
             say(f"loading {what}")
             call_command("ingest", *arguments, stdout=self.stderr)
         say("computing job statistics")
-        drain(charging.charge_pending)
+        drain(attribution_stage.charge_pending)
         drain(statistics.refresh_statistics)
         say("registering what today's logs tell, as agents ship them")
         _register_live(options["live"])

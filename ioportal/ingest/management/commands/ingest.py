@@ -19,17 +19,17 @@ from collectors.parsed import SourceUnavailable
 from collectors.source import Source
 from ioportal import commands
 from ioportal.celery import REFRESH_STATISTICS, wake
-from ioportal.ingest import charging, pressure
-from ioportal.ingest.accounts import (
+from ioportal.ingest import attribution_stage, backpressure
+from ioportal.ingest.formats import LOADERS
+from ioportal.ingest.formats import Command as Asked
+from ioportal.ingest.loading import Loaded, LoaderOf, Origin, Refused, Text, load
+from ioportal.ingest.models import Reject, Segment
+from ioportal.ingest.reconciliation import (
     SegmentAccount,
     changed_last,
     inside_no_job,
     without_jobs,
 )
-from ioportal.ingest.formats import LOADERS
-from ioportal.ingest.formats import Command as Asked
-from ioportal.ingest.loading import Loaded, LoaderOf, Origin, Refused, Text, load
-from ioportal.ingest.models import Reject, Segment
 from ioportal.jobs.models import Cluster, Filesystem, Server, Target
 from ioportal.stages import drain
 from ioportal.times import moment
@@ -133,7 +133,7 @@ class Command(commands.Command):
             failure = error
         if failure and not loaded:
             raise CommandError(str(failure)) from failure
-        drain(charging.charge_pending)
+        drain(attribution_stage.charge_pending)
         wake(REFRESH_STATISTICS)
         account = SegmentAccount.of({text.segment for text in loaded})
         reads = [
@@ -223,7 +223,7 @@ class _Progress:
 
 
 def _refuse_if_full() -> None:
-    if full := pressure.database_full():
+    if full := backpressure.database_full():
         raise Refused(f"{full.reason} Then repeat the command.")
 
 

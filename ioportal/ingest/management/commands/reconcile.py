@@ -9,9 +9,9 @@ from django.core.management.base import CommandError
 from django.db.models import Max, Min
 
 from ioportal import commands
-from ioportal.ingest import charging
-from ioportal.ingest.accounts import differences, readable
+from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import Segment
+from ioportal.ingest.reconciliation import differences, readable
 from ioportal.stages import drain
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import Coverage
@@ -29,7 +29,7 @@ class Command(commands.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
         """Check every segment."""
-        drain(charging.charge_pending)
+        drain(attribution_stage.charge_pending)
         drain(rollups.roll_up)
         segments = off = unread = 0
         said = time.monotonic()
@@ -42,7 +42,7 @@ class Command(commands.Command):
                 self.stderr.write(f"{segments:,} segments so far")
             found = differences(segment, there)
             if found:  # it was loaded, or charged anew, since the first drain, perhaps
-                drain(charging.charge_pending)
+                drain(attribution_stage.charge_pending)
                 found = differences(segment, there)
             for sentence in found:
                 off += 1

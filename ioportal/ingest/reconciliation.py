@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 
 from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
-from ioportal.ingest.attribution import named
+from ioportal.ingest.attribution import job_ids
 from ioportal.ingest.models import Segment, TooLate
 from ioportal.jobs import workloads
 from ioportal.jobs.models import Cluster, Counter, Job, Target, WorkloadJob
@@ -118,7 +118,7 @@ def without_jobs(segment: Segment) -> list[str]:
         Q(filesystems__servers=segment.server) | Q(filesystems__targets__segment=segment)
     ).distinct()
     ran = Job.objects.filter(cluster__in=clusters).overlapping(
-        segment.start - named.ENDED_WITHIN, segment.end + named.STARTS_WITHIN
+        segment.start - job_ids.ENDED_WITHIN, segment.end + job_ids.STARTS_WITHIN
     )
     return [] if ran.exists() else [cluster.name for cluster in clusters]
 

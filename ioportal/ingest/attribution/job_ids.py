@@ -10,7 +10,7 @@ STARTS_WITHIN = timedelta(minutes=5)
 ENDED_WITHIN = timedelta(hours=1)
 
 
-def namesakes(job_ids: Iterable[int]) -> tuple[set[int], set[int]]:
+def with_namesakes(job_ids: Iterable[int]) -> tuple[set[int], set[int]]:
     """Return these jobs and all that share a source job id with them, and all their ids.
 
     What carries one of the ids is one of the jobs', or of several, or pending: nobody else's.

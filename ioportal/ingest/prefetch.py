@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _Thing = TypeVar("_Thing")
 
 
-def ahead(things: Iterator[_Thing]) -> Generator[_Thing]:
+def prefetch(things: Iterator[_Thing]) -> Generator[_Thing]:
     """Yield the same things; a thread makes the next one while the caller works on this one.
 
     Parsing and copying then use two processors, for neither holds Python's lock for long. The

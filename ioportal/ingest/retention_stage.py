@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Min
 
-from ioportal.ingest import charging
+from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import TouchedDeltas, TouchedReads, TouchedTrace
 from ioportal.jobs import incidents
 from ioportal.stages import drain
@@ -62,7 +62,7 @@ def retain(now: datetime | None = None) -> None:
 
 def _steps(now: datetime) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield the steps with their names; none of them depends on the success of another."""
-    yield "attribution of pending rows", partial(drain, charging.charge_pending)
+    yield "attribution of pending rows", partial(drain, attribution_stage.charge_pending)
     yield "roll-up of pending rows", partial(drain, rollups.roll_up)
     for level in levels.LEVELS:
         if level.kept is not None:
@@ -78,7 +78,7 @@ def _drop(level: Level, before: datetime) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RETENTION_LOCK])
         # Charging and rolling up wait: what they read must not go meanwhile.
-        charging.lock()
+        attribution_stage.lock()
         rollups.lock()
         going = retention.old_chunks(level, before, _needed_from(level))
         if level is levels.CHARGED_RPCS:

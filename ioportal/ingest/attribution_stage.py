@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection, models, transaction
 from django.db.models import Exists, F, Max, Min, OuterRef, Q
 
-from ioportal.ingest.attribution import deltas, named, reads, rpcs
+from ioportal.ingest.attribution import deltas, reads, rpcs
+from ioportal.ingest.attribution.job_ids import ENDED_WITHIN, STARTS_WITHIN, with_namesakes
 from ioportal.ingest.models import (
     Segment,
     TooLate,
@@ -69,7 +70,7 @@ def charge_pending(limit: int = 500) -> int:
                 set(chain.from_iterable(map(_charge_deltas, differences))),
                 [row.start for row in differences],
             ),
-            (_charge_jobs(jobs), [row.start - named.STARTS_WITHIN for row in jobs]),
+            (_charge_jobs(jobs), [row.start - STARTS_WITHIN for row in jobs]),
         )
         StaleStatistics.objects.ask_for(set(chain.from_iterable(stale for stale, _ in changed)))
         for stale, begun in changed:
@@ -214,7 +215,7 @@ def _charge_deltas(touched: TouchedDeltas) -> set[int]:
 def _charge_jobs(touched: list[TouchedJob]) -> set[int]:
     """Charge what some jobs may have done; return the jobs whose windows may have changed."""
     job_ids = {row.job_id for row in touched}
-    namesakes, source_job_ids = named.namesakes(job_ids)
+    namesakes, source_job_ids = with_namesakes(job_ids)
     io_windows = IoWindow.objects.filter(source_job_id__in=source_job_ids)
     stale = namesakes | _jobs_of(io_windows)
     reads.bind(source_job_ids)
@@ -222,7 +223,7 @@ def _charge_jobs(touched: list[TouchedJob]) -> set[int]:
     stale |= _jobs_of(io_windows)
 
     margin_before, margin_after = (
-        (named.STARTS_WITHIN, named.ENDED_WITHIN) if source_job_ids else (timedelta(0),) * 2
+        (STARTS_WITHIN, ENDED_WITHIN) if source_job_ids else (timedelta(0),) * 2
     )
     for span in _merged(
         _Span(row.start - margin_before, row.end + margin_after, {row.job_id}, {*row.node_ids})
