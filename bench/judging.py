@@ -101,7 +101,7 @@ def _fill(jobs: int) -> None:
     """Have jobs that have run for two hours, and all that is known of them."""
     portal.register(portal.TWO_SERVERS)
     span = {"start": _NOW - _RUN, "end": _NOW}
-    tables = [levels.CHARGED_RPCS.table, levels.IO_WINDOWS.table]
+    tables = [levels.ATTRIBUTED_RPCS.table, levels.IO_WINDOWS.table]
     with connection.cursor() as cursor:
         # A backend's processor time is that of no others that help it.
         cursor.execute("SET max_parallel_workers_per_gather = 0")
@@ -131,7 +131,7 @@ def _arrive(start: datetime) -> None:
 
 def _roll_up(start: datetime, end: datetime) -> None:
     for server in Server.objects.all():
-        rollups.touch_server(server.pk, start, end)
+        rollups.mark_server_dirty(server.pk, start, end)
     drain(rollups.roll_up)
 
 

@@ -101,7 +101,7 @@ def _fill(hours: int) -> None:
     start = _END - hours * _HOUR
     with connection.cursor() as cursor:
         cursor.execute(_STATEMENTS.read_text(), {"start": start, "end": _END})
-    for statement, level in ((_CHARGED, levels.CHARGED_RPCS), (_WINDOWS, levels.IO_WINDOWS)):
+    for statement, level in ((_CHARGED, levels.ATTRIBUTED_RPCS), (_WINDOWS, levels.IO_WINDOWS)):
         with centre.without_indexes([level.table]), connection.cursor() as cursor:
             for hour in range(hours):
                 begin = start + hour * _HOUR
@@ -127,8 +127,8 @@ def _roll_up(start: datetime, hours: int) -> None:
     for hour in range(hours):
         begin = start + hour * _HOUR
         for server in Server.objects.all():
-            rollups.touch_server(server.pk, begin, begin + _HOUR)
+            rollups.mark_server_dirty(server.pk, begin, begin + _HOUR)
         for target, filesystem in targets:
-            rollups.touch_target(filesystem, target, begin, begin + _HOUR)
+            rollups.mark_target_dirty(filesystem, target, begin, begin + _HOUR)
         drain(rollups.roll_up)
         say(f"rolled up: {hour + 1} of {hours} hours")

@@ -37,7 +37,7 @@ FROM telemetry_rpcwindow w JOIN jobs_server v ON v.id = w.server_id
 JOIN jobs_nid n ON n.id = w.nid_id LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
 WHERE w.start >= %(begin)s AND w.start < %(end)s GROUP BY 1, 2, 3, 4
 """
-_CHARGED_RPCS = """
+_ATTRIBUTED_RPCS = """
 SELECT v.name, w.kind, CASE WHEN w.kind = 1 THEN j.batch_id ELSE coalesce(s.text, n.text) END,
     sum(w.count)
 FROM telemetry_{table} w JOIN jobs_server v ON v.id = w.server_id
@@ -133,7 +133,7 @@ def stored(database: psycopg.Connection[Any], source: Source) -> dict[str, Count
         )
     }
     for layer, table in _CHARGED_TABLES.items():
-        rows = database.execute(_CHARGED_RPCS.format(table=table), values)
+        rows = database.execute(_ATTRIBUTED_RPCS.format(table=table), values)
         found[layer] = Counter()
         for server, kind, name, count in rows:
             found[layer][server, _PRINCIPALS[kind - 1], name] += int(count)

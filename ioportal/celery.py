@@ -15,12 +15,12 @@ from kombu.exceptions import OperationalError
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
 
-CHARGE_PENDING = "ioportal.ingest.tasks.charge_pending"
+ATTRIBUTE_PENDING = "ioportal.ingest.tasks.attribute_pending"
 REFRESH_STATISTICS = "ioportal.jobs.tasks.refresh_statistics"
 ROLL_UP = "ioportal.telemetry.tasks.roll_up"
 JUDGE = "ioportal.flags.tasks.judge"
 RUN_BACK_TESTS = "ioportal.flags.tasks.run_back_tests"
-STAGES = (CHARGE_PENDING, REFRESH_STATISTICS, ROLL_UP, JUDGE)
+STAGES = (ATTRIBUTE_PENDING, REFRESH_STATISTICS, ROLL_UP, JUDGE)
 
 log = structlog.get_logger()
 

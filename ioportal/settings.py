@@ -181,7 +181,7 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # however long the broker is away
 # A lost wake-up costs at most this long (docs/architecture.md, "Stages").
 WAKE_UP_EXPIRES_S = 60  # without a worker they must not pile up
 _STAGES = (
-    "ioportal.ingest.tasks.charge_pending",
+    "ioportal.ingest.tasks.attribute_pending",
     "ioportal.jobs.tasks.refresh_statistics",
     "ioportal.telemetry.tasks.roll_up",
     "ioportal.flags.tasks.judge",

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem, ProblemAnswer
 from ioportal.api.tokens import TokenOf
-from ioportal.celery import CHARGE_PENDING, wake
+from ioportal.celery import ATTRIBUTE_PENDING, wake
 from ioportal.ingest import backpressure, batches
 from ioportal.ingest.manifest import Manifest
 from ioportal.ingest.refusals import Conflict, Refusal, TooLarge, UnknownType
@@ -82,7 +82,7 @@ def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
     except Refusal as refusal:
         status = _STATUS.get(type(refusal), 422)
         raise Problem(status, refusal.code, refusal.message, **refusal.details) from refusal
-    wake(CHARGE_PENDING)
+    wake(ATTRIBUTE_PENDING)
     return Status(202, {"already": already})
 
 

@@ -111,7 +111,7 @@ def refresh(changed: Mapping[int, datetime]) -> None:
         _KNOWN.format(columns=columns), {**_COLUMNS, "started_at": _TIME}, {"jobs": list(changed)}
     )
     # What is gone cannot be read again: what was known of it stays.
-    gone = retention.dropped((levels.IO_WINDOWS, levels.CHARGED_RPCS), *retention.ALWAYS)
+    gone = retention.dropped((levels.IO_WINDOWS, levels.ATTRIBUTED_RPCS), *retention.ALWAYS)
     since = pl.DataFrame(
         {"job_id": list(changed), "since": list(changed.values())},
         schema={"job_id": pl.Int64(), "since": _TIME},
@@ -285,7 +285,7 @@ def _peak(name: str, amount: str) -> tuple[pl.Expr, pl.Expr]:
 
 
 def _windows(of_ten_seconds: pl.DataFrame) -> pl.DataFrame:
-    return of_ten_seconds.with_columns(end=pl.col("start") + levels.CHARGED_RPCS.width)
+    return of_ten_seconds.with_columns(end=pl.col("start") + levels.ATTRIBUTED_RPCS.width)
 
 
 def _values(changed: Mapping[int, datetime], span: timedelta) -> dict[str, Any]:

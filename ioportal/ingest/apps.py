@@ -14,4 +14,4 @@ class IngestConfig(AppConfig):
         from ioportal.ingest import attribution_stage  # noqa: PLC0415  (models are ready only here)
         from ioportal.jobs.registration import site_changed  # noqa: PLC0415  (likewise)
 
-        site_changed.connect(attribution_stage.touch_everything, dispatch_uid="charge anew")
+        site_changed.connect(attribution_stage.mark_all_dirty, dispatch_uid="charge anew")

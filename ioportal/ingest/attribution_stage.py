@@ -43,16 +43,16 @@ from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow, floor_to_w
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_CHARGING_LOCK = 7_302  # any number that no other advisory lock uses
+_ATTRIBUTION_LOCK = 7_302  # any number that no other advisory lock uses
 _WINDOW = timedelta(seconds=10)
 # What is to be there where something is charged: raw rows, and those that are made anew.
-_RPC_LEVELS = (levels.RPC_WINDOWS, levels.CHARGED_RPCS)
+_RPC_LEVELS = (levels.RPC_WINDOWS, levels.ATTRIBUTED_RPCS)
 _IO_LEVELS = (levels.JOB_SNAPSHOTS, levels.IO_WINDOWS)
 _DELTA_LEVELS = (levels.JOB_DELTAS, levels.IO_WINDOWS)
 _MOMENT = timedelta(microseconds=1)
 
 
-def charge_pending(limit: int = 500) -> int:
+def attribute_pending(limit: int = 500) -> int:
     """Claim up to `limit` touched intervals of each kind and derive their rows; return how many.
 
     The caller goes on until it is 0. Safe to run twice and beside itself.
@@ -64,13 +64,13 @@ def charge_pending(limit: int = 500) -> int:
         differences = TouchedDeltas.objects.claim(limit)
         jobs = TouchedJob.objects.claim(limit)
         changed = (  # jobs, and since when: one that ended has nobody else's whole run judged again
-            (_charge_traces(traces), [row.start for row in traces]),
-            (_charge_reads(polled), [_between_reads(row).start for row in polled]),
+            (_attribute_traces(traces), [row.start for row in traces]),
+            (_attribute_reads(polled), [_between_reads(row).start for row in polled]),
             (
-                set(chain.from_iterable(map(_charge_deltas, differences))),
+                set(chain.from_iterable(map(_attribute_deltas, differences))),
                 [row.start for row in differences],
             ),
-            (_charge_jobs(jobs), [row.start - STARTS_WITHIN for row in jobs]),
+            (_attribute_jobs(jobs), [row.start - STARTS_WITHIN for row in jobs]),
         )
         StaleStatistics.objects.ask_for(set(chain.from_iterable(stale for stale, _ in changed)))
         for stale, begun in changed:
@@ -82,10 +82,10 @@ def charge_pending(limit: int = 500) -> int:
 def lock() -> None:
     """Wait until nobody charges, and let nobody until this transaction ends."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CHARGING_LOCK])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ATTRIBUTION_LOCK])
 
 
-def touch_everything(**_: Any) -> None:
+def mark_all_dirty(**_: Any) -> None:
     """Ask for all derived rows anew that can be: the registered site changed."""
     traces = Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
     gone = retention.dropped(_RPC_LEVELS, *retention.ALWAYS)
@@ -120,7 +120,7 @@ def touch_everything(**_: Any) -> None:
     )
 
 
-def _charge_traces(touched: list[TouchedTrace]) -> set[int]:
+def _attribute_traces(touched: list[TouchedTrace]) -> set[int]:
     """Charge servers' windows; return the jobs of which more is known, or less, than before."""
     spans: dict[int, list[_Span]] = defaultdict(list)
     for row in touched:
@@ -130,26 +130,26 @@ def _charge_traces(touched: list[TouchedTrace]) -> set[int]:
         for span in _merged(map(_in_windows, spans[server.pk])):
             windows = ChargedRpc.objects.between(span.start, span.end).filter(server_id=server.pk)
             stale |= _jobs_of(windows)
-            _charge_server(server.pk, span.start, span.end)
+            _attribute_server(server.pk, span.start, span.end)
             stale |= _jobs_of(windows)
         for span in spans[server.pk]:
             stale |= _running(server.filesystem_id, span.start, span.end)
     return stale
 
 
-def _charge_server(server_id: int, start: datetime, end: datetime) -> None:
+def _attribute_server(server_id: int, start: datetime, end: datetime) -> None:
     """Charge a server's windows where all is there that they follow from."""
     parts = retention.kept(_RPC_LEVELS, start, end)
     for part in parts:
-        rpcs.charge_server(server_id, *part)
-        rollups.touch_server(server_id, *part)
+        rpcs.attribute_server(server_id, *part)
+        rollups.mark_server_dirty(server_id, *part)
     TooLate.objects.bulk_create(
         TooLate(server_id=server_id, start=gone.start, end=gone.end)
         for gone in coverage.gaps(parts, start, end)
     )
 
 
-def _charge_reads(touched: list[TouchedReads]) -> set[int]:
+def _attribute_reads(touched: list[TouchedReads]) -> set[int]:
     """Derive the windows around some reads; return the jobs of which more or less is known."""
     spans: dict[tuple[int, int], list[_Span]] = defaultdict(list)
     targets = Target.objects.in_bulk({row.target_id for row in touched})
@@ -178,7 +178,7 @@ def _charge_reads(touched: list[TouchedReads]) -> set[int]:
             stale |= _jobs_of(windows)
             for start, end in _derivable(span):
                 reads.derive(filesystem, together, folded_target, start, end)
-                rollups.touch_target(filesystem, folded_target, start, end + _MOMENT)
+                rollups.mark_target_dirty(filesystem, folded_target, start, end + _MOMENT)
             stale |= _jobs_of(windows) | _running(filesystem, span.start, span.end)
     TooLate.objects.bulk_create(
         TooLate(target_id=row.target_id, start=row.start, end=row.end)
@@ -196,7 +196,7 @@ def _derivable(span: _Span) -> list[Interval]:
     ]
 
 
-def _charge_deltas(touched: TouchedDeltas) -> set[int]:
+def _attribute_deltas(touched: TouchedDeltas) -> set[int]:
     """Derive the windows of a batch of differences; return the jobs of which more is known."""
     if not retention.is_kept(_DELTA_LEVELS, touched.start, touched.end):
         TooLate.objects.create(segment_id=touched.segment_id, start=touched.start, end=touched.end)
@@ -206,20 +206,20 @@ def _charge_deltas(touched: TouchedDeltas) -> set[int]:
     deltas.derive(touched.segment_id, touched.start, touched.end)
     begun = windows.values("target_id").annotate(first=Min("start"), last=Max("start"))
     for target in begun:
-        rollups.touch_target(
+        rollups.mark_target_dirty(
             touched.filesystem_id, target["target_id"], target["first"], target["last"] + _MOMENT
         )
     return stale | _jobs_of(windows) | _running(touched.filesystem_id, touched.start, touched.end)
 
 
-def _charge_jobs(touched: list[TouchedJob]) -> set[int]:
+def _attribute_jobs(touched: list[TouchedJob]) -> set[int]:
     """Charge what some jobs may have done; return the jobs whose windows may have changed."""
     job_ids = {row.job_id for row in touched}
     namesakes, source_job_ids = with_namesakes(job_ids)
     io_windows = IoWindow.objects.filter(source_job_id__in=source_job_ids)
     stale = namesakes | _jobs_of(io_windows)
-    reads.bind(source_job_ids)
-    rollups.touch_ids(source_job_ids)
+    reads.reattribute(source_job_ids)
+    rollups.mark_source_jobs_dirty(source_job_ids)
     stale |= _jobs_of(io_windows)
 
     margin_before, margin_after = (
@@ -233,11 +233,11 @@ def _charge_jobs(touched: list[TouchedJob]) -> set[int]:
             source=Coverage.Source.RPC_TRACE, start__lt=span.end, end__gte=span.start
         )
         if traced.exists():
-            stale |= _charge_span(span, namesakes, source_job_ids)
+            stale |= _attribute_span(span, namesakes, source_job_ids)
     return stale
 
 
-def _charge_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) -> set[int]:
+def _attribute_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) -> set[int]:
     """Charge the RPCs of a span's jobs and of all that share their nodes; return these jobs."""
     start, end = floor_to_window(span.start), floor_to_window(span.end) + _WINDOW
     nodes = span.node_ids.union(
@@ -254,7 +254,7 @@ def _charge_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) -> 
     ).values_list("pk", flat=True)
     parts = retention.kept(_RPC_LEVELS, start, end)
     for part in parts:
-        rpcs.charge_jobs(
+        rpcs.attribute_jobs(
             job_ids=jobs,
             nids=set(nids),
             namesakes=namesakes,
@@ -262,7 +262,7 @@ def _charge_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) -> 
             start=part.start,
             end=part.end,
         )
-        rollups.touch_principals(jobs | namesakes, set(nids), source_job_ids, *part)
+        rollups.mark_principals_dirty(jobs | namesakes, set(nids), source_job_ids, *part)
     if not parts:  # (of a job that runs on, what is gone had been charged)
         TooLate.objects.bulk_create(
             TooLate(job_id=job_id, start=start, end=end) for job_id in span.job_ids

@@ -50,7 +50,7 @@ _DELTAS: dict[str, Any] = {
 }
 # Where the rows of a format are: as they came, from files and from agents, and charged.
 _LEVELS: dict[str, tuple[Level, Level, Level | None]] = {
-    Segment.Format.RPCTRACE: (levels.RPC_WINDOWS, levels.RPC_WINDOWS, levels.CHARGED_RPCS),
+    Segment.Format.RPCTRACE: (levels.RPC_WINDOWS, levels.RPC_WINDOWS, levels.ATTRIBUTED_RPCS),
     Segment.Format.JOB_STATS: (levels.JOB_SNAPSHOTS, levels.JOB_DELTAS, levels.IO_WINDOWS),
     Segment.Format.MD_STATS: (levels.TARGET_SNAPSHOTS, levels.TARGET_DELTAS, None),
     Segment.Format.MDS_STATS: (levels.SERVICE_SNAPSHOTS, levels.SERVICE_SNAPSHOTS, None),

@@ -62,7 +62,7 @@ def retain(now: datetime | None = None) -> None:
 
 def _steps(now: datetime) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield the steps with their names; none of them depends on the success of another."""
-    yield "attribution of pending rows", partial(drain, attribution_stage.charge_pending)
+    yield "attribution of pending rows", partial(drain, attribution_stage.attribute_pending)
     yield "roll-up of pending rows", partial(drain, rollups.roll_up)
     for level in levels.LEVELS:
         if level.kept is not None:
@@ -81,7 +81,7 @@ def _drop(level: Level, before: datetime) -> None:
         attribution_stage.lock()
         rollups.lock()
         going = retention.old_chunks(level, before, _needed_from(level))
-        if level is levels.CHARGED_RPCS:
+        if level is levels.ATTRIBUTED_RPCS:
             incidents.remember(going)
         retention.drop(level, going)
     if going:

@@ -8,9 +8,9 @@ from ioportal.stages import drain_alone, failures_recorded
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
-def charge_pending() -> None:
+def attribute_pending() -> None:
     """Charge what is touched."""
-    drain_alone("charge", attribution_stage.charge_pending)
+    drain_alone("charge", attribution_stage.attribute_pending)
 
 
 @shared_task

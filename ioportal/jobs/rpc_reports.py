@@ -158,7 +158,7 @@ def methods_of_job(
     if job.started_at is None:
         return []
     within = _within(job.started_at, job.ended_at, start, end, levels.RPC_WINDOWS.width)
-    if not retention.is_kept([levels.CHARGED_RPCS], *within):
+    if not retention.is_kept([levels.ATTRIBUTED_RPCS], *within):
         return []
     charged = _Windows(ChargedRpc.objects.of_job(job.pk), levels.RPC_WINDOWS.width)
     rows = (

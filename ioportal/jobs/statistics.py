@@ -404,7 +404,7 @@ def _keep_what_windows_told(jobs: list[Job], rows: list[JobStatistics]) -> None:
     always = retention.ALWAYS
     before = JobStatistics.objects.in_bulk([job.pk for job in jobs])
     for level, names in (
-        (levels.CHARGED_RPCS, _OF_TRACES),
+        (levels.ATTRIBUTED_RPCS, _OF_TRACES),
         (levels.IO_WINDOWS, _OF_COUNTERS),
     ):
         gone = retention.dropped([level], *always)

@@ -86,7 +86,7 @@ class Level:
 RPC_WINDOWS: Final = Level(
     RpcWindow, "RPCs by 10 s and NID, as they came", "RAW_KEPT", width=_TEN_SECONDS, by="server_id"
 )
-CHARGED_RPCS: Final = Level(
+ATTRIBUTED_RPCS: Final = Level(
     ChargedRpc,
     "RPCs by 10 s and principal",
     "WINDOWS_KEPT",
@@ -97,7 +97,7 @@ RPC_MINUTES: Final = Level(
     RpcMinute,
     "RPCs by the minute and principal",
     "MINUTES_KEPT",
-    made_of=CHARGED_RPCS,
+    made_of=ATTRIBUTED_RPCS,
     width=_MINUTE,
 )
 RPC_TEN_MINUTES: Final = Level(
@@ -111,7 +111,7 @@ LOAD_WINDOWS: Final = Level(
     LoadWindow,
     "RPCs by 10 s and principal, without opcodes",
     "WINDOWS_KEPT",
-    made_of=CHARGED_RPCS,
+    made_of=ATTRIBUTED_RPCS,
     width=_TEN_SECONDS,
 )
 LOAD_MINUTES: Final = Level(
@@ -128,7 +128,7 @@ TOTALS: Final = Level(
     Total,
     "RPCs by 10 s, of all principals together",
     "TOTALS_KEPT",
-    made_of=CHARGED_RPCS,
+    made_of=ATTRIBUTED_RPCS,
     width=_TEN_SECONDS,
     by="server_id",
 )
@@ -152,7 +152,7 @@ IMPACT: Final = Level(
     ImpactWindow,
     "others' waiting by 10 s and who caused it",
     "TEN_MINUTES_KEPT",
-    made_of=CHARGED_RPCS,
+    made_of=ATTRIBUTED_RPCS,
     width=_TEN_SECONDS,
     by="who",
 )
@@ -213,7 +213,7 @@ IO_TOTALS: Final = Level(
 # Finer ones first: what a coarser one is made of goes first.
 LEVELS: Final = (
     RPC_WINDOWS,
-    CHARGED_RPCS,
+    ATTRIBUTED_RPCS,
     RPC_MINUTES,
     RPC_TEN_MINUTES,
     LOAD_WINDOWS,
@@ -234,7 +234,7 @@ LEVELS: Final = (
     REQUEST_WINDOWS,
 )
 
-RPC_LEVELS: Final = (CHARGED_RPCS, RPC_MINUTES, RPC_TEN_MINUTES)
+RPC_LEVELS: Final = (ATTRIBUTED_RPCS, RPC_MINUTES, RPC_TEN_MINUTES)
 LOAD_LEVELS: Final = (LOAD_WINDOWS, LOAD_MINUTES, LOAD_TEN_MINUTES)
 TOTAL_LEVELS: Final = (TOTALS, TOTAL_MINUTES, TOTAL_TEN_MINUTES)
 IO_LEVELS: Final = (IO_WINDOWS, IO_TEN_MINUTES)

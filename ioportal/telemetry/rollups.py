@@ -176,14 +176,14 @@ ORDER BY start
 """)
 
 
-def touch_server(server_id: int, start: datetime, end: datetime) -> None:
+def mark_server_dirty(server_id: int, start: datetime, end: datetime) -> None:
     """Ask for the roll-ups of a server's charged windows of [start, end) anew."""
     TouchedRpcs.objects.create(
         level=TouchedRpcs.Level.TEN_SECONDS, server_id=server_id, start=start, end=end
     )
 
 
-def touch_principals(
+def mark_principals_dirty(
     jobs: Collection[int],
     nids: Collection[int],
     source_jobs: Collection[int],
@@ -201,12 +201,12 @@ def touch_principals(
     )
 
 
-def touch_target(filesystem_id: int, target_id: int, start: datetime, end: datetime) -> None:
+def mark_target_dirty(filesystem_id: int, target_id: int, start: datetime, end: datetime) -> None:
     """Ask for the roll-up of a target's I/O windows that begin in [start, end) anew."""
     TouchedIo.objects.create(filesystem_id=filesystem_id, target_id=target_id, start=start, end=end)
 
 
-def touch_ids(source_jobs: Collection[int]) -> None:
+def mark_source_jobs_dirty(source_jobs: Collection[int]) -> None:
     """Ask for the roll-up of all I/O windows of some ids anew: they were charged anew."""
     windows = IoWindow.objects.filter(source_job_id__in=source_jobs)
     span = windows.aggregate(first=Min("start"), last=Max("start"))
@@ -500,8 +500,8 @@ def differences(start: datetime, end: datetime) -> list[str]:
     for kind in RPC_ROLL_UPS:
         whole = (floor(start, kind.width), ceil(end, kind.width))
         for level in kind.levels:
-            for part in retention.kept((levels.CHARGED_RPCS, level), *whole):
-                windows = _re_added(Piece(levels.CHARGED_RPCS, *part))
+            for part in retention.kept((levels.ATTRIBUTED_RPCS, level), *whole):
+                windows = _re_added(Piece(levels.ATTRIBUTED_RPCS, *part))
                 read = map(_re_added, pieces(level, *part))
                 rolled = [sum(sums) for sums in zip(*read, strict=True)]
                 found += [

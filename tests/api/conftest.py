@@ -105,7 +105,7 @@ def deliver(client, token):
 @pytest.fixture
 def charge(db):
     """Run the charging stage, as a worker does."""
-    return tasks.charge_pending
+    return tasks.attribute_pending
 
 
 @pytest.fixture

@@ -240,7 +240,7 @@ def test_a_job_that_ends_has_no_other_judged_anew_by_its_whole_run(logs, ingest,
     TouchedTrace.objects.create(server=Server.objects.get(name="mds1"), **span)
     TouchedJob.objects.create(job=other, start=at("09:00"), end=at("12:30"), node_ids=[])
 
-    drain(attribution_stage.charge_pending)
+    drain(attribution_stage.attribute_pending)
 
     pending = StaleEvidence.objects.values_list("job_id").annotate(Min("since"))
     assert dict(pending) == {one.pk: at("12:20"), other.pk: at("08:55")}

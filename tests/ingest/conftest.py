@@ -8,7 +8,7 @@ from ioportal.ingest import tasks
 @pytest.fixture
 def charge(db):
     """Run the charging stage, as a worker does."""
-    return tasks.charge_pending
+    return tasks.attribute_pending
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def afresh(refresh):
         with transaction.atomic():
             for step in steps:
                 step()
-            tasks.charge_pending()
+            tasks.attribute_pending()
             refresh()
             found = contents.everything()
             transaction.set_rollback(True)
@@ -158,7 +158,7 @@ def test_loading_and_the_stages_may_be_interleaved_anyhow(day, load, afresh, ref
         def step(name):
             load(name)
             if name in charged_after:
-                attribution_stage.charge_pending(limit)
+                attribution_stage.attribute_pending(limit)
                 refresh()
 
         found = afresh(*(lambda name=name: step(name) for name in order))

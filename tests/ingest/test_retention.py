@@ -240,8 +240,8 @@ def test_late_data_may_change_any_number_of_compressed_rows(queries):
 def test_compression_is_asked_of_the_database_only_where_its_licence_allows_it():
     """With the Apache licence the database refuses what it understands well."""
     if retention.licence() == "timescale":
-        assert retention.compress_old(levels.CHARGED_RPCS, datetime.now(UTC)) == 0
+        assert retention.compress_old(levels.ATTRIBUTED_RPCS, datetime.now(UTC)) == 0
         return
     assert retention.licence() == "apache"
     with pytest.raises(NotSupportedError, match="license"), transaction.atomic():
-        retention.compress_old(levels.CHARGED_RPCS, datetime.now(UTC))
+        retention.compress_old(levels.ATTRIBUTED_RPCS, datetime.now(UTC))

@@ -91,12 +91,12 @@ def test_loads_and_workers_at_once_end_as_loads_one_after_the_other(
     at_once(
         *map(load, texts),
         *map(load, reversed(texts)),
-        tasks.charge_pending,
+        tasks.attribute_pending,
         statistics.refresh_statistics,
-        tasks.charge_pending,
+        tasks.attribute_pending,
         statistics.refresh_statistics,
     )
-    tasks.charge_pending()
+    tasks.attribute_pending()
     statistics.refresh_statistics()
     assert reconcile() == f"{len(texts)} segments reconcile."
     found = contents.everything()

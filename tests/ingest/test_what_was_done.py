@@ -100,7 +100,7 @@ def test_windows_are_what_lies_between_two_reads(logs, ingest, reconcile, querie
             )
             ingest("job_stats", logs(f"{number}", dump), at=moment.isoformat())
             if limit:
-                attribution_stage.charge_pending(limit)
+                attribution_stage.attribute_pending(limit)
         reconcile()
         found = queries(
             "SELECT w.start, w.end, coalesce(t.name, ''), s.text, w.sync, w.basis "
@@ -126,13 +126,13 @@ def test_a_gap_that_is_filled_in_two_charges_leaves_no_window_that_spans_it(
 
     read("12:00", 1)
     read("12:30", 9)
-    attribution_stage.charge_pending()
+    attribution_stage.attribute_pending()
     assert queries(windows) == [("00:00:00", 1), ("00:30:00", 8)]
 
     read("12:10", 4)
     read("12:20", 6)
-    attribution_stage.charge_pending(limit=1)
-    attribution_stage.charge_pending(limit=1)
+    attribution_stage.attribute_pending(limit=1)
+    attribution_stage.attribute_pending(limit=1)
     assert queries(windows) == [
         ("00:00:00", 1),
         ("00:10:00", 3),

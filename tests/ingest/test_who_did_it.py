@@ -141,7 +141,7 @@ def test_every_rpc_is_charged_as_the_rules_say(logs, ingest, charged, reconcile,
                 record = pbs(("S" if what.end is None else "E", what))
                 ingest("pbs", logs(name, record), cluster="birch")
             if limit:
-                attribution_stage.charge_pending(limit)
+                attribution_stage.attribute_pending(limit)
         reconcile()
         found = charged()
         transaction.set_rollback(True)

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from kombu import Connection
 
-from ioportal.celery import CHARGE_PENDING, app
+from ioportal.celery import ATTRIBUTE_PENDING, app
 from ioportal.ingest.models import Segment, TouchedTrace
 from ioportal.jobs.models import JobStatistics
 from tests.conftest import REPOSITORY, SITE, broker_of_our_own
@@ -131,7 +131,7 @@ def test_a_worker_that_is_killed_leaves_nothing_undone(
     ingest("sacct", logs("s", sacct(Run("77", nodes="n[1-20]", node_count=20))), cluster="anvil")
     before = queries("SELECT sum(count) FROM telemetry_chargedrpc WHERE job_id <> 0")
     register(SITE)  # whatever is stored is to be charged anew
-    send(CHARGE_PENDING)
+    send(ATTRIBUTE_PENDING)
     # It dies while it charges, or before, or after: nothing may depend on when.
     wait_for(lambda: not TouchedTrace.objects.exists() or _is_charging(queries), "the worker")
 

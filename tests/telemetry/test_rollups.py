@@ -71,8 +71,8 @@ def test_rolling_up_again_changes_nothing(trace, roll_up, sums):
     trace("t", "12:00:05", "12:11:00")
     roll_up()
 
-    attribution_stage.touch_everything()
-    drain(attribution_stage.charge_pending)
+    attribution_stage.mark_all_dirty()
+    drain(attribution_stage.attribute_pending)
     roll_up()
 
     assert is_everywhere(sums, {3: 2})

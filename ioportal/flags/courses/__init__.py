@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _WAYS: dict[tuple[str, str], Way] = {
     (Subject.JOB, "peak_impact_s"): of_peak("peak_impact_s", levels.IMPACT),
-    (Subject.JOB, "peak_locks_s"): of_peak("peak_locks_s", levels.CHARGED_RPCS),
+    (Subject.JOB, "peak_locks_s"): of_peak("peak_locks_s", levels.ATTRIBUTED_RPCS),
     (Subject.JOB, "peak_stats"): of_peak("peak_stats", levels.IO_WINDOWS),
     (Subject.JOB, "sustained_per_node"): of_peak(
         "sustained_operations", levels.IO_WINDOWS, by_node=True

@@ -117,7 +117,7 @@ def _unexplained(flag: Flag, _over: Interval) -> pl.DataFrame:
         list(rows.values_list("start", "count")),
         schema={"end": UTC_US, "asked": pl.Float64()},
         orient="row",
-    ).with_columns(pl.col("end") + levels.CHARGED_RPCS.width, pl.col("asked").cum_sum())
+    ).with_columns(pl.col("end") + levels.ATTRIBUTED_RPCS.width, pl.col("asked").cum_sum())
     counted = _counted(_job(flag).pk).select(
         *INTERVAL, explained=pl.col("metadata_operations") - pl.col("close")
     )
@@ -130,7 +130,7 @@ def _unexplained(flag: Flag, _over: Interval) -> pl.DataFrame:
 UNEXPLAINED = Way(
     "Lock enqueues (rpctrace) less the operations but closes (job_stats), both added up by the end "
     "of each interval that was counted.",
-    (levels.CHARGED_RPCS, levels.IO_WINDOWS),
+    (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS),
     _run,
     _unexplained,
     adds_up=True,

@@ -131,7 +131,7 @@ _NOW = (
     FROM jobs_job_named(w.source_job_id, w.start, w."end") n, jobs_sourcejobid s
     WHERE s.id = w.source_job_id)"""
 )
-_BIND = (
+_REATTRIBUTE = (
     "UPDATE telemetry_iowindow w SET (kind, job_id) = "
     + _NOW
     + " WHERE source_job_id = ANY(%(source_job_ids)s) AND (kind, job_id) <> "
@@ -164,7 +164,7 @@ def derive(
         cursor.execute(_DERIVE, values)
 
 
-def bind(source_job_ids: set[int]) -> None:
+def reattribute(source_job_ids: set[int]) -> None:
     """Charge existing windows of some job ids anew: a job that they may name came or changed."""
     with connection.cursor() as cursor:
-        cursor.execute(_BIND, {**CONSTANTS, "source_job_ids": sorted(source_job_ids)})
+        cursor.execute(_REATTRIBUTE, {**CONSTANTS, "source_job_ids": sorted(source_job_ids)})

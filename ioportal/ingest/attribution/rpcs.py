@@ -23,7 +23,7 @@ _OF_JOBS = """(
 
 # The NIDs that windows have, and their nodes. (A table, of which the planner knows the size.)
 _NIDS = """
-CREATE TEMP TABLE charging_nids ON COMMIT DROP AS
+CREATE TEMP TABLE attribution_nids ON COMMIT DROP AS
 SELECT id, node_id, node_id IS NULL AND text <> '0@lo' AS unknown
 FROM jobs_nid
 WHERE id IN (
@@ -35,7 +35,7 @@ WHERE id IN (
 # Who held the node of each of these NIDs. Its time is cut wherever a job begins or ends on it:
 # `since` has these moments in order, `jobs` and `job_ids` what runs from each of them on.
 _HOLDERS = """
-CREATE TEMP TABLE charging_holders ON COMMIT DROP AS
+CREATE TEMP TABLE attribution_holders ON COMMIT DROP AS
 WITH active AS MATERIALIZED (
     SELECT id, started_at, ended_at
     FROM jobs_job
@@ -45,7 +45,7 @@ WITH active AS MATERIALIZED (
 held AS MATERIALIZED (
     SELECT a.node_id, j.id AS job_id, j.started_at, j.ended_at
     FROM active j JOIN jobs_allocation a ON a.job_id = j.id
-    WHERE a.node_id IN (SELECT node_id FROM charging_nids)
+    WHERE a.node_id IN (SELECT node_id FROM attribution_nids)
 ),
 changes AS (
     SELECT node_id, at, sum(jobs) AS jobs, sum(job_id) AS job_id
@@ -71,12 +71,12 @@ nodes AS (
     GROUP BY node_id
 )
 SELECT i.id AS nid_id, i.unknown, n.since, n.jobs, n.job_ids
-FROM charging_nids i LEFT JOIN nodes n ON n.node_id = i.node_id
+FROM attribution_nids i LEFT JOIN nodes n ON n.node_id = i.node_id
 """
 
 # Whom each job id names that may name a job, in each of its windows (`starts`).
 _NAMED = """
-CREATE TEMP TABLE charging_named ON COMMIT DROP AS
+CREATE TEMP TABLE attribution_named ON COMMIT DROP AS
 SELECT k.source_job_id, array_agg(k.start ORDER BY k.start) AS starts,
     array_agg(n.jobs ORDER BY k.start) AS jobs, array_agg(n.job_id ORDER BY k.start) AS job_ids
 FROM (
@@ -99,8 +99,8 @@ WITH found AS (
         n.jobs[width_bucket(w.start, n.starts)] AS named_jobs,
         n.job_ids[width_bucket(w.start, n.starts)] AS named_job_id
     FROM telemetry_rpcwindow w
-    JOIN charging_holders h ON h.nid_id = w.nid_id
-    LEFT JOIN charging_named n ON n.source_job_id = w.source_job_id
+    JOIN attribution_holders h ON h.nid_id = w.nid_id
+    LEFT JOIN attribution_named n ON n.source_job_id = w.source_job_id
     WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
 ),
 attributed AS (
@@ -173,14 +173,14 @@ _CONSTANTS: dict[str, Any] = {
 }
 
 
-def charge_server(server_id: int, start: datetime, end: datetime) -> None:
+def attribute_server(server_id: int, start: datetime, end: datetime) -> None:
     """Derive all charged rows of a server in [start, end), both at a window's edge."""
     values = {"server": server_id, "start": start, "end": end}
     values |= {"jobs": None, "source_job_ids": None}
     _charge(_CLEAR_SERVER, _OF_SERVER, values)
 
 
-def charge_jobs(
+def attribute_jobs(
     *,
     job_ids: set[int],
     nids: set[int],
@@ -216,11 +216,11 @@ def _charge(clear: str, rows: str, values: dict[str, Any]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(clear, values)
         cursor.execute(_NIDS.format(rows=rows), values)
-        cursor.execute("ANALYZE charging_nids")
+        cursor.execute("ANALYZE attribution_nids")
         for create in (_HOLDERS, _NAMED):
             cursor.execute(create.format(rows=rows), values)
-        cursor.execute("ANALYZE charging_holders, charging_named")
+        cursor.execute("ANALYZE attribution_holders, attribution_named")
         # Groups of an hour fit in this memory.
         with planner.settings(enable_nestloop="off", enable_sort="off", work_mem="128MB"):
             cursor.execute(_CHARGE.format(rows=rows), values)
-        cursor.execute("DROP TABLE charging_nids, charging_holders, charging_named")
+        cursor.execute("DROP TABLE attribution_nids, attribution_holders, attribution_named")

@@ -65,7 +65,7 @@ class Command(commands.Command):
             say(f"loading {what}")
             call_command("ingest", *arguments, stdout=self.stderr)
         say("computing job statistics")
-        drain(attribution_stage.charge_pending)
+        drain(attribution_stage.attribute_pending)
         drain(statistics.refresh_statistics)
         say("registering what today's logs tell, as agents ship them")
         _register_live(options["live"])

@@ -133,7 +133,7 @@ class Command(commands.Command):
             failure = error
         if failure and not loaded:
             raise CommandError(str(failure)) from failure
-        drain(attribution_stage.charge_pending)
+        drain(attribution_stage.attribute_pending)
         wake(REFRESH_STATISTICS)
         account = SegmentAccount.of({text.segment for text in loaded})
         reads = [

@@ -29,7 +29,7 @@ class Command(commands.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
         """Check every segment."""
-        drain(attribution_stage.charge_pending)
+        drain(attribution_stage.attribute_pending)
         drain(rollups.roll_up)
         segments = off = unread = 0
         said = time.monotonic()
@@ -42,7 +42,7 @@ class Command(commands.Command):
                 self.stderr.write(f"{segments:,} segments so far")
             found = differences(segment, there)
             if found:  # it was loaded, or charged anew, since the first drain, perhaps
-                drain(attribution_stage.charge_pending)
+                drain(attribution_stage.attribute_pending)
                 found = differences(segment, there)
             for sentence in found:
                 off += 1
