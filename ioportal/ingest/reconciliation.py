@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
     from ioportal.telemetry.levels import Level
 
-_CHARGEABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
+_ATTRIBUTABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
 _DELTAS: dict[str, Any] = {
     Segment.Format.JOB_STATS: JobDelta,
     Segment.Format.MD_STATS: TargetDelta,
 }
-# Where the rows of a format are: as they came, from files and from agents, and charged.
+# Where the rows of a format are: as they came, from files and from agents, and attributed.
 _LEVELS: dict[str, tuple[Level, Level, Level | None]] = {
     Segment.Format.RPCTRACE: (levels.RPC_WINDOWS, levels.RPC_WINDOWS, levels.ATTRIBUTED_RPCS),
     Segment.Format.JOB_STATS: (levels.JOB_SNAPSHOTS, levels.JOB_DELTAS, levels.IO_WINDOWS),
@@ -56,7 +56,7 @@ _LEVELS: dict[str, tuple[Level, Level, Level | None]] = {
     Segment.Format.MDS_STATS: (levels.SERVICE_SNAPSHOTS, levels.SERVICE_SNAPSHOTS, None),
     Segment.Format.REQ_HISTORY: (levels.REQUEST_WINDOWS, levels.REQUEST_WINDOWS, None),
 }
-_CHARGED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
+_ATTRIBUTED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
 _RPCS: Any = F("count")
 _OPERATIONS: Any = reduce(add, (Coalesce(F(name), Value(0)) for name in OPERATIONS))
@@ -71,38 +71,38 @@ class SegmentAccount:
     rejected: int = 0
     irrelevant: int = 0
     operations: int = 0
-    charged: dict[str, int] = field(
-        default_factory=lambda: {str(kind.label): 0 for kind in _CHARGED}
+    attributed: dict[str, int] = field(
+        default_factory=lambda: {str(kind.label): 0 for kind in _ATTRIBUTED}
     )
     pending: int = 0
     ambiguous: int = 0
     unattributed: int = 0
 
     @classmethod
-    def of(cls, segments: Collection[Segment]) -> SegmentAccount:
-        """Add up segments' lines as counted, and their operations as they are charged now."""
+    def for_segments(cls, segments: Collection[Segment]) -> SegmentAccount:
+        """Add up segments' lines as counted, and their operations as they are attributed now."""
         account = cls()
         for name in ("lines", "accepted", "rejected", "irrelevant"):
             setattr(account, name, sum(getattr(segment, name) for segment in segments))
-        for kind, operations in charged_operations(*segments).items():
+        for kind, operations in attributed_operations(*segments).items():
             account.operations += operations
-            if kind in _CHARGED:
-                account.charged[str(kind.label)] += operations
+            if kind in _ATTRIBUTED:
+                account.attributed[str(kind.label)] += operations
             else:
                 setattr(account, str(kind.label), operations)
         return account
 
 
-def charged_operations(*segments: Segment) -> dict[Principal, int]:
-    """Return segments' operations by the kind of principal they are charged to."""
+def attributed_operations(*segments: Segment) -> dict[Principal, int]:
+    """Return segments' operations by the kind of principal they are attributed to."""
     reads = [segment.pk for segment in segments if segment.format == Segment.Format.JOB_STATS]
     windows: list[tuple[QuerySet[Any], Any]] = []
     if reads:
         windows.append((IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
     for segment in segments:
         if segment.format == Segment.Format.RPCTRACE:
-            charged = _within(segment, ChargedRpc.objects.all())
-            windows.append((charged.filter(segment_id=segment.pk), _RPCS))
+            attributed = _within(segment, ChargedRpc.objects.all())
+            windows.append((attributed.filter(segment_id=segment.pk), _RPCS))
     found: dict[Principal, int] = defaultdict(int)
     for rows, amount in windows:
         for row in rows.values("kind").annotate(amount=Sum(amount)):
@@ -110,9 +110,9 @@ def charged_operations(*segments: Segment) -> dict[Principal, int]:
     return dict(found)  # templates would take `items` for a key of one with defaults
 
 
-def without_jobs(segment: Segment) -> list[str]:
-    """Return the clusters that a segment is to be charged to, if no job of its time is known."""
-    if segment.start is None or segment.end is None or segment.format not in _CHARGEABLE:
+def clusters_without_jobs(segment: Segment) -> list[str]:
+    """Return the clusters that a segment is to be attributed to, if no job of its time is known."""
+    if segment.start is None or segment.end is None or segment.format not in _ATTRIBUTABLE:
         return []
     clusters = Cluster.objects.filter(
         Q(filesystems__servers=segment.server) | Q(filesystems__targets__segment=segment)
@@ -123,7 +123,7 @@ def without_jobs(segment: Segment) -> list[str]:
     return [] if ran.exists() else [cluster.name for cluster in clusters]
 
 
-def inside_no_job(segment: Segment) -> int:
+def unlinked_workload_jobs(segment: Segment) -> int:
     """Return how many PanDA jobs of a segment are linked to no batch job."""
     if segment.format != Segment.Format.PANDA:
         return 0
@@ -131,38 +131,38 @@ def inside_no_job(segment: Segment) -> int:
 
 
 @dataclass(frozen=True)
-class Readable:
+class RetainedParts:
     """What retention has left of a segment's rows, and so what can be re-added."""
 
     raw: bool
-    charged: bool
+    attributed: bool
     expected: bool  # what it has to charge can be reckoned
 
     @property
     def whole(self) -> bool:
         """Whether all of it can be re-added."""
-        return self.raw and self.charged and self.expected
+        return self.raw and self.attributed and self.expected
 
 
-def readable(segment: Segment) -> Readable:
+def retained_parts(segment: Segment) -> RetainedParts:
     """Tell what of a segment can still be re-added."""
     if segment.format not in _LEVELS or segment.start is None or segment.end is None:
-        return Readable(raw=True, charged=True, expected=True)
-    from_file, from_agent, charged = _LEVELS[segment.format]
+        return RetainedParts(raw=True, attributed=True, expected=True)
+    from_file, from_agent, attributed = _LEVELS[segment.format]
     start, end = floor_to_window(segment.start), segment.end
     too_late = TooLate.objects.filter(start__lte=end, end__gte=start).filter(
         Q(server=segment.server) | Q(target__segment=segment) | Q(segment=segment)
     )
     is_raw = retention.is_kept([from_agent if segment.is_batch else from_file], start, end)
-    return Readable(
+    return RetainedParts(
         raw=is_raw,
-        charged=charged is None
-        or (retention.is_kept([charged], start, end) and not too_late.exists()),
+        attributed=attributed is None
+        or (retention.is_kept([attributed], start, end) and not too_late.exists()),
         expected=segment.is_batch or segment.format != Segment.Format.JOB_STATS or is_raw,
     )
 
 
-def differences(segment: Segment, there: Readable) -> list[str]:
+def discrepancies(segment: Segment, parts: RetainedParts) -> list[str]:
     """Re-add what is stored of a segment; return a sentence for every figure that is off.
 
     What retention has dropped, as `there` says, is not re-added.
@@ -172,17 +172,17 @@ def differences(segment: Segment, there: Readable) -> list[str]:
         found.append(f"{segment.lines} lines are not the sum of their kinds")
     if sum(segment.rejected_by_reason.values()) != segment.rejected:
         found.append(f"{segment.rejected} rejects are not the sum of their reasons")
-    if there.raw:
+    if parts.raw:
         records, operations = _stored(segment)
         if records != segment.records:
             found.append(f"{segment.records} records were accepted, {records} are stored")
         if operations != segment.operations:
             found.append(f"{segment.operations} operations were counted, {operations} are stored")
-    if there.charged and there.expected:
-        charged = sum(charged_operations(segment).values())
+    if parts.attributed and parts.expected:
+        attributed = sum(attributed_operations(segment).values())
         expected = _expected(segment)
-        if charged != expected:
-            found.append(f"{expected} operations are to be charged, {charged} are")
+        if attributed != expected:
+            found.append(f"{expected} operations are to be attributed, {attributed} are")
     if off := _links_off(segment):
         found.append(f"{off} links of its PanDA jobs to batch jobs are missing or wrong")
     return found
@@ -195,7 +195,7 @@ def _within(segment: Segment, windows: WindowQuerySet) -> WindowQuerySet:
     return windows.between(floor_to_window(segment.start), segment.end + _MOMENT)
 
 
-def changed_last(reads: Collection[Segment]) -> dict[int, datetime]:
+def last_counter_changes(reads: Collection[Segment]) -> dict[int, datetime]:
     """Return when the counters of reads changed last, by segment, where their texts tell."""
     found: dict[int, datetime] = {}
     moments = [read.start for read in reads if read.start]

@@ -490,7 +490,7 @@ SELECT {sums} FROM {table} WHERE start >= %(start)s AND start < %(end)s
 _WHAT = ("RPCs", "timed RPCs", "µs of service time", "µs from arrival to end")  # of `_SUMS`
 
 
-def differences(start: datetime, end: datetime) -> list[str]:
+def discrepancies(start: datetime, end: datetime) -> list[str]:
     """Re-add the roll-ups of [start, end) against the charged windows, where all are kept.
 
     Returns:

@@ -173,7 +173,7 @@ def test_totals_are_the_sums_of_the_raw_windows(site, logs, ingest, queries, bat
                 for table in (level.table, levels.RPC_WINDOWS.table)
             )
             assert told == raw
-        assert rollups.differences(at("12:00"), at("16:00")) == []
+        assert rollups.discrepancies(at("12:00"), at("16:00")) == []
         transaction.set_rollback(True)
 
 
@@ -185,7 +185,7 @@ def test_a_total_that_is_off_is_told(trace, roll_up, queries):
         "UPDATE telemetry_total SET total_us_sum = 0 WHERE start < '2017-07-05 12:05Z' RETURNING 1"
     )
 
-    [sentence] = rollups.differences(at("12:00"), at("12:20"))
+    [sentence] = rollups.discrepancies(at("12:00"), at("12:20"))
     assert "telemetry_total: 80 µs from arrival to end are charged" in sentence
     assert "40 are rolled up" in sentence
 

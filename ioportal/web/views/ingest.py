@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from ioportal.ingest.models import Segment
-from ioportal.ingest.reconciliation import charged_operations
+from ioportal.ingest.reconciliation import attributed_operations
 from ioportal.jobs.models import Filesystem
 from ioportal.web import exports, segments
 from ioportal.web.access import staff_only
@@ -110,7 +110,7 @@ def segment(request: UserRequest, pk: int) -> HttpResponseBase:
         {
             **_frame("segments"),
             "segment": shown,
-            "charged": charged_operations(shown),
+            "charged": attributed_operations(shown),
             "reasons": sorted(shown.rejected_by_reason.items(), key=lambda item: -item[1]),
             "reason": reason,
             "page": _page(request, rejects),

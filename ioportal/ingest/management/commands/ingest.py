@@ -26,9 +26,9 @@ from ioportal.ingest.loading import Loaded, LoaderOf, Origin, Refused, Text, loa
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.reconciliation import (
     SegmentAccount,
-    changed_last,
-    inside_no_job,
-    without_jobs,
+    last_counter_changes,
+    unlinked_workload_jobs,
+    clusters_without_jobs,
 )
 from ioportal.jobs.models import Cluster, Filesystem, Server, Target
 from ioportal.stages import drain
@@ -135,7 +135,7 @@ class Command(commands.Command):
             raise CommandError(str(failure)) from failure
         drain(attribution_stage.attribute_pending)
         wake(REFRESH_STATISTICS)
-        account = SegmentAccount.of({text.segment for text in loaded})
+        account = SegmentAccount.for_segments({text.segment for text in loaded})
         reads = [
             text.segment for text in loaded if text.segment.format in _READS and not text.already
         ]
@@ -290,7 +290,7 @@ def _read_at(own_times: list[Segment]) -> list[str]:
 
 def _far_from_its_text(reads: list[Segment], at: datetime | None) -> str:
     """Return a warning where counters changed last long before, or after, they were read."""
-    changed = changed_last(reads)
+    changed = last_counter_changes(reads)
     far = [
         (read, changed[read.pk])
         for read in reads
@@ -339,7 +339,7 @@ def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> 
             for reason, count in text.segment.rejected_by_reason.items()
         ]
     lines.append(f"operations    {account.operations:>15,}")
-    for kind, operations in account.charged.items():
+    for kind, operations in account.attributed.items():
         lines.append(f"  to a {kind:<7} {operations:>15,}")
     for kind in ("pending", "ambiguous", "unattributed"):
         lines.append(f"  {kind:<12}{getattr(account, kind):>15,}")
@@ -349,13 +349,13 @@ def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> 
         f"{text.segment.start:%Y-%m-%d %H:%M:%S} to {text.segment.end:%Y-%m-%d %H:%M:%S} UTC. Load "
         "its accounting (sacct, pbs, alps): what it explains is charged then."
         for text in loaded
-        if (clusters := without_jobs(text.segment))
+        if (clusters := clusters_without_jobs(text.segment))
     ]
     lines += [
         f"{text.segment.name}: {count:,} of its PanDA jobs ran inside no job of "
         f"{text.segment.cluster} that is known. Load its accounting (sacct, pbs): they are linked "
         "then."
         for text in loaded
-        if (count := inside_no_job(text.segment))
+        if (count := unlinked_workload_jobs(text.segment))
     ]
     return "\n".join(lines)

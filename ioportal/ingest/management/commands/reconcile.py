@@ -11,7 +11,7 @@ from django.db.models import Max, Min
 from ioportal import commands
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import Segment
-from ioportal.ingest.reconciliation import differences, readable
+from ioportal.ingest.reconciliation import discrepancies, retained_parts
 from ioportal.stages import drain
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import Coverage
@@ -35,15 +35,15 @@ class Command(commands.Command):
         said = time.monotonic()
         for segment in Segment.objects.loaded().select_related("batch").order_by("pk").iterator():
             segments += 1
-            there = readable(segment)
-            unread += not there.whole
+            parts = retained_parts(segment)
+            unread += not parts.whole
             if time.monotonic() - said > _SAY_EVERY_S:
                 said = time.monotonic()
                 self.stderr.write(f"{segments:,} segments so far")
-            found = differences(segment, there)
+            found = discrepancies(segment, parts)
             if found:  # it was loaded, or charged anew, since the first drain, perhaps
                 drain(attribution_stage.attribute_pending)
-                found = differences(segment, there)
+                found = discrepancies(segment, parts)
             for sentence in found:
                 off += 1
                 self.stderr.write(f"segment {segment.pk}, {segment.name}: {sentence}")
@@ -64,4 +64,4 @@ class Command(commands.Command):
         extent = traced.aggregate(start=Min("start"), end=Max("end"))
         if extent["start"] is None:
             return []
-        return rollups.differences(extent["start"], extent["end"])
+        return rollups.discrepancies(extent["start"], extent["end"])
