@@ -15,8 +15,8 @@ from ninja import Router, Schema, Status
 from pydantic import ValidationError
 
 from ioportal.api.models import Token
-from ioportal.api.problems import Problem, ProblemAnswer
-from ioportal.api.tokens import TokenOf
+from ioportal.api.problems import Problem, ProblemResponse
+from ioportal.api.tokens import ScopedToken
 from ioportal.celery import ATTRIBUTE_PENDING, wake
 from ioportal.ingest import backpressure, batches
 from ioportal.ingest.manifest import Manifest
@@ -57,16 +57,16 @@ class Stored(Schema):
 
 @router.post(
     "/batches",
-    auth=TokenOf(Token.Scope.INGEST),
+    auth=ScopedToken(Token.Scope.INGEST),
     response={
         202: Stored,
-        **dict.fromkeys((401, 403, 409, 413, 415, 422, 429, 503), ProblemAnswer),
+        **dict.fromkeys((401, 403, 409, 413, 415, 422, 429, 503), ProblemResponse),
     },
     openapi_extra=_BODY,
 )
 def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
     """Store a batch of the token's source; answer once it is committed."""
-    if behind := backpressure.behind():
+    if behind := backpressure.overload():
         raise Problem(429, "behind", behind.reason, retry_after_s=behind.retry_after_s)
     token: Token = request.auth  # type: ignore[attr-defined]  # ninja sets it
     manifest, rows = _parts(request)

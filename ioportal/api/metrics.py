@@ -14,8 +14,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from ioportal.api.models import Token
-from ioportal.api.problems import ProblemAnswer
-from ioportal.api.tokens import TokenOf
+from ioportal.api.problems import ProblemResponse
+from ioportal.api.tokens import ScopedToken
 from ioportal.ingest import health
 from ioportal.telemetry import retention, storage
 
@@ -60,9 +60,9 @@ _OF_STAGES: tuple[tuple[str, str, Callable[[Waiting], float]], ...] = (
 
 @router.get(
     "",
-    auth=TokenOf(Token.Scope.METRICS),
+    auth=ScopedToken(Token.Scope.METRICS),
     url_name="metrics",
-    response=dict.fromkeys((401, 403, 429, 503), ProblemAnswer),
+    response=dict.fromkeys((401, 403, 429, 503), ProblemResponse),
 )
 def metrics(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  (ninja's name)
     """Answer in Prometheus' text format."""

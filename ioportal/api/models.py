@@ -27,7 +27,7 @@ class TokenQuerySet(models.QuerySet["Token"]):
         """Tokens that are neither revoked nor expired."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
 
-    def of_secret(self, secret: str, now: datetime) -> Token | None:
+    def for_secret(self, secret: str, now: datetime) -> Token | None:
         """Return the valid token of a secret, and note that it was used."""
         found = self.valid(now).select_related("source").filter(digest=_digest(secret)).first()
         if found and (found.last_used_at is None or now - found.last_used_at > _USED_WITHIN):

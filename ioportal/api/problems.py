@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _DATABASE_RETRY_S = 2  # it is back soon, or agents pause for longer by themselves
 
 
-class ProblemAnswer(Schema):
+class ProblemResponse(Schema):
     """Why a request was not done."""
 
     code: str
@@ -40,7 +40,7 @@ class Problem(Exception):  # noqa: N818  (an answer, not a fault)
         self.retry_after_s = retry_after_s
 
 
-def answered(api: NinjaAPI) -> None:
+def add_handlers(api: NinjaAPI) -> None:
     """Have an API answer problems, and a database that is away."""
     api.exception_handler(Problem)(_answer)
     for fault in (OperationalError, InterfaceError):

@@ -21,7 +21,7 @@ _INVALID_TOKENS = Limit("invalid tokens", 60, timedelta(seconds=5))  # of an add
 log = structlog.get_logger()
 
 
-class TokenOf(APIKeyHeader):
+class ScopedToken(APIKeyHeader):
     """A token with a scope."""
 
     param_name = "Authorization"
@@ -34,7 +34,7 @@ class TokenOf(APIKeyHeader):
         """Return the token; refuse a request without a valid one."""
         kind, _, secret = (key or "").partition(" ")
         token = (
-            Token.objects.all().of_secret(secret.strip(), datetime.now(UTC))
+            Token.objects.all().for_secret(secret.strip(), datetime.now(UTC))
             if kind.lower() == "token"
             else None
         )

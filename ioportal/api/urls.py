@@ -9,6 +9,6 @@ from ioportal.api import ingest, metrics, problems
 api = NinjaAPI(title="ioportal", version="1", docs_url=None, urls_namespace="api")
 api.add_router("/ingest", ingest.router)
 api.add_router("/metrics", metrics.router)
-problems.answered(api)
+problems.add_handlers(api)
 
 urlpatterns = [path("v1/", api.urls)]

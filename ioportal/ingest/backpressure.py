@@ -16,28 +16,28 @@ _RETRY_S = 30
 
 
 @dataclass(frozen=True)
-class Behind:
+class Overload:
     """Why nothing more is taken, and when to ask again."""
 
     reason: str
     retry_after_s: int = _RETRY_S
 
 
-def behind() -> Behind | None:
+def overload() -> Overload | None:
     """Tell whether to wait; None: more can come."""
     if full := database_full():
         return full
     free = shutil.disk_usage(tempfile.gettempdir()).free
     if free < _FREE_BYTES:
-        return Behind(f"The portal's disk for uploads has {free >> 20:,} MiB left.")
+        return Overload(f"The portal's disk for uploads has {free >> 20:,} MiB left.")
     limit = settings.PENDING_LIMIT
     for pending in (TouchedTrace, TouchedDeltas, TouchedJob):
         if pending.objects.order_by()[: limit + 1].count() > limit:
-            return Behind(f"More than {limit:,} pieces of work wait to be charged.")
+            return Overload(f"More than {limit:,} pieces of work wait to be charged.")
     return None
 
 
-def database_full() -> Behind | None:
+def database_full() -> Overload | None:
     """Report that the database's disk has no room for more data; None: it has, or is not visible.
 
     PostgreSQL cannot even start on a full disk, so that data is refused well before.
@@ -45,7 +45,7 @@ def database_full() -> Behind | None:
     free, required = storage.free_bytes(), settings.DATABASE_FREE_BYTES
     if free is None or free >= required:
         return None
-    return Behind(
+    return Overload(
         f"The database's disk has {free / 1e6:,.0f} MB free; "
         f"ingest stops below {required / 1e6:,.0f} MB (IOPORTAL_DATABASE_FREE). "
         "Free space on that disk, or shorten retention."

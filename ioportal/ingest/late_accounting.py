@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Late:
+class LateAccounting:
     """What had come before anything explained it: until then it was charged to no job."""
 
     segments: int
@@ -26,7 +26,7 @@ class Late:
     until: datetime  # when the first record of the job was
 
 
-def of(job: Job) -> Late | None:
+def for_job(job: Job) -> LateAccounting | None:
     """Return what was loaded of a job before its first record; None: nothing, or no record."""
     recorded = job.records.aggregate(at=Min("segment__loaded_at"))["at"]
     if recorded is None or job.started_at is None or job.known_until is None:
@@ -38,4 +38,4 @@ def of(job: Job) -> Late | None:
     ]
     before = Segment.objects.filter(pk__in=charged[0].union(charged[1]), loaded_at__lt=recorded)
     found = before.aggregate(segments=Count("pk"), since=Min("loaded_at"))
-    return Late(**found, until=recorded) if found["segments"] else None
+    return LateAccounting(**found, until=recorded) if found["segments"] else None

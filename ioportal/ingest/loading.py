@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collectors.source import Source
     from ioportal.jobs.models import Cluster, Filesystem, Server, Target
 
-REJECTS_KEPT = 1_000  # of each reason
-REASONS_KEPT = 100
+REJECTS_STORED = 1_000  # of each reason
+REASONS_STORED = 100
 _NAME_CHARACTERS = 1_024
 OTHER_REASONS = "other reasons"
 
@@ -59,7 +59,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Text:
+class Input:
     """A text to load: how to open it, and what it is said to be."""
 
     open: Callable[[], Source]
@@ -85,7 +85,7 @@ class Loader(Protocol):
         """Complete the segment: its extent, coverage and pending intervals."""
 
 
-LoaderOf: TypeAlias = "Callable[[Segment, Origin], Loader]"
+LoaderFactory: TypeAlias = "Callable[[Segment, Origin], Loader]"
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ class Loaded:
 
 
 def load(
-    texts: list[Text],
+    texts: list[Input],
     segment_format: Segment.Format,
-    attempt: Callable[[], LoaderOf],
+    attempt: Callable[[], LoaderFactory],
     on_progress: Callable[[Source, Account], None] = lambda _source, _account: None,
     *,
     replace: bool = False,
@@ -187,7 +187,7 @@ class _Load:
         self,
         text: Text,
         segment_format: Segment.Format,
-        loader_of: LoaderOf,
+        loader_of: LoaderFactory,
         on_progress: Callable[[Source, Account], None],
     ) -> None:
         self._format = segment_format
@@ -266,12 +266,12 @@ class _Load:
             return
         reasons = parsed.rejects["reason"].value_counts(sort=True)
         for reason, lines in reasons.iter_rows():
-            named = reason in self._reasons or len(self._reasons) < REASONS_KEPT
+            named = reason in self._reasons or len(self._reasons) < REASONS_STORED
             self._reasons[reason if named else OTHER_REASONS] += lines
         number = pl.int_range(1, pl.len() + 1).over("reason")
         before = pl.col("reason").replace_strict(self._kept, default=0, return_dtype=pl.Int64)
         kept = parsed.rejects.filter(
-            pl.col("reason").is_in(list(self._reasons)), before + number <= REJECTS_KEPT
+            pl.col("reason").is_in(list(self._reasons)), before + number <= REJECTS_STORED
         ).with_columns(names.storable(pl.col("text", "reason"), REJECT_TEXT_CHARACTERS))
         self._kept.update(kept["reason"].to_list())
         Reject.objects.bulk_create(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-def traces(server_ids: Iterable[int], start: datetime, end: datetime) -> dict[int, list[Interval]]:
+def trace_intervals(server_ids: Iterable[int], start: datetime, end: datetime) -> dict[int, list[Interval]]:
     """Return when traces of servers are pending in a range, in order, by server."""
     rows = TouchedTrace.objects.filter(
         server__in=server_ids, again=False, start__lt=end, end__gte=start
@@ -21,7 +21,7 @@ def traces(server_ids: Iterable[int], start: datetime, end: datetime) -> dict[in
     return _by_source(rows.values_list("server_id", "start", "end"))
 
 
-def differences(
+def delta_intervals(
     target_ids: Iterable[int], start: datetime, end: datetime
 ) -> dict[int, list[Interval]]:
     """Return when agents' differences of targets are pending in a range, in order, by target.

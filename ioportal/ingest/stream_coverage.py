@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
-def of_others(batch: Batch, kind: Coverage.Source, source_id: int) -> QuerySet[Coverage]:
+def from_other_streams(batch: Batch, kind: Coverage.Source, source_id: int) -> QuerySet[Coverage]:
     """Coverage of a server or target that other streams, or files, brought."""
     return _covered(kind, source_id).exclude(segment_id__in=_segments(batch))
 
 
-def cover(
+def add(
     batch: Batch, kind: Coverage.Source, source_id: int, intervals: Iterable[Interval]
 ) -> None:
     """Add intervals to what a batch's stream observed.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from ioportal.ingest.backpressure import Behind
+    from ioportal.ingest.backpressure import Overload
     from ioportal.ingest.health import SourceHealth, Waiting
     from ioportal.telemetry.models import StageFailure
 
@@ -53,9 +53,9 @@ class Health:
         return health.waiting(self.now)
 
     @cached_property
-    def behind(self) -> Behind | None:
+    def behind(self) -> Overload | None:
         """Why agents are told to wait; None: they are not."""
-        return backpressure.behind()
+        return backpressure.overload()
 
     @property
     def in_trouble(self) -> int:

@@ -119,7 +119,7 @@ class NewestLoad:
     def _pending(self) -> dict[int, list[Interval]]:
         if self.window is None:
             return {}
-        return pending_attribution.differences(self.lasts, self.window.start, self.window.end)
+        return pending_attribution.delta_intervals(self.lasts, self.window.start, self.window.end)
 
     @cached_property
     def _attributed(self) -> pl.DataFrame:

@@ -79,7 +79,7 @@ class Operations(Section):
         return observed(Coverage.Source.JOB_STATS, self._mdts, self._bins)
 
     def _pending(self) -> dict[int, list[Interval]]:
-        return pending_attribution.differences(self.sources, self.window.start, self.window.end)
+        return pending_attribution.delta_intervals(self.sources, self.window.start, self.window.end)
 
     def _coarsest(self, of: Sequence[Level], kept: Level) -> Level:  # noqa: ARG002
         """Return what is left: sums of polls have other bounds, and totals are of polls."""
@@ -154,7 +154,7 @@ class Rpcs(Section):
         return observed_apart(Coverage.Source.RPC_TRACE, apart, self._bins)
 
     def _pending(self) -> dict[int, list[Interval]]:
-        return pending_attribution.traces(self.sources, self.window.start, self.window.end)
+        return pending_attribution.trace_intervals(self.sources, self.window.start, self.window.end)
 
     def _rows(self, level: Level) -> overview.Rows:
         pieces = rollups.pieces(level, self._bins.start, self._bins.end)

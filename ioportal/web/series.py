@@ -264,7 +264,7 @@ class JobSeries:
 
     @cached_property
     def _pending_traces(self) -> list[Interval]:
-        found = pending_attribution.traces(self._mds_ids, self._window.start, self._window.end)
+        found = pending_attribution.trace_intervals(self._mds_ids, self._window.start, self._window.end)
         return sorted(chain.from_iterable(found.values()))
 
     def _pending_targets(self, *kinds: Target.Kind) -> list[Interval]:
@@ -276,7 +276,7 @@ class JobSeries:
     @cached_property
     def _pending_differences(self) -> dict[int, list[Interval]]:
         targets = [target.pk for target in self._targets]
-        return pending_attribution.differences(targets, self._window.start, self._window.end)
+        return pending_attribution.delta_intervals(targets, self._window.start, self._window.end)
 
     @cached_property
     def _targets(self) -> list[Target]:

@@ -45,16 +45,16 @@ def test_a_reject_keeps_its_line_its_text_and_its_reason(logs, ingest, queries):
 
 
 def test_so_many_reasons_are_told_apart_and_no_more(logs, ingest, queries, reconcile):
-    entry = {f"unheard_of_{number}": 1 for number in range(loading.REASONS_KEPT + 50)}
+    entry = {f"unheard_of_{number}": 1 for number in range(loading.REASONS_STORED + 50)}
     text = job_stats("lake-MDT0000", {"77": {"open": 1} | entry})
 
     account = ingest("job_stats", logs("dump", text), at=at("12:00").isoformat())
 
-    assert account["rejected"] == loading.REASONS_KEPT + 50
+    assert account["rejected"] == loading.REASONS_STORED + 50
     counted = Segment.objects.get().rejected_by_reason
-    assert len(counted) == loading.REASONS_KEPT + 1
+    assert len(counted) == loading.REASONS_STORED + 1
     assert counted["other reasons"] == 50
-    assert queries("SELECT count(*) FROM ingest_reject") == [(loading.REASONS_KEPT,)]
+    assert queries("SELECT count(*) FROM ingest_reject") == [(loading.REASONS_STORED,)]
     assert reconcile()
 
 

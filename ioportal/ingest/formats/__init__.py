@@ -47,10 +47,10 @@ class BatchLoader(Protocol):
         """Complete the segment: its extent, coverage and pending intervals."""
 
 
-BatchLoaderOf: TypeAlias = Callable[[Batch, Sequence[Observed]], BatchLoader]
+BatchLoaderFactory: TypeAlias = Callable[[Batch, Sequence[Observed]], BatchLoader]
 
 
-def _as_of_a_file(loader_of: Callable[[Command, Segment, Origin], Loader]) -> BatchLoaderOf:
+def _as_of_a_file(loader_of: Callable[[Command, Segment, Origin], Loader]) -> BatchLoaderFactory:
     """Return the loader of a format whose batches hold what its texts do."""
 
     def load(batch: Batch, _observed: Sequence[Observed]) -> BatchLoader:
@@ -72,7 +72,7 @@ def _service_stats(batch: Batch, observed: Sequence[Observed]) -> BatchLoader:
 
 
 # The table that batches of a format have, and how their rows are stored.
-BATCHES: dict[Segment.Format, tuple[Table, BatchLoaderOf]] = {
+BATCHES: dict[Segment.Format, tuple[Table, BatchLoaderFactory]] = {
     Segment.Format.RPCTRACE: (tables.RPC_WINDOWS, TraceBatchLoader),
     Segment.Format.REQ_HISTORY: (tables.REQUEST_WINDOWS, _history),
     Segment.Format.JOB_STATS: (tables.JOB_DELTAS, JobDeltasLoader),

@@ -107,10 +107,10 @@ class _DeltasLoader:
         for target, intervals in observed.items():
             self._expect_free(target, min(interval.start for interval in intervals), intervals)
             longer = (interval for interval in intervals if interval.end > interval.start)
-            stream_coverage.cover(self.batch, self.coverage, target.pk, longer)
+            stream_coverage.add(self.batch, self.coverage, target.pk, longer)
 
     def _expect_free(self, target: Target, start: datetime, intervals: Iterable[Interval]) -> None:
-        others = stream_coverage.of_others(self.batch, self.coverage, target.pk)
+        others = stream_coverage.from_other_streams(self.batch, self.coverage, target.pk)
         taken = Q(start=F("end"), start__gt=start)  # by a read of a file
         for interval in intervals:
             taken |= Q(end__gt=F("start"), start__lt=interval.end) & Q(end__gt=interval.start)

@@ -76,7 +76,7 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
         "launches": job.launches.order_by("started_at", "name"),
         "namesakes": _namesakes(request, job),
         "records": _records(request, job),
-        "late": late_accounting.of(job),
+        "late": late_accounting.for_job(job),
         "flags": flagged.of_job(job, request.user),
     }
     if statistics:
