@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from ioportal.ingest.health import SourceHealth, Waiting
+    from ioportal.ingest.health import Backlog, SourceHealth
 
 router = Router()
 
@@ -38,7 +38,7 @@ _OF_SOURCES: tuple[tuple[str, str, Callable[[SourceHealth], float | None]], ...]
     (
         "newest_record_timestamp_seconds",
         "The last record of its newest batch",
-        lambda one: _epoch_s(one.newest),
+        lambda one: _epoch_s(one.latest_record_at),
     ),
     ("lag_seconds", "How old that record was when it was stored", lambda one: one.lag_s),
     ("gap_seconds", "How long it was not observed within a day", lambda one: one.gap_s),
@@ -50,9 +50,9 @@ _OF_SOURCES: tuple[tuple[str, str, Callable[[SourceHealth], float | None]], ...]
         "Its clock less the portal's",
         lambda one: one.source.clock_offset_s,
     ),
-    ("troubles", "What is wrong with it", lambda one: len(one.troubles)),
+    ("problems", "What is wrong with it", lambda one: len(one.problems)),
 )
-_OF_STAGES: tuple[tuple[str, str, Callable[[Waiting], float]], ...] = (
+_OF_STAGES: tuple[tuple[str, str, Callable[[Backlog], float]], ...] = (
     ("rows", "Pieces of work that wait", lambda one: one.rows),
     ("age_seconds", "How long the oldest of them has waited", lambda one: one.age_s or 0),
 )
@@ -83,7 +83,7 @@ class _Site:
     def collect(self) -> Iterator[Metric]:
         """Yield the families of metrics."""
         now = timezone.now()
-        sources, waiting = health.sources(now), health.waiting(now)
+        sources, waiting = health.sources(now), health.backlogs(now)
         for name, about, value_of in _OF_SOURCES:
             family = GaugeMetricFamily(
                 f"ioportal_source_{name}", about, labels=["source", "format"]

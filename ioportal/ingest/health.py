@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.models import Pending
 
-OVER: Final = timedelta(days=1)  # gaps and refused lines are those of this long
+PERIOD: Final = timedelta(days=1)  # gaps and refused lines are those of this long
 _MISSED_POLLS = 3  # one may be late, or lost on the way
 _AT_LEAST = timedelta(minutes=1)  # nothing is silent, or behind, sooner
 _CLOCK_S = 5.0  # windows are of ten seconds
@@ -40,17 +40,17 @@ class SourceHealth:
 
     source: Source
     now: datetime
-    newest: datetime | None  # the last record of its newest batch
-    arrived: datetime | None  # when that batch was stored
-    rejected: int  # lines, within `OVER`
-    gaps: list[Interval] | None  # within `OVER`, since it first sent; None: its format has none
+    latest_record_at: datetime | None  # the last record of its newest batch
+    latest_stored_at: datetime | None  # when that batch was stored
+    rejected: int  # lines, within `PERIOD`
+    gaps: list[Interval] | None  # within `PERIOD`, since it first sent; None: its format has none
 
     @property
     def lag_s(self) -> float | None:
         """How old the last record of the newest batch was when it was stored."""
-        if self.newest is None or self.arrived is None:
+        if self.latest_record_at is None or self.latest_stored_at is None:
             return None
-        return (self.arrived - self.newest).total_seconds()
+        return (self.latest_stored_at - self.latest_record_at).total_seconds()
 
     @property
     def gap_s(self) -> float | None:
@@ -58,9 +58,9 @@ class SourceHealth:
         return None if self.gaps is None else coverage.seconds(self.gaps)
 
     @property
-    def troubles(self) -> list[str]:
+    def problems(self) -> list[str]:
         """What is wrong with it, worst first."""
-        found = [] if (told := trouble(self.source, self.now)) is None else [told]
+        found = [] if (told := problem(self.source, self.now)) is None else [told]
         offset = self.source.clock_offset_s
         if offset is not None and abs(offset) > _CLOCK_S:
             way = "ahead of" if offset > 0 else "behind"
@@ -73,7 +73,7 @@ class SourceHealth:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class Backlog:
     """The pending rows of one table."""
 
     stage: str
@@ -94,7 +94,7 @@ class Waiting:
         return self.age_s is not None and self.age_s > self.late_after.total_seconds()
 
 
-def trouble(source: Source, now: datetime) -> str | None:
+def problem(source: Source, now: datetime) -> str | None:
     """Say what is wrong with a source as far as its own row tells; None: nothing."""
     patience = max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _AT_LEAST)
     if source.last_batch_at is None:
@@ -106,9 +106,9 @@ def trouble(source: Source, now: datetime) -> str | None:
     return None
 
 
-def in_trouble(now: datetime) -> list[tuple[Source, str]]:
+def sources_with_problems(now: datetime) -> list[tuple[Source, str]]:
     """Return the sources that are silent or behind, and what is wrong with each."""
-    told = ((source, trouble(source, now)) for source in Source.objects.all())
+    told = ((source, problem(source, now)) for source in Source.objects.all())
     return [(source, what) for source, what in told if what is not None]
 
 
@@ -124,11 +124,11 @@ def sources(now: datetime) -> list[SourceHealth]:
         )
     )
     rejected = dict(
-        Segment.objects.filter(rejected__gt=0, loaded_at__gte=now - OVER, batch__isnull=False)
+        Segment.objects.filter(rejected__gt=0, loaded_at__gte=now - PERIOD, batch__isnull=False)
         .values_list("batch__source")
         .annotate(lines=Sum("rejected"))
     )
-    since = {source.pk: max(source.first or now, now - OVER) for source in found}
+    since = {source.pk: max(source.first or now, now - PERIOD) for source in found}
     gaps = _gaps(found, since, now)
     return [
         SourceHealth(
@@ -143,10 +143,10 @@ def failing_stages() -> list[StageFailure]:
     return list(StageFailure.objects.order_by("since"))
 
 
-def waiting(now: datetime) -> list[Waiting]:
+def backlogs(now: datetime) -> list[Backlog]:
     """Return what waits for each stage."""
     return [
-        Waiting(
+        Backlog(
             stage,
             what,
             late_after=late_after,
@@ -201,7 +201,7 @@ def _gaps(
     for kind, watched in _watched(found).items():
         apart = {pk: gap for things in watched.values() for pk, gap in things.items()}
         observed = defaultdict(list)
-        for pk, interval in coverage.by_source(kind, apart, now - OVER, now):
+        for pk, interval in coverage.by_source(kind, apart, now - PERIOD, now):
             observed[pk].append(interval)
         for source, things in watched.items():
             seen = sorted(interval for pk in things for interval in observed[pk])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ioportal.ingest.backpressure import Overload
-    from ioportal.ingest.health import SourceHealth, Waiting
+    from ioportal.ingest.health import Backlog, SourceHealth
     from ioportal.telemetry.models import StageFailure
 
 HEADER = [
@@ -45,12 +45,12 @@ class Health:
     @cached_property
     def sources(self) -> list[SourceHealth]:
         """Those in trouble first."""
-        return sorted(health.sources(self.now), key=lambda source: not source.troubles)
+        return sorted(health.sources(self.now), key=lambda source: not source.problems)
 
     @cached_property
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[Backlog]:
         """What waits for each stage."""
-        return health.waiting(self.now)
+        return health.backlogs(self.now)
 
     @cached_property
     def behind(self) -> Overload | None:
@@ -60,10 +60,10 @@ class Health:
     @property
     def in_trouble(self) -> int:
         """How many sources are."""
-        return sum(bool(source.troubles) for source in self.sources)
+        return sum(bool(source.problems) for source in self.sources)
 
     @property
-    def late(self) -> list[Waiting]:
+    def late(self) -> list[Backlog]:
         """What waits for longer than a working stage lets it."""
         return [waiting for waiting in self.waiting if waiting.is_late]
 
@@ -138,10 +138,10 @@ class Health:
                 source.name,
                 source.format,
                 source.speaks_for.name,
-                "; ".join(found.troubles),
+                "; ".join(found.problems),
                 source.poll_interval_s,
                 source.last_batch_at,
-                found.newest,
+                found.latest_record_at,
                 found.lag_s,
                 None if found.gaps is None else len(found.gaps),
                 found.gap_s,
