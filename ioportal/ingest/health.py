@@ -162,7 +162,7 @@ def backlogs(now: datetime) -> list[Backlog]:
 
 _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] = (
     (
-        "charge",
+        "attribution",
         timedelta(minutes=1),
         {
             "traces": TouchedTrace,
@@ -173,7 +173,7 @@ _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] =
     ),
     ("statistics", timedelta(minutes=2), {"jobs": StaleStatistics}),
     # Rows wait until the ten minutes that they are of have ended.
-    ("roll up", timedelta(minutes=20), {"RPCs": TouchedRpcs, "counters": TouchedIo}),
+    ("roll-up", timedelta(minutes=20), {"RPCs": TouchedRpcs, "counters": TouchedIo}),
     (
         "judge",
         timedelta(minutes=2),

@@ -10,7 +10,7 @@ from ioportal.stages import drain_alone, failures_recorded
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def attribute_pending() -> None:
     """Charge what is touched."""
-    drain_alone("charge", attribution_stage.attribute_pending)
+    drain_alone("attribution", attribution_stage.attribute_pending)
 
 
 @shared_task

@@ -10,4 +10,4 @@ from ioportal.telemetry import rollups
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def roll_up() -> None:
     """Roll up what is touched."""
-    drain_alone("roll up", rollups.roll_up)
+    drain_alone("roll-up", rollups.roll_up)

@@ -137,14 +137,14 @@ def test_work_that_nobody_does_is_loud(as_staff, trace):
 
     page = words_of(as_staff.get("/ingest/health/"))
 
-    assert "Backlog: 1 traces waiting for stage “charge”" in page
+    assert "Backlog: 1 traces waiting for stage “attribution”" in page
     assert "check that worker and beat are running" in page
 
 
 def test_a_failing_stage_is_shown_with_its_error_and_remedy(as_staff, sent):
     sent(1, begun=300, ended=20)
     for _ in range(2):
-        with pytest.raises(ProgrammingError), failures_recorded("charge"), transaction.atomic():
+        with pytest.raises(ProgrammingError), failures_recorded("attribution"), transaction.atomic():
             connection.cursor().execute("SELECT share FROM telemetry_chargedrpc")
 
     page = words_of(as_staff.get("/ingest/health/"))
@@ -155,7 +155,7 @@ def test_a_failing_stage_is_shown_with_its_error_and_remedy(as_staff, sent):
     assert "All sources send" not in page
     assert not export["is_well"]
     [failure] = export["failing_stages"]
-    assert (failure["stage"], failure["runs"]) == ("charge", 2)
+    assert (failure["stage"], failure["runs"]) == ("attribution", 2)
     assert failure["since"] < failure["failed_at"]
 
 
