@@ -281,7 +281,7 @@ def traced_until() -> dict[int, datetime]:
     """Return up to when the metadata servers of each filesystem are traced; not traced: absent."""
     of = dict(Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", "filesystem"))
     reached: dict[int, datetime] = {}
-    last = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.whole(of))
+    last = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(of))
     for server, moment in last.items():
         reached[of[server]] = max(moment, reached.get(of[server], moment))
     return reached
@@ -299,7 +299,7 @@ def _of_loads(
     edge = levels.LOAD_WINDOWS.width if span[1] - span[0] <= width else width
     since, until = rollups.ceil(span[0], edge), rollups.ceil(span[1], edge)
     filling = [level for level in levels.LOAD_LEVELS if not width % level.width]
-    pieces = rollups.covering(filling, since, until)
+    pieces = rollups.coarsest_pieces(filling, since, until)
     loads = sql.SQL(" UNION ALL ").join(map(_loads_of, pieces))
     values = {
         **{kind.name: kind.value for kind in Principal},

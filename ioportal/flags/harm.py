@@ -52,7 +52,7 @@ def reckon_pending(limit: int = 500) -> int:
             ]
             charged_anew = [row for row in claimed if row.server_id is None]
             for span in joined([*touched, *_slow_windows(server, charged_anew)]):
-                for part in retention.kept((levels.ATTRIBUTED_RPCS, levels.IMPACT), *span):
+                for part in retention.retained((levels.ATTRIBUTED_RPCS, levels.IMPACT), *span):
                     _reckon(server, *part)
         return len(claimed)
 

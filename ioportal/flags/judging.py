@@ -86,7 +86,7 @@ def judge_standing() -> None:
 def _counted_until() -> Iterable[datetime]:
     """Return up to when the counters of each MDT are known."""
     targets = Target.objects.filter(kind=Target.Kind.MDT).values_list("pk", flat=True)
-    return coverage.last_observed(Coverage.Source.JOB_STATS, coverage.whole(targets)).values()
+    return coverage.last_observed(Coverage.Source.JOB_STATS, coverage.contiguous(targets)).values()
 
 
 def judge(found: Evidence, book: Book) -> None:

@@ -139,7 +139,7 @@ def _attribute_traces(touched: list[TouchedTrace]) -> set[int]:
 
 def _attribute_server(server_id: int, start: datetime, end: datetime) -> None:
     """Charge a server's windows where all is there that they follow from."""
-    parts = retention.kept(_RPC_LEVELS, start, end)
+    parts = retention.retained(_RPC_LEVELS, start, end)
     for part in parts:
         rpcs.attribute_server(server_id, *part)
         rollups.mark_server_dirty(server_id, *part)
@@ -183,7 +183,7 @@ def _attribute_reads(touched: list[TouchedReads]) -> set[int]:
     TooLate.objects.bulk_create(
         TooLate(target_id=row.target_id, start=row.start, end=row.end)
         for row in touched
-        if not retention.is_kept(_IO_LEVELS, _between_reads(row).start, row.end)
+        if not retention.is_retained(_IO_LEVELS, _between_reads(row).start, row.end)
     )
     return stale
 
@@ -192,13 +192,13 @@ def _derivable(span: _Span) -> list[Interval]:
     """Return the parts of a span, from read to read, of which all snapshots are there."""
     return [
         Interval(start, end if end == span.end else end - _MOMENT)
-        for start, end in retention.kept(_IO_LEVELS, span.start, span.end)
+        for start, end in retention.retained(_IO_LEVELS, span.start, span.end)
     ]
 
 
 def _attribute_deltas(touched: TouchedDeltas) -> set[int]:
     """Derive the windows of a batch of differences; return the jobs of which more is known."""
-    if not retention.is_kept(_DELTA_LEVELS, touched.start, touched.end):
+    if not retention.is_retained(_DELTA_LEVELS, touched.start, touched.end):
         TooLate.objects.create(segment_id=touched.segment_id, start=touched.start, end=touched.end)
         return set()
     windows = IoWindow.objects.filter(segment_id=touched.segment_id)
@@ -252,7 +252,7 @@ def _attribute_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) 
     nids = Nid.objects.filter(
         Q(node__in=nodes) | Q(node__allocations__job__in=sharing)
     ).values_list("pk", flat=True)
-    parts = retention.kept(_RPC_LEVELS, start, end)
+    parts = retention.retained(_RPC_LEVELS, start, end)
     for part in parts:
         rpcs.attribute_jobs(
             job_ids=jobs,

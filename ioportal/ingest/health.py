@@ -209,7 +209,7 @@ def _gaps(
             gaps[source] = [
                 gap
                 for gap in coverage.gaps(seen, since[source], last)
-                if gap.end - gap.start >= coverage.APART
+                if gap.end - gap.start >= coverage.SHORTEST_GAP
             ]
     return gaps
 
@@ -228,6 +228,6 @@ def _watched(found: Sequence[Source]) -> dict[Coverage.Source, dict[int, dict[in
                 and source.filesystem_id in {None, target.filesystem_id}
             }
         elif kind is not None:
-            apart = coverage.polled if kind is Coverage.Source.MDS_STATS else coverage.whole
+            apart = coverage.polled if kind is Coverage.Source.MDS_STATS else coverage.contiguous
             watched[kind][source.pk] = apart([cast("int", source.server_id)])  # by `Source.clean`
     return watched

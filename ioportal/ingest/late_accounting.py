@@ -33,7 +33,7 @@ def for_job(job: Job) -> LateAccounting | None:
         return None
     start, end = job.started_at - STARTS_WITHIN, job.known_until + ENDED_WITHIN
     charged = [
-        windows.objects.between(start, end).of_job(job.pk).values("segment_id").distinct()
+        windows.objects.between(start, end).for_job(job.pk).values("segment_id").distinct()
         for windows in (ChargedRpc, IoWindow)
     ]
     before = Segment.objects.filter(pk__in=charged[0].union(charged[1]), loaded_at__lt=recorded)

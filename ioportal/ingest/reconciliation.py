@@ -153,11 +153,11 @@ def retained_parts(segment: Segment) -> RetainedParts:
     too_late = TooLate.objects.filter(start__lte=end, end__gte=start).filter(
         Q(server=segment.server) | Q(target__segment=segment) | Q(segment=segment)
     )
-    is_raw = retention.is_kept([from_agent if segment.is_batch else from_file], start, end)
+    is_raw = retention.is_retained([from_agent if segment.is_batch else from_file], start, end)
     return RetainedParts(
         raw=is_raw,
         attributed=attributed is None
-        or (retention.is_kept([attributed], start, end) and not too_late.exists()),
+        or (retention.is_retained([attributed], start, end) and not too_late.exists()),
         expected=segment.is_batch or segment.format != Segment.Format.JOB_STATS or is_raw,
     )
 

@@ -65,8 +65,8 @@ def _steps(now: datetime) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "attribution of pending rows", partial(drain, attribution_stage.attribute_pending)
     yield "roll-up of pending rows", partial(drain, rollups.roll_up)
     for level in levels.LEVELS:
-        if level.kept is not None:
-            yield f"dropping chunks of {level.table}", partial(_drop, level, now - level.kept)
+        if level.retention is not None:
+            yield f"dropping chunks of {level.table}", partial(_drop, level, now - level.retention)
     if retention.licence() == "timescale":
         before = now - settings.COMPRESSED_AFTER
         for level in levels.LEVELS:

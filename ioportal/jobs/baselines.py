@@ -231,12 +231,12 @@ def _reckoned(period: BaselinePeriod, slow: Sequence[Slowdown]) -> list[_Kind]:
 
 def _rows(start: datetime, end: datetime) -> sql.Composed:
     """Return the totals of [start, end); where they are not added up yet, what they are made of."""
-    whole = rollups.floor(start, levels.TOTALS.width), rollups.ceil(end, levels.TOTALS.width)
-    return sql.SQL(" UNION ALL ").join(map(_piece, rollups.pieces(levels.TOTALS, *whole)))
+    whole = rollups.floor(start, levels.RPC_TOTALS.width), rollups.ceil(end, levels.RPC_TOTALS.width)
+    return sql.SQL(" UNION ALL ").join(map(_piece, rollups.pieces(levels.RPC_TOTALS, *whole)))
 
 
 def _piece(piece: Piece) -> sql.Composed:
-    form = _FROM_TOTALS if piece.level is levels.TOTALS else _FROM_WINDOWS
+    form = _FROM_TOTALS if piece.level is levels.RPC_TOTALS else _FROM_WINDOWS
     return form.format(
         table=sql.Identifier(piece.level.table),
         start=sql.Literal(piece.start),

@@ -39,7 +39,7 @@ def judge(server_ids: Collection[int], start: datetime, end: datetime) -> Judged
     harmless.
     """
     start = floor_to_window(start)
-    if not retention.is_kept([levels.ATTRIBUTED_RPCS], start, end):
+    if not retention.is_retained([levels.ATTRIBUTED_RPCS], start, end):
         return None
     windows = impact.windows(server_ids, start, end)
     if windows.is_empty():

@@ -74,7 +74,7 @@ def of_launch(
     if launch.started_at is None:
         return None
     start, end = _within(launch.started_at, launch.ended_at, start, end, levels.RPC_WINDOWS.width)
-    if not retention.is_kept([levels.RPC_WINDOWS], start, end):
+    if not retention.is_retained([levels.RPC_WINDOWS], start, end):
         return None
     nids = _numbers(
         Nid.objects.filter(
@@ -158,9 +158,9 @@ def methods_of_job(
     if job.started_at is None:
         return []
     within = _within(job.started_at, job.ended_at, start, end, levels.RPC_WINDOWS.width)
-    if not retention.is_kept([levels.ATTRIBUTED_RPCS], *within):
+    if not retention.is_retained([levels.ATTRIBUTED_RPCS], *within):
         return []
-    charged = _Windows(ChargedRpc.objects.of_job(job.pk), levels.RPC_WINDOWS.width)
+    charged = _Windows(ChargedRpc.objects.for_job(job.pk), levels.RPC_WINDOWS.width)
     rows = (
         _inside(charged, job.cluster.metadata_server_ids, within)
         .values_list("method")
@@ -253,7 +253,7 @@ def _nodes_seen(
 ) -> int | None:
     """Return how many NIDs sent something; None where raw windows would tell and are gone."""
     is_raw = windows.rows.model is RpcWindow
-    if is_raw and not retention.is_kept([levels.RPC_WINDOWS], *within):
+    if is_raw and not retention.is_retained([levels.RPC_WINDOWS], *within):
         return None
     seen = _inside(windows, server_ids, within).exclude(nid_id=0)
     return int(seen.aggregate(n=Count("nid_id", distinct=True))["n"])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-APART = timedelta(minutes=1)  # what is closer is one for people: logs rotate within a trace
+SHORTEST_GAP = timedelta(minutes=1)  # what is closer is one for people: logs rotate within a trace
 
 
 class Interval(NamedTuple):
@@ -109,7 +109,7 @@ GROUP BY sources.id
 """
 
 
-def whole(servers: Iterable[int]) -> dict[int, timedelta]:
+def contiguous(servers: Iterable[int]) -> dict[int, timedelta]:
     """Return, for traces of some servers, how far apart records may be: nothing may be missing."""
     return dict.fromkeys(servers, timedelta(0))
 
@@ -198,10 +198,10 @@ def gaps(observed: Iterable[Interval], start: datetime, end: datetime) -> list[I
 
 
 def joined(observed: list[Interval]) -> list[Interval]:
-    """Take intervals as one where they overlap, or less than `APART` lies between them."""
+    """Take intervals as one where they overlap, or less than `SHORTEST_GAP` lies between them."""
     found: list[Interval] = []
     for interval in sorted(observed):
-        if found and interval.start - found[-1].end < APART:
+        if found and interval.start - found[-1].end < SHORTEST_GAP:
             found[-1] = Interval(found[-1].start, max(found[-1].end, interval.end))
         else:
             found.append(interval)

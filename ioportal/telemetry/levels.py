@@ -74,13 +74,13 @@ class Level:
         return self.made_of is not None and not self.made_of.is_raw
 
     @property
-    def kept(self) -> timedelta | None:
+    def retention(self) -> timedelta | None:
         """How long its rows stay; None: forever."""
-        kept: timedelta | None = getattr(settings, self.setting)
-        if self.made_of is None or kept is None:
-            return kept
-        finer = self.made_of.kept
-        return None if finer is None else max(kept, finer)
+        retention: timedelta | None = getattr(settings, self.setting)
+        if self.made_of is None or retention is None:
+            return retention
+        finer = self.made_of.retention
+        return None if finer is None else max(retention, finer)
 
 
 RPC_WINDOWS: Final = Level(
@@ -124,7 +124,7 @@ LOAD_TEN_MINUTES: Final = Level(
     made_of=LOAD_MINUTES,
     width=_TEN_MINUTES,
 )
-TOTALS: Final = Level(
+RPC_TOTALS: Final = Level(
     Total,
     "RPCs by 10 s, of all principals together",
     "TOTALS_KEPT",
@@ -132,19 +132,19 @@ TOTALS: Final = Level(
     width=_TEN_SECONDS,
     by="server_id",
 )
-TOTAL_MINUTES: Final = Level(
+RPC_TOTAL_MINUTES: Final = Level(
     TotalMinute,
     "the same by the minute",
     "TOTALS_KEPT",
-    made_of=TOTALS,
+    made_of=RPC_TOTALS,
     width=_MINUTE,
     by="server_id",
 )
-TOTAL_TEN_MINUTES: Final = Level(
+RPC_TOTAL_TEN_MINUTES: Final = Level(
     TotalTenMinutes,
     "the same by ten minutes",
     "TEN_MINUTES_KEPT",
-    made_of=TOTAL_MINUTES,
+    made_of=RPC_TOTAL_MINUTES,
     width=_TEN_MINUTES,
     by="server_id",
 )
@@ -219,9 +219,9 @@ LEVELS: Final = (
     LOAD_WINDOWS,
     LOAD_MINUTES,
     LOAD_TEN_MINUTES,
-    TOTALS,
-    TOTAL_MINUTES,
-    TOTAL_TEN_MINUTES,
+    RPC_TOTALS,
+    RPC_TOTAL_MINUTES,
+    RPC_TOTAL_TEN_MINUTES,
     IMPACT,
     JOB_SNAPSHOTS,
     JOB_DELTAS,
@@ -236,7 +236,7 @@ LEVELS: Final = (
 
 RPC_LEVELS: Final = (ATTRIBUTED_RPCS, RPC_MINUTES, RPC_TEN_MINUTES)
 LOAD_LEVELS: Final = (LOAD_WINDOWS, LOAD_MINUTES, LOAD_TEN_MINUTES)
-TOTAL_LEVELS: Final = (TOTALS, TOTAL_MINUTES, TOTAL_TEN_MINUTES)
+RPC_TOTAL_LEVELS: Final = (RPC_TOTALS, RPC_TOTAL_MINUTES, RPC_TOTAL_TEN_MINUTES)
 IO_LEVELS: Final = (IO_WINDOWS, IO_TEN_MINUTES)
 
 

@@ -64,7 +64,7 @@ class WindowQuerySet(models.QuerySet[models.Model]):
         """Windows that begin in [start, end)."""
         return self.filter(start__gte=start, start__lt=end)
 
-    def of_job(self, job_id: int) -> Self:
+    def for_job(self, job_id: int) -> Self:
         """Windows charged to a job."""
         return self.filter(kind=Principal.JOB, job_id=job_id)
 

@@ -52,10 +52,10 @@ def drop(level: Level, chunks: Iterable[Interval]) -> None:
                 "newer_than => %s::timestamptz)",
                 [level.table, chunk.end, chunk.start],
             )
-        remember(level, chunk)
+        record_dropped(level, chunk)
 
 
-def remember(level: Level, gone: Interval) -> None:
+def record_dropped(level: Level, gone: Interval) -> None:
     """Record an interval as dropped; those that meet become one."""
     meeting = Dropped.objects.filter(
         table=level.table, start__lte=gone.end, end__gte=gone.start
@@ -74,12 +74,12 @@ def dropped(levels: Iterable[Level], start: datetime, end: datetime) -> list[Int
     return [Interval(*row) for row in rows.order_by("start").values_list("start", "end")]
 
 
-def kept(levels: Iterable[Level], start: datetime, end: datetime) -> list[Interval]:
+def retained(levels: Iterable[Level], start: datetime, end: datetime) -> list[Interval]:
     """Return the parts of [start, end) of which all rows of some levels are there, in order."""
     return gaps(dropped(levels, start, end), start, end)
 
 
-def is_kept(levels: Iterable[Level], start: datetime, end: datetime) -> bool:
+def is_retained(levels: Iterable[Level], start: datetime, end: datetime) -> bool:
     """Tell whether nothing of [start, end] was dropped from some levels."""
     return not Dropped.objects.filter(
         table__in=[level.table for level in levels], start__lte=end, end__gt=start
@@ -88,7 +88,7 @@ def is_kept(levels: Iterable[Level], start: datetime, end: datetime) -> bool:
 
 def finest(of: Iterable[Level], start: datetime, end: datetime) -> Level | None:
     """Return the first of some levels, finest first, that is whole in [start, end]; None: none."""
-    return next((level for level in of if is_kept([level], start, end)), None)
+    return next((level for level in of if is_retained([level], start, end)), None)
 
 
 def licence() -> str:

@@ -120,7 +120,7 @@ RPC_ROLL_UPS = (
         timedelta(seconds=10),
         timedelta(0),  # they are few: what comes late is added up once more
         (
-            RollUp(levels.TOTALS, _KIND, _TIMES),
+            RollUp(levels.RPC_TOTALS, _KIND, _TIMES),
             RollUp(levels.LOAD_WINDOWS, _PRINCIPAL, _LOAD),
         ),
     ),
@@ -129,7 +129,7 @@ RPC_ROLL_UPS = (
         timedelta(minutes=1),
         timedelta(seconds=30),
         (
-            RollUp(levels.TOTAL_MINUTES, _KIND, _TIMES),
+            RollUp(levels.RPC_TOTAL_MINUTES, _KIND, _TIMES),
             RollUp(levels.RPC_MINUTES, _BY_OPCODE, _TIMES),
             RollUp(levels.LOAD_MINUTES, _PRINCIPAL, _LOAD),
         ),
@@ -139,7 +139,7 @@ RPC_ROLL_UPS = (
         timedelta(minutes=10),
         timedelta(seconds=30),
         (
-            RollUp(levels.TOTAL_TEN_MINUTES, _KIND, _TIMES),
+            RollUp(levels.RPC_TOTAL_TEN_MINUTES, _KIND, _TIMES),
             RollUp(levels.RPC_TEN_MINUTES, _BY_OPCODE, _TIMES),
             RollUp(levels.LOAD_TEN_MINUTES, _PRINCIPAL, _LOAD),
         ),
@@ -291,7 +291,7 @@ def roll_rpcs(kind: RpcRollUp, now: datetime, limit: int) -> int:
         again += [TouchedRpcs(level=kind.pending, **asked.who, start=s, end=e) for s, e in left]
         for span in done:
             for one in kind.roll_ups:
-                for part in retention.kept((one.made_of, one.level), *span):
+                for part in retention.retained((one.made_of, one.level), *span):
                     _roll_rpcs_of(one, asked.who, part)
         if kind is RPC_ROLL_UPS[0]:
             server = asked.who["server_id"]
@@ -332,7 +332,7 @@ def _roll_rpcs_of(one: RollUp, who: dict[str, Any], span: Interval) -> None:
     with connection.cursor() as cursor, planner.settings(work_mem="128MB"):
         cursor.execute(_CLEAR.format(into=into, rows=rows), values)
         cursor.execute(roll, values)
-    if one.level is levels.TOTALS:
+    if one.level is levels.RPC_TOTALS:
         BaselinePeriod.objects.filter(
             server_id=who["server_id"], start__lt=span.end, end__gt=span.start
         ).delete()
@@ -347,10 +347,10 @@ def _roll_io(now: datetime, limit: int) -> int:
         done, left = _divided(asked.spans, _IO_WIDTH, ended)
         again += [TouchedIo(**asked.who, start=s, end=e) for s, e in left]
         for span in done:
-            for part in retention.kept((levels.IO_WINDOWS, levels.IO_TEN_MINUTES), *span):
+            for part in retention.retained((levels.IO_WINDOWS, levels.IO_TEN_MINUTES), *span):
                 _roll_io_of(asked.who, part)
             if asked.who["target_id"] is not None:  # totals do not change with who is charged
-                for part in retention.kept((levels.IO_WINDOWS, levels.IO_TOTALS), *span):
+                for part in retention.retained((levels.IO_WINDOWS, levels.IO_TOTALS), *span):
                     _roll_io_totals_of(asked.who, part)
     TouchedIo.objects.bulk_create(again)
     return sum(len(asked.spans) for asked in claimed)
@@ -448,7 +448,7 @@ def pieces(level: Level, start: datetime, end: datetime) -> list[Piece]:
     return [*(Piece(level, *span) for span in settled), *chain.from_iterable(finer)]
 
 
-def covering(of: Sequence[Level], start: datetime, end: datetime) -> list[Piece]:
+def coarsest_pieces(of: Sequence[Level], start: datetime, end: datetime) -> list[Piece]:
     """Return what to read for sums over [start, end): as coarse as it goes, finer at its edges.
 
     Args:
@@ -461,8 +461,8 @@ def covering(of: Sequence[Level], start: datetime, end: datetime) -> list[Piece]
         return pieces(coarsest, start, end)
     begin, stop = ceil(start, coarsest.width), floor(end, coarsest.width)
     if begin >= stop:
-        return covering(finer, start, end)
-    edges = (*covering(finer, start, begin), *covering(finer, stop, end))
+        return coarsest_pieces(finer, start, end)
+    edges = (*coarsest_pieces(finer, start, begin), *coarsest_pieces(finer, stop, end))
     return [*pieces(coarsest, begin, stop), *edges]
 
 
@@ -500,7 +500,7 @@ def discrepancies(start: datetime, end: datetime) -> list[str]:
     for kind in RPC_ROLL_UPS:
         whole = (floor(start, kind.width), ceil(end, kind.width))
         for level in kind.levels:
-            for part in retention.kept((levels.ATTRIBUTED_RPCS, level), *whole):
+            for part in retention.retained((levels.ATTRIBUTED_RPCS, level), *whole):
                 windows = _re_added(Piece(levels.ATTRIBUTED_RPCS, *part))
                 read = map(_re_added, pieces(level, *part))
                 rolled = [sum(sums) for sums in zip(*read, strict=True)]

@@ -49,9 +49,9 @@ class SourceCoverage:
 
     @cached_property
     def gaps(self) -> list[Interval]:
-        """When it was not observed for `coverage.APART` or longer, also at the range's ends."""
+        """When it was not observed for `coverage.SHORTEST_GAP` or longer, also at the range's ends."""
         found = coverage.gaps(self.observed, self.window.start, self.window.end)
-        return [gap for gap in found if gap.end - gap.start >= coverage.APART]
+        return [gap for gap in found if gap.end - gap.start >= coverage.SHORTEST_GAP]
 
     @property
     def longest_gap(self) -> Interval | None:
@@ -103,8 +103,8 @@ def _sources() -> Iterator[tuple[Coverage.Source, Sequence[Server | Target], dic
     servers = list(Server.objects.select_related("filesystem").order_by("name"))
     targets = list(Target.objects.select_related("filesystem").order_by("name"))
     server_ids = [server.pk for server in servers]
-    yield Coverage.Source.RPC_TRACE, servers, coverage.whole(server_ids)
-    yield Coverage.Source.REQ_HISTORY, servers, coverage.whole(server_ids)
+    yield Coverage.Source.RPC_TRACE, servers, coverage.contiguous(server_ids)
+    yield Coverage.Source.REQ_HISTORY, servers, coverage.contiguous(server_ids)
     yield Coverage.Source.MDS_STATS, servers, coverage.polled(server_ids)
     apart = {target.pk: target.poll_gap for target in targets}
     yield Coverage.Source.JOB_STATS, targets, apart

@@ -198,7 +198,7 @@ def _joined(rows: Iterable[tuple[int, datetime, int]]) -> list[Waiting]:
     servers = Server.objects.select_related("filesystem").in_bulk()
     found: list[tuple[int, datetime, datetime, int]] = []
     for server, start, impact_us in rows:
-        if found and found[-1][0] == server and start - found[-1][2] <= coverage.APART:
+        if found and found[-1][0] == server and start - found[-1][2] <= coverage.SHORTEST_GAP:
             _, first, _, so_far = found.pop()
             found.append((server, first, start + levels.IMPACT.width, so_far + impact_us))
         else:

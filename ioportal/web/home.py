@@ -124,7 +124,7 @@ class StaffHome:
         mdts, osts = (self._targets[kind] for kind in (Target.Kind.MDT, Target.Kind.OST))
         servers = Server.objects.filter(kind=Server.Kind.MDS)
         traced = coverage.last_observed(
-            Coverage.Source.RPC_TRACE, coverage.whole(server.pk for server in servers)
+            Coverage.Source.RPC_TRACE, coverage.contiguous(server.pk for server in servers)
         )
         kinds = (
             _read("job_stats of MDTs", mdts, self.load.lasts),

@@ -245,7 +245,7 @@ def suggested() -> list[tuple[Server, Slowdown]]:
 
 
 def _newest(server_ids: Any, length: timedelta) -> TimeRange | None:
-    servers = coverage.whole(server_ids)
+    servers = coverage.contiguous(server_ids)
     last = max(coverage.last_observed(Coverage.Source.RPC_TRACE, servers).values(), default=None)
     if last is None:
         return None

@@ -132,7 +132,7 @@ class Rpcs(Section):
     unit = "RPCs/s"
     newest_words = "Over the newest minute of the traces; where steps are longer, the last one"
     of = levels.LOAD_LEVELS
-    of_all = levels.TOTAL_LEVELS
+    of_all = levels.RPC_TOTAL_LEVELS
     chart = Chart(
         "rpcs",
         "Metadata RPCs",
@@ -150,7 +150,7 @@ class Rpcs(Section):
 
     def _seen(self) -> pl.DataFrame:
         """Return when each was traced."""
-        apart = coverage.whole(self.sources)
+        apart = coverage.contiguous(self.sources)
         return observed_apart(Coverage.Source.RPC_TRACE, apart, self._bins)
 
     def _pending(self) -> dict[int, list[Interval]]:
@@ -171,7 +171,7 @@ class Rpcs(Section):
         coarser = self.of[self.of.index(self.level) :]
         newest = max(self._newest.start, self._bins.start)
         pieces = [
-            *rollups.covering(coarser, self._bins.start, newest),
+            *rollups.coarsest_pieces(coarser, self._bins.start, newest),
             *rollups.pieces(self.level, newest, self._bins.end),
         ]
         rows = overview.Rows(pieces, list(self.sources))

@@ -170,7 +170,7 @@ class JobSeries:
     @cached_property
     def undated(self) -> dict[str, int]:
         """Counts of first reads of a target: of unknown duration, so without a rate."""
-        totals = IoWindow.objects.of_job(self._job.pk).filter(basis=IoWindow.Basis.TOTAL)
+        totals = IoWindow.objects.for_job(self._job.pk).filter(basis=IoWindow.Basis.TOTAL)
         sums = totals.aggregate(**{f"sum_{kind}": Sum(kind) for kind in IO_KINDS})
         return {kind: int(sums[f"sum_{kind}"] or 0) for kind in IO_KINDS}
 
@@ -307,7 +307,7 @@ class JobSeries:
 
     @cached_property
     def _traced(self) -> pl.DataFrame:
-        apart = coverage.whole(self._mds_ids)
+        apart = coverage.contiguous(self._mds_ids)
         return observed_apart(Coverage.Source.RPC_TRACE, apart, self._bins)
 
 

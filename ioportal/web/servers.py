@@ -82,7 +82,7 @@ def listed() -> list[Listed]:
     """Return all servers."""
     found = list(Server.objects.select_related("filesystem").prefetch_related("versions"))
     ids = [server.pk for server in found]
-    traced = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.whole(ids))
+    traced = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(ids))
     read = coverage.last_observed(Coverage.Source.MDS_STATS, coverage.polled(ids))
     return [
         Listed(

@@ -52,7 +52,7 @@ class Row:
     @property
     def kept_days(self) -> float | None:
         """How long its rows stay; None: forever."""
-        kept = self.stored.level.kept
+        kept = self.stored.level.retention
         return None if kept is None else kept / _DAY
 
     @property

@@ -65,7 +65,7 @@ class Asked:
 def newest_data() -> datetime | None:
     """Return when any metadata server or target was observed last."""
     lasts = [
-        *coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.whole(servers())).values(),
+        *coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(servers())).values(),
         *last_observed(Coverage.Source.JOB_STATS, targets()).values(),
     ]
     return max(lasts, default=None)

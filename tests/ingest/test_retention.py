@@ -74,7 +74,7 @@ def test_a_coarser_level_stays_as_long_as_the_finer_one(settings):
 
     made = [level for level in levels.LEVELS if level.made_of]
     assert len(made) == 13
-    assert {level.kept for level in made} == {None}
+    assert {level.retention for level in made} == {None}
 
 
 def test_figures_and_reports_outlive_the_windows(traced_job, after, refresh, settings):
@@ -138,7 +138,7 @@ def test_what_waits_to_be_charged_is_not_dropped(traced_job):
 
 def test_intervals_that_were_dropped_become_one(traced_job):
     for start, end in (("10:00", "11:00"), ("12:00", "13:00"), ("11:00", "12:00")):
-        retention.remember(levels.RPC_WINDOWS, retention.Interval(at(start), at(end)))
+        retention.record_dropped(levels.RPC_WINDOWS, retention.Interval(at(start), at(end)))
 
     assert list(Dropped.objects.values_list("start", "end")) == [(at("10:00"), at("13:00"))]
 

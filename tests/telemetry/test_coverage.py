@@ -119,7 +119,7 @@ def test_traces_of_several_servers_add_up_to_when_any_was_traced(traces):
     ]
     assert coverage.seconds(coverage.traced(both, at("12:00"), at("13:00"))) == 240
     apart = coverage.by_source(
-        Coverage.Source.RPC_TRACE, coverage.whole(both), at("12:00"), at("13:00")
+        Coverage.Source.RPC_TRACE, coverage.contiguous(both), at("12:00"), at("13:00")
     )
     assert [one for _, one in apart] == [
         interval("12:00", "12:02"),

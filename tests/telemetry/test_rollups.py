@@ -167,7 +167,7 @@ def test_totals_are_the_sums_of_the_raw_windows(site, logs, ingest, queries, bat
         ingest("sacct", logs("j", sacct(Run("77", nodes="n[1-2]"))), cluster="anvil")
         drain(rollups.roll_up)
 
-        for level in levels.TOTAL_LEVELS:
+        for level in levels.RPC_TOTAL_LEVELS:
             told, raw = (
                 queries(_OF_RAW.format(level.width, _TIMES, sql.Identifier(table)))
                 for table in (level.table, levels.RPC_WINDOWS.table)

@@ -211,7 +211,7 @@ def test_owners_are_not_shown_how_few_of_their_peers_are_where(as_alice, new_job
 
 
 def test_what_is_no_longer_kept_is_said_to_be_gone(as_staff, found):
-    retention.remember(levels.IO_WINDOWS, Interval(at("00:00"), at("12:10")))
+    retention.record_dropped(levels.IO_WINDOWS, Interval(at("00:00"), at("12:10")))
 
     words = words_of(as_staff.get(f"/flags/{found.pk}/"))
 

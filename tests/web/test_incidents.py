@@ -193,7 +193,7 @@ def test_an_incident_outlives_its_windows(client, sam, alice, kept, settings):
 
 @pytest.mark.usefixtures("_storm")
 def test_of_what_is_gone_in_part_nobody_is_said_to_be_harmless(as_staff, kept):
-    retention.remember(levels.ATTRIBUTED_RPCS, Interval(at("12:00"), at("12:11")))
+    retention.record_dropped(levels.ATTRIBUTED_RPCS, Interval(at("12:00"), at("12:11")))
 
     assert "is not known" in words_of(as_staff.get(kept()))
 

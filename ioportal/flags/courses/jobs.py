@@ -109,7 +109,7 @@ STARTUP = Way(
 def _unexplained(flag: Flag, _over: Interval) -> pl.DataFrame:
     """Take from the enqueues by each read of the counters what these explain."""
     servers = Server.objects.filter(kind=Server.Kind.MDS).values("pk")
-    enqueues = ChargedRpc.objects.of_job(_job(flag).pk).filter(
+    enqueues = ChargedRpc.objects.for_job(_job(flag).pk).filter(
         server_id__in=servers, opcode=opcodes.LDLM_ENQUEUE
     )
     rows = enqueues.values("start").annotate(count=Sum("count")).order_by("start")
