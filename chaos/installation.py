@@ -161,7 +161,7 @@ class Installation:
             "DATABASE_URL": self.database,
             "IOPORTAL_BROKER_URL": f"redis+socket://{self._sockets}/valkey.sock",
             "IOPORTAL_SECRET_KEY": "of an installation that lives for minutes",
-            "IOPORTAL_RAW_KEPT": "forever",  # traces are of another year
+            "IOPORTAL_RAW_RETENTION": "forever",  # traces are of another year
             "IOPORTAL_STAGE_INTERVAL": "1s",
             "POLARS_MAX_THREADS": "1",
             "PYTHONPATH": str(CHECKOUT),

@@ -28,7 +28,7 @@ def text(name: str, default: str | None = None) -> str:
     return value
 
 
-def words(name: str, default: str) -> list[str]:
+def items(name: str, default: str) -> list[str]:
     """Return a comma-separated variable as a list."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
@@ -36,7 +36,7 @@ def words(name: str, default: str) -> list[str]:
 def networks(name: str, default: str) -> list[IPv4Network | IPv6Network]:
     """Return a comma-separated variable of addresses and networks (``10.0.0.1,fd00::/8``)."""
     try:
-        return [ip_network(word) for word in words(name, default)]
+        return [ip_network(word) for word in items(name, default)]
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}.") from error
 
@@ -58,7 +58,7 @@ def duration(name: str, default: str) -> timedelta:
     return timedelta(seconds=int(match[1]) * _UNIT_SECONDS[match[2]])
 
 
-def kept(name: str, default: str) -> timedelta | None:
+def retention(name: str, default: str) -> timedelta | None:
     """Return a duration, or None for ``forever``."""
     return None if text(name, default) == "forever" else duration(name, default)
 
@@ -82,7 +82,7 @@ def size(name: str, default: str) -> int:
 
 def folders(name: str) -> list[str]:
     """Return a comma-separated list of existing folders; empty where the variable is not set."""
-    paths = words(name, "")
+    paths = items(name, "")
     for path in paths:
         if not Path(path).is_dir():
             raise ImproperlyConfigured(f"{name}: {path} is not a folder on this host.")

@@ -13,7 +13,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 SECRET_KEY = env.secret("IOPORTAL_SECRET_KEY")
 DEBUG = env.flag("IOPORTAL_DEBUG", default=False)
-ALLOWED_HOSTS = env.words("IOPORTAL_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+ALLOWED_HOSTS = env.items("IOPORTAL_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 # Behind a proxy that speaks HTTPS: cookies travel encrypted only, browsers stay on HTTPS.
 HTTPS_ONLY = env.flag("IOPORTAL_HTTPS", default=False)
 
@@ -163,7 +163,7 @@ CSRF_COOKIE_SECURE = HTTPS_ONLY
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS_ONLY else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS_ONLY else None
 TRUSTED_PROXIES = env.networks("IOPORTAL_TRUSTED_PROXIES", "")
-CSRF_TRUSTED_ORIGINS = env.words("IOPORTAL_TRUSTED_ORIGINS", "")
+CSRF_TRUSTED_ORIGINS = env.items("IOPORTAL_TRUSTED_ORIGINS", "")
 X_FRAME_OPTIONS = "DENY"
 
 CELERY_BROKER_URL = env.text("IOPORTAL_BROKER_URL")
@@ -209,12 +209,12 @@ POLL_GAP = env.duration("IOPORTAL_POLL_GAP", "20m")
 
 # How long the rows of each level stay (docs/operations.md, "Storage"); a level is kept at least as
 # long as the one that it is made of. Statistics of jobs stay for good.
-RAW_KEPT = env.kept("IOPORTAL_RAW_KEPT", "48h")
-WINDOWS_KEPT = env.kept("IOPORTAL_WINDOWS_KEPT", "30d")
-MINUTES_KEPT = env.kept("IOPORTAL_MINUTES_KEPT", "180d")
-TOTALS_KEPT = env.kept("IOPORTAL_TOTALS_KEPT", "400d")
-POLLS_KEPT = env.kept("IOPORTAL_POLLS_KEPT", "400d")
-TEN_MINUTES_KEPT = env.kept("IOPORTAL_TEN_MINUTES_KEPT", "forever")
+RAW_RETENTION = env.retention("IOPORTAL_RAW_RETENTION", "48h")
+WINDOWS_RETENTION = env.retention("IOPORTAL_WINDOWS_RETENTION", "30d")
+MINUTES_RETENTION = env.retention("IOPORTAL_MINUTES_RETENTION", "180d")
+TOTALS_RETENTION = env.retention("IOPORTAL_TOTALS_RETENTION", "400d")
+POLLS_RETENTION = env.retention("IOPORTAL_POLLS_RETENTION", "400d")
+TEN_MINUTES_RETENTION = env.retention("IOPORTAL_TEN_MINUTES_RETENTION", "forever")
 # Where the licence of the database allows it: what is older is hardly ever changed.
 COMPRESSED_AFTER = env.duration("IOPORTAL_COMPRESSED_AFTER", "3d")
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-def trace_intervals(server_ids: Iterable[int], start: datetime, end: datetime) -> dict[int, list[Interval]]:
+def trace_intervals(
+    server_ids: Iterable[int], start: datetime, end: datetime
+) -> dict[int, list[Interval]]:
     """Return when traces of servers are pending in a range, in order, by server."""
     rows = TouchedTrace.objects.filter(
         server__in=server_ids, again=False, start__lt=end, end__gte=start

@@ -20,9 +20,7 @@ def from_other_streams(batch: Batch, kind: Coverage.Source, source_id: int) -> Q
     return _covered(kind, source_id).exclude(segment_id__in=_segments(batch))
 
 
-def add(
-    batch: Batch, kind: Coverage.Source, source_id: int, intervals: Iterable[Interval]
-) -> None:
+def add(batch: Batch, kind: Coverage.Source, source_id: int, intervals: Iterable[Interval]) -> None:
     """Add intervals to what a batch's stream observed.
 
     Rows that meet become one, but none goes beyond a day (in UTC): looking for those around a

@@ -231,7 +231,10 @@ def _reckoned(period: BaselinePeriod, slow: Sequence[Slowdown]) -> list[_Kind]:
 
 def _rows(start: datetime, end: datetime) -> sql.Composed:
     """Return the totals of [start, end); where they are not added up yet, what they are made of."""
-    whole = rollups.floor(start, levels.RPC_TOTALS.width), rollups.ceil(end, levels.RPC_TOTALS.width)
+    whole = (
+        rollups.floor(start, levels.RPC_TOTALS.width),
+        rollups.ceil(end, levels.RPC_TOTALS.width),
+    )
     return sql.SQL(" UNION ALL ").join(map(_piece, rollups.pieces(levels.RPC_TOTALS, *whole)))
 
 

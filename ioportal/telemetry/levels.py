@@ -84,50 +84,54 @@ class Level:
 
 
 RPC_WINDOWS: Final = Level(
-    RpcWindow, "RPCs by 10 s and NID, as they came", "RAW_KEPT", width=_TEN_SECONDS, by="server_id"
+    RpcWindow,
+    "RPCs by 10 s and NID, as they came",
+    "RAW_RETENTION",
+    width=_TEN_SECONDS,
+    by="server_id",
 )
 ATTRIBUTED_RPCS: Final = Level(
     ChargedRpc,
     "RPCs by 10 s and principal",
-    "WINDOWS_KEPT",
+    "WINDOWS_RETENTION",
     made_of=RPC_WINDOWS,
     width=_TEN_SECONDS,
 )
 RPC_MINUTES: Final = Level(
     RpcMinute,
     "RPCs by the minute and principal",
-    "MINUTES_KEPT",
+    "MINUTES_RETENTION",
     made_of=ATTRIBUTED_RPCS,
     width=_MINUTE,
 )
 RPC_TEN_MINUTES: Final = Level(
     RpcTenMinutes,
     "RPCs by ten minutes and principal",
-    "TEN_MINUTES_KEPT",
+    "TEN_MINUTES_RETENTION",
     made_of=RPC_MINUTES,
     width=_TEN_MINUTES,
 )
 LOAD_WINDOWS: Final = Level(
     LoadWindow,
     "RPCs by 10 s and principal, without opcodes",
-    "WINDOWS_KEPT",
+    "WINDOWS_RETENTION",
     made_of=ATTRIBUTED_RPCS,
     width=_TEN_SECONDS,
 )
 LOAD_MINUTES: Final = Level(
-    LoadMinute, "the same by the minute", "MINUTES_KEPT", made_of=LOAD_WINDOWS, width=_MINUTE
+    LoadMinute, "the same by the minute", "MINUTES_RETENTION", made_of=LOAD_WINDOWS, width=_MINUTE
 )
 LOAD_TEN_MINUTES: Final = Level(
     LoadTenMinutes,
     "the same by ten minutes",
-    "TEN_MINUTES_KEPT",
+    "TEN_MINUTES_RETENTION",
     made_of=LOAD_MINUTES,
     width=_TEN_MINUTES,
 )
 RPC_TOTALS: Final = Level(
     Total,
     "RPCs by 10 s, of all principals together",
-    "TOTALS_KEPT",
+    "TOTALS_RETENTION",
     made_of=ATTRIBUTED_RPCS,
     width=_TEN_SECONDS,
     by="server_id",
@@ -135,7 +139,7 @@ RPC_TOTALS: Final = Level(
 RPC_TOTAL_MINUTES: Final = Level(
     TotalMinute,
     "the same by the minute",
-    "TOTALS_KEPT",
+    "TOTALS_RETENTION",
     made_of=RPC_TOTALS,
     width=_MINUTE,
     by="server_id",
@@ -143,7 +147,7 @@ RPC_TOTAL_MINUTES: Final = Level(
 RPC_TOTAL_TEN_MINUTES: Final = Level(
     TotalTenMinutes,
     "the same by ten minutes",
-    "TEN_MINUTES_KEPT",
+    "TEN_MINUTES_RETENTION",
     made_of=RPC_TOTAL_MINUTES,
     width=_TEN_MINUTES,
     by="server_id",
@@ -151,43 +155,47 @@ RPC_TOTAL_TEN_MINUTES: Final = Level(
 IMPACT: Final = Level(
     ImpactWindow,
     "others' waiting by 10 s and who caused it",
-    "TEN_MINUTES_KEPT",
+    "TEN_MINUTES_RETENTION",
     made_of=ATTRIBUTED_RPCS,
     width=_TEN_SECONDS,
     by="who",
 )
 JOB_SNAPSHOTS: Final = Level(
-    JobSnapshot, "counters by job id, as they came", "RAW_KEPT", "taken_at", by="target_id"
+    JobSnapshot, "counters by job id, as they came", "RAW_RETENTION", "taken_at", by="target_id"
 )
 JOB_DELTAS: Final = Level(
-    JobDelta, "differences by job id, as agents sent them", "RAW_KEPT", "end", by="target_id"
+    JobDelta, "differences by job id, as agents sent them", "RAW_RETENTION", "end", by="target_id"
 )
 # A few rows for each read: they are kept as long as what is compared with them.
 TARGET_SNAPSHOTS: Final = Level(
-    TargetSnapshot, "counters of whole MDTs, as they came", "POLLS_KEPT", "taken_at", by="target_id"
+    TargetSnapshot,
+    "counters of whole MDTs, as they came",
+    "POLLS_RETENTION",
+    "taken_at",
+    by="target_id",
 )
 TARGET_DELTAS: Final = Level(
     TargetDelta,
     "differences of whole MDTs, as agents sent them",
-    "POLLS_KEPT",
+    "POLLS_RETENTION",
     "end",
     by="target_id",
 )
 SERVICE_SNAPSHOTS: Final = Level(
     ServiceSnapshot,
     "statistics of services, as they came",
-    "POLLS_KEPT",
+    "POLLS_RETENTION",
     "taken_at",
     by="server_id",
 )
 REQUEST_WINDOWS: Final = Level(
-    RequestWindow, "requests that servers kept, by 10 s and NID", "RAW_KEPT", by="server_id"
+    RequestWindow, "requests that servers kept, by 10 s and NID", "RAW_RETENTION", by="server_id"
 )
 # A job has few polls in a chunk: a group of rows per job took twice the space of plain rows.
 IO_WINDOWS: Final = Level(
     IoWindow,
     "operations by poll and principal",
-    "POLLS_KEPT",
+    "POLLS_RETENTION",
     made_of=JOB_SNAPSHOTS,
     by="target_id",
     then_by=("job_id",),
@@ -195,7 +203,7 @@ IO_WINDOWS: Final = Level(
 IO_TEN_MINUTES: Final = Level(
     IoTenMinutes,
     "sums of the polls that begin in ten minutes",
-    "TEN_MINUTES_KEPT",
+    "TEN_MINUTES_RETENTION",
     "bucket",
     made_of=IO_WINDOWS,
     width=_TEN_MINUTES,
@@ -205,7 +213,7 @@ IO_TEN_MINUTES: Final = Level(
 IO_TOTALS: Final = Level(
     IoTotal,
     "metadata operations by poll, of all principals together",
-    "TOTALS_KEPT",
+    "TOTALS_RETENTION",
     made_of=IO_WINDOWS,
     by="target_id",
 )

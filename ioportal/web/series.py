@@ -264,7 +264,9 @@ class JobSeries:
 
     @cached_property
     def _pending_traces(self) -> list[Interval]:
-        found = pending_attribution.trace_intervals(self._mds_ids, self._window.start, self._window.end)
+        found = pending_attribution.trace_intervals(
+            self._mds_ids, self._window.start, self._window.end
+        )
         return sorted(chain.from_iterable(found.values()))
 
     def _pending_targets(self, *kinds: Target.Kind) -> list[Interval]:

@@ -13,7 +13,7 @@ from scripts.services.choice import choose
 
 SECRET_KEY, SECRET_KEY_FILE = "IOPORTAL_SECRET_KEY", "IOPORTAL_SECRET_KEY_FILE"
 # A checkout's logs may be of any year, and its demo shows all of one: nothing is dropped.
-RAW_KEPT = "IOPORTAL_RAW_KEPT"
+RAW_RETENTION = "IOPORTAL_RAW_RETENTION"
 USAGE = "usage: python -m scripts.services start | stop | env | run COMMAND..."
 
 
@@ -47,7 +47,7 @@ def environment() -> dict[str, str]:
         return {
             **choose().addresses(),
             **secret_key(),
-            RAW_KEPT: os.environ.get(RAW_KEPT, "forever"),
+            RAW_RETENTION: os.environ.get(RAW_RETENTION, "forever"),
         }
 
 

@@ -46,7 +46,7 @@ def test_a_source_says_how_it_is(deliver, scrape):
     assert told[f"ioportal_source_spool_batches{{{of_trace}}}"] == 4
     assert told[f"ioportal_source_spool_bytes{{{of_trace}}}"] == 12_000
     assert told[f"ioportal_source_lag_seconds{{{of_trace}}}"] > 86_400
-    assert told['ioportal_source_troubles{format="sacct",source="anvil-jobs"}'] == 1
+    assert told['ioportal_source_problems{format="sacct",source="anvil-jobs"}'] == 1
     assert 'ioportal_source_lag_seconds{format="sacct",source="anvil-jobs"}' not in told
 
 

@@ -20,12 +20,12 @@ TRACE = "\n".join(rpc(f"12:{minute:02}:05", "1@gni") for minute in range(60))
 
 @pytest.fixture(autouse=True)
 def _kept(settings):
-    settings.RAW_KEPT = timedelta(days=2)
-    settings.WINDOWS_KEPT = timedelta(days=30)
-    settings.MINUTES_KEPT = timedelta(days=180)
-    settings.TOTALS_KEPT = timedelta(days=365)
-    settings.POLLS_KEPT = timedelta(days=400)
-    settings.TEN_MINUTES_KEPT = None
+    settings.RAW_RETENTION = timedelta(days=2)
+    settings.WINDOWS_RETENTION = timedelta(days=30)
+    settings.MINUTES_RETENTION = timedelta(days=180)
+    settings.TOTALS_RETENTION = timedelta(days=365)
+    settings.POLLS_RETENTION = timedelta(days=400)
+    settings.TEN_MINUTES_RETENTION = None
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_logs_of_long_ago_are_kept_from_when_they_are_loaded(traced_job, after, 
 
 
 def test_a_coarser_level_stays_as_long_as_the_finer_one(settings):
-    settings.RAW_KEPT = None
+    settings.RAW_RETENTION = None
 
     made = [level for level in levels.LEVELS if level.made_of]
     assert len(made) == 13
@@ -200,7 +200,7 @@ def test_late_data_reconcile_where_chunks_may_be_compressed(
     site, logs, ingest, after, charged, opens, reconcile, queries, settings
 ):
     """With the Timescale licence they are: after the late data, too."""
-    settings.RAW_KEPT = None
+    settings.RAW_RETENTION = None
     ingest("rpctrace", logs("t", TRACE), server="mds1")
     for clock, amount in (("12:00", 10), ("12:10", 30)):
         text = job_stats("lake-MDT0000", {"77": {"open": amount}}, snapshot=clock)

@@ -144,7 +144,11 @@ def test_work_that_nobody_does_is_loud(as_staff, trace):
 def test_a_failing_stage_is_shown_with_its_error_and_remedy(as_staff, sent):
     sent(1, begun=300, ended=20)
     for _ in range(2):
-        with pytest.raises(ProgrammingError), failures_recorded("attribution"), transaction.atomic():
+        with (
+            pytest.raises(ProgrammingError),
+            failures_recorded("attribution"),
+            transaction.atomic(),
+        ):
             connection.cursor().execute("SELECT share FROM telemetry_chargedrpc")
 
     page = words_of(as_staff.get("/ingest/health/"))

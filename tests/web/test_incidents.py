@@ -176,7 +176,7 @@ def test_only_staff_keep_and_change_incidents(as_alice, kept):
 
 @pytest.mark.usefixtures("_storm")
 def test_an_incident_outlives_its_windows(client, sam, alice, kept, settings):
-    settings.RAW_KEPT, settings.WINDOWS_KEPT = timedelta(days=2), timedelta(days=30)
+    settings.RAW_RETENTION, settings.WINDOWS_RETENTION = timedelta(days=2), timedelta(days=30)
     address = kept()
 
     def told(eyes):

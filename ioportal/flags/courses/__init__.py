@@ -53,6 +53,8 @@ def of(flag: Flag) -> Course | None:
         if way is None or found is None or limit is None or found < limit:
             continue
         if over := way.over(flag):
-            amounts = way.amounts(flag, over) if retention.is_retained(way.rests_on, *over) else None
+            amounts = (
+                way.amounts(flag, over) if retention.is_retained(way.rests_on, *over) else None
+            )
             return Course(number, way.about, way.shown(flag, over), way.adds_up, amounts)
     return None

@@ -183,7 +183,9 @@ class TraceBatchLoader:
     def finish(self) -> None:
         """Cover the extents, unless a file or another stream covers part of them."""
         extents = self._windows.complete()
-        covered = stream_coverage.from_other_streams(self._batch, Coverage.Source.RPC_TRACE, self._server.pk)
+        covered = stream_coverage.from_other_streams(
+            self._batch, Coverage.Source.RPC_TRACE, self._server.pk
+        )
         for extent in extents:
             if other := covered.filter(start__lte=extent.end, end__gte=extent.start).first():
                 raise overlap(self._batch.segment, segment_of(other), f"server {self._server}")

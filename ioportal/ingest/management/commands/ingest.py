@@ -26,9 +26,9 @@ from ioportal.ingest.loading import Input, Loaded, LoaderFactory, Origin, Refuse
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.reconciliation import (
     SegmentAccount,
+    clusters_without_jobs,
     last_counter_changes,
     unlinked_workload_jobs,
-    clusters_without_jobs,
 )
 from ioportal.jobs.models import Cluster, Filesystem, Server, Target
 from ioportal.stages import drain

@@ -55,7 +55,7 @@ class Command(commands.Command):
         self.stdout.write(f"{segments} segments reconcile.")
         if unread:
             self.stdout.write(
-                f"Of {unread} of them some rows are not kept any more (IOPORTAL_..._KEPT), or came "
+                f"Of {unread} of them some rows are not kept any more (IOPORTAL_..._RETENTION), or came "
                 "too late to charge: these were not re-added."
             )
 
