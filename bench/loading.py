@@ -22,7 +22,7 @@ from collectors.source import Source
 from collectors.tables import RPC_WINDOWS
 from ioportal.ingest.formats import Command
 from ioportal.ingest.formats.traces import RpcTraceLoader
-from ioportal.ingest.loading import Input, Origin, load
+from ioportal.ingest.loading import InputFile, Origin, load
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Server
 
@@ -129,7 +129,7 @@ class _ParsedLoader(RpcTraceLoader):
 
 
 def _load(parsed: list[Parsed]) -> None:
-    text = Input(
+    text = InputFile(
         lambda: Source(io.BytesIO(), "parsed before"),
         Origin(server=Server.objects.get(name=portal.SERVER)),
     )

@@ -1,4 +1,4 @@
-"""Loading: a text becomes a segment with its raw rows, once, and whole or not at all."""
+"""Loading: a file becomes a segment with its raw rows, once, and whole or not at all."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ OTHER_REASONS = "other reasons"
 
 
 class Refused(Exception):  # noqa: N818  (a decision about the input, not a fault)
-    """The text cannot be loaded as asked; the message says why and what to do."""
+    """The file cannot be loaded as asked; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a text is said to be: who wrote it, and when it was read."""
+    """What a file is said to be: who wrote it, and when it was read."""
 
     cluster: Cluster | None = None
     filesystem: Filesystem | None = None  # what servers and targets must be of
@@ -52,15 +52,15 @@ class Origin:
             raise Refused(f"{thing} is of filesystem {thing.filesystem}, not of {self.filesystem}.")
 
     def identity(self) -> str:
-        """Return what makes equal texts different segments."""
+        """Return what makes equal files different segments."""
         told = (self.cluster, self.server, self.target, self.read_at)
         named = [str(thing or "") for thing in told]
         return "\n".join([*named, self.service] if self.service else named)
 
 
 @dataclass(frozen=True)
-class Input:
-    """A text to load: how to open it, and what it is said to be."""
+class InputFile:
+    """A file to load: how to open it, and what it is said to be."""
 
     open: Callable[[], Source]
     origin: Origin
@@ -68,18 +68,18 @@ class Input:
 
 
 class Loader(Protocol):
-    """Stores the parts of one text; one class per format (`ioportal.ingest.formats`)."""
+    """Stores the parts of one file; one class per format (`ioportal.ingest.formats`)."""
 
-    time_column: str | None  # of its table: how far a part has come, in a text in order of time
+    time_column: str | None  # of its table: how far a part has come, in a file in order of time
 
     def parts(self, source: Source) -> Iterator[Parsed]:
-        """Parse the text."""
+        """Parse the file."""
 
     def store(self, parsed: Parsed) -> None:
         """Append a part's rows."""
 
     def recognises(self, account: Account) -> bool:
-        """Tell whether a text with this account is of the format at all."""
+        """Tell whether a file with this account is of the format at all."""
 
     def finish(self) -> None:
         """Complete the segment: its extent, coverage and pending intervals."""
@@ -90,24 +90,24 @@ LoaderFactory: TypeAlias = "Callable[[Segment, Origin], Loader]"
 
 @dataclass(frozen=True)
 class Loaded:
-    """What became of a text."""
+    """What became of a file."""
 
     segment: Segment
     already: bool  # it was loaded before; nothing was done
 
 
 def load(
-    texts: list[Input],
+    files: list[InputFile],
     segment_format: Segment.Format,
     attempt: Callable[[], LoaderFactory],
     on_progress: Callable[[Source, Account], None] = lambda _source, _account: None,
     *,
     replace: bool = False,
 ) -> list[Loaded]:
-    """Load texts in one transaction, side by side in order of their records' times.
+    """Load files in one transaction, side by side in order of their records' times.
 
     Args:
-        texts: each becomes a segment, unless it is one already.
+        files: each becomes a segment, unless it is one already.
         segment_format: of all of them.
         attempt: begins an attempt, with no memory of one that was taken back; gives loaders.
         on_progress: told after every part.
@@ -118,7 +118,7 @@ def load(
         Refused: one contradicts what is loaded or registered.
         SourceUnavailable: one cannot be read to its end.
     """
-    digests = [_digest_before(text, segment_format, alone=len(texts) == 1) for text in texts]
+    digests = [_digest_before(file, segment_format, alone=len(files) == 1) for file in files]
     known = {segment.digest: segment for segment in Segment.objects.filter(digest__in=digests)}
     again = replace and not known.keys() >= set(digests)
     new = [
@@ -127,18 +127,18 @@ def load(
         if not digest or (digest not in digests[:number] and (again or digest not in known))
     ]
     loader_of = attempt()
-    loads = [_Load(texts[number], segment_format, loader_of, on_progress) for number in new]
+    loads = [_Load(files[number], segment_format, loader_of, on_progress) for number in new]
     try:
         with transaction.atomic():
             _load_side_by_side(loads, again=again)
     except (_KnownText, IntegrityError, Refused):
-        # A text of a new name was known, or another command has loaded one meanwhile.
+        # A file of a new name was known, or another command has loaded one meanwhile.
         loaded = list(Segment.objects.filter(digest__in=[load.digest() for load in loads]))
         if again or not loaded:
             raise
-        if len(texts) == 1:
+        if len(files) == 1:
             return [Loaded(loaded[0], already=True)]
-        return load(texts, segment_format, attempt, on_progress, replace=replace)
+        return load(files, segment_format, attempt, on_progress, replace=replace)
     for number, loaded_text in zip(new, loads, strict=True):
         digests[number] = loaded_text.segment.digest
     fresh = {loaded_text.segment.digest: loaded_text.segment for loaded_text in loads}
@@ -150,24 +150,24 @@ def load(
     ]
 
 
-def _digest_before(text: Text, segment_format: Segment.Format, *, alone: bool) -> str:
-    """Return a text's digest before it is loaded, by reading it through; "" where that is vain.
+def _digest_before(file: InputFile, segment_format: Segment.Format, *, alone: bool) -> str:
+    """Return a file's digest before it is loaded, by reading it through; "" where that is vain.
 
-    A text that comes alone under a new name is most likely new.
+    A file that comes alone under a new name is most likely new.
     """
-    if text.name is None:
+    if file.name is None:
         return ""
-    segments = Segment.objects.filter(format=segment_format, name=_kept(text.name))
+    segments = Segment.objects.filter(format=segment_format, name=_kept(file.name))
     if alone and not segments.exists():
         return ""
-    source = text.open()
+    source = file.open()
     for _ in source.chunks():
         pass
-    return _digest(segment_format, text.origin, source)
+    return _digest(segment_format, file.origin, source)
 
 
 def _digest(segment_format: Segment.Format, origin: Origin, source: Source) -> str:
-    """Return the digest of a text that was read, together with what it is said to be."""
+    """Return the digest of a file that was read, together with what it is said to be."""
     identity = f"{segment_format}\n{origin.identity()}\n{source.digest}"
     return hashlib.sha256(identity.encode()).hexdigest()
 
@@ -177,22 +177,22 @@ def _kept(name: str) -> str:
 
 
 class _KnownText(Exception):  # noqa: N818  (takes back what was done so far)
-    """A text is loaded already, or given twice."""
+    """A file is loaded already, or given twice."""
 
 
 class _Load:
-    """One text on its way into the database."""
+    """One file on its way into the database."""
 
     def __init__(
         self,
-        text: Text,
+        file: InputFile,
         segment_format: Segment.Format,
         loader_of: LoaderFactory,
         on_progress: Callable[[Source, Account], None],
     ) -> None:
         self._format = segment_format
-        self._origin = text.origin
-        self._open = text.open
+        self._origin = file.origin
+        self._open = file.open
         self._loader_of = loader_of
         self._on_progress = on_progress
         self._account = Account()
@@ -232,7 +232,7 @@ class _Load:
         self._on_progress(self.source, self._account)
 
     def finish(self) -> None:
-        """Complete what the loader stored; refuse a text that is nothing of the kind."""
+        """Complete what the loader stored; refuse a file that is nothing of the kind."""
         if not self._loader.recognises(self._account):
             raise Refused(self._nothing_accepted())
         self._loader.finish()
@@ -257,7 +257,7 @@ class _Load:
         )
 
     def digest(self) -> str:
-        """Return the digest of the text and what it is said to be; "" until it is read whole."""
+        """Return the digest of the file and what it is said to be; "" until it is read whole."""
         return _digest(self._format, self._origin, self.source) if self._read_whole else ""
 
     def _keep_rejects(self, parsed: Parsed) -> None:
@@ -296,7 +296,7 @@ def _load_side_by_side(loads: list[_Load], *, again: bool) -> None:
 
 
 def _in_order_of_time(loads: list[_Load]) -> Iterator[tuple[_Load, Parsed]]:
-    """Parse the texts, part by part: always that one which is behind."""
+    """Parse the files, part by part: always that one which is behind."""
     unfinished = list(loads)
     while unfinished:
         behind = min(unfinished, key=lambda load: load.reached)

@@ -49,7 +49,7 @@ class SourceCoverage:
 
     @cached_property
     def gaps(self) -> list[Interval]:
-        """When it was not observed for `coverage.SHORTEST_GAP` or longer, also at the range's ends."""
+        """Gaps of `coverage.SHORTEST_GAP` or longer, including the ends of the range."""
         found = coverage.gaps(self.observed, self.window.start, self.window.end)
         return [gap for gap in found if gap.end - gap.start >= coverage.SHORTEST_GAP]
 

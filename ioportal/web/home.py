@@ -153,7 +153,7 @@ class StaffHome:
     @cached_property
     def in_trouble(self) -> list[tuple[Source, str]]:
         """Sources of agents that are silent or behind, and what is wrong with each."""
-        return health.in_trouble(timezone.now())
+        return health.sources_with_problems(timezone.now())
 
     @cached_property
     def flags(self) -> list[Shown]:

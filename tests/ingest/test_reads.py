@@ -53,7 +53,7 @@ def samples(*paths):
 
 
 def charged(account):
-    return sum(account["charged"].values()) + sum(
+    return sum(account["attributed"].values()) + sum(
         account[kind] for kind in ("pending", "ambiguous", "unattributed")
     )
 
@@ -68,7 +68,7 @@ def test_a_single_dump_holds_as_many_operations_as_awk_finds(logs, ingest):
     account = ingest("job_stats", dump, at="2017-07-05T12:00:00Z")
 
     assert account["operations"] == charged(account) == samples(dump)
-    assert account["charged"]["process"] == 7
+    assert account["attributed"]["process"] == 7
     assert account["unattributed"] == 9
 
 

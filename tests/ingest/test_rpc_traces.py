@@ -47,7 +47,7 @@ def test_every_handled_rpc_is_counted_once_as_grep_counts_them(trace, ingest, qu
     assert queries("SELECT sum(count) FROM telemetry_rpcwindow") == [(8,)]
     assert queries("SELECT sum(count) FROM telemetry_chargedrpc") == [(8,)]
     assert (
-        sum(account["charged"].values())
+        sum(account["attributed"].values())
         + account["pending"]
         + account["ambiguous"]
         + account["unattributed"]
@@ -69,7 +69,7 @@ def test_service_times_add_up_as_awk_adds_them(trace, ingest, queries):
 def test_without_any_accounting_nobody_is_a_job(trace, ingest):
     account = ingest("rpctrace", trace, server="mds1")
 
-    assert account["charged"] == {"job": 0, "process": 1, "host": 5}
+    assert account["attributed"] == {"job": 0, "process": 1, "host": 5}
     assert (account["pending"], account["ambiguous"], account["unattributed"]) == (1, 0, 1)
 
 
@@ -82,7 +82,7 @@ def test_jobs_are_charged_by_id_by_node_and_by_the_process_on_their_node(
 
     account = ingest("rpctrace", trace, server="mds1")
 
-    assert account["charged"] == {"job": 5, "process": 0, "host": 2}
+    assert account["attributed"] == {"job": 5, "process": 0, "host": 2}
     assert account["unattributed"] == 1
     by_method = queries(
         "SELECT j.batch_id, c.method, sum(c.count) FROM telemetry_chargedrpc c "

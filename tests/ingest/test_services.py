@@ -58,7 +58,7 @@ def test_reads_are_stored_once_and_reconcile(reads, ingest, reconcile):
     account = ingest("mds_stats", OURS / "get_param_2.12_a.txt", server="mds1", at=NOON)
 
     assert reconcile() == "3 segments reconcile."
-    assert account["charged"] == {"job": 0, "process": 0, "host": 0}
+    assert account["attributed"] == {"job": 0, "process": 0, "host": 0}
     assert before == contents.of(
         "telemetry_servicesnapshot", "ingest_segment", "telemetry_coverage"
     )

@@ -110,7 +110,7 @@ def segment(request: UserRequest, pk: int) -> HttpResponseBase:
         {
             **_frame("segments"),
             "segment": shown,
-            "charged": attributed_operations(shown),
+            "attributed": attributed_operations(shown),
             "reasons": sorted(shown.rejected_by_reason.items(), key=lambda item: -item[1]),
             "reason": reason,
             "page": _page(request, rejects),

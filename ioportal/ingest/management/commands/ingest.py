@@ -22,7 +22,7 @@ from ioportal.celery import REFRESH_STATISTICS, wake
 from ioportal.ingest import attribution_stage, backpressure
 from ioportal.ingest.formats import LOADERS
 from ioportal.ingest.formats import Command as Asked
-from ioportal.ingest.loading import Input, Loaded, LoaderFactory, Origin, Refused, load
+from ioportal.ingest.loading import InputFile, Loaded, LoaderFactory, Origin, Refused, load
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.reconciliation import (
     SegmentAccount,
@@ -174,7 +174,7 @@ class Command(commands.Command):
         )
         origin = _origin(options)
         texts = [
-            Input(
+            InputFile(
                 partial(_open, name),
                 origin
                 if origin.read_at or chosen not in _READS

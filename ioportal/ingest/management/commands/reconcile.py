@@ -55,8 +55,8 @@ class Command(commands.Command):
         self.stdout.write(f"{segments} segments reconcile.")
         if unread:
             self.stdout.write(
-                f"Of {unread} of them some rows are not kept any more (IOPORTAL_..._RETENTION), or came "
-                "too late to charge: these were not re-added."
+                f"{unread} of them were checked in part: rows were dropped "
+                "(IOPORTAL_..._RETENTION), or data arrived after retention."
             )
 
     def _roll_ups_off(self) -> list[str]:
