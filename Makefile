@@ -62,7 +62,7 @@ chaos: services  ## Kill all that runs again and again; count every operation (S
 	@$(VENV)/python -m chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 incidents: setup-test services  ## Tell harmful jobs from busy ones in 20 simulated incidents
-	@$(RUN) env IOPORTAL_TEST_INCIDENTS=20 $(VENV)/pytest --capture no tests/web/test_busy_or_harmful.py
+	@$(RUN) env IOPORTAL_TEST_INCIDENTS=20 $(VENV)/pytest --capture no tests/web/incidents/test_impact.py
 
 flag-quality: setup-bench services  ## Hold what rules flag against a labelled set (SEED=1)
 	@$(RUN) $(VENV)/python -m bench flag-quality --seed $(or $(SEED),1)

@@ -5,9 +5,9 @@
 
 SELECT setseed(0.5);
 
-INSERT INTO jobs_nid (text, node_id, registered)
-SELECT n || '@gni', min(jobs_node.id), true
-FROM generate_series(1, 1400) n LEFT JOIN jobs_node ON jobs_node.id %% 1400 = n GROUP BY n;
+INSERT INTO site_nid (text, node_id, registered)
+SELECT n || '@gni', min(site_node.id), true
+FROM generate_series(1, 1400) n LEFT JOIN site_node ON site_node.id %% 1400 = n GROUP BY n;
 
 -- Ranks are spread by the square of the logarithm: the first user has 30 %% of the jobs. Of users
 -- behind the twentieth each worked in one quarter of the year only.
@@ -47,7 +47,7 @@ FROM (
             FROM generate_series(0, %(jobs)s - 1) n
         ) asked
     ) waited
-) ran, (SELECT array_agg(id ORDER BY name) AS clusters FROM jobs_cluster) known;
+) ran, (SELECT array_agg(id ORDER BY name) AS clusters FROM site_cluster) known;
 
 INSERT INTO jobs_jobstatistics (job_id, computed_at, duration_s, node_count, cpu_efficiency,
     read_bytes, write_bytes, read_bytes_per_node, write_bytes_per_node, mean_read_bytes,
@@ -86,18 +86,18 @@ FROM (
 INSERT INTO jobs_allocation (job_id, node_id)
 SELECT j.id, first.id + (j.id + n) %% 400
 FROM jobs_job j
-JOIN (SELECT cluster_id, min(id) AS id FROM jobs_node GROUP BY 1) first USING (cluster_id)
+JOIN (SELECT cluster_id, min(id) AS id FROM site_node GROUP BY 1) first USING (cluster_id)
 CROSS JOIN generate_series(0, 1) n;
 
 INSERT INTO jobs_launch (cluster_id, name, batch_id, array_index, node_count, nodes, command, job_id)
 SELECT cluster_id, batch_id || '.0', batch_id, '', node_count, nodes, 'simulate', id
 FROM jobs_job WHERE id %% 5 = 0;
 
-INSERT INTO jobs_sourcejobid (filesystem_id, text, batch_id, array_index, launch)
-SELECT f.id, batch_id, batch_id, '', '' FROM jobs_job, jobs_filesystem f
+INSERT INTO site_sourcejobid (filesystem_id, text, batch_id, array_index, launch)
+SELECT f.id, batch_id, batch_id, '', '' FROM jobs_job, site_filesystem f
 UNION ALL
 SELECT f.id, (9000000 + n)::text, (9000000 + n)::text, '', ''
-FROM generate_series(1, 200) n, jobs_filesystem f;
+FROM generate_series(1, 200) n, site_filesystem f;
 
 -- Every ten minutes all metadata targets were read.
 INSERT INTO ingest_segment (format, digest, name, start, "end", loaded_at, lines, accepted, rejected,
@@ -106,25 +106,25 @@ SELECT 'job_stats', md5(at::text), 'job_stats-' || at, at, at, at, 300, 300, 0, 
 FROM generate_series(%(began)s::timestamptz, %(ended)s, '10 min') at;
 
 INSERT INTO ingest_segment_targets (segment_id, target_id)
-SELECT s.id, t.id FROM ingest_segment s, jobs_target t;
+SELECT s.id, t.id FROM ingest_segment s, site_target t;
 
 INSERT INTO telemetry_coverage (source, source_id, start, "end", segment_id)
-SELECT 'job_stats', t.id, s.start, s.start, s.id FROM ingest_segment s, jobs_target t;
+SELECT 'job_stats', t.id, s.start, s.start, s.id FROM ingest_segment s, site_target t;
 
 INSERT INTO telemetry_iowindow (start, "end", job_id, segment_id, filesystem_id, target_id,
     source_job_id, kind, basis, "open", "close", "getattr")
 SELECT s.start - interval '10 min', s.start, j.id, s.id, t.filesystem_id, t.id, i.id, 1, 1,
     1000 * random(), 900 * random(), 2000 * random()
 FROM jobs_job j
-JOIN jobs_sourcejobid i USING (batch_id)
+JOIN site_sourcejobid i USING (batch_id)
 JOIN ingest_segment s ON s.start > j.started_at
     AND s.start < coalesce(j.ended_at, %(ended)s) + interval '10 min'
-JOIN jobs_target t ON t.id %% 2 = j.id %% 2
+JOIN site_target t ON t.id %% 2 = j.id %% 2
 WHERE coalesce(j.ended_at, %(ended)s) > %(ended)s::timestamptz - interval '2 days';
 
 -- What ran all of the last day was traced.
 INSERT INTO telemetry_coverage (source, source_id, start, "end", segment_id)
-SELECT 'rpctrace', id, %(ended)s::timestamptz - interval '1 day', %(ended)s, 0 FROM jobs_server;
+SELECT 'rpctrace', id, %(ended)s::timestamptz - interval '1 day', %(ended)s, 0 FROM site_server;
 
 INSERT INTO telemetry_chargedrpc (start, job_id, segment_id, server_id, source_job_id, nid_id,
     service_id, opcode, kind, method, count, timed, service_us_sum, service_us_min, service_us_max,
@@ -135,7 +135,7 @@ CROSS JOIN generate_series(
     greatest(j.started_at, %(ended)s::timestamptz - interval '1 day'), %(ended)s, '10 s'
 ) at
 CROSS JOIN generate_series(33, 38) opcode
-CROSS JOIN (SELECT min(id) AS id FROM jobs_server) s;
+CROSS JOIN (SELECT min(id) AS id FROM site_server) s;
 
 INSERT INTO jobs_workloadjob (cluster_id, panda_id, told_batch_id, batch_id, array_index, site, host,
     state, error, "user", transformation, started_at, ended_at, core_count, cpu_s, standing, batch_job_id,

@@ -30,7 +30,7 @@ from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import judging
 from ioportal.flags.models import Flag
 from ioportal.jobs import statistics
-from ioportal.jobs.models import Filesystem, Nid, SourceJobId
+from ioportal.site.models import Filesystem, Nid, SourceJobId
 from ioportal.stages import drain
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import Principal

@@ -15,7 +15,8 @@ from bench import centre, portal
 from bench.figures import Figure, say
 from ioportal.flags import backtest, judging
 from ioportal.flags.models import BackTest
-from ioportal.jobs.models import Job, Server, StaleEvidence
+from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.site.models import Server
 from ioportal.stages import drain
 from ioportal.telemetry import levels, rollups
 from ioportal.telemetry.models import TouchedImpact
@@ -45,7 +46,7 @@ INSERT INTO telemetry_iowindow (start, "end", job_id, segment_id, filesystem_id,
 SELECT w, w + interval '10 s', j.id, 1, t.filesystem_id, t.id, j.id, 1, 1,
     5 + j.id %% 90, 5 + j.id %% 90, 3
 FROM generate_series(%(start)s::timestamptz, %(end)s::timestamptz - interval '10 s', '10 s') w,
-    jobs_job j, (SELECT id, filesystem_id, row_number() OVER (ORDER BY id) AS n FROM jobs_target) t
+    jobs_job j, (SELECT id, filesystem_id, row_number() OVER (ORDER BY id) AS n FROM site_target) t
 WHERE j.id %% 2 + 1 = t.n
 """
 _REQUESTS = """
@@ -55,7 +56,7 @@ INSERT INTO telemetry_chargedrpc (start, job_id, segment_id, server_id, source_j
 SELECT w, j.id, 1, s.id, j.id, 0, 1, opcode, 1, 1, 9, 9, 900, 20, 900, 5, 500, 1200
 FROM generate_series(%(start)s::timestamptz, %(end)s::timestamptz - interval '10 s', '10 s') w,
     jobs_job j, unnest(ARRAY[35, 101]) opcode,
-    (SELECT id, row_number() OVER (ORDER BY id) AS n FROM jobs_server) s
+    (SELECT id, row_number() OVER (ORDER BY id) AS n FROM site_server) s
 WHERE j.id %% 2 + 1 = s.n
 """
 _EVIDENCE = """
@@ -65,7 +66,7 @@ INSERT INTO flags_jobevidence (job_id, seen_until, filesystem_id, peak_operation
 SELECT s.job_id, s.computed_at, f.id, s.metadata_operations / 9, s.metadata_operations / 5,
     s.count_getattr / 9, random() * 80, random() * 400, random() * 900, random(), 8 * random(),
     s.metadata_operations / 7, s.opens / 7
-FROM jobs_jobstatistics s, jobs_filesystem f
+FROM jobs_jobstatistics s, site_filesystem f
 """
 
 

@@ -6,7 +6,7 @@ INSERT INTO jobs_job (
 )
 SELECT c.id, 7000000 + n, '', %(began)s, %(began)s, 'run_' || n %% 40, 'u' || n %% 300, 'p' || n %% 40,
     (ARRAY['batch', 'debug', 'large'])[1 + n %% 3], 'running', 1 + n %% 64, '', 16, '', 'good'
-FROM jobs_cluster c, generate_series(1, %(jobs)s) n WHERE c.name = 'c1';
+FROM site_cluster c, generate_series(1, %(jobs)s) n WHERE c.name = 'c1';
 
 INSERT INTO jobs_jobstatistics (
     job_id, computed_at, duration_s, node_count, cpu_efficiency, read_bytes, write_bytes,
@@ -24,8 +24,8 @@ INSERT INTO flags_jobevidence (
     sustained_operations_at, peak_stats, peak_stats_at, startup_operations, startup_opens
 )
 SELECT j.id, %(now)s, f.id, 4 * j.id, %(now)s, 8 * j.id, %(now)s, j.id, %(now)s, 9 * j.id, 3 * j.id
-FROM jobs_job j, jobs_filesystem f;
+FROM jobs_job j, site_filesystem f;
 
 INSERT INTO telemetry_coverage (source, source_id, start, "end", segment_id)
-SELECT 'rpctrace', id, %(began)s, %(now)s, 1 FROM jobs_server
-UNION ALL SELECT 'job_stats', id, %(began)s, %(now)s, 1 FROM jobs_target;
+SELECT 'rpctrace', id, %(began)s, %(now)s, 1 FROM site_server
+UNION ALL SELECT 'job_stats', id, %(began)s, %(now)s, 1 FROM site_target;

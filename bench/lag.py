@@ -21,7 +21,7 @@ from django.test import Client
 from bench import inputs, portal
 from bench.figures import Figure, say
 from bench.load import Load, Written
-from ioportal.web.watched import REFRESH_S
+from ioportal.web.overview.query import REFRESH_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,7 @@ from ioportal.ingest.formats import Command
 from ioportal.ingest.formats.traces import RpcTraceLoader
 from ioportal.ingest.loading import InputFile, Origin, load
 from ioportal.ingest.models import Segment
-from ioportal.jobs.models import Server
+from ioportal.site.models import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

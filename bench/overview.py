@@ -13,7 +13,8 @@ from django.db import connection
 from bench import centre, portal
 from bench.figures import Figure, say
 from bench.pages import client_of, timed
-from ioportal.jobs.models import Job, Server
+from ioportal.jobs.models import Job
+from ioportal.site.models import Server
 from ioportal.stages import drain
 from ioportal.telemetry import levels, rollups
 from ioportal.telemetry.models import TouchedRpcs
@@ -36,7 +37,7 @@ SELECT w, p.job_id, 1, s.id, p.source_job_id, p.nid_id, 1, opcode, p.kind, 0,
     80 * (1 + 20000 / p.n)
 FROM generate_series(%(start)s::timestamptz, %(end)s::timestamptz - interval '10 s', '10 s') w,
     bench_principal p, unnest(ARRAY[33, 34, 35, 36, 37, 49, 101]) opcode,
-    (SELECT id, row_number() OVER (ORDER BY id) - 1 AS n FROM jobs_server) s
+    (SELECT id, row_number() OVER (ORDER BY id) - 1 AS n FROM site_server) s
 WHERE p.n %% 2 = s.n
 """
 _WINDOWS = """
@@ -49,7 +50,7 @@ SELECT w, w + interval '1 min', p.job_id, 1, t.filesystem_id, t.id,
     1 + 90000 / p.n, 1 + 80000 / p.n, 10, 5
 FROM generate_series(%(start)s::timestamptz, %(end)s::timestamptz - interval '1 min', '1 min') w,
     bench_principal p,
-    (SELECT id, filesystem_id, row_number() OVER (ORDER BY id) - 1 AS n FROM jobs_target) t
+    (SELECT id, filesystem_id, row_number() OVER (ORDER BY id) - 1 AS n FROM site_target) t
 WHERE p.n %% 2 = t.n AND p.kind <> 3
 """
 _ROWS = "SELECT count(*) FROM telemetry_chargedrpc WHERE start >= %s AND start < %s"
@@ -122,7 +123,7 @@ def _fill(hours: int) -> None:
 
 def _roll_up(start: datetime, hours: int) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT id, filesystem_id FROM jobs_target")
+        cursor.execute("SELECT id, filesystem_id FROM site_target")
         targets = cursor.fetchall()
     for hour in range(hours):
         begin = start + hour * _HOUR

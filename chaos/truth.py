@@ -33,16 +33,16 @@ _PRINCIPALS = ("job", "process", "host", "pending", "ambiguous", "unattributed")
 
 _RAW_RPCS = """
 SELECT v.name, n.text, coalesce(s.text, ''), w.opcode, sum(w.count)
-FROM telemetry_rpcwindow w JOIN jobs_server v ON v.id = w.server_id
-JOIN jobs_nid n ON n.id = w.nid_id LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
+FROM telemetry_rpcwindow w JOIN site_server v ON v.id = w.server_id
+JOIN site_nid n ON n.id = w.nid_id LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
 WHERE w.start >= %(begin)s AND w.start < %(end)s GROUP BY 1, 2, 3, 4
 """
 _ATTRIBUTED_RPCS = """
 SELECT v.name, w.kind, CASE WHEN w.kind = 1 THEN j.batch_id ELSE coalesce(s.text, n.text) END,
     sum(w.count)
-FROM telemetry_{table} w JOIN jobs_server v ON v.id = w.server_id
-LEFT JOIN jobs_job j ON j.id = w.job_id LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
-LEFT JOIN jobs_nid n ON n.id = w.nid_id
+FROM telemetry_{table} w JOIN site_server v ON v.id = w.server_id
+LEFT JOIN jobs_job j ON j.id = w.job_id LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
+LEFT JOIN site_nid n ON n.id = w.nid_id
 WHERE w.start >= %(begin)s AND w.start < %(end)s GROUP BY 1, 2, 3
 """
 _CHARGED_TABLES = {
@@ -57,13 +57,13 @@ _ALL = " + ".join(f'coalesce(sum(w."{kind}"), 0)' for kind in _KINDS)
 _OF_SEED = "(w.source_job_id = 0 OR s.text = ANY(%(jobs)s))"
 _RAW_OPERATIONS = f"""
 SELECT coalesce(t.name, 'OSTs'), coalesce(s.text, ''), {_SUMS}
-FROM telemetry_jobdelta w LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
-LEFT JOIN jobs_target t ON t.id = w.target_id
+FROM telemetry_jobdelta w LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
+LEFT JOIN site_target t ON t.id = w.target_id
 WHERE {_OF_SEED} GROUP BY 1, 2
 """
 _CHARGED_OPERATIONS = f"""
 SELECT w.kind, CASE WHEN w.kind = 1 THEN j.batch_id ELSE coalesce(s.text, '') END, {_SUMS}
-FROM telemetry_iowindow w LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
+FROM telemetry_iowindow w LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
 LEFT JOIN jobs_job j ON j.id = w.job_id
 WHERE {_OF_SEED} GROUP BY 1, 2
 """

@@ -31,7 +31,10 @@ INSTALLED_APPS = [
     "django_htmx",
     "ioportal.throttling",
     "ioportal.telemetry",
+    "ioportal.site",
     "ioportal.jobs",
+    "ioportal.activity",
+    "ioportal.studies",
     "ioportal.ingest",
     "ioportal.flags",
     "ioportal.api",
@@ -39,8 +42,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "ioportal.web.responses.PrivateResponses",
-    "ioportal.web.probes.Probes",
+    "ioportal.web.common.responses.PrivateResponses",
+    "ioportal.web.common.probes.Probes",
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -52,9 +55,9 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "ioportal.web.access.LogInAsPage",
-    "ioportal.web.access.ThrottledLogIn",
-    "ioportal.web.responses.VisibleCharacters",
+    "ioportal.web.common.access.LogInAsPage",
+    "ioportal.web.common.access.ThrottledLogIn",
+    "ioportal.web.common.responses.VisibleCharacters",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
 
@@ -100,7 +103,7 @@ STATEMENT_TIMEOUT = env.duration("IOPORTAL_STATEMENT_TIMEOUT", "30s")
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
-        "LOCATION": "jobs_cacheentry",
+        "LOCATION": "studies_cacheentry",
     },
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -130,7 +133,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "ioportal.web.finders.PlotlyFinder",
+    "ioportal.web.common.finders.PlotlyFinder",
 ]
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True  # compressing Plotly once is slow enough
 STORAGES = {
@@ -191,7 +194,7 @@ CELERY_BEAT_SCHEDULE = {
     for name, schedule in (
         *((stage, env.duration("IOPORTAL_STAGE_INTERVAL", "5s")) for stage in _STAGES),
         ("ioportal.ingest.tasks.retain", timedelta(minutes=10)),
-        ("ioportal.jobs.tasks.refresh_baselines", timedelta(minutes=30)),
+        ("ioportal.activity.tasks.refresh_baselines", timedelta(minutes=30)),
         ("ioportal.flags.tasks.run_back_tests", timedelta(minutes=1)),
     )
 }

@@ -11,4 +11,4 @@ urlpatterns = [
     path("logout/", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
 ]
-handler500 = "ioportal.web.views.outages.failed"
+handler500 = "ioportal.web.common.outages.failed"

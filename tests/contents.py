@@ -5,17 +5,17 @@ from psycopg import sql
 
 _JOB = (
     "(SELECT concat_ws('/', c.name, j.batch_id, j.array_index, j.submitted_at) FROM jobs_job j "
-    "JOIN jobs_cluster c ON c.id = j.cluster_id WHERE j.id = t.job_id)"
+    "JOIN site_cluster c ON c.id = j.cluster_id WHERE j.id = t.job_id)"
 )
 _BATCH_JOB = _JOB.replace("t.job_id", "t.batch_job_id")
 _SEGMENT = "(SELECT g.digest FROM ingest_segment g WHERE g.id = t.segment_id)"
 _SOURCE_JOB = (
-    "(SELECT concat_ws('/', f.name, s.text) FROM jobs_sourcejobid s "
-    "JOIN jobs_filesystem f ON f.id = s.filesystem_id WHERE s.id = t.source_job_id)"
+    "(SELECT concat_ws('/', f.name, s.text) FROM site_sourcejobid s "
+    "JOIN site_filesystem f ON f.id = s.filesystem_id WHERE s.id = t.source_job_id)"
 )
 _NODE = (
-    "(SELECT concat_ws('/', c.name, n.name) FROM jobs_node n "
-    "JOIN jobs_cluster c ON c.id = n.cluster_id WHERE n.id = t.node_id)"
+    "(SELECT concat_ws('/', c.name, n.name) FROM site_node n "
+    "JOIN site_cluster c ON c.id = n.cluster_id WHERE n.id = t.node_id)"
 )
 # Columns that hold ids, and what they stand for.
 _MEANING = {
@@ -24,13 +24,13 @@ _MEANING = {
     "segment_id": _SEGMENT,
     "source_job_id": _SOURCE_JOB,
     "node_id": _NODE,
-    "nid_id": "(SELECT i.text FROM jobs_nid i WHERE i.id = t.nid_id)",
-    "service_id": "(SELECT s.name FROM jobs_service s WHERE s.id = t.service_id)",
-    "counter_id": "(SELECT c.name FROM jobs_counter c WHERE c.id = t.counter_id)",
-    "server_id": "(SELECT s.name FROM jobs_server s WHERE s.id = t.server_id)",
-    "target_id": "(SELECT s.name FROM jobs_target s WHERE s.id = t.target_id)",
-    "filesystem_id": "(SELECT f.name FROM jobs_filesystem f WHERE f.id = t.filesystem_id)",
-    "cluster_id": "(SELECT c.name FROM jobs_cluster c WHERE c.id = t.cluster_id)",
+    "nid_id": "(SELECT i.text FROM site_nid i WHERE i.id = t.nid_id)",
+    "service_id": "(SELECT s.name FROM site_service s WHERE s.id = t.service_id)",
+    "counter_id": "(SELECT c.name FROM site_counter c WHERE c.id = t.counter_id)",
+    "server_id": "(SELECT s.name FROM site_server s WHERE s.id = t.server_id)",
+    "target_id": "(SELECT s.name FROM site_target s WHERE s.id = t.target_id)",
+    "filesystem_id": "(SELECT f.name FROM site_filesystem f WHERE f.id = t.filesystem_id)",
+    "cluster_id": "(SELECT c.name FROM site_cluster c WHERE c.id = t.cluster_id)",
     "workload_job_id": "(SELECT w.panda_id FROM jobs_workloadjob w WHERE w.id = t.workload_job_id)",
     "workloadjob_id": "(SELECT w.panda_id FROM jobs_workloadjob w WHERE w.id = t.workloadjob_id)",
 }
@@ -44,7 +44,7 @@ RAW = (
 DERIVED = ("telemetry_chargedrpc", "telemetry_iowindow", "jobs_jobstatistics")
 FACTS = (
     "jobs_job", "jobs_allocation", "jobs_launch", "jobs_workloadjob", "jobs_workloadjob_jobs",
-    "jobs_nid", "ingest_segment", "ingest_batch", "ingest_reject", "ingest_accountingrecord",
+    "site_nid", "ingest_segment", "ingest_batch", "ingest_reject", "ingest_accountingrecord",
     "telemetry_coverage",
 )  # fmt: skip
 
@@ -61,7 +61,7 @@ def everything():
 
 def forget():
     """Drop all that was loaded; what is registered stays."""
-    loaded = [*RAW, *DERIVED, *(table for table in FACTS if table != "jobs_nid")]
+    loaded = [*RAW, *DERIVED, *(table for table in FACTS if table != "site_nid")]
     with connection.cursor() as cursor:
         for table in loaded:
             cursor.execute(sql.SQL("TRUNCATE {} CASCADE").format(sql.Identifier(table)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from django.db import models
 from django.db.models import Q
 
-from ioportal.jobs.models import Source
+from ioportal.site.models import Source
 
 if TYPE_CHECKING:
     from datetime import datetime

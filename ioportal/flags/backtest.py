@@ -23,7 +23,8 @@ from ioportal.flags import evidence, flagging, others
 from ioportal.flags.judging import by_limits
 from ioportal.flags.limits import Book, Place
 from ioportal.flags.models import BackTest, LimitSet
-from ioportal.jobs.models import Filesystem, Job
+from ioportal.jobs.models import Job
+from ioportal.site.models import Filesystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

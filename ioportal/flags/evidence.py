@@ -24,7 +24,8 @@ from ioportal.analysis.rules.evidence import (
 )
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import others
-from ioportal.jobs.models import JobStatistics, Server
+from ioportal.jobs.models import JobStatistics
+from ioportal.site.models import Server
 from ioportal.telemetry import coverage, levels, rollups
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Coverage, Principal
@@ -81,12 +82,12 @@ LEFT JOIN LATERAL (
     SELECT bool_and(
         string_to_array(substring(v.version from '^\\d+\\.\\d+'), '.')::int[] <= %(counted)s::int[]
     ) AS counted
-    FROM jobs_server m
-    JOIN jobs_serverversion v ON v.server_id = m.id
+    FROM site_server m
+    JOIN site_serverversion v ON v.server_id = m.id
     WHERE m.filesystem_id = e.filesystem_id AND m.kind = 'mds'
         AND v.since < coalesce(j.ended_at, now())
         AND NOT EXISTS (
-            SELECT 1 FROM jobs_serverversion later
+            SELECT 1 FROM site_serverversion later
             WHERE later.server_id = m.id AND later.since > v.since AND later.since <= j.started_at
         )
 ) versions ON true

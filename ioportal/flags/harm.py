@@ -9,11 +9,12 @@ import polars as pl
 from django.db import transaction
 from django.db.models import Sum
 
+from ioportal.activity import baselines, impact
 from ioportal.analysis.impact import Leaving, by_window
 from ioportal.analysis.rules.evidence import WITHIN
 from ioportal.flags import evidence
-from ioportal.jobs import baselines, impact
-from ioportal.jobs.models import Server, StaleEvidence
+from ioportal.jobs.models import StaleEvidence
+from ioportal.site.models import Server
 from ioportal.telemetry import levels, retention, rollups
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined

@@ -18,7 +18,8 @@ from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import evidence, flagging, harm, locks, peaks
 from ioportal.flags.limits import Book, Place
 from ioportal.flags.models import Flag
-from ioportal.jobs.models import Job, StaleEvidence, Target
+from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.site.models import Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 

@@ -54,7 +54,7 @@ WITH own AS MATERIALIZED (
     FROM {wanted}
     JOIN telemetry_chargedrpc w
         ON w.job_id = wanted.job_id AND w.job_id <> 0 AND w.start >= wanted.since
-    JOIN jobs_server s ON s.id = w.server_id AND s.kind = 'mds'
+    JOIN site_server s ON s.id = w.server_id AND s.kind = 'mds'
     GROUP BY 1, 2, 3
 ),
 everybody AS MATERIALIZED (

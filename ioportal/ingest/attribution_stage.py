@@ -26,16 +26,8 @@ from ioportal.ingest.models import (
     TouchedReads,
     TouchedTrace,
 )
-from ioportal.jobs.models import (
-    Allocation,
-    Format,
-    Job,
-    Nid,
-    Server,
-    StaleEvidence,
-    StaleStatistics,
-    Target,
-)
+from ioportal.jobs.models import Allocation, Job, StaleEvidence, StaleStatistics
+from ioportal.site.models import Format, Nid, Server, Target
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow, floor_to_window

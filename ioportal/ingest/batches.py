@@ -16,7 +16,7 @@ from ioportal.ingest.formats import BATCHES
 from ioportal.ingest.loading import OTHER_REASONS, Refused
 from ioportal.ingest.models import Batch, Reject, Segment
 from ioportal.ingest.refusals import Conflict, Refusal
-from ioportal.jobs.models import Source
+from ioportal.site.models import Source
 
 if TYPE_CHECKING:
     from datetime import datetime

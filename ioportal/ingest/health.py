@@ -17,7 +17,8 @@ from ioportal.ingest.models import (
     TouchedReads,
     TouchedTrace,
 )
-from ioportal.jobs.models import Format, Source, StaleEvidence, StaleStatistics, Target
+from ioportal.jobs.models import StaleEvidence, StaleStatistics
+from ioportal.site.models import Format, Source, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage, StageFailure, TouchedImpact, TouchedIo, TouchedRpcs
 

@@ -16,14 +16,14 @@ from django.db import IntegrityError, transaction
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.prefetch import prefetch
-from ioportal.jobs import names
+from ioportal.site import name_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from collectors.parsed import Parsed
     from collectors.source import Source
-    from ioportal.jobs.models import Cluster, Filesystem, Server, Target
+    from ioportal.site.models import Cluster, Filesystem, Server, Target
 
 REJECTS_STORED = 1_000  # of each reason
 REASONS_STORED = 100
@@ -272,7 +272,7 @@ class _Load:
         before = pl.col("reason").replace_strict(self._kept, default=0, return_dtype=pl.Int64)
         kept = parsed.rejects.filter(
             pl.col("reason").is_in(list(self._reasons)), before + number <= REJECTS_STORED
-        ).with_columns(names.storable(pl.col("text", "reason"), REJECT_TEXT_CHARACTERS))
+        ).with_columns(name_ids.storable(pl.col("text", "reason"), REJECT_TEXT_CHARACTERS))
         self._kept.update(kept["reason"].to_list())
         Reject.objects.bulk_create(
             Reject(segment=self.segment, **row) for row in kept.iter_rows(named=True)

@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from ioportal.jobs.models import (
-    Cluster,
-    Filesystem,
-    Job,
-    Server,
-    Source,
-    Target,
-    WorkloadJob,
-)
-from ioportal.jobs.models import Format as _Format
+from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.site.models import Cluster, Filesystem, Server, Source, Target
+from ioportal.site.models import Format as _Format
 from ioportal.telemetry.models import Pending
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import job_ids
 from ioportal.ingest.models import Segment, TooLate
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Cluster, Counter, Job, Target, WorkloadJob
+from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.site.models import Cluster, Counter, Target
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import (
     ChargedRpc,

@@ -11,9 +11,9 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Min
 
+from ioportal.activity import incidents
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import TouchedDeltas, TouchedReads, TouchedTrace
-from ioportal.jobs import incidents
 from ioportal.stages import drain
 from ioportal.telemetry import levels, retention, rollups
 

@@ -15,15 +15,16 @@ import polars as pl
 from django.db import connection
 
 from collectors.batch import hostlists
-from ioportal.jobs import locks, names, workloads
+from ioportal.jobs import locks, workloads
 from ioportal.jobs.models import Allocation, Job, Launch, StaleStatistics
-from ioportal.jobs.standing import standing
+from ioportal.jobs.precedence import standing
+from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_frame
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ioportal.jobs.models import Cluster
+    from ioportal.site.models import Cluster
 
 STILL_RUNNING = datetime(2200, 1, 1, tzinfo=UTC)  # an end for intervals that have none yet
 
@@ -155,7 +156,7 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
 def _storable(records: pl.DataFrame) -> pl.DataFrame:
     """Cut texts to what the database keeps."""
     return records.with_columns(
-        names.storable(pl.col(column), size)
+        name_ids.storable(pl.col(column), size)
         for column, size in _SIZES.items()
         if column in records.columns
     )
@@ -278,7 +279,7 @@ def _allocate(
         ],
         schema={"job_id": pl.Int64, "name": pl.List(pl.String)},
     ).explode("name", empty_as_null=False)
-    held = expanded.select("job_id", node_id=names.nodes(cluster).ids(expanded["name"])).unique()
+    held = expanded.select("job_id", node_id=name_ids.nodes(cluster).ids(expanded["name"])).unique()
     now = {
         job_id: set(group["node_id"])
         for (job_id,), group in held.partition_by("job_id", as_dict=True).items()

@@ -1,10 +1,9 @@
-"""The app of clusters, jobs and their statistics."""
+"""The app of jobs, their statistics and their PanDA jobs."""
 
 from django.apps import AppConfig
 
 
 class JobsConfig(AppConfig):
-    """Django's handle on the app."""
+    """The app."""
 
     name = "ioportal.jobs"
-    verbose_name = "Site"  # on the registration pages

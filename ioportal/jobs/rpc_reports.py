@@ -11,7 +11,7 @@ from collectors.batch import hostlists
 from collectors.lustre import opcodes
 from ioportal.analysis.rpc_report import RpcReport, RpcRow, Times
 from ioportal.jobs.accounting import STILL_RUNNING
-from ioportal.jobs.models import Nid, Server, SourceJobId
+from ioportal.site.models import Nid, Server, SourceJobId
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.models import ChargedRpc, Method, Principal, RpcWindow
 

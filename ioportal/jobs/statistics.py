@@ -18,8 +18,9 @@ from collectors.lustre import opcodes
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.jobs import locks
-from ioportal.jobs.models import Job, JobStatistics, StaleEvidence, StaleStatistics, Target
+from ioportal.jobs.models import Job, JobStatistics, StaleEvidence, StaleStatistics
 from ioportal.jobs.runs import LATEST_END
+from ioportal.site.models import Target
 from ioportal.telemetry import levels, planner, retention
 from ioportal.telemetry.models import (
     LARGEST_BIGINT,
@@ -54,14 +55,14 @@ _GAP = sql.SQL("greatest(%(gap)s, t.job_cleanup_interval)")
 _RUNS = (
     """
 WITH sources AS (
-    SELECT %(RPC_TRACE)s AS source, id, filesystem_id FROM jobs_server
+    SELECT %(RPC_TRACE)s AS source, id, filesystem_id FROM site_server
     UNION ALL
-    SELECT %(JOB_STATS)s, id, filesystem_id FROM jobs_target
+    SELECT %(JOB_STATS)s, id, filesystem_id FROM site_target
 ),
 reached AS MATERIALIZED (
     SELECT f.cluster_id, max(latest."end") AS "end"
     FROM sources s
-    JOIN jobs_filesystem_clusters f ON f.filesystem_id = s.filesystem_id
+    JOIN site_filesystem_clusters f ON f.filesystem_id = s.filesystem_id
     CROSS JOIN LATERAL (
         SELECT c."end" FROM telemetry_coverage c
         WHERE c.source = s.source AND c.source_id = s.id AND c.start <= %(now)s
@@ -98,7 +99,7 @@ SELECT w.job_id,
     max(w."end" - w.start) FILTER (WHERE w.target_id <> 0) AS widest,
     coalesce(bool_or(w.target_id = 0), false) AS is_counted_by_osts,
     count(*) FILTER (WHERE w.basis = %(RESET)s) AS resets
-FROM telemetry_iowindow w JOIN runs USING (job_id) LEFT JOIN jobs_target t ON t.id = w.target_id
+FROM telemetry_iowindow w JOIN runs USING (job_id) LEFT JOIN site_target t ON t.id = w.target_id
 WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
 GROUP BY w.job_id
 """
@@ -122,7 +123,7 @@ WITH windows AS MATERIALIZED (
     FROM (
         SELECT job_id, start, "end", extract(epoch FROM "end" - start)::float8 AS width,
             sum({metadata})::float8 AS operations
-        FROM telemetry_iowindow w LEFT JOIN jobs_target t ON t.id = w.target_id
+        FROM telemetry_iowindow w LEFT JOIN site_target t ON t.id = w.target_id
         WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
             AND "end" > start AND "end" - start <= {gap}
         GROUP BY job_id, start, "end"
@@ -154,7 +155,7 @@ _RPC_TOTALS = sql.SQL("""
 WITH newest AS (
     SELECT t.filesystem_id, {gap} AS gap, read."end",
         max(read."end") OVER (PARTITION BY t.filesystem_id) AS last
-    FROM jobs_target t
+    FROM site_target t
     CROSS JOIN LATERAL (
         SELECT c."end" FROM telemetry_coverage c
         WHERE c.source = %(JOB_STATS)s AND c.source_id = t.id AND c.start <= %(now)s
@@ -172,7 +173,7 @@ SELECT w.job_id, sum(w.count) AS rpcs, sum(w.timed) AS timed,
     ) AS counted_enqueues,
     sum(w.service_us_sum) AS service_us, max(w.service_us_max) AS longest_us,
     sum(w.total_us_sum) - sum(w.service_us_sum) AS queue_us
-FROM telemetry_chargedrpc w JOIN jobs_server s ON s.id = w.server_id AND s.kind = 'mds'
+FROM telemetry_chargedrpc w JOIN site_server s ON s.id = w.server_id AND s.kind = 'mds'
 LEFT JOIN counted ON counted.filesystem_id = s.filesystem_id
 WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
 GROUP BY w.job_id
@@ -187,8 +188,8 @@ FROM (
         tstzrange(greatest(c.start, runs.start), least(c."end", runs."end"))
     )) AS r
     FROM runs
-    JOIN jobs_filesystem_clusters f ON f.cluster_id = runs.cluster_id
-    JOIN jobs_server s ON s.filesystem_id = f.filesystem_id AND s.kind = 'mds'
+    JOIN site_filesystem_clusters f ON f.cluster_id = runs.cluster_id
+    JOIN site_server s ON s.filesystem_id = f.filesystem_id AND s.kind = 'mds'
     JOIN telemetry_coverage c ON c.source = %(RPC_TRACE)s AND c.source_id = s.id
         AND c.start < runs."end" AND c."end" > runs.start
     GROUP BY runs.job_id
@@ -208,7 +209,7 @@ _COVERED_BY = sql.SQL(
 rows AS MATERIALIZED (
     SELECT t.id AS target_id, {gap} AS gap, c.start, c."end", c.start = c."end" AS is_read,
         lag(c.start) OVER earlier AS previous, lag(c.start = c."end") OVER earlier AS after_read
-    FROM jobs_target t JOIN telemetry_coverage c ON c.source_id = t.id
+    FROM site_target t JOIN telemetry_coverage c ON c.source_id = t.id
     WHERE c.source = %(JOB_STATS)s AND t.kind = {kind}
         AND c.start >= (SELECT min(start) FROM runs) - greatest({gap}, interval '1 day')
         AND c.start <= (SELECT max("end") FROM runs) + {gap}
@@ -228,7 +229,7 @@ on_filesystems AS MATERIALIZED (
     SELECT job_id, filesystem_id FROM counted
     UNION ALL
     SELECT runs.job_id, f.filesystem_id
-    FROM runs JOIN jobs_filesystem_clusters f USING (cluster_id)
+    FROM runs JOIN site_filesystem_clusters f USING (cluster_id)
     WHERE runs.job_id NOT IN (SELECT job_id FROM counted)
 )
 SELECT job_id, avg(covered_s)::float8 AS covered_s, count(target_id) AS targets
@@ -238,7 +239,7 @@ FROM (
     )) FILTER (WHERE reads.target_id IS NOT NULL), 0) AS covered_s
     FROM runs
     JOIN on_filesystems f USING (job_id)
-    {joined} jobs_target t ON t.filesystem_id = f.filesystem_id AND t.kind = {kind}
+    {joined} site_target t ON t.filesystem_id = f.filesystem_id AND t.kind = {kind}
     LEFT JOIN reads ON reads.target_id = t.id
         AND reads.start < runs."end" AND reads."end" > runs.start
     GROUP BY runs.job_id, t.id
@@ -280,7 +281,7 @@ rpcs AS (
     FROM (
         SELECT runs.job_id, w.count
         FROM windows w
-        JOIN jobs_nid i ON i.id = w.nid_id
+        JOIN site_nid i ON i.id = w.nid_id
         JOIN jobs_allocation a ON a.node_id = i.node_id AND a.job_id = ANY(%(jobs)s)
         JOIN runs ON runs.job_id = a.job_id
             AND w.start >= runs.start - interval '10 seconds' AND w.start < runs."end"

@@ -17,9 +17,10 @@ from django.db import connection
 from django.db.models import Case, Count, F, FloatField, Func, Q, Sum, Value, When
 from django.db.models.functions import NullIf
 
-from ioportal.jobs import locks, names
+from ioportal.jobs import locks
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.jobs.standing import standing
+from ioportal.jobs.precedence import standing
+from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_rows
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
     from django.db.models.expressions import Combinable
 
-    from ioportal.jobs.models import Cluster, JobQuerySet, WorkloadJobQuerySet
+    from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
+    from ioportal.site.models import Cluster
 
 CLOCKS_DIFFER = timedelta(minutes=5)  # PanDA's and the batch system's, at most
 _BATCH = 2_000
@@ -51,7 +53,7 @@ def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
     """
     locks.accounting()
     rows = records.with_columns(
-        names.storable(pl.col(column), size) for column, size in _SIZES.items()
+        name_ids.storable(pl.col(column), size) for column, size in _SIZES.items()
     ).to_dicts()
     changes = ("modified_at", "ended_at", "started_at")
     told = [

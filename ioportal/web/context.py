@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from ioportal.web import flags
-from ioportal.web.views import palette
+from ioportal.web.common import palette
+from ioportal.web.flags import inbox
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def site(_request: HttpRequest) -> dict[str, object]:
     """Give the palette's address, the zone of times, and (asked for when shown) what waits."""
     return {
-        "flags_to_triage": flags.to_triage,
+        "flags_to_triage": inbox.to_triage,
         "palette_url": palette.address(),
         "zone_name": timezone.get_current_timezone_name(),
     }

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from django.urls import path
 
-from ioportal.web.views import (
-    coverage,
-    flags,
-    health,
-    home,
-    incidents,
-    ingest,
-    job,
-    job_twins,
-    jobs,
-    overview,
-    palette,
-    panda,
-    people,
-    populations,
-    registration,
-    rules,
-    search,
-    servers,
-    storage,
-    styleguide,
-    trends,
-)
+from ioportal.web.common import palette
+from ioportal.web.flags import views as flags
+from ioportal.web.home import views as home
+from ioportal.web.incidents import views as incidents
+from ioportal.web.ingest.views import coverage, health, registration, segments, storage
+from ioportal.web.jobs import exports, list_views
+from ioportal.web.jobs import views as job
+from ioportal.web.overview import views as overview
+from ioportal.web.panda import views as panda
+from ioportal.web.people import views as people
+from ioportal.web.populations import views as populations
+from ioportal.web.rules import views as rules
+from ioportal.web.search import views as search
+from ioportal.web.servers import views as servers
+from ioportal.web.styleguide import views as styleguide
+from ioportal.web.trends import views as trends
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -43,12 +36,12 @@ urlpatterns = [
     path("load/", home.load, name="load"),
     path("search/", search.search, name="search"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),
-    path("jobs/", jobs.job_list, name="job_list"),
+    path("jobs/", list_views.job_list, name="job_list"),
     path("jobs/<int:pk>/", job.detail, name="job"),
-    path("jobs/<int:pk>/rpcs/", job_twins.rpcs, name="job_rpcs"),
-    path("jobs/<int:pk>/peers/", job_twins.standings, name="job_peers"),
-    path("jobs/<int:pk>/panda/", job_twins.panda, name="job_panda"),
-    path("jobs/<int:pk>/timelines/<slug:name>/", job_twins.timeline, name="job_timeline"),
+    path("jobs/<int:pk>/rpcs/", exports.rpcs, name="job_rpcs"),
+    path("jobs/<int:pk>/peers/", exports.standings, name="job_peers"),
+    path("jobs/<int:pk>/panda/", exports.panda, name="job_panda"),
+    path("jobs/<int:pk>/timelines/<slug:name>/", exports.timeline, name="job_timeline"),
     path("jobs/<slug:cluster>/<str:batch_id>/", job.find, name="find_job"),
     path("panda/", panda.panda_list, name="panda_list"),
     path("panda/<slug:cluster>/<int:panda_id>/", panda.panda_job, name="panda_job"),
@@ -73,13 +66,13 @@ urlpatterns = [
     path("servers/<str:name>/", servers.server, name="server"),
     path("servers/<str:name>/senders/", servers.who_sent, name="server_senders"),
     path("servers/<str:name>/charts/<slug:chart>/", servers.chart, name="server_chart"),
-    path("ingest/", ingest.segment_list, name="segment_list"),
-    path("ingest/segments/<int:pk>/", ingest.segment, name="segment"),
+    path("ingest/", segments.segment_list, name="segment_list"),
+    path("ingest/segments/<int:pk>/", segments.segment, name="segment"),
     path("ingest/coverage/", coverage.coverage, name="coverage"),
     path("ingest/health/", health.health, name="health"),
     path("ingest/storage/", storage.storage, name="storage"),
-    path("ingest/nids/", ingest.nids, name="unregistered_nids"),
+    path("ingest/nids/", segments.nids, name="unregistered_nids"),
     path("ingest/tables/", registration.tables, name="site_tables"),
-    path("ingest/pending/", ingest.pending, name="pending_ids"),
+    path("ingest/pending/", segments.pending, name="pending_ids"),
     path("palette-<slug:version>.css", palette.stylesheet, name="palette"),
 ]

@@ -68,7 +68,7 @@ def test_what_an_agent_reads_is_stored_and_reconciles(
 
     assert total("SELECT count(*) FROM jobs_job") == 3
     assert total("SELECT batch_id FROM jobs_job WHERE state = 'running'") == "3"
-    waited = "SELECT max(samples) FROM telemetry_servicesnapshot s JOIN jobs_counter c"
+    waited = "SELECT max(samples) FROM telemetry_servicesnapshot s JOIN site_counter c"
     assert total(f"{waited} ON c.id = s.counter_id WHERE c.name = 'req_waittime'") == 57_267
     assert [e for e in agent.events() if e["level"] != "info"] == []
     assert reconcile()

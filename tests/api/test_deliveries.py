@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from collectors import tables
 from ioportal.ingest.models import Batch, Segment, TouchedTrace
-from ioportal.jobs.models import Server, Source
+from ioportal.site.models import Server, Source
 from tests import contents
 from tests.batches import ARROW, NDJSON, STREAM, arrow, batch, ndjson, traced, window
 from tests.logs import Run, at, sacct
@@ -200,7 +200,7 @@ def test_text_may_hold_anything(deliver, queries, reconcile):
     ]
 
     assert answers == [202, 202]
-    assert {len(text) for (text,) in queries("SELECT text FROM jobs_sourcejobid")} == {3, 255}
+    assert {len(text) for (text,) in queries("SELECT text FROM site_sourcejobid")} == {3, 255}
     assert reconcile()
 
 

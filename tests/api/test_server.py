@@ -17,7 +17,7 @@ import pytest
 from django.db import connection, transaction
 
 from ioportal.ingest.models import Segment
-from ioportal.jobs.models import Server
+from ioportal.site.models import Server
 from tests.batches import ARROW, arrow, traced, window
 from tests.conftest import REPOSITORY
 from tests.processes import ENDS_WITH_PARENT

@@ -287,7 +287,7 @@ def test_osts_are_folded_and_every_one_of_the_host_is_covered(deliver, queries, 
     assert queries("SELECT target_id, write_bytes FROM telemetry_iowindow") == [(0, 900)]
     assert queries(
         'SELECT t.name, c.start, c."end" FROM telemetry_coverage c '
-        "JOIN jobs_target t ON t.id = c.source_id ORDER BY 1"
+        "JOIN site_target t ON t.id = c.source_id ORDER BY 1"
     ) == [(f"lake-OST000{n}", at("12:00"), at("12:01")) for n in range(2)]
     assert reconcile()
 

@@ -10,7 +10,8 @@ from django.db import connection, transaction
 from ioportal.flags import backtest, evidence
 from ioportal.flags.limits import put_in_force
 from ioportal.flags.models import BackTest, Flag, LimitSet
-from ioportal.jobs.models import Cluster, Job, JobStatistics, StaleEvidence
+from ioportal.jobs.models import Job, JobStatistics, StaleEvidence
+from ioportal.site.models import Cluster
 from ioportal.stages import drain
 from tests.conftest import REPOSITORY
 from tests.logs import DAY, Run, at, job_stats, rpc, sacct

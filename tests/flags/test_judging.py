@@ -15,7 +15,8 @@ from ioportal.flags.models import Flag, FlagEvent, JobEvidence, LimitSet
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import TouchedJob, TouchedTrace
 from ioportal.jobs import statistics
-from ioportal.jobs.models import Cluster, Job, Server, StaleEvidence
+from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.site.models import Cluster, Server
 from ioportal.stages import drain
 from ioportal.telemetry import rollups
 from tests.logs import Run, at, job_stats, pbs, rpc, sacct

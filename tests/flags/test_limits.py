@@ -5,7 +5,8 @@ import pytest
 from ioportal.analysis.rules import BY_CODE
 from ioportal.flags.limits import Book, Place, put_in_force
 from ioportal.flags.models import Flag, LimitSet
-from ioportal.jobs.models import Cluster, Filesystem, Job, StaleEvidence
+from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.site.models import Cluster, Filesystem
 from tests.logs import Run, at, job_stats, sacct
 
 pytestmark = pytest.mark.usefixtures("site")

@@ -10,7 +10,8 @@ import pytest
 
 from ioportal.flags import evidence, others
 from ioportal.flags.others import NAMESAKES, PEERS, Month
-from ioportal.jobs.models import Cluster, Job, JobStatistics
+from ioportal.jobs.models import Job, JobStatistics
+from ioportal.site.models import Cluster
 
 pytestmark = pytest.mark.usefixtures("site")
 

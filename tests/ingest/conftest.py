@@ -23,9 +23,9 @@ def charged(queries):
                 SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed'])
                     [w.kind], coalesce(
                         (SELECT c.name || ' ' || j.batch_id FROM jobs_job j
-                            JOIN jobs_cluster c ON c.id = j.cluster_id WHERE j.id = w.job_id),
-                        (SELECT text FROM jobs_sourcejobid WHERE id = w.source_job_id),
-                        (SELECT text FROM jobs_nid WHERE id = w.nid_id)
+                            JOIN site_cluster c ON c.id = j.cluster_id WHERE j.id = w.job_id),
+                        (SELECT text FROM site_sourcejobid WHERE id = w.source_job_id),
+                        (SELECT text FROM site_nid WHERE id = w.nid_id)
                     ), sum(count)
                 FROM telemetry_chargedrpc w GROUP BY 1, 2
                 """
@@ -47,8 +47,8 @@ def opens(queries):
                 SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed'])
                     [w.kind], coalesce(
                         (SELECT c.name || ' ' || j.batch_id FROM jobs_job j
-                            JOIN jobs_cluster c ON c.id = j.cluster_id WHERE j.id = w.job_id),
-                        (SELECT text FROM jobs_sourcejobid WHERE id = w.source_job_id),
+                            JOIN site_cluster c ON c.id = j.cluster_id WHERE j.id = w.job_id),
+                        (SELECT text FROM site_sourcejobid WHERE id = w.source_job_id),
                         ''
                     ), sum(open)
                 FROM telemetry_iowindow w GROUP BY 1, 2

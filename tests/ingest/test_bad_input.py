@@ -344,7 +344,7 @@ def test_a_thousand_thousand_services_do_not_run_into_one_another(logs, ingest, 
 
     assert queries(
         "SELECT count(DISTINCT s.name) FROM telemetry_rpcwindow w "
-        "JOIN jobs_service s ON s.id = w.service_id"
+        "JOIN site_service s ON s.id = w.service_id"
     ) == [(33_000,)]
 
 

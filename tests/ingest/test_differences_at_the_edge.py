@@ -62,8 +62,8 @@ def derived(queries):
             for start, end, target, job, basis, *counters in queries(
                 "SELECT w.start, w.\"end\", coalesce(t.name, ''), coalesce(s.text, ''), w.basis, "
                 "w.open, w.close, w.punch FROM telemetry_iowindow w "
-                "LEFT JOIN jobs_target t ON t.id = w.target_id "
-                "LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id"
+                "LEFT JOIN site_target t ON t.id = w.target_id "
+                "LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id"
             )
         }
 

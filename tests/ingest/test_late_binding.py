@@ -363,7 +363,7 @@ def test_a_launch_moves_to_the_job_that_uses_its_batch_id_again(register, load, 
 
     held = queries(
         "SELECT j.submitted_at::time::text, n.name FROM jobs_allocation a "
-        "JOIN jobs_job j ON j.id = a.job_id JOIN jobs_node n ON n.id = a.node_id ORDER BY 2"
+        "JOIN jobs_job j ON j.id = a.job_id JOIN site_node n ON n.id = a.node_id ORDER BY 2"
     )
     assert held == [("10:00:00", "nid00002"), ("10:00:00", "nid00003")]
 

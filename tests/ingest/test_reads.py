@@ -361,7 +361,7 @@ def test_targets_are_registered_by_their_names(logs, ingest, queries, capsys):
 
     assert account["operations"] == 18 * 5 + 5
     assert queries(
-        "SELECT kind, count(*), min(t.name), max(t.name) FROM jobs_target t JOIN jobs_filesystem f "
+        "SELECT kind, count(*), min(t.name), max(t.name) FROM site_target t JOIN site_filesystem f "
         "ON f.id = filesystem_id WHERE f.name = 'pond' AND server_id IS NULL GROUP BY 1 ORDER BY 1"
     ) == [
         ("mdt", 1, "pond-MDT0007", "pond-MDT0007"),
@@ -400,7 +400,7 @@ def test_targets_are_registered_by_their_names(logs, ingest, queries, capsys):
 def test_a_target_whose_name_does_not_say_what_it_is_is_not_registered(
     logs, ingest, queries, targets, options, message
 ):
-    before = queries("SELECT name FROM jobs_target ORDER BY 1")
+    before = queries("SELECT name FROM site_target ORDER BY 1")
     path = logs("dump", "".join(job_stats(target, {"77": {"open": 1}}) for target in targets))
 
     with pytest.raises(CommandError) as refusal:
@@ -411,7 +411,7 @@ def test_a_target_whose_name_does_not_say_what_it_is_is_not_registered(
         )
 
     assert str(refusal.value).startswith(f"{path}: {message}")
-    assert queries("SELECT name FROM jobs_target ORDER BY 1") == before
+    assert queries("SELECT name FROM site_target ORDER BY 1") == before
 
 
 def test_a_filesystem_may_have_another_name_here_than_lustre_gives_it(logs, ingest, queries):
@@ -424,6 +424,6 @@ def test_a_filesystem_may_have_another_name_here_than_lustre_gives_it(logs, inge
     )
 
     assert queries(
-        "SELECT f.name FROM jobs_target t JOIN jobs_filesystem f ON f.id = t.filesystem_id "
+        "SELECT f.name FROM site_target t JOIN site_filesystem f ON f.id = t.filesystem_id "
         "WHERE t.name = 'scratch-MDT0000'"
     ) == [("pond",)]

@@ -3,8 +3,8 @@
 import pytest
 from django.core.management import CommandError
 
-from ioportal.jobs.models import Server
-from ioportal.jobs.senders import senders
+from ioportal.activity.top_clients import senders
+from ioportal.site.models import Server
 from ioportal.times import moment
 from tests.collectors.lustre.counters import FIXTURES
 from tests.logs import Run, rpc, sacct

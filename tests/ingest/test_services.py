@@ -4,7 +4,7 @@ import pytest
 from django.core.management import CommandError
 
 from ioportal.ingest.models import Segment
-from ioportal.jobs.models import Counter, Server, Service
+from ioportal.site.models import Counter, Server, Service
 from ioportal.telemetry import services
 from ioportal.times import moment
 from tests import contents
@@ -81,5 +81,5 @@ def test_a_text_without_names_must_be_told_its_service(site, ingest):
 
     ingest("mds_stats", OURS / "mdt_2.8.txt", server="mds1", at=NOON, service="mdt_readpage")
 
-    assert contents.of("jobs_service") == {"jobs_service": ["name=mdt_rdpg"]}
+    assert contents.of("site_service") == {"site_service": ["name=mdt_rdpg"]}
     assert Segment.objects.get().operations == 1200

@@ -104,8 +104,8 @@ def test_windows_are_what_lies_between_two_reads(logs, ingest, reconcile, querie
         reconcile()
         found = queries(
             "SELECT w.start, w.end, coalesce(t.name, ''), s.text, w.sync, w.basis "
-            "FROM telemetry_iowindow w JOIN jobs_sourcejobid s ON s.id = w.source_job_id "
-            "LEFT JOIN jobs_target t ON t.id = w.target_id ORDER BY 1, 2, 3, 4, 5, 6"
+            "FROM telemetry_iowindow w JOIN site_sourcejobid s ON s.id = w.source_job_id "
+            "LEFT JOIN site_target t ON t.id = w.target_id ORDER BY 1, 2, 3, 4, 5, 6"
         )
         transaction.set_rollback(True)
 

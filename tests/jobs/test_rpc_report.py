@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from django.core.management import CommandError
 
-from ioportal.jobs.models import Filesystem
+from ioportal.site.models import Filesystem
 from simulator import golden, server_log, site
 from simulator.formats import rpctrace, site_toml
 from simulator.plan import Plan

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS
-from ioportal.jobs.models import Job, JobStatistics, Target
+from ioportal.jobs.models import Job, JobStatistics
+from ioportal.site.models import Target
 from ioportal.telemetry.models import IoWindow, Principal
 from tests.logs import CLOSE, OPEN, Run, at, job_stats, md_stats, pbs, rpc, sacct
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioportal.jobs.models import Server, Target
+from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage, ceil_to_window, floor_to_window

@@ -7,7 +7,8 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 
-from ioportal.jobs.models import Cluster, Job, JobStatistics, WorkloadJob
+from ioportal.jobs.models import Job, JobStatistics, WorkloadJob
+from ioportal.site.models import Cluster
 from tests import contents
 from tests.logs import DAY, at
 from tests.web import stories

@@ -15,7 +15,7 @@ from ioportal.analysis.rules import outlier
 from ioportal.analysis.rules.evidence import SUSTAINED, WITHIN
 from ioportal.flags import peaks
 from ioportal.flags.courses.way import INTERVAL, Way, moving
-from ioportal.jobs.models import Server
+from ioportal.site.models import Server
 from ioportal.telemetry import levels
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.coverage import Interval

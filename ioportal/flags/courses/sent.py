@@ -9,10 +9,10 @@ import polars as pl
 from django.db.models import Q, Sum
 
 from collectors.tables import UTC_US
+from ioportal.activity import impact
 from ioportal.analysis.rules.evidence import DAY, HOUR, WITHIN
 from ioportal.flags.courses.way import INTERVAL, Way, moving
-from ioportal.jobs import impact
-from ioportal.jobs.models import Server
+from ioportal.site.models import Server
 from ioportal.telemetry import levels, rollups
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Principal

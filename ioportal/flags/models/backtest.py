@@ -7,7 +7,7 @@ from typing import Self
 from django.db import models
 from django.db.models import F, Q
 
-from ioportal.jobs.models import Cluster, Filesystem
+from ioportal.site.models import Cluster, Filesystem
 
 UNFINISHED = ["waiting", "running"]
 

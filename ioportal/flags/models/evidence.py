@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.db import models
 
 from ioportal.analysis.rules.evidence import PEAKS
-from ioportal.jobs.models import Filesystem, Job
+from ioportal.jobs.models import Job
+from ioportal.site.models import Filesystem
 
 
 class JobEvidence(models.Model):

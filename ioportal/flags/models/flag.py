@@ -10,7 +10,8 @@ from django.db.models import F, Q
 
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.rule import Severity, Subject
-from ioportal.jobs.models import Cluster, Filesystem, Job
+from ioportal.jobs.models import Job
+from ioportal.site.models import Cluster, Filesystem
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User

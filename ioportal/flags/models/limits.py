@@ -7,7 +7,7 @@ from typing import Self
 from django.db import models
 from django.db.models import Q
 
-from ioportal.jobs.models import Cluster, Filesystem
+from ioportal.site.models import Cluster, Filesystem
 
 _PARTS = ("cluster_id", "filesystem_id", "queue")  # what of the site limits are for
 _SCOPE = ("rule", *_PARTS)

@@ -78,7 +78,7 @@ judged AS (
             WHEN {fell} THEN %(RESET)s
             ELSE %(DIFFERENCE)s
         END AS basis
-    FROM entries n JOIN reads r USING (target_id, taken_at) JOIN jobs_target t ON t.id = target_id
+    FROM entries n JOIN reads r USING (target_id, taken_at) JOIN site_target t ON t.id = target_id
     WHERE r.previous_at IS NULL OR r.previous_at >= %(start)s
     OFFSET 0  -- reckons each basis once, not wherever it is used below
 ),
@@ -99,7 +99,7 @@ SELECT w.start, w."end", w.segment_id, %(filesystem)s, %(folded_target)s, w.sour
     + """, {sums}
 FROM windows w
 CROSS JOIN LATERAL jobs_job_named(w.source_job_id, w.start, w."end") n
-LEFT JOIN jobs_sourcejobid s ON s.id = w.source_job_id
+LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
 WHERE {something} OR w.basis = %(RESET)s -- (what was cleared may show nothing yet)
 """
 ).format(
@@ -128,7 +128,7 @@ _NOW = (
     + ","
     + JOB
     + """
-    FROM jobs_job_named(w.source_job_id, w.start, w."end") n, jobs_sourcejobid s
+    FROM jobs_job_named(w.source_job_id, w.start, w."end") n, site_sourcejobid s
     WHERE s.id = w.source_job_id)"""
 )
 _REATTRIBUTE = (

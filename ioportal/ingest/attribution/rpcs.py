@@ -25,7 +25,7 @@ _OF_JOBS = """(
 _NIDS = """
 CREATE TEMP TABLE attribution_nids ON COMMIT DROP AS
 SELECT id, node_id, node_id IS NULL AND text <> '0@lo' AS unknown
-FROM jobs_nid
+FROM site_nid
 WHERE id IN (
     SELECT w.nid_id FROM telemetry_rpcwindow w
     WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
@@ -82,7 +82,7 @@ SELECT k.source_job_id, array_agg(k.start ORDER BY k.start) AS starts,
 FROM (
     SELECT DISTINCT w.source_job_id, w.start
     FROM telemetry_rpcwindow w
-    JOIN jobs_sourcejobid s ON s.id = w.source_job_id AND (s.batch_id <> '' OR s.launch <> '')
+    JOIN site_sourcejobid s ON s.id = w.source_job_id AND (s.batch_id <> '' OR s.launch <> '')
     WHERE w.start >= %(start)s AND w.start < %(end)s AND w.source_job_id <> 0 AND {rows}
 ) k
 CROSS JOIN LATERAL jobs_job_named(k.source_job_id, k.start, k.start + interval '10 seconds') n

@@ -12,8 +12,8 @@ from collectors.tables import OPERATIONS
 from ioportal.ingest.formats.common import Command, discard, needed, overlap, unregistered
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import Segment, TouchedReads
-from ioportal.jobs import names, registration
-from ioportal.jobs.models import Target
+from ioportal.site import name_ids, registration
+from ioportal.site.models import Target
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, JobSnapshot, TargetSnapshot
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collectors.parsed import Account, Parsed
     from collectors.source import Source
     from ioportal.ingest.loading import Origin
-    from ioportal.jobs.models import Filesystem
+    from ioportal.site.models import Filesystem
 
 
 _MOST_LISTED = 10_000  # targets of one text
@@ -144,7 +144,7 @@ class JobStatsLoader(_ReadLoader):
 
     def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
         super().__init__(command, segment, origin)
-        self._source_job_ids: dict[Filesystem, names.Names] = {}
+        self._source_job_ids: dict[Filesystem, name_ids.Names] = {}
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""
@@ -153,12 +153,12 @@ class JobStatsLoader(_ReadLoader):
     def store(self, parsed: Parsed) -> None:
         """Append the entries."""
         entries = self.placed(parsed).with_columns(
-            names.storable(pl.col("job"), names.SOURCE_JOB_ID_CHARACTERS)
+            name_ids.storable(pl.col("job"), name_ids.SOURCE_JOB_ID_CHARACTERS)
         )
         for (target,), part in entries.partition_by("target", as_dict=True).items():
             filesystem = self._read[target].filesystem
             if filesystem not in self._source_job_ids:
-                self._source_job_ids[filesystem] = names.source_job_ids(filesystem)
+                self._source_job_ids[filesystem] = name_ids.source_job_ids(filesystem)
             ids = self._source_job_ids[filesystem].ids(part["job"])
             copy_frame(JobSnapshot, part.with_columns(ids.alias("source_job_id")))
 

@@ -17,8 +17,8 @@ from ioportal.ingest import stream_coverage
 from ioportal.ingest.formats.common import needed, overlap, segment_of, unregistered
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import TouchedDeltas
-from ioportal.jobs import names
-from ioportal.jobs.models import Target
+from ioportal.site import name_ids
+from ioportal.site.models import Target
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collectors.parsed import Parsed
     from ioportal.ingest.manifest import Observed
     from ioportal.ingest.models import Batch
-    from ioportal.jobs.models import Filesystem
+    from ioportal.site.models import Filesystem
 
 _FOLDED = 0  # the number of all OSTs together
 _BASES = {name: IoWindow.Basis[name.upper()].value for name in BASES}
@@ -156,10 +156,10 @@ class JobDeltasLoader(_DeltasLoader):
     def store(self, parsed: Parsed) -> None:
         """Append the differences."""
         rows = self.placed(parsed.table).with_columns(
-            names.storable(pl.col("job"), names.SOURCE_JOB_ID_CHARACTERS),
+            name_ids.storable(pl.col("job"), name_ids.SOURCE_JOB_ID_CHARACTERS),
             pl.lit(self.filesystem.pk).alias("filesystem_id"),
         )
-        ids = names.source_job_ids(self.filesystem).ids(rows["job"])
+        ids = name_ids.source_job_ids(self.filesystem).ids(rows["job"])
         copy_frame(JobDelta, rows.with_columns(ids.alias("source_job_id")))
 
     def number(self, name: str) -> int:

@@ -10,8 +10,8 @@ from collectors.lustre import req_history
 from collectors.lustre.rpc_extents import EXTENT, joined
 from ioportal.ingest.formats.common import Command, discard, needed, overlap, with_repeats
 from ioportal.ingest.models import Segment
-from ioportal.jobs import names
-from ioportal.jobs.models import Server
+from ioportal.site import name_ids
+from ioportal.site.models import Server
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.models import Coverage, RequestWindow
 
@@ -33,8 +33,8 @@ class HistoryLoader:
         self._command = command
         self._origin = origin
         self._server = needed(origin.server, "--server: the MDS or OSS that was read")
-        self._nids = names.nids()
-        self._services = names.services()
+        self._nids = name_ids.nids()
+        self._services = name_ids.services()
         self._repeats = 0
         self._extents = pl.DataFrame(schema=EXTENT)
 
@@ -57,8 +57,8 @@ class HistoryLoader:
         if "" in parsed.table["service"]:
             needed(self._origin.service, "--service: the text does not name its service")
         rows = parsed.table.with_columns(
-            names.storable(pl.col("nid"), names.NID_CHARACTERS),
-            names.storable(pl.col("service"), names.SERVICE_CHARACTERS),
+            name_ids.storable(pl.col("nid"), name_ids.NID_CHARACTERS),
+            name_ids.storable(pl.col("service"), name_ids.SERVICE_CHARACTERS),
         )
         copy_frame(
             RequestWindow,

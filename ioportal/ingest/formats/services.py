@@ -9,8 +9,8 @@ import polars as pl
 from collectors.lustre import service_stats
 from ioportal.ingest.formats.common import Command, discard, needed, overlap
 from ioportal.ingest.models import Segment
-from ioportal.jobs import names
-from ioportal.jobs.models import Server
+from ioportal.site import name_ids
+from ioportal.site.models import Server
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, ServiceSnapshot
 
@@ -35,8 +35,8 @@ class ServiceStatsLoader:
         self._origin = origin
         self._server = needed(origin.server, "--server: the MDS or OSS that was read")
         self._read_at = needed(origin.read_at, "--at: when the counters were read")
-        self._services = names.services()
-        self._counters = names.counters()
+        self._services = name_ids.services()
+        self._counters = name_ids.counters()
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""
@@ -54,8 +54,8 @@ class ServiceStatsLoader:
             service = service_stats.THREADS.get(told, told)
             rows = rows.with_columns(pl.col("service").replace({"": service}))
         rows = rows.with_columns(
-            names.storable(pl.col("service"), names.SERVICE_CHARACTERS),
-            names.storable(pl.col("counter"), names.COUNTER_CHARACTERS),
+            name_ids.storable(pl.col("service"), name_ids.SERVICE_CHARACTERS),
+            name_ids.storable(pl.col("counter"), name_ids.COUNTER_CHARACTERS),
         )
         copy_frame(
             ServiceSnapshot,

@@ -18,8 +18,8 @@ from ioportal.ingest.formats.common import (
     with_repeats,
 )
 from ioportal.ingest.models import Batch, Segment, TouchedTrace
-from ioportal.jobs import names
-from ioportal.jobs.models import Server
+from ioportal.site import name_ids
+from ioportal.site.models import Server
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage, RpcWindow
@@ -46,9 +46,9 @@ class _Windows:
     def __init__(self, segment: Segment, server: Server) -> None:
         self._segment = segment
         self._server = server
-        self._nids = names.nids()
-        self._services = names.services()
-        self._source_job_ids = names.source_job_ids(server.filesystem)
+        self._nids = name_ids.nids()
+        self._services = name_ids.services()
+        self._source_job_ids = name_ids.source_job_ids(server.filesystem)
         self._extents = pl.DataFrame(schema=rpc_extents.EXTENT)
         self._waiting: list[pl.DataFrame] = []
 
@@ -83,9 +83,9 @@ class _Windows:
 
     def _append(self) -> None:
         windows = pl.concat(self._waiting).with_columns(
-            names.storable(pl.col("nid"), names.NID_CHARACTERS),
-            names.storable(pl.col("job"), names.SOURCE_JOB_ID_CHARACTERS),
-            names.storable(pl.col("service"), names.SERVICE_CHARACTERS),
+            name_ids.storable(pl.col("nid"), name_ids.NID_CHARACTERS),
+            name_ids.storable(pl.col("job"), name_ids.SOURCE_JOB_ID_CHARACTERS),
+            name_ids.storable(pl.col("service"), name_ids.SERVICE_CHARACTERS),
         )
         self._waiting.clear()
         rows = _merged(

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import F, Q, prefetch_related_objects
 from django.db.models.functions import Upper
 
-from ioportal.jobs.models.site import Cluster, Node
+from ioportal.site.models.infrastructure import Cluster, Node
 
 if TYPE_CHECKING:
     from datetime import datetime

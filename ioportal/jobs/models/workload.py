@@ -9,7 +9,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from ioportal.jobs.models.job import Job
-from ioportal.jobs.models.site import Cluster
+from ioportal.site.models.infrastructure import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -1,163 +1,226 @@
-"""The hypertables: Timescale's own DDL, which Django's models only read."""
+"""The hypertables: Timescale's own DDL. Django's models read these tables and never alter them.
 
+Columns are ordered by size, so that rows carry no padding.
+"""
+
+from django.contrib.postgres.operations import BtreeGistExtension, TrigramExtension
 from django.db import migrations
 
-COUNTERS = """
-    "open" bigint,
-    "close" bigint,
-    "mknod" bigint,
-    "link" bigint,
-    "unlink" bigint,
-    "mkdir" bigint,
-    "rmdir" bigint,
-    "rename" bigint,
-    "getattr" bigint,
-    "setattr" bigint,
-    "getxattr" bigint,
-    "setxattr" bigint,
-    "statfs" bigint,
-    "sync" bigint,
-    "migrate" bigint,
-    "fallocate" bigint,
-    "readpage" bigint,
-    "read" bigint,
-    "write" bigint,
-    "punch" bigint,
-    "destroy" bigint,
-    "create" bigint,
-    "get_info" bigint,
-    "set_info" bigint,
-    "quotactl" bigint,
-    "prealloc" bigint,
-    "samedir_rename" bigint,
-    "crossdir_rename" bigint,
-    "parallel_rename_file" bigint,
-    "parallel_rename_dir" bigint,
-    "rename_trylocks" bigint,
-    "read_bytes" bigint,
-    "write_bytes" bigint
-"""
-
+COUNTERS = ", ".join(
+    f'"{name}" bigint'
+    for name in (
+        "open", "close", "mknod", "link", "unlink", "mkdir", "rmdir", "rename", "getattr",
+        "setattr", "getxattr", "setxattr", "statfs", "sync", "migrate", "fallocate", "readpage",
+        "read", "write", "punch", "destroy", "create", "get_info", "set_info", "quotactl",
+        "prealloc", "samedir_rename", "crossdir_rename", "parallel_rename_file",
+        "parallel_rename_dir", "rename_trylocks", "read_bytes", "write_bytes",
+    )
+)  # fmt: skip
 TIMES = """
-    count bigint NOT NULL,
-    timed bigint NOT NULL,
-    service_us_sum bigint NOT NULL,
-    service_us_min bigint NOT NULL,
-    service_us_max bigint NOT NULL,
-    queue_us_min bigint NOT NULL,
-    queue_us_max bigint NOT NULL,
+    count bigint NOT NULL, timed bigint NOT NULL,
+    service_us_sum bigint NOT NULL, service_us_min bigint NOT NULL, service_us_max bigint NOT NULL,
+    queue_us_min bigint NOT NULL, queue_us_max bigint NOT NULL, total_us_sum bigint NOT NULL
+"""
+PRINCIPAL = """
+    start timestamptz NOT NULL, job_id bigint NOT NULL, server_id integer NOT NULL,
+    source_job_id integer NOT NULL, nid_id integer NOT NULL, kind smallint NOT NULL
+"""
+RPC_ROLL_UP = f"{PRINCIPAL}, opcode smallint NOT NULL, service_id integer NOT NULL, {TIMES}"
+LOAD = f"""
+    {PRINCIPAL}, count bigint NOT NULL, timed bigint NOT NULL, service_us_sum bigint NOT NULL,
     total_us_sum bigint NOT NULL
 """
-
-RPC_WINDOW = f"""
-CREATE TABLE telemetry_rpcwindow (
-    start timestamptz NOT NULL,
-    first timestamptz NOT NULL,
-    last timestamptz NOT NULL,
-    segment_id bigint NOT NULL,
-    server_id integer NOT NULL,
-    nid_id integer NOT NULL,
-    source_job_id integer NOT NULL,
-    service_id smallint NOT NULL,
-    opcode smallint NOT NULL,
-    {TIMES}
-);
-SELECT create_hypertable('telemetry_rpcwindow', by_range('start', INTERVAL '1 hour'),
-    create_default_indexes => false);
-CREATE INDEX rpcwindow_nid ON telemetry_rpcwindow (nid_id, start);
-CREATE INDEX rpcwindow_start ON telemetry_rpcwindow USING brin (start);
+TOTAL = f"""
+    start timestamptz NOT NULL, server_id integer NOT NULL, service_id integer NOT NULL,
+    opcode smallint NOT NULL, {TIMES}
 """
 
-CHARGED_RPC = f"""
-CREATE TABLE telemetry_chargedrpc (
-    start timestamptz NOT NULL,
-    job_id bigint NOT NULL,
-    segment_id bigint NOT NULL,
-    server_id integer NOT NULL,
-    source_job_id integer NOT NULL,
-    nid_id integer NOT NULL,
-    service_id smallint NOT NULL,
-    opcode smallint NOT NULL,
-    kind smallint NOT NULL,
-    method smallint NOT NULL,
-    {TIMES}
-);
-SELECT create_hypertable('telemetry_chargedrpc', by_range('start', INTERVAL '1 day'),
-    create_default_indexes => false);
--- A job's page; re-charging a job.
-CREATE INDEX chargedrpc_job ON telemetry_chargedrpc (job_id, start) WHERE job_id <> 0;
--- Re-charging nodes; what is ambiguous on them.
-CREATE INDEX chargedrpc_nid ON telemetry_chargedrpc (nid_id, start) WHERE nid_id <> 0;
--- Re-charging a server's interval; an overview.
-CREATE INDEX chargedrpc_server ON telemetry_chargedrpc (server_id, start);
-"""
+# Name, column of time, interval of a chunk, columns.
+TABLES = (
+    (
+        "rpcwindow", "start", "1 hour",
+        f"""
+        start timestamptz NOT NULL, first timestamptz NOT NULL, last timestamptz NOT NULL,
+        segment_id bigint NOT NULL, server_id integer NOT NULL, nid_id integer NOT NULL,
+        source_job_id integer NOT NULL, service_id integer NOT NULL, opcode smallint NOT NULL,
+        {TIMES}
+        """,
+    ),
+    (
+        "chargedrpc", "start", "1 day",
+        f"""
+        start timestamptz NOT NULL, job_id bigint NOT NULL, segment_id bigint NOT NULL,
+        server_id integer NOT NULL, source_job_id integer NOT NULL, nid_id integer NOT NULL,
+        service_id integer NOT NULL, opcode smallint NOT NULL, kind smallint NOT NULL,
+        method smallint NOT NULL, {TIMES}
+        """,
+    ),
+    ("rpcminute", "start", "1 day", RPC_ROLL_UP),
+    ("rpctenminutes", "start", "7 days", RPC_ROLL_UP),
+    ("loadwindow", "start", "1 day", LOAD),
+    ("loadminute", "start", "1 day", LOAD),
+    ("loadtenminutes", "start", "7 days", LOAD),
+    ("total", "start", "7 days", TOTAL),
+    ("totalminute", "start", "30 days", TOTAL),
+    ("totaltenminutes", "start", "90 days", TOTAL),
+    (
+        "impactwindow", "start", "7 days",
+        """
+        start timestamptz NOT NULL, who bigint NOT NULL, impact_us bigint NOT NULL,
+        service_us bigint NOT NULL, work_us bigint NOT NULL, others_us bigint NOT NULL,
+        others_usual_us bigint NOT NULL, server_id integer NOT NULL, kind smallint NOT NULL
+        """,
+    ),
+    (
+        "requestwindow", "start", "1 day",
+        """
+        start timestamptz NOT NULL, first timestamptz NOT NULL, last timestamptz NOT NULL,
+        segment_id bigint NOT NULL, count bigint NOT NULL, server_id integer NOT NULL,
+        nid_id integer NOT NULL, service_id integer NOT NULL, opcode smallint NOT NULL
+        """,
+    ),
+    (
+        "servicesnapshot", "taken_at", "1 day",
+        """
+        taken_at timestamptz NOT NULL, snapshot_at timestamptz, counted_since timestamptz,
+        segment_id bigint NOT NULL, samples bigint NOT NULL, min bigint NOT NULL,
+        max bigint NOT NULL, sum bigint NOT NULL, server_id integer NOT NULL,
+        service_id integer NOT NULL, counter_id integer NOT NULL, unit smallint NOT NULL
+        """,
+    ),
+    (
+        "jobsnapshot", "taken_at", "1 day",
+        f"""
+        taken_at timestamptz NOT NULL, segment_id bigint NOT NULL, target_id integer NOT NULL,
+        source_job_id integer NOT NULL, snapshot_at timestamptz, entry_started_at timestamptz,
+        {COUNTERS}
+        """,
+    ),
+    (
+        "targetsnapshot", "taken_at", "7 days",
+        f"""
+        taken_at timestamptz NOT NULL, segment_id bigint NOT NULL, target_id integer NOT NULL,
+        snapshot_at timestamptz, {COUNTERS}
+        """,
+    ),
+    (
+        "jobdelta", "end", "1 day",
+        f"""
+        start timestamptz NOT NULL, "end" timestamptz NOT NULL, segment_id bigint NOT NULL,
+        filesystem_id integer NOT NULL, target_id integer NOT NULL, source_job_id integer NOT NULL,
+        basis smallint NOT NULL, {COUNTERS}
+        """,
+    ),
+    (
+        "targetdelta", "end", "7 days",
+        f"""
+        start timestamptz NOT NULL, "end" timestamptz NOT NULL, segment_id bigint NOT NULL,
+        target_id integer NOT NULL, basis smallint NOT NULL, {COUNTERS}
+        """,
+    ),
+    (
+        "iowindow", "start", "7 days",
+        f"""
+        start timestamptz NOT NULL, "end" timestamptz NOT NULL, job_id bigint NOT NULL,
+        segment_id bigint NOT NULL, filesystem_id integer NOT NULL, target_id integer NOT NULL,
+        source_job_id integer NOT NULL, kind smallint NOT NULL, basis smallint NOT NULL,
+        {COUNTERS}
+        """,
+    ),
+    (
+        "iotenminutes", "bucket", "30 days",
+        f"""
+        bucket timestamptz NOT NULL, start timestamptz NOT NULL, "end" timestamptz NOT NULL,
+        job_id bigint NOT NULL, metadata_operations bigint NOT NULL, filesystem_id integer NOT NULL,
+        target_id integer NOT NULL, source_job_id integer NOT NULL, kind smallint NOT NULL,
+        basis smallint NOT NULL, {COUNTERS}
+        """,
+    ),
+    (
+        "iototal", "start", "30 days",
+        """
+        start timestamptz NOT NULL, "end" timestamptz NOT NULL, metadata_operations bigint NOT NULL,
+        filesystem_id integer NOT NULL, target_id integer NOT NULL, basis smallint NOT NULL
+        """,
+    ),
+)  # fmt: skip
 
-JOB_SNAPSHOT = f"""
-CREATE TABLE telemetry_jobsnapshot (
-    taken_at timestamptz NOT NULL,
-    segment_id bigint NOT NULL,
-    target_id integer NOT NULL,
-    source_job_id integer NOT NULL,
-    snapshot_at timestamptz,
-    entry_started_at timestamptz,
-    {COUNTERS}
-);
-SELECT create_hypertable('telemetry_jobsnapshot', by_range('taken_at', INTERVAL '1 day'),
-    create_default_indexes => false);
-CREATE INDEX jobsnapshot_target ON telemetry_jobsnapshot (target_id, taken_at);
-CREATE INDEX jobsnapshot_job ON telemetry_jobsnapshot (source_job_id, taken_at);
-"""
+# Of attributed windows and their roll-ups: a job's page; what runs on a node; operations with a job
+# id that names no job, or several (rows of jobs carry no id); a server's interval.
+BY_PRINCIPAL = {
+    "job": "(job_id, start) WHERE job_id <> 0",
+    "nid": "(nid_id, start) WHERE nid_id <> 0",
+    "source_job": "(source_job_id, start) WHERE source_job_id <> 0 AND nid_id = 0",
+    "server": "(server_id, start)",
+}
+INDEXES = {
+    # Attribution of windows by node, by interval and by job id.
+    "rpcwindow": {
+        "nid": "(nid_id, start)",
+        "start": "USING brin (start)",
+        "source_job": "(source_job_id, start) WHERE source_job_id <> 0",
+    },
+    # Ambiguous operations are few, and are read whenever statistics of a job are computed.
+    "chargedrpc": BY_PRINCIPAL | {"ambiguous": "(start) WHERE kind = 5"},
+    "rpcminute": BY_PRINCIPAL,
+    "rpctenminutes": BY_PRINCIPAL,
+    "loadwindow": BY_PRINCIPAL,
+    "loadminute": BY_PRINCIPAL,
+    "loadtenminutes": BY_PRINCIPAL,
+    "total": {"server": "(server_id, start)"},
+    "totalminute": {"server": "(server_id, start)"},
+    "totaltenminutes": {"server": "(server_id, start)"},
+    "impactwindow": {"who": "(kind, who, start)", "server": "(server_id, start)"},
+    "requestwindow": {"server": "(server_id, start)"},
+    "servicesnapshot": {"server": "(server_id, taken_at)"},
+    "jobsnapshot": {"target": "(target_id, taken_at)", "job": "(source_job_id, taken_at)"},
+    "targetsnapshot": {"target": "(target_id, taken_at)"},
+    # Windows of a batch; reconciliation.
+    "jobdelta": {"segment": "(segment_id)"},
+    "targetdelta": {"segment": "(segment_id)", "target": '(target_id, "end")'},
+    # A job's page; a segment's reconciliation; a target's interval, derived again.
+    "iowindow": {
+        "job": "(job_id, start) WHERE job_id <> 0",
+        "source_job": "(source_job_id, start)",
+        "segment": "(segment_id)",
+        "target": "(filesystem_id, target_id, start)",
+        "ambiguous": "(start) WHERE kind = 5",
+    },
+    "iotenminutes": {
+        "job": "(job_id, bucket) WHERE job_id <> 0",
+        "source_job": "(source_job_id, bucket)",
+        "target": "(filesystem_id, target_id, bucket)",
+    },
+    "iototal": {"target": "(filesystem_id, target_id, start)"},
+}
 
-TARGET_SNAPSHOT = f"""
-CREATE TABLE telemetry_targetsnapshot (
-    taken_at timestamptz NOT NULL,
-    segment_id bigint NOT NULL,
-    target_id integer NOT NULL,
-    snapshot_at timestamptz,
-    {COUNTERS}
-);
-SELECT create_hypertable('telemetry_targetsnapshot', by_range('taken_at', INTERVAL '7 days'),
-    create_default_indexes => false);
-CREATE INDEX targetsnapshot_target ON telemetry_targetsnapshot (target_id, taken_at);
-"""
 
-IO_WINDOW = f"""
-CREATE TABLE telemetry_iowindow (
-    start timestamptz NOT NULL,
-    "end" timestamptz NOT NULL,
-    job_id bigint NOT NULL,
-    segment_id bigint NOT NULL,
-    filesystem_id integer NOT NULL,
-    target_id integer NOT NULL,
-    source_job_id integer NOT NULL,
-    kind smallint NOT NULL,
-    basis smallint NOT NULL,
-    {COUNTERS}
-);
-SELECT create_hypertable('telemetry_iowindow', by_range('start', INTERVAL '7 days'),
+def create(name: str, time: str, chunk: str, columns: str) -> str:
+    """Return the statements that create a hypertable and its indexes."""
+    indexes = "".join(
+        f"CREATE INDEX {name}_{suffix} ON telemetry_{name} {index};\n"
+        for suffix, index in INDEXES[name].items()
+    )
+    return f"""
+CREATE TABLE telemetry_{name} ({columns});
+SELECT create_hypertable('telemetry_{name}', by_range('{time}', INTERVAL '{chunk}'),
     create_default_indexes => false);
--- A job's page; re-charging a job.
-CREATE INDEX iowindow_job ON telemetry_iowindow (job_id, start) WHERE job_id <> 0;
-CREATE INDEX iowindow_source_job ON telemetry_iowindow (source_job_id, start);
--- A segment's account.
-CREATE INDEX iowindow_segment ON telemetry_iowindow (segment_id);
--- Deriving a target's interval anew.
-CREATE INDEX iowindow_target ON telemetry_iowindow (filesystem_id, target_id, start);
+{indexes}
 """
 
 
 class Migration(migrations.Migration):
     initial = True
     dependencies = []
+    run_before = [("jobs", "0001_initial")]  # its indexes need the extensions
     operations = [
         migrations.RunSQL("CREATE EXTENSION IF NOT EXISTS timescaledb", migrations.RunSQL.noop),
-    ] + [
-        migrations.RunSQL(ddl, reverse_sql=f"DROP TABLE telemetry_{name}")
-        for name, ddl in (
-            ("rpcwindow", RPC_WINDOW),
-            ("chargedrpc", CHARGED_RPC),
-            ("jobsnapshot", JOB_SNAPSHOT),
-            ("targetsnapshot", TARGET_SNAPSHOT),
-            ("iowindow", IO_WINDOW),
-        )
+        BtreeGistExtension(),
+        TrigramExtension(),
+        *(
+            migrations.RunSQL(
+                create(name, time, chunk, columns), reverse_sql=f"DROP TABLE telemetry_{name}"
+            )
+            for name, time, chunk, columns in TABLES
+        ),
     ]

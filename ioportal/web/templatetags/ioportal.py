@@ -16,15 +16,15 @@ from django.utils.timesince import timesince
 from ioportal import display
 from ioportal.analysis.metrics import Unit
 from ioportal.charts import palette
-from ioportal.web import formatting
+from ioportal.reporting import formatting
 
 if TYPE_CHECKING:
     from django.template import RequestContext
 
     from ioportal.flags.models import Flag
     from ioportal.jobs.models import Job
-    from ioportal.web.columns import Column
-    from ioportal.web.people import Column as SumColumn
+    from ioportal.web.jobs.columns import Column
+    from ioportal.web.people.page import Column as SumColumn
 
 register = template.Library()
 

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from ioportal import commands
 from ioportal.api.models import Token
-from ioportal.jobs.models import Source
+from ioportal.site.models import Source
 
 _CLOCK = "%Y-%m-%d %H:%M"
 

@@ -30,7 +30,7 @@ from ioportal.ingest.reconciliation import (
     last_counter_changes,
     unlinked_workload_jobs,
 )
-from ioportal.jobs.models import Cluster, Filesystem, Server, Target
+from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.stages import drain
 from ioportal.times import moment
 

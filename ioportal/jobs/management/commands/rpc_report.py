@@ -13,7 +13,8 @@ from django.db.models import Q
 from ioportal import commands
 from ioportal.jobs import rpc_reports
 from ioportal.jobs.accounting import STILL_RUNNING
-from ioportal.jobs.models import Cluster, Job, Launch, Nid, SourceJobId
+from ioportal.jobs.models import Job, Launch
+from ioportal.site.models import Cluster, Nid, SourceJobId
 from ioportal.telemetry.models import Principal
 from ioportal.times import moment
 

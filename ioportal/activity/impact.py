@@ -1,0 +1,42 @@
+"""What `ioportal.analysis.impact` judges, read from the charged windows of 10 s."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from django.db import connection
+
+from ioportal.analysis.impact import WINDOWS
+from ioportal.telemetry.models import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from ioportal.activity.top_consumers import Who
+
+_OF_PRINCIPALS = """
+SELECT start, server_id, service_id, opcode,
+    kind || ':' || CASE kind WHEN %(JOB)s THEN job_id WHEN %(PROCESS)s THEN source_job_id
+        WHEN %(HOST)s THEN nid_id ELSE 0 END AS principal,
+    sum(timed)::bigint, sum(service_us_sum)::bigint, sum(total_us_sum)::bigint
+FROM telemetry_chargedrpc
+WHERE server_id = ANY(%(servers)s) AND start >= %(start)s AND start < %(end)s
+GROUP BY start, server_id, service_id, opcode, principal
+"""
+
+
+def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.DataFrame:
+    """Return the windows of some servers that begin in [start, end), by principal."""
+    kinds = {kind.name: kind.value for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST)}
+    values: dict[str, Any] = {**kinds, "servers": list(server_ids), "start": start, "end": end}
+    with connection.cursor() as cursor:
+        cursor.execute(_OF_PRINCIPALS, values)
+        return pl.DataFrame(cursor.fetchall(), schema=WINDOWS, orient="row")
+
+
+def who(principal: str) -> Who:
+    """Return the principal that a window names."""
+    kind, _, which = principal.partition(":")
+    return int(kind), int(which)

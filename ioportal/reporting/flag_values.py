@@ -1,0 +1,57 @@
+"""The numbers of a flag as pages tell them: title, unit, words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from collectors.tables import METADATA_OPERATIONS
+from ioportal.analysis.metrics import BY_NAME
+from ioportal.reporting import formatting
+
+if TYPE_CHECKING:
+    from ioportal.analysis.metrics import Unit
+    from ioportal.analysis.rules.rule import Rule
+    from ioportal.flags.models import Flag
+
+# Of numbers that are neither limits nor metrics.
+_TITLES = {
+    "counted_enqueues": "Lock enqueues before the counters' newest read",
+    "impact_s": "Others' waiting because of it, altogether",
+    "largest_job_operations": "Metadata operations of the largest job",
+    "namesakes": "Jobs of the same name",
+    "namesakes_read_bytes": "What these usually read",
+    "startup_opens": "Opens at the start",
+    "unattributed_rpcs": "RPCs that are charged to nobody",
+    "usual_per_node": "Metadata operations a node, as usual among its peers",
+    **{f"count_{kind}": f"Operations of kind {kind}" for kind in METADATA_OPERATIONS},
+}
+
+
+def title_of(flag: Flag, number: str) -> str:
+    """Return what one of a flag's numbers is called."""
+    rule = flag.judged_by
+    if rule and number in rule.limits:
+        return rule.limits[number].title
+    if number in BY_NAME:
+        return BY_NAME[number].title
+    return _TITLES.get(number) or number.replace("_", " ").capitalize()
+
+
+def unit_of(flag: Flag, number: str) -> Unit | None:
+    """Return the unit of one of a flag's numbers, as far as its rule and metrics tell."""
+    return unit_by(flag.judged_by, number)
+
+
+def unit_by(rule: Rule | None, number: str) -> Unit | None:
+    """Return the unit of one of the numbers of a rule, as far as it and metrics tell."""
+    if rule and (number in rule.limits or number in rule.units):
+        return rule.unit(number)
+    return BY_NAME[number].unit if number in BY_NAME else None
+
+
+def in_words(flag: Flag, number: str, value: float | None) -> str:
+    """Return one of a flag's numbers, or its limit, with its unit."""
+    unit = unit_of(flag, number)
+    if unit is None:
+        return formatting.UNKNOWN if value is None else formatting.significant(value)
+    return formatting.with_unit(value, unit)

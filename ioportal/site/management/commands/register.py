@@ -1,0 +1,47 @@
+"""Register a site from a file: ``manage.py register site.toml``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from ioportal import commands
+from ioportal.site.registration import Unusable, register
+from ioportal.site.registration_tables import Table, document
+
+
+class Command(commands.Command):
+    """Registers clusters, NIDs, filesystems, servers, targets and users."""
+
+    help = (
+        "Register clusters, NIDs, filesystems, servers, targets and users from a TOML file, or "
+        "NIDs, nodes or users from a table (examples are in docs/operations.md). What is "
+        "registered already is brought up to date."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("file", type=Path)
+        parser.add_argument(
+            "--table",
+            choices=Table.values,
+            default=Table.SITE.value,
+            help="what the file holds (default: a site, in TOML)",
+        )
+        parser.add_argument("--cluster", default="", help="of the nids or nodes")
+
+    def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
+        """Register, and have what is stored charged anew."""
+        path: Path = options["file"]
+        try:
+            text = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"{path}: {error}") from error
+        try:
+            done = register(document(Table(options["table"]), text, options["cluster"]))
+        except Unusable as error:
+            raise CommandError(f"{path}: {error} Nothing was registered.") from error
+        for line in done:
+            self.stdout.write(line)

@@ -1,0 +1,387 @@
+"""Registering a site from a TOML document: clusters, filesystems, servers, sources, users.
+
+Tables are read in this order, each with the keys that `_KEYS` lists; what is registered already is
+brought up to date, and nothing is ever removed. docs/operations.md, "Registration", shows one.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import polars as pl
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import models, transaction
+from django.db.models import Q
+from django.dispatch import Signal
+
+from collectors.batch import hostlists
+from collectors.batch.values import Unreadable
+from collectors.lustre.targets import TargetName, folded
+from ioportal.site import name_ids
+from ioportal.site.models import (
+    Cluster,
+    Filesystem,
+    Nid,
+    Server,
+    ServerVersion,
+    Source,
+    SourceJobId,
+    Target,
+    UserAccount,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+# The keys of each table, and what their values are.
+_KEYS: dict[str, dict[str, type]] = {
+    "": {
+        "cluster": list, "filesystem": list, "server": list, "target": list, "source": list,
+        "user": list,
+    },
+    "cluster": {
+        "name": str, "time_zone": str, "batch": str, "simulated": bool, "nodes": str,
+        "exec_hosts_are_compute_nodes": bool, "cores_per_node": int, "nid_rule": dict, "nid": list,
+    },
+    "cluster.nid_rule": {"network": str, "node": str},
+    "cluster.nid": {"nid": str, "node": str},
+    "filesystem": {"name": str, "clusters": list, "job_id_pattern": str, "simulated": bool},
+    "server": {"name": str, "filesystem": str, "kind": str, "version": list},
+    "server.version": {"version": str, "since": date},  # (a datetime is a date, too)
+    "target": {
+        "name": str, "filesystem": str, "server": str, "kind": str, "job_cleanup_interval": int,
+    },
+    "source": {
+        "name": str, "format": str, "cluster": str, "filesystem": str, "server": str,
+        "poll_interval_s": int,
+    },
+    "user": {"name": str, "full_name": str, "email": str, "projects": list, "team": str},
+}  # fmt: skip
+_WORDS = {
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    list: "a list, or tables in double brackets",
+    dict: "a table",
+    date: "a date",
+}
+_NID = re.compile(rf"(?=.{{1,{name_ids.NID_CHARACTERS}}}$)[^\s@\0]+@\w+", re.ASCII)
+
+_PREFIXES_SHOWN = 10
+
+_Thing = TypeVar("_Thing", bound=models.Model)
+_Entry = dict[str, Any]
+
+
+class Unusable(Exception):  # noqa: N818  (a state of the document)
+    """The document cannot be registered; the message names the table, the key and the remedy."""
+
+
+# Sent, in the transaction, after anything was registered that decides who is charged.
+site_changed = Signal()
+
+
+@transaction.atomic
+def register(document: _Entry) -> list[str]:
+    """Register a document as `tomllib` reads it; return a line per table entry."""
+    _expect_keys("the document", document, _KEYS[""])
+    name_ids.lock()
+    done = []
+    for table, store in _TABLES.items():
+        for number, entry in enumerate(document.get(table, []), start=1):
+            place = f"[[{table}]] {number}"
+            if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+                raise Unusable(f"{place}: give it a name.")
+            place = f"[[{table}]] {entry['name']!r}"
+            _expect_keys(place, entry, _KEYS[table])
+            try:
+                store(place, entry)
+            except ValidationError as error:
+                raise Unusable(f"{place}: {_in_words(error)}") from error
+            done.append(f"{table} {entry['name']}")
+    if document.keys() != {"user"}:
+        site_changed.send(sender=None)
+    return done
+
+
+def add_targets(target_names: Collection[str], filesystem: Filesystem | None) -> list[Target]:
+    """Register MDTs and OSTs by their names; their servers are not known.
+
+    Args:
+        target_names: none of them is registered.
+        filesystem: all of them belong to it; None: the one that each name begins with.
+
+    Raises:
+        Unusable: a name is not a target's, or its filesystem is not registered.
+    """
+    parsed = {name: TargetName.parse(name) for name in target_names}
+    if wrong := [name for name, parts in parsed.items() if parts is None]:
+        raise Unusable(
+            f"Not names of targets, such as lake-OST0001: {folded(wrong)}. Register them as "
+            "[[target]]."
+        )
+    parts_of = {name: parts for name, parts in parsed.items() if parts}
+    prefixes = sorted({parts.filesystem for parts in parts_of.values()})
+    if filesystem is None:
+        filesystems = {known.name: known for known in Filesystem.objects.filter(name__in=prefixes)}
+        if missing := [prefix for prefix in prefixes if prefix not in filesystems]:
+            raise Unusable(
+                f"Filesystem {', '.join(missing[:_PREFIXES_SHOWN])} is not registered. Add it as "
+                "[[filesystem]], or name the registered one with --filesystem."
+            )
+    elif len(prefixes) > 1:
+        raise Unusable(
+            f"The targets belong to {len(prefixes)} filesystems: "
+            f"{', '.join(prefixes[:_PREFIXES_SHOWN])}. Load one at a time."
+        )
+    else:
+        filesystems = dict.fromkeys(prefixes, filesystem)
+    Target.objects.bulk_create(
+        [
+            Target(name=name, kind=parts.kind.lower(), filesystem=filesystems[parts.filesystem])
+            for name, parts in parts_of.items()
+        ],
+        ignore_conflicts=True,  # registered by somebody else meanwhile
+    )
+    return list(Target.objects.filter(name__in=parts_of).select_related("filesystem"))
+
+
+def _in_words(error: ValidationError) -> str:
+    """Return what is wrong, each with the field that it is about."""
+    if not hasattr(error, "error_dict"):
+        return " ".join(error.messages)
+    return " ".join(
+        message if field == NON_FIELD_ERRORS else f"{field}: {message}"
+        for field, messages in error.message_dict.items()
+        for message in messages
+    )
+
+
+@transaction.atomic
+def apply(thing: models.Model) -> None:
+    """Apply what was registered on a page to what was seen before."""
+    if isinstance(thing, Cluster):
+        _apply_rule(thing)
+    elif isinstance(thing, Filesystem):
+        _read_job_ids_again(thing)
+    elif isinstance(thing, Nid):
+        thing.registered = thing.node_id is not None
+        thing.save(update_fields=["registered"])
+    if not isinstance(thing, UserAccount):
+        site_changed.send(sender=type(thing))
+
+
+def _cluster(place: str, entry: _Entry) -> None:
+    rule = entry.get("nid_rule", {})
+    _expect_keys(f"{place} nid_rule", rule, _KEYS["cluster.nid_rule"])
+    values = _given(
+        entry, "time_zone", "simulated", "exec_hosts_are_compute_nodes", "cores_per_node"
+    )
+    values |= {"batch_system": entry["batch"]} if "batch" in entry else {}
+    if rule:
+        values |= {"nid_network": rule.get("network", ""), "nid_node_format": rule.get("node", "")}
+    cluster = _stored(Cluster, entry["name"], values)
+    nodes = name_ids.nodes(cluster)
+    try:
+        nodes.ids(pl.Series(hostlists.expand(entry.get("nodes", "")), dtype=pl.String))
+    except Unreadable as error:
+        raise Unusable(f"{place}: nodes: {error}") from error
+    node_of = _nids(f"{place} nid", entry.get("nid", []))
+    node_ids = nodes.ids(pl.Series(list(node_of.values()), dtype=pl.String))
+    Nid.objects.bulk_create(
+        [
+            Nid(text=nid, node_id=node_id, registered=True)
+            for nid, node_id in zip(node_of, node_ids, strict=True)
+        ],
+        update_conflicts=True,
+        unique_fields=["text"],
+        update_fields=["node", "registered"],
+    )
+    _apply_rule(cluster)
+
+
+def _nids(place: str, table: list[_Entry]) -> dict[str, str]:
+    """Return the host names of NIDs as a table tells them."""
+    node_of: dict[str, str] = {}
+    for row in table:
+        _expect_keys(place, row, _KEYS["cluster.nid"])
+        if row.keys() != _KEYS["cluster.nid"].keys():
+            raise Unusable(f"{place}: each has a nid and a node.")
+        nid, node = row["nid"], row["node"]
+        if not _NID.fullmatch(nid):
+            raise Unusable(f"{place}: {nid!r} is not a NID like '10.1.2.3@o2ib'.")
+        if nid in node_of:
+            raise Unusable(f"{place}: {nid!r} is given twice.")
+        try:
+            [node_of[nid]] = hostlists.expand(node)
+        except (Unreadable, ValueError) as error:
+            raise Unusable(f"{place}: {node!r} is not a host name.") from error
+    return node_of
+
+
+def _apply_rule(cluster: Cluster) -> None:
+    """Give NIDs that were seen before the rule was registered the nodes that it makes of them."""
+    ruled = {
+        nid: name_ids.ruled_node(cluster, nid.text)
+        for nid in Nid.objects.filter(
+            Q(text__endswith=f"@{cluster.nid_network}") | Q(node__cluster=cluster),
+            registered=False,
+        )
+    }
+    nodes = pl.Series([name for name in ruled.values() if name], dtype=pl.String)
+    node_ids = dict(zip(nodes, name_ids.nodes(cluster).ids(nodes), strict=True))
+    for nid, name in ruled.items():
+        nid.node_id = node_ids.get(name)
+    Nid.objects.bulk_update(ruled, ["node"], batch_size=1_000)
+
+
+def _filesystem(place: str, entry: _Entry) -> None:
+    filesystem = _stored(Filesystem, entry["name"], _given(entry, "simulated", "job_id_pattern"))
+    if "clusters" in entry:
+        filesystem.clusters.set([_registered(place, Cluster, name) for name in entry["clusters"]])
+    _read_job_ids_again(filesystem)
+
+
+def _read_job_ids_again(filesystem: Filesystem) -> None:
+    """Read the job ids that were seen so far with the filesystem's pattern of now."""
+    pattern = re.compile(filesystem.job_id_pattern)
+    changed = []
+    for job_id in SourceJobId.objects.filter(filesystem=filesystem):
+        parts = name_ids.read_job_id(pattern, job_id.text)
+        if any(getattr(job_id, name) != part for name, part in parts.items()):
+            for name, part in parts.items():
+                setattr(job_id, name, part)
+            changed.append(job_id)
+    SourceJobId.objects.bulk_update(
+        changed, ["batch_id", "array_index", "launch"], batch_size=1_000
+    )
+
+
+def _server(place: str, entry: _Entry) -> None:
+    server = _stored(
+        Server,
+        entry["name"],
+        {
+            "filesystem": _registered(place, Filesystem, entry.get("filesystem")),
+            "kind": entry.get("kind", Server.Kind.MDS),
+        },
+    )
+    for version in entry.get("version", []):
+        _expect_keys(f"{place} version", version, _KEYS["server.version"])
+        since = _moment(place, version.get("since"))
+        known = ServerVersion.objects.filter(server=server, since=since).first()
+        _checked(
+            known or ServerVersion(server=server, since=since),
+            {"version": version.get("version", "")},
+        )
+
+
+def _target(place: str, entry: _Entry) -> None:
+    name = TargetName.parse(entry["name"])
+    kind = entry.get("kind", name.kind.lower() if name else None)
+    if kind is None:
+        raise Unusable(f"{place}: its kind is not in its name. Give it kind = 'mdt' or 'ost'.")
+    server = entry.get("server")
+    _stored(
+        Target,
+        entry["name"],
+        {
+            "filesystem": _registered(place, Filesystem, entry.get("filesystem")),
+            "server": _registered(place, Server, server) if server else None,
+            "kind": kind,
+            **_kept(place, entry),
+        },
+    )
+
+
+def _kept(place: str, entry: _Entry) -> _Entry:
+    """Return how long a target keeps the counters of jobs that idle: seconds, as Lustre has it."""
+    if "job_cleanup_interval" not in entry:
+        return {}
+    seconds = entry["job_cleanup_interval"]
+    try:
+        return {"job_cleanup_interval": timedelta(seconds=seconds)}
+    except OverflowError as error:
+        raise Unusable(f"{place}: job_cleanup_interval = {seconds} is too long.") from error
+
+
+def _source(place: str, entry: _Entry) -> None:
+    kinds = {"cluster": Cluster, "filesystem": Filesystem, "server": Server}
+    things = {
+        key: _registered(place, kind, entry[key]) for key, kind in kinds.items() if key in entry
+    }
+    # What it spoke for before, and does not any more, is left out of the entry.
+    values = {**dict.fromkeys(kinds), **things} if things else {}
+    _stored(Source, entry["name"], values | _given(entry, "format", "poll_interval_s"))
+
+
+def _user(place: str, entry: _Entry) -> None:
+    if not all(isinstance(project, str) for project in entry.get("projects", [])):
+        raise Unusable(f"{place}: projects are texts.")
+    _stored(UserAccount, entry["name"], _given(entry, "full_name", "email", "projects", "team"))
+
+
+_TABLES: dict[str, Callable[[str, _Entry], None]] = {
+    "cluster": _cluster,
+    "filesystem": _filesystem,
+    "server": _server,
+    "target": _target,
+    "source": _source,
+    "user": _user,
+}
+
+
+def _given(entry: _Entry, *keys: str) -> _Entry:
+    """Return the keys that an entry has: what it does not mention stays as it is."""
+    return {key: entry[key] for key in keys if key in entry}
+
+
+def _expect_keys(place: str, entry: object, keys: dict[str, type]) -> None:
+    if not isinstance(entry, dict):
+        raise Unusable(f"{place}: {entry!r} is not a table.")
+    if unknown := sorted(entry.keys() - keys.keys()):
+        raise Unusable(
+            f"{place}: no such key: {', '.join(unknown)}. Keys: {', '.join(sorted(keys))}."
+        )
+    for key, value in entry.items():
+        if not isinstance(value, keys[key]):
+            raise Unusable(f"{place}: {key} = {value!r} is not {_WORDS[keys[key]]}.")
+
+
+def _stored(model: type[_Thing], name: str, values: dict[str, Any]) -> _Thing:
+    """Create or update by name, with the model's own validation."""
+    return _checked(_manager(model).filter(name=name).first() or model(name=name), values)
+
+
+def _checked(thing: _Thing, values: dict[str, Any]) -> _Thing:
+    """Change and save, with the model's own validation."""
+    for key, value in values.items():
+        setattr(thing, key, value)
+    thing.full_clean()
+    thing.save()
+    return thing
+
+
+def _registered(place: str, model: type[_Thing], name: object) -> _Thing:
+    kind = model.__name__.lower()
+    found = _manager(model).filter(name=name).first() if isinstance(name, str) else None
+    if found is None:
+        raise Unusable(
+            f"{place}: {kind} {name!r} is not registered; give it a [[{kind}]] of its own."
+        )
+    return found
+
+
+def _manager(model: type[_Thing]) -> models.Manager[_Thing]:
+    return model._default_manager  # noqa: SLF001  (Django's documented manager)
+
+
+def _moment(place: str, value: object) -> datetime:
+    """Read a TOML date or time; one without a zone is UTC."""
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, date):
+        return datetime.combine(value, time(), UTC)
+    raise Unusable(f"{place}: since = {value!r} is not a date.")

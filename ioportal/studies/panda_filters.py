@@ -1,0 +1,124 @@
+"""Which PanDA jobs are meant, by the names that PanDA's own monitor has for what is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import django_filters as filters
+from django.db.models import Q
+
+from ioportal.jobs.models import WorkloadJob
+from ioportal.jobs.workloads import FIGURES, numbers
+from ioportal.site.models import Cluster
+from ioportal.studies.filters import (
+    BOUNDS,
+    FilterForm,
+    LocalMoment,
+    MetricFilter,
+    StrictFilterSet,
+    WordsFilter,
+    words_of,
+)
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ioportal.jobs.models import WorkloadJobQuerySet
+
+# As of batch jobs: the metrics that can be asked for by their value.
+PANDA_BOUNDS = {
+    metric: (f"{metric}_from", f"{metric}_below")
+    for metric in ("panda_duration_s", "panda_wait_s", "panda_cpu_s", *BOUNDS)
+}
+
+
+class NumbersFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter is untyped
+    """Any of several numbers; words that are none match nothing."""
+
+    def filter(self, jobs: WorkloadJobQuerySet, value: str) -> WorkloadJobQuerySet:
+        """Keep the jobs with one of them."""
+        words = words_of(value)
+        return jobs.filter(**{f"{self.field_name}__in": numbers(words)}) if words else jobs
+
+
+class PandaFigureFilter(MetricFilter):
+    """PanDA jobs by a metric, their own or their batch job's; the unknown is left out."""
+
+    def __init__(self, metric: str, **options: Any) -> None:
+        self._metric = metric
+        super().__init__(f"batch_job__statistics__{metric}", **options)
+
+    def filter(self, jobs: WorkloadJobQuerySet, value: int | None) -> WorkloadJobQuerySet:
+        """Keep the jobs on the right side of the value."""
+        if value is None:
+            return jobs
+        if self._metric not in FIGURES:
+            return jobs.filter(**{f"{self.field_name}__{self.lookup_expr}": value})
+        known = jobs.alias(**{self._metric: FIGURES[self._metric]})
+        return known.filter(**{f"{self._metric}__{self.lookup_expr}": value})
+
+
+def _at_least(metric: str, label: str) -> PandaFigureFilter:
+    return PandaFigureFilter(metric, lookup_expr="gte", label=label)
+
+
+def _below(metric: str, label: str) -> PandaFigureFilter:
+    return PandaFigureFilter(metric, lookup_expr="lt", label=label)
+
+
+class PandaFilterForm(FilterForm):
+    """The form of the filters of PanDA jobs."""
+
+    bounds = PANDA_BOUNDS
+
+
+class PandaFilter(StrictFilterSet):
+    """PanDA jobs by id, task, batch job, site, state, user, time and figures."""
+
+    pandaid = NumbersFilter("panda_id", label="PanDA id")
+    jeditaskid = NumbersFilter("task_id", label="Task")
+    batchid = filters.CharFilter(method="of_batch_job", label="Batch job")
+    jobstatus = WordsFilter("state", label="State")
+    computingsite = WordsFilter("site", label="Site")
+    produsername = filters.CharFilter("user", label="User")  # full names, with blanks
+    cluster = filters.ModelChoiceFilter(
+        queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
+    )
+    start = filters.IsoDateTimeFilter(method="running_after", label="Ran after", widget=LocalMoment)
+    end = filters.IsoDateTimeFilter(
+        "started_at", lookup_expr="lt", label="Ran before", widget=LocalMoment
+    )
+    panda_duration_s_from = _at_least("panda_duration_s", "Run time at least (s)")
+    panda_duration_s_below = _below("panda_duration_s", "Run time below")
+    panda_wait_s_from = _at_least("panda_wait_s", "Wait at least (s)")
+    panda_wait_s_below = _below("panda_wait_s", "Wait below")
+    panda_cpu_s_from = _at_least("panda_cpu_s", "CPU time at least (s)")
+    panda_cpu_s_below = _below("panda_cpu_s", "CPU time below")
+    read_bytes_from = _at_least("read_bytes", "Batch job read at least (bytes)")
+    read_bytes_below = _below("read_bytes", "Batch job read below")
+    write_bytes_from = _at_least("write_bytes", "Batch job wrote at least (bytes)")
+    write_bytes_below = _below("write_bytes", "Batch job wrote below")
+    opens_from = _at_least("opens", "Batch job's opens at least")
+    opens_below = _below("opens", "Batch job's opens below")
+    closes_from = _at_least("closes", "Batch job's closes at least")
+    closes_below = _below("closes", "Batch job's closes below")
+
+    class Meta:
+        model = WorkloadJob
+        form = PandaFilterForm
+        fields: tuple[str, ...] = ()
+
+    def of_batch_job(
+        self, jobs: WorkloadJobQuerySet, _name: str, value: str
+    ) -> WorkloadJobQuerySet:
+        """Keep what ran inside batch jobs of one of these ids, as PanDA or we write them."""
+        words = words_of(value)
+        if not words:
+            return jobs
+        return jobs.filter(Q(told_batch_id__in=words) | Q(batch_id__in=words))
+
+    def running_after(
+        self, jobs: WorkloadJobQuerySet, _name: str, value: datetime
+    ) -> WorkloadJobQuerySet:
+        """Keep jobs that still ran at that moment or later; with `end`: jobs that overlap."""
+        return jobs.filter(Q(ended_at__gt=value) | Q(ended_at=None), started_at__isnull=False)

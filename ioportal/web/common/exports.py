@@ -1,0 +1,141 @@
+"""CSV and JSON twins of what pages show: exact values, UTC times, streamed."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import datetime
+from functools import wraps
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
+
+from ioportal.display import is_hidden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeAlias
+
+    from django.http import HttpRequest, HttpResponseBase
+
+    from ioportal.web.common.requests import UserRequest
+
+_P = ParamSpec("_P")
+_View: TypeAlias = "Callable[Concatenate[UserRequest, _P], HttpResponseBase]"
+
+_ROWS_AT_ONCE = 2_000
+# A spreadsheet may skip blanks before these, and take full-width forms for their ASCII ones.
+_FORMULA_STARTS = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
+
+
+def offered(*formats: str) -> Callable[[_View[_P]], _View[_P]]:
+    """Refuse a ``format`` that is none of these; a view answers in its own way without one."""
+
+    def guard(view: _View[_P]) -> _View[_P]:
+        @wraps(view)
+        def guarded(request: UserRequest, *args: _P.args, **kwargs: _P.kwargs) -> HttpResponseBase:
+            if (wanted := asked_format(request)) and wanted not in formats:
+                known = ", ".join(formats)
+                return refuse({"format": [f"{wanted[:64]!r} is not offered here: {known}."]})
+            return view(request, *args, **kwargs)
+
+        return guarded  # type: ignore[return-value]  # wraps() hides the plain call
+
+    return guard
+
+
+def asked_format(request: HttpRequest) -> str:
+    """Return the format that the address asks for; "" for a page."""
+    return request.GET.get("format", "")
+
+
+class _Echo:
+    """A file that hands back what is written to it."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def twin(
+    request: HttpRequest,
+    name: str,
+    about: dict[str, Any],
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+) -> StreamingHttpResponse:
+    """Answer with rows as ``format`` asks: JSON, or CSV to be saved under `name`.
+
+    The JSON is one object: `about`'s members, and under ``rows`` an object per row.
+    """
+    if request.method != "HEAD":
+        rows = _started(rows)
+    if asked_format(request) == "json":
+        return StreamingHttpResponse(
+            _json_pieces(about, header, rows), content_type="application/json"
+        )
+    response = StreamingHttpResponse(
+        _csv_lines(header, rows), content_type="text/csv; charset=utf-8"
+    )
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)
+    response["Content-Disposition"] = f'attachment; filename="{safe}.csv"'
+    return response
+
+
+def _started(rows: Iterable[Sequence[object]]) -> Iterable[Sequence[object]]:
+    """Read the first rows now, when an error can still become a response of its own.
+
+    A short export is read to its end, which closes its cursor even if nobody reads the response.
+    """
+    iterator = iter(rows)
+    return chain(tuple(islice(iterator, _ROWS_AT_ONCE)), iterator)
+
+
+def json_response(value: dict[str, Any]) -> HttpResponse:
+    """Answer with one object."""
+    return HttpResponse(json.dumps(value, default=_json_value), content_type="application/json")
+
+
+def refuse(errors: dict[str, list[str]]) -> JsonResponse:
+    """Answer a twin's query that was not understood."""
+    return JsonResponse({"errors": errors}, status=400)
+
+
+def _csv_lines(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Yield the lines of a CSV file.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front: names of jobs are
+    chosen by their users. The JSON twin has every text as it is.
+    """
+    writer = csv.writer(_Echo())
+    for row in chain([header], rows):
+        yield writer.writerow([_cell(value) for value in row])
+
+
+def _json_pieces(
+    about: dict[str, Any], header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> Iterator[str]:
+    head = json.dumps(about, default=_json_value)[:-1]
+    yield f'{head}{", " if about else ""}"rows": ['
+    for number, row in enumerate(rows):
+        named = dict(zip(header, row, strict=True))
+        yield ("\n" if number == 0 else ",\n") + json.dumps(named, default=_json_value)
+    yield "\n]}\n"
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str) and _is_formula(value):
+        return f"'{value}"
+    return "" if value is None else value
+
+
+def _is_formula(text: str) -> bool:
+    """Return whether a spreadsheet might evaluate a text, or lose its leading line break or tab."""
+    first = next((c for c in text if not (c.isspace() or is_hidden(c))), "")
+    return first in _FORMULA_STARTS or text.startswith(("\t", "\r", "\n"))
+
+
+def _json_value(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

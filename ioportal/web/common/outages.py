@@ -1,0 +1,76 @@
+"""Responses when the database does not answer, or stopped a statement that ran for too long."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http import HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+from django.views.defaults import server_error
+from psycopg.errors import QueryCanceled
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponseBase
+
+    from ioportal.web.common.requests import UserRequest
+
+_RETRY_S = 10
+_SHOWN_VALUE = 80  # characters
+
+
+def failed(request: UserRequest) -> HttpResponseBase:
+    """Respond to an exception that no view handled (Django's `handler500`)."""
+    fault = sys.exc_info()[1]
+    if isinstance(fault, OperationalError) and isinstance(fault.__cause__, QueryCanceled):
+        return _too_much_data(request)
+    if isinstance(fault, OperationalError | InterfaceError):
+        return _no_database(request)
+    return server_error(request)
+
+
+def _no_database(request: HttpRequest) -> HttpResponse:
+    response = _respond(
+        request,
+        "database",
+        "The database is not available. Nothing is lost. Try again in a few seconds.",
+        "503.html",
+        {"retry_s": _RETRY_S, "is_safe": request.method in {"GET", "HEAD"}},
+    )
+    response["Retry-After"] = str(_RETRY_S)
+    return response
+
+
+def _too_much_data(request: HttpRequest) -> HttpResponse:
+    seconds = settings.STATEMENT_TIMEOUT.total_seconds()
+    selection = {
+        name: value[:_SHOWN_VALUE]
+        for name, value in request.GET.items()
+        if value and name not in {"format", "page"}
+    }
+    shown = ", ".join(f"{name} = {value}" for name, value in selection.items()) or "no filters"
+    return _respond(
+        request,
+        "too_much_data",
+        f"{request.path} was stopped: one of its queries took longer than {seconds:g} s "
+        f"({shown}). Select a shorter time range or add filters.",
+        "503_too_much_data.html",
+        {"seconds": seconds, "selection": selection},
+    )
+
+
+def _respond(
+    request: HttpRequest, code: str, message: str, template: str, context: dict[str, object]
+) -> HttpResponse:
+    """Respond to a program with JSON, to a part of a page with text, to a browser with a page."""
+    if "format" in request.GET or request.path.startswith("/api/"):
+        response: HttpResponse = JsonResponse({"code": code, "message": message})
+    elif not request.accepts("text/html") or "HX-Request" in request.headers:
+        response = HttpResponse(message, content_type="text/plain; charset=utf-8")
+    else:
+        response = HttpResponse(render_to_string(template, {**context, "path": request.path}))
+    response.status_code = 503
+    response["Cache-Control"] = "no-store"
+    return response

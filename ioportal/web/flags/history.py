@@ -1,0 +1,111 @@
+"""The course of a flag's number as a chart against its limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+from django.utils import timezone
+
+from collectors.tables import UTC_US
+from ioportal.analysis.timelines import Steps
+from ioportal.charts.time_axis import Mark, Meaning
+from ioportal.charts.timelines import Chart, Style
+from ioportal.reporting.flag_values import title_of, unit_of
+from ioportal.reporting.ranges import TimeRange
+from ioportal.reporting.timelines import StepsChart
+from ioportal.web.jobs.job_query import shown_by_default
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ioportal.flags.courses.way import Course
+    from ioportal.flags.models import Flag
+
+_STEPS_SHOWN = 720
+_BESIDES = " Flagged once it was over the rule's other limits, too."
+
+
+def drawn(flag: Flag, whose: str, course: Course | None) -> StepsChart | None:
+    """Draw the course of one of a flag's numbers; None: it has none, or it is no longer kept.
+
+    Args:
+        flag: its limits.
+        whose: what its subject is called.
+        course: of the flag.
+    """
+    if course is None or course.amounts is None:
+        return None
+    window = shown_by_default(TimeRange(*course.span))
+    chart = Chart(
+        "evidence",
+        title_of(flag, course.number),
+        str(unit_of(flag, course.number) or ""),
+        course.about + (_BESIDES if len(flag.limits) > 1 else ""),
+        Style.LINES,
+        {"amount": whose, "limit": "limit"},
+    )
+    stepped = _stepped(course.amounts, window, adds_up=course.adds_up)
+    frame = stepped.with_columns(limit=pl.lit(flag.limits[course.number], pl.Float64))
+    steps = Steps(frame, ("amount", "limit"), 1)
+    return StepsChart(chart, steps, lambda: _marks(flag, course), window)
+
+
+def _marks(flag: Flag, course: Course) -> list[Mark]:
+    ends = (flag.job.started_at, flag.job.ended_at) if flag.job else ()
+    run = [Mark(moment, "", Meaning.RUN) for moment in ends if moment]
+    reached = course.first_reached(flag.limits[course.number])
+    if reached is None:
+        return run
+    ended_at = flag.job.ended_at if flag.job else None
+    return [flag_mark(reached, "threshold reached", ended_at), *run]
+
+
+def flag_mark(at: datetime, words: str, ended_at: datetime | None) -> Mark:
+    """Return a flag's mark, at the job's end if that is earlier.
+
+    Charts of a job end shortly after its run, but the interval that counted its last operations
+    may end much later.
+    """
+    if ended_at is None or at <= ended_at:
+        return Mark(at, words, Meaning.FLAG)
+    clock, day = timezone.localtime(at), timezone.localtime(ended_at).date()
+    form = "%H:%M:%S" if clock.date() == day else "%Y-%m-%d %H:%M:%S"
+    return Mark(ended_at, f"{words}, counted by {clock:{form}}", Meaning.FLAG)
+
+
+def _stepped(amounts: pl.DataFrame, window: TimeRange, *, adds_up: bool) -> pl.DataFrame:
+    """Make steps of amounts at the ends of intervals, which may overlap or leave gaps.
+
+    Where nothing was counted, a sum stays, and else there is no line; it is not called unobserved.
+    """
+    together = -(-amounts.height // _STEPS_SHOWN) or 1
+    before = pl.col("end").shift()
+    steps = (
+        amounts.group_by("end")
+        .agg(pl.min("start"), pl.max("amount"))
+        .sort("end")
+        .group_by(pl.int_range(pl.len()) // together, maintain_order=True)
+        .agg(pl.first("start"), pl.last("end"), pl.max("amount"))
+        .select(pl.max_horizontal("start", before), "end", "amount")
+        .filter(pl.col("end") > pl.col("start"))
+    )
+    begin, end = (pl.lit(moment, UTC_US) for moment in (window.start, window.end))
+    before_each = steps.select(start=before.fill_null(begin), end="start")
+    after_all = steps.tail(1).select(start="end", end=end)
+    between = (
+        pl.concat([before_each, after_all])
+        .filter(pl.col("end") > pl.col("start"))
+        .with_columns(amount=pl.lit(None, pl.Float64))
+    )
+    so_far = pl.col("amount").forward_fill() if adds_up else pl.col("amount")
+    return (
+        pl.concat([steps.cast({"amount": pl.Float64}), between])
+        .sort("start")
+        .select(
+            "start",
+            "end",
+            observed=pl.lit(1, pl.Int64),
+            amount=so_far,
+        )
+    )

@@ -1,0 +1,146 @@
+"""The histograms of a population's page."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from django.http import QueryDict
+from django.urls import reverse
+
+from ioportal.analysis.metrics import Metric, Unit
+from ioportal.analysis.populations import Spread
+from ioportal.charts import histograms as charts
+from ioportal.reporting import formatting
+from ioportal.web.common import job_kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ioportal.analysis.histograms import Bin, Histogram
+    from ioportal.web.populations.page import PopulationPage
+    from ioportal.web.populations.tables import Table
+
+
+class HistogramPart:
+    """The histogram of one metric on the page, with its table and twins."""
+
+    def __init__(self, page: PopulationPage, metric: Metric) -> None:
+        self.metric = metric
+        self.counted = page.counted
+        self._page = page
+        self._tables = page.main_tables
+
+    @property
+    def histogram(self) -> Histogram:
+        """The counts."""
+        return self._page.comparison.histograms[self.metric.name, self._page.scale]
+
+    @property
+    def script_id(self) -> str:
+        """The id of the element that carries the figure."""
+        return f"figure-{self.metric.name}"
+
+    @property
+    def twin(self) -> str:
+        """The address of its twins, but for the format."""
+        return f"{reverse('histogram', args=[self.metric.name])}?{self._page.address}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known of no job."""
+        return not self.histogram.bins
+
+    @property
+    def figure(self) -> charts.Figure:
+        """The chart for Plotly."""
+        tick = self._label if self.metric.unit is Unit.BYTES else formatting.short
+        chart = charts.Chart(
+            self._label, tick, self._page.scale, self._page.as_shares, self.counted.plural
+        )
+        links = [self._jobs_url(0, bounds) for bounds in self.histogram.bins]
+        return charts.figure(chart, self.histogram.bins, self._bars, links)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether its values are of batch jobs that several may share."""
+        return not self.counted.is_own(self.metric.name)
+
+    @property
+    def each(self) -> str:
+        """What is counted, for each of what: 'operations a batch job'."""
+        unit = "seconds" if self.metric.unit is Unit.SECONDS else str(self.metric.unit)
+        return f"{unit} a {'batch job' if self.is_shared else self.counted.singular}"
+
+    @property
+    def titles(self) -> list[str]:
+        """The populations."""
+        return [table.shown.title for table in self._tables]
+
+    @property
+    def known(self) -> list[tuple[str, int, int]]:
+        """How many jobs of each population the bars are made of, and how many are unknown."""
+        return [
+            (table.shown.title, found.n, found.unknown)
+            for table in self._tables
+            if (found := table.summary.spreads.get(self.metric.name))
+        ]
+
+    @property
+    def rows(self) -> Iterator[tuple[str, list[tuple[int | None, float, str]]]]:
+        """Yield bins with jobs: bounds, and of each population the count, share and link."""
+        for bounds, counts in self._by_bin():
+            if any(counts):
+                yield (
+                    charts.bounds_in_words(self._label, bounds),
+                    [
+                        (count, bars.share(count or 0), self._jobs_url(number, bounds))
+                        for number, (bars, count) in enumerate(zip(self._bars, counts, strict=True))
+                    ],
+                )
+
+    @property
+    def header(self) -> list[str]:
+        """The names of its twins' columns."""
+        beside = ["beside_count", "beside_share"] if len(self._tables) > 1 else []
+        return ["from", "below", "count", "share", *beside]
+
+    @property
+    def values(self) -> Iterator[list[Any]]:
+        """Yield the rows of its twins: every bin."""
+        for (low, high), counts in self._by_bin():
+            row: list[Any] = [low, high]
+            for bars, count in zip(self._bars, counts, strict=True):
+                row += [count, None if count is None else bars.share(count)]
+            yield row
+
+    @cached_property
+    def _bars(self) -> list[charts.Bars]:
+        return [
+            charts.Bars(table.shown.title, self._spread(table).n, counts)
+            for table, counts in zip(self._tables, self.histogram.counts, strict=True)
+        ]
+
+    def _spread(self, table: Table) -> Spread:
+        return table.summary.spreads.get(self.metric.name, Spread(0, 0))
+
+    def _by_bin(self) -> Iterator[tuple[Bin, tuple[int | None, ...]]]:
+        yield from zip(self.histogram.bins, zip(*self.histogram.counts, strict=True), strict=True)
+
+    def _label(self, value: int) -> str:
+        if self.metric.unit is Unit.BYTES:
+            return formatting.all_bytes(value)
+        return f"{value:,} s" if self.metric.unit is Unit.SECONDS else f"{value:,}"
+
+    def _jobs_url(self, number: int, bounds: Bin) -> str:
+        """Return the list of the jobs in a bin: within bounds that the filters set already."""
+        jobs = self._tables[number].shown
+        if not jobs.jobs_url:
+            return ""
+        filters = QueryDict(urlsplit(jobs.jobs_url).query, mutable=True)
+        names = self.counted.bounds[self.metric.name]
+        for name, bound, tighter in zip(names, bounds, (max, min), strict=True):
+            set_before = filters.get(name)
+            filters[name] = str(tighter(bound, int(set_before)) if set_before else bound)
+        return job_kinds.list_url(self.counted, filters.urlencode())

@@ -1,0 +1,63 @@
+"""What the style guide shows components with: made up here, and the same every time."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+from django.conf import settings
+
+from ioportal.analysis import trends
+from ioportal.analysis.metrics import BY_NAME
+from ioportal.analysis.timelines import Gap, Known
+from ioportal.analysis.trends import Step
+from ioportal.charts import trends as charts
+from ioportal.charts.time_axis import Mark, Meaning
+from ioportal.studies.populations import BATCH_JOBS
+from ioportal.web.trends.charts import OFFERED, chart_of
+
+if TYPE_CHECKING:
+    from ioportal.charts.time_axis import Figure
+    from ioportal.charts.timelines import Chart
+
+_TOKENS = re.compile(r"^  (--[\w-]+): (.+);$", re.MULTILINE)
+_MONDAY = datetime(2017, 7, 3, tzinfo=UTC)
+_DAYS = trends.buckets(_MONDAY, _MONDAY + timedelta(days=12), Step.DAY, UTC)
+_UPGRADE = Mark(_MONDAY + timedelta(days=7), "lake: MDS 2.15.3", Meaning.BREAK)
+_UNREAD = (
+    Gap(_MONDAY + timedelta(days=3), _MONDAY + timedelta(days=5), Known.NOTHING),
+    Gap(_MONDAY + timedelta(days=9), _MONDAY + timedelta(days=10), Known.PART),
+)
+
+
+def tokens() -> dict[str, str]:
+    """Return the names and values of all tokens, as the stylesheet has them."""
+    return dict(_TOKENS.findall((settings.BASE_DIR / "static/css/tokens.css").read_text()))
+
+
+def figures() -> list[tuple[str, Chart, Figure]]:
+    """Return a stack of bars and lines with a gap: the id of each, what it is, and the figure."""
+    ended = OFFERED[BATCH_JOBS.name].kinds_by_name["jobs-ended"].chart
+    counts = pl.DataFrame(
+        {
+            "completed": [61, 70, 66, 81, 77, 12, 9, 64, 72, 69, 75, 80],
+            "failed": [4, 2, 7, 9, 3, 0, 1, 5, 22, 18, 4, 2],
+            "timeout": [2, 1, 3, 2, 2, 1, 0, 3, 5, 4, 1, 1],
+            "cancelled": [1, 1, 0, 2, 1, 0, 0, 1, 2, 3, 0, 1],
+            "other": [0] * 12,
+        }
+    )
+    spread = chart_of(BY_NAME["metadata_operations"])
+    quantiles = pl.DataFrame(
+        {
+            "n": [68, 74, 76, None, None, 13, 10, 73, 101, 94, 80, 84],
+            "median": [9e4, 8e4, 9.5e4, None, None, 8e4, 7e4, 9e4, 2.1e5, 2e5, 9e4, 8.8e4],
+            "p90": [2e5, 2.2e5, 2.1e5, None, None, 1.9e5, 1.7e5, 2e5, 7e5, 6.8e5, 2.2e5, 2e5],
+        }
+    )
+    return [
+        ("figure-bars", ended, charts.figure(ended, counts, _DAYS, [_UPGRADE])),
+        ("figure-lines", spread, charts.figure(spread, quantiles, _DAYS, [_UPGRADE], _UNREAD)),
+    ]

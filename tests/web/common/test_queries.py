@@ -1,0 +1,75 @@
+"""What pages ask of the database, with little to show and with more."""
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from ioportal.ingest.models import Segment
+from ioportal.jobs.models import Job
+from ioportal.studies.models import Population
+from tests.logs import Run, at, job_stats, sacct
+
+
+@pytest.fixture
+def loaded(site, logs, ingest, refresh):
+    """Load jobs by number, what they did, and ids that no accounting names."""
+
+    def load(*numbers):
+        runs = [Run(f"{number}", user=f"u{number}", project=f"p{number}") for number in numbers]
+        ingest("sacct", logs(f"jobs-{numbers[0]}", sacct(*runs)), cluster="anvil")
+        for number in numbers:
+            clock = f"12:{number:02d}"
+            entries = {f"{number}": {"open": number}, f"9{number}": {"open": number}}
+            text = job_stats("lake-MDT0000", entries)
+            ingest("job_stats", logs(f"lake-{clock}", text), at=at(clock).isoformat())
+        refresh()
+
+    return load
+
+
+def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
+    Population.objects.create(name="June", slug="june", is_shared=True)
+    loaded(10, 11)
+    segment = Segment.objects.filter(format="job_stats").earliest("pk").pk
+    job = Job.objects.get(batch_id="11").pk
+    pages = {
+        "/load/?format=json": 7,
+        "/search/?q=u10+u11": 11,
+        "/styleguide/": 4,
+        f"/jobs/{job}/peers/?format=json": 4,
+        f"/jobs/{job}/timelines/metadata/?format=json": 10,
+        "/populations/june/": 15,
+        "/populations/further/": 12,
+        "/populations/histograms/opens/?format=json": 11,
+        "/trends/jobs-ended/?format=json": 13,
+        "/trends/opens/?format=json": 15,
+        "/users/?format=csv": 4,
+        "/projects/": 7,
+        "/projects/p11/": 25,
+        "/ingest/?format=csv": 3,
+        f"/ingest/segments/{segment}/": 8,
+        "/ingest/coverage/": 19,
+        "/ingest/nids/": 7,
+        "/ingest/storage/": 31,
+        "/overview/operations/?start=2017-07-05T12:00Z&end=2017-07-05T13:00Z": 22,
+        "/ingest/pending/": 8,
+        "/ingest/pending/?format=csv": 4,
+    }
+
+    assert _asked(as_staff, pages) == pages
+    loaded(*range(12, 20))
+    assert _asked(as_staff, pages) == pages
+
+
+def _asked(client, pages):
+    """Return how many queries each page takes with nothing cached, streams read to their end."""
+    counts = {}
+    for page in pages:
+        cache.clear()
+        with CaptureQueriesContext(connection) as queries:
+            answer = client.get(page)
+            assert answer.status_code == 200, page
+            b"".join(answer)
+        counts[page] = len(queries)
+    return counts

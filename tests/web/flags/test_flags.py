@@ -1,0 +1,613 @@
+"""The triage inbox and the page of a flag: what is seen, by whom, and what staff do about it."""
+
+import json
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from ioportal.flags import triage
+from ioportal.flags.models import Flag
+from ioportal.jobs.models import Job
+from ioportal.site.models import Cluster, Filesystem, Nid, Server
+from ioportal.telemetry import levels, retention
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.models import Coverage, ImpactWindow, Principal
+from ioportal.web.flags.history import flag_mark
+from tests.logs import Run, at, job_stats, sacct
+from tests.web.reading import csv_of, json_of, text_of, words_of
+
+NAME = "<b>relax</b>\u202e"
+SHOWN_NAME = "<b>relax</b>\\u202e"
+RULE = "metadata-operations"
+
+
+@pytest.fixture
+def flag_of(site, logs, ingest, judge):
+    """Let jobs of alice each do 2,400,000 metadata operations from 12:00 to 12:20; flag them."""
+
+    def make(*jobs):
+        runs = [Run(job, end="12:20", name=NAME) for job in jobs]
+        ingest("sacct", logs(f"jobs-{jobs[0]}", sacct(*runs)), cluster="anvil")
+        for minute in range(21):
+            entries = {job: {"open": 120_000 * minute} for job in jobs if minute}
+            text = job_stats("lake-MDT0000", {f"9{jobs[0]}": {"open": 1}, **entries})
+            ingest("job_stats", logs("read", text), at=at(f"12:{minute:02d}").isoformat())
+        return judge()[RULE, jobs[0]]
+
+    return make
+
+
+@pytest.fixture
+def found(flag_of):
+    """The flag of alice's job 77."""
+    return flag_of("77")
+
+
+@pytest.fixture
+def new_flag(new_job):
+    """Make a flag of a job, without any data that it rests on."""
+
+    def make(job=None, **facts):
+        job = job or new_job()
+        return Flag.objects.create(
+            **{
+                "rule": RULE,
+                "rule_version": 1,
+                "subject_kind": "job",
+                "subject": str(job.pk),
+                "job": job,
+                "owner": job.owner,
+                "cluster": job.cluster,
+                "state": Flag.State.OPEN,
+                "severity": Flag.Severity.WARNING,
+                "since": at("12:00"),
+                "until": at("13:00"),
+                "value": 3e6,
+                "numbers": {"metadata_operations": 3e6},
+                "limits": {"metadata_operations": 2e6},
+                "scope": "the rule's own",
+                "advice": "Keep software off Lustre.",
+                **facts,
+            }
+        )
+
+    return make
+
+
+def post(client, path, *flags, **fields):
+    """Send the form of triage; return the page that follows."""
+    return client.post(path, {"flag": [flag.pk for flag in flags], **fields}, follow=True)
+
+
+def listed(client, query=""):
+    """Return the keys of the flags of a list, in order."""
+    return [row["id"] for row in json_of(client.get(f"/flags/?format=json{query}"))["rows"]]
+
+
+def test_a_flag_is_marked_where_its_threshold_was_reached_or_as_of_a_whole_run(as_staff, found):
+    of_a_run = Flag.objects.get(pk=found.pk)
+    of_a_run.pk, of_a_run.rule = None, "low-cpu-efficiency"
+    of_a_run.save()
+    page = text_of(as_staff.get(f"/jobs/{found.job.pk}/"))
+
+    words = {drawn["text"]: drawn["x"] for drawn in figure(page, "metadata")["annotations"]}
+    # 120,000 a minute: 2 million are reached by the read at 12:17, though the job ends at 12:20.
+    assert words["Very many metadata operations"] == "2017-07-05T12:17:00.000"
+    assert words["Idle processors beside heavy I/O (whole run)"] == "2017-07-05T12:20:00.000"
+    page = text_of(as_staff.get(f"/flags/{found.pk}/"))
+    [mark] = figure(page, "evidence")["annotations"]
+    assert (mark["text"], mark["x"]) == ("threshold reached", "2017-07-05T12:17:00.000")
+
+
+def test_a_threshold_that_a_read_after_the_job_shows_is_marked_at_the_jobs_end(as_staff, found):
+    Job.objects.filter(pk=found.job.pk).update(ended_at=at("12:16:10"))
+    of_a_run = Flag.objects.get(pk=found.pk)
+    of_a_run.pk, of_a_run.rule, of_a_run.since = None, "low-cpu-efficiency", at("12:18")
+    of_a_run.save()
+
+    drawn = figure(text_of(as_staff.get(f"/jobs/{found.job.pk}/")), "metadata")
+    words = {mark["text"]: mark["x"] for mark in drawn["annotations"]}
+    assert words["2 flags, counted by 12:18:00"] == "2017-07-05T12:16:10.000"
+    assert drawn["xaxis"]["range"][1] == "2017-07-05T12:16:30.000"
+    [mark] = figure(text_of(as_staff.get(f"/flags/{found.pk}/")), "evidence")["annotations"]
+    assert mark["text"] == "threshold reached, counted by 12:17:00"
+    assert mark["x"] == "2017-07-05T12:16:10.000"
+    rows = json_of(as_staff.get(f"/flags/{found.pk}/course/?format=json"))["rows"]
+    reached = next(row for row in rows if (row["amount"] or 0) >= row["limit"])
+    assert reached["end"] == "2017-07-05T12:17:00+00:00"
+
+
+def test_a_mark_names_the_day_of_a_read_that_came_on_another_one():
+    mark = flag_mark(at("24:00:01"), "reached", ended_at=at("23:50"))
+
+    assert (mark.at, mark.text) == (at("23:50"), "reached, counted by 2017-07-06 00:00:01")
+
+
+def figure(page, name):
+    """The layout of a chart that a page carries."""
+    carried = re.search(rf'<script id="figure-{name}" type="application/json">(.*?)</script>', page)
+    return json.loads(carried[1])["layout"]
+
+
+def test_the_inbox_says_what_was_found_of_whom(as_staff, found):
+    words = words_of(as_staff.get("/flags/"))
+
+    assert "Very many metadata operations" in words
+    assert f"job 77 {SHOWN_NAME} · alice · anvil" in words
+    assert "2,400,000 operations limit 2,000,000 operations (1.20" in words
+
+
+def test_a_flag_tells_its_numbers_beside_its_limits(as_staff, found):
+    words = words_of(as_staff.get(f"/flags/{found.pk}/"))
+
+    assert "Metadata operations of the job 2,400,000 operations 2,000,000 operations" in words
+    assert "limits: the rule's own" in words
+    assert "Keep software and its small files off Lustre" in words
+    assert "No flag of this rule was resolved yet." in words
+
+
+def test_a_number_that_is_known_by_two_names_is_told_once(as_staff, new_flag):
+    flag = new_flag(
+        rule="startup-storm",
+        numbers={"startup_operations": 2e5, "node_count": 20, "startup_nodes": 20},
+        limits={"startup_operations": 1.5e5, "startup_nodes": 16},
+    )
+    words = words_of(as_staff.get(f"/flags/{flag.pk}/"))
+
+    assert words.count("Nodes 20 nodes") == 1
+    assert "Nodes 20 nodes 16 nodes" in words
+
+
+def test_the_chart_of_its_evidence_crosses_its_limit_when_it_was_found(as_staff, found):
+    rows = csv_of(as_staff.get(f"/flags/{found.pk}/course/?format=csv"))
+    over = [row for row in rows if float(row["amount"] or 0) >= float(row["limit"])]
+
+    assert {row["limit"] for row in rows} == {"2000000.0"}
+    assert over[0]["end"] == "2017-07-05T12:17:00+00:00"
+    assert max(float(row["amount"] or 0) for row in rows) == found.value
+    assert "figure-evidence" in text_of(as_staff.get(f"/flags/{found.pk}/"))
+
+
+def test_a_rate_is_charted_as_what_was_done_within_ten_minutes(as_staff, found):
+    peak = Flag.objects.get(rule="metadata-rate", job=found.job)
+    rows = csv_of(as_staff.get(f"/flags/{peak.pk}/course/?format=csv"))
+
+    assert max(float(row["amount"] or 0) for row in rows) == peak.value
+
+
+OUTLIER = {
+    "rule": "outlier",
+    "numbers": {"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_per_node": 100},
+    "limits": {"z_score": 3.0},
+}
+
+
+def test_an_outlier_stands_in_the_histogram_of_its_peers(as_staff, new_job, new_flag):
+    for operations in (50, 60, 900):
+        new_job({"metadata_operations_per_node": operations})
+    flag = new_flag(new_job({"metadata_operations_per_node": 1e6}), **OUTLIER)
+
+    rows = csv_of(as_staff.get(f"/flags/{flag.pk}/peers/?format=csv"))
+
+    peers = [row for row in rows if int(row["count"])]
+    assert [row["count"] for row in peers] == ["2", "1"]
+    assert int(rows[-1]["from"]) <= 1e6 < int(rows[-1]["below"])
+    words = words_of(as_staff.get(f"/flags/{flag.pk}/"))
+    assert "Of 3 peers by today's figures" in words
+    assert "figure-peers" in text_of(as_staff.get(f"/flags/{flag.pk}/"))
+
+
+def test_owners_are_not_shown_how_few_of_their_peers_are_where(as_alice, new_job, new_flag):
+    flag = new_flag(new_job({"metadata_operations_per_node": 1e6}), **OUTLIER)
+
+    assert "figure-peers" not in text_of(as_alice.get(f"/flags/{flag.pk}/"))
+    assert as_alice.get(f"/flags/{flag.pk}/peers/").status_code == 404
+
+
+def test_what_is_no_longer_kept_is_said_to_be_gone(as_staff, found):
+    retention.record_dropped(levels.IO_WINDOWS, Interval(at("00:00"), at("12:10")))
+
+    words = words_of(as_staff.get(f"/flags/{found.pk}/"))
+
+    assert "How it came about is not drawn" in words
+    assert as_staff.get(f"/flags/{found.pk}/course/").status_code == 404
+
+
+def test_the_worst_come_first_and_of_the_same_severity_the_newest(as_staff, new_flag):
+    notice = new_flag(severity=1)
+    older = new_flag(severity=3, until=at("12:30"))
+    newer = new_flag(severity=3)
+    warning = new_flag(severity=2)
+
+    assert listed(as_staff) == [newer.pk, older.pk, warning.pk, notice.pk]
+
+
+def test_what_solved_it_is_told_to_whoever_meets_the_same(as_staff, new_flag):
+    past = new_flag(owner="bob")
+    words = words_of(
+        post(as_staff, "/flags/", past, action="resolve", why="moved conda to CVMFS\n<i>all</i>")
+    )
+    answer = as_staff.get(f"/flags/{new_flag().pk}/")
+
+    assert "1 flag resolved." in words
+    assert "Nothing waits for anybody" in words
+    assert "by sam: moved conda to CVMFS <i>all</i>" in words_of(answer)
+    assert "<i>all" not in text_of(answer)
+
+
+def test_what_somebody_solved_comes_first_of_what_is_similar_then_the_same_owner_and_name(
+    as_staff, new_job, new_flag
+):
+    def past(hours, **facts):
+        resolved = {"state": "resolved", "why_resolved": "so", "resolved_at": at("20:00")}
+        resolved["resolved_by"] = facts.pop("resolved_by", "")
+        return new_flag(new_job(**facts), until=at("13:00") + timedelta(hours=hours), **resolved).pk
+
+    by_somebody = past(0, owner="dora", name="third", resolved_by="sam")
+    stranger = past(3, owner="dora", name="other")
+    same_name = past(1, owner="bob", name="relax")
+    same_owner = past(2, owner="alice", name="other")
+
+    text = text_of(as_staff.get(f"/flags/{new_flag().pk}/"))
+    places = [text.index(f"/flags/{pk}/") for pk in (by_somebody, same_owner, same_name, stranger)]
+    assert places == sorted(places)
+
+
+def test_of_what_has_no_owner_the_same_comes_first_of_what_is_similar(as_staff, new_flag):
+    def host(key, **facts):
+        return new_flag(subject_kind="host", subject=f"3:{key}", owner="", **facts).pk
+
+    resolved = {"state": "resolved", "why_resolved": "so", "resolved_at": at("20:00")}
+    same, other, now = host(4, until=at("12:30"), **resolved), host(5, **resolved), host(4)
+    Flag.objects.update(job=None)
+
+    text = text_of(as_staff.get(f"/flags/{now}/"))
+    assert text.index(f"/flags/{same}/") < text.index(f"/flags/{other}/")
+
+
+def test_many_are_triaged_at_once_and_the_list_stays_as_it_was_filtered(as_staff, sam, new_flag):
+    flags = [new_flag(), new_flag()]
+
+    answer = post(as_staff, "/flags/?user=alice", *flags, action="assign", assignee="sam")
+
+    assert answer.redirect_chain == [("/flags/?user=alice", 302)]
+    assert {flag.assignee for flag in Flag.objects.all()} == {sam}
+    assert listed(as_staff, "&assignee=me") == listed(as_staff)
+    assert listed(as_staff, "&assignee=nobody") == []
+
+
+def test_a_muting_lasts_until_the_moment_that_is_filled_in(as_staff, new_flag):
+    flag = new_flag()
+
+    post(as_staff, f"/flags/{flag.pk}/", flag, action="mute", until="2190-01-01T00:00", why="known")
+
+    assert listed(as_staff) == []
+    assert listed(as_staff, "&state=muted") == [flag.pk]
+    assert "Until 2190-01-01 00:00. known" in words_of(as_staff.get(f"/flags/{flag.pk}/"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        pytest.param({"action": "resolve", "why": ""}, "Say what solved it", id="no reason"),
+        pytest.param({"action": "mute"}, "Say until when.", id="no end"),
+        pytest.param(
+            {"action": "mute", "until": "2017-01-01T00:00"}, "ends in the future", id="ended"
+        ),
+        pytest.param({"action": "mute", "until": "9999-12-31T23:59"}, "less than", id="never"),
+        pytest.param({"action": "assign", "assignee": "alice"}, "valid choice", id="no staff"),
+        pytest.param({"action": "burn"}, "valid choice", id="no action"),
+        pytest.param({"action": "comment", "why": "a\x00b"}, "Null characters", id="no text"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/flags/", "/flags/{}/"])
+def test_what_is_refused_says_why_and_keeps_what_was_typed(path, fields, words, as_staff, new_flag):
+    flag = new_flag()
+
+    answer = post(as_staff, path.format(flag.pk), flag, **{"why": "typed", **fields})
+
+    assert words in words_of(answer)
+    assert fields.get("why", "typed") in text_of(answer)
+    assert " autofocus" in text_of(answer)  # the form is below the flags
+    assert not flag.events.exists()
+
+
+def test_a_form_without_a_flag_says_so(as_staff, new_flag):
+    new_flag()
+
+    assert "Choose at least one flag." in words_of(post(as_staff, "/flags/", action="acknowledge"))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("", ["abuse", "warning", "seen"], id="worst first, of those to triage"),
+        pytest.param("&state=all", ["abuse", "warning", "seen", "done"], id="all"),
+        pytest.param("&state=acknowledged", ["seen"], id="in a state"),
+        pytest.param("&severity=3", ["abuse"], id="of a severity"),
+        pytest.param("&rule=stat-storm", ["seen"], id="of a rule"),
+        pytest.param("&cluster=birch", ["abuse"], id="of a cluster"),
+        pytest.param("&filesystem=lake", ["warning"], id="of a filesystem"),
+        pytest.param("&user=bob,dora", ["warning"], id="of users"),
+        pytest.param("&q=4711", ["seen"], id="of a job's id"),
+        pytest.param("&q=elax+2", ["warning"], id="of a job's name"),
+    ],
+)
+def test_flags_are_found_by_what_is_known_of_them(query, expected, as_staff, new_job, new_flag):
+    birch = Cluster.objects.create(name="birch", time_zone="UTC", batch_system="pbs")
+    lake = Filesystem.objects.create(name="lake")
+    resolved = {"state": "resolved", "why_resolved": "so", "resolved_at": at("20:00")}
+    flags = {
+        "abuse": new_flag(new_job(cluster=birch), severity=3),
+        "warning": new_flag(new_job(owner="bob", name="relax 2"), filesystem=lake),
+        "seen": new_flag(
+            new_job(batch_id="4711", name="other"),
+            severity=1,
+            rule="stat-storm",
+            state="acknowledged",
+        ),
+        "done": new_flag(new_job(owner="emil"), severity=1, until=at("12:30"), **resolved),
+    }
+
+    assert listed(as_staff, query) == [flags[name].pk for name in expected]
+
+
+def test_a_filter_that_is_not_understood_shows_nothing_and_says_so(as_staff, new_flag):
+    new_flag()
+
+    assert "A filter was not understood" in words_of(as_staff.get("/flags/?state=odd"))
+    assert as_staff.get("/flags/?rule=odd&format=csv").status_code == 400
+
+
+@pytest.fixture
+def mds(db):
+    """A metadata server that was traced until 12:30."""
+    lake = Filesystem.objects.create(name="lake")
+    server = Server.objects.create(name="mds1", filesystem=lake, kind=Server.Kind.MDS)
+    traced = {"start": at("12:00"), "end": at("12:30"), "segment_id": 1}
+    Coverage.objects.create(source="rpctrace", source_id=server.pk, **traced)
+    return server
+
+
+def test_who_harms_others_now_comes_first_and_is_said_to(as_staff, mds, new_job, new_flag):
+    worse = new_flag(severity=3)
+    harming = new_flag(new_job(ended_at=None))
+    ImpactWindow.objects.create(
+        start=at("12:28"),
+        server_id=mds.pk,
+        kind=Principal.JOB,
+        who=harming.job_id,
+        impact_us=90_000_000,
+        service_us=10_000_000,
+        work_us=10_000_000,
+        others_us=100_000_000,
+        others_usual_us=10_000_000,
+    )
+
+    assert listed(as_staff) == [harming.pk, worse.pk]
+    assert "still runs" in words_of(as_staff.get("/flags/"))
+    assert "harms others now: 0:01:30 of waiting" in words_of(as_staff.get("/flags/"))
+    words = words_of(as_staff.get(f"/flags/{harming.pk}/"))
+    assert "they waited 0:01:30 because of it" in words
+    assert "2017-07-05 12:28:00 2017-07-05 12:28:10 mds1 0:01:30" in words
+
+    Job.objects.filter(pk=harming.job_id).update(ended_at=at("12:29"))
+    assert "harms others now" not in words_of(as_staff.get("/flags/"))
+
+
+def test_who_waited_for_a_host_is_told_of_the_time_and_place_that_it_is_flagged_for(
+    as_staff, mds, new_flag
+):
+    pond = Filesystem.objects.create(name="pond")
+    elsewhere = Server.objects.create(name="mds9", filesystem=pond, kind=Server.Kind.MDS)
+    host = Nid.objects.create(text="10.0.0.7@tcp")
+    flag = new_flag(
+        rule="host-outside-jobs",
+        subject_kind="host",
+        subject=f"3:{host.pk}",
+        filesystem=mds.filesystem,
+        since=at("12:20"),
+        until=at("12:25"),
+    )
+    Flag.objects.update(job=None)
+    for clock, server, us in (("12:18", mds, 5e6), ("12:21", elsewhere, 7e6), ("11:00", mds, 9e6)):
+        times = dict.fromkeys(("service_us", "work_us", "others_us", "others_usual_us"), 1)
+        ImpactWindow.objects.create(
+            start=at(clock), server_id=server.pk, kind=3, who=host.pk, impact_us=int(us), **times
+        )
+
+    assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["waited_s"] == 5
+    assert csv_of(as_staff.get("/flags/?format=csv"))[0]["name"] == "host 10.0.0.7@tcp"
+
+
+@pytest.mark.parametrize(
+    ("who", "status"),
+    [
+        pytest.param("sam", 200, id="staff"),
+        pytest.param("alice", 200, id="the owner"),
+        pytest.param("bob", 200, id="somebody of the project"),
+        pytest.param("charlie", 404, id="a stranger"),
+        pytest.param(None, 302, id="nobody"),
+    ],
+)
+def test_a_flag_is_seen_by_those_who_see_its_job(who, status, request, client, new_flag):
+    flag = new_flag()
+    if who:
+        client.force_login(request.getfixturevalue(who))
+
+    for path in (f"/flags/{flag.pk}/", f"/flags/{flag.pk}/?format=json"):
+        assert client.get(path).status_code == status
+    if status == 404:
+        assert listed(client, "&state=all") == []
+        assert client.get(f"/flags/{flag.pk}/course/").status_code == 404
+    if status == 302:
+        assert client.get("/flags/")["Location"].startswith("/login/")
+
+
+def test_owners_read_nothing_that_staff_say_among_themselves(client, alice, sam, new_flag):
+    flag = new_flag()
+    triage.comment([flag.pk], sam, "secret of staff")
+    triage.assign([flag.pk], sam, sam)
+    triage.resolve([flag.pk], sam, "secret reason")
+    new_flag(state="withheld", why_withheld=["secret doubts"])
+    client.force_login(alice)
+
+    for path in (f"/flags/{flag.pk}/", "/flags/?state=all", f"/flags/{new_flag().pk}/"):
+        for query in ("", "format=json"):
+            text = text_of(client.get(f"{path}{'&' if '?' in path else '?'}{query}"))
+            assert "secret" not in text
+            assert ">sam<" not in text
+            assert '"sam"' not in text
+    assert listed(client, "&state=all").count(flag.pk) == 1
+    assert client.get("/flags/?state=withheld&format=json").status_code == 400
+
+
+def test_what_was_withheld_to_its_end_blames_nobody(client, alice, sam, new_flag):
+    flag = new_flag(state="withheld", why_withheld=["Its data are partial."])
+    triage.resolve([flag.pk], sam, "The reads are back.")
+
+    known = new_flag(state="acknowledged", why_withheld=["Its data are partial."])
+
+    for person, expected in ((alice, []), (sam, [flag.pk])):
+        client.force_login(person)
+        assert listed(client, "&state=acknowledged") == (expected and [known.pk])
+        assert listed(client, "&state=resolved") == expected
+        assert client.get(f"/flags/{flag.pk}/").status_code == (200 if expected else 404)
+        assert f"/jobs/{flag.job_id}/" not in text_of(client.get("/jobs/?flag=any"))
+    assert "it blames nobody" in words_of(client.get(f"/flags/{flag.pk}/"))
+
+
+@pytest.mark.parametrize("action", ["resolve", "comment", "acknowledge"])
+def test_owners_change_nothing(action, as_alice, new_flag):
+    flag = new_flag()
+
+    for path in ("/flags/", f"/flags/{flag.pk}/"):
+        assert post(as_alice, path, flag, action=action, why="so").status_code == 403
+    assert not flag.events.exists()
+    assert "Acknowledge" not in words_of(as_alice.get(f"/flags/{flag.pk}/"))
+
+
+def test_what_is_made_up_is_said_to_be_of_users_too(as_staff, cluster, new_job, new_flag):
+    flag = new_flag(rule="campaign", subject_kind="user", subject="alice", cluster=None)
+    assert not json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["simulated"]
+
+    Cluster.objects.update(simulated=True)
+
+    assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["simulated"]
+    assert "Simulated data." in words_of(as_staff.get("/flags/"))
+
+
+def test_a_flag_of_a_user_leads_to_the_jobs_that_add_up(as_staff, new_job, new_flag):
+    flag = new_flag(rule="campaign", subject_kind="user", subject="alice")
+    for job, clock in (("during", "12:30"), ("after", "13:30")):
+        new_job(batch_id=job, started_at=at(clock), ended_at=at(clock) + timedelta(minutes=9))
+    text = text_of(as_staff.get(f"/flags/{flag.pk}/"))
+    [address] = re.findall(r'href="(/jobs/\?[^"]*)">these jobs', text)
+    jobs = text_of(as_staff.get(unescape(address)))
+
+    assert ">during<" in jobs
+    assert ">after<" not in jobs
+
+
+def test_a_flag_of_a_filesystem_leads_to_the_nids_that_are_nobodys(as_staff, mds, new_flag):
+    subject = {"subject_kind": "filesystem", "subject": str(mds.filesystem_id)}
+    flag = new_flag(rule="unattributed", filesystem=mds.filesystem, **subject)
+
+    page = text_of(as_staff.get(f"/flags/{flag.pk}/"))
+    assert 'href="/ingest/nids/">unregistered NIDs' in page
+
+
+def test_what_is_withheld_says_why(as_staff, new_flag):
+    flag = new_flag(state="withheld", why_withheld=["Its data are partial."])
+
+    assert "Withheld: Its data are partial." in words_of(as_staff.get(f"/flags/{flag.pk}/"))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        pytest.param("", "Nothing was flagged yet", id="none at all"),
+        pytest.param("?user=nobody", "No flag matches", id="none of the filters"),
+    ],
+)
+def test_an_empty_inbox_says_what_to_do(query, words, as_staff):
+    assert words in words_of(as_staff.get(f"/flags/{query}"))
+
+
+def test_flags_are_told_of_wherever_their_job_is(as_staff, found):
+    title = "Very many metadata operations"
+    pages = {
+        f"/jobs/{found.job_id}/": title,
+        "/jobs/": "badge severity-abuse",
+        f"/jobs/?flag={RULE}": ">77<",
+        "/users/alice/": title,
+        "/overview/?start=2017-07-05T12:00Z&end=2017-07-05T12:20Z": "badge severity-abuse",
+        "/": title,
+    }
+
+    for page, words in pages.items():
+        assert words in text_of(as_staff.get(page)), page
+    # (beside the job among the worst and among the typical, too)
+    assert text_of(as_staff.get("/users/alice/")).count('(open)">abuse</a>') == 2
+    assert ">77<" not in text_of(as_staff.get("/jobs/?flag=campaign"))
+    drawn = json_of(as_staff.get(f"/jobs/{found.job_id}/timelines/metadata/?format=json"))
+    assert drawn["rows"]
+
+
+def test_owners_find_first_what_is_flagged_of_theirs(as_alice, found):
+    home = text_of(as_alice.get("/"))
+
+    assert "2,400,000 operations, limit 2,000,000 operations" in words_of(as_alice.get("/"))
+    assert home.index("badge severity-warning") < home.index("Newest")
+    assert '(open)">abuse</a>' in home  # beside the job in the tables
+
+
+def test_the_navigation_says_how_many_wait(client, sam, alice, new_flag):
+    new_flag()
+    new_flag(state="muted", muted_until=timezone.now())
+
+    for person, expected in ((sam, "Flags 1"), (alice, "Flags Incidents")):
+        client.force_login(person)
+        assert expected in words_of(client.get("/incidents/"))
+
+
+def test_pages_ask_as_often_when_there_are_more_flags(as_staff, new_job, new_flag):
+    def asked():
+        counts = []
+        for page in pages:
+            cache.clear()
+            with CaptureQueriesContext(connection) as queries:
+                assert as_staff.get(page).status_code == 200
+            counts.append(len(queries))
+        return counts
+
+    def past(owner):
+        resolved = {"state": "resolved", "why_resolved": "so", "resolved_at": at("20:00")}
+        new_flag(new_job(owner=owner), **resolved, resolved_by="sam")
+
+    first = new_flag(new_job({"metadata_operations": 3e6}))
+    past("alice")
+    pages = ["/flags/", "/flags/?state=all", f"/flags/{first.pk}/", "/jobs/", "/users/alice/", "/"]
+    before = asked()
+    for owner in ("alice", "bob", "dora"):
+        new_flag(new_job(owner=owner), severity=3)
+        past(owner)
+
+    assert asked() == before
+
+
+def test_staff_alone_are_assignees(as_staff, alice, new_flag):
+    User.objects.create_user("gone", is_staff=True, is_active=False)
+    new_flag()
+    text = text_of(as_staff.get("/flags/"))
+
+    assert '<option value="sam">' in text
+    assert '<option value="alice">' not in text
+    assert '<option value="gone">' not in text

@@ -1,0 +1,94 @@
+"""Staff decide what is usual, where what was reckoned is not; it stays with who and when."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.utils import timezone
+
+from ioportal.activity import baselines
+from ioportal.activity.models import Baseline, PinnedBaseline
+from ioportal.site.models import Server, Service
+from ioportal.telemetry.models import BaselinePeriod
+from tests.logs import at
+
+ENQUEUE, CLOSE = 101, 35
+NOON = at("12:00")
+
+
+@pytest.fixture
+def mds(site):
+    return Server.objects.get(name="mds1").pk
+
+
+@pytest.fixture
+def service(db):
+    return Service.objects.get_or_create(name="mdt")[0].pk
+
+
+@pytest.fixture
+def reckoned(mds, service):
+    """Of mds1 it is known what was usual by noon."""
+    period = BaselinePeriod.objects.create(
+        server_id=mds,
+        start=NOON - baselines.LOOKS_BACK,
+        end=NOON,
+        seen_from=NOON - baselines.LOOKS_BACK,
+        reckoned_at=timezone.now(),
+    )
+    for opcode, us in ((ENQUEUE, 100), (CLOSE, 50)):
+        Baseline.objects.create(
+            period=period, service_id=service, opcode=opcode, baseline_us=us, windows=5_000
+        )
+
+
+@pytest.fixture
+def usual(mds):
+    return lambda: dict(baselines.usual([mds], NOON).select("opcode", "baseline_us").rows())
+
+
+def test_what_is_pinned_goes_before_what_is_reckoned(reckoned, usual, as_staff):
+    chosen = Baseline.objects.get(opcode=ENQUEUE)
+
+    page = as_staff.post(
+        "/admin/jobs/baseline/", {"action": "pin", "_selected_action": [chosen.pk]}, follow=True
+    )
+
+    assert "mds1" in page.content.decode()
+    pin = PinnedBaseline.objects.get()
+    assert (pin.pinned_by, pin.baseline_us) == (page.wsgi_request.user.get_username(), 100)
+    assert usual() == {ENQUEUE: 100, CLOSE: 50}
+    PinnedBaseline.objects.update(since=NOON - timedelta(hours=1), baseline_us=60)
+    assert usual() == {ENQUEUE: 60, CLOSE: 50}
+    PinnedBaseline.objects.update(until=NOON - timedelta(minutes=1))
+    assert usual() == {ENQUEUE: 100, CLOSE: 50}
+
+
+def test_an_admin_pins_by_hand_and_ends_it(mds, service, as_staff):
+    form = {"server": mds, "service": service, "opcode": ENQUEUE, "baseline_us": 80, "why": "new"}
+    form |= {"since_0": "2017-07-05", "since_1": "10:00", "until_0": "", "until_1": ""}
+
+    as_staff.post("/admin/jobs/pinnedbaseline/add/", form)
+
+    pin = PinnedBaseline.objects.get()
+    assert pin.pinned_by
+    assert (pin.why, str(pin)) == ("new", "LDLM_ENQUEUE, mdt on mds1: 80 µs")
+    until = {"until_0": "2017-07-05", "until_1": "11:00", "why": "new"}
+    as_staff.post(f"/admin/jobs/pinnedbaseline/{pin.pk}/change/", until)
+    pin.refresh_from_db()
+    assert pin.until == at("11:00")
+    assert LogEntry.objects.count() == 2
+
+
+def test_pins_are_not_for_users(mds, service, as_alice):
+    form = {"server": mds, "service": service, "opcode": ENQUEUE, "baseline_us": 80}
+
+    assert as_alice.post("/admin/jobs/pinnedbaseline/add/", form).status_code == 302
+    assert not PinnedBaseline.objects.exists()
+
+
+def test_the_number_of_queries_does_not_grow_with_the_baselines(
+    reckoned, as_staff, django_assert_max_num_queries
+):
+    with django_assert_max_num_queries(12):
+        as_staff.get("/admin/jobs/baseline/")

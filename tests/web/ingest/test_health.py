@@ -1,0 +1,194 @@
+"""The page of what comes, and what waits."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import ProgrammingError, connection, transaction
+
+from ioportal.ingest.models import Batch, Segment, TouchedTrace
+from ioportal.site.models import Source
+from ioportal.stages import failures_recorded
+from ioportal.telemetry.models import Coverage
+from tests.web.reading import json_of, words_of
+
+SITE = """
+[[cluster]]
+name = "birch"
+time_zone = "UTC"
+batch = "slurm"
+
+[[filesystem]]
+name = "lake"
+clusters = ["birch"]
+
+[[server]]
+name = "mds1"
+filesystem = "lake"
+
+[[source]]
+name = "mds1-trace"
+format = "rpctrace"
+server = "mds1"
+poll_interval_s = 10
+
+[[source]]
+name = "birch-jobs"
+format = "sacct"
+cluster = "birch"
+poll_interval_s = 600
+"""
+
+
+@pytest.fixture
+def trace(register):
+    """A source that sent a batch 20 seconds ago."""
+    register(SITE)
+    now = datetime.now(UTC)
+    Source.objects.filter(name="birch-jobs").update(last_batch_at=now)
+    trace = Source.objects.get(name="mds1-trace")
+    trace.last_batch_at = now - timedelta(seconds=20)
+    trace.save()
+    return trace
+
+
+@pytest.fixture
+def sent(trace):
+    """Say that the source sent a batch, seconds before now, of what it observed until then."""
+
+    def send(sequence, begun, ended, **facts):
+        now = datetime.now(UTC)
+        start, end = (now - timedelta(seconds=s) for s in (begun, ended))
+        segment = Segment.objects.create(
+            format=trace.format, digest=str(sequence), server=trace.server, start=start, end=end,
+            **facts,
+        )  # fmt: skip
+        Segment.objects.filter(pk=segment.pk).update(loaded_at=end)
+        Batch.objects.create(segment=segment, source=trace, sequence=sequence, stream=1, content="")
+        Coverage.objects.create(
+            source=Coverage.Source.RPC_TRACE, source_id=trace.server_id, start=start, end=end,
+            segment_id=segment.pk,
+        )  # fmt: skip
+
+    return send
+
+
+def troubles(page):
+    return {row["source"]: row["troubles"] for row in page["rows"]}
+
+
+def test_all_is_well_when_all_sources_send(as_staff, sent):
+    sent(1, begun=300, ended=20)
+
+    page = words_of(as_staff.get("/ingest/health/"))
+    told = json_of(as_staff.get("/ingest/health/?format=json"))
+
+    assert "All sources send, and nothing waits for long." in page
+    assert told["is_well"]
+    assert set(troubles(told).values()) == {""}
+
+
+def test_a_gap_between_batches_is_told_but_what_is_awaited_is_none(as_staff, sent):
+    sent(1, begun=7200, ended=3600)
+    sent(2, begun=3000, ended=20)
+
+    told = json_of(as_staff.get("/ingest/health/?format=json"))
+
+    row = next(row for row in told["rows"] if row["source"] == "mds1-trace")
+    assert row["gaps"] == 1
+    assert row["gap_s"] == pytest.approx(600, abs=5)
+    assert "not observed for 600 s" in row["troubles"] or "not observed for 599" in row["troubles"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "trouble"),
+    [
+        pytest.param({"last_batch_at": None}, "has sent nothing yet", id="never"),
+        pytest.param({"last_batch_at": -61}, "is silent", id="silent for six polls and a minute"),
+        pytest.param({"last_batch_at": -59}, "", id="a minute is not long"),
+        pytest.param(
+            {"spool_batches": 90, "spool_oldest_at": -120}, "90 batches wait", id="behind"
+        ),
+        pytest.param({"clock_offset_s": 12.3}, "12 s ahead of the portal's", id="clock ahead"),
+        pytest.param({"clock_offset_s": -400.0}, "400 s behind the portal's", id="clock behind"),
+        pytest.param({"clock_offset_s": 4.0}, "", id="a clock may be some seconds off"),
+    ],
+)
+def test_what_is_wrong_with_a_source_is_said(as_staff, trace, facts, trouble):
+    for name, value in facts.items():
+        is_moment = name.endswith("_at") and value is not None
+        moment = datetime.now(UTC) + timedelta(seconds=value) if is_moment else value
+        setattr(trace, name, moment)
+    trace.save()
+
+    told = json_of(as_staff.get("/ingest/health/?format=json"))
+
+    assert trouble in troubles(told)["mds1-trace"]
+    assert bool(troubles(told)["mds1-trace"]) == bool(trouble)
+    assert troubles(told)["birch-jobs"] == ""
+
+
+def test_work_that_nobody_does_is_loud(as_staff, trace):
+    TouchedTrace.objects.create(
+        server=trace.server,
+        start=datetime.now(UTC),
+        end=datetime.now(UTC),
+        asked_at=datetime.now(UTC) - timedelta(minutes=2),
+    )
+
+    page = words_of(as_staff.get("/ingest/health/"))
+
+    assert "Backlog: 1 traces waiting for stage “attribution”" in page
+    assert "check that worker and beat are running" in page
+
+
+def test_a_failing_stage_is_shown_with_its_error_and_remedy(as_staff, sent):
+    sent(1, begun=300, ended=20)
+    for _ in range(2):
+        with (
+            pytest.raises(ProgrammingError),
+            failures_recorded("attribution"),
+            transaction.atomic(),
+        ):
+            connection.cursor().execute("SELECT share FROM telemetry_chargedrpc")
+
+    page = words_of(as_staff.get("/ingest/health/"))
+    export = json_of(as_staff.get("/ingest/health/?format=json"))
+
+    assert 'column "share" does not exist' in page
+    assert "Run “manage.py migrate” and restart the workers." in page
+    assert "All sources send" not in page
+    assert not export["is_well"]
+    [failure] = export["failing_stages"]
+    assert (failure["stage"], failure["runs"]) == ("attribution", 2)
+    assert failure["since"] < failure["failed_at"]
+
+
+def test_a_full_disk_of_the_database_is_shown(as_staff, trace, settings, tmp_path):
+    settings.DATABASE_FOLDERS = [str(tmp_path)]
+    settings.DATABASE_FREE_BYTES = 2**60
+
+    page = words_of(as_staff.get("/ingest/health/"))
+    export = json_of(as_staff.get("/ingest/health/?format=json"))
+
+    assert "Agents are told to wait. The database's disk has" in page
+    assert export["database_free_bytes"] > 0
+    assert not export["is_well"]
+
+
+def test_home_names_the_sources_that_fell_silent(as_staff, trace, new_job):
+    new_job()
+    Source.objects.filter(pk=trace.pk).update(last_batch_at=datetime.now(UTC) - timedelta(days=1))
+
+    assert "mds1-trace is silent" in words_of(as_staff.get("/"))
+
+
+def test_without_sources_the_page_says_how_to_begin(as_staff, django_assert_num_queries):
+    as_staff.get("/ingest/health/")
+    with django_assert_num_queries(25):
+        page = words_of(as_staff.get("/ingest/health/"))
+
+    assert "manage.py token create ingest" in page
+
+
+def test_health_is_for_staff(as_alice):
+    assert as_alice.get("/ingest/health/").status_code == 403

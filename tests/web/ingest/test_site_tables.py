@@ -1,0 +1,74 @@
+"""Registering tables by page, and where what they say is shown."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from ioportal.site.models import Nid, UserAccount
+from tests.logs import Run, sacct
+from tests.web.reading import text_of
+
+
+@pytest.fixture
+def upload(site):
+    def run(client, kind, text, cluster=""):
+        file = SimpleUploadedFile("table.txt", text if isinstance(text, bytes) else text.encode())
+        return client.post(
+            "/ingest/tables/", {"table": kind, "cluster": cluster, "file": file}, follow=True
+        )
+
+    return run
+
+
+def test_staff_upload_a_table_of_nids(as_staff, upload):
+    answer = upload(as_staff, "nids", "login3: 10.36.226.12@o2ib203\n", "anvil")
+
+    assert "Registered: cluster anvil" in text_of(answer)
+    assert Nid.objects.get(text="10.36.226.12@o2ib203").node.name == "login3"
+
+
+def test_a_wrong_table_is_shown_with_the_reason(as_staff, upload):
+    for kind, text, reason in (
+        ("users", "name,email\nalice,nowhere\n", "Nothing was registered"),
+        ("nids", "n1 1@gni", "Say of which cluster"),
+        ("users", b"name\n\xff", "not UTF-8"),
+        ("furlongs", "name", "Select a valid choice"),
+    ):
+        answer = upload(as_staff, kind, text)
+
+        assert answer.status_code == 400
+        assert reason in text_of(answer)
+    assert not UserAccount.objects.exists()
+
+
+def test_tables_are_for_staff(as_alice, upload):
+    assert upload(as_alice, "users", "name\nalice\n").status_code == 403
+    assert not UserAccount.objects.exists()
+
+
+def test_the_page_of_a_user_says_how_to_reach_whom(as_staff, upload, ingest, logs):
+    ingest("sacct", logs("j", sacct(Run("77", user="pilot"))), cluster="anvil")
+    upload(as_staff, "users", "name,email,projects,team\npilot,ops@example.org,HEP1,PanDA ops\n")
+
+    page = text_of(as_staff.get("/users/pilot/"))
+
+    assert "Service account of PanDA ops" in page
+    assert "mailto:ops@example.org" in page
+
+
+def test_a_users_address_is_not_for_everybody(as_alice, alice, upload, ingest, logs, client):
+    ingest("sacct", logs("j", sacct(Run("77", user="alice"))), cluster="anvil")
+    UserAccount.objects.create(name="alice", email="alice@example.org")
+    UserAccount.objects.create(name="bob", email="bob@example.org")
+
+    assert "alice@example.org" in text_of(as_alice.get("/users/alice/"))
+    assert list(UserAccount.objects.visible_to(alice)) == [UserAccount.objects.get(name="alice")]
+
+
+def test_the_registration_page_lists_accounts(as_staff, upload):
+    upload(as_staff, "users", "name,team,projects\npilot,PanDA ops,HEP1 HEP2\nalice,,PHY12\n")
+
+    services = text_of(as_staff.get("/admin/jobs/useraccount/", {"service": "yes"}))
+
+    assert "PanDA ops" in services
+    assert "HEP1, HEP2" in services
+    assert "PHY12" not in services

@@ -1,0 +1,46 @@
+"""The page of what the database takes."""
+
+import pytest
+
+from ioportal.ingest.models import TooLate
+from ioportal.site.models import Server
+from tests.logs import at
+from tests.web.reading import json_of
+
+
+@pytest.mark.usefixtures("heavy_job")
+def test_the_storage_page_has_every_level(as_staff, django_assert_num_queries):
+    as_staff.get("/ingest/storage/")
+    with django_assert_num_queries(31):
+        page = as_staff.get("/ingest/storage/").content.decode()
+    rows = json_of(as_staff.get("/ingest/storage/?format=json"))
+
+    by_table = {row["table"]: row for row in rows["rows"]}
+    assert len(by_table) == 20
+    assert by_table["telemetry_rpcwindow"]["chunks"] == 1
+    assert by_table["telemetry_rpcwindow"]["bytes"] > 0
+    assert by_table["telemetry_rpcwindow"]["bytes_per_day"] > 0
+    assert rows["licence"] in {"apache", "timescale"}
+    for row in rows["rows"]:
+        assert row["table"].removeprefix("telemetry_") in page
+
+
+def test_an_empty_database_has_a_storage_page(as_staff):
+    page = as_staff.get("/ingest/storage/").content.decode()
+
+    assert "Nothing." in page
+
+
+@pytest.mark.usefixtures("heavy_job")
+def test_what_came_too_late_is_told(as_staff):
+    TooLate.objects.create(
+        server=Server.objects.get(name="mds1"), start=at("12:00"), end=at("13:00")
+    )
+
+    page = as_staff.get("/ingest/storage/").content.decode()
+
+    assert "trace of mds1" in page
+
+
+def test_storage_is_for_staff(as_alice):
+    assert as_alice.get("/ingest/storage/").status_code == 403

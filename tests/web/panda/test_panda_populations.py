@@ -1,0 +1,227 @@
+"""Populations of PanDA jobs: their own figures, and those of the batch jobs that they share."""
+
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from django.core.cache import cache
+
+from ioportal.jobs.models import WorkloadJob
+from ioportal.studies.models import Population
+from tests.logs import at
+from tests.web.populations.test_populations import bars_of, found_at
+from tests.web.reading import csv_of, json_of, text_of, words_of
+
+
+@pytest.fixture
+def pilots(new_job, put_inside):
+    """A batch job that three PanDA jobs share, one with a failed PanDA job, one not measured."""
+    shared, own, unmeasured = (
+        new_job({"opens": 1_368, "read_bytes": 10**9, "node_count": 3}),
+        new_job({"opens": 2**53 + 1, "read_bytes": 0, "node_count": 0, "quality": "poor"}),
+        new_job(),
+    )
+    put_inside(shared, 1, 2, 3)
+    put_inside(own, 4, state="failed", cpu_s=None, ended_at=at("12:05:30"), created_at=at("12:06"))
+    put_inside(unmeasured, 5, core_count=0, state="running", ended_at=None, task_id=7)
+    return shared, own, unmeasured
+
+
+@pytest.fixture
+def lost(cluster):
+    """A PanDA job whose batch job is not known."""
+    WorkloadJob.objects.create(cluster=cluster, panda_id=6, state="finished", told_batch_id="99")
+
+
+def spreads_of(answer):
+    return {row["metric"]: row for row in json_of(answer)["rows"]}
+
+
+def test_n_counts_panda_jobs_and_each_has_its_batch_jobs_whole_value(as_staff, pilots, lost):
+    twin = json_of(as_staff.get("/populations/?unit=panda&format=json"))
+    rows = {row["metric"]: row for row in twin["rows"]}
+    [population] = twin["populations"]
+
+    assert (twin["counted"], population["jobs"], population["batch_jobs"]) == ("PanDA jobs", 6, 3)
+    assert population["states"] == {"finished": 4, "failed": 1, "running": 1}
+    assert population["failed_share"] == 0.2
+    assert population["quality"] == {"good": 3, "partial": 0, "poor": 1}
+    opens = rows["opens"]
+    assert (opens["value_of"], opens["n"], opens["unknown"]) == ("batch job", 4, 2)
+    assert (opens["min"], opens["p50"], opens["max"]) == (1_368, 1_368, 2**53 + 1)
+    assert rows["node_count"]["n"] == 3  # no job has no nodes
+
+
+def test_what_records_tell_is_each_panda_jobs_own(as_staff, pilots):
+    rows = spreads_of(as_staff.get("/populations/?unit=panda&format=json"))
+    told = {
+        name: (row["n"], row["min"], row["max"])
+        for name, row in rows.items()
+        if row["value_of"] == "PanDA job"
+    }
+
+    assert told == {
+        "panda_duration_s": (4, 30, 600),
+        "panda_wait_s": (4, 600, 600),  # one seems to have started before it was created
+        "panda_setup_s": (0, None, None),
+        "panda_core_count": (4, 16, 16),
+        "panda_cpu_s": (4, 4_800, 4_800),
+        "panda_cpu_efficiency": (3, 0.5, 0.5),
+    }
+
+
+def test_the_page_says_whose_values_they_are(as_staff, pilots):
+    page = words_of(as_staff.get("/populations/?unit=panda"))
+
+    assert "5 PanDA jobs, 3 finished, 1 failed, 1 running" in page
+    assert "inside 3 batch jobs" in page
+    assert "PanDA job Its batch job, shared" in page
+    assert "each PanDA job counts with the whole value of its batch job" in page
+    assert "Servers see batch jobs." not in words_of(as_staff.get("/populations/"))
+
+
+@pytest.mark.parametrize("scale", ["log", "linear"])
+def test_as_many_panda_jobs_are_behind_a_bar_as_it_says(as_staff, pilots, scale):
+    page = as_staff.get(f"/populations/?unit=panda&produsername=Pilot+One&scale={scale}")
+
+    for metric in ("panda_duration_s", "panda_wait_s", "panda_cpu_s", "read_bytes"):
+        bars = bars_of(page, metric)
+        assert sum(count for count, _ in bars) == 4, metric
+        for count, jobs in bars:
+            assert jobs.startswith("/panda/?produsername=Pilot+One")
+            if count:
+                assert found_at(as_staff, jobs) == count, jobs
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("pandaid=1,4|nonsense", [4, 1]),
+        ("jeditaskid=7", [5]),
+        ("computingsite=ORNL_Titan_MCORE&jobstatus=failed", [4]),
+        ("computingsite=CERN", []),
+        ("produsername=Pilot+One&end=2017-07-05T12:05:00Z", []),
+        ("start=2017-07-05T12:10:00Z", [5, 3, 2, 1]),
+        ("batchid={shared}", [3, 2, 1]),
+        ("opens_from=1369", [4]),
+        ("panda_duration_s_below=600", [4]),
+        ("pandaid=" + "9" * 30, []),
+    ],
+)
+def test_panda_jobs_are_chosen_by_what_their_monitor_calls_it(as_staff, pilots, query, found):
+    rows = csv_of(as_staff.get(f"/panda/?{query.format(shared=pilots[0].batch_id)}&format=csv"))
+
+    assert [int(row["pandaid"]) for row in rows] == found
+
+
+def test_a_filter_that_makes_no_sense_is_told(as_staff, pilots):
+    page = as_staff.get("/panda/?opens_from=many")
+
+    assert "A filter was not understood" in words_of(page)
+    assert as_staff.get("/panda/?opens_from=many&format=csv").status_code == 400
+    assert as_staff.get("/panda/?start=2017-07-06&end=2017-07-05&format=csv").status_code == 400
+
+
+def test_the_unit_is_changed_with_the_filters_that_fit(as_staff, pilots):
+    page = text_of(as_staff.get("/populations/?user=alice&cluster=anvil&opens_from=5&scale=linear"))
+
+    assert (
+        'href="/populations/?unit=panda&amp;cluster=anvil&amp;opens_from=5&amp;scale=linear"'
+        in page
+    )
+    assert "It is left out." in words_of(as_staff.get("/populations/?unit=nodes"))
+
+
+def test_a_name_keeps_the_unit_and_its_twins_tell_name_and_filters(as_staff, sam, pilots):
+    as_staff.post(
+        "/populations/?unit=panda", {"name": "Failed", "query": "/panda/?jobstatus=failed"}
+    )
+    named = Population.objects.get()
+    page = text_of(as_staff.get("/populations/failed/?scale=linear"))
+
+    assert named.query == "unit=panda&jobstatus=failed"
+    twins = ("/populations/failed/?scale=linear", "/populations/histograms/opens/?named=failed")
+    for twin in twins:
+        assert f'href="{twin}' in page
+        [told] = json_of(as_staff.get(f"{twin}&format=json"))["populations"]
+        assert (told["title"], told["in_words"]) == ("Failed", "PanDA jobs, state: failed")
+    [row, *_] = csv_of(as_staff.get("/populations/further/?named=failed&format=csv"))
+    assert (row["population"], row["filters"]) == ("Failed", "PanDA jobs, state: failed")
+    assert as_staff.get("/populations/further/?named=nothing").status_code == 404
+
+
+def test_only_populations_of_one_unit_stand_beside_each_other(as_staff, pilots):
+    query = urlencode({"unit": "panda", "beside": "/panda/?jobstatus=failed"})
+    rows = csv_of(as_staff.get(f"/populations/?{query}&format=csv"))
+    mixed = as_staff.get("/populations/?unit=panda&beside=user%3Dalice&format=csv")
+
+    assert {row["population"] for row in rows} == {"All PanDA jobs", "PanDA jobs, state: failed"}
+    assert "counts jobs" in str(mixed.json()["errors"]["beside"])
+
+
+def test_people_see_what_ran_inside_jobs_that_they_see(client, charlie, alice, pilots, lost):
+    for person, jobs in ((alice, 5), (charlie, 0)):
+        client.force_login(person)
+
+        twin = json_of(client.get("/populations/?unit=panda&format=json"))
+        assert twin["populations"][0]["jobs"] == jobs
+        assert found_at(client, "/panda/?") == jobs
+        assert client.get("/panda/anvil/1/").status_code == (200 if jobs else 404)
+        assert client.get("/panda/anvil/6/").status_code == 404
+
+
+@pytest.mark.parametrize(("batch_jobs", "told"), [(9, None), (10, 30)])
+def test_of_other_people_nothing_is_told_of_few_batch_jobs_nor_any_of_their_values(
+    as_alice, new_job, put_inside, batch_jobs, told
+):
+    for number in range(batch_jobs):
+        pilot = new_job({"opens": 777_777}, owner="bob", project="BIO3")
+        put_inside(pilot, *range(3 * number, 3 * number + 3))
+    query = "unit=panda&beside=others&produsername=Nobody&jobstatus=finished"
+
+    twin = json_of(as_alice.get(f"/populations/?{query}&format=json"))
+    others = twin["populations"][1]
+    by_metric = {row["metric"]: row for row in twin["rows"] if row["population"] == others["title"]}
+    bars = json_of(as_alice.get(f"/populations/histograms/opens/?{query}&format=json"))["rows"]
+    page = text_of(as_alice.get(f"/populations/?{query.replace('&produsername=Nobody', '')}"))
+
+    assert (others["jobs"], others["filters"], others["states"]) == (told, "jobstatus=finished", {})
+    assert by_metric["panda_duration_s"]["p50"] == (600 if told else None)
+    assert by_metric["opens"]["n"] is None
+    assert bars == []
+    assert "777,777" not in page
+
+
+def test_a_change_of_a_record_makes_new_figures(as_staff, pilots, django_assert_num_queries):
+    as_staff.get("/populations/?unit=panda")
+    with django_assert_num_queries(8):  # as of batch jobs, and when a PanDA job last changed
+        as_staff.get("/populations/?unit=panda")
+    WorkloadJob.objects.filter(panda_id=1).update(cpu_s=9_999, changed_at=at("12:00"))
+    WorkloadJob.objects.filter(panda_id=2).update(changed_at=at("13:00"))
+    WorkloadJob.objects.exclude(panda_id__in=[1, 2]).update(changed_at=at("12:00"))
+
+    rows = spreads_of(as_staff.get("/populations/?unit=panda&format=json"))
+    assert rows["panda_cpu_s"]["max"] == 9_999
+
+
+def test_few_queries_read_the_figures_however_many_there_are(
+    as_staff, pilots, new_job, put_inside, django_assert_num_queries
+):
+    for number in range(20):
+        put_inside(new_job({"opens": number}), *range(100 * number + 100, 100 * number + 110))
+    cache.clear()
+    with django_assert_num_queries(17):
+        as_staff.get("/populations/?unit=panda")
+    with django_assert_num_queries(7):  # session, user, clusters, simulated, count, rows, flags
+        as_staff.get("/panda/?computingsite=ORNL_Titan_MCORE")
+
+
+def test_values_of_batch_jobs_are_repeated_exactly(as_staff, new_job, put_inside):
+    sizes, values = [1, 7, 350], [10, 2, 5]
+    for number, (size, opens) in enumerate(zip(sizes, values, strict=True)):
+        put_inside(new_job({"opens": opens}), *range(1_000 * number, 1_000 * number + size))
+    opens = spreads_of(as_staff.get("/populations/?unit=panda&format=json"))["opens"]
+
+    repeated = np.repeat(values, sizes)
+    assert opens["mean"] == pytest.approx(repeated.mean())
+    assert opens["p99"] == pytest.approx(np.percentile(repeated, 99))

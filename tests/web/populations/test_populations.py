@@ -1,0 +1,473 @@
+import json
+import re
+from datetime import timedelta
+from html import unescape
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.utils import timezone
+
+from ioportal.jobs.models import JobStatistics
+from ioportal.reporting.formatting import UNKNOWN
+from ioportal.studies.models import Population
+from tests.logs import at
+from tests.web.conftest import NOON
+from tests.web.reading import csv_of, json_of, text_of, words_of
+
+OPENS = [0, 7, 1_368, 2_000, 2_499, 2_500, 146_459, 1_260_185]
+
+
+@pytest.fixture
+def week(new_job):
+    """Jobs of which opens are known, and one of which they are not."""
+    for number, opens in enumerate(OPENS):
+        new_job(
+            {
+                "node_count": number + 1,
+                "duration_s": 1_932.5 + number,
+                "opens": opens,
+                "read_bytes": 10**9 * number,
+                "read_bytes_per_node": 370_000.0,
+            },
+            node_count=number + 1,
+        )
+    new_job({})
+
+
+@pytest.fixture
+def crowd(new_job):
+    """Forty jobs of people that alice does not know."""
+    for number in range(40):
+        new_job(
+            {"opens": 10_000 + number, "read_bytes": 5 * 10**9 if number else 9 * 10**15},
+            owner=f"user{number}",
+            project="BIO3",
+        )
+
+
+def figures_of(page):
+    """Return the figures that a page draws, by metric."""
+    found = re.findall(
+        r'<script id="figure-(\w+)" type="application/json">(.*?)</script>', text_of(page)
+    )
+    return {name: json.loads(figure) for name, figure in found}
+
+
+def bars_of(page, metric):
+    """Return the count and the link of each bar of the first population."""
+    first, *_, pointed_at = figures_of(page)[metric]["data"]
+    return list(zip(first["y"], pointed_at["customdata"], strict=True))
+
+
+def found_at(client, address):
+    return len(json_of(client.get(f"{address}&format=json"))["rows"])
+
+
+def test_the_table_has_the_layout_that_people_know(as_staff, week):
+    table = text_of(as_staff.get("/populations/")).partition("<table>")[2].partition("</table>")[0]
+    rows = [
+        [
+            unescape(re.sub(r"<[^>]+>", "", cell)).strip()
+            for cell in re.findall(r"<t[hd].*?</t[hd]>", row)
+        ]
+        for row in re.findall(r"<tr>.*?</tr>", re.sub(r"\s+", " ", table))
+    ]
+
+    assert rows[0] == [
+        "", "Num. Nodes", "Duration (s)", "Read (GB)", "Written (GB)", "GB Read/nodes",
+        "GB Written/nodes", "open()", "close()",
+    ]  # fmt: skip
+    assert [row[0] for row in rows[1:]] == [
+        "Known", "Unknown", "Min", "Max", "Average", "Std. Dev.", "p50", "p90", "p99",
+    ]  # fmt: skip
+    by_name = {row[0]: row[1:] for row in rows}
+    assert by_name["Known"] == ["8", "8", "8", "0", "8", "0", "8", "0"]
+    assert by_name["Unknown"] == ["1", "1", "1", "9", "1", "9", "1", "9"]
+    assert by_name["Min"] == ["1", "1,932.50", "0.00", UNKNOWN, "0.00037", UNKNOWN, "0", UNKNOWN]
+    assert by_name["Max"][6] == "1,260,185"
+    assert by_name["Average"][6] == f"{np.mean(OPENS):,.2f}"
+    assert by_name["Std. Dev."][6] == f"{np.std(OPENS, ddof=1):,.2f}"
+
+
+def test_the_twins_have_exact_values_in_the_metrics_units(as_staff, week):
+    rows = csv_of(as_staff.get("/populations/?format=csv"))
+    [opens] = [row for row in rows if row["metric"] == "opens"]
+
+    assert [row["metric"] for row in rows] == [
+        "node_count", "duration_s", "read_bytes", "write_bytes", "read_bytes_per_node",
+        "write_bytes_per_node", "opens", "closes",
+    ]  # fmt: skip
+    assert (opens["population"], opens["unit"]) == ("All jobs", "operations")
+    assert (opens["n"], opens["unknown"], opens["max"]) == ("8", "1", "1260185")
+    assert float(opens["std"]) == pytest.approx(np.std(OPENS, ddof=1))
+    assert float(opens["p90"]) == pytest.approx(np.percentile(OPENS, 90))
+    assert json_of(as_staff.get("/populations/?format=json"))["std"] == (
+        "of a sample: divided by n - 1"
+    )
+
+
+def test_all_other_metrics_are_one_step_away(as_staff, week):
+    page = text_of(as_staff.get("/populations/?user=alice"))
+    further = as_staff.get("/populations/further/?user=alice")
+    metrics = {row["metric"] for row in csv_of(as_staff.get("/populations/further/?format=csv"))}
+
+    assert 'href="/populations/further/?user=alice"' in page
+    assert "Peak metadata rate" in words_of(further)
+    assert {"metadata_operations_per_node", "cpu_efficiency", "mean_service_us"} <= metrics
+    assert "opens" not in metrics
+
+
+def test_the_database_hands_over_every_kind_of_number_exactly(as_staff, new_job):
+    new_job({"node_count": 18_688, "duration_s": 0.1, "opens": 2**53 + 1})
+    rows = json_of(as_staff.get("/populations/?format=json"))["rows"]
+    least = {row["metric"]: row["min"] for row in rows}
+
+    assert (least["node_count"], least["duration_s"], least["opens"]) == (18_688, 0.1, 2**53 + 1)
+
+
+def test_a_job_of_no_nodes_is_one_whose_nodes_are_not_known(as_staff, new_job):
+    new_job({"node_count": 0})
+    [nodes, *_] = json_of(as_staff.get("/populations/?format=json"))["rows"]
+
+    assert (nodes["n"], nodes["unknown"], nodes["min"]) == (0, 1, None)
+
+
+@pytest.mark.parametrize("scale", ["log", "linear"])
+def test_as_many_jobs_are_behind_a_bar_as_it_says(as_staff, week, scale):
+    page = as_staff.get(f"/populations/?user=alice&scale={scale}")
+
+    for metric in ("opens", "read_bytes"):
+        bars = bars_of(page, metric)
+        assert sum(count for count, _ in bars) == 8
+        for count, jobs in bars:
+            if count:
+                assert found_at(as_staff, jobs) == count, jobs
+
+
+def test_bounds_that_are_set_already_hold_behind_a_bar_too(as_staff, week):
+    page = as_staff.get("/populations/?opens_from=2100&opens_below=2500")
+    [(count, jobs)] = bars_of(page, "opens")
+
+    assert (count, found_at(as_staff, jobs)) == (1, 1)
+
+
+def test_the_table_of_a_histogram_leads_to_the_same_jobs(as_staff, week):
+    page = text_of(as_staff.get("/populations/?user=alice"))
+
+    assert '<a href="/jobs/?user=alice&amp;opens_from=1600&amp;opens_below=2500">2</a>' in page
+
+
+def test_histograms_have_twins(as_staff, week):
+    rows = csv_of(as_staff.get("/populations/histograms/opens/?format=csv"))
+    about = json_of(as_staff.get("/populations/histograms/opens/?format=json&scale=linear"))
+
+    assert rows[0] == {"from": "0", "below": "1", "count": "1", "share": "0.125"}
+    assert sum(int(row["count"]) for row in rows) == 8
+    assert (about["unit"], about["scale"]) == ("operations", "linear")
+    assert (about["known"], about["unknown"]) == ([8], [1])
+    assert as_staff.get("/populations/histograms/node_count/").status_code == 404
+
+
+def test_bars_may_be_shares(as_staff, week):
+    counts = figures_of(as_staff.get("/populations/"))["opens"]["data"][0]["y"]
+    shares = figures_of(as_staff.get("/populations/?bars=shares"))["opens"]["data"][0]["y"]
+
+    assert shares == [100 * count / 8 for count in counts]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        pytest.param("user=bob", id="by filters"),
+        pytest.param("/jobs/?user=bob&sort=-opens", id="by the address of a job list"),
+        pytest.param("https://io.example.org/populations/?user=bob", id="by any address"),
+        pytest.param("bobs-jobs", id="by name"),
+        pytest.param("/populations/bobs-jobs/?scale=linear", id="by the address of a name"),
+    ],
+)
+def test_another_population_stands_beside(as_staff, sam, week, new_job, beside):
+    Population.objects.create(name="Bob's", slug="bobs-jobs", query="user=bob", owner=sam)
+    new_job({"opens": 2_100}, owner="bob")
+    query = urlencode({"user": "alice", "beside": beside})
+
+    rows = json_of(as_staff.get(f"/populations/histograms/opens/?format=json&{query}"))["rows"]
+    [common] = [row for row in rows if row["from"] == 1_600]
+    assert (common["count"], common["beside_count"], common["beside_share"]) == (2, 1, 1)
+    first, second, _ = figures_of(as_staff.get(f"/populations/?{query}"))["opens"]["data"]
+    assert first["x"] == second["x"]
+    assert second["name"] in {"Bob&#x27;s", "Bob's", "user: bob"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "beside=nothing",
+        "beside=%00",
+        "beside=//[",
+        "beside=a%20b",
+        "beside=start%3Dx",
+        "beside=others",
+        "scale=odd",
+        "bars=odd",
+    ],
+)
+def test_what_cannot_stand_beside_is_told_and_left_out(as_staff, week, query):
+    page = words_of(as_staff.get(f"/populations/?{query}"))
+    twin = as_staff.get(f"/populations/?{query}&format=csv")
+
+    assert "It is left out." in page
+    assert "9 jobs" in page
+    assert twin.status_code == 400
+    assert list(twin.json()["errors"]) == [query.partition("=")[0]]
+
+
+def test_a_filter_that_makes_no_sense_counts_nothing(as_staff, week):
+    page = as_staff.get("/populations/?nodes_min=many")
+
+    assert "A filter was not understood" in words_of(page)
+    assert as_staff.get("/populations/?nodes_min=many&format=json").status_code == 400
+    assert as_staff.get("/populations/further/?nodes_min=many").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "query", ["opens_from=5&opens_below=5", "opens_from=-1", "read_bytes_below=1.5"]
+)
+def test_bounds_that_can_match_nothing_are_refused(as_staff, week, query):
+    assert as_staff.get(f"/jobs/?{query}&format=json").status_code == 400
+
+
+def test_a_person_sees_the_figures_of_visible_jobs_only(as_alice, week, crowd):
+    assert json_of(as_alice.get("/populations/?format=json"))["populations"][0]["jobs"] == 9
+    assert "of BIO3" not in words_of(as_alice.get("/populations/?project=BIO3"))
+    assert "No job matches" in words_of(as_alice.get("/populations/?project=BIO3"))
+
+
+def test_of_other_people_only_figures_of_many_are_told(as_alice, week, crowd):
+    query = urlencode({"beside": "others", "user": "alice", "queue": "batch"})
+    twin = json_of(as_alice.get(f"/populations/?format=json&{query}"))
+    [_, opens] = [row for row in twin["rows"] if row["metric"] == "opens"]
+
+    assert twin["populations"][1]["filters"] == "queue=batch"
+    assert (opens["n"], opens["p50"]) == (40, 10_000)  # 10,019.5, in two digits
+    assert {opens[name] for name in ("min", "max", "mean", "std", "p90", "p99")} == {None}
+    assert "not told of other people" in text_of(as_alice.get(f"/populations/?{query}"))
+
+
+def test_bars_of_other_people_stand_for_many_and_lead_nowhere(as_alice, week, crowd):
+    rows = json_of(as_alice.get("/populations/histograms/read_bytes/?beside=others&format=json"))[
+        "rows"
+    ]
+    page = text_of(as_alice.get("/populations/?beside=others"))
+
+    assert {row["from"]: row["beside_count"] for row in rows if row["beside_count"]} == {
+        5 * 10**9: 22  # of 39: the nine least and the nine greatest stay unseen, and so do bounds
+    }
+    assert max(row["below"] for row in rows) < 10**12
+    assert "user1" not in page
+
+
+def test_fewer_than_ten_jobs_of_others_tell_nothing(as_alice, week, new_job):
+    for _ in range(9):
+        new_job({"opens": 777_777}, owner="bob", project="BIO3")
+    page = words_of(as_alice.get("/populations/?beside=others"))
+    about = json_of(as_alice.get("/populations/?beside=others&format=json"))
+
+    assert "Fewer than 10 jobs of other people" in page
+    assert "777" not in page
+    assert about["populations"][1]["jobs"] is None
+    assert {row["n"] for row in about["rows"] if row["population"] != "Your jobs"} <= {None}
+
+
+@pytest.fixture
+def answers(as_alice, new_job):
+    """Ask everything of ranges that slide along with a job of somebody else."""
+    own = new_job({"opens": 1_203_000, "read_bytes": 1_203_000}, started_at=NOON)
+    paths = [f"/jobs/{own.pk}/peers/?format=json", f"/jobs/{own.pk}/peers/?format=csv"]
+    for minutes in range(0, 60, 7):
+        start = NOON + timedelta(minutes=minutes, days=-2)
+        query = urlencode({"start": start.isoformat(), "beside": "others", "format": "json"})
+        paths += [f"/populations/?{query}", f"/populations/histograms/opens/?{query}&scale=linear"]
+    for scale in ("linear", "log"):
+        paths.append(f"/populations/histograms/read_bytes/?beside=others&format=csv&scale={scale}")
+
+    def run():
+        JobStatistics.objects.update(computed_at=timezone.now())  # so that nothing is cached
+        return [text_of(as_alice.get(path)) for path in paths]
+
+    return run
+
+
+def test_sliding_ranges_tell_two_digits_of_another_persons_job_at_most(answers, new_job):
+    """Whatever is asked, the answers are the same for all values that round to the same digits."""
+    for number in range(41):
+        value = 1_170_000 + 1_500 * number
+        new_job(
+            {"opens": value, "read_bytes": value},
+            owner="bob",
+            project="BIO3",
+            started_at=NOON + timedelta(minutes=number, days=-2),
+            ended_at=NOON + timedelta(minutes=number + 1, days=-2),
+        )
+    victim = JobStatistics.objects.filter(job__owner="bob").order_by("opens")[20]
+    found = []
+    for value in (1_150_001, 1_203_001, 1_249_999):
+        JobStatistics.objects.filter(pk=victim.pk).update(opens=value, read_bytes=value)
+        found.append(answers())
+
+    assert "1200000" in found[0][0]
+    assert found[0] == found[1] == found[2]
+
+
+def name_it(client, query="", **fields):
+    return client.post(f"/populations/?{query}", {"query": query, **fields}, follow=True)
+
+
+def test_a_population_gets_a_name_and_an_address(as_alice, week):
+    page = name_it(as_alice, "user=alice&nodes_min=3", name="Big ones, 10/25/16")
+
+    assert page.redirect_chain[-1][0] == "/populations/big-ones-102516/"
+    assert "Big ones, 10/25/16" in words_of(page)
+    assert "nodes at least: 3" in words_of(page)
+    assert "6 jobs" in words_of(page)
+    assert 'href="/jobs/?user=alice&amp;nodes_min=3"' in text_of(page)
+
+
+def test_names_that_are_taken_get_a_number_and_reserved_ones_too(as_alice, alice, bob):
+    for owner, name in ((bob, "Pilots"), (bob, "Others")):
+        name_it_as = Population(name=name, owner=owner)
+        name_it_as.choose_slug()
+        name_it_as.save()
+    name_it(as_alice, name="Pilots")
+    again = name_it(as_alice, name="Pilots")
+
+    assert set(Population.objects.values_list("slug", flat=True)) == {
+        "pilots",
+        "pilots-2",
+        "others-2",
+    }
+    assert "There is a population &#x27;Pilots&#x27; already." in text_of(again)
+
+
+def test_a_name_is_private_until_it_is_shared(client, as_alice, bob, charlie):
+    name_it(as_alice, "user=alice", name="Mine")
+    name_it(as_alice, "user=alice", name="Ours", is_shared="on")
+    client.force_login(charlie)
+
+    assert client.get("/populations/mine/").status_code == 404
+    assert "Mine" not in words_of(client.get("/populations/"))
+    assert "Ours" in words_of(client.get("/populations/"))
+
+
+def test_a_shared_population_widens_nobodys_view(client, as_alice, charlie, week):
+    name_it(as_alice, name="Everything", is_shared="on")
+    client.force_login(charlie)
+    page = client.get("/populations/everything/")
+
+    assert "None of these jobs is yours" in words_of(page)
+    assert (
+        json_of(client.get("/populations/everything/?format=json"))["populations"][0]["jobs"] == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("person", "status"),
+    [("alice", 302), ("sam", 302), ("bob", 403), ("charlie", 403)],
+)
+def test_its_owner_and_staff_may_change_it(client, request, alice, person, status):
+    Population.objects.create(name="A", slug="a", owner=alice, is_shared=True)
+    client.force_login(request.getfixturevalue(person))
+    fields = {"name": "B", "query": "/jobs/?user=bob&sort=opens", "is_shared": "on"}
+
+    assert client.post("/populations/a/", fields).status_code == status
+    changed = Population.objects.get()
+    assert (changed.name, changed.query, changed.slug) == (
+        ("B", "user=bob", "a") if status == 302 else ("A", "", "a")
+    )
+    assert changed.owner == alice
+    assert client.post("/populations/a/", {"delete": "yes"}).status_code == status
+
+
+def test_a_population_outlives_its_owner_with_staff(client, alice, sam):
+    Population.objects.create(name="A", slug="a", owner=alice)
+    User.objects.get(username="alice").delete()
+    client.force_login(sam)
+
+    assert "named by somebody who left" in words_of(client.get("/populations/a/"))
+
+
+def test_filters_that_are_not_understood_get_no_name(as_alice):
+    page = as_alice.post("/populations/", {"name": "A", "query": "start=never"})
+
+    assert "is not the address of jobs" in words_of(page)
+    assert not Population.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("person", "words"),
+    [("sam", "manage.py ingest sacct"), ("alice", "You have no jobs here yet")],
+)
+def test_without_jobs_the_page_says_what_to_do(client, request, person, words):
+    client.force_login(request.getfixturevalue(person))
+    page = words_of(client.get("/populations/"))
+
+    assert words in page
+    assert "None yet. Filter the jobs" in page
+
+
+def test_jobs_without_figures_are_no_empty_charts(as_staff, new_job):
+    new_job()
+    page = as_staff.get("/populations/")
+
+    assert "Not known of any of these jobs" in words_of(page)
+    assert figures_of(page) == {}
+
+
+def test_simulated_jobs_are_said_to_be(as_staff, week, cluster):
+    real = words_of(as_staff.get("/populations/?user=alice"))
+    cluster.simulated = True
+    cluster.save()
+
+    assert "Simulated data" not in real
+    assert "Simulated data" in words_of(as_staff.get("/populations/"))
+    assert json_of(as_staff.get("/populations/?format=json"))["populations"][0]["simulated"]
+
+
+def test_what_was_computed_once_is_not_computed_again_until_a_figure_changes(
+    as_staff, new_job, week, django_assert_num_queries
+):
+    cold = figures_of(as_staff.get("/populations/?scale=linear"))
+    # Session, user, named populations, newest figure, cached answer, clusters to choose from.
+    with django_assert_num_queries(7):
+        assert figures_of(as_staff.get("/populations/?scale=linear")) == cold
+    with django_assert_num_queries(7):
+        as_staff.get("/populations/?scale=log&bars=shares")
+    JobStatistics.objects.filter(opens=7).update(opens=10**9, computed_at=at("13:00"))
+
+    assert "1,000,000,000" in text_of(as_staff.get("/populations/"))
+
+
+def test_few_queries_read_the_figures_however_many_jobs_there_are(
+    as_staff, week, crowd, django_assert_num_queries
+):
+    cache.clear()
+    with django_assert_num_queries(14):
+        as_staff.get("/populations/")
+
+
+def test_what_one_may_see_is_never_taken_from_another(client, sam, charlie, week):
+    for person, jobs in ((sam, 9), (charlie, 0), (sam, 9)):
+        client.force_login(person)
+
+        twin = json_of(client.get("/populations/?format=json"))
+        assert twin["populations"][0]["jobs"] == jobs
+
+
+def test_the_job_list_and_a_population_lead_to_each_other(as_staff, week):
+    jobs = text_of(as_staff.get("/jobs/?user=alice&sort=-opens"))
+    population = text_of(as_staff.get("/populations/?user=alice&scale=linear"))
+
+    assert 'href="/populations/?user=alice"' in jobs
+    assert 'href="/jobs/?user=alice">These jobs</a>' in population

@@ -1,0 +1,97 @@
+"""Words in the search box: one thing is gone to, several are listed."""
+
+import pytest
+
+from ioportal.jobs.models import Allocation, Launch
+from ioportal.site.models import Node
+from tests.web.reading import text_of, words_of
+
+
+@pytest.fixture
+def job(new_job, cluster):
+    """Job 3567126 of alice in PHY12 on node n1, with launch 9205593."""
+    job = new_job(batch_id="3567126")
+    node = Node.objects.create(cluster=cluster, name="n1")
+    Allocation.objects.create(job=job, node=node)
+    Launch.objects.create(cluster=cluster, name="9205593", job=job)
+    return job
+
+
+@pytest.fixture
+def task(new_job):
+    return new_job(batch_id="77", array_index="4")
+
+
+@pytest.mark.parametrize(
+    ("words", "address"),
+    [
+        pytest.param("3567126", "/jobs/{job}/", id="a job"),
+        pytest.param(" 3567126 ", "/jobs/{job}/", id="pasted with blanks around it"),
+        pytest.param("77[4]", "/jobs/{task}/", id="a task of an array"),
+        pytest.param("9205593", "/jobs/{job}/", id="a launch"),
+        pytest.param("alice", "/users/alice/", id="a user"),
+        pytest.param("PHY12", "/projects/PHY12/", id="a project"),
+        pytest.param("n1", "/jobs/?node=n1", id="a node: the jobs that ran on it"),
+    ],
+)
+def test_one_exact_hit_is_gone_to(as_staff, job, task, words, address):
+    answer = as_staff.get("/search/", {"q": words})
+
+    assert answer["Location"] == address.format(job=job.pk, task=task.pk)
+
+
+def test_a_node_leads_to_its_jobs(as_staff, job, task):
+    page = words_of(as_staff.get("/jobs/?node=n1"))
+
+    assert "3567126" in page
+    assert "77[4]" not in page
+
+
+def test_several_hits_are_listed(as_staff, job):
+    words = words_of(as_staff.get("/search/?q=3567126+alice"))
+
+    assert "1 job 3567126 of alice on anvil, completed" in words
+    assert "1 user alice" in words
+
+
+def test_a_name_may_be_a_users_and_a_projects(as_staff, new_job):
+    new_job(owner="chm7", project="chm7")
+
+    words = words_of(as_staff.get("/search/?q=chm7"))
+
+    assert "1 user chm7" in words
+    assert "1 project chm7" in words
+
+
+def test_names_that_begin_so_are_offered(as_staff, job):
+    page = text_of(as_staff.get("/search/?q=ALI"))
+
+    assert "Names that begin so" in page
+    assert 'href="/users/alice/"' in page
+    assert 'href="/jobs/?name=ALI"' in page
+
+
+def test_no_words_ask_for_some(as_staff):
+    assert "What are you looking for?" in words_of(as_staff.get("/search/?q=+"))
+
+
+def test_what_one_may_not_see_is_not_found(client, job, charlie):
+    client.force_login(charlie)
+
+    for words in ("3567126", "9205593", "alice", "PHY12", "n1", "ali"):
+        answer = client.get("/search/", {"q": words})
+
+        assert "Nothing that you can see is called that" in words_of(answer), words
+        assert "Names that begin so" not in words_of(answer), words
+
+
+def test_what_was_typed_stays_in_the_box_and_is_no_markup(as_staff):
+    page = text_of(as_staff.get("/search/", {"q": '"><script>alert(1)</script>'}))
+
+    assert "<script>alert" not in page
+    assert 'value="&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"' in page
+
+
+def test_a_novel_is_not_looked_up_word_by_word(as_staff, job, django_assert_max_num_queries):
+    with django_assert_max_num_queries(70):
+        as_staff.get("/search/", {"q": " ".join(f"word{number}" for number in range(1_000))})
