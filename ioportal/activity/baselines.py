@@ -52,22 +52,23 @@ FROM {table}
 WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end} AND timed > 0
 GROUP BY 1, 2, 3, 4
 """)
-# Windows that were slow are left out before anything is reckoned.
+# Slow windows are excluded first. Loads are window sums rather than a join with their groups: where
+# the totals have no statistics yet, the planner would join every row with every group.
 _RECKONED = sql.SQL("""
 WITH kinds AS MATERIALIZED (
-    SELECT * FROM ({rows}) k WHERE NOT start <@ %(slow)s::tstzmultirange
-),
-loads AS MATERIALIZED (
-    SELECT start, service_id, sum(timed)::float8 AS load FROM kinds GROUP BY 1, 2
+    SELECT service_id, opcode, timed, total_us_sum,
+        (sum(timed) OVER same)::float8 AS load, row_number() OVER same AS number
+    FROM ({rows}) k WHERE NOT start <@ %(slow)s::tstzmultirange
+    WINDOW same AS (PARTITION BY start, service_id)
 ),
 usual AS (
     SELECT service_id, percentile_cont(0.5) WITHIN GROUP (ORDER BY load) AS load
-    FROM loads GROUP BY 1
+    FROM kinds WHERE number = 1 GROUP BY 1
 )
 SELECT service_id, opcode,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY total_us_sum::float8 / timed), count(*)
-FROM kinds JOIN loads USING (start, service_id) JOIN usual USING (service_id)
-WHERE loads.load <= usual.load
+FROM kinds JOIN usual USING (service_id)
+WHERE kinds.load <= usual.load
 GROUP BY 1, 2
 HAVING count(*) >= %(fewest)s
 """)
