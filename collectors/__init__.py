@@ -1,3 +1,3 @@
-"""Source text to typed tables; knows nothing of Django, the database or the site."""
+"""Parsers from source files to typed tables, independent of Django, database and site."""
 
 VERSION = "0.1.0"

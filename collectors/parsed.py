@@ -1,4 +1,4 @@
-"""What a collector gives back: a typed table, the rejects, and the account of every line."""
+"""The result of a collector: a typed table, the rejects and the account of all lines."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ REJECT_TEXT_CHARACTERS = 1_000
 
 
 class SourceUnavailable(Exception):  # noqa: N818  (a state of the source, not a fault of ours)
-    """The text cannot be opened or decompressed; nothing of it may be kept."""
+    """The source cannot be opened or decompressed; parts read so far must be discarded."""
 
 
 @dataclass(frozen=True)
 class Reject:
-    """A line that claims to be data and is not readable."""
+    """A line that claims to be data and cannot be parsed."""
 
     line: int
     text: str
@@ -26,7 +26,7 @@ class Reject:
 
 @dataclass(frozen=True)
 class Account:
-    """Where every line went: ``lines == accepted + rejected + irrelevant``."""
+    """Counts of lines by outcome: ``lines == accepted + rejected + irrelevant``."""
 
     lines: int = 0
     accepted: int = 0
@@ -44,11 +44,13 @@ class Account:
 
 @dataclass(frozen=True)
 class Parsed:
-    """One bounded part of a source, understood.
+    """One bounded part of a source, parsed.
 
-    `table` has exactly the columns of the collector's table; `rejects` those of `tables.REJECTS`,
-    every one of this part; `account` covers the lines of this part; `observed` names what this part
-    is a reading of, where that may have been idle and so have no row.
+    Attributes:
+        table: exactly the columns of the collector's table.
+        rejects: all rejects of this part, with the columns of `tables.REJECTS`.
+        account: of the lines of this part.
+        observed: names of the targets read in this part, including idle targets without rows.
     """
 
     table: pl.DataFrame
@@ -64,12 +66,12 @@ class Parsed:
         rejects: Sequence[Reject],
         account: Account,
     ) -> Self:
-        """Build from plain rows: for formats of low volume."""
+        """Build from Python rows, for low-volume formats."""
         return cls(table.frame(rows), reject_frame(rejects), account)
 
     @classmethod
     def joined(cls, table: Table, parts: Iterable[Self]) -> Self:
-        """Put parts together, of a text that is small enough for it."""
+        """Join all parts of a source that fits into memory."""
         parts = list(parts)
         return cls(
             pl.concat([table.empty(), *(part.table for part in parts)]),
@@ -80,7 +82,7 @@ class Parsed:
 
 
 def reject_frame(rejects: Sequence[Reject]) -> pl.DataFrame:
-    """Return `rejects` as a frame of `tables.REJECTS`, with long texts cut."""
+    """Return `rejects` as a frame of `tables.REJECTS`, with long texts truncated."""
     return REJECTS.frame(
         [
             {"line": r.line, "text": r.text[:REJECT_TEXT_CHARACTERS], "reason": r.reason}

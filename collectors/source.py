@@ -1,4 +1,4 @@
-"""Text to collect, from a file or a stream: plain, gzip or zstd, read once, in bounded chunks."""
+"""Source files and streams: plain, gzip or zstd, read once, in bounded chunks."""
 
 import gzip
 import io
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 CHUNK_BYTES = 3 * 1024 * 1024
-LINE_BYTES = 1024 * 1024  # the rest of a longer line is dropped: no format of lines has such
+LINE_BYTES = 1024 * 1024  # longer lines are truncated; no line format has any
 BLOCK_BYTES = 256 * 1024
 
 _HEAD_BYTES = 256
@@ -36,22 +36,22 @@ class Chunk:
 
 
 class Lines(Protocol):
-    """Whatever gives lines to read."""
+    """A provider of lines."""
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the text in chunks of whole lines."""
+        """Yield the content in chunks of whole lines."""
         ...
 
 
 class Source:
-    """A named text that is read once.
+    """A named stream that is read once.
 
     Args:
         stream: raw bytes; gzip and zstd are recognised by their first bytes, not by the name.
-        name: what messages call it.
-        chunk_bytes: about how much text one chunk holds.
+        name: for messages.
+        chunk_bytes: approximate size of a chunk.
 
-    Raises (when made, and while reading):
+    Raises (on construction and while reading):
         SourceUnavailable: the stream cannot be read or decompressed to its end.
     """
 
@@ -66,7 +66,7 @@ class Source:
 
     @classmethod
     def open(cls, path: Path, chunk_bytes: int = CHUNK_BYTES) -> Self:
-        """Open a file; `SourceUnavailable` when it cannot be."""
+        """Open a file; raise `SourceUnavailable` if that fails."""
         try:
             stream = path.open("rb")
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -75,22 +75,22 @@ class Source:
 
     @property
     def digest(self) -> str:
-        """BLAKE3 of the decompressed text read so far, in hex."""
+        """BLAKE3 of the decompressed content read so far, in hex."""
         return self._digest.hexdigest()
 
     @property
     def head(self) -> bytes:
-        """The first bytes of the text, before anything is read of it; b"" of an empty one."""
+        """The first bytes of the content, before any read; b"" if it is empty."""
         try:
             return self._stream.peek(_HEAD_BYTES)  # type: ignore[attr-defined,no-any-return]  # all have it
         except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
             raise self._unavailable(error) from error
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the text in chunks of whole lines; an empty source yields nothing.
+        """Yield the content in chunks of whole lines; an empty source yields nothing.
 
-        The same text gives the same chunks, however the stream hands it out. A line longer than
-        `LINE_BYTES` is cut there and stays one line.
+        Chunks depend on the content only, not on the portions in which the stream returns it.
+        A line longer than `LINE_BYTES` is truncated.
         """
         first_line = 1
         with ThreadPoolExecutor(1) as reader:
@@ -102,22 +102,22 @@ class Source:
                 text = following.result()
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the text in blocks, cut anywhere: for formats in which lines mean nothing."""
+        """Yield the content in blocks split at any byte, for formats without lines."""
         while block := self._read(self._stream.read, BLOCK_BYTES):
             yield block
 
     def _next_text(self) -> bytes:
-        """Read about a chunk, up to the end of a line; b"" at the end of the source."""
+        """Read about one chunk, to the end of a line; b"" at the end of the source."""
         text = self._read(self._stream.read, self._chunk_bytes)
         if text and not text.endswith(b"\n"):
             text += self._rest_of_line()
         return cut_long_lines(text)
 
     def _rest_of_line(self) -> bytes:
-        kept = part = self._read(self._stream.readline, LINE_BYTES)
+        head = part = self._read(self._stream.readline, LINE_BYTES)
         while part and not part.endswith(b"\n"):
             part = self._read(self._stream.readline, LINE_BYTES)
-        return kept if kept.endswith(b"\n") or not part else kept + b"\n"
+        return head if head.endswith(b"\n") or not part else head + b"\n"
 
     def _read(self, read: Callable[[int], bytes], size: int) -> bytes:
         try:
@@ -131,8 +131,8 @@ class Source:
         return SourceUnavailable(f"{self.name}: cannot be read to its end: {error}")
 
 
-class _Patient(io.RawIOBase):
-    """A stream that comes in any portions (a pipe), read in portions as large as asked for."""
+class _FullReads(io.RawIOBase):
+    """A stream whose reads return the requested size even if it is a pipe with short reads."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -151,19 +151,19 @@ class _Patient(io.RawIOBase):
 
 
 class _ZstdText(io.RawIOBase):
-    """The text of zstd frames.
+    """The content of zstd frames.
 
-    `zstandard`'s own reader takes a stream that stops inside a frame for one that has ended.
+    `zstandard`'s own reader does not report a stream that is truncated inside a frame.
     """
 
-    # A zstd block can stand for 32,768 times its size: little at a time bounds what comes of it.
+    # A zstd block can expand 32,768-fold: small input bounds the output.
     _INPUT_BYTES = 512
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._compressed = b""  # read, but not decompressed yet
-        self._text = memoryview(b"")  # decompressed, but not read yet
+        self._compressed = b""  # not decompressed yet
+        self._text = memoryview(b"")  # decompressed, not consumed yet
 
     def readable(self) -> bool:
         return True
@@ -179,7 +179,7 @@ class _ZstdText(io.RawIOBase):
         return size
 
     def _fill(self) -> bool:
-        """Have a frame and something for it; False at the end of the last frame."""
+        """Provide a frame and input for it; False at the end of the last frame."""
         self._compressed = self._compressed or self._stream.read(self._INPUT_BYTES)
         if not self._compressed and not self._frame.eof:
             raise EOFError("the zstd stream ends inside a frame")
@@ -189,7 +189,7 @@ class _ZstdText(io.RawIOBase):
 
 
 def _decompressed(stream: BinaryIO) -> BinaryIO:
-    buffered = io.BufferedReader(_Patient(stream))
+    buffered = io.BufferedReader(_FullReads(stream))
     magic = buffered.peek(len(_ZSTD_MAGIC))
     if magic.startswith(_GZIP_MAGIC):
         return gzip.GzipFile(fileobj=buffered)  # type: ignore[return-value]  # a BinaryIO in all we use
@@ -204,14 +204,14 @@ def newlines(text: bytes) -> int:
 
 
 def cut_long_lines(text: bytes) -> bytes:
-    """Drop what a line has beyond `LINE_BYTES`; every newline stays."""
+    """Truncate lines at `LINE_BYTES`, keeping every newline."""
     parts = []
-    kept = line = 0  # where the part to keep begins, where the current line begins
+    part = line = 0  # offsets of the next part to keep and of the current line
     while len(text) - line > LINE_BYTES:
-        newline = text.rfind(b"\n", line, line + LINE_BYTES + 1)  # leaps over many short lines
+        newline = text.rfind(b"\n", line, line + LINE_BYTES + 1)  # skips many short lines
         if newline < 0:
-            parts.append(text[kept : line + LINE_BYTES])
+            parts.append(text[part : line + LINE_BYTES])
             newline = text.find(b"\n", line + LINE_BYTES)
-            kept = newline = newline if newline >= 0 else len(text)
+            part = newline = newline if newline >= 0 else len(text)
         line = newline + 1
-    return b"".join([*parts, text[kept:]]) if parts else text
+    return b"".join([*parts, text[part:]]) if parts else text

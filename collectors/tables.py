@@ -1,4 +1,4 @@
-"""The declared schema of every table that a collector may produce."""
+"""Schemas of all tables that collectors produce."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import polars as pl
 
 UTC_US = pl.Datetime("us", "UTC")
 
-# What job_stats and md_stats count, each a number of operations. These change or look up metadata:
+# Counters of job_stats and md_stats, in operations. Metadata operations:
 METADATA_OPERATIONS = (
     "open",
     "close",
@@ -25,8 +25,8 @@ METADATA_OPERATIONS = (
     "migrate",
     "readpage",
 )
-# These read, write or keep objects; an MDT counts the first four for small files kept on it. `read`
-# and `write` are requests: one thing with `read_bytes` and `write_bytes`, counted once.
+# Data and object operations. An MDT counts the first four for small files stored on it (data on
+# MDT). `read` and `write` count the requests whose bytes are in `read_bytes` and `write_bytes`.
 DATA_OPERATIONS = (
     "read",
     "write",
@@ -40,7 +40,7 @@ DATA_OPERATIONS = (
     "prealloc",
 )
 OPERATIONS = METADATA_OPERATIONS + DATA_OPERATIONS
-# Counted inside another operation: stored, never summed.
+# Also counted in another operation: stored, never added up.
 SUBSETS = (
     "samedir_rename",
     "crossdir_rename",
@@ -54,15 +54,15 @@ COUNTERS = OPERATIONS + SUBSETS + BYTES
 
 @dataclass(frozen=True)
 class Table:
-    """A table's name, what one row stands for, and its columns with their types."""
+    """A table's name, grain, and columns with their types."""
 
     name: str
     grain: str
     columns: dict[str, pl.DataType]
-    nullable: frozenset[str] = frozenset()  # columns in which a value may be missing
+    nullable: frozenset[str] = frozenset()  # columns that may be null
 
     def empty(self) -> pl.DataFrame:
-        """Return the table without rows."""
+        """Return an empty frame."""
         return pl.DataFrame(schema=self.columns)
 
     def frame(self, rows: list[dict[str, object]]) -> pl.DataFrame:
@@ -72,17 +72,17 @@ class Table:
 
 REJECTS = Table(
     "rejects",
-    grain="one row per line or record that claims to be data and is not readable",
+    grain="one row per line or record that claims to be data and cannot be parsed",
     columns={
-        "line": pl.Int64(),  # 1-based, in the decompressed text; a record's first line
-        "text": pl.String(),  # cut at parsed.REJECT_TEXT_CHARACTERS
+        "line": pl.Int64(),  # 1-based, in the decompressed content; a record's first line
+        "text": pl.String(),  # truncated at parsed.REJECT_TEXT_CHARACTERS
         "reason": pl.String(),
     },
 )
 
 RPC_WINDOWS = Table(
     "rpc_windows",
-    grain="one row per 10 s x NID x job id x service x opcode (a key may recur: rows add up)",
+    grain="one row per 10 s x NID x job id x service x opcode (keys may repeat: rows add up)",
     columns={
         "start": UTC_US,
         "nid": pl.String(),
@@ -104,13 +104,13 @@ RPC_WINDOWS = Table(
 
 REQUEST_WINDOWS = Table(
     "request_windows",
-    grain="one row per 10 s x NID x service x opcode (a key may recur: rows add up)",
+    grain="one row per 10 s x NID x service x opcode (keys may repeat: rows add up)",
     columns={
         "start": UTC_US,
         "nid": pl.String(),
-        "service": pl.String(),  # thread-name base; "" where the text does not say
+        "service": pl.String(),  # thread-name base; "": not in the source
         "opcode": pl.Int16(),
-        "count": pl.Int64(),  # of requests that arrived; how they went is not known
+        "count": pl.Int64(),  # requests by arrival; their outcome is unknown
         "first": UTC_US,
         "last": UTC_US,
     },
@@ -121,10 +121,10 @@ JOB_COUNTERS = Table(
     grain="one row per target x job id: totals since the entry was created",
     columns={
         "line": pl.Int64(),  # of the entry's job_id
-        "target": pl.String(),  # "lustre-MDT0000"; "" where the text does not say
-        "job": pl.String(),  # as printed, unquoted and unescaped; "" is legal
-        "snapshot_at": UTC_US,  # the entry's last update; null: not a wall clock
-        "entry_started_at": UTC_US,  # when the entry was created; null: not known
+        "target": pl.String(),  # "lustre-MDT0000"; "": not in the source
+        "job": pl.String(),  # as printed, unquoted and unescaped; may be ""
+        "snapshot_at": UTC_US,  # last update of the entry; null: not a wall clock
+        "entry_started_at": UTC_US,  # creation of the entry; null: unknown
         **dict.fromkeys(COUNTERS, pl.Int64()),
     },
     nullable=frozenset({"snapshot_at", "entry_started_at", *COUNTERS}),
@@ -142,26 +142,26 @@ TARGET_COUNTERS = Table(
     nullable=frozenset({"snapshot_at", *COUNTERS}),
 )
 
-# On what a delta rests (docs/architecture.md, "I/O windows").
+# The basis of a delta (docs/architecture.md, "I/O windows").
 BASES = ("difference", "new_entry", "restarted", "reset", "total")
 
 JOB_DELTAS = Table(
     "job_deltas",
-    grain="one row per poll interval x MDT, or all OSTs of one host, x job id: what was added",
+    grain="one row per poll interval x MDT (or all OSTs of a host) x job id: increments",
     columns={
-        "start": UTC_US,  # the poll before; of a total: its only poll
+        "start": UTC_US,  # the previous poll; for a total, its only poll
         "end": UTC_US,
-        "target": pl.String(),  # an MDT; "": the OSTs, added up
+        "target": pl.String(),  # an MDT; "": the sum of the OSTs
         "job": pl.String(),
-        "basis": pl.String(),  # one of BASES; of several OSTs: the last of them in that order
-        **dict.fromkeys(COUNTERS, pl.Int64()),  # null: not told, which is not zero
+        "basis": pl.String(),  # one of BASES; for several OSTs, the last in that order
+        **dict.fromkeys(COUNTERS, pl.Int64()),  # null: unknown, not zero
     },
     nullable=frozenset(COUNTERS),
 )
 
 TARGET_DELTAS = Table(
     "target_deltas",
-    grain="one row per poll interval x target: what all clients added",
+    grain="one row per poll interval x target: increments by all clients",
     columns={
         "start": UTC_US,
         "end": UTC_US,
@@ -174,14 +174,14 @@ TARGET_DELTAS = Table(
 
 SERVICE_COUNTERS = Table(
     "service_counters",
-    grain="one row per service x counter: totals since the service began or was cleared",
+    grain="one row per service x counter: totals since service start or clear",
     columns={
         "line": pl.Int64(),
-        "service": pl.String(),  # thread-name base: "mdt_rdpg"; "" where the text does not say
-        "snapshot_at": UTC_US,  # the read itself; null: not a wall clock
-        "counted_since": UTC_US,  # null: not known
+        "service": pl.String(),  # thread-name base: "mdt_rdpg"; "": not in the source
+        "snapshot_at": UTC_US,  # time of the read; null: not a wall clock
+        "counted_since": UTC_US,  # null: unknown
         "counter": pl.String(),  # "req_waittime", "ldlm_ibits_enqueue", "mds_getattr"
-        "unit": pl.String(),  # of the three below `samples`: one of SERVICE_UNITS
+        "unit": pl.String(),  # of min, max and sum: one of SERVICE_UNITS
         "samples": pl.Int64(),
         "min": pl.Int64(),
         "max": pl.Int64(),
@@ -196,25 +196,25 @@ JOBS = Table(
     grain="one row per accounting record: a job, or a launch inside it (a Slurm step)",
     columns={
         "line": pl.Int64(),
-        "cluster": pl.String(),  # as the record says; "": it does not
+        "cluster": pl.String(),  # "": not in the record
         "batch_id": pl.String(),  # server part stripped: "3567126"; Slurm: JobIDRaw
-        "array_index": pl.String(),  # "", "4", or "1-3,7" for tasks that are not split yet
+        "array_index": pl.String(),  # "", "4", or "1-3,7" for pending tasks
         "launch": pl.String(),  # "": the job itself; otherwise the step: "batch", "0"
         "name": pl.String(),
         "user": pl.String(),
         "project": pl.String(),  # account
         "queue": pl.String(),  # partition
-        "state": pl.String(),  # batch.states: one vocabulary for every batch system
+        "state": pl.String(),  # normalized: one of batch.states.STATES
         "exit_status": pl.Int32(),
         "exit_signal": pl.Int32(),
-        "submitted_at": UTC_US,  # null only where the source has none
+        "submitted_at": UTC_US,  # null: not in the source
         "started_at": UTC_US,  # null: not started
         "ended_at": UTC_US,  # null: not ended
         "node_count": pl.Int32(),
         "core_count": pl.Int32(),
-        "cpu_s": pl.Float64(),  # CPU seconds used; null: not told
+        "cpu_s": pl.Float64(),  # CPU seconds used
         "time_limit_s": pl.Int64(),
-        "nodes": pl.String(),  # folded host list: "n[01-04]"; "": none, or not compute nodes
+        "nodes": pl.String(),  # folded host list: "n[01-04]"; "": no compute nodes
     },
     nullable=frozenset(
         {
@@ -233,17 +233,17 @@ JOBS = Table(
 
 LAUNCHES = Table(
     "launches",
-    grain="one row per launch record (its start or its end)",
+    grain="one row per launch record (start or end)",
     columns={
         "line": pl.Int64(),
         "launch": pl.String(),  # apid
         "batch_id": pl.String(),  # server part stripped; "": unknown
         "array_index": pl.String(),
         "uid": pl.Int64(),
-        "started_at": UTC_US,  # null in a record of the end
-        "ended_at": UTC_US,  # null in a record of the start
+        "started_at": UTC_US,  # null in an end record
+        "ended_at": UTC_US,  # null in a start record
         "node_count": pl.Int32(),
-        "nodes": pl.String(),  # folded host list: "nid[02258-02259]"; "" in a record of the end
+        "nodes": pl.String(),  # folded host list: "nid[02258-02259]"; "" in an end record
         "command": pl.String(),
         "exit_status": pl.Int32(),
         "exit_signal": pl.Int32(),
@@ -255,28 +255,28 @@ LAUNCHES = Table(
 
 WORKLOAD_JOBS = Table(
     "workload_jobs",
-    grain="one row per record of a PanDA job: its state at one moment",
+    grain="one row per record of a PanDA job: its state at one time",
     columns={
-        "line": pl.Int64(),  # number of the record in its text
+        "line": pl.Int64(),  # number of the record in the source
         "panda_id": pl.Int64(),
-        "task_id": pl.Int64(),  # jeditaskid; null: it is of no task
+        "task_id": pl.Int64(),  # jeditaskid; null: no task
         "attempt": pl.Int32(),
         "told_batch_id": pl.String(),  # as PanDA has it: "3141592.sdb", "schedd#123.0"
-        "batch_id": pl.String(),  # server part stripped; "": not known, or no batch job's
+        "batch_id": pl.String(),  # server part stripped; "": none, or not a batch id
         "array_index": pl.String(),
         "site": pl.String(),  # computingsite: a queue of PanDA
         "host": pl.String(),  # worker node
-        "state": pl.String(),  # PanDA's own word
-        "error": pl.String(),  # what PanDA, its pilot or the program say went wrong
+        "state": pl.String(),  # as PanDA names it
+        "error": pl.String(),  # messages of PanDA, its pilot and the program
         "user": pl.String(),
         "transformation": pl.String(),
         "created_at": UTC_US,
         "started_at": UTC_US,  # null: not started
         "ended_at": UTC_US,  # null: not ended
         "modified_at": UTC_US,  # of the record
-        "core_count": pl.Int32(),  # used; null: not told, like the two above
+        "core_count": pl.Int32(),  # used
         "cpu_s": pl.Float64(),
-        "setup_s": pl.Float64(),  # how long the pilot prepared the program
+        "setup_s": pl.Float64(),  # set-up time of the pilot
     },
     nullable=frozenset(
         {

@@ -1,1 +1,1 @@
-"""Formats of PanDA, the workload manager that runs its jobs inside batch jobs."""
+"""Formats of PanDA, a workload manager that runs its jobs inside batch jobs."""

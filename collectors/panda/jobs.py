@@ -1,4 +1,4 @@
-"""Job records of PanDA as its monitor BigPanDA gives them: JSON.
+"""PanDA job records in the JSON of its monitor, BigPanDA.
 
 Source: docs/formats.md, "PanDA jobs"; BigPanDA's pages with ``?json``.
 """
@@ -19,7 +19,7 @@ from collectors.tables import WORKLOAD_JOBS
 _FRAMES = ("jobs", "job")
 _STATE = re.compile(r"[a-z_]{1,32}")
 _TIMING = re.compile(r"(\d*\|){4}(?P<setup>\d{1,9})", re.ASCII)
-_WHO_FAILED = (  # by the names of their codes; each has a text beside it
+_ERRORS = (  # component, name of its error code, name of the message
     ("pilot", "piloterrorcode", "piloterrordiag"),
     ("program", "exeerrorcode", "exeerrordiag"),
     ("data management", "ddmerrorcode", "ddmerrordiag"),
@@ -32,11 +32,11 @@ _WHO_FAILED = (  # by the names of their codes; each has a text beside it
 
 
 def parse(source: Source) -> Iterator[Parsed]:
-    """Read job records: lists under ``jobs``, one under ``job``, or bare ones, in any case.
+    """Read job records: lists under ``jobs``, one under ``job``, or bare ones, in any letter case.
 
     Yields:
-        Parts with a frame of `tables.WORKLOAD_JOBS`. What counts as a line is a record, whatever
-        lines it stands on; what else such an answer holds (files, parameters) is irrelevant.
+        Parts with a frame of `tables.WORKLOAD_JOBS`. The account counts records instead of lines;
+        other members of a response (files, parameters) are irrelevant.
 
     Raises:
         SourceUnavailable: the source cannot be read to its end.
@@ -55,9 +55,9 @@ def _read(element: Element) -> Row | None:
 def _job(members: Members) -> Row:
     panda_id, state = _whole(members, "pandaid"), _text(members, "jobstatus").lower()
     if panda_id is None or not state:
-        raise Unreadable("a record without pandaid or jobstatus is no PanDA job's")
+        raise Unreadable("pandaid or jobstatus is missing: not a PanDA job")
     if not _STATE.fullmatch(state):
-        raise Unreadable(f"jobstatus {shown(state)} is not a word")
+        raise Unreadable(f"jobstatus {shown(state)} is not a valid state")
     started_at, ended_at = localtime.run_between(
         _readings(members, "starttime"), _readings(members, "endtime"), None
     )
@@ -89,7 +89,7 @@ def _job(members: Members) -> Row:
 
 
 def _batch_id(text: str) -> tuple[str, str]:
-    """Return batch id and array index; none where another system's id, as HTCondor's, stands."""
+    """Return batch id and array index; empty for other systems' ids, such as HTCondor's."""
     try:
         return batch_id(text)
     except Unreadable:
@@ -97,17 +97,17 @@ def _batch_id(text: str) -> tuple[str, str]:
 
 
 def _setup_s(timing: str) -> float | None:
-    """Return the last of the seconds of asking, stage-in, running, stage-out and set-up."""
-    told = _TIMING.fullmatch(timing)
-    return float(told["setup"]) if told else None
+    """Return the set-up time: the last of five, after get-job, stage-in, run and stage-out."""
+    seconds = _TIMING.fullmatch(timing)
+    return float(seconds["setup"]) if seconds else None
 
 
 def _errors(members: Members) -> Iterator[str]:
-    for who, code_name, text_name in _WHO_FAILED:
+    for component, code_name, message_name in _ERRORS:
         code = _text(members, code_name)
         if code not in {"", "0"}:
-            text = _text(members, text_name)
-            yield f"{who} {code}: {text}" if text else f"{who} {code}"
+            message = _text(members, message_name)
+            yield f"{component} {code}: {message}" if message else f"{component} {code}"
 
 
 def _moment(members: Members, name: str) -> datetime | None:
@@ -118,15 +118,15 @@ def _readings(members: Members, name: str) -> localtime.Readings:
     text = _text(members, name)
     if not text:
         return ()
-    told = localtime.stamp(text, name)
-    moment = localtime.utc(told) if told.tzinfo else told.replace(tzinfo=UTC)
+    stamp = localtime.stamp(text, name)
+    moment = localtime.utc(stamp) if stamp.tzinfo else stamp.replace(tzinfo=UTC)
     if not localtime.EARLIEST_S <= moment.timestamp() <= localtime.LATEST_S:
-        raise Unreadable(f"{name} {shown(text)} is not the time of a job")
+        raise Unreadable(f"{name} {shown(text)} is out of range for a job")
     return (moment,)
 
 
 def _whole(members: Members, name: str, largest: int = INT64_MAX) -> int | None:
-    """Return a whole number that is not negative; None where it is not told."""
+    """Return a non-negative integer; None if it is missing."""
     value = members.get(name)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -140,7 +140,7 @@ def _whole(members: Members, name: str, largest: int = INT64_MAX) -> int | None:
 
 
 def _text(members: Members, name: str) -> str:
-    """Return a text as a database can store it; "" where it is not told."""
+    """Return a storable string; "" if it is missing."""
     return _as_text(members.get(name), name)
 
 
@@ -148,5 +148,5 @@ def _as_text(value: Any, name: str) -> str:
     if value is None:
         return ""
     if isinstance(value, bool | dict | list):
-        raise Unreadable(f"{name} is not a text or number")
+        raise Unreadable(f"{name} is not a string or number")
     return str(value).encode(errors="replace").decode().replace("\0", "\ufffd").strip()
