@@ -1,1 +1,1 @@
-"""Formats that Lustre servers write."""
+"""Formats of Lustre servers."""

@@ -1,9 +1,9 @@
-"""Lustre's counters of operations: what job_stats and md_stats have in common.
+"""Operation counters of Lustre, shared by job_stats and md_stats.
 
-A *reading* is a counter's line, understood: line (Int64), text (String), row (UInt32, the row of
-the table it belongs to), name (String), samples (String of digits, operations) and sum (String of
-digits, bytes; null where the counter does not count bytes). A *moment* is a line that tells a
-time: line, text, row, name (one of `MOMENTS`) and us (Int64, microseconds on whatever clock).
+A *reading* is a parsed counter line: line (Int64), text (String), row (UInt32, its row of the
+table), name (String), samples (String of digits, operations) and sum (String of digits, bytes;
+null if the counter does not count bytes). A *moment* is a parsed line with a time: line, text,
+row, name (one of `MOMENTS`) and us (Int64, microseconds of an unknown clock).
 
 Source: docs/formats.md, "job_stats" and "md_stats".
 """
@@ -17,31 +17,30 @@ from collectors.tables import BYTES, COUNTERS, REJECTS, UTC_US
 
 MOMENTS = ("snapshot_time", "start_time", "elapsed_time")
 
-TOO_BIG = "a number is too large to be believed"
-REPEATED = "repeats an earlier line of its entry"
+TOO_BIG = "number too large"
+REPEATED = "duplicate line in the entry"
 
-_REQUESTS = ("read", "write")  # what BYTES are the bytes of
+_REQUESTS = ("read", "write")  # in the order of BYTES
 _SECOND_US = 1_000_000
-# What a wall clock can show: 2001 to 2106. A clock that counts uptime needs 31 years to get there.
+# Range of a wall clock: 2001 to 2106. An uptime clock reaches it after 31 years.
 _WALL_US = (1_000_000_000 * _SECOND_US, 2**32 * _SECOND_US)
-# Larger numbers are not believed; these leave room to add up what many jobs and targets count.
+# Plausible maxima; sums over many jobs and targets still fit 64 bits.
 _SAMPLES = 2**53 - 1  # a million operations a second for 285 years
 _SUM = 2**60 - 1  # bytes, or microseconds
 _UNKNOWN_NAME_CHARACTERS = 40
 
 
 def moments(lines: pl.DataFrame, shape: str) -> pl.DataFrame:
-    """Read `lines` as moments.
+    """Parse `lines` as moments.
 
     Args:
         lines: line, text, row.
-        shape: a pattern that they match, with groups name, seconds (at most 12 digits), fraction
-            (of so many nanoseconds or microseconds, padded or not) and unit ("secs.nsecs" or
-            "secs.usecs").
+        shape: a pattern that matches them, with groups name, seconds (at most 12 digits), fraction
+            (nanoseconds or microseconds, padded or not) and unit ("secs.nsecs" or "secs.usecs").
     """
-    found = lines.with_columns(found=pl.col("text").str.extract_groups(shape)).unnest("found")
+    fields = lines.with_columns(fields=pl.col("text").str.extract_groups(shape)).unnest("fields")
     fraction = pl.col("fraction").cast(pl.Int64).fill_null(0)
-    return found.select(
+    return fields.select(
         "line",
         "text",
         "row",
@@ -52,23 +51,22 @@ def moments(lines: pl.DataFrame, shape: str) -> pl.DataFrame:
 
 
 def sift_moments(moments: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the moments, and those that repeat one of the same row with the reason."""
+    """Return the distinct moments, and the repeated ones of a row with the reason."""
     repeated = ~pl.struct("row", "name").is_first_distinct()
-    judged = moments.with_columns(reason=pl.when(repeated).then(pl.lit(REPEATED)))
-    return _by_reason(judged)
+    return _by_reason(moments.with_columns(reason=pl.when(repeated).then(pl.lit(REPEATED))))
 
 
 def sift_readings(readings: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the readings to store, their numbers as Int64, and those to reject with the reason.
+    """Return the valid readings, their numbers as Int64, and the rejected ones with the reason.
 
-    A counter that we do not know is of no interest while it is zero: it is in neither.
+    Unknown counters with value zero are irrelevant: they are in neither frame.
     """
     known = pl.col("name").is_in(COUNTERS)
     samples, total = (pl.col(c).cast(pl.Int64, strict=False) for c in ("samples", "sum"))
     too_big = ~(samples <= _SAMPLES).fill_null(value=False) | (
         pl.col("sum").is_not_null() & ~(total <= _SUM).fill_null(value=False)
     )
-    judged = readings.filter(known | (samples != 0).fill_null(value=True)).with_columns(
+    checked = readings.filter(known | (samples != 0).fill_null(value=True)).with_columns(
         samples=samples,
         sum=total,
         reason=pl.when(~known)
@@ -78,19 +76,19 @@ def sift_readings(readings: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         .when(~pl.struct("row", "name").is_first_distinct())
         .then(pl.lit(REPEATED)),
     )
-    return _by_reason(judged)
+    return _by_reason(checked)
 
 
-def _by_reason(judged: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _by_reason(checked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     reason = pl.col("reason")
-    return judged.filter(reason.is_null()), judged.filter(reason.is_not_null())
+    return checked.filter(reason.is_null()), checked.filter(reason.is_not_null())
 
 
 def clocks(rows: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:
-    """Join to `rows` what their moments tell, as snapshot_at and entry_started_at.
+    """Join snapshot_at and entry_started_at to `rows`, from their moments.
 
-    A time is null where it is not on the wall clock (Lustre 2.15.0 and 2.15.1 print uptime, and
-    vendors mix both), and both are where the elapsed time is not the difference between the two.
+    A time is null if it is not on the wall clock (Lustre 2.15.0 and 2.15.1 print uptime, and
+    vendors mix both). Both are null if elapsed_time is not the difference between them.
     """
     snapshot, start, elapsed = (pl.col(name) for name in MOMENTS)
     agree = ((snapshot - start - elapsed).abs() <= _SECOND_US).fill_null(value=True)
@@ -106,13 +104,12 @@ def clocks(rows: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:
 
 
 def totals(rows: pl.DataFrame, readings: pl.DataFrame) -> pl.DataFrame:
-    """Join to `rows` the columns `tables.COUNTERS`, null where no line told.
+    """Join the columns `tables.COUNTERS` to `rows`; null without a line.
 
-    Operations are the samples of the counter. Reads and writes were named in three ways, one thing
-    each time: `read` in bytes (up to 2.5), `read_bytes` (from 2.6), and `read_bytes` beside a
-    `read` that is the latency of the same requests (from 2.14). So the number of requests is the
-    samples of `read_bytes` where it was printed, of `read` otherwise, and the bytes are the sum of
-    whichever counts bytes.
+    The number of operations is the samples of the counter. Reads (and writes) are printed in three
+    ways: `read` in bytes (up to 2.5), `read_bytes` (from 2.6), and `read_bytes` next to `read`, the
+    latency of the same requests (from 2.14). The number of requests is therefore the samples of
+    `read_bytes` if present, else of `read`; the bytes are the sum of the counter in bytes.
     """
     in_bytes = readings.filter(pl.col("sum").is_not_null())
     samples = _joined(rows, readings, "samples", COUNTERS)
@@ -127,13 +124,13 @@ def totals(rows: pl.DataFrame, readings: pl.DataFrame) -> pl.DataFrame:
 def assembled(
     table: pl.DataFrame, *, lines: int, accepted: int, rejected: Sequence[pl.DataFrame]
 ) -> Parsed:
-    """Return one part: of its `lines`, those neither accepted nor rejected were irrelevant.
+    """Return one part; lines that are neither accepted nor rejected are irrelevant.
 
     Args:
         table: the rows.
-        lines: how many lines the part has.
-        accepted: how many of them were understood.
-        rejected: frames with line, text and reason; any other columns are dropped.
+        lines: number of lines.
+        accepted: number of accepted lines.
+        rejected: frames with line, text and reason; other columns are dropped.
     """
     columns = ("line", pl.col("text").str.head(REJECT_TEXT_CHARACTERS), "reason")
     rejects = pl.concat([REJECTS.empty(), *(frame.select(columns) for frame in rejected)])
@@ -143,7 +140,7 @@ def assembled(
 
 
 def _joined(
-    rows: pl.DataFrame, told: pl.DataFrame, value: str, names: tuple[str, ...]
+    rows: pl.DataFrame, values: pl.DataFrame, column: str, names: tuple[str, ...]
 ) -> pl.DataFrame:
-    wide = told.pivot(on="name", on_columns=names, index="row", values=value)
+    wide = values.pivot(on="name", on_columns=names, index="row", values=column)
     return rows.join(wide, on="row", how="left", maintain_order="left")

@@ -1,6 +1,6 @@
-"""What counters added between two reads of them.
+"""Increments of counters between two reads.
 
-For job_stats the rules are those by which the portal treats reads that it loads from files.
+The portal applies the same rules to job_stats reads that it loads from files.
 
 Source: docs/architecture.md, "I/O windows".
 """
@@ -14,7 +14,7 @@ import polars as pl
 
 from collectors.tables import BASES, COUNTERS, JOB_DELTAS, TARGET_DELTAS, UTC_US
 
-OSTS = ""  # what all OSTs of a filesystem are called when they are added up
+OSTS = ""  # target name of the sum of all OSTs of a filesystem
 
 _BEFORE = "_before"
 _IS_OST = pl.col("target").str.contains(r"-OST[0-9a-fA-F]{4}$")
@@ -22,12 +22,12 @@ _LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Counted:
-    """What reads showed: of each target the last one.
+class Snapshot:
+    """The latest read of each target.
 
     Attributes:
         totals: rows of `tables.JOB_COUNTERS` or `tables.TARGET_COUNTERS`.
-        reads: when each target was read (target, taken_at); also those that show nothing.
+        reads: time of each target's read (target, taken_at), including targets without rows.
     """
 
     totals: pl.DataFrame
@@ -35,30 +35,30 @@ class Counted:
 
     @classmethod
     def at(cls, moment: datetime, totals: pl.DataFrame, targets: frozenset[str]) -> Self:
-        """Return what one read showed."""
+        """Return the snapshot of one read."""
         names = targets.union(totals["target"].unique())
         reads = {"target": sorted(names), "taken_at": [moment] * len(names)}
         return cls(totals, pl.DataFrame(reads, {"target": pl.String, "taken_at": UTC_US}))
 
-    def updated(self, later: Self) -> "Counted":
-        """Return it with the targets of a later read as that showed them."""
-        return Counted(
+    def updated(self, later: Self) -> "Snapshot":
+        """Return the snapshot with the targets of a later read replaced."""
+        return Snapshot(
             pl.concat([self.totals.join(later.reads, on="target", how="anti"), later.totals]),
             pl.concat([self.reads.join(later.reads, on="target", how="anti"), later.reads]),
         )
 
-    def beside(self, earlier: Self, *key: str) -> pl.DataFrame:
-        """Return the totals beside what the same target's earlier read showed.
+    def joined_with(self, earlier: Self, *key: str) -> pl.DataFrame:
+        """Join each row of the totals with the same row of an earlier snapshot.
 
-        Columns: besides those of the totals and the ones before, taken_at, previous_at (null: the
-        target was not read before) and known_before (null: it was, and lacked this row).
+        Columns: the totals, the earlier totals with suffix ``_before``, taken_at, previous_at
+        (null: no earlier read of the target) and exists_before (null: row not in that read).
         """
         previous = earlier.reads.rename({"taken_at": "previous_at"})
         return (
             self.totals.join(self.reads, on="target")
             .join(previous, on="target", how="left")
             .join(
-                earlier.totals.with_columns(known=True).select(
+                earlier.totals.with_columns(exists=True).select(
                     *key, pl.exclude(key).name.suffix(_BEFORE)
                 ),
                 on=key,
@@ -67,21 +67,21 @@ class Counted:
         )
 
 
-def job_deltas(earlier: Counted, later: Counted, idle: timedelta) -> pl.DataFrame:
-    """Return what jobs added, in rows of `tables.JOB_DELTAS`; OSTs are added up.
+def job_deltas(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFrame:
+    """Return the increments by job in rows of `tables.JOB_DELTAS`, OSTs added up.
 
     Args:
-        earlier: the last read of each target, `tables.JOB_COUNTERS`.
-        later: the next one.
-        idle: Lustre's job_cleanup_interval: so long an entry is kept that nobody uses.
+        earlier: the previous read of each target, `tables.JOB_COUNTERS`.
+        later: the next read.
+        idle: Lustre's job_cleanup_interval, the lifetime of an idle entry.
     """
     previous_at, started_at = pl.col("previous_at"), pl.col("entry_started_at")
-    is_new = pl.col(f"known{_BEFORE}").is_null()
+    is_new = pl.col(f"exists{_BEFORE}").is_null()
     idled = pl.col(f"snapshot_at{_BEFORE}") < pl.col("taken_at") - idle
     basis = (
         pl.when(previous_at.is_null())
         .then(pl.lit("total"))
-        # It is older than the read that lacked it: that read was not whole.
+        # The entry is older than the previous read, which was therefore incomplete.
         .when(is_new & (started_at < previous_at))
         .then(pl.lit("total"))
         .when(is_new)
@@ -95,7 +95,7 @@ def job_deltas(earlier: Counted, later: Counted, idle: timedelta) -> pl.DataFram
         .otherwise(pl.lit("difference"))
     )
     rows = (
-        later.beside(earlier, "target", "job")
+        later.joined_with(earlier, "target", "job")
         .with_columns(basis=basis.cast(pl.Enum(BASES)))
         .with_columns(
             *_added(lambda before: before),
@@ -104,17 +104,17 @@ def job_deltas(earlier: Counted, later: Counted, idle: timedelta) -> pl.DataFram
             target=pl.when(_IS_OST).then(pl.lit(OSTS)).otherwise("target"),
         )
     )
-    return _with_something(
+    return _non_zero(
         rows.group_by("start", "end", "target", "job", maintain_order=True).agg(
             pl.max("basis"), *(_sum(name) for name in COUNTERS)
         )
     ).select(pl.col(name).cast(dtype) for name, dtype in JOB_DELTAS.columns.items())
 
 
-def target_deltas(earlier: Counted, later: Counted) -> pl.DataFrame:
-    """Return what all clients added, in rows of `tables.TARGET_DELTAS`.
+def target_deltas(earlier: Snapshot, later: Snapshot) -> pl.DataFrame:
+    """Return the increments by all clients in rows of `tables.TARGET_DELTAS`.
 
-    A counter that md_stats do not show has counted nothing since they were cleared.
+    A counter that md_stats does not show has been zero since the last clear.
     """
     basis = (
         pl.when(pl.col("previous_at").is_null())
@@ -124,7 +124,7 @@ def target_deltas(earlier: Counted, later: Counted) -> pl.DataFrame:
         .otherwise(pl.lit("difference"))
     )
     rows = (
-        later.beside(earlier, "target")
+        later.joined_with(earlier, "target")
         .with_columns(basis=basis)
         .with_columns(
             *_added(lambda before: before.fill_null(0)),
@@ -132,31 +132,31 @@ def target_deltas(earlier: Counted, later: Counted) -> pl.DataFrame:
             end="taken_at",
         )
     )
-    return _with_something(rows).select(*TARGET_DELTAS.columns)
+    return _non_zero(rows).select(*TARGET_DELTAS.columns)
 
 
-def completed(earlier: Counted, later: Counted) -> Counted:
-    """Return md_stats with what their text lacks as it was before, unless they were cleared.
+def completed(earlier: Snapshot, later: Snapshot) -> Snapshot:
+    """Return md_stats with missing counters as in the earlier read, unless they were cleared.
 
-    A line may be torn; without this, the next read would seem to have counted all anew.
+    A line may be damaged; without its value, the next increment would be the counter's total.
     """
-    both = later.beside(earlier, "target")
-    lacking = [
+    both = later.joined_with(earlier, "target")
+    counters = [
         pl.when(~_fell()).then(pl.coalesce(name, f"{name}{_BEFORE}")).otherwise(name).alias(name)
         for name in COUNTERS
     ]
-    return Counted(both.with_columns(lacking).select(later.totals.columns), later.reads)
+    return Snapshot(both.with_columns(counters).select(later.totals.columns), later.reads)
 
 
 def _fell() -> pl.Expr:
-    """Tell whether any counter shows less than before."""
+    """Whether any counter decreased."""
     return pl.any_horizontal(
         (pl.col(name) < pl.col(f"{name}{_BEFORE}")).fill_null(value=False) for name in COUNTERS
     )
 
 
 def _added(before: Callable[[pl.Expr], pl.Expr]) -> list[pl.Expr]:
-    """Take from each counter what it showed before, where it went on from there."""
+    """Return the increment of each counter; its value if it restarted from zero."""
     return [
         pl.when(pl.col("basis") == "difference")
         .then(pl.col(name) - before(pl.col(f"{name}{_BEFORE}")))
@@ -167,12 +167,12 @@ def _added(before: Callable[[pl.Expr], pl.Expr]) -> list[pl.Expr]:
 
 
 def _sum(name: str) -> pl.Expr:
-    """Add a counter up; null where none is told. Made-up counters must not overflow."""
-    told = pl.col(name).is_not_null().any()
-    return pl.when(told).then(pl.col(name).cast(pl.Int128).sum().clip(upper_bound=_LARGEST))
+    """Add up a counter; null if all values are. Forged counters must not overflow."""
+    present = pl.col(name).is_not_null().any()
+    return pl.when(present).then(pl.col(name).cast(pl.Int128).sum().clip(upper_bound=_LARGEST))
 
 
-def _with_something(rows: pl.DataFrame) -> pl.DataFrame:
-    """Leave out where nothing was counted; but what was cleared may show nothing yet."""
+def _non_zero(rows: pl.DataFrame) -> pl.DataFrame:
+    """Drop rows without operations, except resets: these mark a lossy interval."""
     counted = pl.any_horizontal((pl.col(*COUNTERS) > 0).fill_null(value=False))
     return rows.filter(counted | (pl.col("basis") == "reset"))

@@ -1,4 +1,4 @@
-"""Lustre job_stats of MDTs and OSTs, 2.5 to 2.17: what each job id did on a target.
+"""Lustre job_stats of MDTs and OSTs, 2.5 to 2.17: operations of each job id on a target.
 
 Source: docs/formats.md, "job_stats"; lustre/obdclass/lprocfs_jobstats.c.
 """
@@ -31,17 +31,17 @@ from collectors.parsed import Parsed
 from collectors.source import Chunk, Source
 from collectors.tables import JOB_COUNTERS
 
-NOT_JOB_STATS = "not a line of job_stats"
-CUT = "ends before its closing brace"
-NO_JOB_ID = "the job_id of its entry is not readable"
-SECOND_ENTRY = "belongs to a second entry of the same target and job id"
+NOT_JOB_STATS = "not a job_stats line"
+CUT = "truncated before the closing brace"
+NO_JOB_ID = "job_id of the entry is unreadable"
+SECOND_ENTRY = "second entry of the same target and job id"
 
-JOB_CHARACTERS = 255  # Lustre prints 31, and four for each that it escapes
-REMEMBERED_ENTRIES = 1_000_000  # so far back a second entry is recognised
+JOB_CHARACTERS = 255  # Lustre prints 31, and four for each escaped one
+REMEMBERED_ENTRIES = 1_000_000  # search range for second entries
 
 
 def _spaced(pattern: str) -> str:
-    """Return `pattern` with each blank standing for any number of blanks."""
+    """Return `pattern` with each blank matching any number of blanks."""
     return pattern.replace(" ", r"[ \t]*")
 
 
@@ -59,7 +59,7 @@ _COUNTER = _spaced(
     r"(?:, [a-z]+: (?:[0-9]+|\{[^{}]*\}) )*\} $"
 )
 _COUNTER_HEAD = _spaced(r"^ [A-Za-z_][A-Za-z0-9_]* : \{")
-_HISTOGRAM_HEAD = _spaced(r"^ h?i?s?t? : \{")  # the name may be wrapped itself
+_HISTOGRAM_HEAD = _spaced(r"^ h?i?s?t? : \{")  # the name itself may be wrapped
 _COUNTS_BYTES = _spaced(r"^ (?:(?:read|write)_bytes :|(?:read|write) :.*unit: bytes)")
 _SUM = _spaced(r"\bsum: ([0-9]+)")
 _UNIT = _spaced(", unit:")
@@ -69,34 +69,34 @@ _ESCAPES = {rf"\x{code:02x}": chr(code) for code in range(0x20, 0x7F)}
 
 @dataclass(frozen=True)
 class _State:
-    """What the lines so far say about the next one."""
+    """Parser state between two chunks."""
 
-    inside: bool  # whether it belongs to a job_stats
+    inside: bool  # the next line belongs to a job_stats
     target: str
-    seen: pl.DataFrame  # target, job: the latest entries, to recognise a second one
+    recent: pl.DataFrame  # target and job of the latest entries, to recognise second ones
 
     def after(self, marks: pl.DataFrame, entries: pl.DataFrame) -> Self:
-        """Return the state after these marks, of which `entries` are new."""
+        """Return the state after `marks` with the new `entries`."""
         if marks.is_empty():
             return self
         inside, target = marks.select("inside", "target").row(-1)
-        seen = pl.concat([self.seen, entries.select("target", "job")]).tail(REMEMBERED_ENTRIES)
-        return replace(self, inside=inside, target=target, seen=seen)
+        recent = pl.concat([self.recent, entries.select("target", "job")]).tail(REMEMBERED_ENTRIES)
+        return replace(self, inside=inside, target=target, recent=recent)
 
 
 def parse(source: Source) -> Iterator[Parsed]:
-    """Read job_stats, with or without the framing of `lctl get_param`, of one or many targets.
+    """Parse job_stats of one or many targets, with or without the framing of `lctl get_param`.
 
     Yields:
-        Parts whose table is `tables.JOB_COUNTERS`: totals since the entry was created. A counter
-        is null where no readable line tells it, which is not zero. Observed are the targets, also
-        those that no job has used lately ("" where the text does not name it).
+        Parts with a frame of `tables.JOB_COUNTERS`: totals since the entry was created. A counter
+        without a readable line is null, not zero. `observed` has all targets, including those
+        without entries ("": the source does not name the target).
 
     Raises:
         SourceUnavailable: the source cannot be opened or decompressed.
     """
     state = _State(
-        inside=False, target="", seen=pl.DataFrame(schema={"target": pl.String, "job": pl.String})
+        inside=False, target="", recent=pl.DataFrame(schema={"target": pl.String, "job": pl.String})
     )
     for chunk in whole_blocks(source, _OPENING):
         part, state = _read(chunk, state)
@@ -140,10 +140,10 @@ def _read(chunk: Chunk, state: _State) -> tuple[Parsed, _State]:
 def _marks(lines: pl.DataFrame, state: _State, unterminated: int) -> pl.DataFrame:
     """Return the lines that open a parameter, a job_stats or an entry, in order.
 
-    Columns: line; inside; target and job; row and reason as `place` wants them.
+    Columns: line; inside; target and job; row and reason as in `params.place`.
     """
     text = pl.col("text")
-    found = (
+    openings = (
         lines.filter(~text.str.starts_with(" "))
         .with_columns(
             parameter=text.str.contains(PARAMETER),
@@ -155,8 +155,8 @@ def _marks(lines: pl.DataFrame, state: _State, unterminated: int) -> pl.DataFram
         .filter(pl.any_horizontal("parameter", "header", "dash"))
     )
     parameter, target, job = pl.col("parameter"), pl.col("target"), pl.col("job")
-    located = found.with_columns(
-        # A header or an entry is job_stats even where a lost line above would have named it.
+    located = openings.with_columns(
+        # A header or an entry identifies job_stats even if the parameter line is missing.
         inside=pl.when(parameter)
         .then(target.is_not_null())
         .when(pl.col("header") | job.is_not_null())
@@ -171,22 +171,22 @@ def _marks(lines: pl.DataFrame, state: _State, unterminated: int) -> pl.DataFram
             job.str.replace_many(_ESCAPES, ascii_case_insensitive=True)
         ),
     )
-    judged = located.with_columns(
+    checked = located.with_columns(
         reason=pl.when(~pl.col("dash"))
         .then(pl.lit(NO_BLOCK))
         .when(job.is_null())
         .then(pl.lit(NO_JOB_ID))
-        .when(repeated(located, state.seen))
+        .when(repeated(located, state.recent))
         .then(pl.lit(SECOND_ENTRY))
     )
     good = pl.col("reason").is_null()
-    return judged.select(
+    return checked.select(
         "line", "inside", "target", "job", "reason", row=pl.when(good).then(good.cum_sum())
     )
 
 
 def _kind() -> pl.Expr:
-    """What a line inside job_stats is, if it is no counter of an entry."""
+    """Classify lines inside job_stats that are not counters of an entry."""
     text, placed = pl.col("text"), pl.col("reason").is_null()
     return (
         pl.when((text.str.strip_chars() == "") | text.str.starts_with(_LCTL_ERROR))
@@ -202,9 +202,9 @@ def _kind() -> pl.Expr:
 
 
 def _readings(counters: pl.DataFrame) -> pl.DataFrame:
-    """Read lines of the shape `_COUNTER`; the columns are those of `counters.sift_readings`."""
+    """Parse lines that match `_COUNTER`, for `counters.sift_readings`."""
     text = pl.col("text")
-    # "name", "{ samples", "5, unit" and the rest: far faster than the groups of a pattern.
+    # "name", "{ samples", "5, unit" and the rest: much faster than the groups of a pattern.
     parts = text.str.splitn(":", 4).struct
     return counters.select(
         "line",
@@ -217,14 +217,14 @@ def _readings(counters: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unwrap(odd: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Put together counters that were wrapped inside their braces.
+    """Join counters that were wrapped inside their braces.
 
-    Nothing but punctuation parts the words in there, so that it does not matter whether a line was
-    wrapped at a blank or in the middle of a number.
+    Only punctuation separates tokens there, so lines can be joined without knowing whether they
+    were wrapped at a blank or inside a number.
 
     Returns:
         The counters, each with the number of its first line; their other lines, with that number
-        as `head`; and the lines that cannot be made a counter of, with the reason.
+        as `head`; and the remaining lines with the reason.
     """
     text, prior = pl.col("text"), pl.col("prior")
     opens = text.str.contains(_COUNTER_HEAD) & ~text.str.contains(_HISTOGRAM_HEAD)
@@ -239,19 +239,19 @@ def _unwrap(odd: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame
         )
         .with_columns(prior=pl.col("braces").cum_sum().over("group") - pl.col("braces"))
         .with_columns(
-            # Down to the brace that closes the first one, and no further.
-            wanted=(pl.col("opens") | (prior > 0)).cast(pl.Int8).cum_min().over("group") == 1
+            # Up to the brace that closes the first one.
+            is_part=(pl.col("opens") | (prior > 0)).cast(pl.Int8).cum_min().over("group") == 1
         )
     )
     joined = (
-        pieces.filter("wanted")
+        pieces.filter("is_part")
         .group_by("group", maintain_order=True)
         .agg(pl.first("line", "row"), text.str.strip_chars().str.join())
         .with_columns(text.str.replace(_UNIT, ", unit:"))
         .filter(text.str.contains(_COUNTER))
     )
     members = pieces.join(joined.select("group", head="line"), on="group", how="left").with_columns(
-        used=pl.col("wanted") & pl.col("head").is_not_null()
+        used=pl.col("is_part") & pl.col("head").is_not_null()
     )
     unreadable = members.filter(~pl.col("used")).with_columns(
         reason=pl.when(pl.col("braces") > 0).then(pl.lit(CUT)).otherwise(pl.lit(NOT_JOB_STATS))

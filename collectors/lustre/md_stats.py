@@ -1,4 +1,4 @@
-"""Lustre md_stats of MDTs: what all clients together did on a target.
+"""Lustre md_stats of MDTs: operations of all clients on a target.
 
 Source: docs/formats.md, "md_stats"; lustre/obdclass/lprocfs_status.c.
 """
@@ -15,8 +15,8 @@ from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import BYTES, TARGET_COUNTERS
 
-NOT_MD_STATS = "not a line of md_stats"
-SECOND_BLOCK = "belongs to a second md_stats of the same target"
+NOT_MD_STATS = "not an md_stats line"
+SECOND_BLOCK = "second md_stats of the same target"
 
 OTHER_STATISTICS = (
     "statistics of one client (exports.*.stats) or of a target (*.stats), not md_stats: "
@@ -24,17 +24,17 @@ OTHER_STATISTICS = (
 )
 
 _KIND = stats.Kind(parameter_of("mdt", "md_stats"), NOT_MD_STATS, SECOND_BLOCK)
-# Counted for clients and targets, and never in md_stats.
+# Counters of clients and targets that never appear in md_stats.
 _CONNECTIONS = ("connect", "reconnect", "disconnect", "ping")
 _EXPORT_FILE = re.compile(r"exports.*@\w+", re.DOTALL)  # a file of one client, named by its NID
 
 
 def parse(source: Source) -> Iterator[Parsed]:
-    """Read md_stats, with or without the framing of `lctl get_param`, of one or many MDTs.
+    """Parse md_stats of one or many MDTs, with or without the framing of `lctl get_param`.
 
     Yields:
-        Parts whose table is `tables.TARGET_COUNTERS`: totals since mount or clear. Counters that
-        were never hit are not printed, and so null.
+        Parts with a frame of `tables.TARGET_COUNTERS`: totals since mount or clear. Counters
+        without operations are not printed and therefore null.
 
     Raises:
         SourceUnavailable: the source cannot be opened or decompressed.
@@ -45,7 +45,7 @@ def parse(source: Source) -> Iterator[Parsed]:
         part, other = whole.without(rows, OTHER_STATISTICS)
         times, repeated_times = sift_moments(part.moments)
         readings, bad_readings = sift_readings(_readings(part.counters))
-        blocks = part.blocks.rename({"of": "target"})
+        blocks = part.blocks.rename({"owner": "target"})
         yield assembled(
             totals(clocks(blocks, times), readings).select(*TARGET_COUNTERS.columns),
             lines=part.lines,
@@ -55,7 +55,7 @@ def parse(source: Source) -> Iterator[Parsed]:
 
 
 def _other_statistics(part: stats.Part, *, is_export: bool) -> pl.Series:
-    """Return the rows of blocks that are not md_stats; only unnamed ones are in doubt."""
+    """Return the rows of blocks that are not md_stats; only unnamed blocks are checked."""
     unnamed = part.unnamed()
     if is_export:
         return unnamed
@@ -64,7 +64,7 @@ def _other_statistics(part: stats.Part, *, is_export: bool) -> pl.Series:
 
 
 def _readings(counters: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of `counters.sift_readings`."""
+    """Select the columns for `counters.sift_readings`."""
     return counters.select(
         "line",
         "text",

@@ -1,4 +1,4 @@
-"""The numbers of Lustre's RPCs, of every release from 1.8 to 2.17.
+"""RPC opcodes of Lustre 1.8 to 2.17.
 
 Source: docs/formats.md, "RPC opcodes"; lustre_idl.h and its successors.
 """
@@ -104,5 +104,5 @@ _NAMES = {
 
 
 def name_of(opcode: int) -> str:
-    """Return the name of an opcode; an unknown one's is its number."""
+    """Return the name of an opcode; its number if unknown."""
     return _NAMES.get(opcode, str(opcode))

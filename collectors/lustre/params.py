@@ -1,8 +1,8 @@
-"""Text of `lctl get_param`: its framing, its lines, and chunks that tear no block apart.
+"""Output of `lctl get_param`: framing, lines, and chunks of whole blocks.
 
-A parameter is printed as ``NAME=`` with its value on the lines below, or as ``NAME=VALUE`` when
-that is short; ``-n`` and the files under /proc and /sys have no names. A *block* is what becomes
-one row of a table: an entry of job_stats, the whole of an md_stats.
+A parameter is printed as ``NAME=`` with its value on the lines below, or as ``NAME=VALUE`` if the
+value is short; ``-n`` and the files under /proc and /sys have no names. A *block* yields one row of
+a table: an entry of job_stats, or a whole md_stats.
 
 Source: docs/formats.md, "lctl get_param"; lustre/utils/lustre_cfg.c.
 """
@@ -14,33 +14,32 @@ import polars as pl
 
 from collectors.source import Chunk, Source
 
-# The first line of any parameter. Names contain NIDs, so dots, colons and "@", but never "=".
+# The first line of a parameter. Names may contain NIDs (dots, colons, "@") but no "=".
 PARAMETER = r"^[A-Za-z][^\s=]*="
 
-# A block's lines, the first included; whatever follows further down belongs to no block. The
-# longest known has 30 lines, of which two may be wrapped a few times.
+# Maximum lines of a block; later lines belong to no block. The longest known has 30 lines, two of
+# which may be wrapped several times.
 BLOCK_LINES = 256
 
-NO_BLOCK = "belongs to no entry"
+NO_BLOCK = "outside any entry"
 
 
 def parameter_of(heads: str, tail: str) -> str:
-    """Return a pattern for the start of ``HEAD.TARGET.TAIL=VALUE``; its group is the target."""
+    """Return a pattern for ``HEAD.TARGET.TAIL=``; its group is the target."""
     return rf"^(?:{heads})\.([^\s=]+)\.{tail}="
 
 
 def whole_blocks(source: Source, *openings: re.Pattern[bytes]) -> Iterator[Chunk]:
-    """Cut the text of `source` into small chunks, none of which ends inside a block.
+    """Split a source into small chunks of whole blocks.
 
     Args:
-        source: the text.
-        openings: where a block begins; multi-line. A later one counts only where no earlier one is
-            found.
+        source: the source.
+        openings: multi-line patterns of a block's start. A later pattern applies only where no
+            earlier one matches.
 
     Yields:
-        Chunks that begin where a block begins, unless the text holds none, or one with more than
-        `BLOCK_LINES` lines. A chunk is held back until there is more text, so that a short text is
-        one chunk.
+        Chunks that begin at a block, unless there is none or it has more than `BLOCK_LINES` lines.
+        The last blocks of a chunk move to the next one; a short source is one chunk.
     """
     first_line, text = 1, b""
     for chunk in source.chunks():
@@ -54,7 +53,7 @@ def whole_blocks(source: Source, *openings: re.Pattern[bytes]) -> Iterator[Chunk
 
 
 def _last_opening(text: bytes, openings: Sequence[re.Pattern[bytes]]) -> int:
-    """Return where the block begins that `text` ends in; the end of `text` if it is in none."""
+    """Return the offset of the block in which `text` ends; its length if it ends in none."""
     tail = len(text)
     for _ in range(BLOCK_LINES + 1):
         tail = text.rfind(b"\n", 0, tail)
@@ -68,15 +67,15 @@ def _last_opening(text: bytes, openings: Sequence[re.Pattern[bytes]]) -> int:
 
 
 def numbered_lines(chunk: Chunk) -> pl.DataFrame:
-    r"""Return the lines of `chunk`: their numbers (line, Int64) and their text (text, String).
+    r"""Return the lines of `chunk`: line (Int64, number) and text (String).
 
-    Bytes that are not UTF-8, and NUL, which a database cannot hold, are written as ``\xHH``.
+    Invalid UTF-8, and NUL, which PostgreSQL cannot store, are escaped as ``\xHH``.
     """
     text = chunk.text.replace(b"\0", rb"\x00")
     if not text.isascii():
         text = text.decode("utf-8", "backslashreplace").encode()
     return (
-        # polars takes a text that begins like a compressed one ("x^") for one: ours never does.
+        # The newline keeps polars from taking the text for a compressed one ("x^" is a magic).
         pl.scan_lines(b"\n" + text, name="text")
         .with_row_index("line", offset=chunk.first_line - 1)
         .slice(1)
@@ -86,17 +85,17 @@ def numbered_lines(chunk: Chunk) -> pl.DataFrame:
 
 
 def place(lines: pl.DataFrame, marks: pl.DataFrame, *, inside: bool) -> pl.DataFrame:
-    """Say of every line of our parameters which block it is in.
+    """Assign the lines of relevant parameters to blocks.
 
     Args:
-        lines: as `numbered_lines` returns them.
-        marks: the lines that open a parameter or a block, in order: line; inside (whether the
-            lines from here on belong to a parameter of ours); row (which row of the table they
-            make); reason (why they make none).
+        lines: as returned by `numbered_lines`.
+        marks: the lines that open a parameter or a block, in order: line; inside (the following
+            lines belong to a relevant parameter); row (their row of the table); reason (for
+            rejecting them, if they have no row).
         inside: the same for the lines before the first mark.
 
     Returns:
-        Those of `lines` that are inside, with the row they make, or the reason why they make none.
+        The lines that are inside, with their row or the reason for rejection.
     """
     return (
         lines.join_asof(marks.select("line", "inside", "row", "reason", mark="line"), on="line")
@@ -110,15 +109,15 @@ def place(lines: pl.DataFrame, marks: pl.DataFrame, *, inside: bool) -> pl.DataF
     )
 
 
-def repeated(found: pl.DataFrame, seen: pl.DataFrame) -> pl.Series:
-    """Say which rows of `found` have a key that is in `seen` or in a row above.
+def repeated(rows: pl.DataFrame, earlier: pl.DataFrame) -> pl.Series:
+    """Mark the rows whose key is in `earlier` or in a row above.
 
     Args:
-        found: any frame with the columns of `seen`.
-        seen: distinct keys.
+        rows: any frame with the columns of `earlier`.
+        earlier: distinct keys.
     """
-    known = found.join(
-        seen.with_columns(known=True), on=seen.columns, how="left", maintain_order="left"
+    joined = rows.join(
+        earlier.with_columns(in_earlier=True), on=earlier.columns, how="left", maintain_order="left"
     )
-    first = pl.struct(seen.columns).is_first_distinct()
-    return known.select(pl.col("known").fill_null(value=False) | ~first).to_series()
+    first = pl.struct(earlier.columns).is_first_distinct()
+    return joined.select(pl.col("in_earlier").fill_null(value=False) | ~first).to_series()

@@ -1,10 +1,10 @@
-"""Lustre's history of requests: who sent which request when, and nothing of how it went.
+"""Lustre's request history: sender, opcode and arrival of requests, without their outcome.
 
-A line per request, as long as its buffer is kept, service by service:
+One line per request as long as its buffer exists, service by service:
 
     SEQ:SELF:12345-NID:xXID:LENGTH:PHASE:ARRIVAL:DIFFs(DEADLINE) opc OPCODE
 
-DIFF is no latency: the time of the reply in whole seconds, or none yet, less the arrival.
+DIFF is not a latency: it is the reply time in whole seconds (or 0 before the reply) - ARRIVAL.
 
 Source: docs/formats.md, "req_history"; ptlrpc_lprocfs_svc_req_history_show() in
 lustre/ptlrpc/lproc_ptlrpc.c, 1.8 to 2.17.
@@ -24,8 +24,8 @@ from collectors.parsed import Parsed
 from collectors.source import Chunk, Source
 from collectors.tables import REQUEST_WINDOWS, UTC_US
 
-NOT_A_REQUEST = "not a line of req_history"
-UNBELIEVED = "its time or opcode is not to be believed"
+NOT_A_REQUEST = "not a req_history line"
+OUT_OF_RANGE = "time or opcode out of range"
 
 _PARAMETER = parameter_of(SERVICES, "req_history")
 _REQUEST = (
@@ -40,45 +40,45 @@ _TIMES_US = (10**9 * 10**6, 2**32 * 10**6)  # 2001 to 2106: seconds are 32 bits 
 
 @dataclass(frozen=True)
 class _State:
-    """What the lines so far say about the next one."""
+    """Parser state between two chunks."""
 
-    service: str | None  # None: it belongs to another parameter
-    framed: bool = False  # whether the text names its parameters
+    service: str | None  # of the next line; None: it belongs to another parameter
+    framed: bool = False  # the source names its parameters
 
 
 def parse(
-    source: Source, service: str = "", seen: RepeatedRecords | None = None
+    source: Source, service: str = "", repeats: RepeatedRecords | None = None
 ) -> Iterator[Parsed]:
-    """Read the history of a server's requests and window it.
+    """Parse the request history of a server and aggregate it into windows.
 
     Args:
         source: with or without the framing of `lctl get_param`.
-        service: of a text without names.
-        seen: the requests of this server that were read already.
+        service: of a source without parameter names.
+        repeats: the requests of this server that have been read already.
 
     Yields:
-        Parts with a frame of `tables.REQUEST_WINDOWS`. A request that was seen before, as polls
-        show it again, is irrelevant; so is one that is not unpacked yet: its opcode is not known.
+        Parts with a frame of `tables.REQUEST_WINDOWS`. Repeated requests (successive polls
+        overlap) are irrelevant, and so are requests without an opcode (not unpacked yet).
 
     Raises:
         SourceUnavailable: the source cannot be read to its end.
 
     Source: docs/formats.md, "req_history".
     """
-    seen = seen or RepeatedRecords()
+    repeats = repeats or RepeatedRecords()
     state = _State(THREADS.get(service, service))
     for chunk in source.chunks():
-        part, state = _read(chunk, state, seen)
+        part, state = _read(chunk, state, repeats)
         yield part
 
 
-def _read(chunk: Chunk, state: _State, seen: RepeatedRecords) -> tuple[Parsed, _State]:
+def _read(chunk: Chunk, state: _State, repeats: RepeatedRecords) -> tuple[Parsed, _State]:
     lines = numbered_lines(chunk)
     text = pl.col("text")
     is_name = text.str.contains(PARAMETER)
     named = lines.select(
         "line",
-        # A value that is printed beside its name stands behind it.
+        # A short value follows its name on the same line.
         pl.when(is_name).then(text.str.replace(PARAMETER, "")).otherwise(text).alias("text"),
         is_name=is_name,
         framed=is_name.cum_max() | pl.lit(state.framed),
@@ -90,31 +90,31 @@ def _read(chunk: Chunk, state: _State, seen: RepeatedRecords) -> tuple[Parsed, _
         .otherwise(pl.col("service").first().over("mark"))
     )
     last = inside.select("service", "framed").row(-1) if inside.height else (state.service, False)
-    ours = inside.filter(pl.col("service").is_not_null()).with_columns(
-        pl.col("text").str.extract_groups(_REQUEST).alias("found")
+    service_lines = inside.filter(pl.col("service").is_not_null()).with_columns(
+        pl.col("text").str.extract_groups(_REQUEST).alias("fields")
     )
     blank = (pl.col("text").str.strip_chars() == "") | pl.col("text").str.starts_with(_LCTL_ERROR)
-    claims = ours.filter(~blank).unnest("found")
+    claims = service_lines.filter(~blank).unnest("fields")
     is_request = pl.col("seq").is_not_null()
     requests = _requests(claims.filter(is_request & pl.col("opcode").is_not_null()))
     good = requests.filter(
         pl.col("opcode").is_between(0, _OPCODES) & pl.col("time_us").is_between(*_TIMES_US)
     )
-    new = seen.drop_from(good)
+    new = repeats.drop_from(good)
     part = assembled(
         _windows(new),
         lines=lines.height,
         accepted=new.height,
         rejected=[
             claims.filter(~is_request).with_columns(reason=pl.lit(NOT_A_REQUEST)),
-            requests.join(good, on="line", how="anti").with_columns(reason=pl.lit(UNBELIEVED)),
+            requests.join(good, on="line", how="anti").with_columns(reason=pl.lit(OUT_OF_RANGE)),
         ],
     )
     return part, _State(*last)
 
 
 def _requests(claims: pl.DataFrame) -> pl.DataFrame:
-    """Return requests as `RepeatedRecords` wants them: the same one has the same fingerprint."""
+    """Return requests with the columns of `RepeatedRecords`, including a fingerprint."""
     return claims.select(
         "line",
         "text",

@@ -1,4 +1,4 @@
-"""The exact path of RPC traces: any line, of any version, by regular expressions.
+"""The exact path for RPC traces: regular expressions for any line of any version.
 
 Source: docs/formats.md, "RPC trace".
 """
@@ -15,14 +15,14 @@ from collectors.tables import REJECTS
 
 HANDLED = "Handled RPC"
 
-# The parts of a line in their order; one that does not match is the reason to reject the line. What
-# is not used is not judged, but for what tells a record that was cut from a whole one. Each
-# expression can be followed with one look at each character, which makes it several times faster.
+# The parts of a line in order, each with the reason for rejection if it is the first mismatch.
+# Unused fields are not validated unless they show that a record is truncated. The expressions need
+# no backtracking, which makes them several times faster.
 _LINE = (
     (r"[^:]*:[^:]*:", "no debug-log header"),
     (r"[^:]*:", "header ends in the CPU"),
     (r"(?P<seconds>[0-9]+)\.(?P<micros>[0-9]{6}):", "header ends in the time"),
-    (r"[^:]*:[^:]*:[^:]*:", "header ends in the thread's numbers"),
+    (r"[^:]*:[^:]*:[^:]*:", "header ends in the thread numbers"),
     (r"[^:]*:[^:]*:(?P<call>[^:]*):", "no field names"),
     (r"cluuid\+ref:pid:xid:nid:opc(?P<names_job>:job)? ", "no field names"),
     (r"(?P<thread>[^:]+):", "no thread name"),
@@ -37,22 +37,22 @@ _TAIL = (
     r" trans .*/.*"
 )
 _END = (
-    # A NID stands between colons; an IPv6 address and an unknown kind of network have their own.
+    # Between colons; IPv6 addresses and unknown network types contain colons themselves.
     (r"(?P<nid>[^:]+|[^ @]+@(?:[^ :]+|<[0-9]+:[0-9]+>)):", "no NID"),
-    (r"(?P<opcode>-?[0-9]+)", "no opcode"),  # a negative one has a reason of its own
+    (r"(?P<opcode>-?[0-9]+)", "no opcode"),  # negative opcodes have their own reason
     (rf"(?::(?P<job>.*?))?(?:{_TAIL})?$", "unreadable after the opcode"),
 )
 
 
 def read_exactly(lines: pl.DataFrame) -> tuple[Records, pl.DataFrame]:
-    """Read lines that claim to be a handled RPC.
+    """Parse lines that claim to be a handled RPC.
 
     Args:
-        lines: `line` (its number), `text` (with `HANDLED`, without NUL), and `ended`: false for one
-            that ends with its source and not with a newline.
+        lines: `line` (number), `text` (contains `HANDLED`, no NUL) and `ended` (false for the last
+            line of a source without a newline).
 
     Returns:
-        The records, and `tables.REJECTS` for the lines that cannot be read.
+        The records, and a frame of `tables.REJECTS`.
     """
     read = (
         _extracted(_extracted(lines.lazy(), "text", _LINE), "end", _END)
@@ -64,10 +64,12 @@ def read_exactly(lines: pl.DataFrame) -> tuple[Records, pl.DataFrame]:
             has_tail=pl.col("service_us").is_not_null(),
             matches=pl.col("opcode").is_not_null(),
         )
-        .with_columns(is_wrong=~pl.col("matches") | pl.any_horizontal(wrong for wrong, _ in _WRONG))
+        .with_columns(
+            invalid=~pl.col("matches") | pl.any_horizontal(is_invalid for is_invalid, _ in _CHECKS)
+        )
         .collect()
     )
-    return _records(read.filter(~pl.col("is_wrong"))), _rejects(read.filter("is_wrong"))
+    return _records(read.filter(~pl.col("invalid"))), _rejects(read.filter("invalid"))
 
 
 def _records(read: pl.DataFrame) -> Records:
@@ -89,44 +91,44 @@ def _records(read: pl.DataFrame) -> Records:
     )
 
 
-# What may be wrong with a line that matches.
-_WRONG = (
+# Checks of a line that matches: condition and reason.
+_CHECKS = (
     (~pl.col("call").str.contains(_CALL), f'message does not begin with "{HANDLED}"'),
     (pl.col("thread").str.len_chars() > rpc_records.THREAD_CHARACTERS, "no thread name"),
-    (pl.col("time_us").is_null(), "time is not in 1970 to 2106"),
+    (pl.col("time_us").is_null(), "time out of range (1970 to 2106)"),
     (pl.col("xid").str.len_chars() > rpc_records.XID_CHARACTERS, "no xid"),
-    (pl.col("nid").str.len_chars() > rpc_records.NID_CHARACTERS, "NID is too long"),
-    (pl.col("opcode").is_null(), f"opcode is not in 0 to {rpc_records.LARGEST_OPCODE}"),
+    (pl.col("nid").str.len_chars() > rpc_records.NID_CHARACTERS, "NID too long"),
+    (pl.col("opcode").is_null(), f"opcode out of range (0 to {rpc_records.LARGEST_OPCODE})"),
     (pl.col("names_job").is_not_null() & ~pl.col("has_job"), "no job id"),
     (pl.col("names_job").is_null() & pl.col("has_job"), "job id without a field name"),
-    (~pl.col("has_tail") & pl.col("job").str.contains(" "), "timing tail is cut"),
-    (pl.col("job").str.len_chars() > rpc_records.JOB_CHARACTERS, "job id is too long"),
-    (~pl.col("has_tail") & ~pl.col("ended"), "the text ends in this line"),
+    (~pl.col("has_tail") & pl.col("job").str.contains(" "), "timing tail truncated"),
+    (pl.col("job").str.len_chars() > rpc_records.JOB_CHARACTERS, "job id too long"),
+    (~pl.col("has_tail") & ~pl.col("ended"), "file ends in this line"),
 )
 
 
-# A line without a header may hold colons that look like one.
+# Colons of a line without a header may look like one.
 _NO_HEADER = (
     ~pl.col("text").str.contains(r"^[0-9a-fA-F]+:[0-9a-fA-F]+:"),
     "no debug-log header: expected the output of lctl dk or lctl debug_file",
 )
 
 
-def _rejects(wrong: pl.DataFrame) -> pl.DataFrame:
-    if wrong.is_empty():  # nearly always; the reasons are many expressions to compile
+def _rejects(invalid: pl.DataFrame) -> pl.DataFrame:
+    if invalid.is_empty():  # the common case: saves compiling many expressions
         return REJECTS.empty()
-    reasons = (_NO_HEADER, *_mismatches("text", _LINE), *_mismatches("end", _END), *_WRONG)
-    return wrong.select(
+    reasons = (_NO_HEADER, *_mismatches("text", _LINE), *_mismatches("end", _END), *_CHECKS)
+    return invalid.select(
         "line",
         pl.col("text").str.slice(0, REJECT_TEXT_CHARACTERS),
-        reason=pl.coalesce(pl.when(is_so).then(pl.lit(reason)) for is_so, reason in reasons),
+        reason=pl.coalesce(pl.when(applies).then(pl.lit(reason)) for applies, reason in reasons),
     )
 
 
 def _extracted(
     lines: pl.LazyFrame, column: str, parts: tuple[tuple[str, str], ...]
 ) -> pl.LazyFrame:
-    """Add the named groups of the parts, in a row, as columns; null where they do not match."""
+    """Add the named groups of the concatenated parts as columns; null without a match."""
     whole = "^" + "".join(part for part, _ in parts)
     return lines.with_columns(pl.col(column).str.extract_groups(whole).alias("group")).unnest(
         "group"
@@ -134,7 +136,7 @@ def _extracted(
 
 
 def _opcode(digits: pl.Expr) -> pl.Expr:
-    """Return an opcode; null for one that no RPC can have."""
+    """Return an opcode; null if it is out of range."""
     number = digits.cast(pl.Int16, strict=False)
     return pl.when(number >= 0).then(number)
 

@@ -1,4 +1,4 @@
-"""When a server's RPC trace was recorded, told from its records."""
+"""Extents of an RPC trace: the intervals in which it was recorded, by its records."""
 
 from datetime import timedelta
 
@@ -6,14 +6,14 @@ import polars as pl
 
 from collectors.tables import RPC_WINDOWS
 
-# A server's clients ping it every 25 s: silent for this long, it was not recorded.
+# Clients ping their server every 25 s: a longer silence means that the trace was off.
 SILENCE = timedelta(minutes=5)
 
 EXTENT = {name: RPC_WINDOWS.columns[name] for name in ("first", "last")}
 
 
 def joined(extents: pl.DataFrame) -> pl.DataFrame:
-    """Join extents (or windows) no further apart than `SILENCE`; first and last, in order."""
+    """Join extents (or windows) no further apart than `SILENCE`; return first and last, sorted."""
     reached = pl.col("last").cum_max().shift()
     return (
         extents.sort("first")

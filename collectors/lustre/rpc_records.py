@@ -1,4 +1,4 @@
-"""What the two ways to read an RPC trace agree on: how records look, and their limits."""
+"""Records of an RPC trace and their limits, shared by its fast and exact path."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ LARGEST_OPCODE = 2**15 - 1
 THREAD_CHARACTERS = 16
 XID_CHARACTERS = 20
 NID_CHARACTERS = 64
-JOB_CHARACTERS = 31  # Lustre cuts a job id there
+JOB_CHARACTERS = 31  # Lustre truncates longer job ids
 
 
 # The columns of `Records`.
@@ -43,15 +43,15 @@ NAMES = pl.Schema(
 class Records:
     """Handled RPCs.
 
-    What a row of the windows is about is a group, known by a hash of 64 bits. Some 10^5 groups are
-    added up at a time: two of them have the same hash once in 10^9 times.
+    A group is the key of a window row without its time, as a 64-bit hash. About 10^5 groups are
+    aggregated together, so the probability of a collision is about 10^-9.
 
     Attributes:
-        numbers: one row per record: `line` (its number), `time_us` (of the line, from the epoch),
-            `service_us` (in the handler) and `total_us` (from arrival to end), both null where the
-            line does not tell them, `group`, and `fingerprint`, the same for a record dumped twice.
-        names: what a group stands for: `group`, `nid`, `job` ("": none), `service`, `opcode`. A
-            group may have several rows.
+        numbers: one row per record: `line` (number), `time_us` (of the line, since the epoch),
+            `service_us` (in the handler) and `total_us` (from arrival to end), both null without a
+            timing tail, `group`, and `fingerprint`, equal for copies of a record.
+        names: keys of the groups: `group`, `nid`, `job` ("": none), `service`, `opcode`. A group
+            may have several rows.
     """
 
     numbers: pl.DataFrame
@@ -59,7 +59,7 @@ class Records:
 
     @classmethod
     def concat(cls, several: Iterable[Self]) -> Self:
-        """Put records together; there are some."""
+        """Join records; at least one item."""
         numbers, names = zip(
             *((records.numbers, records.names) for records in several), strict=True
         )
@@ -67,22 +67,22 @@ class Records:
 
 
 def service_of(thread: pl.Expr) -> pl.Expr:
-    """Return the base of a server thread's name: mdt_rdpg01_002 is a thread of mdt_rdpg."""
+    """Return the base of a thread name: mdt_rdpg01_002 is a thread of mdt_rdpg."""
     return thread.str.strip_chars_end("0123456789_")
 
 
 def group_of(nid: Words, job: Words, service: Words, opcode: Words) -> Words:
-    """Hash what a row of the windows is about."""
+    """Hash the key of a window row, without its time."""
     return mixed([nid, job, service, opcode])
 
 
 def fingerprint_of(nid: Words, xid: Words, opcode: Words, time_us: Words) -> Words:
-    """Hash what makes a record the same as another one."""
+    """Hash the identity of a record."""
     return mixed([nid, xid, opcode, time_us])
 
 
 def hashed(names: pl.Series) -> Words:
-    """Hash strings of UTF-8 without NULs as `byte_scan.mixed` hashes the words they are in."""
+    """Hash strings without NULs, with the same result as `byte_scan.mixed` of their words."""
     texts = names.cast(pl.Binary).to_list()
     words = max(map(len, texts), default=0) // WORD_BYTES + 1
     padded = np.array(texts, dtype=f"S{words * WORD_BYTES}")

@@ -1,4 +1,4 @@
-"""Recognise trace records that were dumped twice."""
+"""Recognition of trace records that were dumped twice."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -9,28 +9,28 @@ import polars as pl
 from collectors.byte_scan import Words
 
 SPAN_US = 60_000_000
-RECORDS = 8_000_000  # remembered at most, with 8 bytes each
+RECORDS = 8_000_000  # maximum remembered, 8 bytes each
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Fingerprints of records, and the span of their times."""
+    """Fingerprints of records and the span of their times."""
 
     first_us: int
     last_us: int
-    fingerprints: Words  # each once, in order
+    fingerprints: Words  # distinct, sorted
 
 
 class RepeatedRecords:
-    """Remembers records for a while, to recognise those that were dumped twice.
+    """Memory of recent records, to recognise records that were dumped twice.
 
-    Racing dumpers write the same record again a little later: in the same file, or in another one
-    of the same server; sources that share this memory must be parsed interleaved by their times.
-    Records are the same when NID, xid, opcode and time are. Batches are forgotten when they ended
-    `SPAN_US` before a later one began, or when they are more than `RECORDS` in all.
+    Concurrent dumps write the same record again shortly after, to the same file or to another file
+    of the same server. Sources that share this memory must be parsed interleaved by time. Records
+    are equal if NID, xid, opcode and time are. Batches are forgotten when they ended `SPAN_US`
+    before a later batch began, or when there are more than `RECORDS` records.
 
-    What is kept of a record is a hash of 64 bits: with `RECORDS` in memory, a new record is taken
-    for a repeated one by mistake once in 2 * 10^12, and that would be one RPC counted too few.
+    Records are remembered as 64-bit hashes. With `RECORDS` in memory the probability of a false
+    match, which would lose one RPC, is 1 in 2 * 10^12.
     """
 
     def __init__(self) -> None:
@@ -39,29 +39,29 @@ class RepeatedRecords:
         self.dropped = 0
 
     def drop_from(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Return `records` without those seen before, and remember them."""
+        """Return `records` without repeated ones, and remember them."""
         if records.is_empty():
             return records
         first_us, last_us = records.select(
             first=pl.col("time_us").min(), last=pl.col("time_us").max()
         ).row(0)
-        batch = _Batch(first_us, last_us, _each_once(records["fingerprint"].to_numpy()))
-        before = [
+        batch = _Batch(first_us, last_us, _sorted_distinct(records["fingerprint"].to_numpy()))
+        common = [
             np.intersect1d(earlier.fingerprints, batch.fingerprints, assume_unique=True)
             for earlier in self._batches
             if earlier.first_us <= batch.last_us and batch.first_us <= earlier.last_us
         ]
         self._remember(batch)
-        if len(batch.fingerprints) == len(records) and not any(map(len, before)):
+        if len(batch.fingerprints) == len(records) and not any(map(len, common)):
             return records
-        in_order = records.sort("line")  # the first in the text counts
+        in_order = records.sort("line")  # the first copy in the source counts
         fingerprints = in_order["fingerprint"]
-        new = fingerprints.is_first_distinct()
-        for known in before:
-            new &= ~fingerprints.is_in(pl.Series(known).implode())
-        kept = in_order.filter(new)
-        self.dropped += len(records) - len(kept)
-        return kept
+        is_new = fingerprints.is_first_distinct()
+        for repeated in common:
+            is_new &= ~fingerprints.is_in(pl.Series(repeated).implode())
+        new = in_order.filter(is_new)
+        self.dropped += len(records) - len(new)
+        return new
 
     def _remember(self, batch: _Batch) -> None:
         self.remembered += len(batch.fingerprints)
@@ -72,9 +72,9 @@ class RepeatedRecords:
         self._batches.append(batch)
 
 
-def _each_once(fingerprints: Words) -> Words:
-    """Return them in order; `np.unique` takes a hundred times as long."""
+def _sorted_distinct(fingerprints: Words) -> Words:
+    """Return sorted distinct values; `np.unique` is 100 times slower."""
     in_order = np.sort(fingerprints)
     is_new = np.append(True, in_order[1:] != in_order[:-1])
-    each: Words = in_order if is_new.all() else in_order[is_new]
-    return each
+    distinct: Words = in_order if is_new.all() else in_order[is_new]
+    return distinct

@@ -1,14 +1,14 @@
-"""Lustre's debug log with +rpctrace: the RPCs a server handled, windowed.
+"""Lustre debug log with +rpctrace: handled RPCs of a server in windows.
 
-One text line per record; a server writes for every request a "Handling RPC" line and, at its end,
+One line per record; for each request a server writes a "Handling RPC" line and, at its end,
 
     SUBSYS:MASK:CPU.TYPE[F]:SEC.USEC:STACK:PID:EXTPID:(FILE:LINE:FUNC()) Handled RPC
       [req@POINTER ]pname:cluuid+ref:pid:xid:nid:opc[:job] THREAD:UUID+REF:PID:xXID:NID:OPC[:JOB]
       [ Request processed in Tus (Aus total) trans N rc S/R]
 
-(one line; wrapped here). T is the time in the handler, A from arrival to end. Versions differ in
-the parts in brackets: no timing tail up to early 2.0; "procesed" up to 2.11; req@ and the job id
-since 2.13.
+(one line; wrapped here). T is the time in the handler, A the time from arrival to end. The parts in
+brackets depend on the version: no timing tail up to early 2.0; "procesed" up to 2.11; req@ and the
+job id since 2.13.
 
 Source: docs/formats.md, "RPC trace"; printf in lustre/ptlrpc/service.c and print_rec() of lctl,
 1.8 to 2.17.
@@ -23,7 +23,7 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
-from collectors.byte_scan import Places
+from collectors.byte_scan import Offsets
 from collectors.lustre.rpc_exact import HANDLED, read_exactly
 from collectors.lustre.rpc_plain import Plain, read_plain, records_of
 from collectors.lustre.rpc_records import Records
@@ -33,8 +33,8 @@ from collectors.source import Chunk, Lines
 from collectors.tables import RPC_WINDOWS
 
 WINDOW_US = 10_000_000
-LONGEST_US = 86_400_000_000  # a day; a longer time is not believed, and 10^8 of them fit an Int64
-PART_CHUNKS = 40  # windows of few, large parts are fewer rows
+LONGEST_US = 86_400_000_000  # a day, the longest plausible time; sums of 10^8 fit an Int64
+PART_CHUNKS = 40  # larger parts give fewer window rows
 
 _HANDLED = HANDLED.encode()
 
@@ -44,64 +44,65 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a chunk: what plain ones say, and the others that claim to be an RPC.
+    """The lines of a chunk: records of plain lines, and other lines that claim to be an RPC.
 
-    Nothing per line holds other objects: of many such, Python would look for garbage ever again.
+    There is no Python object per line that refers to others, to spare the garbage collector.
     """
 
     first: int  # number of the first line
     count: int
     plain: Plain
-    odd: Places  # numbers of the others
-    texts: list[bytes]  # of the others
-    ended: bool  # the last line has its newline
+    odd: Offsets  # numbers of the other lines
+    texts: list[bytes]  # of the other lines
+    ended: bool  # the last line ends with a newline
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """What some chunks say."""
+class _Part:
+    """The records and rejects of consecutive chunks."""
 
     lines: int
     records: Records
     rejects: pl.DataFrame
 
 
-def parse(source: Lines, seen: RepeatedRecords | None = None) -> Iterator[Parsed]:
-    """Read a debug log and window its handled RPCs: a `Parsed` of `RPC_WINDOWS` per 8 chunks.
+def parse(source: Lines, repeats: RepeatedRecords | None = None) -> Iterator[Parsed]:
+    """Parse a debug log and aggregate its handled RPCs into windows.
 
     Args:
-        source: the log as `lctl dk` or `lctl debug_file` print it, one server's.
-        seen: the records of this server that were read already; share it between files whose times
-            overlap.
+        source: the output of `lctl dk` or `lctl debug_file` of one server.
+        repeats: the records of this server that have been read already; share it between files
+            whose times overlap.
 
     Yields:
-        Accepted are handled RPCs; rejected are lines that say "Handled RPC" and cannot be read;
-        every other line is irrelevant, and so is a record that was seen before. Times are in
-        microseconds. An RPC without believable times (no timing tail, negative, more in the handler
-        than in all, over `LONGEST_US`) counts and is not timed.
+        Parts with a frame of `tables.RPC_WINDOWS`, one per `PART_CHUNKS` chunks. Handled RPCs are
+        accepted, unreadable lines with "Handled RPC" rejected, all other lines and repeated records
+        irrelevant. Times are in microseconds. An RPC without plausible times (no timing tail,
+        negative, service time above total time, above `LONGEST_US`) is counted but not timed.
 
     Raises:
-        SourceUnavailable: the source cannot be read to its end. Nothing else: bad data is data.
+        SourceUnavailable: the source cannot be read to its end.
     """
-    seen = seen or RepeatedRecords()
-    with ThreadPoolExecutor(2) as helpers:  # numpy and polars let go of Python's lock
-        chunks = _beside(helpers, _split, source.chunks())
-        readings = _beside(helpers, _read, _parts(chunks))
-        yield from _beside(helpers, _add_up, (_without_repeated(part, seen) for part in readings))
+    repeats = repeats or RepeatedRecords()
+    with ThreadPoolExecutor(2) as threads:  # numpy and polars release the GIL
+        chunks = _in_background(threads, _split, source.chunks())
+        parts = _in_background(threads, _read, _batched(chunks))
+        new = (_without_repeated(part, repeats) for part in parts)
+        yield from _in_background(threads, _aggregate, new)
 
 
-def _beside(
-    helpers: Executor, function: Callable[[Item], Result], items: Iterable[Item]
+def _in_background(
+    threads: Executor, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[Result]:
-    """Yield what `function` makes of each item; helpers make it while the next one is got."""
-    started = None
+    """Yield the function's result for each item, computed while the next item is produced."""
+    pending = None
     for item in items:
-        following = helpers.submit(function, item)
-        if started:
-            yield started.result()
-        started = following
-    if started:
-        yield started.result()
+        following = threads.submit(function, item)
+        if pending:
+            yield pending.result()
+        pending = following
+    if pending:
+        yield pending.result()
 
 
 def _split(chunk: Chunk) -> _Lines:
@@ -111,7 +112,7 @@ def _split(chunk: Chunk) -> _Lines:
     is_odd = np.ones(len(ends), np.bool_)
     is_odd[plain.numbers["line"] - chunk.first_line] = False
     ended = text.endswith(b"\n")
-    is_odd[-1] = not ended  # otherwise there is no line behind the last newline
+    is_odd[-1] = not ended  # there is no line after a final newline
     odd = np.flatnonzero(is_odd)
     claims = [
         text.find(_HANDLED, start, end) >= 0
@@ -125,23 +126,23 @@ def _split(chunk: Chunk) -> _Lines:
     return _Lines(chunk.first_line, count, plain, odd + chunk.first_line, texts, ended)
 
 
-def _parts(chunks: Iterator[_Lines]) -> Iterator[list[_Lines]]:
-    while part := list(islice(chunks, PART_CHUNKS)):
-        yield part
+def _batched(chunks: Iterator[_Lines]) -> Iterator[list[_Lines]]:
+    while batch := list(islice(chunks, PART_CHUNKS)):
+        yield batch
 
 
 def cleaned(text: bytes) -> bytes:
-    """Return a text with U+FFFD for NUL and for what is not UTF-8."""
+    """Return a text with U+FFFD in place of NUL and of invalid UTF-8."""
     if text.isascii() and b"\0" not in text:
         return text
     return text.decode(errors="replace").replace("\0", "\ufffd").encode()
 
 
-def _read(part: list[_Lines]) -> _Reading:
-    last = part[-1]
+def _read(chunks: list[_Lines]) -> _Part:
+    last = chunks[-1]
     odd = {
-        "line": np.concatenate([lines.odd for lines in part]),
-        "text": [text for lines in part for text in lines.texts],
+        "line": np.concatenate([chunk.odd for chunk in chunks]),
+        "text": [text for chunk in chunks for text in chunk.texts],
     }
     lines = pl.DataFrame(odd, {"line": pl.Int64, "text": pl.Binary}).select(
         "line",
@@ -149,24 +150,24 @@ def _read(part: list[_Lines]) -> _Reading:
         ended=(pl.col("line") < last.first + last.count - 1) | last.ended,
     )
     records, rejects = read_exactly(lines)
-    plain = records_of([lines.plain for lines in part])
-    return _Reading(sum(lines.count for lines in part), Records.concat([plain, records]), rejects)
+    plain = records_of([chunk.plain for chunk in chunks])
+    return _Part(sum(chunk.count for chunk in chunks), Records.concat([plain, records]), rejects)
 
 
-def _without_repeated(reading: _Reading, seen: RepeatedRecords) -> _Reading:
-    records = replace(reading.records, numbers=seen.drop_from(reading.records.numbers))
-    return replace(reading, records=records)
+def _without_repeated(part: _Part, repeats: RepeatedRecords) -> _Part:
+    records = replace(part.records, numbers=repeats.drop_from(part.records.numbers))
+    return replace(part, records=records)
 
 
-def _add_up(reading: _Reading) -> Parsed:
-    accepted, rejected = len(reading.records.numbers), len(reading.rejects)
-    irrelevant = reading.lines - accepted - rejected
-    account = Account(reading.lines, accepted, rejected, irrelevant)
-    return Parsed(windows(reading.records), reading.rejects, account)
+def _aggregate(part: _Part) -> Parsed:
+    accepted, rejected = len(part.records.numbers), len(part.rejects)
+    irrelevant = part.lines - accepted - rejected
+    account = Account(part.lines, accepted, rejected, irrelevant)
+    return Parsed(windows(part.records), part.rejects, account)
 
 
 def windows(records: Records) -> pl.DataFrame:
-    """Add records up into `RPC_WINDOWS`."""
+    """Aggregate records into `tables.RPC_WINDOWS`."""
     time_us, service_us, total_us = pl.col("time_us"), pl.col("service_us"), pl.col("total_us")
     queue_us = total_us - service_us
     timed = (service_us >= 0) & (service_us <= total_us) & (total_us <= LONGEST_US)
@@ -174,7 +175,7 @@ def windows(records: Records) -> pl.DataFrame:
         records.numbers.lazy()
         .with_columns(
             pl.when(timed).then(pl.col("service_us", "total_us")),
-            # One number is grouped by in less time than two; it is as good a hash as the group.
+            # Grouping by one number is faster; the sum is as good a hash as the group.
             row=pl.col("group") + (time_us // WINDOW_US).cast(pl.UInt64),
         )
         .group_by("row")

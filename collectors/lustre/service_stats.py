@@ -1,4 +1,4 @@
-"""Lustre's statistics of services: how long requests waited, how many there were, of which kind.
+"""Lustre service statistics: waiting times and counts of requests by type.
 
 Source: docs/formats.md, "mds_stats"; lustre/ptlrpc/lproc_ptlrpc.c.
 """
@@ -14,22 +14,22 @@ from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import SERVICE_COUNTERS, SERVICE_UNITS
 
-NOT_SERVICE_STATS = "not a line of a service's stats"
-SECOND_BLOCK = "belongs to a second stats of the same service"
+NOT_SERVICE_STATS = "not a service stats line"
+SECOND_BLOCK = "second stats of the same service"
 OTHER_STATISTICS = (
     "statistics without req_waittime, so not of a service: load the output of "
     "lctl get_param 'mds.MDS.*.stats'"
 )
-WAIT = "req_waittime"  # every request that a service takes in hand is counted by it
+WAIT = "req_waittime"  # counts every handled request of a service
 
-SERVICES = r"mds\.MDS|ost\.OSS|mgs\.MGS|ldlm\.services"  # what their parameters begin with
+SERVICES = r"mds\.MDS|ost\.OSS|mgs\.MGS|ldlm\.services"  # prefixes of their parameters
 
 _KIND = stats.Kind(
     parameter_of(SERVICES, "stats"),
     NOT_SERVICE_STATS,
     SECOND_BLOCK,
 )
-# What a service's threads are called, where that is not its parameter's name.
+# Thread-name bases of services whose parameter has another name.
 THREADS = {
     "mdt_readpage": "mdt_rdpg",
     "mdt_setattr": "mdt_attr",
@@ -44,17 +44,17 @@ THREADS = {
 }
 _SPELLINGS = {"usecs": "usec", "secs": "sec"}
 _SHOWN_CHARACTERS = 40
-# Larger numbers are not believed; these leave room to add up what many services count.
+# Plausible maxima; sums over many services still fit 64 bits.
 _SAMPLES = 2**53 - 1
 _VALUE = 2**60 - 1
 
 
 def parse(source: Source) -> Iterator[Parsed]:
-    """Read the statistics of a server's services, with or without the framing of `lctl get_param`.
+    """Parse statistics of a server's services, with or without the framing of `lctl get_param`.
 
     Yields:
-        Parts whose table is `tables.SERVICE_COUNTERS`. Counters that were never hit are not
-        printed; a service that printed none has one row, of no requests that waited.
+        Parts with a frame of `tables.SERVICE_COUNTERS`. Lustre omits counters without requests; a
+        service without any counter gets one row, `req_waittime` with zero samples.
 
     Raises:
         SourceUnavailable: the source cannot be opened or decompressed.
@@ -67,7 +67,7 @@ def parse(source: Source) -> Iterator[Parsed]:
             "row",
             "snapshot_at",
             block="line",
-            service=pl.col("of").replace(THREADS),
+            service=pl.col("owner").replace(THREADS),
             counted_since="entry_started_at",
         )
         rows = services.join(readings, on="row", how="left", maintain_order="left_right")
@@ -85,32 +85,32 @@ def parse(source: Source) -> Iterator[Parsed]:
 
 
 def _other_statistics(part: stats.Part) -> pl.Series:
-    """Return the rows of unnamed blocks in which something was handled that never waited."""
+    """Return the rows of unnamed blocks with counters but without `WAIT`."""
     services = part.counters.filter(name=WAIT)["row"].implode()
     others = part.counters.filter(~pl.col("row").is_in(services))
     return others.filter(pl.col("row").is_in(part.unnamed().implode()))["row"]
 
 
 def _sifted(counters: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the readings to store, their numbers as Int64, and those to reject with the reason."""
+    """Return the valid readings, numbers as Int64, and the rejected ones with the reason."""
     samples, *values = (
         pl.col(name).cast(pl.Int64, strict=False) for name in ("samples", "min", "max", "sum")
     )
-    believed = (samples <= _SAMPLES) & pl.all_horizontal(value <= _VALUE for value in values)
+    is_plausible = (samples <= _SAMPLES) & pl.all_horizontal(value <= _VALUE for value in values)
     unit = pl.col("unit").replace(_SPELLINGS)
-    # All counters of services keep these; those of other statistics do not.
+    # All counters of services have these; counters of other statistics may not.
     is_whole = pl.all_horizontal(pl.col("min", "max", "sum").is_not_null())
-    judged = counters.with_columns(
+    checked = counters.with_columns(
         reason=pl.when(~is_whole)
         .then(pl.lit(NOT_SERVICE_STATS))
         .when(~unit.is_in(SERVICE_UNITS))
         .then("unknown unit " + pl.col("unit").str.head(_SHOWN_CHARACTERS))
-        .when(~believed.fill_null(value=False))
+        .when(~is_plausible.fill_null(value=False))
         .then(pl.lit(TOO_BIG))
         .when(~pl.struct("row", "name").is_first_distinct())
         .then(pl.lit(REPEATED)),
     )
-    good = judged.filter(pl.col("reason").is_null()).select(
+    good = checked.filter(pl.col("reason").is_null()).select(
         "line",
         "row",
         unit,
@@ -118,4 +118,4 @@ def _sifted(counters: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         *values,
         counter="name",
     )
-    return good, judged.filter(pl.col("reason").is_not_null())
+    return good, checked.filter(pl.col("reason").is_not_null())

@@ -1,7 +1,7 @@
-"""Lustre's statistics as its parameters ``*.stats`` and ``*_stats`` print them, a counter a line.
+"""Lustre parameters ``*.stats`` and ``*_stats``: one counter per line.
 
-``NAME  SAMPLES samples [UNIT] MIN MAX SUM SUMSQ``, below the times of the read; a *block* is the
-value of one parameter. Counters that were never hit are not printed.
+``NAME  SAMPLES samples [UNIT] MIN MAX SUM SUMSQ``, below the times of the read. A *block* is the
+value of one parameter. Counters without samples are not printed.
 
 Source: docs/formats.md, "md_stats" and "mds_stats"; lustre/obdclass/lprocfs_status.c.
 """
@@ -24,9 +24,9 @@ from collectors.lustre.params import (
 )
 from collectors.source import Chunk, Source
 
-CUT = "may lack its end: the text stops here"
+CUT = "possibly truncated: file ends in this line"
 
-REMEMBERED = 10_000  # blocks: so far back a second one of the same thing is recognised
+REMEMBERED = 10_000  # blocks: the search range for second ones
 
 _NAME = re.compile(PARAMETER.encode(), re.MULTILINE)
 _FIRST_LINE = re.compile(rb"^snapshot_time\s", re.MULTILINE)
@@ -43,68 +43,68 @@ _LCTL_ERROR = "error: get_param"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of statistics: where its blocks begin, and why lines of it are refused."""
+    """A kind of statistics: its parameter, and the reasons to reject its lines."""
 
-    parameter: str  # a pattern for ``NAME=``; its group says of what the block is
+    parameter: str  # a pattern for ``NAME=``; its group is the owner, a target or service
     not_a_line: str
     second_block: str
 
 
 @dataclass(frozen=True)
 class Part:
-    """Whole blocks, taken apart; `bad` has line, text and reason of what is neither of these."""
+    """Parsed whole blocks."""
 
     lines: int
-    titles: int  # lines that hold nothing but the parameter's name
-    blocks: pl.DataFrame  # line; of: "" where the text does not say; row
-    moments: pl.DataFrame  # as `counters.moments` returns them
-    counters: pl.DataFrame  # line, text, row, name, samples, unit, min, max, sum: digits, as texts
-    bad: pl.DataFrame
+    titles: int  # lines with nothing but the parameter's name
+    blocks: pl.DataFrame  # line; owner ("": not in the source); row
+    moments: pl.DataFrame  # as returned by `counters.moments`
+    counters: pl.DataFrame  # line, text, row, name, samples, unit, min, max, sum; digits as strings
+    bad: pl.DataFrame  # line, text, reason
 
     def unnamed(self) -> pl.Series:
-        """Return the rows of blocks whose parameter the text does not name."""
-        return self.blocks.filter(of="")["row"]
+        """Return the rows of blocks without a parameter name."""
+        return self.blocks.filter(owner="")["row"]
 
     def without(self, rows: pl.Series, reason: str) -> tuple[Self, pl.DataFrame]:
-        """Return the part without the blocks of some rows, and their lines with the reason."""
-        is_out = pl.col("row").is_in(rows.implode())
+        """Return the part without the blocks of `rows`, and their lines with the reason."""
+        is_rejected = pl.col("row").is_in(rows.implode())
         columns = ("line", "text", pl.lit(reason).alias("reason"))
         rejected = pl.concat(
-            frame.filter(is_out).select(columns) for frame in (self.moments, self.counters)
+            frame.filter(is_rejected).select(columns) for frame in (self.moments, self.counters)
         )
-        kept = replace(
+        rest = replace(
             self,
-            blocks=self.blocks.filter(~is_out),
-            moments=self.moments.filter(~is_out),
-            counters=self.counters.filter(~is_out),
+            blocks=self.blocks.filter(~is_rejected),
+            moments=self.moments.filter(~is_rejected),
+            counters=self.counters.filter(~is_rejected),
         )
-        return kept, rejected
+        return rest, rejected
 
 
 @dataclass(frozen=True)
 class _State:
-    """What the lines so far say about the next one."""
+    """Parser state between two chunks."""
 
-    inside: bool  # whether it belongs to a block
-    framed: bool  # whether the text names its parameters
-    seen: pl.DataFrame  # of: the latest, to recognise a second block
+    inside: bool  # the next line belongs to a block
+    framed: bool  # the source names its parameters
+    recent: pl.DataFrame  # owner of the latest blocks, to recognise second ones
 
     def after(self, marks: pl.DataFrame, blocks: pl.DataFrame) -> Self:
-        """Return the state after these marks, of which `blocks` are new."""
+        """Return the state after `marks` with the new `blocks`."""
         if marks.is_empty():
             return self
         inside, framed = marks.select("inside", "framed").row(-1)
-        seen = pl.concat([self.seen, blocks.select("of")]).tail(REMEMBERED)
-        return replace(self, inside=inside, framed=framed, seen=seen)
+        recent = pl.concat([self.recent, blocks.select("owner")]).tail(REMEMBERED)
+        return replace(self, inside=inside, framed=framed, recent=recent)
 
 
 def parts(source: Source, kind: Kind) -> Iterator[Part]:
-    """Take statistics apart, with or without the framing of `lctl get_param`.
+    """Parse statistics with or without the framing of `lctl get_param`.
 
     Raises:
         SourceUnavailable: the source cannot be opened or decompressed.
     """
-    state = _State(inside=False, framed=False, seen=pl.DataFrame(schema={"of": pl.String}))
+    state = _State(inside=False, framed=False, recent=pl.DataFrame(schema={"owner": pl.String}))
     for chunk in whole_blocks(source, _NAME, _FIRST_LINE):
         part, state = _read(chunk, kind, state)
         yield part
@@ -119,14 +119,14 @@ def _read(chunk: Chunk, kind: Kind, state: _State) -> tuple[Part, _State]:
     unterminated = chunk.first_line + chunk.text.count(b"\n")
     placed = _sorted(place(lines, marks, inside=state.inside), kind, start, unterminated)
     counters = placed.filter(kind="counter").with_columns(
-        pl.col("text").str.extract_groups(start + _COUNTER).alias("found")
+        pl.col("text").str.extract_groups(start + _COUNTER).alias("fields")
     )
     part = Part(
         lines=lines.height,
         titles=placed.filter(kind="title").height,
-        blocks=blocks.select("line", "of", "row"),
+        blocks=blocks.select("line", "owner", "row"),
         moments=moments(placed.filter(kind="moment"), start + _MOMENT),
-        counters=counters.unnest("found").select(
+        counters=counters.unnest("fields").select(
             "line", "text", "row", "name", "samples", "unit", "min", "max", "sum"
         ),
         bad=placed.filter(kind="bad"),
@@ -137,32 +137,32 @@ def _read(chunk: Chunk, kind: Kind, state: _State) -> tuple[Part, _State]:
 def _marks(lines: pl.DataFrame, kind: Kind, state: _State) -> pl.DataFrame:
     """Return the lines that open a parameter or a block, in order.
 
-    Columns: line; framed; of; inside, row and reason as `place` wants them.
+    Columns: line; framed; owner; inside, row and reason as in `params.place`.
     """
     text = pl.col("text")
     parameter, framed = pl.col("parameter"), pl.col("framed")
-    found = (
+    openings = (
         lines.with_columns(parameter=text.str.contains(PARAMETER))
         .with_columns(framed=parameter.cum_max() | pl.lit(state.framed))
-        # Without names, the first line of a value is all there is to go by.
+        # Without names, a block is recognised by the first line of its value.
         .filter(parameter | (~framed & text.str.contains(r"^snapshot_time\s")))
-        .with_columns(of=text.str.extract(kind.parameter, 1))
+        .with_columns(owner=text.str.extract(kind.parameter, 1))
         .with_columns(
-            inside=~parameter | pl.col("of").is_not_null(),
-            of=pl.when(parameter).then("of").otherwise(pl.lit("")),
+            inside=~parameter | pl.col("owner").is_not_null(),
+            owner=pl.when(parameter).then("owner").otherwise(pl.lit("")),
         )
     )
     good = pl.col("reason").is_null()
-    return found.with_columns(
+    return openings.with_columns(
         reason=pl.when(~pl.col("inside"))
         .then(pl.lit(NO_BLOCK))
-        .when(repeated(found, state.seen))
+        .when(repeated(openings, state.recent))
         .then(pl.lit(kind.second_block))
-    ).select("line", "framed", "of", "inside", "reason", row=pl.when(good).then(good.cum_sum()))
+    ).select("line", "framed", "owner", "inside", "reason", row=pl.when(good).then(good.cum_sum()))
 
 
 def _sorted(placed: pl.DataFrame, kind: Kind, start: str, unterminated: int) -> pl.DataFrame:
-    """Add to each line inside blocks its `kind`, and to the bad ones the reason."""
+    """Add `kind` to the lines inside blocks, and the reason to the bad ones."""
     text = pl.col("text")
     cut = (pl.col("line") == unterminated) & text.str.contains("[0-9]$")
     sort = (

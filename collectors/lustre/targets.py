@@ -1,4 +1,4 @@
-"""The names of Lustre's targets: FILESYSTEM-MDTxxxx and FILESYSTEM-OSTxxxx, numbered in hex.
+"""Names of Lustre targets: FILESYSTEM-MDTxxxx and FILESYSTEM-OSTxxxx, with hexadecimal index.
 
 Source: docs/operations.md, "Registration".
 """
@@ -17,7 +17,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, order=True)
 class TargetName:
-    """A target's name, taken apart."""
+    """The parts of a target's name."""
 
     filesystem: str
     kind: str  # MDT or OST
@@ -26,33 +26,33 @@ class TargetName:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Return the parts of a name; None if it is no target's."""
+        """Parse a name; return None if it is not a target's."""
         match = _NAME.fullmatch(text)
         return cls(match[1], match[2], int(match[3], 16), text) if match else None
 
     def follows(self, other: "TargetName") -> bool:
-        """Tell whether it has the next number."""
-        here = (self.filesystem, self.kind, self.index)
-        return here == (other.filesystem, other.kind, other.index + 1)
+        """Whether this target has the next index."""
+        key = (self.filesystem, self.kind, self.index)
+        return key == (other.filesystem, other.kind, other.index + 1)
 
 
 def folded(names: Collection[str]) -> str:
-    """Return names in ranges, as ``lake-MDT0000, lake-OST[0000-03ef]``.
+    """Return names as ranges: ``lake-MDT0000, lake-OST[0000-03ef]``.
 
-    After `RANGES_SHOWN` ranges the rest is counted.
+    After `RANGES_SHOWN` ranges only the number of remaining names is given.
     """
-    left = len(names)
-    shown: list[str] = []
+    remaining = len(names)
+    ranges: list[str] = []
     for text, count in _ranges(names):
-        if len(shown) == RANGES_SHOWN:
-            return f"{', '.join(shown)} and {left:,} more"
-        shown.append(text)
-        left -= count
-    return ", ".join(shown)
+        if len(ranges) == RANGES_SHOWN:
+            return f"{', '.join(ranges)} and {remaining:,} more"
+        ranges.append(text)
+        remaining -= count
+    return ", ".join(ranges)
 
 
 def _ranges(names: Collection[str]) -> Iterator[tuple[str, int]]:
-    """Yield texts for ranges of names, and how many names each holds."""
+    """Yield ranges and the number of names in each."""
     parsed = {name: TargetName.parse(name) for name in names}
     run: list[TargetName] = []
     for name in sorted(filter(None, parsed.values())):

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.byte_scan import (
-    Marks,
+    ByteIndex,
     Text,
-    before,
-    cut,
-    lowest,
+    index_of,
     mixed,
     number,
     strings,
+    trailing_zeros,
+    truncated,
     without_number,
 )
 
@@ -24,82 +24,82 @@ def word(text):
     return np.frombuffer(text, np.uint64)
 
 
-def of(*sizes):
+def array(*sizes):
     return np.array(sizes, np.intp)
 
 
-def test_words_begin_at_any_byte():
+def test_words_are_read_at_any_offset():
     text = Text(b"abcdefghijkl")
 
-    assert text.words(of(0, 3, 4)).tobytes() == b"abcdefghdefghijkefghijkl"
+    assert text.words(array(0, 3, 4)).tobytes() == b"abcdefghdefghijkefghijkl"
 
 
 @given(st.binary(min_size=100, max_size=110), st.integers(0, 10), names)
-def test_a_literal_is_found_where_it_stands_and_nowhere_else(text, place, literal):
+def test_a_literal_matches_at_its_offset_only(text, offset, literal):
     literal = literal or b"x"
-    written = text[:place] + literal + text[place:]
+    written = text[:offset] + literal + text[offset:]
 
-    found, words = Text(written).after(literal, of(place), words=2)
+    matches, words = Text(written).words_after(literal, array(offset), words=2)
 
-    assert found.tolist() == [True]
-    assert b"".join(word.tobytes() for word in words) == text[place : place + 16]
-    found, _ = Text(text).after(literal, of(place), words=0)
-    assert found.tolist() == [text.startswith(literal, place)]
+    assert matches.tolist() == [True]
+    assert b"".join(word.tobytes() for word in words) == text[offset : offset + 16]
+    matches, _ = Text(text).words_after(literal, array(offset), words=0)
+    assert matches.tolist() == [text.startswith(literal, offset)]
 
 
-def test_where_the_text_ends_it_does_not_go_on():
+def test_words_beyond_the_end_do_not_match():
     text = Text(b"a colon: and 8 more")
 
-    found, _ = text.after(b":", of(7, 10, 18, 19, 1_000), words=1)
+    matches, _ = text.words_after(b":", array(7, 10, 18, 19, 1_000), words=1)
 
-    assert found.tolist() == [True, False, False, False, False]
+    assert matches.tolist() == [True, False, False, False, False]
 
 
-def test_a_byte_is_marked_wherever_it_stands():
+def test_bits_mark_the_occurrences_of_a_byte():
     text = b"a:bc::d" + b"." * 45 + b":" + b"." * 80
-    marks = Marks(np.frombuffer(text, np.uint8), b":")
+    index = ByteIndex(np.frombuffer(text, np.uint8), b":")
 
-    for place in range(53):
-        (bits,) = marks.behind(of(place)).tolist()
+    for offset in range(53):
+        (bits,) = index.bits_from(array(offset)).tolist()
         assert [n for n in range(57) if bits >> n & 1] == [
-            n for n in range(57) if text[place + n : place + n + 1] == b":"
+            n for n in range(57) if text[offset + n : offset + n + 1] == b":"
         ]
 
 
 @given(st.lists(st.sampled_from([b":", b"a", b"." * 90]), max_size=90).map(b"".join))
-def test_all_places_of_a_byte_are_told_in_order(text):
-    marks = Marks(np.frombuffer(text, np.uint8), b":")
+def test_offsets_of_a_byte_are_sorted_and_complete(text):
+    index = ByteIndex(np.frombuffer(text, np.uint8), b":")
 
-    assert marks.places().tolist() == [place for place, byte in enumerate(text) if byte == ord(":")]
+    assert index.offsets().tolist() == [at for at, byte in enumerate(text) if byte == ord(":")]
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_the_lowest_bit_is_found(bits):
-    preceding = f"{bits:064b}"[::-1].find("1")
+def test_trailing_zeros_are_counted(bits):
+    zeros = f"{bits:064b}"[::-1].find("1")
 
-    assert lowest(np.array([bits], np.uint64)).tolist() == [preceding if bits else 64]
+    assert trailing_zeros(np.array([bits], np.uint64)).tolist() == [zeros if bits else 64]
 
 
 @given(names, names)
-def test_strings_come_back_from_their_words(name, other):
-    text = Text(b"<" + name + b">" + other + bytes(8 * WORDS))
+def test_strings_survive_a_round_trip_through_words(first, second):
+    text = Text(b"<" + first + b">" + second + bytes(8 * WORDS))
 
-    _, rows = text.after(b"<", of(0, 0), WORDS)
-    _, other_rows = text.after(b">", of(len(name) + 1), WORDS)
+    _, first_rows = text.words_after(b"<", array(0, 0), WORDS)
+    _, second_rows = text.words_after(b">", array(len(first) + 1), WORDS)
 
-    assert strings(cut(rows, of(len(name), 0))).tolist() == [name, b""]
-    assert strings(cut(other_rows, of(len(other)))).tolist() == [other]
+    assert strings(truncated(first_rows, array(len(first), 0))).tolist() == [first, b""]
+    assert strings(truncated(second_rows, array(len(second)))).tolist() == [second]
 
 
 @given(eight_bytes, st.integers(0, 255))
-def test_the_first_of_a_byte_is_found(text, char):
-    place = text.find(char)
+def test_index_of_a_byte_is_that_of_its_first_occurrence(text, char):
+    index = text.find(char)
 
-    assert before(bytes([char]), word(text)).tolist() == [place if place >= 0 else 8]
+    assert index_of(bytes([char]), word(text)).tolist() == [index if index >= 0 else 8]
 
 
 @given(st.one_of(names, st.text("0_a9\x7f", max_size=24).map(str.encode)))
-def test_a_number_at_the_end_is_left_out(name):
+def test_a_trailing_number_is_removed(name):
     rows = list(np.frombuffer(name.ljust(8 * WORDS, b"\0"), np.uint64).reshape(WORDS, 1))
 
     assert strings(without_number(rows)).tolist() == [name.rstrip(b"0123456789_")]
@@ -109,7 +109,7 @@ def test_a_number_at_the_end_is_left_out(name):
     st.one_of(eight_bytes, st.text("0123456789:/", min_size=8, max_size=8).map(str.encode)),
     st.integers(0, 8),
 )
-def test_digits_and_nothing_else_are_a_number(text, size):
+def test_only_digits_are_a_number(text, size):
     numbers, are_digits = number(word(text), size)
 
     digits = text[:size]
@@ -119,14 +119,14 @@ def test_digits_and_nothing_else_are_a_number(text, size):
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=4), st.integers(0, 4))
-def test_nuls_behind_a_string_do_not_change_its_hash(row, nuls):
+def test_trailing_nuls_do_not_change_a_hash(row, nuls):
     rows = [np.array([value], np.uint64) for value in row]
     padding = [np.zeros(1, np.uint64)] * nuls
 
     assert mixed(rows + padding).tolist() == mixed(rows).tolist()
 
 
-def test_similar_strings_have_hashes_of_their_own():
+def test_similar_strings_have_distinct_hashes():
     texts = [
         f"10.{a}.{b}.{c}@o2ib{n}"
         for a in range(9)

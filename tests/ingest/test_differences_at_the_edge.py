@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from collectors.lustre import job_stats as collector
-from collectors.lustre.differences import Counted, job_deltas
+from collectors.lustre.differences import Snapshot, job_deltas
 from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import BASES, JOB_COUNTERS
@@ -74,7 +74,7 @@ def derived(queries):
 def test_an_agent_tells_what_the_portal_derives(site, logs, ingest, derived, tells_start):
     chance = random.Random(8)  # noqa: S311  (its luck must repeat)
     servers = {target: Server(chance, counters) for target, counters in TARGETS.items()}
-    earlier, told = Counted.at(at("00:00"), JOB_COUNTERS.empty().drop("line"), frozenset()), set()
+    earlier, told = Snapshot.at(at("00:00"), JOB_COUNTERS.empty().drop("line"), frozenset()), set()
     now = at("12:00")
     for _ in range(10):
         now += timedelta(minutes=chance.choice((1, 4, 15, 15)))
@@ -85,7 +85,7 @@ def test_an_agent_tells_what_the_portal_derives(site, logs, ingest, derived, tel
         ingest("job_stats", logs(f"{now}", text), at=now.isoformat())
         source = Source(io.BytesIO(text.encode()), "a text")
         parsed = Parsed.joined(JOB_COUNTERS, collector.parse(source))
-        later = Counted.at(now, parsed.table.drop("line"), parsed.observed)
+        later = Snapshot.at(now, parsed.table.drop("line"), parsed.observed)
         deltas = job_deltas(earlier, later, IDLE)
         columns = ("start", "end", "target", "job", "basis", "open", "close", "punch")
         told.update(deltas.select(*columns).iter_rows())

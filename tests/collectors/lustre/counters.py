@@ -1,4 +1,4 @@
-"""Reading texts of counters, and adding them up without our parsers."""
+"""Helpers to parse counters, and to add them up independently."""
 
 import io
 import subprocess
@@ -25,10 +25,10 @@ def read(module, table, text, chunk_bytes=1 << 25):
 
 
 def samples(folder, pattern="*"):
-    """Return real files, each a case of its own; one skipped case where there are none."""
-    found = sorted((SAMPLES / folder).glob(pattern))
-    missing = pytest.mark.skip(reason=f"{SAMPLES.name}/{folder} is not beside this repository")
-    return [pytest.param(p, id=p.name) for p in found] or [pytest.param(None, marks=missing)]
+    """Return one test case per sample file, or one skipped case without samples."""
+    paths = sorted((SAMPLES / folder).glob(pattern))
+    missing = pytest.mark.skip(reason=f"{SAMPLES.name}/{folder} is not present")
+    return [pytest.param(p, id=p.name) for p in paths] or [pytest.param(None, marks=missing)]
 
 
 def awk(program, text):

@@ -12,18 +12,18 @@ from collectors.source import CHUNK_BYTES
 from collectors.tables import COUNTERS, JOB_COUNTERS, OPERATIONS, REJECTS
 from tests.collectors.lustre.counters import FIXTURES, awk, read, row_sum, samples
 
-OURS = FIXTURES / "lustre_job_stats"
-DAMAGED = OURS / "damaged_2.8.txt"
-SOUND = sorted(set(OURS.glob("*.txt")) - {DAMAGED})
+FOLDER = FIXTURES / "lustre_job_stats"
+DAMAGED = FOLDER / "damaged_2.8.txt"
+SOUND = sorted(set(FOLDER.glob("*.txt")) - {DAMAGED})
 
-ADD_UP = r"""
+SUMS = r"""
     function number(key) {
         return match($0, key ": *[0-9]+") ? substr($0, RSTART + length(key) + 1, RLENGTH) + 0 : 0
     }
-    /^[A-Za-z][^ =]*=/ { ours = /^(mdt|obdfilter)\.[^ ]*\.job_stats=/ }
-    /^job_stats:/ { ours = 1 }
-    !ours || !NF { irrelevant++ }
-    !ours { next }
+    /^[A-Za-z][^ =]*=/ { relevant = /^(mdt|obdfilter)\.[^ ]*\.job_stats=/ }
+    /^job_stats:/ { relevant = 1 }
+    !relevant || !NF { irrelevant++ }
+    !relevant { next }
     { text = text $0; if (gsub(/{/, "{", text) > gsub(/}/, "}", text)) next; $0 = text; text = "" }
     /^- job_id:/ { entries++ }
     /(samedir|crossdir|parallel|trylocks)/ { next }
@@ -57,7 +57,7 @@ def only_row(*lines):
 
 
 def known(row):
-    """Return what a row says, without the counters that it says nothing of."""
+    """Return the values of a row that are not null."""
     return {name: value for name, value in row.items() if value is not None}
 
 
@@ -65,7 +65,7 @@ def reasons(rejects):
     return rejects.select("line", "reason").rows()
 
 
-def test_an_entry_becomes_a_row_with_its_totals_since_it_was_created():
+def test_an_entry_becomes_a_row():
     row = only_row(
         "mdt.atlas-MDT0000.job_stats=",
         HEADER,
@@ -98,17 +98,17 @@ def test_rows_and_rejects_have_the_declared_columns():
 
 
 @pytest.mark.parametrize("path", SOUND, ids=lambda path: path.stem)
-def test_every_version_adds_up_to_what_awk_counts(path):
-    assert_adds_up(path)
+def test_totals_of_every_version_agree_with_awk(path):
+    assert_totals_agree(path)
 
 
 @pytest.mark.parametrize("path", samples("lustre_job_stats") + samples("lustre_get_param"))
-def test_every_real_file_adds_up_to_what_awk_counts(path):
-    assert_adds_up(path)
+def test_totals_of_real_files_agree_with_awk(path):
+    assert_totals_agree(path)
 
 
-def assert_adds_up(path):
-    irrelevant, entries, operations, total_bytes = awk(ADD_UP, path.read_bytes())
+def assert_totals_agree(path):
+    irrelevant, entries, operations, total_bytes = awk(SUMS, path.read_bytes())
 
     rows, rejects, account = read(job_stats, JOB_COUNTERS, path.read_bytes())
 
@@ -122,18 +122,18 @@ def assert_adds_up(path):
 @pytest.mark.parametrize(
     ("name", "entries"),
     [
-        pytest.param("mdt_2.8.txt", {"": 5}, id="a plain file names no target"),
+        pytest.param("mdt_2.8.txt", {"": 5}, id="no target in a plain file"),
         pytest.param("wrapped_2.16.txt", {"scratch-OST0001": 2}, id="one target"),
         pytest.param(
             "get_param_2.12.txt",
             {"atlas-MDT0000": 3, "atlas-OST0001": 2, "atlas-OST03ef": 1},
-            id="targets between other parameters, one of them without jobs",
+            id="targets among other parameters, one without jobs",
         ),
         pytest.param("get_param_2.17.txt", {"scratch-MDT0000": 2}, id="empty values print nothing"),
     ],
 )
-def test_an_entry_belongs_to_the_target_that_its_parameter_names(name, entries):
-    rows, _, _ = read(job_stats, JOB_COUNTERS, (OURS / name).read_bytes())
+def test_the_target_comes_from_the_parameter_name(name, entries):
+    rows, _, _ = read(job_stats, JOB_COUNTERS, (FOLDER / name).read_bytes())
 
     assert dict(rows["target"].value_counts().rows()) == entries
 
@@ -170,16 +170,16 @@ def test_an_entry_belongs_to_the_target_that_its_parameter_names(name, entries):
                 "  read_bytes:    { samples: 7, unit: bytes, min:1, max:9, sum: 42, hist: {} }",
             ],
             {"read": 7, "read_bytes": 42},
-            id="where both are printed read_bytes wins",
+            id="read_bytes takes precedence",
         ),
         pytest.param(
             ["  read:            { samples: 6, unit: usecs, min: 65, max: 99, sum: 500 }"],
             {"read": 6},
-            id="a latency alone tells the requests and no bytes",
+            id="a latency alone counts requests but no bytes",
         ),
     ],
 )
-def test_reads_and_writes_are_one_thing_counted_once(lines, expected):
+def test_reads_and_writes_are_counted_once(lines, expected):
     row = known(only_row(HEADER, JOB, *lines))
 
     assert {name: row[name] for name in row.keys() & set(COUNTERS)} == expected
@@ -222,19 +222,19 @@ def test_reads_and_writes_are_one_thing_counted_once(lines, expected):
             ],
             None,
             None,
-            id="times that contradict each other are not believed",
+            id="contradictory times are ignored",
         ),
         pytest.param(
             ["  start_time:      1716295700.000000000 secs.nsecs"],
             None,
             datetime(2024, 5, 21, 12, 48, 20, tzinfo=UTC),
-            id="one time alone has nothing to contradict it",
+            id="a single time is accepted",
         ),
         pytest.param(["  snapshot_time:   999999999999"], None, None, id="the year 33658"),
-        pytest.param([], None, None, id="no time at all"),
+        pytest.param([], None, None, id="no time"),
     ],
 )
-def test_times_are_believed_on_the_wall_clock_only(lines, snapshot_at, started_at):
+def test_only_wall_clock_times_are_accepted(lines, snapshot_at, started_at):
     row = only_row(HEADER, JOB, *lines, OPEN)
 
     assert (row["snapshot_at"], row["entry_started_at"]) == (snapshot_at, started_at)
@@ -258,11 +258,11 @@ def test_times_are_believed_on_the_wall_clock_only(lines, snapshot_at, started_a
         (r'"bell\x07caf\xC3\xA9"', r"bell\x07caf\xC3\xA9"),
     ],
 )
-def test_a_job_id_is_unquoted_and_its_printable_escapes_undone(printed, job):
+def test_a_job_id_is_unquoted_and_unescaped(printed, job):
     assert only_row(HEADER, f"- job_id:          {printed}", OPEN)["job"] == job
 
 
-def test_bytes_that_no_database_can_hold_are_escaped():
+def test_nul_and_invalid_utf8_are_escaped():
     rows, rejects, _ = read(
         job_stats, JOB_COUNTERS, b"job_stats:\n- job_id: a\x00b\xff\n  \x00\xfe\n"
     )
@@ -271,13 +271,13 @@ def test_bytes_that_no_database_can_hold_are_escaped():
     assert rejects["text"].to_list() == [r"  \x00\xfe"]
 
 
-def test_a_text_that_begins_like_a_compressed_one_is_text():
+def test_a_text_that_resembles_a_compressed_file_is_text():
     _, _, account = parse("x^", HEADER, JOB)
 
     assert account == Account(lines=3, accepted=2, irrelevant=1)
 
 
-def test_windows_line_ends_are_no_part_of_a_job_id():
+def test_carriage_returns_are_removed():
     rows, rejects, _ = read(
         job_stats, JOB_COUNTERS, b"job_stats:\r\n- job_id: 7\r\n" + OPEN.encode()
     )
@@ -290,7 +290,9 @@ def test_windows_line_ends_are_no_part_of_a_job_id():
     "lines",
     [
         pytest.param([HEADER], id="a header"),
-        pytest.param(["mdt.atlas-MDT0000.job_stats=job_stats:"], id="a header beside its name"),
+        pytest.param(
+            ["mdt.atlas-MDT0000.job_stats=job_stats:"], id="a header on the line of its name"
+        ),
         pytest.param(["mdt.atlas-MDT0000.job_stats="], id="a name, from 2.17"),
         pytest.param([], id="nothing, from 2.17 without a name"),
     ],
@@ -316,7 +318,7 @@ def test_a_dump_without_job_stats_is_irrelevant():
     assert account == Account(lines=6, irrelevant=6)
 
 
-def test_what_stands_around_the_values_is_irrelevant():
+def test_text_around_the_values_is_irrelevant():
     _, rejects, account = parse(
         "# lctl get_param mdt.*.job_stats",
         "mdt.atlas-MDT0000.job_stats=",
@@ -333,13 +335,13 @@ def test_what_stands_around_the_values_is_irrelevant():
     assert account == Account(lines=9, accepted=4, irrelevant=5)
 
 
-def test_a_header_counts_even_where_the_line_with_its_name_was_lost():
+def test_a_header_without_its_parameter_line_is_enough():
     rows, _, _ = parse("version=2.12.9", HEADER, JOB, OPEN)
 
     assert rows.select("target", "job", "open").rows() == [("", "3567126", 93)]
 
 
-def test_a_cut_line_is_rejected_and_its_neighbours_survive():
+def test_a_truncated_line_is_rejected_and_its_neighbours_survive():
     rows, rejects, account = parse(HEADER, JOB, TIME, OPEN, CUT_CLOSE, MKNOD)
 
     assert rows.select("open", "close", "mknod").rows() == [(93, None, 4)]
@@ -347,14 +349,14 @@ def test_a_cut_line_is_rejected_and_its_neighbours_survive():
     assert account == Account(lines=6, accepted=5, rejected=1, irrelevant=0)
 
 
-def test_an_entry_that_is_cut_at_the_end_keeps_what_was_read():
+def test_a_truncated_last_entry_keeps_its_counters():
     rows, rejects, _ = read(job_stats, JOB_COUNTERS, text(HEADER, JOB, OPEN) + CUT_CLOSE.encode())
 
     assert rows.select("job", "open", "close").rows() == [("3567126", 93, None)]
     assert reasons(rejects) == [(4, job_stats.CUT)]
 
 
-def test_a_job_id_that_is_cut_at_the_end_is_nobodys():
+def test_a_truncated_job_id_is_rejected():
     rows, rejects, _ = read(
         job_stats, JOB_COUNTERS, text(HEADER, JOB, OPEN) + b"- job_id:          35671"
     )
@@ -363,14 +365,14 @@ def test_a_job_id_that_is_cut_at_the_end_is_nobodys():
     assert reasons(rejects) == [(4, job_stats.NO_JOB_ID)]
 
 
-def test_an_unreadable_job_id_does_not_hand_its_counters_to_the_entry_above():
+def test_counters_below_an_unreadable_job_id_are_rejected():
     rows, rejects, _ = parse(HEADER, JOB, OPEN, "- job", CLOSE, "- job_id: " + "x" * 256, MKNOD)
 
     assert rows.select("job", "open", "close").rows() == [("3567126", 93, None)]
     assert reasons(rejects) == [(line, job_stats.NO_JOB_ID) for line in (4, 5, 6, 7)]
 
 
-def test_a_damaged_file_loses_only_what_is_damaged():
+def test_only_damaged_lines_are_rejected():
     rows, rejects, account = read(job_stats, JOB_COUNTERS, DAMAGED.read_bytes())
 
     assert rows.select("line", "job", "open", "close", "mknod").rows() == [
@@ -380,16 +382,13 @@ def test_a_damaged_file_loses_only_what_is_damaged():
         (94, "3567130", 36983, 36962, 0),
     ]
     assert reasons(rejects) == [
-        (5, "ends before its closing brace"),
-        (22, "a number is too large to be believed"),
+        (5, "truncated before the closing brace"),
+        (22, "number too large"),
         (25, "unknown counter frobnicate"),
-        (44, "not a line of job_stats"),
-        *((line, "the job_id of its entry is not readable") for line in range(58, 76)),
-        *(
-            (line, "belongs to a second entry of the same target and job id")
-            for line in range(76, 94)
-        ),
-        (99, "ends before its closing brace"),
+        (44, "not a job_stats line"),
+        *((line, "job_id of the entry is unreadable") for line in range(58, 76)),
+        *((line, "second entry of the same target and job id") for line in range(76, 94)),
+        (99, "truncated before the closing brace"),
     ]
     assert account == Account(lines=99, accepted=57, rejected=41, irrelevant=1)
 
@@ -414,14 +413,14 @@ def test_an_unknown_counter_is_rejected_unless_it_is_zero():
         "write_bytes: { samples: 1, unit: bytes, min:1, max:1, sum:9223372036854775808 }",
     ],
 )
-def test_a_number_that_does_not_fit_is_rejected(counter):
+def test_a_number_that_is_too_large_is_rejected(counter):
     rows, rejects, _ = parse(HEADER, JOB, counter)
 
     assert row_sum(rows, COUNTERS) == 0
-    assert reasons(rejects) == [(3, "a number is too large to be believed")]
+    assert reasons(rejects) == [(3, "number too large")]
 
 
-def test_numbers_that_are_not_stored_may_be_of_any_size():
+def test_unused_numbers_may_have_any_size():
     row = only_row(
         HEADER,
         JOB,
@@ -432,14 +431,14 @@ def test_numbers_that_are_not_stored_may_be_of_any_size():
     assert row["open"] == 1
 
 
-def test_a_line_that_an_entry_has_already_is_rejected():
+def test_a_duplicate_line_of_an_entry_is_rejected():
     rows, rejects, _ = parse(HEADER, JOB, TIME, OPEN, TIME, OPEN.replace("93", "94"))
 
     assert rows["open"].to_list() == [93]
-    assert reasons(rejects) == [(line, "repeats an earlier line of its entry") for line in (5, 6)]
+    assert reasons(rejects) == [(line, "duplicate line in the entry") for line in (5, 6)]
 
 
-def test_a_second_entry_of_a_job_id_is_rejected_whole():
+def test_all_lines_of_a_second_entry_are_rejected():
     rows, rejects, account = parse(HEADER, JOB, OPEN, "- job_id: 8", OPEN, JOB, TIME, CLOSE)
 
     assert rows["job"].to_list() == ["3567126", "8"]
@@ -447,15 +446,15 @@ def test_a_second_entry_of_a_job_id_is_rejected_whole():
     assert account == Account(lines=8, accepted=5, rejected=3, irrelevant=0)
 
 
-def test_targets_without_names_cannot_be_told_apart():
-    """What `lctl get_param -n` prints of two targets."""
+def test_entries_of_a_second_unnamed_target_are_rejected():
+    """Output of `lctl get_param -n` for two targets."""
     rows, rejects, _ = parse(HEADER, JOB, OPEN, HEADER, JOB, OPEN, "- job_id: 8", OPEN)
 
     assert rows["job"].to_list() == ["3567126", "8"]
     assert reasons(rejects) == [(line, job_stats.SECOND_ENTRY) for line in (5, 6)]
 
 
-def test_the_same_job_id_on_two_targets_is_two_rows():
+def test_a_job_id_on_two_targets_has_two_rows():
     rows, rejects, _ = parse(
         "mdt.a-MDT0000.job_stats=", HEADER, JOB, OPEN, "mdt.a-MDT0001.job_stats=", HEADER, JOB, OPEN
     )
@@ -464,15 +463,15 @@ def test_the_same_job_id_on_two_targets_is_two_rows():
     assert rejects.rows() == []
 
 
-def test_lines_above_the_first_entry_belong_to_none():
+def test_lines_above_the_first_entry_are_rejected():
     _, rejects, account = parse("mdt.a-MDT0000.job_stats=", HEADER, TIME, OPEN, "garbage")
 
-    assert reasons(rejects) == [(line, "belongs to no entry") for line in (3, 4, 5)]
+    assert reasons(rejects) == [(line, "outside any entry") for line in (3, 4, 5)]
     assert account == Account(lines=5, accepted=2, rejected=3, irrelevant=0)
 
 
 @pytest.mark.parametrize("chunk_bytes", [100, 1 << 25])
-def test_an_entry_has_only_so_many_lines(chunk_bytes):
+def test_the_number_of_lines_of_an_entry_is_bounded(chunk_bytes):
     rows, rejects, _ = parse(
         HEADER,
         JOB,
@@ -486,9 +485,9 @@ def test_an_entry_has_only_so_many_lines(chunk_bytes):
 
     assert rows.select("open", "mknod", "close").rows() == [(93, 4, None)]
     assert reasons(rejects)[-3:] == [
-        (BLOCK_LINES, "not a line of job_stats"),
-        (BLOCK_LINES + 2, "belongs to no entry"),
-        (BLOCK_LINES + 3, "belongs to no entry"),
+        (BLOCK_LINES, "not a job_stats line"),
+        (BLOCK_LINES + 2, "outside any entry"),
+        (BLOCK_LINES + 3, "outside any entry"),
     ]
 
 
@@ -499,7 +498,7 @@ WRAPPED = [
 ]
 
 
-def test_a_counter_that_was_wrapped_inside_its_braces_is_put_together():
+def test_the_lines_of_a_wrapped_counter_are_joined():
     rows, rejects, account = parse(HEADER, JOB, OPEN, *WRAPPED, CLOSE)
 
     assert rows.select("open", "write", "write_bytes", "close").rows() == [(93, 29, 24381408, 87)]
@@ -507,7 +506,7 @@ def test_a_counter_that_was_wrapped_inside_its_braces_is_put_together():
     assert account == Account(lines=7, accepted=7)
 
 
-def test_a_wrapped_counter_that_lost_a_line_takes_no_other_with_it():
+def test_a_wrapped_counter_without_its_last_line_is_rejected_alone():
     rows, rejects, _ = parse(HEADER, JOB, *WRAPPED[:2], *WRAPPED, "}", CLOSE)
 
     assert rows.select("write_bytes", "close").rows() == [(24381408, 87)]
@@ -518,7 +517,7 @@ def test_a_wrapped_counter_that_lost_a_line_takes_no_other_with_it():
     ]
 
 
-def test_every_line_of_a_rejected_wrapped_counter_is_rejected():
+def test_all_lines_of_a_rejected_wrapped_counter_are_rejected():
     unknown = [line.replace("write_bytes", "frobnicated") for line in WRAPPED]
 
     _, rejects, account = parse(HEADER, JOB, *unknown)
@@ -534,7 +533,7 @@ def test_a_second_entry_is_recognised_across_chunks():
     assert reasons(rejects) == [(line, job_stats.SECOND_ENTRY) for line in (4, 5)]
 
 
-def test_a_text_larger_than_what_is_read_at_once_keeps_its_entries_whole():
+def test_entries_across_chunks_stay_whole():
     entries = 1 + 2 * CHUNK_BYTES // len(text(JOB, TIME, OPEN, CLOSE))
     lines = [line for n in range(entries) for line in (f"- job_id: {n}", TIME, OPEN, CLOSE)]
 
@@ -582,7 +581,7 @@ TEXTS = st.tuples(
 ).map(lambda parts: ("\n".join(parts[0]) + parts[1]).encode())
 
 
-def assert_every_line_is_accounted_for(content, rows, rejects, account):
+def assert_account_covers_every_line(content, rows, rejects, account):
     lines = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
     assert account.lines == lines == account.accepted + account.rejected + account.irrelevant
     assert account.rejected == rejects.height
@@ -592,45 +591,47 @@ def assert_every_line_is_accounted_for(content, rows, rejects, account):
 
 @given(st.binary(max_size=300))
 @settings(max_examples=50, deadline=None)
-def test_no_bytes_raise(content):
+def test_random_bytes_never_raise(content):
     content = b"job_stats:\n- job_id: 1\n" + content
 
-    assert_every_line_is_accounted_for(content, *read(job_stats, JOB_COUNTERS, content))
+    assert_account_covers_every_line(content, *read(job_stats, JOB_COUNTERS, content))
 
 
 @given(TEXTS, st.integers(1, 400))
 @settings(max_examples=50, deadline=None)
-def test_where_the_text_is_cut_into_chunks_changes_nothing(content, chunk_bytes):
+def test_chunk_boundaries_do_not_matter(content, chunk_bytes):
     rows, rejects, account = read(job_stats, JOB_COUNTERS, content)
 
-    cut_rows, cut_rejects, cut_account = read(job_stats, JOB_COUNTERS, content, chunk_bytes)
+    chunked_rows, chunked_rejects, chunked_account = read(
+        job_stats, JOB_COUNTERS, content, chunk_bytes
+    )
 
-    assert_every_line_is_accounted_for(content, rows, rejects, account)
-    assert_frame_equal(cut_rows, rows)
-    assert_frame_equal(cut_rejects, rejects)
-    assert cut_account == account
+    assert_account_covers_every_line(content, rows, rejects, account)
+    assert_frame_equal(chunked_rows, rows)
+    assert_frame_equal(chunked_rejects, rejects)
+    assert chunked_account == account
 
 
 @given(TEXTS, st.integers(1, 400))
 @settings(max_examples=50, deadline=None)
-def test_rejects_name_the_line_they_quote(content, chunk_bytes):
+def test_rejects_quote_the_numbered_line(content, chunk_bytes):
     lines = numbered(content)
 
     _, rejects, _ = read(job_stats, JOB_COUNTERS, content, chunk_bytes)
 
     for line, quoted, _ in rejects.iter_rows():
-        assert quoted.strip().startswith(lines[line])  # of a wrapped one the first line
+        assert quoted.strip().startswith(lines[line])  # the first line of a wrapped counter
 
 
 def numbered(content):
-    """Return the lines by their numbers, as a database can hold them."""
-    shown = content.replace(b"\0", rb"\x00").decode().split("\n")
-    return {number: line.strip() for number, line in enumerate(shown, start=1)}
+    """Return the storable form of each line by its number."""
+    lines = content.replace(b"\0", rb"\x00").decode().split("\n")
+    return {number: line.strip() for number, line in enumerate(lines, start=1)}
 
 
 MDT = COUNTERS[:14]
 VERSIONS = {
-    # version: (counters, unit, how a blank follows "min:", how times are printed, escapes)
+    # version: (counters, unit, blank after "min:", form of times, escapes)
     "2.5": (("setattr", "punch", "sync"), "reqs", None, "s", False),
     "2.8": (MDT, "reqs", None, "s", False),
     "2.14": ((*MDT, "migrate"), "usecs", "", "s", False),
@@ -679,7 +680,7 @@ def printed_counter(name, samples, unit, blank):
 
 @given(st.data(), st.sampled_from(sorted(VERSIONS)), JOBS, st.integers(1, 4000))
 @settings(max_examples=50, deadline=None)
-def test_what_a_version_prints_comes_back_exactly(data, version, jobs, chunk_bytes):
+def test_generated_output_of_any_version_is_parsed_exactly(data, version, jobs, chunk_bytes):
     names, unit, blank, how, escapes = VERSIONS[version]
     lines, expected = ["mdt.a-MDT0000.job_stats=", HEADER], []
     for job in jobs:
@@ -713,10 +714,10 @@ def hard_wrapped(line, width):
     return [line] if whole else [line[at : at + width] for at in range(0, len(line), width)]
 
 
-@given(st.sampled_from(sorted(OURS.glob("get_param_*.txt"))), st.integers(40, 200))
+@given(st.sampled_from(sorted(FOLDER.glob("get_param_*.txt"))), st.integers(40, 200))
 @settings(max_examples=50, deadline=None)
-def test_hard_wrapped_counters_read_like_whole_ones(path, width):
-    """The exact way, which puts lines together, agrees with the fast one."""
+def test_hard_wrapped_counters_equal_unwrapped_counters(path, width):
+    """The slow path, which joins lines, agrees with the fast path."""
     content = path.read_text()
     lines = [part for line in content.splitlines() for part in hard_wrapped(line, width)]
 

@@ -13,13 +13,13 @@ from collectors.source import Source
 from collectors.tables import COUNTERS, OPERATIONS, REJECTS, TARGET_COUNTERS
 from tests.collectors.lustre.counters import FIXTURES, awk, read, row_sum, samples
 
-OURS = FIXTURES / "lustre_md_stats"
+FOLDER = FIXTURES / "lustre_md_stats"
 
-ADD_UP = r"""
-    /^[A-Za-z][^ =]*=/ { ours = /^mdt\.[^ ]*\.md_stats=/; named = 1; rows += ours }
-    !named && /^snapshot_time / { ours = 1; rows++ }
-    !ours || !NF { irrelevant++ }
-    !ours { next }
+SUMS = r"""
+    /^[A-Za-z][^ =]*=/ { relevant = /^mdt\.[^ ]*\.md_stats=/; named = 1; rows += relevant }
+    !named && /^snapshot_time / { relevant = 1; rows++ }
+    !relevant || !NF { irrelevant++ }
+    !relevant { next }
     $1 ~ /(samedir|crossdir|parallel|trylocks)/ { next }
     $4 == "[bytes]" { bytes += $7 }
     # Since 2.15 read and write are the latency of what read_bytes and write_bytes count.
@@ -43,7 +43,7 @@ def parse(*lines, chunk_bytes=1 << 25):
 
 
 def known(rows):
-    """Return what the only row says, without the counters that it says nothing of."""
+    """Return the values of the only row that are not null."""
     assert rows.height == 1
     return {name: value for name, value in rows.row(0, named=True).items() if value is not None}
 
@@ -52,7 +52,7 @@ def reasons(rejects):
     return rejects.select("line", "reason").rows()
 
 
-def test_a_parameter_becomes_a_row_with_the_totals_of_all_clients():
+def test_a_parameter_becomes_a_row():
     rows, rejects, account = parse(NAME, TIME, OPEN, CLOSE)
 
     assert known(rows) == {
@@ -73,20 +73,20 @@ def test_rows_and_rejects_have_the_declared_columns():
     assert dict(rejects.schema) == REJECTS.columns
 
 
-@pytest.mark.parametrize("path", sorted(OURS.glob("*.txt")), ids=lambda path: path.stem)
-def test_every_version_adds_up_to_what_awk_counts(path):
-    assert_adds_up(path)
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.txt")), ids=lambda path: path.stem)
+def test_totals_of_every_version_agree_with_awk(path):
+    assert_totals_agree(path)
 
 
 @pytest.mark.parametrize(
     "path", samples("lustre_stats", "*_md_stats") + samples("lustre_get_param")
 )
-def test_every_real_file_adds_up_to_what_awk_counts(path):
-    assert_adds_up(path)
+def test_totals_of_real_files_agree_with_awk(path):
+    assert_totals_agree(path)
 
 
-def assert_adds_up(path):
-    irrelevant, blocks, operations, total_bytes = awk(ADD_UP, path.read_bytes())
+def assert_totals_agree(path):
+    irrelevant, blocks, operations, total_bytes = awk(SUMS, path.read_bytes())
 
     rows, rejects, account = read(md_stats, TARGET_COUNTERS, path.read_bytes())
 
@@ -103,7 +103,7 @@ def assert_adds_up(path):
         pytest.param(
             ["snapshot_time             1441096201.5 secs.usecs"],
             datetime(2015, 9, 1, 8, 30, 1, 5, tzinfo=UTC),
-            id="up to 2.9 microseconds without zeros in front",
+            id="up to 2.9 microseconds without leading zeros",
         ),
         pytest.param(
             ["snapshot_time             1441096201.000000007 secs.nsecs"],
@@ -130,7 +130,7 @@ def assert_adds_up(path):
         ),
     ],
 )
-def test_the_time_is_believed_on_the_wall_clock_only(lines, snapshot_at):
+def test_only_wall_clock_times_are_accepted(lines, snapshot_at):
     rows, rejects, _ = parse(*lines, OPEN)
 
     assert rows["snapshot_at"].to_list() == [snapshot_at]
@@ -144,7 +144,7 @@ def test_operations_are_the_samples_whatever_the_unit(unit):
     assert rows["getattr"].to_list() == [16]
 
 
-def test_requests_of_data_on_mdt_are_the_samples_of_their_bytes():
+def test_data_on_mdt_requests_are_the_samples_of_the_byte_counters():
     rows, _, _ = parse(
         TIME,
         "read                      12 samples [usecs] 18 1227 5987 107794",
@@ -157,7 +157,7 @@ def test_requests_of_data_on_mdt_are_the_samples_of_their_bytes():
     ]
 
 
-def test_a_value_may_stand_beside_its_name():
+def test_a_value_may_follow_its_name_on_one_line():
     rows, _, account = parse(NAME + TIME, "mdt.atlas-MDT0001.md_stats=", TIME, OPEN)
 
     assert rows.select("line", "target", "open").rows() == [
@@ -189,7 +189,7 @@ def test_counters_of_another_file_are_rejected():
 
 
 @pytest.mark.parametrize("name", ["connect", "reconnect", "disconnect", "ping"])
-def test_statistics_of_a_client_or_target_are_not_taken_for_md_stats(name):
+def test_statistics_of_a_client_or_target_are_rejected(name):
     rows, rejects, account = parse(TIME, OPEN, f"{name}  3 samples [reqs]")
 
     assert rows.is_empty()
@@ -197,7 +197,7 @@ def test_statistics_of_a_client_or_target_are_not_taken_for_md_stats(name):
     assert account == Account(lines=3, rejected=3)
 
 
-def test_a_file_of_one_client_is_not_taken_for_md_stats():
+def test_a_file_of_one_client_is_rejected():
     path = "/proc/fs/lustre/mdt/lake-MDT0000/exports/10.1.2.3@o2ib1/stats"
 
     [part] = md_stats.parse(Source(io.BytesIO(text(TIME, OPEN)), path))
@@ -207,14 +207,14 @@ def test_a_file_of_one_client_is_not_taken_for_md_stats():
     assert named.account == Account(lines=3, accepted=3)
 
 
-def test_an_unknown_counter_of_a_named_md_stats_does_not_cost_the_others():
+def test_an_unknown_counter_of_a_named_md_stats_is_rejected_alone():
     rows, rejects, _ = parse(NAME, TIME, OPEN, "ping  3 samples [reqs]")
 
     assert known(rows)["open"] == 39
     assert reasons(rejects) == [(4, "unknown counter ping")]
 
 
-def test_a_cut_line_is_rejected_and_its_neighbours_survive():
+def test_a_truncated_line_is_rejected_and_its_neighbours_survive():
     rows, rejects, account = parse(NAME, TIME, CUT_CLOSE, "", OPEN)
 
     assert rows.select("open", "close").rows() == [(39, None)]
@@ -222,7 +222,7 @@ def test_a_cut_line_is_rejected_and_its_neighbours_survive():
     assert account == Account(lines=5, accepted=3, rejected=1, irrelevant=1)
 
 
-def test_a_sum_at_the_very_end_may_lack_digits():
+def test_a_sum_at_the_end_of_the_file_may_be_truncated():
     content = text(TIME, OPEN) + b"write_bytes               3 samples [bytes] 4096 4096 122"
 
     rows, rejects, _ = read(md_stats, TARGET_COUNTERS, content)
@@ -231,17 +231,17 @@ def test_a_sum_at_the_very_end_may_lack_digits():
     assert reasons(rejects) == [(3, stats.CUT)]
 
 
-def test_a_number_that_does_not_fit_is_rejected():
+def test_a_number_that_is_too_large_is_rejected():
     _, rejects, _ = parse(TIME, "open 9223372036854775808 samples [reqs]")
 
-    assert reasons(rejects) == [(2, "a number is too large to be believed")]
+    assert reasons(rejects) == [(2, "number too large")]
 
 
-def test_a_line_that_an_md_stats_has_already_is_rejected():
+def test_a_duplicate_line_is_rejected():
     rows, rejects, _ = parse(NAME, TIME, OPEN, OPEN.replace("39", "40"), TIME)
 
     assert rows["open"].to_list() == [39]
-    assert reasons(rejects) == [(line, "repeats an earlier line of its entry") for line in (4, 5)]
+    assert reasons(rejects) == [(line, "duplicate line in the entry") for line in (4, 5)]
 
 
 @pytest.mark.parametrize("name", [NAME, ""])
@@ -254,13 +254,13 @@ def test_a_second_md_stats_of_a_target_is_rejected(name, chunk_bytes):
 
 
 @pytest.mark.parametrize("chunk_bytes", [100, 1 << 25])
-def test_an_md_stats_has_only_so_many_lines(chunk_bytes):
+def test_the_number_of_lines_of_an_md_stats_is_bounded(chunk_bytes):
     rows, rejects, _ = parse(
         NAME, OPEN, *["junk"] * (BLOCK_LINES - 2), CLOSE, chunk_bytes=chunk_bytes
     )
 
     assert rows.select("open", "close").rows() == [(39, None)]
-    assert reasons(rejects)[-1] == (BLOCK_LINES + 1, "belongs to no entry")
+    assert reasons(rejects)[-1] == (BLOCK_LINES + 1, "outside any entry")
 
 
 # -- properties ---------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ TEXTS = st.tuples(
 
 @given(st.binary(max_size=300))
 @settings(max_examples=50, deadline=None)
-def test_no_bytes_raise(content):
+def test_random_bytes_never_raise(content):
     content = text(NAME, TIME) + content
 
     _, rejects, account = read(md_stats, TARGET_COUNTERS, content)
@@ -301,16 +301,18 @@ def test_no_bytes_raise(content):
 
 @given(TEXTS, st.integers(1, 400))
 @settings(max_examples=50, deadline=None)
-def test_where_the_text_is_cut_into_chunks_changes_nothing(content, chunk_bytes):
+def test_chunk_boundaries_do_not_matter(content, chunk_bytes):
     rows, rejects, account = read(md_stats, TARGET_COUNTERS, content)
 
-    cut_rows, cut_rejects, cut_account = read(md_stats, TARGET_COUNTERS, content, chunk_bytes)
+    chunked_rows, chunked_rejects, chunked_account = read(
+        md_stats, TARGET_COUNTERS, content, chunk_bytes
+    )
 
     assert account.lines == account.accepted + account.rejected + account.irrelevant
     assert account.rejected == rejects.height
-    assert_frame_equal(cut_rows, rows)
-    assert_frame_equal(cut_rejects, rejects)
-    assert cut_account == account
+    assert_frame_equal(chunked_rows, rows)
+    assert_frame_equal(chunked_rejects, rejects)
+    assert chunked_account == account
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -329,7 +331,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
     st.integers(1, 1000),
 )
 @settings(max_examples=50, deadline=None)
-def test_what_a_version_prints_comes_back_exactly(blocks, tail, width, chunk_bytes):
+def test_generated_output_of_any_version_is_parsed_exactly(blocks, tail, width, chunk_bytes):
     lines, expected = [], []
     for number, (us, counters) in enumerate(blocks):
         target = f"atlas-MDT{number:04x}"

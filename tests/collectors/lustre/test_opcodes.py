@@ -15,5 +15,5 @@ from collectors.lustre import opcodes
         (-1, "-1"),
     ],
 )
-def test_an_opcode_has_a_name_and_an_unknown_one_its_number(opcode, name):
+def test_opcodes_have_names_and_unknown_opcodes_numbers(opcode, name):
     assert opcodes.name_of(opcode) == name

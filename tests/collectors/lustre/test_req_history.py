@@ -10,17 +10,17 @@ from collectors.source import Source
 from collectors.tables import REJECTS, REQUEST_WINDOWS
 from tests.collectors.lustre.counters import FIXTURES, awk, read
 
-OURS = FIXTURES / "lustre_req_history"
+FOLDER = FIXTURES / "lustre_req_history"
 
 NAME = "mds.MDS.mdt.req_history="
-# A reply is not sent yet: the printed difference is minus the time of the arrival.
+# Before the reply is sent, the printed difference is the negative arrival time.
 REQUEST = (
     "6439256775345733632:lake-MDT0000:12345-1@gni:x1510963712345678:520:Interpret:"
     "1499256300.000500:-1499256300.999500s(-7.0s) opc 101"
 )
 COUNT = r"""
-    /^[A-Za-z][^ =]*=/ { ours = /req_history=/; named = 1; irrelevant++; next }
-    named && !ours { irrelevant++; next }
+    /^[A-Za-z][^ =]*=/ { relevant = /req_history=/; named = 1; irrelevant++; next }
+    named && !relevant { irrelevant++; next }
     / opc / { if (seen[$1]++) irrelevant++; else requests++; next }
     { irrelevant++ }
     END { printf "%d %d", requests, irrelevant }
@@ -32,7 +32,7 @@ def parse(*lines, chunk_bytes=1 << 25):
     return read(req_history, REQUEST_WINDOWS, text, chunk_bytes)
 
 
-def test_a_request_is_counted_by_who_sent_it_and_what_it_was():
+def test_a_request_is_counted_by_nid_service_and_opcode():
     rows, rejects, account = parse(NAME, REQUEST)
 
     [row] = rows.to_dicts()
@@ -45,8 +45,8 @@ def test_a_request_is_counted_by_who_sent_it_and_what_it_was():
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 300, 1 << 25])
-@pytest.mark.parametrize("path", sorted(OURS.glob("*.txt")), ids=lambda path: path.stem)
-def test_every_file_adds_up_to_what_awk_counts(path, chunk_bytes):
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.txt")), ids=lambda path: path.stem)
+def test_counts_of_every_file_agree_with_awk(path, chunk_bytes):
     requests, irrelevant = awk(COUNT, path.read_bytes())
 
     rows, rejects, account = read(req_history, REQUEST_WINDOWS, path.read_bytes(), chunk_bytes)
@@ -56,8 +56,8 @@ def test_every_file_adds_up_to_what_awk_counts(path, chunk_bytes):
     assert account.irrelevant == irrelevant
 
 
-def test_services_are_called_as_their_threads_are():
-    text = (OURS / "get_param_2.12.txt").read_bytes()
+def test_services_are_named_after_their_threads():
+    text = (FOLDER / "get_param_2.12.txt").read_bytes()
 
     rows, _, _ = read(req_history, REQUEST_WINDOWS, text)
     [plain] = req_history.parse(Source(io.BytesIO(REQUEST.encode()), "a text"), "mdt_readpage")
@@ -70,12 +70,12 @@ def test_services_are_called_as_their_threads_are():
     ("line", "reason"),
     [
         (REQUEST[:90], req_history.NOT_A_REQUEST),
-        (REQUEST.replace("opc 101", "opc 99999"), req_history.UNBELIEVED),
-        (REQUEST.replace("1499256300.000500", "12.000500"), req_history.UNBELIEVED),
+        (REQUEST.replace("opc 101", "opc 99999"), req_history.OUT_OF_RANGE),
+        (REQUEST.replace("1499256300.000500", "12.000500"), req_history.OUT_OF_RANGE),
         ("something else", req_history.NOT_A_REQUEST),
     ],
 )
-def test_what_is_not_readable_is_rejected(line, reason):
+def test_unreadable_lines_are_rejected(line, reason):
     rows, rejects, account = parse(NAME, line, REQUEST)
 
     assert rows["count"].sum() == 1
@@ -85,9 +85,9 @@ def test_what_is_not_readable_is_rejected(line, reason):
 
 @settings(max_examples=60)
 @given(st.binary(max_size=200), st.integers(0, 200))
-def test_no_bytes_break_it(noise, place):
+def test_random_bytes_never_raise(noise, offset):
     text = f"{NAME}\n{REQUEST}\n".encode()
 
-    _, _, account = read(req_history, REQUEST_WINDOWS, text[:place] + noise + text[place:])
+    _, _, account = read(req_history, REQUEST_WINDOWS, text[:offset] + noise + text[offset:])
 
     assert account.lines == account.accepted + account.rejected + account.irrelevant

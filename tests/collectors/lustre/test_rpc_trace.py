@@ -48,16 +48,16 @@ def log(*lines, newline="\n"):
     return "".join(line + newline for line in lines).encode()
 
 
-def parse(text, chunk_bytes=1 << 25, seen=None):
-    """Parse a text; return its windows added up, its rejects and its account."""
-    parts = list(rpc_trace.parse(Source(io.BytesIO(text), "a log", chunk_bytes), seen))
+def parse(text, chunk_bytes=1 << 25, repeats=None):
+    """Parse a log; return its windows added up, its rejects and its account."""
+    parts = list(rpc_trace.parse(Source(io.BytesIO(text), "a log", chunk_bytes), repeats))
     table = pl.concat([tables.RPC_WINDOWS.empty(), *(part.table for part in parts)])
     rejects = pl.concat([tables.REJECTS.empty(), *(part.rejects for part in parts)])
     return added_up(table), rejects, sum((part.account for part in parts), Account())
 
 
 def added_up(table):
-    """Merge rows of one key, as every reader of the table has to."""
+    """Merge rows with the same key, as all consumers of the table do."""
     sums = ("count", "timed", "service_us_sum", "total_us_sum")
     return (
         table.group_by("start", "nid", "job", "service", "opcode")
@@ -72,7 +72,7 @@ def added_up(table):
     )
 
 
-def test_an_rpc_becomes_a_window_with_its_times():
+def test_an_rpc_becomes_a_window():
     table, rejects, account = parse(log(ENQUEUE))
 
     assert table.row(0, named=True) == {
@@ -172,7 +172,7 @@ def test_an_rpc_becomes_a_window_with_its_times():
         pytest.param(ENQUEUE + "\r", ("4217@gni", "", "mdt", 101, 1), id="CRLF"),
     ],
 )
-def test_every_version_is_read(line, expected):
+def test_records_of_all_versions_are_accepted(line, expected):
     table, rejects, account = parse(log(line))
 
     assert table.select("nid", "job", "service", "opcode", "timed").rows() == [expected]
@@ -190,12 +190,12 @@ def test_every_version_is_read(line, expected):
         ("ll_mgs_0002", "ll_mgs"),
         ("ll_ost_io_126", "ll_ost_io"),
         ("ll_ost_io01_003", "ll_ost_io"),
-        ("ll_ost_create00", "ll_ost_create"),  # the kernel cuts a thread's name
+        ("ll_ost_create00", "ll_ost_create"),  # the kernel truncates thread names
         ("ldlm_cn00_001", "ldlm_cn"),
         ("ll_mdt_rdpg_1234", "ll_mdt_rdpg"),
     ],
 )
-def test_the_service_is_the_base_of_the_threads_name(thread, service):
+def test_the_service_is_the_base_of_the_thread_name(thread, service):
     table, _, _ = parse(log(ENQUEUE.replace("mdt00_003", thread)))
 
     assert table["service"].to_list() == [service]
@@ -217,7 +217,7 @@ def test_the_service_is_the_base_of_the_threads_name(thread, service):
         ),
     ],
 )
-def test_what_is_no_handled_rpc_is_irrelevant(line):
+def test_other_lines_are_irrelevant(line):
     table, rejects, account = parse(log(ENQUEUE, line, CLOSE))
 
     assert table["count"].to_list() == [1, 1]
@@ -228,14 +228,14 @@ def test_what_is_no_handled_rpc_is_irrelevant(line):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("I said Handled RPC!", NO_HEADER),
+        ("A line about Handled RPC", NO_HEADER),
         (ENQUEUE.removeprefix(HEADER), NO_HEADER),
         (f"Jul  5 12:00:00 mds1 kernel: Lustre: 17344:0:{ENQUEUE}", NO_HEADER),
         (f"kernel: Lustre: 17344:0:{ENQUEUE.partition('344:0:')[2]}", NO_HEADER),
         ("00000100:00100000:5 Handled RPC", "header ends in the CPU"),
         ("00000100:00100000:5" + ENQUEUE, "header ends in the time"),
         ("00000100:00100000:5.0:1441096201.0045" + ENQUEUE, "header ends in the time"),
-        (f"{HEADER[:46]}Handled RPC", "header ends in the thread's numbers"),
+        (f"{HEADER[:46]}Handled RPC", "header ends in the thread numbers"),
         (ENQUEUE.replace(":2114:", ":"), "no field names"),
         (
             ENQUEUE.replace("Handled", "Handling").replace("(serv", "(Handled RPC serv"),
@@ -252,18 +252,18 @@ def test_what_is_no_handled_rpc_is_irrelevant(line):
         (ENQUEUE[:-9], "unreadable after the opcode"),
         (ENQUEUE.replace(":101 ", ":101:7 "), "job id without a field name"),
         (ENQUEUE.replace("143us", "us"), "unreadable after the opcode"),
-        (ENQUEUE.replace("1441096201", "4294967296"), "time is not in 1970 to 2106"),
-        (ENQUEUE.replace("1441096201", "9" * 30), "time is not in 1970 to 2106"),
-        (ENQUEUE.replace(":101 ", ":32768 "), "opcode is not in 0 to 32767"),
-        (ENQUEUE.replace(":101 ", ":-1 "), "opcode is not in 0 to 32767"),
-        (WITH_JOB.replace(":35:", ":-32768:"), "opcode is not in 0 to 32767"),
-        (ENQUEUE.replace(":101 ", f":{2**64} "), "opcode is not in 0 to 32767"),
+        (ENQUEUE.replace("1441096201", "4294967296"), "time out of range (1970 to 2106)"),
+        (ENQUEUE.replace("1441096201", "9" * 30), "time out of range (1970 to 2106)"),
+        (ENQUEUE.replace(":101 ", ":32768 "), "opcode out of range (0 to 32767)"),
+        (ENQUEUE.replace(":101 ", ":-1 "), "opcode out of range (0 to 32767)"),
+        (WITH_JOB.replace(":35:", ":-32768:"), "opcode out of range (0 to 32767)"),
+        (ENQUEUE.replace(":101 ", f":{2**64} "), "opcode out of range (0 to 32767)"),
         (WITH_JOB.replace(":35:1234567", ":35"), "no job id"),
-        (WITH_JOB.replace(":35:1234567", ":35:" + "j" * 32), "job id is too long"),
-        (WITH_JOB[: WITH_JOB.index(" trans")], "timing tail is cut"),
+        (WITH_JOB.replace(":35:1234567", ":35:" + "j" * 32), "job id too long"),
+        (WITH_JOB[: WITH_JOB.index(" trans")], "timing tail truncated"),
     ],
 )
-def test_a_damaged_record_is_rejected_with_what_is_wrong_and_its_neighbours_survive(line, reason):
+def test_a_damaged_record_is_rejected_and_its_neighbours_survive(line, reason):
     table, rejects, account = parse(log(ENQUEUE, line, CLOSE))
 
     assert table["count"].to_list() == [1, 1]
@@ -272,7 +272,7 @@ def test_a_damaged_record_is_rejected_with_what_is_wrong_and_its_neighbours_surv
 
 
 @pytest.mark.parametrize("line", [ENQUEUE, WITH_JOB])
-def test_a_line_cut_anywhere_by_the_end_of_the_file_never_becomes_another_rpc(line):
+def test_a_truncated_last_line_never_becomes_another_rpc(line):
     whole, _, _ = parse(log(line))
 
     for length in range(1, len(line), 3):
@@ -286,15 +286,15 @@ def test_a_line_cut_anywhere_by_the_end_of_the_file_never_becomes_another_rpc(li
 @pytest.mark.parametrize(
     ("service_us", "total_us", "timed"),
     [
-        pytest.param(0, 0, 1, id="nothing"),
+        pytest.param(0, 0, 1, id="zero"),
         pytest.param(86_400_000_000, 86_400_000_000, 1, id="a day"),
         pytest.param(5, 86_400_000_001, 0, id="more than a day"),
         pytest.param(-5, 10, 0, id="clock set back while handling"),
-        pytest.param(50, 10, 0, id="longer in the handler than in all"),
+        pytest.param(50, 10, 0, id="service time above total time"),
         pytest.param(5, 10**30, 0, id="beyond 64 bits"),
     ],
 )
-def test_unbelievable_times_count_but_are_not_timed(service_us, total_us, timed):
+def test_rpcs_with_implausible_times_are_counted_but_not_timed(service_us, total_us, timed):
     line = ENQUEUE.replace("143us (171us", f"{service_us}us ({total_us}us")
 
     table, _, account = parse(log(line))
@@ -324,7 +324,7 @@ def test_windows_are_ten_seconds_by_nid_job_service_and_opcode():
     assert first["last"] == datetime(2015, 9, 1, 8, 30, 9, 999_999, tzinfo=UTC)
 
 
-def test_bytes_that_are_not_utf8_and_nul_do_not_lose_a_line():
+def test_nul_and_invalid_utf8_are_replaced():
     text = log(ENQUEUE, WITH_JOB).replace(b"1234567 ", b"a\xff\x00\xe2\x82b ")
 
     table, rejects, account = parse(text)
@@ -335,7 +335,7 @@ def test_bytes_that_are_not_utf8_and_nul_do_not_lose_a_line():
 
 
 def moved(line, step):
-    """The same RPC `step` microseconds later, as the client's next one."""
+    """Return the client's next RPC, `step` microseconds later."""
     seconds, micros = divmod(1441096201_004512 + step, 1_000_000)
     return line.replace("1441096201.004512", f"{seconds}.{micros:06d}").replace(
         "x1510963712345678", f"x{1510963712345678 + step}"
@@ -345,7 +345,7 @@ def moved(line, step):
 RPCS = [moved(ENQUEUE, step) for step in range(0, 20_000_000, 1_000_000)]
 
 
-@pytest.mark.parametrize("chunk_bytes", [1, 700, 1 << 20])  # the same part, and others
+@pytest.mark.parametrize("chunk_bytes", [1, 700, 1 << 20])  # one part or several
 @pytest.mark.parametrize(
     "lines",
     [
@@ -370,18 +370,18 @@ def test_records_dumped_twice_count_once(lines, chunk_bytes):
     ("old", "new"),
     [("4217@", "4218@"), ("x15", "x16"), (":101 ", ":102 "), ("201.004512", "201.004513")],
 )
-def test_records_that_differ_in_nid_xid_opcode_or_time_are_two(old, new):
+def test_records_with_another_nid_xid_opcode_or_time_are_distinct(old, new):
     _, _, account = parse(log(ENQUEUE, ENQUEUE.replace(old, new)))
 
     assert account.accepted == 2
 
 
-def test_two_files_of_one_server_share_what_was_seen():
-    seen = RepeatedRecords()
+def test_records_repeated_in_another_file_of_the_server_count_once():
+    repeats = RepeatedRecords()
     files = [log(*RPCS[:12]), log(*RPCS[8:])]
-    parsers = [rpc_trace.parse(Source(io.BytesIO(text), "a log", 600), seen) for text in files]
+    parsers = [rpc_trace.parse(Source(io.BytesIO(text), "a log", 600), repeats) for text in files]
     accepted = 0
-    while parsers:  # the caller interleaves them by time; turns will do here
+    while parsers:  # callers interleave by time; alternating is enough here
         for parser in list(parsers):
             part = next(parser, None)
             if part is None:
@@ -397,26 +397,27 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(rpc_trace, "PART_CHUNKS", 1)
 
 
-def test_records_are_remembered_for_a_minute_not_for_good(small_parts):
+def test_records_are_remembered_for_a_minute(small_parts):
     hour = [moved(ENQUEUE, step) for step in range(0, 3_600_000_000, 1_000_000)]
-    seen = RepeatedRecords()
+    repeats = RepeatedRecords()
 
-    parse(log(*hour), chunk_bytes=3_000, seen=seen)
+    parse(log(*hour), chunk_bytes=3_000, repeats=repeats)
 
-    assert 60 <= seen.remembered <= 80
-    assert parse(log(hour[-1]), seen=seen)[2] == Account(lines=1, irrelevant=1)
+    assert 60 <= repeats.remembered <= 80
+    assert parse(log(hour[-1]), repeats=repeats)[2] == Account(lines=1, irrelevant=1)
 
 
-def test_no_more_records_are_remembered_than_memory_is_meant_for(small_parts, monkeypatch):
+def test_the_number_of_remembered_records_is_bounded(small_parts, monkeypatch):
     monkeypatch.setattr(rpc_repeats, "RECORDS", 50)
-    seen = RepeatedRecords()
+    repeats = RepeatedRecords()
+    lines = [moved(ENQUEUE, step) for step in range(1_000)]
 
-    parse(log(*(moved(ENQUEUE, step) for step in range(1_000))), chunk_bytes=3_000, seen=seen)
+    parse(log(*lines), chunk_bytes=3_000, repeats=repeats)
 
-    assert seen.remembered <= 50
+    assert repeats.remembered <= 50
 
 
-# The sums that `parse` must find, by a tool that knows nothing of it; for lines without oddities.
+# The sums of regular lines, computed independently of the parser.
 AWK = r"""
 /Handled RPC .* rc -?[0-9]+\/-?[0-9]+$/ {
     split($0, tail, / Request process?ed in |us \(|us total\)/)
@@ -429,7 +430,7 @@ END { printf "%d %d %d", timed, service_us, total_us }
 
 
 def counted_by(command, text):
-    """Return the numbers that an independent tool prints about a text."""
+    """Return the numbers that an independent tool prints for a text."""
     done = subprocess.run(command, input=text, capture_output=True, check=True)
     return [int(number) for number in done.stdout.split()]
 
@@ -438,9 +439,9 @@ def counted_by(command, text):
     ("name", "rejected", "repeated"),
     [("oss_1.8.log", 0, 0), ("mds_2.5.log", 0, 1), ("mds_2.15.log", 1, 0)],
 )
-def test_grep_and_awk_count_the_same(name, rejected, repeated):
+def test_counts_agree_with_grep_and_awk(name, rejected, repeated):
     text = (FIXTURES / name).read_bytes()
-    each_once = b"".join(dict.fromkeys(text.splitlines(keepends=True)))
+    distinct = b"".join(dict.fromkeys(text.splitlines(keepends=True)))
 
     table, rejects, account = parse(text, chunk_bytes=2_000)
 
@@ -451,16 +452,16 @@ def test_grep_and_awk_count_the_same(name, rejected, repeated):
     assert account.lines == text.count(b"\n")
     assert [
         table[name].sum() for name in ("timed", "service_us_sum", "total_us_sum")
-    ] == counted_by(["awk", AWK], each_once)
+    ] == counted_by(["awk", AWK], distinct)
 
 
-def test_the_real_log_of_2011_is_read():
+def test_a_real_log_of_2011_is_parsed():
     path = next(
         (folder / SAMPLE for folder in REPOSITORY.parents if (folder / SAMPLE).exists()),
         None,
     )
     if path is None:
-        pytest.skip("shared/samples/lustre_rpctrace is not here")
+        pytest.skip("shared/samples/lustre_rpctrace is not present")
 
     table, rejects, account = parse(path.read_bytes())
 
@@ -473,7 +474,7 @@ def test_the_real_log_of_2011_is_read():
 
 ARCHIVES = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
-# Pieces of hostile text: records of every version, records changed at random, and rubbish.
+# Hostile input: records of all versions, mutated records and random bytes.
 RECORDS = [
     ENQUEUE,
     CLOSE,
@@ -524,14 +525,14 @@ def changed_lines(draw):
 texts = st.builds(
     lambda lines, plain, newline, end: newline.join([*lines, *[ENQUEUE.encode()] * plain]) + end,
     st.lists(st.one_of(whole_lines, changed_lines(), st.binary(max_size=80)), max_size=8),
-    st.integers(0, 2),  # behind the others: the last line of a chunk is never read fast
+    st.integers(0, 2),  # last lines: the fast path skips the last line of a chunk
     st.sampled_from([b"\n", b"\n", b"\r\n"]),
     st.sampled_from([b"\n", b""]),
 ).filter(lambda text: not text.startswith(ARCHIVES))
 
 
 def parse_exactly(text, chunk_bytes):
-    """What `parse` must return, by its exact path alone."""
+    """Parse with the exact path only."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rpc_trace, "read_plain", none_is_plain)
         return parse(text, chunk_bytes)
@@ -545,7 +546,7 @@ def none_is_plain(text, first_line):
 
 @settings(max_examples=200, deadline=None)
 @given(text=texts, chunk_bytes=st.sampled_from([300, 1_000, 1 << 20]))
-def test_fast_and_exact_path_give_the_same(text, chunk_bytes):
+def test_fast_and_exact_path_agree_on_any_text(text, chunk_bytes):
     table, rejects, account = parse(text, chunk_bytes)
     exact_table, exact_rejects, exact_account = parse_exactly(text, chunk_bytes)
 
@@ -571,19 +572,19 @@ EDITS = (
 )
 
 
-def damaged(line, chance):
-    """Return a line with up to two characters replaced, inserted or lost."""
-    for _ in range(chance.randrange(3)):
-        place = chance.randrange(len(line))
-        lost = chance.choice([0, 1, 1, 1, 5])
-        line = line[:place] + chance.choice(["", *EDITS]) + line[place + lost :]
+def damaged(line, random_):
+    """Return a line with up to two edits: replaced, inserted or deleted characters."""
+    for _ in range(random_.randrange(3)):
+        start = random_.randrange(len(line))
+        end = start + random_.choice([0, 1, 1, 1, 5])
+        line = line[:start] + random_.choice(["", *EDITS]) + line[end:]
     return line
 
 
 @pytest.mark.parametrize("first", [ENQUEUE, WITH_JOB])
-def test_what_the_fast_path_reads_the_exact_one_reads_alike(first):
-    chance = random.Random(7)  # noqa: S311  (no secret)
-    texts = [first, *(damaged(chance.choice(PLAIN), chance) for _ in range(5_000)), first]
+def test_fast_and_exact_path_agree_on_damaged_lines(first):
+    random_ = random.Random(7)  # noqa: S311  (no secret)
+    texts = [first, *(damaged(random_.choice(PLAIN), random_) for _ in range(5_000)), first]
     lines = pl.DataFrame({"line": range(1, len(texts) + 1), "text": texts}).with_columns(
         pl.col("text").str.strip_suffix("\r"),
         ended=pl.lit(True),  # noqa: FBT003  (a value)
@@ -604,7 +605,7 @@ def test_what_the_fast_path_reads_the_exact_one_reads_alike(first):
 
 @settings(max_examples=100, deadline=None)
 @given(text=texts)
-def test_every_line_is_accounted_for_once(text):
+def test_the_account_covers_every_line(text):
     _, rejects, account = parse(text)
 
     assert account.lines == text.count(b"\n") + (text[-1:] not in (b"", b"\n"))
@@ -613,11 +614,11 @@ def test_every_line_is_accounted_for_once(text):
 
 
 @settings(deadline=None)
-@given(rubbish=st.binary(max_size=2_000))
-def test_no_bytes_raise_anything_but_the_declared_error(rubbish):
+@given(content=st.binary(max_size=2_000))
+def test_random_bytes_raise_only_the_declared_error(content):
     try:
-        _, _, account = parse(rubbish)
+        _, _, account = parse(content)
     except SourceUnavailable:
-        assert rubbish.startswith(ARCHIVES)
+        assert content.startswith(ARCHIVES)
     else:
-        assert account.lines == rubbish.count(b"\n") + (rubbish[-1:] not in (b"", b"\n"))
+        assert account.lines == content.count(b"\n") + (content[-1:] not in (b"", b"\n"))

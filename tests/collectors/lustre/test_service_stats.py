@@ -8,20 +8,20 @@ from collectors.parsed import Account
 from collectors.tables import REJECTS, SERVICE_COUNTERS
 from tests.collectors.lustre.counters import FIXTURES, awk, read, row_sum, samples
 
-OURS = FIXTURES / "lustre_service_stats"
+FOLDER = FIXTURES / "lustre_service_stats"
 
 NAME = "mds.MDS.mdt_readpage.stats="
 TIME = "snapshot_time             1561032000.104501442 secs.nsecs"
 WAIT = "req_waittime              57267 samples [usec] 8 6033 4709981 1800908227"
 CLOSE = "mds_close                 57000 samples [usecs] 3 411 2428494 688223694"
 
-ADD_UP = r"""
+SUMS = r"""
     /^[A-Za-z][^ =]*=/ {
-        ours = /^(mds\.MDS|ost\.OSS|mgs\.MGS|ldlm\.services)\.[^ ]*\.stats=/; named = 1
-        services += ours; idle += ours && /=./
+        relevant = /^(mds\.MDS|ost\.OSS|mgs\.MGS|ldlm\.services)\.[^ ]*\.stats=/; named = 1
+        services += relevant; idle += relevant && /=./
     }
-    !named && /^snapshot_time / { ours = 1; services++ }
-    !ours { irrelevant++; next }
+    !named && /^snapshot_time / { relevant = 1; services++ }
+    !relevant { irrelevant++; next }
     $3 == "samples" { counters++ }
     $1 == "req_waittime" { requests += $2; waited += $7; busy++ }
     END { printf "%d %d %d %.0f %.0f", irrelevant, counters, services - busy, requests, waited }
@@ -32,12 +32,12 @@ def parse(*lines):
     return read(service_stats, SERVICE_COUNTERS, "".join(f"{line}\n" for line in lines).encode())
 
 
-def test_each_counter_of_a_service_becomes_a_row():
+def test_every_counter_of_a_service_becomes_a_row():
     rows, rejects, account = parse(NAME, TIME, WAIT, CLOSE)
 
     assert rows.row(0, named=True) == {
         "line": 3,
-        "service": "mdt_rdpg",  # as its threads are called, and so traces of RPCs
+        "service": "mdt_rdpg",  # thread-name base, as in RPC traces
         "snapshot_at": datetime(2019, 6, 20, 12, 0, 0, 104501, tzinfo=UTC),
         "counted_since": None,
         "counter": "req_waittime",
@@ -53,7 +53,7 @@ def test_each_counter_of_a_service_becomes_a_row():
     assert account == Account(lines=4, accepted=4)
 
 
-def test_a_service_that_printed_nothing_was_idle():
+def test_a_service_without_counters_is_idle():
     rows, _, account = parse(f"mds.MDS.mdt_io.stats={TIME}")
 
     assert rows.select("service", "counter", "samples", "sum").rows() == [
@@ -65,13 +65,13 @@ def test_a_service_that_printed_nothing_was_idle():
 @pytest.mark.parametrize(
     "path",
     [
-        *(pytest.param(path, id=path.name) for path in sorted(OURS.glob("*.txt"))),
+        *(pytest.param(path, id=path.name) for path in sorted(FOLDER.glob("*.txt"))),
         *samples("lustre_stats", "hpe_mds.MDS.mdt.stats"),
         *samples("lustre_get_param"),
     ],
 )
-def test_every_file_adds_up_to_what_awk_counts(path):
-    irrelevant, counters, idle, requests, waited_us = awk(ADD_UP, path.read_bytes())
+def test_totals_of_every_file_agree_with_awk(path):
+    irrelevant, counters, idle, requests, waited_us = awk(SUMS, path.read_bytes())
 
     rows, rejects, account = read(service_stats, SERVICE_COUNTERS, path.read_bytes())
     waits = rows.filter(counter="req_waittime")
@@ -94,7 +94,7 @@ def test_every_file_adds_up_to_what_awk_counts(path):
         (f"mds_sync                  1 samples [usec] 1 1 {2**64} 1", TOO_BIG),
     ],
 )
-def test_what_is_not_readable_is_rejected_and_the_rest_survives(line, reason):
+def test_an_unreadable_line_is_rejected_alone(line, reason):
     rows, rejects, account = parse(NAME, TIME, WAIT, line, CLOSE)
 
     assert rows["counter"].to_list() == ["req_waittime", "mds_close"]
@@ -102,7 +102,7 @@ def test_what_is_not_readable_is_rejected_and_the_rest_survives(line, reason):
     assert account == Account(lines=5, accepted=4, rejected=1)
 
 
-def test_statistics_of_a_client_are_not_taken_for_a_service():
+def test_statistics_of_a_client_are_rejected():
     lines = (TIME, "getattr                   16 samples [usecs] 11 90 412 15330")
 
     _, rejects, account = parse(*lines)

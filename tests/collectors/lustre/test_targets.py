@@ -1,4 +1,4 @@
-"""Names of targets: what they say, and many of them in few words."""
+"""Names of targets: their parts, and ranges of them."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ from collectors.lustre.targets import RANGES_SHOWN, TargetName, folded
         ("", None),
     ],
 )
-def test_a_name_says_filesystem_kind_and_number(text, parts):
+def test_a_name_has_filesystem_kind_and_index(text, parts):
     name = TargetName.parse(text)
 
     assert (name and (name.filesystem, name.kind, name.index)) == parts
@@ -53,6 +53,6 @@ def test_names_are_folded_into_ranges(names, text):
 
 
 @given(names=st.sets(st.from_regex(r"(a|b)-(MDT|OST)00[0-3][0-9a-f]", fullmatch=True) | st.text()))
-def test_no_list_is_long(names):
+def test_the_length_of_a_list_is_bounded(names):
     assert folded(names).count(", ") <= len("".join(names)) + RANGES_SHOWN
     assert len(folded(names)) < (RANGES_SHOWN + 1) * 660

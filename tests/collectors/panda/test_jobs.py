@@ -108,12 +108,12 @@ def test_bad_records_are_rejects_and_their_neighbours_survive(fixture):
     assert parsed.table["user"][-1] == "?\ufffd<img src=x>"
     assert parsed.rejects.select("line", "reason").rows() == [
         (2, FLAW),
-        (4, "a record without pandaid or jobstatus is no PanDA job's"),
+        (4, "pandaid or jobstatus is missing: not a PanDA job"),
         (5, "starttime 'yesterday' is not a time"),
         (6, "the job ends at 2017-07-05T12:00:00Z, before it starts at 2017-07-05T13:00:00Z"),
         (7, "cpuconsumptiontime -5 is negative"),
-        (8, "transformation is not a text or number"),
-        (9, "jobstatus '<b>' is not a word"),
+        (8, "transformation is not a string or number"),
+        (9, "jobstatus '<b>' is not a valid state"),
         (10, "pandaid 'ten' is not a whole number"),
         (11, FLAW),
     ]
