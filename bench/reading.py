@@ -21,7 +21,7 @@ _SPOOL_BYTES = 10**9
 def main() -> None:
     """Read up to the end of the log; what it says is on the disk then."""
     trace, state = map(Path, sys.argv[1:])
-    memory.keep_freed()
+    memory.retain_freed()
     source = SourceConfig(
         name="trace",
         format="rpctrace",

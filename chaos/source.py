@@ -307,7 +307,7 @@ def replace(path: Path, text: str) -> None:
 def _is_read(log: Path, spool: Path) -> bool:
     """Tell whether an agent is known to have read a log to its end, some time ago."""
     try:
-        place = json.loads((spool / "state.json").read_text())["place"]["file"]
+        place = json.loads((spool / "state.json").read_text())["checkpoint"]["file"]
     except (OSError, KeyError):
         return False
     status = log.stat()

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.do(arguments))
-    except (config.Misconfigured, SourceUnavailable) as error:
+    except (config.ConfigError, SourceUnavailable) as error:
         _write_error(str(error))
         return 2
 

@@ -1,1 +1,1 @@
-"""Runs beside the sources: reads them, keeps batches on disk, ships them to the portal."""
+"""The agent: reads sources on their hosts, spools batches on disk, ships them to the portal."""

@@ -1,4 +1,4 @@
-"""The agent's configuration, agent.toml: what it says is checked before anything starts.
+"""The agent's configuration file, agent.toml, validated before anything starts.
 
 Source: docs/operations.md, "Agents".
 """
@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from collectors.formats import FORMATS, Origin
 
 KINDS = ("file", "pipe", "command", "folder")
-# What each kind of source can be, and how often it is looked at by default.
+# Formats by kind of source.
 FORMATS_OF = {
     "file": ("rpctrace", "pbs", "alps"),
     "pipe": ("rpctrace", "pbs", "alps"),
@@ -44,8 +44,8 @@ _UNIT_BYTES = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-class Misconfigured(Exception):  # noqa: N818  (the file is at fault)
-    """What agent.toml says makes no sense, and what would."""
+class ConfigError(Exception):
+    """An error in agent.toml; the message says where, and gives valid values."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class SourceConfig:
     every_s: float
     origin: Origin
     timeout_s: float  # of a command
-    look_back_s: float  # how far `{since}` of a command lies before the last time it ran
+    look_back_s: float  # from the last run of a command to its `{since}`
     idle_s: float  # of job_stats: Lustre's job_cleanup_interval
-    settled_s: float  # a file that was not written to for so long is finished
+    settled_s: float  # a file is finished after this time without writes
 
 
 @dataclass(frozen=True)
@@ -79,18 +79,18 @@ class Config:
 
 
 def load(path: Path) -> Config:
-    """Read a configuration.
+    """Read and validate a configuration.
 
     Raises:
-        Misconfigured: it cannot be read, or something in it makes no sense.
+        ConfigError: the file cannot be read or is invalid.
     """
     try:
         with path.open() as file:
             if os.fstat(file.fileno()).st_mode & stat.S_IWOTH:
-                raise Misconfigured(f"{path}: other users can write to it: chmod 644 {path}")
+                raise ConfigError(f"{path}: other users can write to it: chmod 644 {path}")
             content = tomllib.loads(file.read())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise Misconfigured(f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {error}") from error
     top = _Section(str(path), content)
     portal = top.section("portal")
     agent = top.section("agent")
@@ -106,9 +106,7 @@ def load(path: Path) -> Config:
     )
     names = [source.name for source in config.sources]
     if len(set(names)) < len(names) or not names:
-        raise Misconfigured(
-            f"{path}: each [[source]] needs a name of its own, and there must be one"
-        )
+        raise ConfigError(f"{path}: at least one [[source]] is required, each with a unique name")
     for section in (top, portal, agent, *sources):
         section.end()
     return config
@@ -119,21 +117,23 @@ def _url(portal: "_Section") -> str:
     parts = urlsplit(url)
     is_own = parts.hostname in _OWN_HOSTS
     if parts.scheme != "https" and not (parts.scheme == "http" and is_own):
-        raise portal.wrong("url", "begins with https://, for tokens travel with every batch")
+        raise portal.invalid("url", "must start with https:// (every batch carries a token)")
     return url
 
 
 def _source(section: "_Section", folder: Path) -> SourceConfig:
     name = section.text("name")
     if not _NAME.fullmatch(name):
-        raise section.wrong("name", "has letters, digits, '_', '.' and '-', at most 64")
+        raise section.invalid("name", "must be 1 to 64 letters, digits, '_', '.' and '-'")
     kinds = [kind for kind in KINDS if section.has(kind)]
     if len(kinds) != 1:
-        raise Misconfigured(f"{section.name}: {name} needs one of {', '.join(KINDS)}")
+        raise ConfigError(f"{section.name}: {name} needs one of {', '.join(KINDS)}")
     [kind] = kinds
     form = section.text("format")
     if form not in FORMATS_OF[kind]:
-        raise section.wrong("format", f"is, of a {kind}, one of {', '.join(FORMATS_OF[kind])}")
+        raise section.invalid(
+            "format", f"must be one of {', '.join(FORMATS_OF[kind])} for a {kind}"
+        )
     return SourceConfig(
         name=name,
         format=form,
@@ -155,7 +155,7 @@ def _source(section: "_Section", folder: Path) -> SourceConfig:
 def _absolute(section: "_Section", kind: str) -> str:
     path = section.text(kind)
     if not path.startswith("/"):
-        raise section.wrong(kind, "is an absolute path")
+        raise section.invalid(kind, "must be an absolute path")
     return path
 
 
@@ -171,32 +171,34 @@ def _origin(section: "_Section", *, needs_zone: bool) -> Origin:
             ),
         )
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise section.wrong("zone", f"is a time zone such as Europe/Berlin ({error})") from error
+        raise section.invalid(
+            "zone", f"must be a time zone such as Europe/Berlin ({error})"
+        ) from error
 
 
 class _Section:
-    """A table of the file; every key has to be asked for."""
+    """A table of the file; keys that are never read are errors."""
 
     def __init__(self, name: str, values: Mapping[str, Any]) -> None:
         self.name = name
         self._values = values
-        self._asked: set[str] = set()
+        self._read_keys: set[str] = set()
 
     def end(self) -> None:
-        """Raise `Misconfigured` if there is something that nobody asked for."""
-        for key in self._values.keys() - self._asked:
-            raise Misconfigured(f"{self.name}: nobody knows {key!r}")
+        """Raise `ConfigError` if there is an unknown key."""
+        for key in self._values.keys() - self._read_keys:
+            raise ConfigError(f"{self.name}: unknown key {key!r}")
 
     def has(self, key: str) -> bool:
         return key in self._values
 
-    def wrong(self, key: str, expected: str) -> Misconfigured:
-        return Misconfigured(f"{self.name}: {key} = {self._values.get(key)!r}: it {expected}")
+    def invalid(self, key: str, expected: str) -> ConfigError:
+        return ConfigError(f"{self.name}: {key} = {self._values.get(key)!r}: {expected}")
 
     def text(self, key: str, default: str | None = None) -> str:
         value = self._get(key, default)
         if not isinstance(value, str) or (not value and default is None):
-            raise self.wrong(key, "is a text")
+            raise self.invalid(key, "must be a non-empty string")
         return value
 
     def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
@@ -207,49 +209,49 @@ class _Section:
             or not all(isinstance(item, str) for item in value)
             or isinstance(value, str)
         ):
-            raise self.wrong(key, "is a list of texts")
+            raise self.invalid(key, "must be a non-empty list of strings")
         return tuple(value)
 
     def flag(self, key: str, *, default: bool) -> bool:
         value = self._get(key, default)
         if not isinstance(value, bool):
-            raise self.wrong(key, "is true or false")
+            raise self.invalid(key, "must be true or false")
         return value
 
     def duration(self, key: str, default: float) -> float:
         """Return seconds."""
         if not self.has(key):
-            self._asked.add(key)
+            self._read_keys.add(key)
             return default
         match = _DURATION.fullmatch(self.text(key))
         if not match or not float(match[1]):
-            raise self.wrong(key, 'is a time such as "500ms", "10s", "5m", "2h"')
+            raise self.invalid(key, 'must be a duration such as "500ms", "10s", "5m" or "2h"')
         return float(match[1]) * _UNIT_S[match[2]]
 
     def size(self, key: str, default: int) -> int:
         """Return bytes."""
         if not self.has(key):
-            self._asked.add(key)
+            self._read_keys.add(key)
             return default
         match = _SIZE.fullmatch(self.text(key))
         if not match:
-            raise self.wrong(key, 'is a size such as "500MB", "2GB"')
+            raise self.invalid(key, 'must be a size such as "500MB" or "2GB"')
         return int(match[1]) * _UNIT_BYTES[match[2]]
 
     def section(self, key: str) -> "_Section":
         value = self._get(key, None)
         if not isinstance(value, dict):
-            raise self.wrong(key, f"is a section [{key}]")
+            raise self.invalid(key, f"must be a section [{key}]")
         return _Section(f"{self.name}: [{key}]", value)
 
     def sections(self, key: str) -> "list[_Section]":
         value = self._get(key, None)
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            raise self.wrong(key, f"is a list of sections [[{key}]]")
+            raise self.invalid(key, f"must be a list of sections [[{key}]]")
         return [_Section(f"{self.name}: [[{key}]] {n}", item) for n, item in enumerate(value, 1)]
 
     def _get(self, key: str, default: Any) -> Any:
-        self._asked.add(key)
+        self._read_keys.add(key)
         if default is None and key not in self._values:
-            raise Misconfigured(f"{self.name}: {key} is missing")
+            raise ConfigError(f"{self.name}: {key} is missing")
         return self._values.get(key, default)

@@ -1,19 +1,19 @@
-"""Files that survive a power cut: what is said to be written is on the disk."""
+"""Durable files: they survive a power failure after a function has returned."""
 
 import os
 from pathlib import Path
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write or replace a file: afterwards it is there whole, before it was there as it was.
+    """Write or replace a file atomically.
 
     Raises:
-        OSError: it could not be written; nothing has changed.
+        OSError: the file could not be written and is unchanged.
     """
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         unfinished.unlink(missing_ok=True)
-        with unfinished.open("xb") as file:  # never through a link that somebody has put there
+        with unfinished.open("xb") as file:  # never follow a planted link
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -25,7 +25,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that only its owner may look into, with those above it."""
+    """Create a folder with mode 0700, and its parents."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
@@ -33,7 +33,7 @@ def make_folder(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make what was created, renamed or removed in a folder survive."""
+    """Sync creations, renames and deletions in a folder."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)

@@ -1,4 +1,4 @@
-"""What is known of a source, for its admin: written by its threads, read by anybody."""
+"""Health of a source: updated by its threads, read for the status."""
 
 import time
 from dataclasses import dataclass, field
@@ -6,52 +6,52 @@ from datetime import datetime
 
 from collectors.agent import logs
 
-WAITED_S = 300.0  # a file that does not exist after so long is missing
-LASTING_S = 20.0  # as long as a portal may take to start again
-SAID_AGAIN_S = 300.0
+MISSING_AFTER_S = 300.0  # a missing file is a problem after this time
+ERROR_AFTER_S = 20.0  # longer than a portal restart
+REPEAT_S = 300.0
 
-_LOG = logs.of(__name__)
+_LOG = logs.Log(__name__)
 
 
 @dataclass
 class Health:
-    """What became of a source since the agent started."""
+    """State of a source, and counts since the agent started."""
 
     name: str
-    read_at: datetime | None = None  # when all that there was had been read
+    read_at: datetime | None = None  # last time the source was read to its end
     delivered_at: datetime | None = None
-    behind_bytes: int = 0  # not read when it was last looked at
+    behind_bytes: int = 0  # unread, at the last check
     lines: int = 0
     rejected: int = 0
     rows: int = 0
     delivered: int = 0  # batches
-    troubles: dict[str, str] = field(default_factory=dict)  # by what is in trouble, the reason
+    problems: dict[str, str] = field(default_factory=dict)  # reason by component
     _waiting_since: dict[str, float] = field(default_factory=dict)
-    _due: dict[str, float] = field(default_factory=dict)  # when that is to be logged as an error
+    _error_due: dict[str, float] = field(default_factory=dict)  # when to log an error
 
-    def trouble(self, what: str, reason: str) -> None:
-        """Note a trouble; log a warning when it begins, and an error where it lasts."""
-        self.troubles[what] = reason
+    def failing(self, component: str, reason: str) -> None:
+        """Record a problem; log a warning at first, and errors while it lasts."""
+        self.problems[component] = reason
         now = time.monotonic()
-        if what not in self._due:
-            self._due[what] = now + LASTING_S
-            _LOG.warning(f"{what}_in_trouble", source=self.name, reason=reason)
-        elif now >= self._due[what]:
-            self._due[what] = now + SAID_AGAIN_S
-            _LOG.error(f"{what}_in_trouble", source=self.name, reason=reason)
+        if component not in self._error_due:
+            self._error_due[component] = now + ERROR_AFTER_S
+            _LOG.warning(f"{component}_failing", source=self.name, reason=reason)
+        elif now >= self._error_due[component]:
+            self._error_due[component] = now + REPEAT_S
+            _LOG.error(f"{component}_failing", source=self.name, reason=reason)
 
-    def waiting(self, what: str, reason: str) -> None:
-        """Note that something is not there yet; it is a trouble if it stays away."""
+    def waiting(self, component: str, reason: str) -> None:
+        """Record that something does not exist yet; a problem after `MISSING_AFTER_S`."""
         now = time.monotonic()
-        if what not in self._waiting_since:
-            self._waiting_since[what] = now
-            _LOG.info(f"{what}_waiting", source=self.name, reason=reason)
-        if now - self._waiting_since[what] >= WAITED_S:
-            self.trouble(what, reason)
+        if component not in self._waiting_since:
+            self._waiting_since[component] = now
+            _LOG.info(f"{component}_waiting", source=self.name, reason=reason)
+        if now - self._waiting_since[component] >= MISSING_AFTER_S:
+            self.failing(component, reason)
 
-    def well(self, what: str) -> None:
-        """Note that a wait or a trouble is over, if there was one."""
-        self._waiting_since.pop(what, None)
-        if self.troubles.pop(what, None) is not None:
-            self._due.pop(what)
-            _LOG.info(f"{what}_well", source=self.name)
+    def working(self, component: str) -> None:
+        """Clear a wait or problem, if any."""
+        self._waiting_since.pop(component, None)
+        if self.problems.pop(component, None) is not None:
+            self._error_due.pop(component)
+            _LOG.info(f"{component}_recovered", source=self.name)

@@ -1,4 +1,4 @@
-"""Log lines for machines: one JSON object each, with a constant event and its fields."""
+"""Structured log: one JSON object per line, with a constant event name and fields."""
 
 import json
 import logging
@@ -8,40 +8,35 @@ from typing import Any
 
 
 class Log:
-    """Writes events of one module."""
+    """The log of a module."""
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
 
     def info(self, event: str, **fields: Any) -> None:
-        """Say what is going on."""
+        """Log a normal event."""
         self._logger.info(event, extra={"fields": fields})
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Say that something is not as it should be, and will mend itself."""
+        """Log a problem that may resolve itself."""
         self._logger.warning(event, extra={"fields": fields})
 
     def error(self, event: str, **fields: Any) -> None:
-        """Say that somebody has to look."""
+        """Log a problem that an admin must resolve."""
         self._logger.error(event, extra={"fields": fields})
 
     def fault(self, event: str, error: Exception, **fields: Any) -> None:
-        """Say the same, with the traceback."""
+        """Log a bug, with its traceback."""
         self._logger.error(event, extra={"fields": fields}, exc_info=error)
 
 
-def of(name: str) -> Log:
-    """Return the log of a module."""
-    return Log(name)
-
-
 def to_stderr() -> None:
-    """Send all log lines to standard error, where the journal finds them."""
+    """Send all log lines to standard error, for the systemd journal."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    for chatty in ("httpx", "httpcore"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    for name in ("httpx", "httpcore"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 class _JsonLines(logging.Formatter):

@@ -1,4 +1,4 @@
-"""Reads one source for ever, keeping what was read."""
+"""The loop that reads one source and commits the readings."""
 
 import time
 from contextlib import closing
@@ -7,17 +7,17 @@ from threading import Event
 
 from collectors.agent.delivery.spool import Spool
 from collectors.agent.health import Health
-from collectors.agent.reader import NotThereYet, Reader, Reading
+from collectors.agent.reader import Reader, Reading, SourceMissing
 from collectors.parsed import SourceUnavailable
 
 RETRY_S = 1.0
 
 
 class ReadLoop:
-    """Reads a source at its beat and keeps the readings.
+    """Reads a source at its interval and commits the readings to the spool.
 
-    While there is no room, nothing is read: a log waits on its disk, and counters go on counting,
-    so that nothing is lost by it; what is polled is polled less often.
+    While the spool is full, nothing is read and nothing is lost: logs stay on their disk, and
+    counters continue to count at a longer poll interval.
     """
 
     def __init__(self, reader: Reader, spool: Spool, every_s: float, health: Health) -> None:
@@ -27,34 +27,34 @@ class ReadLoop:
         self._health = health
 
     def step(self, stop: Event) -> float:
-        """Read what there is; return how many seconds it is to the next beat."""
+        """Read all new data; return the seconds until the next read."""
         try:
             self._read(stop)
-        except NotThereYet as error:
+        except SourceMissing as error:
             self._health.waiting("reading", str(error))
         except (SourceUnavailable, OSError) as error:
-            self._health.trouble("reading", str(error))
-        return self._every_s - time.time() % self._every_s  # all agents look at the same times
+            self._health.failing("reading", str(error))
+        return self._every_s - time.time() % self._every_s  # all agents read at the same times
 
     def close(self) -> None:
-        """Let go of the source."""
+        """Close the source."""
         self._reader.close()
 
     def _read(self, stop: Event) -> None:
         if not self._has_room(stop):
             return
-        with closing(self._reader.read(self._spool.place)) as readings:
+        with closing(self._reader.read(self._spool.checkpoint)) as readings:
             for reading in readings:
-                self._keep(reading, stop)
+                self._commit(reading, stop)
                 self._health.behind_bytes = self._reader.behind_bytes()
                 if not self._has_room(stop):
                     return
         self._health.read_at = datetime.now(UTC)
-        self._health.well("reading")
+        self._health.working("reading")
 
-    def _keep(self, reading: Reading, stop: Event) -> None:
-        """Commit, however long the disk takes to have room, unless told to stop before."""
-        while not self._is_kept(reading):
+    def _commit(self, reading: Reading, stop: Event) -> None:
+        """Commit, and retry while the disk is full, until `stop`."""
+        while not self._try_commit(reading):
             if stop.wait(RETRY_S):
                 return
         for batch in reading.batches:
@@ -62,20 +62,20 @@ class ReadLoop:
             self._health.rejected += batch.account.rejected
             self._health.rows += batch.rows.height
 
-    def _is_kept(self, reading: Reading) -> bool:
+    def _try_commit(self, reading: Reading) -> bool:
         try:
-            self._spool.commit(reading.batches, reading.place)
+            self._spool.commit(reading.batches, reading.checkpoint)
         except OSError as error:
-            self._health.trouble("disk", str(error))
+            self._health.failing("disk", str(error))
             return False
-        self._health.well("disk")
+        self._health.working("disk")
         return True
 
     def _has_room(self, stop: Event) -> bool:
-        """Wait until there is room in the spool; False: told to stop before."""
+        """Wait until the spool has room; return False on `stop`."""
         while not self._spool.has_room():
-            self._health.trouble("spool", "full: nothing is read until batches are delivered")
+            self._health.failing("spool", "full: reading is paused until batches are delivered")
             if stop.wait(RETRY_S):
                 return False
-        self._health.well("spool")
+        self._health.working("spool")
         return not stop.is_set()

@@ -1,4 +1,4 @@
-"""What all ways of reading a source agree on."""
+"""The interface of all readers."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -7,38 +7,38 @@ from typing import Any, Protocol
 from collectors.agent.delivery.batches import Batch
 
 
-class NotThereYet(Exception):  # noqa: N818  (a state of the source)
-    """The source does not exist yet: it may appear."""
+class SourceMissing(Exception):  # noqa: N818  (a state of the source)
+    """The source does not exist yet."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read, and where to read on when it is safe."""
+    """Batches, and the checkpoint after them."""
 
     batches: Sequence[Batch]
-    place: dict[str, Any]
+    checkpoint: dict[str, Any]
 
 
 class Reader(Protocol):
-    """Reads a source on from a place.
+    """Reads a source from a checkpoint.
 
-    All that it must know in order to go on is in the place: a reader in another process, or one
-    whose last reading was not kept, reads the same from there.
+    A checkpoint holds everything needed to resume: a reader in another process, or one whose last
+    reading was not committed, reads the same data from it.
     """
 
-    def read(self, place: dict[str, Any]) -> Generator[Reading]:
-        """Yield what there is behind a place; each reading is kept before the next is asked for.
+    def read(self, checkpoint: dict[str, Any]) -> Generator[Reading]:
+        """Yield new data; the caller commits each reading before it requests the next one.
 
         Raises:
-            NotThereYet: there is nothing to read.
-            SourceUnavailable, OSError: it cannot be read now; try again later.
+            SourceMissing: the source does not exist yet.
+            SourceUnavailable, OSError: the source cannot be read at present.
         """
         ...
 
     def behind_bytes(self) -> int:
-        """Return how much was there and not read when it was last looked at."""
+        """Return the number of unread bytes at the last check."""
         ...
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close open files."""
         ...

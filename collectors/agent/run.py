@@ -1,4 +1,4 @@
-"""The agent's process: for each source a thread that reads and one that ships."""
+"""The agent's process: one reading and one shipping thread per source."""
 
 import fcntl
 import signal
@@ -12,7 +12,7 @@ from threading import Event, Thread
 import httpx
 
 from collectors.agent import durable, logs, memory, sources, status
-from collectors.agent.config import Config, Misconfigured, SourceConfig
+from collectors.agent.config import Config, ConfigError, SourceConfig
 from collectors.agent.delivery.shipper import TIMEOUT, Shipper
 from collectors.agent.delivery.spool import Spool
 from collectors.agent.health import Health
@@ -20,16 +20,16 @@ from collectors.agent.read_loop import ReadLoop
 
 AFTER_FAULT_S = 10.0
 
-_LOG = logs.of(__name__)
+_LOG = logs.Log(__name__)
 
 
 def run(config: Config) -> None:
-    """Read and ship until SIGTERM or SIGINT; what is in hand then is finished.
+    """Read and ship until SIGTERM or SIGINT; finish current batches before returning.
 
     Raises:
-        Misconfigured: an agent with this state runs already.
+        ConfigError: another agent uses the same state folder.
     """
-    memory.keep_freed()
+    memory.retain_freed()
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -50,14 +50,16 @@ def run(config: Config) -> None:
 
 
 class _Running:
-    """A source with all that works on it."""
+    """A source with its reader and shipper."""
 
     def __init__(self, config: Config, source: SourceConfig, client: httpx.Client) -> None:
         self.name = source.name
         self._health = Health(source.name)
         self._spool = Spool(config.state / source.name, config.spool_bytes)
         self._reader = sources.reader_of(source, self._spool.folder)
-        self._keeper = ReadLoop(self._reader, self._spool, sources.beat_s(source), self._health)
+        self._read_loop = ReadLoop(
+            self._reader, self._spool, sources.interval_s(source), self._health
+        )
         self._shipper = Shipper(self._spool, client, source.token_file, self._health)
         self._feeder = (
             sources.feeder_of(source, self._spool, self._health)
@@ -66,35 +68,35 @@ class _Running:
         )
 
     def threads(self, stop: Event) -> Iterator[Thread]:
-        """Return what reads, ships and, for some, feeds."""
-        yield self._thread("reading", lambda: self._keeper.step(stop), stop)
+        """Return the threads of the source."""
+        yield self._thread("reading", lambda: self._read_loop.step(stop), stop)
         yield self._thread("delivery", self._shipper.step, stop)
         if self._feeder:
             yield self._thread("feeding", self._feeder, stop)
 
     def status(self) -> status.Status:
-        """Return how it is."""
-        return status.of_source(self._health, self._spool)
+        """Return the status of the source."""
+        return status.source_status(self._health, self._spool)
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close open files."""
         self._reader.close()
 
-    def _thread(self, what: str, step: sources.Step, stop: Event) -> Thread:
+    def _thread(self, task: str, step: sources.Step, stop: Event) -> Thread:
         def run() -> None:
             while not stop.is_set():
-                stop.wait(self._guarded(what, step))
+                stop.wait(self._guarded(task, step))
 
-        return Thread(target=run, name=f"{self.name} {what}")
+        return Thread(target=run, name=f"{self.name} {task}")
 
-    def _guarded(self, what: str, step: sources.Step) -> float:
+    def _guarded(self, task: str, step: sources.Step) -> float:
         try:
             pause_s = step()
-        except Exception as error:  # noqa: BLE001  (a fault of ours must not stop other sources)
-            _LOG.fault("fault", error, source=self.name, work=what)
-            self._health.trouble(f"{what} fault", repr(error))
+        except Exception as error:  # noqa: BLE001  (a bug must not stop other sources)
+            _LOG.fault("fault", error, source=self.name, task=task)
+            self._health.failing(f"{task} fault", repr(error))
             return AFTER_FAULT_S
-        self._health.well(f"{what} fault")
+        self._health.working(f"{task} fault")
         return pause_s
 
 
@@ -116,10 +118,10 @@ def _client(config: Config) -> httpx.Client:
 def _alone(state: Path) -> Iterator[None]:
     durable.make_folder(state)
     if state.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise Misconfigured(f"{state}: other users can write to it: chmod 700 {state}")
+        raise ConfigError(f"{state}: other users can write to it: chmod 700 {state}")
     with (state / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Misconfigured(f"{state}: another agent works with this state") from None
+            raise ConfigError(f"{state}: another agent uses this state folder") from None
         yield

@@ -1,8 +1,8 @@
-"""Opens files in folders that other users may write to, and files with secrets.
+"""Secure opening of files in folders that other users can write to, and of secrets.
 
-An agent that runs as root must not ship what another user could not read: neither through a
-symbolic link, nor through a hard link or a file that was moved to where the agent looks. All
-checks are made on what is open, so that nothing can be exchanged behind them.
+An agent that runs as root must not ship files that other users cannot read, whether through a
+symbolic link, a hard link or a file moved into a configured folder. All checks apply to open file
+descriptors, so files cannot be exchanged after a check.
 
 Source: docs/operations.md, "Files the agent opens".
 """
@@ -17,25 +17,25 @@ from typing import BinaryIO
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _SECRET = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-_OF_A_LINK = (errno.ELOOP, errno.ENOTDIR)  # of a file, of a folder
-_WRITTEN_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_LINK_ERRORS = (errno.ELOOP, errno.ENOTDIR)  # link to a file, to a folder
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-class Unsafe(OSError):  # noqa: N818  (a state of the file, not a fault of ours)
-    """A file that is not read; the message names it, the reason and the remedy."""
+class UnsafeFile(OSError):  # noqa: N818  (a state of the file)
+    """A file that is not read; the message has path, reason and remedy."""
 
 
-def open_found(path: Path, pattern: str) -> BinaryIO:
-    """Open a regular file that a pattern has found.
+def open_matching(path: Path, pattern: str) -> BinaryIO:
+    """Open a regular file that matches a configured pattern.
 
     Args:
         path: of the file.
-        pattern: absolute, or a path. Links are followed up to its first component with a
-            wildcard, and not from there on; never to the file itself.
+        pattern: absolute pattern or path. Links are followed only in components before the first
+            wildcard, never in the file name.
 
     Raises:
-        Unsafe: it is a link or no regular file, or others may have put it there.
-        OSError: it cannot be opened.
+        UnsafeFile: the file is a link or not regular, or other users may have moved it there.
+        OSError: the file cannot be opened.
     """
     base = configured_folder(pattern)
     folder = os.open(base, _FOLDER)
@@ -49,23 +49,23 @@ def open_found(path: Path, pattern: str) -> BinaryIO:
         file = _open_at(path.name, _FILE, folder, path)
         try:
             _check(path, os.fstat(file), folders)
-        except Unsafe:
+        except UnsafeFile:
             os.close(file)
             raise
-        return os.fdopen(file, "rb", buffering=0)  # it may be held open, and grow
+        return os.fdopen(file, "rb", buffering=0)  # unbuffered, since the file may grow
     finally:
         os.close(folder)
 
 
 def read_secret(path: Path) -> str:
-    """Return what a file says that only its user may read.
+    """Return the content of a file with a secret.
 
-    As for the keys of ssh: what belongs to the agent's user is its alone. Another owner, such as
-    root or systemd (`LoadCredential=`), may let it read by group.
+    As with ssh keys, a file of the agent's user must not be readable by group or others. A file of
+    another owner, such as root or systemd (`LoadCredential=`), may be readable by group.
 
     Raises:
-        Unsafe: others can read it.
-        OSError: it cannot be opened.
+        UnsafeFile: other users can read the file.
+        OSError: the file cannot be opened.
     """
     with os.fdopen(os.open(path, _SECRET)) as file:
         status = os.fstat(file.fileno())
@@ -74,12 +74,12 @@ def read_secret(path: Path) -> str:
         mode = stat.S_IMODE(status.st_mode)
         is_own = status.st_uid == os.geteuid()
         if mode & (0o077 if is_own else 0o037):
-            raise Unsafe(f"{path}: mode {mode:04o} lets other users read it: chmod 600 {path}")
+            raise UnsafeFile(f"{path}: mode {mode:04o} lets other users read it: chmod 600 {path}")
         return file.read().strip()
 
 
 def configured_folder(pattern: str) -> Path:
-    """Return the folder that a pattern begins with, up to its first wildcard."""
+    """Return the folder above a pattern's first wildcard, or above a path."""
     return next(folder for folder in Path(pattern).parents if not has_magic(str(folder)))
 
 
@@ -87,51 +87,51 @@ def _open_at(name: str, flags: int, folder: int, path: Path) -> int:
     try:
         return os.open(name, flags, dir_fd=folder)
     except OSError as error:
-        if error.errno in _OF_A_LINK:
-            raise Unsafe(
+        if error.errno in _LINK_ERRORS:
+            raise UnsafeFile(
                 f"{path}: {name} is a symbolic link, which is not followed: configure the path "
-                "that it leads to"
+                "of its target"
             ) from error
         if error.errno == errno.ENXIO:
             raise _not_regular(path) from error
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _not_regular(path: Path) -> Unsafe:
-    return Unsafe(f"{path}: is not a regular file")
+def _not_regular(path: Path) -> UnsafeFile:
+    return UnsafeFile(f"{path}: is not a regular file")
 
 
 def _check(path: Path, file: os.stat_result, folders: list[os.stat_result]) -> None:
-    """Refuse a file that a user may have put there without being able to read it."""
+    """Refuse a file that a user without read permission may have moved there."""
     if not stat.S_ISREG(file.st_mode):
         raise _not_regular(path)
-    shared = next(filter(_is_written_by_others, folders), None)
+    shared = next(filter(_is_writable_by_others, folders), None)
     if shared is None:
         return
     if file.st_nlink > 1:
-        raise Unsafe(
+        raise UnsafeFile(
             f"{path}: has {file.st_nlink} hard links, and other users can write to its folder: "
             "copy it there instead"
         )
     is_of_root = _is_trusted(shared)
     if is_of_root and not shared.st_mode & stat.S_IWOTH:
-        return  # as /var/log, whose group is trusted
+        return  # the group is trusted, as that of /var/log
     if file.st_uid not in {shared.st_uid, os.geteuid()}:
-        raise Unsafe(
+        raise UnsafeFile(
             f"{path}: belongs to uid {file.st_uid}, and other users can write to its folder, which "
-            f"belongs to uid {shared.st_uid}: let both belong to one user, or the folder to root "
+            f"belongs to uid {shared.st_uid}: give both the same owner, or give the folder to root "
             "(chmod o-w)"
         )
-    is_sticky = is_of_root and shared.st_mode & stat.S_ISVTX  # as /tmp, where Lustre dumps
+    is_sticky = is_of_root and shared.st_mode & stat.S_ISVTX  # such as /tmp, for Lustre's dumps
     if _is_trusted(file) and not is_sticky and not file.st_mode & stat.S_IROTH:
-        raise Unsafe(
+        raise UnsafeFile(
             f"{path}: is not readable for others, who may have moved it to a folder that they can "
-            f"write to: chmod o+r {path}, or let the folder belong to root (chmod o-w)"
+            f"write to: chmod o+r {path}, or give the folder to root (chmod o-w)"
         )
 
 
-def _is_written_by_others(folder: os.stat_result) -> bool:
-    return not _is_trusted(folder) or bool(folder.st_mode & _WRITTEN_BY_OTHERS)
+def _is_writable_by_others(folder: os.stat_result) -> bool:
+    return not _is_trusted(folder) or bool(folder.st_mode & _WRITABLE_BY_OTHERS)
 
 
 def _is_trusted(entry: os.stat_result) -> bool:

@@ -1,4 +1,4 @@
-"""What reads each kind of source."""
+"""The reader and feeder of each kind of source."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,16 +19,21 @@ from collectors.agent.polling.snapshots import SnapshotReader
 from collectors.agent.reader import Reader
 from collectors.formats import FORMATS, RECORDS
 
-# Formats whose commands print what they then forget.
+# Formats whose commands print each record only once.
 FORGOTTEN = ("rpctrace",)
 
-AFTER_DUMP_S = 1.0  # a journal is looked at so often, when it is written to now and then
+AFTER_DUMP_S = 1.0  # interval for journals that a command feeds
 
-Step = Callable[[], float]  # does some work and returns how many seconds to wait
+Step = Callable[[], float]  # does some work; returns the seconds to wait
 
 
 def reader_of(source: SourceConfig, folder: Path) -> Reader:
-    """Return what reads a source, which has a folder of its own."""
+    """Return the reader of a source.
+
+    Args:
+        source: its configuration.
+        folder: for the source's state.
+    """
     if source.kind == "folder":
         return _folder_reader(source)
     if source.kind == "file":
@@ -39,19 +44,19 @@ def reader_of(source: SourceConfig, folder: Path) -> Reader:
 
 
 def has_journal(source: SourceConfig) -> bool:
-    """Tell whether what the source says can be read only once."""
+    """Whether the source can be read only once."""
     return source.kind == "pipe" or (source.kind == "command" and source.format in FORGOTTEN)
 
 
-def beat_s(source: SourceConfig) -> float:
-    """Return how often the source is read."""
+def interval_s(source: SourceConfig) -> float:
+    """Return the interval of reads."""
     is_dumped = has_journal(source) and source.kind == "command"
     return min(source.every_s, AFTER_DUMP_S) if is_dumped else source.every_s
 
 
 def feeder_of(source: SourceConfig, spool: Spool, health: Health) -> Step:
-    """Return what feeds the journal of such a source."""
-    journal = Journal(_journal(spool.folder), lambda: spool.place.get("file", {}).get("inode"))
+    """Return the step that feeds the journal of a source."""
+    journal = Journal(_journal(spool.folder), lambda: spool.checkpoint.get("file", {}).get("inode"))
     if source.kind == "pipe":
         return PipeFeeder(Path(source.path), journal, health).step
     return CommandFeeder(source.command, source.timeout_s, source.every_s, journal, health).step
@@ -74,10 +79,12 @@ def _poll_reader(source: SourceConfig, folder: Path) -> Reader:
     form = FORMATS[source.format]
     match source.format:
         case "job_stats":
-            kind = counters.of_jobs(timedelta(seconds=source.idle_s))
+            kind = counters.job_counters(timedelta(seconds=source.idle_s))
             return CounterReader(folder, source.command, source.timeout_s, kind)
         case "md_stats":
-            return CounterReader(folder, source.command, source.timeout_s, counters.of_targets())
+            return CounterReader(
+                folder, source.command, source.timeout_s, counters.target_counters()
+            )
         case "mds_stats":
             return SnapshotReader(source.command, source.timeout_s, form)
         case _:

@@ -1,4 +1,4 @@
-"""How an agent is: written down by itself, told to its admin and to Prometheus' node_exporter."""
+"""Status of the agent: a file for `status`, and metrics for Prometheus' node_exporter."""
 
 import json
 import os
@@ -16,33 +16,33 @@ STALE_S = 60.0
 
 Status = dict[str, Any]
 
-# Metrics of each source: kind, help, and what the status calls it.
+# Metrics of each source: type, help, key in the status.
 _METRICS = {
     "lines_total": ("counter", "Lines read since the agent started.", "lines"),
-    "rejected_lines_total": ("counter", "Lines that could not be understood.", "rejected"),
-    "rows_total": ("counter", "Rows made of the lines.", "rows"),
-    "delivered_batches_total": ("counter", "Batches that the portal took.", "delivered"),
-    "troubles": ("gauge", "What is not as it should be.", "troubles"),
-    "behind_bytes": ("gauge", "Bytes of the source that are not read.", "behind_bytes"),
-    "spool_batches": ("gauge", "Batches that wait for delivery.", "spool_batches"),
-    "spool_bytes": ("gauge", "Bytes that wait for delivery.", "spool_bytes"),
-    "refused_batches": ("gauge", "Batches that the portal will not have.", "refused_batches"),
+    "rejected_lines_total": ("counter", "Lines that could not be parsed.", "rejected"),
+    "rows_total": ("counter", "Rows parsed from the lines.", "rows"),
+    "delivered_batches_total": ("counter", "Batches accepted by the portal.", "delivered"),
+    "problems": ("gauge", "Current problems.", "problems"),
+    "behind_bytes": ("gauge", "Unread bytes of the source.", "behind_bytes"),
+    "spool_batches": ("gauge", "Batches waiting for delivery.", "spool_batches"),
+    "spool_bytes": ("gauge", "Bytes waiting for delivery.", "spool_bytes"),
+    "refused_batches": ("gauge", "Batches refused by the portal.", "refused_batches"),
     "oldest_batch_timestamp_seconds": (
         "gauge",
-        "When the oldest batch that waits was written.",
+        "Time of the oldest batch waiting for delivery.",
         "oldest_batch_at",
     ),
-    "read_timestamp_seconds": ("gauge", "When the source had been read to its end.", "read_at"),
-    "delivered_timestamp_seconds": ("gauge", "When the portal last took a batch.", "delivered_at"),
+    "read_timestamp_seconds": ("gauge", "Time of the last read to the end.", "read_at"),
+    "delivered_timestamp_seconds": ("gauge", "Time of the last delivery.", "delivered_at"),
 }
 
 
-def of_source(health: Health, spool: Spool) -> Status:
-    """Return what there is to say of a source."""
+def source_status(health: Health, spool: Spool) -> Status:
+    """Return the status of a source."""
     depth = spool.depth()
     return {
-        "read_at": _told(health.read_at),
-        "delivered_at": _told(health.delivered_at),
+        "read_at": _timestamp(health.read_at),
+        "delivered_at": _timestamp(health.delivered_at),
         "lines": health.lines,
         "rejected": health.rejected,
         "rows": health.rows,
@@ -50,38 +50,38 @@ def of_source(health: Health, spool: Spool) -> Status:
         "behind_bytes": health.behind_bytes,
         "spool_batches": depth.batches,
         "spool_bytes": depth.bytes,
-        "oldest_batch_at": _told(depth.oldest_at),
+        "oldest_batch_at": _timestamp(depth.oldest_at),
         "refused_batches": depth.refused,
-        "troubles": dict(health.troubles),
+        "problems": dict(health.problems),
     }
 
 
 def write(state: Path, metrics: Path | None, sources: Mapping[str, Status]) -> None:
-    """Write the status, and the metrics if they are wanted; readers never see half of it."""
-    status = {"at": _told(datetime.now(UTC)), "sources": dict(sources)}
+    """Write the status, and the metrics if configured, atomically."""
+    status = {"at": _timestamp(datetime.now(UTC)), "sources": dict(sources)}
     _replace(state / FILE, json.dumps(status, indent=1))
     if metrics:
         _replace(metrics, "".join(_exposition(sources)))
 
 
 def read(state: Path) -> Status:
-    """Return what the agent wrote last; `OSError` if it never did."""
+    """Return the last status; raise `OSError` if there is none."""
     return dict(json.loads((state / FILE).read_text()))
 
 
-def troubles(status: Status, now: datetime) -> list[str]:
-    """Return what is not as it should be, a sentence each."""
+def problems(status: Status, now: datetime) -> list[str]:
+    """Return one line per problem."""
     age_s = (now - datetime.fromisoformat(status["at"])).total_seconds()
-    found = [f"the agent does not run: it last said so {_ago(age_s)}"] if age_s > STALE_S else []
+    lines = [f"agent not running: last status {_ago(age_s)}"] if age_s > STALE_S else []
     for name, source in status["sources"].items():
-        found += [f"{name}: {what}: {why}" for what, why in source["troubles"].items()]
+        lines += [f"{name}: {part}: {reason}" for part, reason in source["problems"].items()]
         if source["refused_batches"]:
-            found.append(f"{name}: the portal refused {source['refused_batches']} batches")
-    return found
+            lines.append(f"{name}: the portal refused {source['refused_batches']} batches")
+    return lines
 
 
 def table(status: Status, now: datetime) -> str:
-    """Return the status for people."""
+    """Return the status as a text table."""
 
     def since(moment: str | None) -> str:
         if moment is None:
@@ -102,7 +102,7 @@ def table(status: Status, now: datetime) -> str:
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return "\n".join([*lines, *(f"! {trouble}" for trouble in troubles(status, now))])
+    return "\n".join([*lines, *(f"! {problem}" for problem in problems(status, now))])
 
 
 def _exposition(sources: Mapping[str, Status]) -> Iterator[str]:
@@ -123,13 +123,13 @@ def _number(value: Any) -> float:
 def _replace(path: Path, content: str) -> None:
     unfinished = path.with_name(f".{path.name}.unfinished")
     unfinished.unlink(missing_ok=True)
-    with unfinished.open("x") as file:  # never through a link that somebody has put there
+    with unfinished.open("x") as file:  # never follow a planted link
         file.write(content)
-        os.fchmod(file.fileno(), 0o644)  # node_exporter is another user
+        os.fchmod(file.fileno(), 0o644)  # node_exporter runs as another user
     unfinished.replace(path)
 
 
-def _told(moment: datetime | None) -> str | None:
+def _timestamp(moment: datetime | None) -> str | None:
     return moment.isoformat(timespec="seconds") if moment else None
 
 

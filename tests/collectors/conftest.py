@@ -29,7 +29,7 @@ def new_york():
 
 @pytest.fixture(scope="session")
 def fixture_text():
-    """The bytes of one of our own fixtures, by format and name."""
+    """Return the content of a fixture file, by format and name."""
 
     def read(form, name):
         return (FIXTURES / form / name).read_bytes()
@@ -39,12 +39,12 @@ def fixture_text():
 
 @pytest.fixture(scope="session")
 def sample():
-    """The path of a real file, by format and name."""
+    """Return the path of a sample file, by format and name."""
 
     def find(form, name):
         path = REPOSITORY.parent / "shared" / "samples" / form / name
         if not path.exists():
-            pytest.skip(f"shared/samples/{form}/{name} is not beside the repository")
+            pytest.skip(f"shared/samples/{form}/{name} is not present")
         return path
 
     return find
@@ -52,18 +52,18 @@ def sample():
 
 @pytest.fixture(scope="session")
 def source():
-    """A source of some lines, or of bytes as they are."""
+    """Return a source of lines, or of bytes."""
 
-    def of(*lines, chunk_bytes=1 << 20):
+    def create(*lines, chunk_bytes=1 << 20):
         [text] = lines if lines and isinstance(lines[0], bytes) else ["\n".join(lines).encode()]
         return Source(io.BytesIO(text), "a text", chunk_bytes)
 
-    return of
+    return create
 
 
 @pytest.fixture(scope="session")
 def whole():
-    """All parts of a parsed text in one."""
+    """Join the parts of a parsed source."""
 
     def join(parts):
         parts = list(parts)

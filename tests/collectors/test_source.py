@@ -17,7 +17,7 @@ TEXT = b"".join(b"line %d of the log\n" % n for n in range(5_000))
 
 
 class ShortReads(io.BytesIO):
-    """A pipe: whatever is asked for, it hands out a few bytes."""
+    """A pipe that returns a few bytes per read."""
 
     def readinto(self, buffer):
         return super().readinto(memoryview(buffer)[:7])
@@ -46,7 +46,7 @@ def joined(chunks):
     ],
 )
 @pytest.mark.parametrize("stream", [io.BytesIO, ShortReads])
-def test_the_same_text_gives_the_same_chunks_and_digest_however_it_comes(packed, stream):
+def test_chunks_and_digest_depend_on_the_content_only(packed, stream):
     source = Source(stream(packed), "a log", chunk_bytes=1_000)
 
     chunks = list(source.chunks())
@@ -59,7 +59,7 @@ def test_the_same_text_gives_the_same_chunks_and_digest_however_it_comes(packed,
 @settings(deadline=None)
 @given(text=st.binary(max_size=300), chunk_bytes=st.integers(1, 50))
 def test_chunks_are_whole_lines_with_their_numbers(text, chunk_bytes):
-    chunks = read(io.BytesIO(b"-" + text), chunk_bytes)  # "-": no magic number by chance
+    chunks = read(io.BytesIO(b"-" + text), chunk_bytes)  # "-" prevents an accidental magic number
 
     assert joined(chunks) == b"-" + text
     assert all(chunk.text.endswith(b"\n") for chunk in chunks[:-1])
@@ -80,15 +80,15 @@ def test_an_empty_source_yields_nothing(empty):
 
 
 @pytest.mark.parametrize("packed", [gzip.compress(TEXT), zstd(TEXT)], ids=["gzip", "zstd"])
-@pytest.mark.parametrize("kept", [5, 100, -1])
-def test_a_truncated_archive_is_unavailable(packed, kept):
+@pytest.mark.parametrize("size", [5, 100, -1])
+def test_a_truncated_archive_is_unavailable(packed, size):
     with pytest.raises(SourceUnavailable, match="a log: cannot be read to its end"):
-        read(io.BytesIO(packed[:kept]))
+        read(io.BytesIO(packed[:size]))
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd])
 def test_a_damaged_archive_is_unavailable(pack):
-    noise = os.urandom(4_000)  # stays as long when packed
+    noise = os.urandom(4_000)  # incompressible
     packed = bytearray(pack(noise + TEXT))
     packed[500:2_000] = bytes(1_500)
 
@@ -97,18 +97,18 @@ def test_a_damaged_archive_is_unavailable(pack):
 
 
 @pytest.mark.parametrize("packed", [gzip.compress(TEXT), zstd(TEXT)], ids=["gzip", "zstd"])
-def test_an_archive_with_rubbish_behind_it_is_unavailable(packed):
+def test_an_archive_with_trailing_garbage_is_unavailable(packed):
     with pytest.raises(SourceUnavailable):
-        read(io.BytesIO(packed + b"rubbish"))
+        read(io.BytesIO(packed + b"garbage"))
 
 
-def test_a_missing_file_a_folder_and_an_impossible_name_are_unavailable(tmp_path):
+def test_paths_that_cannot_be_opened_are_unavailable(tmp_path):
     for path in (tmp_path / "missing.log", tmp_path, tmp_path / "nul\0.log"):
         with pytest.raises(SourceUnavailable):
             Source.open(path)
 
 
-def test_a_file_is_opened_by_its_first_bytes_not_by_its_name(tmp_path):
+def test_compression_is_recognised_by_content(tmp_path):
     path = tmp_path / "log.txt"
     path.write_bytes(zstd(TEXT))
 
@@ -119,17 +119,17 @@ def test_a_file_is_opened_by_its_first_bytes_not_by_its_name(tmp_path):
 @given(
     lines=st.lists(st.integers(0, 350), max_size=12),
     chunk_bytes=st.integers(1, 500),
-    last_line_is_open=st.booleans(),
+    no_final_newline=st.booleans(),
 )
-def test_a_long_line_is_cut_and_stays_one_line(lines, chunk_bytes, last_line_is_open):
+def test_a_long_line_is_truncated(lines, chunk_bytes, no_final_newline):
     text = b"".join(b"x" * length + b"\n" for length in lines)
-    cut = b"".join(b"x" * min(length, 100) + b"\n" for length in lines)
-    if last_line_is_open:
-        text, cut = text.removesuffix(b"\n"), cut.removesuffix(b"\n")
+    truncated = b"".join(b"x" * min(length, 100) + b"\n" for length in lines)
+    if no_final_newline:
+        text, truncated = text.removesuffix(b"\n"), truncated.removesuffix(b"\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source_module, "LINE_BYTES", 100)
 
-        assert joined(read(io.BytesIO(text), chunk_bytes)) == cut
+        assert joined(read(io.BytesIO(text), chunk_bytes)) == truncated
 
 
 def test_one_endless_line_takes_bounded_memory():
@@ -151,7 +151,7 @@ def test_one_endless_line_takes_bounded_memory():
     assert peak_bytes < 10_000_000
 
 
-def test_an_archive_that_swells_takes_bounded_memory():
+def test_a_decompression_bomb_takes_bounded_memory():
     bomb = zstd(bytes(300_000_000))
 
     tracemalloc.start()

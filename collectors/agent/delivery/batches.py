@@ -1,6 +1,6 @@
-"""Batches: what goes over the wire, and how it lies in the spool until then.
+"""Batches: the unit of the spool and of a delivery.
 
-On disk a batch is its description, JSON on one line, and behind it the rows as an Arrow stream.
+A batch file is a line of JSON, the description, followed by the rows as an Arrow stream.
 """
 
 import io
@@ -17,8 +17,8 @@ from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed
 from collectors.tables import REJECTS, Table
 
 ROWS_TYPE = "application/vnd.apache.arrow.stream"
-BATCH_ROWS = 100_000  # more go in several batches
-REJECTS_SHOWN = 20  # per batch; all are counted
+BATCH_ROWS = 100_000  # maximum
+REJECTS_SHOWN = 20  # per batch; all rejects are counted
 REASONS_COUNTED = 100
 
 Description = dict[str, Any]
@@ -35,7 +35,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one table, and what is to be said of the text that they come from."""
+    """Rows of one table, with the account, coverage and rejects of their source."""
 
     table: str
     rows: pl.DataFrame
@@ -44,7 +44,7 @@ class Batch:
     rejects: pl.DataFrame
 
     def encoded(self, stream: str, sequence: int) -> bytes:
-        """Return the batch as it lies on disk."""
+        """Return the content of the batch file."""
         description: Description = {
             "stream": stream,
             "sequence": sequence,
@@ -67,7 +67,7 @@ class Batch:
 
 
 def decoded(content: bytes) -> tuple[Description, bytes]:
-    """Return the description and the rows of a batch on disk."""
+    """Return the description and the rows of a batch file."""
     description, _, rows = content.partition(b"\n")
     return json.loads(description), rows
 
@@ -75,7 +75,7 @@ def decoded(content: bytes) -> tuple[Description, bytes]:
 def batches(
     table: Table, parts: Iterable[Parsed], coverage: Sequence[Coverage] = ()
 ) -> Iterator[Batch]:
-    """Put parts of a text together, and cut them into batches of a bounded size.
+    """Join parts of a source and split them into batches of bounded size.
 
     The first batch has the account, the coverage and the rejects.
     """

@@ -1,4 +1,4 @@
-"""Delivers batches to the portal, each until it has an answer."""
+"""Delivery of batches to the portal, with retries."""
 
 import json
 import random
@@ -20,8 +20,7 @@ TIMEOUT = httpx.Timeout(60, connect=10)
 SHORTEST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 120.0
 IDLE_S = 0.5
-# The portal will never have these: another content under the same key, too large, of an unknown
-# type, not as the table wants it.
+# Permanent errors: other content under the same key, too large, unknown type, invalid rows.
 REFUSED = frozenset(
     {
         HTTPStatus.CONFLICT,
@@ -31,18 +30,18 @@ REFUSED = frozenset(
     }
 )
 
-_LOG = logs.of(__name__)
+_LOG = logs.Log(__name__)
 _SHOWN_CHARACTERS = 500
 
 
 class Shipper:
-    """Delivers what one source's spool has.
+    """Delivers the batches of one source.
 
     Args:
-        spool: where its batches are.
-        client: knows the portal's address and certificate.
-        token_file: read for every delivery, so that a token can be mended while batches wait.
-        health: what is known of the source.
+        spool: the source's batches.
+        client: HTTP client with the portal's address and certificate.
+        token_file: read for each delivery, so that a token can be replaced without a restart.
+        health: of the source.
     """
 
     def __init__(
@@ -60,28 +59,28 @@ class Shipper:
         self._failures = 0
 
     def step(self) -> float:
-        """Deliver the oldest batch, or try to; return how many seconds to wait before the next."""
+        """Try to deliver the oldest batch; return the seconds to wait before the next one."""
         batch = self._spool.oldest()
         if batch is None:
             return IDLE_S
         try:
-            answer = self._post(batch)
+            response = self._post(batch)
         except (httpx.HTTPError, OSError) as error:
             return self._failed(f"{type(error).__name__}: {error}")
-        if answer.status_code == HTTPStatus.ACCEPTED:
+        if response.status_code == HTTPStatus.ACCEPTED:
             self._delivered(batch)
             return 0
-        reason = f"{answer.status_code} {answer.text[:_SHOWN_CHARACTERS]}"
-        if answer.status_code in REFUSED:
+        reason = f"{response.status_code} {response.text[:_SHOWN_CHARACTERS]}"
+        if response.status_code in REFUSED:
             self._spool.refuse(batch)
-            _LOG.error("batch_refused", source=self._health.name, batch=batch.name, answer=reason)
+            _LOG.error("batch_refused", source=self._health.name, batch=batch.name, reason=reason)
             return 0
-        return self._failed(reason, answer.headers.get("Retry-After", ""))
+        return self._failed(reason, response.headers.get("Retry-After", ""))
 
     def _post(self, batch: Path) -> httpx.Response:
         description, rows = decoded(batch.read_bytes())
         depth = self._spool.depth()
-        told = {
+        envelope = {
             **description,
             "sent_at": datetime.now(UTC).isoformat(),
             "spool": {
@@ -98,7 +97,7 @@ class Shipper:
                 "Idempotency-Key": f"{description['stream']}/{description['sequence']}",
             },
             files={
-                "batch": ("batch.json", json.dumps(told), "application/json"),
+                "batch": ("batch.json", json.dumps(envelope), "application/json"),
                 "rows": ("rows.arrow", rows, ROWS_TYPE),
             },
         )
@@ -108,11 +107,11 @@ class Shipper:
         self._failures = 0
         self._health.delivered += 1
         self._health.delivered_at = datetime.now(UTC)
-        self._health.well("delivery")
+        self._health.working("delivery")
 
     def _failed(self, reason: str, retry_after: str = "") -> float:
-        """Return a pause that grows, with chance in it so that agents do not come all at once."""
-        self._health.trouble("delivery", reason)
+        """Record the failure; return an exponential pause with jitter."""
+        self._health.failing("delivery", reason)
         longest = min(LONGEST_PAUSE_S, SHORTEST_PAUSE_S * 2**self._failures)
         self._failures = min(self._failures + 1, 30)
         pause_s = random.uniform(longest / 2, longest)  # noqa: S311  (no secret)

@@ -1,14 +1,14 @@
-"""Batches on disk from when they are read until the portal has them.
+"""The spool: batches on disk until the portal has stored them.
 
-A source's folder holds
+Contents of a source's folder:
 
-    state.json             the stream, the next sequence number, and where to read on
-    batches/NUMBER.batch   not delivered yet
-    refused/NUMBER.batch   the portal will not have them: an admin must look
+    state.json             stream, next sequence number, and checkpoint of the reader
+    batches/NUMBER.batch   waiting for delivery
+    refused/NUMBER.batch   refused by the portal, to be resolved by an admin
 
-A batch counts from the moment when the state says so: one that has the next number or a later one
-was left by a crash and is written again. So the place to read on and the batches that were read up
-to there change together, and nothing is read twice or not at all.
+A batch is committed when the state is written: batch files with the next number or a later one were
+left by a crash and are discarded. Batches and checkpoint therefore change together, and nothing is
+read twice or skipped.
 """
 
 import json
@@ -29,7 +29,7 @@ _SUFFIX = ".batch"
 
 @dataclass(frozen=True)
 class Depth:
-    """What waits in a spool."""
+    """Size of a spool."""
 
     batches: int
     bytes: int
@@ -38,11 +38,11 @@ class Depth:
 
 
 class Spool:
-    """The batches of one source; one reader commits, one shipper takes.
+    """The batches of one source, for one reader and one shipper.
 
     Args:
-        folder: the source's own.
-        max_bytes: for so much there is room, refused batches included.
+        folder: of the source.
+        max_bytes: capacity, including refused batches.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
@@ -56,19 +56,21 @@ class Spool:
             durable.make_folder(needed)
         state = self._load()
         self.stream: str = state["stream"]
-        self.place: dict[str, Any] = state["place"]
+        self.checkpoint: dict[str, Any] = state["checkpoint"]
         self._sequence: int = state["sequence"]
-        for left in self._files(self._waiting):
-            if _number(left) >= self._sequence:
-                left.unlink()
+        for path in self._files(self._waiting):
+            if _number(path) >= self._sequence:
+                path.unlink()
 
-    def commit(self, batches: Iterable[Batch], place: dict[str, Any]) -> int:
-        """Keep batches and where to read on; return how many bytes were written.
+    def commit(self, batches: Iterable[Batch], checkpoint: dict[str, Any]) -> int:
+        """Store batches and the checkpoint after them; return the number of bytes written.
 
-        The place is for the reader, plain values of its own.
+        Args:
+            batches: to deliver.
+            checkpoint: JSON values, defined by the reader.
 
         Raises:
-            OSError: they could not be written, or the disk is full; all is as before.
+            OSError: writing failed, for example because the disk is full; nothing has changed.
         """
         sequence, written = self._sequence, 0
         for batch in batches:
@@ -76,14 +78,14 @@ class Spool:
             durable.write(self._path(sequence), content)
             sequence += 1
             written += len(content)
-        state = {"stream": self.stream, "sequence": sequence, "place": place}
+        state = {"stream": self.stream, "sequence": sequence, "checkpoint": checkpoint}
         durable.write(self._state, json.dumps(state).encode())
         with self._lock:
-            self._sequence, self.place = sequence, place
+            self._sequence, self.checkpoint = sequence, checkpoint
         return written
 
     def has_room(self) -> bool:
-        """Tell whether more should be read."""
+        """Whether there is room for more batches."""
         return self.used_bytes() < self._max_bytes
 
     def oldest(self) -> Path | None:
@@ -93,27 +95,27 @@ class Spool:
         return next((p for p in self._files(self._waiting) if _number(p) < sequence), None)
 
     def delivered(self, batch: Path) -> None:
-        """Forget a batch that the portal has. If that is lost, it is delivered once more."""
+        """Delete a delivered batch; after a crash it is delivered again under the same key."""
         batch.unlink()
 
     def refuse(self, batch: Path) -> None:
-        """Move a batch aside that the portal will not have."""
+        """Move a batch to the refused ones."""
         batch.rename(self._refused / batch.name)
         durable.sync_folder(self._refused)
 
     def depth(self) -> Depth:
-        """Count what waits."""
+        """Return the size of the spool."""
         waiting = self._files(self._waiting)
         size, oldest_at = 0, None
         for path in waiting:
-            with suppress(FileNotFoundError):  # delivered just now
+            with suppress(FileNotFoundError):  # delivered meanwhile
                 status = path.stat()
                 size += status.st_size
                 oldest_at = oldest_at or datetime.fromtimestamp(status.st_mtime, UTC)
         return Depth(len(waiting), size, oldest_at, len(self._files(self._refused)))
 
     def used_bytes(self) -> int:
-        """Count what lies on disk."""
+        """Return the bytes in use, including refused batches."""
         used = 0
         for path in (*self._files(self._waiting), *self._files(self._refused)):
             with suppress(FileNotFoundError):
@@ -124,7 +126,7 @@ class Spool:
         try:
             return dict(json.loads(self._state.read_bytes()))
         except FileNotFoundError:
-            state = {"stream": str(uuid.uuid4()), "sequence": 1, "place": {}}
+            state = {"stream": str(uuid.uuid4()), "sequence": 1, "checkpoint": {}}
             durable.write(self._state, json.dumps(state).encode())
             return state
 

@@ -1,4 +1,4 @@
-"""Reads a folder of finished files, each once."""
+"""Reading of a folder of finished files, each once."""
 
 import stat
 import time
@@ -11,26 +11,26 @@ from typing import Any
 
 from collectors.agent import safe_open
 from collectors.agent.delivery.batches import Coverage, batches
-from collectors.agent.reader import NotThereYet, Reading
+from collectors.agent.reader import Reading, SourceMissing
 from collectors.parsed import Parsed, SourceUnavailable
 from collectors.source import Source
 from collectors.tables import Table
 
-TEXTS_REMEMBERED = 10_000
+DIGESTS_REMEMBERED = 10_000
 
 
 class FolderReader:
-    """Reads finished files: plain, gzip or zstd, the oldest first.
+    """Reads finished files (plain, gzip or zstd), oldest first.
 
-    The place keeps which `files` were read, while they are there; which `texts`, so that a file
-    that was renamed, compressed or brought back is known again; and how many `parts` are kept of a
-    text that is not read to its end.
+    The checkpoint has the existing `files` that were read; the `digests` of their content, to
+    recognise files that were renamed, compressed or restored; and the number of committed `parts`
+    by digest for files that are not read to their end.
 
     Args:
-        table: what the files become.
+        table: of the files' rows.
         pattern: of the files' paths.
-        settled_s: a file that was not written to for so long is finished.
-        parse: reads a file.
+        settled_s: a file is finished after this time without writes.
+        parse: parses a file.
     """
 
     def __init__(
@@ -45,34 +45,34 @@ class FolderReader:
         self._settled_s = settled_s
         self._parse = parse
 
-    def read(self, place: dict[str, Any]) -> Generator[Reading]:
-        """Yield what the files say that were finished since."""
+    def read(self, checkpoint: dict[str, Any]) -> Generator[Reading]:
+        """Yield the content of newly finished files."""
         folder = safe_open.configured_folder(self._pattern)
         if not folder.is_dir():
-            raise NotThereYet(f"{folder}: no such folder")
-        there = self._finished()
-        place = {"files": [], "texts": [], "parts": {}, **place}
-        place["files"] = [file for file in place["files"] if file in there]
+            raise SourceMissing(f"{folder}: no such folder")
+        finished = self._finished()
+        checkpoint = {"files": [], "digests": [], "parts": {}, **checkpoint}
+        checkpoint["files"] = [file for file in checkpoint["files"] if file in finished]
         unreadable = []
-        for file, path in there.items():
-            if file in place["files"]:
+        for file, path in finished.items():
+            if file in checkpoint["files"]:
                 continue
             try:
-                text = self._digest(path)
+                digest = self._digest(path)
             except SourceUnavailable as error:
                 unreadable.append(str(error))
                 continue
-            for reading in self._read_file(path, text, place):
-                place = reading.place
+            for reading in self._read_file(path, digest, checkpoint):
+                checkpoint = reading.checkpoint
                 yield reading
-            texts = [*(known for known in place["texts"] if known != text), text]
-            place = {
-                **place,
-                "files": [*place["files"], file],
-                "texts": texts[-TEXTS_REMEMBERED:],
-                "parts": {t: parts for t, parts in place["parts"].items() if t != text},
+            digests = [*(d for d in checkpoint["digests"] if d != digest), digest]
+            checkpoint = {
+                **checkpoint,
+                "files": [*checkpoint["files"], file],
+                "digests": digests[-DIGESTS_REMEMBERED:],
+                "parts": {d: parts for d, parts in checkpoint["parts"].items() if d != digest},
             }
-            yield Reading([], place)
+            yield Reading([], checkpoint)
         if unreadable:
             raise SourceUnavailable("; ".join(unreadable))
 
@@ -81,48 +81,48 @@ class FolderReader:
         return 0
 
     def close(self) -> None:
-        """Do nothing: nothing stays open."""
+        """Do nothing: no file stays open."""
 
-    def keep(
+    def advance(
         self,
-        place: dict[str, Any],
-        path: Path,  # noqa: ARG002  (see traces)
+        checkpoint: dict[str, Any],
+        path: Path,  # noqa: ARG002  (used in traces)
         parsed: Parsed,  # noqa: ARG002
     ) -> tuple[dict[str, Any], list[Coverage]]:
-        """Return the place after a part, and what the part covers."""
-        return place, []
+        """Return the checkpoint after a part, and the coverage of the part."""
+        return checkpoint, []
 
     def open(self, path: Path) -> Source:
-        """Open a file of the folder; `SourceUnavailable` when it cannot or must not be read."""
+        """Open a file of the folder; `SourceUnavailable` if it cannot or must not be read."""
         try:
-            return Source(safe_open.open_found(path, self._pattern), str(path))
+            return Source(safe_open.open_matching(path, self._pattern), str(path))
         except OSError as error:
             raise SourceUnavailable(str(error)) from error
 
-    def _read_file(self, path: Path, text: str, place: dict[str, Any]) -> Iterator[Reading]:
-        if text in place["texts"]:
+    def _read_file(self, path: Path, digest: str, checkpoint: dict[str, Any]) -> Iterator[Reading]:
+        if digest in checkpoint["digests"]:
             return
-        kept = place["parts"].get(text, 0)
+        committed = checkpoint["parts"].get(digest, 0)
         parts = enumerate(self._parse(self.open(path)), 1)
-        for number, parsed in islice(parts, kept, None):
-            place, coverage = self.keep(place, path, parsed)
-            place = {**place, "parts": {**place["parts"], text: number}}
-            yield Reading(list(batches(self._table, [parsed], coverage)), place)
+        for number, parsed in islice(parts, committed, None):
+            checkpoint, coverage = self.advance(checkpoint, path, parsed)
+            checkpoint = {**checkpoint, "parts": {**checkpoint["parts"], digest: number}}
+            yield Reading(list(batches(self._table, [parsed], coverage)), checkpoint)
 
     def _finished(self) -> dict[str, Path]:
-        """Return the finished files, by what changes when they do, in the order of writing."""
-        found = {}
+        """Return the finished files by name, size and time, in order of their last write."""
+        files = {}
         for name in glob(self._pattern):  # noqa: PTH207  (an absolute pattern)
             path = Path(name)
             with suppress(FileNotFoundError):
                 status = path.lstat()
                 is_settled = time.time() - status.st_mtime >= self._settled_s
                 if is_settled and not stat.S_ISDIR(status.st_mode):
-                    found[f"{name} {status.st_size} {status.st_mtime_ns}"] = path
-        return dict(sorted(found.items(), key=lambda item: item[0].rsplit(" ", 1)[1]))
+                    files[f"{name} {status.st_size} {status.st_mtime_ns}"] = path
+        return dict(sorted(files.items(), key=lambda item: item[0].rsplit(" ", 1)[1]))
 
     def _digest(self, path: Path) -> str:
-        """Read a file to its end; return the digest of its text."""
+        """Return the digest of a file's decompressed content."""
         source = self.open(path)
         for _ in source.blocks():
             pass

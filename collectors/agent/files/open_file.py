@@ -1,4 +1,4 @@
-"""A file that is written to while it is read: its whole lines, and how to know it again."""
+"""An open file that may grow: its whole lines and its identity."""
 
 import os
 from collections import deque
@@ -11,132 +11,134 @@ from blake3 import blake3
 from collectors.agent import safe_open
 from collectors.source import CHUNK_BYTES, LINE_BYTES, Chunk, cut_long_lines, newlines
 
-HEAD_BYTES = 1024  # by which a file is known again, whatever its name and inode
-_NEAR_BYTES = 4096  # most lines are shorter
+HEAD_BYTES = 1024  # these identify a file independent of name and inode
+_NEAR_BYTES = 4096  # longer than most lines
 
 
 @dataclass(frozen=True)
-class Place:
-    """How far a file was read, and which one it is."""
+class Position:
+    """A position in a file, and the identity of the file."""
 
     device: int
     inode: int
     offset: int = 0
     lines: int = 0  # before the offset
-    head_bytes: int = 0  # so many bytes of its beginning
-    head: str = ""  # have this digest
-    changed_ns: int = 0  # when it had last been written to
+    head_bytes: int = 0  # length of the file's head
+    head: str = ""  # digest of the head
+    changed_ns: int = 0  # last write to the file
 
-    def is_in(self, other: "Place") -> bool:
-        """Tell whether both are in one file."""
+    def is_in_file_of(self, other: "Position") -> bool:
+        """Whether both positions are in one file."""
         return (self.device, self.inode) == (other.device, other.inode)
 
 
 class OpenFile:
-    """A file held open, so that it can be read to its end when it was rotated or removed."""
+    """A file that stays open, so that it can be read to its end after a rotation or removal."""
 
     def __init__(self, path: Path, pattern: str) -> None:
-        """Open what a pattern has found at its beginning; `OSError` when it cannot be."""
+        """Open a file that matches a pattern, at its start; `OSError` if that fails."""
         self.path = path
-        self._file = safe_open.open_found(path, pattern)
+        self._file = safe_open.open_matching(path, pattern)
         status = os.fstat(self._file.fileno())
-        self.place = self._marked(Place(status.st_dev, status.st_ino))  # of the next chunk
-        self._given: deque[Place] = deque()  # where the chunks ended that were given out
+        self.position = self._identified(Position(status.st_dev, status.st_ino))  # of next chunk
+        self._chunk_ends: deque[Position] = deque()  # of the chunks yielded
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         self._file.close()
 
-    def seek(self, place: Place) -> bool:
-        """Go on from a place, if it is one of this file's."""
-        if not self._has(place):
+    def seek(self, position: Position) -> bool:
+        """Go to a position; return False if it is in another file."""
+        if not self._has(position):
             return False
-        self.place = replace(place, device=self.place.device, inode=self.place.inode)
-        self._given.clear()
+        self.position = replace(position, device=self.position.device, inode=self.position.inode)
+        self._chunk_ends.clear()
         return True
 
     @property
     def unread_bytes(self) -> int:
-        """How much there is behind the place."""
-        return max(0, os.fstat(self._file.fileno()).st_size - self.place.offset)
+        """Bytes after the position."""
+        return max(0, os.fstat(self._file.fileno()).st_size - self.position.offset)
 
     @property
     def changed_ns(self) -> int:
-        """When it was last written to."""
+        """Time of the last write."""
         return os.fstat(self._file.fileno()).st_mtime_ns
 
     def chunks(
         self, *, at_most: int | None = None, until: int | None = None, is_finished: bool = False
     ) -> Iterator[Chunk]:
-        """Yield whole lines from the place on, as many as there are now.
+        """Yield the whole lines that exist after the position.
 
         Args:
-            at_most: so many chunks.
-            until: up to this offset, where a line ends.
-            is_finished: nobody writes any more: the last line may lack its newline.
+            at_most: maximum number of chunks.
+            until: offset of a line's end at which to stop.
+            is_finished: the file is complete, so its last line may lack a newline.
         """
-        given = 0
-        while given != at_most:
-            size = CHUNK_BYTES if until is None else min(CHUNK_BYTES, until - self.place.offset)
+        count = 0
+        while count != at_most:
+            position = self.position
+            size = CHUNK_BYTES if until is None else min(CHUNK_BYTES, until - position.offset)
             text, end = self._lines(size, is_finished=is_finished)
             if not text:
                 return
-            chunk = Chunk(self.place.lines + 1, text)
             lines = newlines(text) + (not text.endswith(b"\n"))
-            self.place = replace(self.place, offset=end, lines=self.place.lines + lines)
-            self._given.append(self.place)
-            given += 1
-            yield chunk
+            self.position = replace(position, offset=end, lines=position.lines + lines)
+            self._chunk_ends.append(self.position)
+            count += 1
+            yield Chunk(position.lines + 1, text)
 
-    def place_after(self, lines: int) -> Place | None:
-        """Return the place behind so many lines of the file; None: no chunk ended there."""
-        while self._given and self._given[0].lines < lines:
-            self._given.popleft()
-        if not self._given or self._given[0].lines != lines:
+    def position_after(self, lines: int) -> Position | None:
+        """Return the position after `lines` lines of the file; None if no chunk ended there."""
+        while self._chunk_ends and self._chunk_ends[0].lines < lines:
+            self._chunk_ends.popleft()
+        if not self._chunk_ends or self._chunk_ends[0].lines != lines:
             return None
-        return self._marked(self._given[0])
+        return self._identified(self._chunk_ends[0])
 
-    def begins_like(self, place: Place) -> bool:
-        """Tell whether it is, or is a copy of, the file that the place is in."""
-        head = os.pread(self._file.fileno(), place.head_bytes, 0)
-        return place.head_bytes > 0 and blake3(head).hexdigest() == place.head
+    def has_head_of(self, position: Position) -> bool:
+        """Whether the file is, or is a copy of, the file of a position."""
+        head = os.pread(self._file.fileno(), position.head_bytes, 0)
+        return position.head_bytes > 0 and blake3(head).hexdigest() == position.head
 
-    def _has(self, place: Place) -> bool:
-        if os.fstat(self._file.fileno()).st_size < max(place.offset, place.head_bytes):
+    def _has(self, position: Position) -> bool:
+        if os.fstat(self._file.fileno()).st_size < max(position.offset, position.head_bytes):
             return False
-        return self.begins_like(place) if place.head_bytes else place.is_in(self.place)
+        if position.head_bytes:
+            return self.has_head_of(position)
+        return position.is_in_file_of(self.position)
 
-    def _marked(self, place: Place) -> Place:
-        """Return a place with what the file is known by again."""
+    def _identified(self, position: Position) -> Position:
+        """Return a position with the current identity of the file."""
         status = os.fstat(self._file.fileno())
         head = os.pread(self._file.fileno(), HEAD_BYTES, 0)
         return replace(
-            place,
+            position,
             head_bytes=len(head),
             head=blake3(head).hexdigest(),
             changed_ns=status.st_mtime_ns,
         )
 
     def _lines(self, size: int, *, is_finished: bool) -> tuple[bytes, int]:
-        """Return whole lines, and where they end in the file; no text if there are none."""
-        start = self.place.offset
+        """Return whole lines, and the offset of their end; b"" if there are none."""
+        start = self.position.offset
         text = os.pread(self._file.fileno(), self._to_newline(start, size), start)
         end = text.rfind(b"\n") + 1
         if end:
             return cut_long_lines(text[:end]), start + end
-        kept = text[:LINE_BYTES]
+        line = text[:LINE_BYTES]
         start += len(text)
         while text and not end:  # a line longer than a chunk
             text = os.pread(self._file.fileno(), CHUNK_BYTES, start)
             end = text.find(b"\n") + 1
             start += end or len(text)
         if end:
-            return kept + b"\n", start
-        return (kept, start) if is_finished else (b"", start)
+            return line + b"\n", start
+        return (line, start) if is_finished else (b"", start)
 
     def _to_newline(self, start: int, size: int) -> int:
-        """Return up to where to read, so that as a rule nothing is read that would be cut off."""
-        unseen = max(0, size - _NEAR_BYTES)
-        near = os.pread(self._file.fileno(), size - unseen, start + unseen)
+        """Return the size up to the last newline within `size`, to avoid reading bytes twice."""
+        near_start = max(0, size - _NEAR_BYTES)
+        near = os.pread(self._file.fileno(), size - near_start, start + near_start)
         newline = near.rfind(b"\n")
-        return size if newline < 0 else unseen + newline + 1
+        return size if newline < 0 else near_start + newline + 1

@@ -1,4 +1,4 @@
-"""A log that grows for ever: one file after the other, through rotation and truncation."""
+"""The tail of a log: a sequence of files, through rotation and truncation."""
 
 import re
 import stat
@@ -9,23 +9,23 @@ from glob import escape, glob, has_magic
 from pathlib import Path
 
 from collectors.agent import logs, safe_open
-from collectors.agent.files.open_file import OpenFile, Place
+from collectors.agent.files.open_file import OpenFile, Position
 
-SETTLED_S = 5  # a file that was rotated away may still be written to for so long
+SETTLED_S = 5  # a rotated file may be written to for this time
 
-_LOG = logs.of(__name__)
+_LOG = logs.Log(__name__)
 
-_ROTATED = re.compile(r"[.-][0-9][-0-9T:.]*Z?")  # what is put behind a rotated file's name
+_ROTATED = re.compile(r"[.-][0-9][-0-9T:.]*Z?")  # suffix of a rotated file
 _COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 
 
 class LogTail:
-    """The file of a log that is to be read, of all it was rotated to.
+    """The next file to read among a log and its rotated files.
 
     Args:
-        pattern: the path of the log, whose rotated files have a number or a date behind its name
-            (and are found while they are not compressed); or a pattern of names, such as those of
-            daily files. The one that was last written to is the growing one.
+        pattern: the path of the log, whose rotated files have its name and a number or date (and
+            are read unless compressed); or a pattern, for example of daily files. The file with the
+            latest write is the growing one.
         settled_s: see `SETTLED_S`.
     """
 
@@ -37,79 +37,79 @@ class LogTail:
         self._skipped: set[Path] = set()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self.file:
             self.file.close()
         self.file = None
 
-    def find(self, place: Place | None) -> OpenFile | None:
-        """Return the file where to read on, at its place; None while there is none."""
-        if self.file and place and self.file.seek(place):
+    def find(self, position: Position | None) -> OpenFile | None:
+        """Return the file to read next, at the position; None if there is none."""
+        if self.file and position and self.file.seek(position):
             return self.file
         self.close()
-        self.file = self._open(place)
+        self.file = self._open(position)
         return self.file
 
-    def successor(self, place: Place) -> Place | None:
-        """Return where the next file begins, once the one of the place is settled."""
-        assert self.file  # noqa: S101  (it was found)
+    def successor(self, position: Position) -> Position | None:
+        """Return the start of the next file, once the file of the position is settled."""
+        assert self.file  # noqa: S101  (set by `find`)
         changed_ns = self.file.changed_ns
         if time.time_ns() - changed_ns < self._settled_s * 1e9:
             return None
-        if self._path and _is(self._path, place):
+        if self._path and _is_file_of(position, self._path):
             return None
         following = self._first(
             lambda file: (
                 self._is_later(file, changed_ns)
-                and not file.place.is_in(place)
-                and not file.begins_like(place)  # a copy of it
+                and not file.position.is_in_file_of(position)
+                and not file.has_head_of(position)  # a copy
                 and file.unread_bytes > 0
             )
         )
         if following is None:
             return None
         following.close()
-        return following.place
+        return following.position
 
-    def at(self, place: Place) -> OpenFile | None:
-        """Open the file of a place, whatever its name is now; None if it is gone."""
+    def open_at(self, position: Position) -> OpenFile | None:
+        """Open the file of a position under its present name; None if it was removed."""
         return self._first(
-            lambda file: file.place.is_in(place) and file.seek(place)
-        ) or self._first(lambda file: file.seek(place))
+            lambda file: file.position.is_in_file_of(position) and file.seek(position)
+        ) or self._first(lambda file: file.seek(position))
 
-    def _open(self, place: Place | None) -> OpenFile | None:
-        if place is None:
+    def _open(self, position: Position | None) -> OpenFile | None:
+        if position is None:
             return self._first(lambda file: self._path in {None, file.path})
-        found = self.at(place)
-        if found:
-            return found
-        following = self._first(lambda file: self._is_later(file, place.changed_ns))
+        current = self.open_at(position)
+        if current:
+            return current
+        following = self._first(lambda file: self._is_later(file, position.changed_ns))
         if following:
-            _LOG.error("log_lost", log=self.pattern, read_bytes=place.offset)
+            _LOG.error("log_lost", log=self.pattern, read_bytes=position.offset)
         return following
 
     def _is_later(self, file: OpenFile, changed_ns: int) -> bool:
         return file.path == self._path or file.changed_ns > changed_ns
 
-    def _first(self, fits: Callable[[OpenFile], bool]) -> OpenFile | None:
-        """Return the first file that fits, in the order in which they were last written to."""
+    def _first(self, matches: Callable[[OpenFile], bool]) -> OpenFile | None:
+        """Return the first match, in the order of the files' last writes."""
         for path in self._paths():
             try:
                 file = OpenFile(path, self.pattern)
-            except FileNotFoundError:  # rotated or removed just now
+            except FileNotFoundError:  # rotated or removed meanwhile
                 continue
-            except safe_open.Unsafe as error:
+            except safe_open.UnsafeFile as error:
                 if path == self._path:
                     raise
                 self._skip(path, error)
                 continue
-            if fits(file):
+            if matches(file):
                 return file
             file.close()
         return None
 
-    def _skip(self, path: Path, error: safe_open.Unsafe) -> None:
-        """Log once that a file of the pattern is not read: the others are."""
+    def _skip(self, path: Path, error: safe_open.UnsafeFile) -> None:
+        """Log once that a file of the pattern is skipped."""
         if path not in self._skipped:
             self._skipped.add(path)
             _LOG.warning("file_skipped", log=self.pattern, reason=str(error))
@@ -133,10 +133,9 @@ class LogTail:
         return sorted(written, key=written.__getitem__)
 
 
-def _is(path: Path, place: Place) -> bool:
-    """Tell whether a path leads to the file of a place."""
+def _is_file_of(position: Position, path: Path) -> bool:
     try:
         status = path.stat()
     except FileNotFoundError:
         return False
-    return (status.st_dev, status.st_ino) == (place.device, place.inode)
+    return (status.st_dev, status.st_ino) == (position.device, position.inode)

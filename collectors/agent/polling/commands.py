@@ -1,4 +1,4 @@
-"""Runs the commands that are polled."""
+"""Execution of an admin's commands."""
 
 import subprocess
 import tempfile
@@ -13,10 +13,10 @@ _SHOWN_BYTES = 500
 
 @contextmanager
 def output(command: Sequence[str], timeout_s: float) -> Iterator[BinaryIO]:
-    """Provide what a command prints, which may be more than fits into memory.
+    """Provide the output of a command as a file, since it may exceed memory.
 
     Raises:
-        SourceUnavailable: it cannot be run, takes too long or says that it failed.
+        SourceUnavailable: the command cannot be run, times out or fails.
     """
     with tempfile.TemporaryFile() as printed:
         run(command, timeout_s, printed)
@@ -25,24 +25,24 @@ def output(command: Sequence[str], timeout_s: float) -> Iterator[BinaryIO]:
 
 
 def run(command: Sequence[str], timeout_s: float, printed: BinaryIO) -> None:
-    """Run a command that writes its output to a file itself.
+    """Run a command that writes directly to a file.
 
     Raises:
-        SourceUnavailable: it cannot be run, takes too long or says that it failed.
+        SourceUnavailable: the command cannot be run, times out or fails.
     """
-    with tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile() as errors:
         try:
             status = subprocess.run(  # noqa: S603  (the admin's command)
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
-                stderr=complaints,
+                stderr=errors,
                 timeout=timeout_s,
                 check=False,
             ).returncode
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             raise SourceUnavailable(f"{command[0]}: {error}") from error
         if status:
-            complaints.seek(0)
-            reason = complaints.read(_SHOWN_BYTES).decode(errors="replace").strip()
-            raise SourceUnavailable(f"{command[0]} ended with status {status}: {reason}")
+            errors.seek(0)
+            reason = errors.read(_SHOWN_BYTES).decode(errors="replace").strip()
+            raise SourceUnavailable(f"{command[0]} exited with status {status}: {reason}")

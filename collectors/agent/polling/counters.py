@@ -1,4 +1,4 @@
-"""Polls counters and tells what they added since the last poll."""
+"""Polling of counters: increments since the last poll."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from collectors.agent.polling import commands
 from collectors.agent.polling.frame_store import FrameStore
 from collectors.agent.reader import Reading
 from collectors.lustre import job_stats, md_stats
-from collectors.lustre.differences import Counted, completed, job_deltas, target_deltas
+from collectors.lustre.differences import Snapshot, completed, job_deltas, target_deltas
 from collectors.parsed import Parsed, SourceUnavailable
 from collectors.source import Source
 from collectors.tables import (
@@ -25,12 +25,12 @@ from collectors.tables import (
     Table,
 )
 
-Compare = Callable[[Counted, Counted], tuple[pl.DataFrame, Counted]]
+Compare = Callable[[Snapshot, Snapshot], tuple[pl.DataFrame, Snapshot]]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Counters of one format: what they are read as, and what becomes of two reads."""
+    """Counters of one format: parser, tables, and comparison of two reads."""
 
     parse: Callable[[Source], Iterator[Parsed]]
     totals: Table
@@ -38,8 +38,8 @@ class Kind:
     compare: Compare
 
 
-def of_jobs(idle: timedelta) -> Kind:
-    """Return job_stats, whose idle entries live so long."""
+def job_counters(idle: timedelta) -> Kind:
+    """Return the kind of job_stats, given the lifetime of idle entries."""
     return Kind(
         job_stats.parse,
         JOB_COUNTERS,
@@ -48,10 +48,10 @@ def of_jobs(idle: timedelta) -> Kind:
     )
 
 
-def of_targets() -> Kind:
-    """Return md_stats."""
+def target_counters() -> Kind:
+    """Return the kind of md_stats."""
 
-    def compare(earlier: Counted, later: Counted) -> tuple[pl.DataFrame, Counted]:
+    def compare(earlier: Snapshot, later: Snapshot) -> tuple[pl.DataFrame, Snapshot]:
         whole = completed(earlier, later)
         return target_deltas(earlier, whole), earlier.updated(whole)
 
@@ -59,51 +59,51 @@ def of_targets() -> Kind:
 
 
 class CounterReader:
-    """Reads counters by a command, once each time.
+    """Polls counters with a command.
 
-    The place keeps when each target was read last, and in a frame what it showed. A poll that fails
-    or is left out loses nothing: the next one tells what was added since the last that succeeded.
+    The checkpoint has the time of each target's last read (`reads`), and its counters in a `frame`.
+    Failed or skipped polls lose nothing: increments are relative to the last successful poll.
     """
 
     def __init__(self, folder: Path, command: Sequence[str], timeout_s: float, kind: Kind) -> None:
         self._command = command
         self._timeout_s = timeout_s
         self._kind = kind
-        self._frame = FrameStore(folder)
+        self._frames = FrameStore(folder)
 
-    def read(self, place: dict[str, Any]) -> Generator[Reading]:
+    def read(self, checkpoint: dict[str, Any]) -> Generator[Reading]:
         """Poll once."""
-        earlier = self._earlier(place)
-        now = datetime.now(UTC)  # what the command does not print yet came about later
+        earlier = self._earlier(checkpoint)
+        now = datetime.now(UTC)  # before the command: operations not printed happened later
         read = self._polled()
-        later = Counted.at(now, read.table.drop("line"), read.observed)
+        later = Snapshot.at(now, read.table.drop("line"), read.observed)
         previous = dict(earlier.reads.rows())
         _check(now, previous, later.reads["target"])
-        deltas, counted = self._kind.compare(earlier, later)
+        deltas, merged = self._kind.compare(earlier, later)
         coverage = [
             Coverage(target, previous.get(target, now), now) for target in later.reads["target"]
         ]
         following = {
-            "reads": {target: at.isoformat() for target, at in counted.reads.rows()},
-            "frame": self._frame.save(counted.totals, place),
+            "reads": {target: at.isoformat() for target, at in merged.reads.rows()},
+            "frame": self._frames.save(merged.totals, checkpoint),
         }
         parsed = replace(read, table=deltas)
         yield Reading(list(batches(self._kind.deltas, [parsed], coverage)), following)
 
     def behind_bytes(self) -> int:
-        """Return 0: a poll reads all there is."""
+        """Return 0: a poll reads everything."""
         return 0
 
     def close(self) -> None:
-        """Do nothing: nothing stays open."""
+        """Do nothing: no file stays open."""
 
-    def _earlier(self, place: dict[str, Any]) -> Counted:
-        totals = self._frame.load(place)
+    def _earlier(self, checkpoint: dict[str, Any]) -> Snapshot:
+        totals = self._frames.load(checkpoint)
         if totals is None:
             totals = self._kind.totals.empty().drop("line")
-        reads = place.get("reads", {})
+        reads = checkpoint.get("reads", {})
         times = [datetime.fromisoformat(at) for at in reads.values()]
-        return Counted(
+        return Snapshot(
             totals,
             pl.DataFrame(
                 {"target": list(reads), "taken_at": times},
@@ -118,15 +118,15 @@ class CounterReader:
 
 
 def _check(now: datetime, previous: Mapping[str, datetime], targets: pl.Series) -> None:
-    """Raise `SourceUnavailable` where a poll makes no sense, or none after the previous ones."""
+    """Raise `SourceUnavailable` if a poll cannot be compared with the previous ones."""
     if targets.is_empty():
         raise SourceUnavailable("the command printed no counters")
     if "" in targets:
-        raise SourceUnavailable("the text names no target: use lctl get_param without -n")
+        raise SourceUnavailable("the output names no target: use lctl get_param without -n")
     filesystems = targets.str.extract(r"^(.*)-OST[0-9a-fA-F]{4}$").drop_nulls().unique().sort()
     if len(filesystems) > 1:
-        several = " and ".join(filesystems)
-        raise SourceUnavailable(f"OSTs of {several}: each filesystem needs a source of its own")
+        names = " and ".join(filesystems)
+        raise SourceUnavailable(f"OSTs of {names}: configure one source per filesystem")
     last = max(previous.values(), default=None)
     if last and now <= last:
-        raise SourceUnavailable(f"the clock was put back: polls go on after {last}")
+        raise SourceUnavailable(f"the clock was set back: polling resumes after {last}")

@@ -1,4 +1,4 @@
-"""Polls a command that exports records, and tells those that are new or have changed."""
+"""Polling of a command that exports records: new and changed records."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -16,14 +16,14 @@ from collectors.formats import Format, Origin
 from collectors.parsed import Account, Parsed
 from collectors.source import Source
 
-SINCE = "{since}"  # in a command: the time from which records are asked for, in the source's zone
+SINCE = "{since}"  # in a command: start of the requested records, in the source's time zone
 
 
 class ExportReader:
-    """Reads records by a command, again and again.
+    """Polls records with a command.
 
-    Polls overlap, for records change after they were written. The place keeps when the last poll
-    began, and in a frame the hashes of the rows it showed: these are not told again.
+    Polls overlap, because records change. The checkpoint has the start of the last poll (`begun`),
+    and in a `frame` the hashes of its rows, which are not shipped again.
     """
 
     def __init__(
@@ -41,40 +41,41 @@ class ExportReader:
         self._look_back = timedelta(seconds=look_back_s)
         self._format = form
         self._origin = origin
-        self._frame = FrameStore(folder)
+        self._frames = FrameStore(folder)
 
-    def read(self, place: dict[str, Any]) -> Generator[Reading]:
+    def read(self, checkpoint: dict[str, Any]) -> Generator[Reading]:
         """Poll once."""
-        known = self._frame.load(place)
+        previous = self._frames.load(checkpoint)
         begun = datetime.now(UTC)
-        since = datetime.fromisoformat(place.get("begun", begun.isoformat())) - self._look_back
+        last = datetime.fromisoformat(checkpoint.get("begun", begun.isoformat()))
+        since = last - self._look_back
         command = [word.replace(SINCE, self._local(since)) for word in self._command]
         with commands.output(command, self._timeout_s) as printed:
             source = Source(printed, self._command[0])
             parsed = Parsed.joined(self._format.table, self._format.parse(source, self._origin))
         rows = parsed.table.drop("line").hash_rows()
-        if known is not None:
-            parsed = _told(parsed, ~rows.is_in(known["row"].implode()))
+        if previous is not None:
+            parsed = _only(parsed, ~rows.is_in(previous["row"].implode()))
         following = {
             "begun": begun.isoformat(),
-            "frame": self._frame.save(rows.unique().to_frame("row"), place),
+            "frame": self._frames.save(rows.unique().to_frame("row"), checkpoint),
         }
         yield Reading(list(batches(self._format.table, [parsed])), following)
 
     def behind_bytes(self) -> int:
-        """Return 0: a poll reads all there is."""
+        """Return 0: a poll reads everything."""
         return 0
 
     def close(self) -> None:
-        """Do nothing: nothing stays open."""
+        """Do nothing: no file stays open."""
 
     def _local(self, moment: datetime) -> str:
         return f"{moment.astimezone(self._origin.zone):%Y-%m-%dT%H:%M:%S}"
 
 
-def _told(parsed: Parsed, is_new: pl.Series) -> Parsed:
-    """Return only what is new; the lines of what is known are irrelevant."""
-    news = parsed.table.filter(is_new)
-    known = parsed.table.height - news.height
-    account = parsed.account + Account(accepted=-known, irrelevant=known)
-    return replace(parsed, table=news, account=account)
+def _only(parsed: Parsed, is_new: pl.Series) -> Parsed:
+    """Keep the new rows only; count the others as irrelevant."""
+    new = parsed.table.filter(is_new)
+    repeated = parsed.table.height - new.height
+    account = parsed.account + Account(accepted=-repeated, irrelevant=repeated)
+    return replace(parsed, table=new, account=account)

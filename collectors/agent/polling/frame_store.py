@@ -1,4 +1,4 @@
-"""Frames that are part of the place where to read on, and too large for it."""
+"""Storage of frames that belong to a checkpoint and are too large for it."""
 
 from collections.abc import Mapping
 from io import BytesIO
@@ -9,29 +9,30 @@ import polars as pl
 
 from collectors.agent import durable, logs
 
-_LOG = logs.of(__name__)
+_LOG = logs.Log(__name__)
 
 
 class FrameStore:
-    """The frame that a source's place refers to.
+    """The frame of a source's checkpoint.
 
-    A new one lies beside the old one until the place that refers to it is kept.
+    A new frame is stored next to the old one, which is deleted once a checkpoint refers to the new.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def load(self, place: Mapping[str, Any]) -> pl.DataFrame | None:
-        """Return the frame of a place, and forget all others; None: it has none."""
-        name = place.get("frame")
+    def load(self, checkpoint: Mapping[str, Any]) -> pl.DataFrame | None:
+        """Return the frame of a checkpoint, if any, and delete all others."""
+        name = checkpoint.get("frame")
         for path in self._folder.glob("frame-*.arrow"):
             if path.name != name:
                 path.unlink()
         return pl.read_ipc(self._folder / name) if name else None
 
-    def save(self, frame: pl.DataFrame, place: Mapping[str, Any]) -> str:
-        """Keep the frame that follows that of a place; return what the next place calls it."""
-        number = int(place["frame"].split("-")[1].split(".")[0]) + 1 if place.get("frame") else 1
+    def save(self, frame: pl.DataFrame, checkpoint: Mapping[str, Any]) -> str:
+        """Store the frame that follows a checkpoint's frame; return its name."""
+        previous = checkpoint.get("frame", "frame-0.arrow")
+        number = int(previous.removeprefix("frame-").removesuffix(".arrow")) + 1
         name = f"frame-{number}.arrow"
         content = BytesIO()
         frame.write_ipc(content, compression="zstd")

@@ -1,4 +1,4 @@
-"""Polls totals that the portal subtracts itself."""
+"""Polling of totals whose increments the portal computes."""
 
 from collections.abc import Generator, Sequence
 from datetime import UTC, datetime
@@ -13,14 +13,14 @@ from collectors.source import Source
 
 
 class SnapshotReader:
-    """Reads what a command shows, all of it each time; a poll covers its moment."""
+    """Polls totals with a command; the coverage of a poll is its time."""
 
     def __init__(self, command: Sequence[str], timeout_s: float, form: Format) -> None:
         self._command = command
         self._timeout_s = timeout_s
         self._format = form
 
-    def read(self, place: dict[str, Any]) -> Generator[Reading]:  # noqa: ARG002  (nothing goes on)
+    def read(self, checkpoint: dict[str, Any]) -> Generator[Reading]:  # noqa: ARG002  (stateless)
         """Poll once."""
         with commands.output(self._command, self._timeout_s) as printed:
             source = Source(printed, self._command[0])
@@ -31,8 +31,8 @@ class SnapshotReader:
         yield Reading(list(batches(self._format.table, [parsed], [Coverage("", now, now)])), {})
 
     def behind_bytes(self) -> int:
-        """Return 0: a poll reads all there is."""
+        """Return 0: a poll reads everything."""
         return 0
 
     def close(self) -> None:
-        """Do nothing: nothing stays open."""
+        """Do nothing: no file stays open."""

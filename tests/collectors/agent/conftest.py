@@ -1,4 +1,4 @@
-"""A portal that takes batches as the contract says, and agents as real processes against it."""
+"""A minimal portal with the ingest API, and agents as real processes that deliver to it."""
 
 import io
 import json
@@ -22,12 +22,12 @@ TOKEN = "a token of mds1"  # noqa: S105  (it opens nothing)
 
 
 class Portal:
-    """Stores each batch once, by its key, and remembers every delivery."""
+    """Stores each batch once, by its key, and records every delivery."""
 
     def __init__(self):
         self.batches = {}  # by key: description, rows
         self.deliveries = []  # headers and description
-        self.answers = []  # given before it works as it should: status, headers, body
+        self.answers = []  # to return before normal operation: status, headers, body
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=[0.02], daemon=True).start()
@@ -40,8 +40,8 @@ class Portal:
         """All rows."""
         return pl.concat([rows for _, rows in self.batches.values()])
 
-    def account(self, what="lines"):
-        return sum(batch["account"][what] for batch, _ in self.batches.values())
+    def account(self, name="lines"):
+        return sum(batch["account"][name] for batch, _ in self.batches.values())
 
     def take(self, headers, body):
         """Return status, headers and body of the answer."""
@@ -67,7 +67,7 @@ class Portal:
         self.batches[key] = (batch, rows)
         return 202, {}, {"already": False}
 
-    def _handler(portal):  # noqa: N805  (of the class within)
+    def _handler(portal):  # noqa: N805  (self of the inner class is the handler)
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -120,7 +120,7 @@ class Agent:
 
     @contextmanager
     def running(self):
-        """Run it; at the end it is asked to stop, and does."""
+        """Run the agent, and stop it with SIGTERM at the end."""
         process = self.start()
         try:
             yield process
@@ -129,7 +129,7 @@ class Agent:
             assert process.wait(20) == 0, self.log.read_text()
 
     def events(self):
-        """What it logged."""
+        """Return the logged events."""
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
 
@@ -147,5 +147,5 @@ def agent(tmp_path, portal):
 
 @pytest.fixture
 def never():
-    """What says when to stop, and does not."""
+    """A stop event that is never set."""
     return threading.Event()

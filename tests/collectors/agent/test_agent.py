@@ -1,4 +1,4 @@
-"""The agent as a process: from a log that grows to the portal."""
+"""The agent as a process, from a growing log to the portal."""
 
 import random
 import signal
@@ -46,9 +46,9 @@ def test_a_growing_trace_reaches_the_portal_as_windows(agent, portal, eventually
     ]
 
 
-def test_killed_at_any_time_it_neither_loses_nor_doubles(agent, portal, eventually):
-    """One that writes, rotates and repeats records; an agent that dies again and again."""
-    chance = random.Random(4)  # noqa: S311  (its luck must repeat)
+def test_kills_at_random_times_neither_lose_nor_repeat_records(agent, portal, eventually):
+    """A writer appends, rotates and repeats records while the agent is killed repeatedly."""
+    random_ = random.Random(4)  # noqa: S311  (reproducible)
     log = agent.folder / "rpctrace.log"
     log.write_text(trace(range(100)))
     agent.configure(rpctrace(log))
@@ -59,20 +59,20 @@ def test_killed_at_any_time_it_neither_loses_nor_doubles(agent, portal, eventual
     def write():
         nonlocal written
         while not stop.wait(0.02):
-            again = range(max(0, written - 40), written)  # dumped twice
+            repeated = range(max(0, written - 40), written)  # dumped twice
             with log.open("a") as growing:
-                growing.write(trace(again) + trace(range(written, written + 100)))
+                growing.write(trace(repeated) + trace(range(written, written + 100)))
             written += 100
-            if chance.random() < 0.02:
+            if random_.random() < 0.02:
                 log.rename(log.with_name(f"rpctrace.log.{written}"))
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        for lives in range(2, 6):
+        for starts in range(2, 6):
             process = agent.start()
-            eventually(lambda lives=lives: agent.log.read_text().count("agent_started") == lives)
-            time.sleep(chance.uniform(0, 0.4))
+            eventually(lambda starts=starts: agent.log.read_text().count("agent_started") == starts)
+            time.sleep(random_.uniform(0, 0.4))
             process.send_signal(signal.SIGKILL)
             process.wait()
     finally:
@@ -95,7 +95,7 @@ def test_a_state_folder_that_others_can_write_to_is_refused(agent):
     assert f"other users can write to it: chmod 700 {agent.state}" in agent.log.read_text()
 
 
-def test_only_one_agent_works_with_a_state(agent):
+def test_only_one_agent_uses_a_state_folder(agent):
     agent.configure(rpctrace(agent.folder / "rpctrace.log"))
 
     with agent.running():
@@ -103,4 +103,4 @@ def test_only_one_agent_works_with_a_state(agent):
         second = agent.start()
 
         assert second.wait(20) == 2
-    assert "another agent works with this state" in agent.log.read_text()
+    assert "another agent uses this state folder" in agent.log.read_text()

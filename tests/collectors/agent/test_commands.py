@@ -1,4 +1,4 @@
-"""The commands that people type: status and parse."""
+"""The commands status and parse."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ def log(agent):
     return path
 
 
-def test_status_and_metrics_tell_how_the_agent_is(agent, portal, log, eventually, capsys):
+def test_status_and_metrics_of_a_healthy_agent(agent, portal, log, eventually, capsys):
     with agent.running():
         eventually(lambda: portal.account() == 20)
 
@@ -39,7 +39,7 @@ def test_status_and_metrics_tell_how_the_agent_is(agent, portal, log, eventually
     assert "# TYPE ioportal_agent_spool_bytes gauge" in metrics
 
 
-def test_status_says_what_is_wrong(agent, portal, log, eventually, capsys):
+def test_status_lists_problems(agent, portal, log, eventually, capsys):
     portal.answers += [(422, {}, {"code": "no"})]
     with agent.running():
         eventually(lambda: portal.deliveries)
@@ -50,35 +50,35 @@ def test_status_says_what_is_wrong(agent, portal, log, eventually, capsys):
 
     assert main(["status", "--config", str(agent.config)]) == 1
     output = capsys.readouterr().out
-    assert "! the agent does not run: it last said so 10 min ago" in output
+    assert "! agent not running: last status 10 min ago" in output
     assert "! mds1: the portal refused 1 batches" in output
 
 
-def test_an_agent_that_never_ran_says_so(agent, log, capsys):
+def test_status_without_a_status_file_is_an_error(agent, log, capsys):
     assert main(["status", "--config", str(agent.config)]) == 1
     assert "has not run yet" in capsys.readouterr().err
 
 
 def test_parse_prints_a_table_or_ndjson(log, capsys):
     assert main(["parse", "rpctrace", str(log)]) == 0
-    shown = capsys.readouterr()
-    assert "service_us_sum" in shown.out
-    assert "7 rows of 20 lines: 20 accepted, 0 rejected, 0 irrelevant" in shown.err
+    output = capsys.readouterr()
+    assert "service_us_sum" in output.out
+    assert "7 rows from 20 lines: 20 accepted, 0 rejected, 0 irrelevant" in output.err
 
     assert main(["parse", "rpctrace", str(log), "--ndjson"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert sum(row["count"] for row in rows) == 20
 
 
-def test_what_a_file_says_cannot_command_the_terminal(tmp_path, capsys):
+def test_escape_sequences_of_a_file_are_replaced(tmp_path, capsys):
     path = tmp_path / "log"
     path.write_text(trace([1]).replace("1@gni", "1\x1b[2J@gni") + "x: Handled RPC \x1b[2J\n")
     main(["parse", "rpctrace", str(path)])
-    shown = capsys.readouterr()
+    output = capsys.readouterr()
 
-    assert "\x1b" not in shown.out + shown.err
+    assert "\x1b" not in output.out + output.err
 
 
-def test_a_file_that_is_not_there_is_a_message(capsys):
+def test_a_missing_file_is_an_error_message(capsys):
     assert main(["parse", "rpctrace", "/nothing"]) == 2
     assert "cannot be opened" in capsys.readouterr().err

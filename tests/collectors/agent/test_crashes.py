@@ -1,4 +1,4 @@
-"""An agent that dies at each of its steps on the way from a log to the portal."""
+"""Crashes at every step from a log to the portal."""
 
 import os
 from pathlib import Path
@@ -17,16 +17,16 @@ MANY_BYTES = 10**9
 
 
 class Killed(BaseException):
-    """What no handler of errors catches: as good as a SIGKILL."""
+    """An exception that no error handler catches, equivalent to SIGKILL."""
 
 
-class Fate:
-    """Kills at the n-th step that leaves a trace outside the process; before it, or after."""
+class Killer:
+    """Kills before or after the n-th step with an effect outside the process."""
 
     STEPS = ((os, "fsync"), (Path, "replace"), (Path, "unlink"), (httpx.Client, "post"))
 
     def __init__(self, monkeypatch):
-        self.steps_left = None  # None: it lives
+        self.steps_left = None  # None: no kill
         for owner, name in self.STEPS:
             monkeypatch.setattr(owner, name, self.guarded(getattr(owner, name)))
 
@@ -46,27 +46,27 @@ class Fate:
                 raise Killed
 
 
-class Life:
-    """One process: what it knows, it has from the disk."""
+class Process:
+    """One process, whose only memory is the disk."""
 
     def __init__(self, folder, portal, token, never):
         health, spool = Health("mds1"), Spool(folder / "state", MANY_BYTES)
         reader = TraceReader(LogTail(str(folder / "rpctrace.log"), settled_s=0))
         self.never = never
-        self.keeper = ReadLoop(reader, spool, 1, health)
+        self.loop = ReadLoop(reader, spool, 1, health)
         self.client = httpx.Client(base_url=portal.url, trust_env=False)
         self.shipper = Shipper(spool, self.client, token, health)
         self.spool = spool
 
-    def go_on(self):
-        self.keeper.step(self.never)
+    def run(self):
+        self.loop.step(self.never)
         while self.spool.oldest():
             self.shipper.step()
 
 
-def test_it_neither_loses_nor_doubles_wherever_it_dies(tmp_path, agent, portal, monkeypatch, never):
+def test_crashes_neither_lose_nor_repeat_records(tmp_path, agent, portal, monkeypatch, never):
     log, written = tmp_path / "rpctrace.log", 0
-    fate = Fate(monkeypatch)
+    killer = Killer(monkeypatch)
 
     def write():
         nonlocal written
@@ -76,19 +76,19 @@ def test_it_neither_loses_nor_doubles_wherever_it_dies(tmp_path, agent, portal, 
 
     for steps in range(200):
         write()
-        fate.steps_left = steps
+        killer.steps_left = steps
         try:
-            life = Life(tmp_path, portal, tmp_path / "token", never)
-            life.go_on()
+            process = Process(tmp_path, portal, tmp_path / "token", never)
+            process.run()
             write()
-            life.go_on()
+            process.run()
             break
         except Killed:
-            fate.steps_left = None
-    fate.steps_left = None
-    Life(tmp_path, portal, tmp_path / "token", never).go_on()
+            killer.steps_left = None
+    killer.steps_left = None
+    Process(tmp_path, portal, tmp_path / "token", never).run()
 
     assert 30 < steps < 199
     assert portal.account("accepted") == written
     assert portal.table()["count"].sum() == written
-    assert len(portal.deliveries) > len(portal.batches)  # an answer was lost on its way
+    assert len(portal.deliveries) > len(portal.batches)  # a response was lost

@@ -1,4 +1,4 @@
-"""What becomes of a batch, by what the portal answers."""
+"""Deliveries by the portal's response."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from collectors.agent.delivery.shipper import Shipper
 from collectors.agent.delivery.spool import Spool
 from collectors.agent.files.tail import LogTail
 from collectors.agent.files.traces import TraceReader
-from collectors.agent.health import LASTING_S, SAID_AGAIN_S, WAITED_S, Health
+from collectors.agent.health import ERROR_AFTER_S, MISSING_AFTER_S, REPEAT_S, Health
 from collectors.agent.read_loop import ReadLoop
 from collectors.lustre import rpc_trace
 from collectors.source import Source
@@ -48,7 +48,7 @@ def commit(spool, tmp_path):
     return put
 
 
-def test_the_portal_is_told_how_much_waits(commit, shipper, portal, spool):
+def test_a_delivery_reports_the_size_of_the_spool(commit, shipper, portal, spool):
     commit(1, 2)
     commit(3)
     shipper.step()
@@ -62,64 +62,62 @@ def test_the_portal_is_told_how_much_waits(commit, shipper, portal, spool):
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429, 401, 403, 404, 301])
-def test_a_batch_waits_while_the_portal_cannot_take_it(
-    commit, shipper, portal, spool, health, status
-):
+def test_a_batch_is_retried_after_a_temporary_error(commit, shipper, portal, spool, health, status):
     commit(1)
     portal.answers.append((status, {}, {"code": "later"}))
-    first, troubles = shipper.step(), dict(health.troubles)
+    first, problems = shipper.step(), dict(health.problems)
 
     assert 1 / 2 <= first <= 1
-    assert troubles["delivery"].startswith(str(status))
+    assert problems["delivery"].startswith(str(status))
 
     assert shipper.step() == 0
-    assert health.troubles == {}
+    assert health.problems == {}
     assert (spool.depth().batches, len(portal.batches)) == (0, 1)
 
 
-def test_a_portal_that_starts_again_is_no_error_but_one_that_stays_away_is(caplog, monkeypatch):
+def test_a_lasting_failure_is_logged_as_an_error(caplog, monkeypatch):
     health = Health("mds1")
-    times = iter((0, 1, 10, LASTING_S, LASTING_S + 100, LASTING_S + SAID_AGAIN_S))
+    times = iter((0, 1, 10, ERROR_AFTER_S, ERROR_AFTER_S + 100, ERROR_AFTER_S + REPEAT_S))
     monkeypatch.setattr(time, "monotonic", lambda: next(times))
     for _ in range(6):
-        health.trouble("delivery", "Connection refused")
+        health.failing("delivery", "Connection refused")
 
     assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR", "ERROR"]
 
 
-def test_what_does_not_exist_yet_is_said_once_and_a_warning_only_after_a_while(
+def test_a_missing_log_is_logged_once_and_later_as_a_warning(
     caplog, monkeypatch, tmp_path, spool, health, never
 ):
     caplog.set_level("INFO")
-    times = iter((0, 1, WAITED_S - 1, WAITED_S, WAITED_S, WAITED_S + 1))
+    times = iter((0, 1, MISSING_AFTER_S - 1, MISSING_AFTER_S, MISSING_AFTER_S, MISSING_AFTER_S + 1))
     monkeypatch.setattr(time, "monotonic", lambda: next(times))
     log = tmp_path / "missing" / "rpctrace.log"
-    keeper = ReadLoop(TraceReader(LogTail(str(log))), spool, 1, health)
+    loop = ReadLoop(TraceReader(LogTail(str(log))), spool, 1, health)
 
     def levels():
         return [(record.levelname, record.message) for record in caplog.records]
 
     for _ in range(3):
-        keeper.step(never)
+        loop.step(never)
 
     assert levels() == [("INFO", "reading_waiting")]
     assert caplog.records[0].fields["reason"] == f"{log}: no such file"
-    assert health.troubles == {}
+    assert health.problems == {}
 
-    keeper.step(never)
+    loop.step(never)
 
-    assert levels()[1:] == [("WARNING", "reading_in_trouble")]
+    assert levels()[1:] == [("WARNING", "reading_failing")]
 
     log.parent.mkdir()
     log.write_text(trace([1]))
-    keeper.step(never)
-    keeper.close()
+    loop.step(never)
+    loop.close()
 
-    assert levels()[2:] == [("INFO", "reading_well")]
+    assert levels()[2:] == [("INFO", "reading_recovered")]
     assert spool.depth().batches == 1
 
 
-def test_pauses_grow_and_respect_what_the_portal_asks_for(commit, shipper, portal):
+def test_pauses_grow_and_respect_retry_after(commit, shipper, portal):
     commit(1)
     portal.answers += [(503, {}, {})] * 9 + [(429, {"Retry-After": "30"}, {})]
     pauses = [shipper.step() for _ in range(10)]
@@ -130,7 +128,7 @@ def test_pauses_grow_and_respect_what_the_portal_asks_for(commit, shipper, porta
 
 
 @pytest.mark.parametrize("status", [409, 413, 415, 422])
-def test_a_batch_that_is_refused_is_kept_aside_and_the_next_one_goes(
+def test_a_refused_batch_does_not_block_the_next_one(
     commit, shipper, portal, spool, caplog, status
 ):
     commit(1)
@@ -142,10 +140,10 @@ def test_a_batch_that_is_refused_is_kept_aside_and_the_next_one_goes(
     assert [batch["sequence"] for batch, _ in portal.batches.values()] == [2]
     assert spool.depth().refused == 1
     [record] = [r for r in caplog.records if r.message == "batch_refused"]
-    assert "column x" in record.fields["answer"]
+    assert "column x" in record.fields["reason"]
 
 
-def test_what_is_moved_back_is_delivered(commit, shipper, portal, spool):
+def test_a_refused_batch_can_be_moved_back(commit, shipper, portal, spool):
     commit(1)
     portal.answers.append((422, {}, {}))
     shipper.step()
@@ -156,15 +154,13 @@ def test_what_is_moved_back_is_delivered(commit, shipper, portal, spool):
     assert len(portal.batches) == 1
 
 
-def test_a_token_that_others_can_read_is_not_sent_until_it_is_private(
-    commit, shipper, portal, health, tmp_path
-):
+def test_a_token_that_other_users_can_read_is_not_sent(commit, shipper, portal, health, tmp_path):
     commit(1)
     (tmp_path / "token").chmod(0o640)
     shipper.step()
-    trouble = health.troubles["delivery"]
+    problem = health.problems["delivery"]
 
-    assert trouble.endswith(f"mode 0640 lets other users read it: chmod 600 {tmp_path}/token")
+    assert problem.endswith(f"mode 0640 lets other users read it: chmod 600 {tmp_path}/token")
     assert portal.deliveries == []
 
     (tmp_path / "token").chmod(0o600)
@@ -173,7 +169,7 @@ def test_a_token_that_others_can_read_is_not_sent_until_it_is_private(
     assert len(portal.batches) == 1
 
 
-def test_nobody_at_home_is_waited_for(commit, shipper, portal, spool):
+def test_a_batch_is_retried_while_the_portal_is_down(commit, shipper, portal, spool):
     commit(1)
     portal.close()
 
@@ -181,8 +177,8 @@ def test_nobody_at_home_is_waited_for(commit, shipper, portal, spool):
     assert spool.depth().batches == 1
 
 
-def test_the_state_is_plain_to_see(commit, spool):
+def test_the_state_file_is_readable_json(commit, spool):
     commit(1)
     state = json.loads((spool.folder / "state.json").read_text())
 
-    assert state == {"stream": spool.stream, "sequence": 2, "place": {}}
+    assert state == {"stream": spool.stream, "sequence": 2, "checkpoint": {}}

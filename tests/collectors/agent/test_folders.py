@@ -1,4 +1,4 @@
-"""Folders of finished files: each text is read once, whatever it is called."""
+"""Folders of finished files: each content is read once, under any name."""
 
 import gzip
 import os
@@ -9,7 +9,7 @@ import zstandard
 
 from collectors.agent.files.folders import FolderReader
 from collectors.agent.files.traces import TraceFolderReader
-from collectors.agent.reader import NotThereYet
+from collectors.agent.reader import SourceMissing
 from collectors.batch import alps
 from collectors.parsed import SourceUnavailable
 from collectors.tables import LAUNCHES
@@ -20,7 +20,7 @@ FINISHED_S = 60
 
 @pytest.fixture
 def folder(tmp_path):
-    """Put a file there that was finished so many minutes ago."""
+    """Create a file that was finished some minutes ago."""
 
     def put(name, content, minutes_ago=10):
         path = tmp_path / name
@@ -33,13 +33,13 @@ def folder(tmp_path):
     return put
 
 
-def read(reader, place=None):
-    """Return what the batches add up to, and the last place."""
-    total, place = 0, place or {}
-    for reading in reader.read(place):
+def read(reader, checkpoint=None):
+    """Return the total count of the batches, and the last checkpoint."""
+    total, checkpoint = 0, checkpoint or {}
+    for reading in reader.read(checkpoint):
         total += sum(int(batch.rows["count"].sum()) for batch in reading.batches)
-        place = reading.place
-    return total, place
+        checkpoint = reading.checkpoint
+    return total, checkpoint
 
 
 def traces(folder):
@@ -52,30 +52,30 @@ def test_plain_and_compressed_files_are_read_once(folder):
     folder("3.log.zst", zstandard.compress(trace(range(30, 35)).encode()))
     folder("4.log", trace(range(35, 40)), minutes_ago=0)  # still written to
 
-    total, place = read(traces(folder))
-    again, _ = read(traces(folder), place)
+    total, checkpoint = read(traces(folder))
+    again, _ = read(traces(folder), checkpoint)
 
     assert (total, again) == (35, 0)
 
 
-def test_a_file_that_is_compressed_later_is_known_again(folder):
+def test_a_file_that_is_compressed_later_is_recognised(folder):
     plain = folder("1.log", trace(range(10)))
-    _, place = read(traces(folder))
+    _, checkpoint = read(traces(folder))
     folder("1.log.gz", gzip.compress(plain.read_bytes()))
     plain.unlink()
 
-    assert read(traces(folder), place)[0] == 0
+    assert read(traces(folder), checkpoint)[0] == 0
 
 
-def test_records_that_two_dumps_share_count_once_even_for_a_new_reader(folder):
+def test_records_in_two_dumps_count_once_after_a_restart(folder):
     folder("1.log", trace(range(10)))
-    _, place = read(traces(folder))
+    _, checkpoint = read(traces(folder))
     folder("2.log", trace(range(5, 20)))
 
-    assert read(traces(folder), place)[0] == 10
+    assert read(traces(folder), checkpoint)[0] == 10
 
 
-def test_a_file_is_read_on_where_the_agent_died(folder, fixture_text):
+def test_reading_of_a_file_resumes_after_a_crash(folder, fixture_text):
     text = fixture_text("alps", "messages.txt") * 4
     folder("messages", text)
 
@@ -90,31 +90,31 @@ def test_a_file_is_read_on_where_the_agent_died(folder, fixture_text):
     whole = lines(FolderReader(LAUNCHES, folder.pattern, FINISHED_S, parts).read({}))
     readings = FolderReader(LAUNCHES, folder.pattern, FINISHED_S, parts).read({})
     first = next(readings)
-    rest = FolderReader(LAUNCHES, folder.pattern, FINISHED_S, parts).read(first.place)
+    rest = FolderReader(LAUNCHES, folder.pattern, FINISHED_S, parts).read(first.checkpoint)
 
     assert lines([first]) + lines(rest) == whole
     assert len(lines([first])) == 3
 
 
-def test_a_damaged_file_does_not_keep_the_others(folder):
+def test_a_damaged_file_does_not_block_others(folder):
     folder("1.log.gz", gzip.compress(trace(range(10)).encode())[:-20], minutes_ago=12)
     folder("2.log", trace(range(10, 15)))
-    place = {}
+    checkpoint = {}
 
     def read_all():
-        nonlocal place
+        nonlocal checkpoint
         for reading in traces(folder).read({}):
-            place = reading.place
+            checkpoint = reading.checkpoint
 
     with pytest.raises(SourceUnavailable, match=r"1\.log\.gz"):
         read_all()
-    [finished] = place["files"]
+    [finished] = checkpoint["files"]
 
     assert "2.log" in finished
 
 
-def test_a_folder_that_does_not_exist_is_waited_for(tmp_path):
+def test_a_missing_folder_is_reported(tmp_path):
     reader = TraceFolderReader(f"{tmp_path}/missing/*.log", FINISHED_S)
 
-    with pytest.raises(NotThereYet, match="missing: no such folder"):
+    with pytest.raises(SourceMissing, match="missing: no such folder"):
         read(reader)

@@ -1,4 +1,4 @@
-"""What can be read only once: pipes, and commands that forget what they print."""
+"""Journals of pipes, and of commands that print each record only once."""
 
 import os
 import subprocess
@@ -11,10 +11,10 @@ from collectors.agent.health import Health
 from tests.collectors.agent.traces import trace
 
 
-def test_a_pipe_reaches_the_portal_although_the_agent_is_killed(agent, portal, eventually):
+def test_a_kill_loses_no_record_of_a_pipe(agent, portal, eventually):
     pipe = agent.folder / "pipe"
     os.mkfifo(pipe)
-    kept_open = os.open(pipe, os.O_RDWR)  # as systemd does for a pipe that it opens
+    descriptor = os.open(pipe, os.O_RDWR)  # systemd keeps its pipes open in the same way
     agent.configure(
         f'[[source]]\nname = "mds1"\nformat = "rpctrace"\ntoken_file = "token"\npipe = "{pipe}"\n'
         'every = "50ms"\n'
@@ -35,12 +35,12 @@ def test_a_pipe_reaches_the_portal_although_the_agent_is_killed(agent, portal, e
     with agent.running():
         eventually(lambda: portal.account() >= 2_000)
     feeding.join()
-    os.close(kept_open)
+    os.close(descriptor)
 
     assert portal.account("accepted") == 2_000
 
 
-def test_a_command_that_forgets_is_run_again_and_again(agent, portal, eventually):
+def test_the_output_of_repeated_commands_is_shipped(agent, portal, eventually):
     dumps = agent.folder / "dumps"
     dumps.mkdir()
     for number in range(3):
@@ -57,13 +57,13 @@ def test_a_command_that_forgets_is_run_again_and_again(agent, portal, eventually
     assert portal.account("accepted") == 30
 
 
-def test_a_full_journal_makes_writers_wait(tmp_path, monkeypatch):
+def test_a_full_journal_blocks_writers(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "ROTATED_BYTES", 100)
     monkeypatch.setattr(journal, "FULL_BYTES", 200)
     reached = None
-    kept = Journal(tmp_path / "journal", lambda: reached)
+    full = Journal(tmp_path / "journal", lambda: reached)
     health = Health("mds1")
-    feeder = PipeFeeder(tmp_path / "pipe", kept, health)
+    feeder = PipeFeeder(tmp_path / "pipe", full, health)
     os.mkfifo(tmp_path / "pipe")
     pipe = os.open(tmp_path / "pipe", os.O_RDWR)
     os.write(pipe, b"x" * 299 + b"\n")
@@ -71,12 +71,12 @@ def test_a_full_journal_makes_writers_wait(tmp_path, monkeypatch):
     os.write(pipe, b"y" * 9 + b"\n")
     feeder.step()
 
-    assert health.troubles == {"journal": "full: writers to the pipe wait"}
+    assert health.problems == {"journal": "full: writers to the pipe are blocked"}
 
-    reached = kept.path.stat().st_ino  # the reader has come so far
+    reached = full.path.stat().st_ino  # the reader's file
     feeder.step()
     os.close(pipe)
 
-    assert health.troubles == {}
-    assert kept.path.read_bytes() == b"y" * 9 + b"\n"
+    assert health.problems == {}
+    assert full.path.read_bytes() == b"y" * 9 + b"\n"
     assert (tmp_path / "journal.1").stat().st_size == 300

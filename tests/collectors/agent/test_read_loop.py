@@ -1,4 +1,4 @@
-"""A source that is read while there is room, and told of when there is none."""
+"""Reading while the spool has room, and problems while it is full."""
 
 import errno
 import threading
@@ -16,15 +16,15 @@ from collectors.tables import REJECTS, RPC_WINDOWS
 
 
 class Counting:
-    """A source that has something new whenever it is read."""
+    """A source with new data at every read."""
 
     def __init__(self):
         self.reads = 0
 
-    def read(self, place):
+    def read(self, checkpoint):
         self.reads += 1
         batch = Batch("rpc_windows", RPC_WINDOWS.empty(), Account(), (), REJECTS.empty())
-        yield Reading([batch], {"read": place.get("read", 0) + 1})
+        yield Reading([batch], {"read": checkpoint.get("read", 0) + 1})
 
     def behind_bytes(self):
         return 0
@@ -34,7 +34,7 @@ class Counting:
 
 
 class Soon(threading.Event):
-    """Says stop at the first pause."""
+    """A stop event that is set at the first pause."""
 
     def wait(self, _seconds):
         self.set()
@@ -48,21 +48,21 @@ def counting():
 
 def test_nothing_is_read_while_the_spool_is_full(tmp_path, counting, caplog):
     spool, health = Spool(tmp_path, 1), Health("mds1")
-    keeper = ReadLoop(counting, spool, 1, health)
-    keeper.step(Soon())
-    keeper.step(Soon())
+    loop = ReadLoop(counting, spool, 1, health)
+    loop.step(Soon())
+    loop.step(Soon())
 
     assert counting.reads == 1
-    assert health.troubles["spool"].startswith("full")
-    assert "spool_in_trouble" in [record.message for record in caplog.records]
+    assert health.problems["spool"].startswith("full")
+    assert "spool_failing" in [record.message for record in caplog.records]
 
     spool.delivered(spool.oldest())
-    keeper.step(Soon())
+    loop.step(Soon())
 
     assert counting.reads == 2
 
 
-def test_a_reading_waits_for_a_full_disk(tmp_path, counting, monkeypatch, never):
+def test_a_commit_is_retried_while_the_disk_is_full(tmp_path, counting, monkeypatch, never):
     spool, health = Spool(tmp_path, 10**6), Health("mds1")
     monkeypatch.setattr(read_loop, "RETRY_S", 0.01)
     write, failures = durable.write, 3
@@ -77,13 +77,13 @@ def test_a_reading_waits_for_a_full_disk(tmp_path, counting, monkeypatch, never)
     monkeypatch.setattr(durable, "write", full)
     ReadLoop(counting, spool, 1, health).step(never)
 
-    assert (counting.reads, spool.place, spool.depth().batches) == (1, {"read": 1}, 1)
-    assert health.troubles == {}
+    assert (counting.reads, spool.checkpoint, spool.depth().batches) == (1, {"read": 1}, 1)
+    assert health.problems == {}
 
 
-def test_a_batch_that_the_state_does_not_tell_of_was_never_written(tmp_path, counting, never):
-    keeper = ReadLoop(counting, Spool(tmp_path, 10**6), 1, Health("mds1"))
-    keeper.step(never)
+def test_an_uncommitted_batch_file_is_discarded(tmp_path, counting, never):
+    loop = ReadLoop(counting, Spool(tmp_path, 10**6), 1, Health("mds1"))
+    loop.step(never)
     (tmp_path / "batches" / "000000000002.batch").write_bytes(b"half of it")
 
     spool = Spool(tmp_path, 10**6)

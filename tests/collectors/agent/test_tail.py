@@ -1,4 +1,4 @@
-"""Logs that grow, are rotated, truncated and removed, read by an agent that starts again."""
+"""Logs that grow, are rotated, truncated and removed, and agents that restart."""
 
 import os
 import shutil
@@ -13,17 +13,17 @@ from tests.collectors.agent.traces import trace
 
 
 class Site:
-    """A log and its reader; the clock of the file system goes on by a second with each change."""
+    """A log and its reader; each change advances the file times by a second."""
 
     def __init__(self, folder):
         self.log = folder / "rpctrace.log"
         self.written = 0
-        self.place = {}
+        self.checkpoint = {}
         self.read = 0
         self.clock = 1_700_000_000
         self.reader = self.new_reader()
         self.append()
-        self.look()  # what was rotated away before is none of ours
+        self.poll()  # earlier rotated files are not read
 
     def new_reader(self):
         return TraceReader(LogTail(str(self.log), settled_s=0))
@@ -38,7 +38,7 @@ class Site:
             log.write(text[: len(text) - cut])
         self.touch(self.log)
         if cut:
-            self.look()  # while the last line is not whole
+            self.poll()  # with an incomplete last line
             with self.log.open("a") as log:
                 log.write(text[-cut:])
             self.touch(self.log)
@@ -66,23 +66,23 @@ class Site:
         self.touch(self.log)
         self.append(3)
 
-    def look(self):
-        for reading in self.reader.read(self.place):
-            self.keep(reading)
+    def poll(self):
+        for reading in self.reader.read(self.checkpoint):
+            self.commit(reading)
 
-    def look_and_die(self):
-        """What the last reading says is not kept."""
-        readings = self.reader.read(self.place)
+    def poll_and_crash(self):
+        """Lose the last reading."""
+        readings = self.reader.read(self.checkpoint)
         next(readings, None)
         readings.close()
-        self.start_again()
+        self.restart()
 
-    def start_again(self):
+    def restart(self):
         self.reader.close()
         self.reader = self.new_reader()
 
-    def keep(self, reading):
-        self.place = reading.place
+    def commit(self, reading):
+        self.checkpoint = reading.checkpoint
         self.read += sum(int(batch.rows["count"].sum()) for batch in reading.batches)
 
 
@@ -91,19 +91,19 @@ ACTIONS = (
     Site.append_slowly,
     Site.rotate,
     Site.copy_and_truncate,
-    Site.look,
-    Site.look_and_die,
-    Site.start_again,
+    Site.poll,
+    Site.poll_and_crash,
+    Site.restart,
 )
 
 
 @settings(max_examples=40)
 @given(actions=st.lists(st.sampled_from(ACTIONS), max_size=12))
-def test_every_line_is_read_once_whatever_happens_to_the_log(tmp_path_factory, actions):
+def test_every_line_is_read_once(tmp_path_factory, actions):
     site = Site(tmp_path_factory.mktemp("site"))
     for action in actions:
         action(site)
-    site.look()
+    site.poll()
 
     assert site.read == site.written
     site.reader.close()
@@ -116,12 +116,12 @@ def site(tmp_path):
     site.reader.close()
 
 
-def test_what_cannot_be_found_any_more_is_said_loudly(site, caplog):
-    site.look()
+def test_a_log_removed_before_its_end_was_read_is_logged(site, caplog):
+    site.poll()
     site.log.unlink()
     site.append(5)
-    site.start_again()
-    site.look()
+    site.restart()
+    site.poll()
 
     assert site.read == 15
     assert "log_lost" in [record.message for record in caplog.records]
@@ -130,20 +130,20 @@ def test_what_cannot_be_found_any_more_is_said_loudly(site, caplog):
 @pytest.mark.parametrize(
     "name", ["rpctrace.log.{}", "rpctrace.log-2026112{}", "rpctrace.log-2026112{}T081957Z"]
 )
-def test_a_log_that_is_rotated_twice_between_two_looks_is_read_whole(site, name):
+def test_a_log_rotated_twice_between_two_polls_is_read_completely(site, name):
     for n in (1, 2):
         site.append()
         site.log.rename(site.log.with_name(name.format(n)))
     site.append()
-    site.look()
+    site.poll()
 
     assert site.read == site.written == 40
 
 
-def test_a_line_longer_than_memory_is_one_line(site):
+def test_a_line_longer_than_a_chunk_is_one_line(site):
     site.log.write_bytes(b"x" * 5_000_000 + b"\n" + trace([77]).encode())
     [reading] = site.reader.read({})
 
     assert reading.batches[0].account.lines == 2
     assert reading.batches[0].account.accepted == 1
-    assert reading.place["file"]["offset"] == site.log.stat().st_size
+    assert reading.checkpoint["file"]["offset"] == site.log.stat().st_size

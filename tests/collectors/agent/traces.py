@@ -1,4 +1,4 @@
-"""A debug log, line by line."""
+"""Generated debug logs."""
 
 TRACE = (
     "00000100:00100000:5.0:{second}.{micro:06}:0:17344:0:"
@@ -10,7 +10,7 @@ FIRST_SECOND = 1441096200
 
 
 def trace(numbers):
-    """One record for each number, 1,000 a second."""
+    """Return one record per number, 1,000 per second."""
     return "".join(
         TRACE.format(
             second=FIRST_SECOND + n // 1000, micro=n % 1000 * 1000, xid=10**15 + n, nid=n % 7

@@ -1,4 +1,4 @@
-"""PanDA job records: every record is a job, a reject or irrelevant, whatever stands around it."""
+"""PanDA job records: jobs, rejects and irrelevant elements."""
 
 import io
 import json
@@ -26,7 +26,7 @@ def day(clock):
 
 @pytest.fixture(scope="session")
 def parse(whole):
-    """All of a text at once."""
+    """Parse a whole input."""
     return lambda text: whole(jobs.parse(Source(io.BytesIO(text), "a text")))
 
 
@@ -35,7 +35,7 @@ def fixture(parse, fixture_text):
     return lambda name: parse(fixture_text("panda", name))
 
 
-def test_a_list_of_jobs_is_read_and_what_surrounds_it_is_irrelevant(fixture):
+def test_a_list_of_jobs_is_parsed_and_other_members_are_irrelevant(fixture):
     parsed = fixture("jobs.json")
 
     assert parsed.account == Account(lines=8, accepted=5, irrelevant=3)
@@ -63,7 +63,7 @@ def test_a_list_of_jobs_is_read_and_what_surrounds_it_is_irrelevant(fixture):
         "cpu_s": 43_200,
         "setup_s": None,
     }
-    # Numbers as texts, times without an offset, a slot on a node, fewer cores than were asked for.
+    # Numbers as texts, times without an offset, a slot on a node, fewer cores than requested.
     assert (failed["task_id"], failed["cpu_s"], failed["core_count"]) == (10_995_522, 1_140, 8)
     assert (failed["started_at"], failed["host"]) == (day("12:01:10"), "nid00043")
     assert failed["error"] == 'pilot 1201: killed by signal {"15"}; transformation 137'
@@ -92,7 +92,7 @@ def test_a_job_page_has_one_job_and_its_files_are_irrelevant(fixture):
     ]
 
 
-def test_a_record_a_line_in_the_servers_own_words(fixture):
+def test_one_record_per_line_with_the_servers_names(fixture):
     parsed = fixture("server.json")
 
     assert parsed.account == Account(lines=2, accepted=2)
@@ -135,14 +135,14 @@ def test_other_shapes(parse, text, account):
     assert parse(json.dumps(text).encode()).account == account
 
 
-def test_a_list_that_is_cut_between_records_says_so(parse):
+def test_a_list_truncated_between_records_has_a_reject(parse):
     parsed = parse(b'{"jobs": [{"pandaid": 1, "jobstatus": "finished"},\n')
 
     assert parsed.account == Account(lines=2, accepted=1, rejected=1)
     assert parsed.rejects["reason"].to_list() == [json_stream.CUT]
 
 
-def test_a_long_answer_is_read_in_little_memory_wherever_its_jobs_stand():
+def test_a_long_response_takes_bounded_memory():
     record = json.dumps(RECORD | {"jobparameters": "x" * 2_000})
     files = ", ".join(['{"pandaid": 1, "lfn": "x"}'] * 60_000)
     text = f'{{"files": [{files}], "jobs": [{", ".join([record] * 5_000)}]}}'.encode()
@@ -152,12 +152,12 @@ def test_a_long_answer_is_read_in_little_memory_wherever_its_jobs_stand():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    # `jobs` stands too far behind to be seen from the begin; no record is lost for that.
+    # `jobs` is beyond the look-ahead from the start; no record is lost.
     assert account == Account(lines=65_000, accepted=5_000, rejected=60_000)
     assert peak < 60_000_000
 
 
-def test_an_element_without_end_is_one_reject(parse):
+def test_an_endless_element_is_one_reject(parse):
     endless = b'{"pandaid": 1, "jobparameters": "' + b"x" * (3 * json_stream.LONGEST)
     parsed = parse(b'[{"pandaid": 2, "jobstatus": "failed"},' + endless + b'"},{"pandaid": 3}]')
 
@@ -193,7 +193,7 @@ def assert_sound(parsed):
 
 @given(records=st.lists(RECORDS, max_size=5), files=st.lists(JSON, max_size=3))
 @settings(max_examples=100)
-def test_every_record_of_a_list_is_accounted_for(parse, records, files):
+def test_the_account_covers_every_record(parse, records, files):
     assume(not any(isinstance(file, list) for file in files))
     text = json.dumps({"files": files, "jobs": records, "count": 5})
 
@@ -206,7 +206,7 @@ def test_every_record_of_a_list_is_accounted_for(parse, records, files):
 
 @given(text=st.binary(max_size=300) | st.text('{}[]",: \\pandaidjobs01').map(str.encode))
 @settings(max_examples=100)
-def test_no_bytes_raise_anything(parse, text):
+def test_random_bytes_never_raise(parse, text):
     assume(not text.startswith(PACKED))
 
     assert_sound(parse(text))
@@ -214,9 +214,7 @@ def test_no_bytes_raise_anything(parse, text):
 
 @given(damage=DAMAGE, block_bytes=st.integers(1, 200), longest=st.integers(400, 2_000))
 @settings(max_examples=50)
-def test_where_the_text_is_cut_into_blocks_changes_nothing(
-    parse, fixture_text, damage, block_bytes, longest
-):
+def test_block_boundaries_do_not_matter(parse, fixture_text, damage, block_bytes, longest):
     text = damaged(fixture_text("panda", "jobs.json"), damage)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "LONGEST", longest)
@@ -242,7 +240,7 @@ def test_where_the_text_is_cut_into_blocks_changes_nothing(
         pytest.param(b"\x7fELF\x02\x01\x01\0" * 50_000, id="binary"),
     ],
 )
-def test_a_text_without_any_sense_is_accounted_for_in_time(parse, text):
+def test_a_nonsensical_input_is_parsed_in_time(parse, text):
     assert_sound(parse(text))
 
 
@@ -257,13 +255,13 @@ def test_a_text_without_any_sense_is_accounted_for_in_time(parse, text):
         pytest.param(None, None, id="not told"),
     ],
 )
-def test_the_last_part_of_the_pilots_timing_is_the_set_up(parse, timing, setup_s):
+def test_the_set_up_time_is_the_last_part_of_the_pilot_timing(parse, timing, setup_s):
     text = json.dumps(RECORD | {"pilottiming": timing}).encode()
 
     assert parse(text).table["setup_s"].to_list() == [setup_s]
 
 
-def test_a_real_record_is_read(sample, whole):
+def test_a_real_record_is_parsed(sample, whole):
     path = sample("panda", "bigpanda_job_2014_fax.json")
 
     parsed = whole(jobs.parse(Source.open(path)))
