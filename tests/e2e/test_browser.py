@@ -218,7 +218,7 @@ def test_no_page_is_wider_than_its_window(visit, heavy_job):
             "/ingest/coverage/",
             "/ingest/nids/",
             "/ingest/pending/",
-            "/admin/jobs/cluster/",
+            "/admin/site/cluster/",
             "/",
             "/trends/",
             "/users/",

@@ -89,7 +89,7 @@ def test_no_page_hides_a_character(as_staff, hostile_job, cluster):
         f"/projects/{HIDDEN}/",
         f"/search/?q={HIDDEN}",
         "/rules/",
-        "/admin/jobs/cluster/",
+        "/admin/site/cluster/",
         f"/jobs/?user={HIDDEN}&format=xml",
     }
 

@@ -51,5 +51,5 @@ def test_somebody_elses_batch_id_is_not_found(client, new_job, charlie):
 def test_staff_register_the_site_on_its_pages(as_staff, site, logs, ingest):
     ingest("rpctrace", logs("mds1.log", rpc("12:00", "7@tcp")), server="mds1")
 
-    assert "7@tcp" in as_staff.get("/admin/jobs/nid/?registered=no").content.decode()
-    assert as_staff.get("/admin/jobs/").status_code == 200
+    assert "7@tcp" in as_staff.get("/admin/site/nid/?registered=no").content.decode()
+    assert as_staff.get("/admin/site/").status_code == 200

@@ -51,7 +51,7 @@ def test_what_is_pinned_goes_before_what_is_reckoned(reckoned, usual, as_staff):
     chosen = Baseline.objects.get(opcode=ENQUEUE)
 
     page = as_staff.post(
-        "/admin/jobs/baseline/", {"action": "pin", "_selected_action": [chosen.pk]}, follow=True
+        "/admin/activity/baseline/", {"action": "pin", "_selected_action": [chosen.pk]}, follow=True
     )
 
     assert "mds1" in page.content.decode()
@@ -68,13 +68,13 @@ def test_an_admin_pins_by_hand_and_ends_it(mds, service, as_staff):
     form = {"server": mds, "service": service, "opcode": ENQUEUE, "baseline_us": 80, "why": "new"}
     form |= {"since_0": "2017-07-05", "since_1": "10:00", "until_0": "", "until_1": ""}
 
-    as_staff.post("/admin/jobs/pinnedbaseline/add/", form)
+    as_staff.post("/admin/activity/pinnedbaseline/add/", form)
 
     pin = PinnedBaseline.objects.get()
     assert pin.pinned_by
     assert (pin.why, str(pin)) == ("new", "LDLM_ENQUEUE, mdt on mds1: 80 µs")
     until = {"until_0": "2017-07-05", "until_1": "11:00", "why": "new"}
-    as_staff.post(f"/admin/jobs/pinnedbaseline/{pin.pk}/change/", until)
+    as_staff.post(f"/admin/activity/pinnedbaseline/{pin.pk}/change/", until)
     pin.refresh_from_db()
     assert pin.until == at("11:00")
     assert LogEntry.objects.count() == 2
@@ -83,7 +83,7 @@ def test_an_admin_pins_by_hand_and_ends_it(mds, service, as_staff):
 def test_pins_are_not_for_users(mds, service, as_alice):
     form = {"server": mds, "service": service, "opcode": ENQUEUE, "baseline_us": 80}
 
-    assert as_alice.post("/admin/jobs/pinnedbaseline/add/", form).status_code == 302
+    assert as_alice.post("/admin/activity/pinnedbaseline/add/", form).status_code == 302
     assert not PinnedBaseline.objects.exists()
 
 
@@ -91,4 +91,4 @@ def test_the_number_of_queries_does_not_grow_with_the_baselines(
     reckoned, as_staff, django_assert_max_num_queries
 ):
     with django_assert_max_num_queries(12):
-        as_staff.get("/admin/jobs/baseline/")
+        as_staff.get("/admin/activity/baseline/")

@@ -265,10 +265,10 @@ def test_simulated_segments_among_others_are_marked(as_staff, trace, logs, inges
 
 @pytest.mark.parametrize("kind", ["cluster", "filesystem", "server", "target", "node", "nid"])
 def test_registration_marks_what_is_simulated(as_staff, trace, kind):
-    real = text_of(as_staff.get(f"/admin/jobs/{kind}/"))
+    real = text_of(as_staff.get(f"/admin/site/{kind}/"))
     for things in (Cluster, Filesystem):
         things.objects.update(simulated=True)
-    made_up = text_of(as_staff.get(f"/admin/jobs/{kind}/"))
+    made_up = text_of(as_staff.get(f"/admin/site/{kind}/"))
 
     assert '<td class="field-data">real</td>' in real
     assert '<td class="field-data">simulated</td>' in made_up

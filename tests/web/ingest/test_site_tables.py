@@ -67,7 +67,7 @@ def test_a_users_address_is_not_for_everybody(as_alice, alice, upload, ingest, l
 def test_the_registration_page_lists_accounts(as_staff, upload):
     upload(as_staff, "users", "name,team,projects\npilot,PanDA ops,HEP1 HEP2\nalice,,PHY12\n")
 
-    services = text_of(as_staff.get("/admin/jobs/useraccount/", {"service": "yes"}))
+    services = text_of(as_staff.get("/admin/site/useraccount/", {"service": "yes"}))
 
     assert "PanDA ops" in services
     assert "HEP1, HEP2" in services
