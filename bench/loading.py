@@ -18,18 +18,19 @@ from django.db import connection
 from bench import inputs, portal
 from bench.figures import Figure, Way, in_turn
 from collectors.lustre import rpc_trace
+from collectors.lustre.rpc_trace import RPC_TRACE
 from collectors.source import Source
 from collectors.tables import RPC_WINDOWS
-from ioportal.ingest.formats import Command
+from ioportal.ingest.formats import LoadOptions
 from ioportal.ingest.formats.traces import RpcTraceLoader
 from ioportal.ingest.loading import InputFile, Origin, load
-from ioportal.ingest.models import Segment
 from ioportal.site.models import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from collectors.parsed import Parsed
+    from ioportal.ingest.models import Segment
 
 LINES = 2_000_000
 _NIDS = 20_000
@@ -121,7 +122,7 @@ class _ParsedLoader(RpcTraceLoader):
     """Loads what was parsed before."""
 
     def __init__(self, parsed: list[Parsed], segment: Segment, origin: Origin) -> None:
-        super().__init__(Command(), segment, origin)
+        super().__init__(LoadOptions(), segment, origin)
         self._parsed = parsed
 
     def parts(self, source: Source) -> Iterator[Parsed]:  # noqa: ARG002  (nothing is left to read)
@@ -133,7 +134,7 @@ def _load(parsed: list[Parsed]) -> None:
         lambda: Source(io.BytesIO(), "parsed before"),
         Origin(server=Server.objects.get(name=portal.SERVER)),
     )
-    load([text], Segment.Format.RPCTRACE, lambda: partial(_ParsedLoader, parsed))
+    load([text], RPC_TRACE, lambda: partial(_ParsedLoader, parsed))
 
 
 def _as_copied() -> list[bytes]:

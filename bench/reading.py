@@ -12,7 +12,8 @@ from collectors.agent.config import SourceConfig
 from collectors.agent.delivery.spool import Spool
 from collectors.agent.health import Health
 from collectors.agent.read_loop import ReadLoop
-from collectors.formats import Origin
+from collectors.format import Origin
+from collectors.lustre.rpc_trace import RPC_TRACE
 
 _EVERY_S = 5.0
 _SPOOL_BYTES = 10**9
@@ -24,7 +25,7 @@ def main() -> None:
     memory.retain_freed()
     source = SourceConfig(
         name="trace",
-        format="rpctrace",
+        format=RPC_TRACE,
         kind="file",
         path=str(trace.absolute()),
         command=(),

@@ -13,7 +13,8 @@ import polars as pl
 
 from collectors.agent import config, logs, status
 from collectors.agent.run import run
-from collectors.formats import FORMATS, Origin
+from collectors.format import Origin
+from collectors.formats import BY_NAME
 from collectors.parsed import Account, SourceUnavailable
 from collectors.source import Source
 
@@ -61,7 +62,7 @@ def _parse(arguments: argparse.Namespace) -> int:
         source = Source.open(Path(arguments.file))
     origin = Origin(zone=arguments.zone)
     account, rejects, rows = Account(), 0, 0
-    for parsed in FORMATS[arguments.format].parse(source, origin):
+    for parsed in BY_NAME[arguments.format].parse(source, origin):
         if arguments.ndjson:
             sys.stdout.write(parsed.table.write_ndjson())
         elif rows < ROWS_SHOWN:
@@ -106,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--config", type=Path, required=True, metavar="agent.toml")
 
     parse_command = commands.add_parser("parse", help="parse a file and print its rows")
-    parse_command.add_argument("format", choices=FORMATS)
+    parse_command.add_argument("format", choices=BY_NAME)
     parse_command.add_argument("file", help="plain, gzip or zstd; - for standard input")
     parse_command.add_argument("--ndjson", action="store_true", help="print all rows as NDJSON")
     parse_command.add_argument(

@@ -52,7 +52,7 @@ BYTES = ("read_bytes", "write_bytes")
 COUNTERS = OPERATIONS + SUBSETS + BYTES
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each is one object: usable as a key
 class Table:
     """A table's name, grain, and columns with their types."""
 

@@ -10,28 +10,14 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from collectors.formats import FORMATS, Origin
+from collectors.format import AgentInput, Format, Origin
+from collectors.formats import BY_NAME, FORMATS
 
-KINDS = ("file", "pipe", "command", "folder")
-# Formats by kind of source.
-FORMATS_OF = {
-    "file": ("rpctrace", "pbs", "alps"),
-    "pipe": ("rpctrace", "pbs", "alps"),
-    "command": (
-        "rpctrace",
-        "job_stats",
-        "md_stats",
-        "mds_stats",
-        "sacct",
-        "squeue",
-        "panda",
-    ),
-    "folder": ("rpctrace", "sacct", "pbs", "alps", "panda"),
-}
+KINDS: tuple[AgentInput, ...] = get_args(AgentInput)
 _LOG_EVERY_S = 5.0
 _POLL_EVERY_S = 60.0
 _SPOOL_BYTES = 1_000_000_000
@@ -53,8 +39,8 @@ class SourceConfig:
     """One source."""
 
     name: str
-    format: str
-    kind: str  # one of KINDS
+    format: Format
+    kind: AgentInput
     path: str  # of a file, a pipe, or a pattern of paths; "": it is a command
     command: tuple[str, ...]
     token_file: Path
@@ -129,11 +115,11 @@ def _source(section: "_Section", folder: Path) -> SourceConfig:
     if len(kinds) != 1:
         raise ConfigError(f"{section.name}: {name} needs one of {', '.join(KINDS)}")
     [kind] = kinds
-    form = section.text("format")
-    if form not in FORMATS_OF[kind]:
-        raise section.invalid(
-            "format", f"must be one of {', '.join(FORMATS_OF[kind])} for a {kind}"
-        )
+    name_of_format = section.text("format")
+    accepted = [form.name for form in FORMATS if kind in form.agent_inputs]
+    if name_of_format not in accepted:
+        raise section.invalid("format", f"must be one of {', '.join(accepted)} for a {kind}")
+    form = BY_NAME[name_of_format]
     return SourceConfig(
         name=name,
         format=form,
@@ -144,7 +130,7 @@ def _source(section: "_Section", folder: Path) -> SourceConfig:
         every_s=section.duration(
             "every", _LOG_EVERY_S if kind in {"file", "pipe"} else _POLL_EVERY_S
         ),
-        origin=_origin(section, needs_zone=FORMATS[form].has_local_times),
+        origin=_origin(section, needs_zone=form.has_local_times),
         timeout_s=section.duration("timeout", 60.0),
         look_back_s=section.duration("look_back", 3600.0),
         idle_s=section.duration("job_cleanup_interval", 600.0),
@@ -165,7 +151,7 @@ def _origin(section: "_Section", *, needs_zone: bool) -> Origin:
     try:
         return Origin(
             zone=ZoneInfo(zone) if zone else default.zone,
-            columns=section.texts("columns", tuple(default.columns)),
+            columns=section.texts("columns") if section.has("columns") else None,
             exec_hosts_are_compute_nodes=section.flag(
                 "exec_hosts_are_compute_nodes", default=default.exec_hosts_are_compute_nodes
             ),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from collectors.agent.config import SourceConfig
 from collectors.agent.delivery.spool import Spool
@@ -17,10 +18,10 @@ from collectors.agent.polling.counters import CounterReader
 from collectors.agent.polling.exports import ExportReader
 from collectors.agent.polling.snapshots import SnapshotReader
 from collectors.agent.reader import Reader
-from collectors.formats import FORMATS, RECORDS
+from collectors.tables import JOB_COUNTERS, RPC_WINDOWS, SERVICE_COUNTERS, TARGET_COUNTERS
 
-# Formats whose commands print each record only once.
-FORGOTTEN = ("rpctrace",)
+if TYPE_CHECKING:
+    from collectors.format import LineFormat
 
 AFTER_DUMP_S = 1.0  # interval for journals that a command feeds
 
@@ -45,7 +46,8 @@ def reader_of(source: SourceConfig, folder: Path) -> Reader:
 
 def has_journal(source: SourceConfig) -> bool:
     """Whether the source can be read only once."""
-    return source.kind == "pipe" or (source.kind == "command" and source.format in FORGOTTEN)
+    prints_once = source.format.table is RPC_WINDOWS  # the kernel forgets what it has dumped
+    return source.kind == "pipe" or (source.kind == "command" and prints_once)
 
 
 def interval_s(source: SourceConfig) -> float:
@@ -67,8 +69,8 @@ def _journal(folder: Path) -> Path:
 
 
 def _folder_reader(source: SourceConfig) -> Reader:
-    form = FORMATS[source.format]
-    if source.format == "rpctrace":
+    form = source.format
+    if form.table is RPC_WINDOWS:
         return TraceFolderReader(source.path, source.settled_s)
     return FolderReader(
         form.table, source.path, source.settled_s, lambda text: form.parse(text, source.origin)
@@ -76,32 +78,27 @@ def _folder_reader(source: SourceConfig) -> Reader:
 
 
 def _poll_reader(source: SourceConfig, folder: Path) -> Reader:
-    form = FORMATS[source.format]
-    match source.format:
-        case "job_stats":
-            kind = counters.job_counters(timedelta(seconds=source.idle_s))
-            return CounterReader(folder, source.command, source.timeout_s, kind)
-        case "md_stats":
-            return CounterReader(
-                folder, source.command, source.timeout_s, counters.target_counters()
-            )
-        case "mds_stats":
-            return SnapshotReader(source.command, source.timeout_s, form)
-        case _:
-            return ExportReader(
-                folder,
-                source.command,
-                form,
-                source.origin,
-                timeout_s=source.timeout_s,
-                look_back_s=source.look_back_s,
-            )
+    form = source.format
+    if form.table is JOB_COUNTERS:
+        kind = counters.job_counters(timedelta(seconds=source.idle_s))
+        return CounterReader(folder, source.command, source.timeout_s, kind)
+    if form.table is TARGET_COUNTERS:
+        return CounterReader(folder, source.command, source.timeout_s, counters.target_counters())
+    if form.table is SERVICE_COUNTERS:
+        return SnapshotReader(source.command, source.timeout_s, form)
+    return ExportReader(
+        folder,
+        source.command,
+        form,
+        source.origin,
+        timeout_s=source.timeout_s,
+        look_back_s=source.look_back_s,
+    )
 
 
 def _log_reader(source: SourceConfig, path: str) -> LineReader:
     log = LogTail(path, source.settled_s)
-    if source.format == "rpctrace":
+    if source.format.table is RPC_WINDOWS:
         return TraceReader(log)
-    parse = RECORDS[source.format]
-    table = FORMATS[source.format].table
-    return LineReader(table, log, lambda lines: parse(lines, source.origin))
+    form = cast("LineFormat", source.format)  # only those can be a file or pipe (`AgentInput`)
+    return LineReader(form.table, log, lambda lines: form.parse(lines, source.origin))

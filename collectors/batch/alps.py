@@ -10,6 +10,7 @@ from datetime import datetime
 from collectors.batch import hostlists, localtime
 from collectors.batch.records import Record, Row, numbered_lines, parts
 from collectors.batch.values import INT32_MAX, Unreadable, batch_id, whole_number
+from collectors.format import LineFormat
 from collectors.parsed import Parsed
 from collectors.source import Lines
 from collectors.tables import LAUNCHES
@@ -146,3 +147,14 @@ def _time(text: str) -> datetime:
     if stamp.tzinfo is None:
         raise Unreadable(f"time {text} has no offset from UTC")
     return localtime.utc(stamp)
+
+
+ALPS = LineFormat(
+    name="alps",
+    label="ALPS placement",
+    table=LAUNCHES,
+    parse=lambda source, _: parse(source),
+    scopes=("cluster",),
+    options=("cluster",),
+    agent_inputs=("file", "pipe", "folder"),
+)

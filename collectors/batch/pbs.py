@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from collectors.batch import hostlists, localtime, states
 from collectors.batch.records import Record, Row, numbered_lines, parts
 from collectors.batch.values import INT32_MAX, Unreadable, batch_id, duration_s, shown, whole_number
+from collectors.format import LineFormat, Origin
 from collectors.parsed import Parsed
 from collectors.source import Lines
 from collectors.tables import JOBS
@@ -278,3 +279,23 @@ def _number(attributes: dict[str, str], *keys: str) -> int | None:
     """Return the first of `keys` that the record has."""
     key = next((key for key in keys if attributes.get(key)), None)
     return None if key is None else whole_number(attributes[key], key, INT32_MAX)
+
+
+def _parse(source: Lines, origin: Origin) -> Iterator[Parsed]:
+    return parse(
+        source,
+        origin.zone,
+        exec_hosts_are_compute_nodes=origin.exec_hosts_are_compute_nodes,
+    )
+
+
+PBS = LineFormat(
+    name="pbs",
+    label="PBS or Torque accounting",
+    table=JOBS,
+    parse=_parse,
+    scopes=("cluster",),
+    options=("cluster",),
+    agent_inputs=("file", "pipe", "folder"),
+    has_local_times=True,
+)

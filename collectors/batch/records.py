@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from collectors.batch.values import Unreadable
 from collectors.parsed import Account, Parsed, Reject
-from collectors.source import Lines
+from collectors.source import Lines, Source
 from collectors.tables import Table
 
 PART_LINES = 10_000
@@ -41,6 +41,11 @@ def numbered_lines(source: Lines) -> Iterator[tuple[int, str]]:
         for number, line in enumerate(io.BytesIO(chunk.text), start=chunk.first_line):
             text = line.lstrip(b"\0").decode(errors="replace").replace("\0", "\ufffd")
             yield number, text.removesuffix("\n").removesuffix("\r")
+
+
+def is_json(source: Source) -> bool:
+    """Return whether an input that is not read yet is JSON, by its first character."""
+    return source.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in {b"{", b"["}
 
 
 def parts(

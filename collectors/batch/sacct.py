@@ -11,8 +11,9 @@ from typing import Self
 from zoneinfo import ZoneInfo
 
 from collectors.batch import slurm, slurm_json
-from collectors.batch.records import Record, Row, numbered_lines, parts
+from collectors.batch.records import Record, Row, is_json, numbered_lines, parts
 from collectors.batch.values import Unreadable
+from collectors.format import Format
 from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import JOBS
@@ -76,7 +77,7 @@ def parse(source: Source, zone: ZoneInfo, columns: Sequence[str] = COLUMNS) -> I
     layout = Layout(tuple(name.lower() for name in columns))
     if not layout.names_the_job:
         raise ValueError(f"no JobID or JobIDRaw among the columns {', '.join(columns)}")
-    if slurm_json.is_json(source):
+    if is_json(source):
         return slurm_json.parse(source, zone)
     return read(source, layout, lambda cells: slurm.row_of(cells, zone))
 
@@ -222,3 +223,15 @@ def _read(record: _Record, row_of: Callable[[dict[str, str]], Row]) -> Row | Non
         # Bars in a job name are legal; with a wrong list of columns they are the trace of it.
         doubt = "" if layout.header else layout.misfit(text)
         raise Unreadable(f"{error}; {doubt}" if doubt else str(error)) from error
+
+
+SACCT = Format(
+    name="sacct",
+    label="Slurm sacct",
+    table=JOBS,
+    parse=lambda source, origin: parse(source, origin.zone, origin.columns or COLUMNS),
+    scopes=("cluster",),
+    options=("cluster", "columns"),
+    agent_inputs=("command", "folder"),
+    has_local_times=True,
+)

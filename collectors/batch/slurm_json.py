@@ -26,11 +26,6 @@ LONGEST = 8 * 1024 * 1024  # characters of a job with its steps
 _Cells: TypeAlias = dict[str, str]
 
 
-def is_json(source: Source) -> bool:
-    """Tell whether a text is JSON, by its first character; nothing of it may have been read."""
-    return source.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in {b"{", b"["}
-
-
 def parse(source: Source, zone: ZoneInfo) -> Iterator[Parsed]:
     """Read the jobs and steps of an answer of sacct or squeue.
 

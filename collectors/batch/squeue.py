@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from zoneinfo import ZoneInfo
 
 from collectors.batch import sacct, slurm, slurm_json
-from collectors.batch.records import Row
+from collectors.batch.records import Row, is_json
 from collectors.batch.values import Unreadable
+from collectors.format import Format
 from collectors.parsed import Parsed
 from collectors.source import Source
+from collectors.tables import JOBS
 
 # squeue's headers in the words of sacct's. %i and %A have one header: the second is the raw number.
 _NAMES = {
@@ -59,7 +61,7 @@ def parse(source: Source, zone: ZoneInfo) -> Iterator[Parsed]:
 
     Source: docs/formats.md, "squeue".
     """
-    if slurm_json.is_json(source):
+    if is_json(source):
         return slurm_json.parse(source, zone)
     layout = sacct.Layout(COLUMNS, tool="squeue with '|' between its columns", names=_NAMES)
     return sacct.read(source, layout, lambda cells: _row(cells, zone))
@@ -71,3 +73,15 @@ def _row(cells: dict[str, str], zone: ZoneInfo) -> Row:
     nodes = cells.get("nodelist", "")
     # Where a job waits, %R has the reason in parentheses.
     return slurm.row_of({**cells, "nodelist": "" if nodes.startswith("(") else nodes}, zone)
+
+
+SQUEUE = Format(
+    name="squeue",
+    label="Slurm squeue",
+    table=JOBS,
+    parse=lambda source, origin: parse(source, origin.zone),
+    scopes=("cluster",),
+    options=("cluster",),
+    agent_inputs=("command",),
+    has_local_times=True,
+)

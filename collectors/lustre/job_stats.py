@@ -10,6 +10,7 @@ from typing import Self
 
 import polars as pl
 
+from collectors.format import Format
 from collectors.lustre.counters import (
     assembled,
     clocks,
@@ -29,7 +30,7 @@ from collectors.lustre.params import (
 )
 from collectors.parsed import Parsed
 from collectors.source import Chunk, Source
-from collectors.tables import JOB_COUNTERS
+from collectors.tables import JOB_COUNTERS, JOB_DELTAS
 
 NOT_JOB_STATS = "not a job_stats line"
 CUT = "truncated before the closing brace"
@@ -258,3 +259,15 @@ def _unwrap(odd: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame
     )
     continuations = members.filter("used", pl.col("line") != pl.col("head")).drop("reason")
     return joined, continuations, unreadable
+
+
+JOB_STATS = Format(
+    name="job_stats",
+    label="Lustre job_stats",
+    table=JOB_COUNTERS,
+    parse=lambda source, _: parse(source),
+    scopes=("server", "filesystem"),
+    options=("target", "filesystem", "at", "register_targets"),
+    agent_inputs=("command",),
+    agent_table=JOB_DELTAS,
+)

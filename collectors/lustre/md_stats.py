@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from collectors.format import Format
 from collectors.lustre import stats
 from collectors.lustre.counters import assembled, clocks, sift_moments, sift_readings, totals
 from collectors.lustre.params import parameter_of
 from collectors.parsed import Parsed
 from collectors.source import Source
-from collectors.tables import BYTES, TARGET_COUNTERS
+from collectors.tables import BYTES, TARGET_COUNTERS, TARGET_DELTAS
 
 NOT_MD_STATS = "not an md_stats line"
 SECOND_BLOCK = "second md_stats of the same target"
@@ -73,3 +74,15 @@ def _readings(counters: pl.DataFrame) -> pl.DataFrame:
         "samples",
         sum=pl.when(pl.col("name").is_in(BYTES) | (pl.col("unit") == "bytes")).then("sum"),
     )
+
+
+MD_STATS = Format(
+    name="md_stats",
+    label="Lustre md_stats",
+    table=TARGET_COUNTERS,
+    parse=lambda source, _: parse(source),
+    scopes=("server", "filesystem"),
+    options=("target", "filesystem", "at", "register_targets"),
+    agent_inputs=("command",),
+    agent_table=TARGET_DELTAS,
+)

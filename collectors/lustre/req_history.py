@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from collectors.format import Format
 from collectors.lustre.counters import assembled
 from collectors.lustre.params import PARAMETER, numbered_lines, parameter_of
 from collectors.lustre.rpc_repeats import RepeatedRecords
@@ -142,3 +143,13 @@ def _windows(requests: pl.DataFrame) -> pl.DataFrame:
         .select(*REQUEST_WINDOWS.columns)
         .sort("start", "nid", "service", "opcode")
     )
+
+
+REQ_HISTORY = Format(
+    name="req_history",
+    label="Lustre request history",
+    table=REQUEST_WINDOWS,
+    parse=lambda source, origin: parse(source, origin.service, origin.repeats),
+    scopes=("server",),
+    options=("server", "filesystem", "service"),
+)

@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 
 from collectors.byte_scan import Offsets
+from collectors.format import LineFormat
 from collectors.lustre.rpc_exact import HANDLED, read_exactly
 from collectors.lustre.rpc_plain import Plain, read_plain, records_of
 from collectors.lustre.rpc_records import Records
@@ -197,3 +198,14 @@ def windows(records: Records) -> pl.DataFrame:
         .select(pl.col(name).cast(dtype) for name, dtype in RPC_WINDOWS.columns.items())
         .collect()
     )
+
+
+RPC_TRACE = LineFormat(
+    name="rpctrace",
+    label="Lustre RPC trace",
+    table=RPC_WINDOWS,
+    parse=lambda source, origin: parse(source, origin.repeats),
+    scopes=("server",),
+    options=("server", "filesystem"),
+    agent_inputs=("file", "pipe", "command", "folder"),
+)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from collectors.format import Format
 from collectors.lustre import stats
 from collectors.lustre.counters import REPEATED, TOO_BIG, assembled, clocks, sift_moments
 from collectors.lustre.params import parameter_of
@@ -119,3 +120,14 @@ def _sifted(counters: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         counter="name",
     )
     return good, checked.filter(pl.col("reason").is_not_null())
+
+
+SERVICE_STATS = Format(
+    name="mds_stats",
+    label="Lustre service statistics",
+    table=SERVICE_COUNTERS,
+    parse=lambda source, _: parse(source),
+    scopes=("server",),
+    options=("server", "filesystem", "service", "at"),
+    agent_inputs=("command",),
+)

@@ -11,6 +11,7 @@ from typing import Any
 from collectors.batch import localtime
 from collectors.batch.records import Row, parts
 from collectors.batch.values import INT32_MAX, INT64_MAX, Unreadable, batch_id, shown, whole_number
+from collectors.format import Format
 from collectors.json_stream import Element, Members, elements
 from collectors.parsed import Parsed
 from collectors.source import Source
@@ -150,3 +151,14 @@ def _as_text(value: Any, name: str) -> str:
     if isinstance(value, bool | dict | list):
         raise Unreadable(f"{name} is not a string or number")
     return str(value).encode(errors="replace").decode().replace("\0", "\ufffd").strip()
+
+
+PANDA = Format(
+    name="panda",
+    label="PanDA jobs",
+    table=WORKLOAD_JOBS,
+    parse=lambda source, _: parse(source),
+    scopes=("cluster",),
+    options=("cluster",),
+    agent_inputs=("command", "folder"),
+)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection, models, transaction
 from django.db.models import Exists, F, Max, Min, OuterRef, Q
 
+from collectors import formats, tables
 from ioportal.ingest.attribution import deltas, reads, rpcs
 from ioportal.ingest.attribution.job_ids import ENDED_WITHIN, STARTS_WITHIN, with_namesakes
 from ioportal.ingest.models import (
@@ -27,7 +28,7 @@ from ioportal.ingest.models import (
     TouchedTrace,
 )
 from ioportal.jobs.models import Allocation, Job, StaleEvidence, StaleStatistics
-from ioportal.site.models import Format, Nid, Server, Target
+from ioportal.site.models import Nid, Server, Target
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow, floor_to_window
@@ -104,7 +105,7 @@ def mark_all_dirty(**_: Any) -> None:
             again=True,
         )
         for segment in Segment.objects.filter(
-            batch__source__format=Format.JOB_STATS
+            batch__source__format__in=formats.names(tables.JOB_COUNTERS)
         ).select_related("batch__source__server__filesystem", "batch__source__filesystem")
         if segment.start
         and segment.end

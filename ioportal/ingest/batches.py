@@ -10,9 +10,10 @@ from blake3 import blake3
 from django.db import DataError, IntegrityError, transaction
 
 from collectors.batch.values import Unreadable
+from collectors.formats import BY_NAME
 from collectors.parsed import Account, Parsed, reject_frame
 from ioportal.ingest import checks, wire
-from ioportal.ingest.formats import BATCHES
+from ioportal.ingest.formats import BATCH_LOADERS
 from ioportal.ingest.loading import OTHER_REASONS, Refused
 from ioportal.ingest.models import Batch, Reject, Segment
 from ioportal.ingest.refusals import Conflict, Refusal
@@ -73,7 +74,7 @@ def _is_known(source: Source, manifest: Manifest, content: str) -> bool:
 
 
 def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: datetime) -> None:
-    table, loader_of = BATCHES[Segment.Format(source.format)]
+    table = BY_NAME[source.format].batch_table
     if manifest.table != table.name:
         raise Refusal(
             f"Source {source} sends {table.name}, not {manifest.table!r}.",
@@ -85,7 +86,7 @@ def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: da
     checks.check(table, frame, now=now)
     with transaction.atomic():
         batch = _begin(source, manifest, content)
-        loader = loader_of(batch, manifest.coverage)
+        loader = BATCH_LOADERS[table](batch, manifest.coverage)
         try:
             if frame.height:
                 loader.store(Parsed(frame, reject_frame(()), Account()))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from django.db.models import Count, Min, OuterRef, Subquery, Sum
 
+from collectors import tables
+from collectors.formats import BY_NAME
 from ioportal.ingest.models import (
     Batch,
     Segment,
@@ -18,7 +20,7 @@ from ioportal.ingest.models import (
     TouchedTrace,
 )
 from ioportal.jobs.models import StaleEvidence, StaleStatistics
-from ioportal.site.models import Format, Source, Target
+from ioportal.site.models import Source, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage, StageFailure, TouchedImpact, TouchedIo, TouchedRpcs
 
@@ -183,11 +185,11 @@ _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] =
 )
 
 _COVERAGE: Final = {
-    Format.RPCTRACE: Coverage.Source.RPC_TRACE,
-    Format.REQ_HISTORY: Coverage.Source.REQ_HISTORY,
-    Format.MDS_STATS: Coverage.Source.MDS_STATS,
-    Format.JOB_STATS: Coverage.Source.JOB_STATS,
-    Format.MD_STATS: Coverage.Source.MD_STATS,
+    tables.RPC_WINDOWS: Coverage.Source.RPC_TRACE,
+    tables.REQUEST_WINDOWS: Coverage.Source.REQ_HISTORY,
+    tables.SERVICE_COUNTERS: Coverage.Source.MDS_STATS,
+    tables.JOB_COUNTERS: Coverage.Source.JOB_STATS,
+    tables.TARGET_COUNTERS: Coverage.Source.MD_STATS,
 }
 
 
@@ -220,7 +222,7 @@ def _watched(found: Sequence[Source]) -> dict[Coverage.Source, dict[int, dict[in
     targets = list(Target.objects.all())
     watched: dict[Coverage.Source, dict[int, dict[int, timedelta]]] = defaultdict(dict)
     for source in found:
-        kind = _COVERAGE.get(Format(source.format))
+        kind = _COVERAGE.get(BY_NAME[source.format].table)
         if kind in {Coverage.Source.JOB_STATS, Coverage.Source.MD_STATS}:
             watched[kind][source.pk] = {
                 target.pk: target.poll_gap

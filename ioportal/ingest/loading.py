@@ -21,6 +21,7 @@ from ioportal.site import name_ids
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from collectors.format import Format
     from collectors.parsed import Parsed
     from collectors.source import Source
     from ioportal.site.models import Cluster, Filesystem, Server, Target
@@ -68,7 +69,7 @@ class InputFile:
 
 
 class Loader(Protocol):
-    """Stores the parts of one file; one class per format (`ioportal.ingest.formats`)."""
+    """Stores the parts of one file; one class per table (`ioportal.ingest.formats`)."""
 
     time_column: str | None  # of its table: how far a part has come, in a file in order of time
 
@@ -98,7 +99,7 @@ class Loaded:
 
 def load(
     files: list[InputFile],
-    segment_format: Segment.Format,
+    form: Format,
     attempt: Callable[[], LoaderFactory],
     on_progress: Callable[[Source, Account], None] = lambda _source, _account: None,
     *,
@@ -108,7 +109,7 @@ def load(
 
     Args:
         files: each becomes a segment, unless it is one already.
-        segment_format: of all of them.
+        form: of all of them.
         attempt: begins an attempt, with no memory of one that was taken back; gives loaders.
         on_progress: told after every part.
         replace: load those that are segments again beside those that are not: where they overlap,
@@ -118,7 +119,7 @@ def load(
         Refused: one contradicts what is loaded or registered.
         SourceUnavailable: one cannot be read to its end.
     """
-    digests = [_digest_before(file, segment_format, alone=len(files) == 1) for file in files]
+    digests = [_digest_before(file, form, alone=len(files) == 1) for file in files]
     known = {segment.digest: segment for segment in Segment.objects.filter(digest__in=digests)}
     again = replace and not known.keys() >= set(digests)
     new = [
@@ -127,7 +128,7 @@ def load(
         if not digest or (digest not in digests[:number] and (again or digest not in known))
     ]
     loader_of = attempt()
-    loads = [_Load(files[number], segment_format, loader_of, on_progress) for number in new]
+    loads = [_Load(files[number], form, loader_of, on_progress) for number in new]
     try:
         with transaction.atomic():
             _load_side_by_side(loads, again=again)
@@ -138,7 +139,7 @@ def load(
             raise
         if len(files) == 1:
             return [Loaded(loaded[0], already=True)]
-        return load(files, segment_format, attempt, on_progress, replace=replace)
+        return load(files, form, attempt, on_progress, replace=replace)
     for number, loaded_text in zip(new, loads, strict=True):
         digests[number] = loaded_text.segment.digest
     fresh = {loaded_text.segment.digest: loaded_text.segment for loaded_text in loads}
@@ -150,25 +151,25 @@ def load(
     ]
 
 
-def _digest_before(file: InputFile, segment_format: Segment.Format, *, alone: bool) -> str:
+def _digest_before(file: InputFile, form: Format, *, alone: bool) -> str:
     """Return a file's digest before it is loaded, by reading it through; "" where that is vain.
 
     A file that comes alone under a new name is most likely new.
     """
     if file.name is None:
         return ""
-    segments = Segment.objects.filter(format=segment_format, name=_kept(file.name))
+    segments = Segment.objects.filter(format=form.name, name=_kept(file.name))
     if alone and not segments.exists():
         return ""
     source = file.open()
     for _ in source.chunks():
         pass
-    return _digest(segment_format, file.origin, source)
+    return _digest(form, file.origin, source)
 
 
-def _digest(segment_format: Segment.Format, origin: Origin, source: Source) -> str:
+def _digest(form: Format, origin: Origin, source: Source) -> str:
     """Return the digest of a file that was read, together with what it is said to be."""
-    identity = f"{segment_format}\n{origin.identity()}\n{source.digest}"
+    identity = f"{form.name}\n{origin.identity()}\n{source.digest}"
     return hashlib.sha256(identity.encode()).hexdigest()
 
 
@@ -186,11 +187,11 @@ class _Load:
     def __init__(
         self,
         file: InputFile,
-        segment_format: Segment.Format,
+        form: Format,
         loader_of: LoaderFactory,
         on_progress: Callable[[Source, Account], None],
     ) -> None:
-        self._format = segment_format
+        self._form = form
         self._origin = file.origin
         self._open = file.open
         self._loader_of = loader_of
@@ -205,7 +206,7 @@ class _Load:
         """Create the segment; its digest is known at the end."""
         self.source = self._open()
         self.segment = Segment.objects.create(
-            format=self._format,
+            format=self._form.name,
             digest=f"{Segment.LOADING}{uuid4()}",
             name=_kept(self.source.name),
             cluster=self._origin.cluster,
@@ -246,7 +247,7 @@ class _Load:
         self.segment.save()
 
     def _nothing_accepted(self) -> str:
-        kind = Segment.Format(self._format).label
+        kind = self._form.label
         if not self._account.lines:
             return f"{self.source.name} is empty. Nothing of it was loaded."
         first = self.segment.rejects.order_by("line").first()
@@ -258,7 +259,7 @@ class _Load:
 
     def digest(self) -> str:
         """Return the digest of the file and what it is said to be; "" until it is read whole."""
-        return _digest(self._format, self._origin, self.source) if self._read_whole else ""
+        return _digest(self._form, self._origin, self.source) if self._read_whole else ""
 
     def _keep_rejects(self, parsed: Parsed) -> None:
         """Count every reject by its reason; store the first of each."""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from collectors.formats import BY_NAME
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.site.models import Cluster, Filesystem, Server, Source, Target
-from ioportal.site.models import Format as _Format
 from ioportal.telemetry.models import Pending
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from django.contrib.auth.models import AnonymousUser, User
+
+    from collectors.tables import Table
 
 
 class SegmentQuerySet(models.QuerySet["Segment"]):
@@ -36,9 +38,7 @@ class Segment(models.Model):
 
     LOADING = "loading "  # begins the digest of one that is not complete
 
-    Format: TypeAlias = _Format
-
-    format = models.CharField(max_length=16, choices=Format)
+    format = models.CharField(max_length=16)  # one of `collectors.formats`
     # SHA-256 of what the text is said to be and of its BLAKE3: the same text twice is one segment.
     digest = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=1024)  # of the file, for people
@@ -80,6 +80,16 @@ class Segment(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def table(self) -> Table:
+        """The table of a file of its format: what is done with its rows depends on it alone."""
+        return BY_NAME[self.format].table
+
+    @property
+    def format_label(self) -> str:
+        """Its format in words."""
+        return BY_NAME[self.format].label
 
     @property
     def is_batch(self) -> bool:

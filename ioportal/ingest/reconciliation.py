@@ -13,10 +13,11 @@ import polars as pl
 from django.db.models import Case, Count, F, Max, Q, Sum, Value, When
 from django.db.models.functions import Coalesce
 
+from collectors import tables
 from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import job_ids
-from ioportal.ingest.models import Segment, TooLate
+from ioportal.ingest.models import TooLate
 from ioportal.jobs import workloads
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.site.models import Cluster, Counter, Target
@@ -42,20 +43,22 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from collectors.tables import Table
+    from ioportal.ingest.models import Segment
     from ioportal.telemetry.levels import Level
 
-_ATTRIBUTABLE = (Segment.Format.RPCTRACE, Segment.Format.JOB_STATS)
-_DELTAS: dict[str, Any] = {
-    Segment.Format.JOB_STATS: JobDelta,
-    Segment.Format.MD_STATS: TargetDelta,
+_ATTRIBUTABLE = (tables.RPC_WINDOWS, tables.JOB_COUNTERS)
+_DELTAS: dict[Table, Any] = {
+    tables.JOB_COUNTERS: JobDelta,
+    tables.TARGET_COUNTERS: TargetDelta,
 }
-# Where the rows of a format are: as they came, from files and from agents, and attributed.
-_LEVELS: dict[str, tuple[Level, Level, Level | None]] = {
-    Segment.Format.RPCTRACE: (levels.RPC_WINDOWS, levels.RPC_WINDOWS, levels.ATTRIBUTED_RPCS),
-    Segment.Format.JOB_STATS: (levels.JOB_SNAPSHOTS, levels.JOB_DELTAS, levels.IO_WINDOWS),
-    Segment.Format.MD_STATS: (levels.TARGET_SNAPSHOTS, levels.TARGET_DELTAS, None),
-    Segment.Format.MDS_STATS: (levels.SERVICE_SNAPSHOTS, levels.SERVICE_SNAPSHOTS, None),
-    Segment.Format.REQ_HISTORY: (levels.REQUEST_WINDOWS, levels.REQUEST_WINDOWS, None),
+# Where the rows of a table are: as they came, from files and from agents, and attributed.
+_LEVELS: dict[Table, tuple[Level, Level, Level | None]] = {
+    tables.RPC_WINDOWS: (levels.RPC_WINDOWS, levels.RPC_WINDOWS, levels.ATTRIBUTED_RPCS),
+    tables.JOB_COUNTERS: (levels.JOB_SNAPSHOTS, levels.JOB_DELTAS, levels.IO_WINDOWS),
+    tables.TARGET_COUNTERS: (levels.TARGET_SNAPSHOTS, levels.TARGET_DELTAS, None),
+    tables.SERVICE_COUNTERS: (levels.SERVICE_SNAPSHOTS, levels.SERVICE_SNAPSHOTS, None),
+    tables.REQUEST_WINDOWS: (levels.REQUEST_WINDOWS, levels.REQUEST_WINDOWS, None),
 }
 _ATTRIBUTED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
@@ -96,12 +99,12 @@ class SegmentAccount:
 
 def attributed_operations(*segments: Segment) -> dict[Principal, int]:
     """Return segments' operations by the kind of principal they are attributed to."""
-    reads = [segment.pk for segment in segments if segment.format == Segment.Format.JOB_STATS]
+    reads = [segment.pk for segment in segments if segment.table is tables.JOB_COUNTERS]
     windows: list[tuple[QuerySet[Any], Any]] = []
     if reads:
         windows.append((IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
     for segment in segments:
-        if segment.format == Segment.Format.RPCTRACE:
+        if segment.table is tables.RPC_WINDOWS:
             attributed = _within(segment, ChargedRpc.objects.all())
             windows.append((attributed.filter(segment_id=segment.pk), _RPCS))
     found: dict[Principal, int] = defaultdict(int)
@@ -113,7 +116,7 @@ def attributed_operations(*segments: Segment) -> dict[Principal, int]:
 
 def clusters_without_jobs(segment: Segment) -> list[str]:
     """Return the clusters that a segment is to be attributed to, if no job of its time is known."""
-    if segment.start is None or segment.end is None or segment.format not in _ATTRIBUTABLE:
+    if segment.start is None or segment.end is None or segment.table not in _ATTRIBUTABLE:
         return []
     clusters = Cluster.objects.filter(
         Q(filesystems__servers=segment.server) | Q(filesystems__targets__segment=segment)
@@ -126,7 +129,7 @@ def clusters_without_jobs(segment: Segment) -> list[str]:
 
 def unlinked_workload_jobs(segment: Segment) -> int:
     """Return how many PanDA jobs of a segment are linked to no batch job."""
-    if segment.format != Segment.Format.PANDA:
+    if segment.table is not tables.WORKLOAD_JOBS:
         return 0
     return WorkloadJob.objects.filter(records__segment=segment, jobs=None).distinct().count()
 
@@ -147,9 +150,9 @@ class RetainedParts:
 
 def retained_parts(segment: Segment) -> RetainedParts:
     """Tell what of a segment can still be re-added."""
-    if segment.format not in _LEVELS or segment.start is None or segment.end is None:
+    if segment.table not in _LEVELS or segment.start is None or segment.end is None:
         return RetainedParts(raw=True, attributed=True, expected=True)
-    from_file, from_agent, attributed = _LEVELS[segment.format]
+    from_file, from_agent, attributed = _LEVELS[segment.table]
     start, end = floor_to_window(segment.start), segment.end
     too_late = TooLate.objects.filter(start__lte=end, end__gte=start).filter(
         Q(server=segment.server) | Q(target__segment=segment) | Q(segment=segment)
@@ -159,7 +162,7 @@ def retained_parts(segment: Segment) -> RetainedParts:
         raw=is_raw,
         attributed=attributed is None
         or (retention.is_retained([attributed], start, end) and not too_late.exists()),
-        expected=segment.is_batch or segment.format != Segment.Format.JOB_STATS or is_raw,
+        expected=segment.is_batch or segment.table is not tables.JOB_COUNTERS or is_raw,
     )
 
 
@@ -226,18 +229,18 @@ def _stored(segment: Segment) -> tuple[int, int]:
     """Return how many raw rows a segment has, and their operations."""
     raw: QuerySet[Any]
     read_at = segment.end
-    if segment.format == Segment.Format.RPCTRACE:
+    if segment.table is tables.RPC_WINDOWS:
         raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
-    elif segment.format == Segment.Format.REQ_HISTORY:
+    elif segment.table is tables.REQUEST_WINDOWS:
         raw, amount = _within(segment, RequestWindow.objects.all()), _RPCS
-    elif segment.is_batch and segment.format in _DELTAS:
+    elif segment.is_batch and segment.table in _DELTAS:
         polled = (segment.start, segment.end)
-        raw, amount = _DELTAS[segment.format].objects.filter(end__range=polled), _OPERATIONS
-    elif read_at and segment.format == Segment.Format.JOB_STATS:
+        raw, amount = _DELTAS[segment.table].objects.filter(end__range=polled), _OPERATIONS
+    elif read_at and segment.table is tables.JOB_COUNTERS:
         raw, amount = JobSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
-    elif read_at and segment.format == Segment.Format.MD_STATS:
+    elif read_at and segment.table is tables.TARGET_COUNTERS:
         raw, amount = TargetSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
-    elif read_at and segment.format == Segment.Format.MDS_STATS:
+    elif read_at and segment.table is tables.SERVICE_COUNTERS:
         raw, amount = ServiceSnapshot.objects.filter(taken_at=read_at), _requests()
     else:
         return segment.accounting_records.count(), 0
@@ -258,7 +261,7 @@ def _links_off(segment: Segment) -> int:
 
     Reckoned here, not in the database, so that it is not the derivation checked against itself.
     """
-    if segment.format != Segment.Format.PANDA:
+    if segment.table is not tables.WORKLOAD_JOBS:
         return 0
     inside = list(WorkloadJob.objects.filter(records__segment=segment).distinct())
     jobs: dict[str, list[Job]] = defaultdict(list)
@@ -300,9 +303,9 @@ def _held(inside: WorkloadJob, jobs: list[Job]) -> list[Job]:
 
 def _expected(segment: Segment) -> int:
     """Return the operations that a segment has to charge."""
-    if segment.format == Segment.Format.RPCTRACE:
+    if segment.table is tables.RPC_WINDOWS:
         return segment.operations
-    if segment.format != Segment.Format.JOB_STATS or segment.end is None:
+    if segment.table is not tables.JOB_COUNTERS or segment.end is None:
         return 0
     if segment.is_batch:
         return segment.operations

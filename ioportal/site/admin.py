@@ -5,8 +5,10 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.contrib import admin
 
+from collectors.formats import FORMATS
 from ioportal.site.models import (
     Cluster,
     Filesystem,
@@ -186,6 +188,12 @@ class TargetAdmin(RegistrationAdmin):
     autocomplete_fields = ("server",)
 
 
+class SourceForm(forms.ModelForm):
+    """A source, with the formats to choose from."""
+
+    format = forms.ChoiceField(choices=[(form.name, form.label) for form in FORMATS])
+
+
 @admin.register(Source)
 class SourceAdmin(RegistrationAdmin):
     """What agents send; each needs a token: 'manage.py token create'."""
@@ -195,6 +203,7 @@ class SourceAdmin(RegistrationAdmin):
     list_select_related = ("cluster", "filesystem", "server")
     search_fields = ("name",)
     autocomplete_fields = ("server",)
+    form = SourceForm
 
     @admin.display(description="speaks for")
     def speaks_for(self, source: Source) -> str:

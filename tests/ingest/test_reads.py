@@ -294,7 +294,7 @@ def test_the_time_that_a_file_had_is_told(logs, call):
     several = call("ingest", "job_stats", *others)
     told = call("ingest", "md_stats", logs("md", md_stats(MDT, {})), f"--at={at('12:00')}")
 
-    assert f"{path}: read at 2017-07-05 12:34:00 UTC (the file's own time)" in alone
+    assert f"{path}: read at 2017-07-05 12:34:00 UTC (modification time of the file)" in alone
     assert "2 files: read at 2017-07-05 13:01:00 to 2017-07-05 13:02:00 UTC" in several
     assert "own time" not in told
 
@@ -323,7 +323,7 @@ def test_a_file_whose_time_its_text_contradicts_is_warned_of(
 
     for said in (with_at, without_at):
         assert said.count("Warning") == warned
-        assert ("its newest snapshot_time is 2017-07-05 12:00:00 UTC" in said) == warned
+        assert ("latest snapshot_time 2017-07-05 12:00:00 UTC" in said) == warned
     assert ("Check the time given with --at" in with_at) == warned
     assert "Give the time of the read" not in with_at
     assert ("Give the time of the read with --at" in without_at) == warned

@@ -75,4 +75,4 @@ def test_what_was_loaded_before_is_said_to_be(logs, call):
     said = call("ingest", "rpctrace", path, "--server=mds1")
 
     assert f"{path}: already loaded on " in said
-    assert "nothing was done" in said
+    assert "no change" in said

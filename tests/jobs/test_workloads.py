@@ -153,7 +153,7 @@ def test_it_is_said_how_many_wait_for_accounting(logs, call):
 
     said = call("ingest", "panda", path, "--cluster", "anvil")
 
-    assert f"{path}: 2 of its PanDA jobs ran inside no job of anvil that is known." in said
+    assert f"{path}: 2 of its PanDA jobs have no batch job on anvil." in said
 
 
 def test_what_is_longer_than_the_database_keeps_is_cut(load):

@@ -116,6 +116,6 @@ def test_an_agent_understands_where_the_logs_are(tmp_path):
     understood = config.load(tmp_path / "agent.toml")
 
     assert understood.url == "http://127.0.0.1:8000"
-    assert {source.format for source in understood.sources} == {
+    assert {source.format.name for source in understood.sources} == {
         *("rpctrace", "job_stats", "md_stats", "squeue", "sacct", "pbs", "panda")
     }

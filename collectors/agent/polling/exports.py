@@ -12,7 +12,7 @@ from collectors.agent.delivery.batches import batches
 from collectors.agent.polling import commands
 from collectors.agent.polling.frame_store import FrameStore
 from collectors.agent.reader import Reading
-from collectors.formats import Format, Origin
+from collectors.format import Format, Origin
 from collectors.parsed import Account, Parsed
 from collectors.source import Source
 

@@ -7,7 +7,7 @@ from typing import Any
 from collectors.agent.delivery.batches import Coverage, batches
 from collectors.agent.polling import commands
 from collectors.agent.reader import Reading
-from collectors.formats import Format, Origin
+from collectors.format import Format, Origin
 from collectors.parsed import Parsed, SourceUnavailable
 from collectors.source import Source
 

@@ -1,4 +1,4 @@
-"""The formats that can be loaded, from texts and in batches, and how their rows are stored."""
+"""How the rows of each table are stored, from files and from the batches of agents."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
@@ -6,14 +6,8 @@ from typing import Protocol, TypeAlias
 from collectors import tables
 from collectors.parsed import Parsed
 from collectors.tables import Table
-from ioportal.ingest.formats.accounts import (
-    AlpsLoader,
-    PandaLoader,
-    PbsLoader,
-    SacctLoader,
-    SqueueLoader,
-)
-from ioportal.ingest.formats.common import Command
+from ioportal.ingest.formats.accounting import JobsLoader, LaunchesLoader, WorkloadJobsLoader
+from ioportal.ingest.formats.common import LoadOptions
 from ioportal.ingest.formats.counters import JobStatsLoader, MdStatsLoader
 from ioportal.ingest.formats.deltas import JobDeltasLoader, TargetDeltasLoader
 from ioportal.ingest.formats.histories import HistoryLoader
@@ -23,18 +17,7 @@ from ioportal.ingest.loading import Loader, Origin
 from ioportal.ingest.manifest import Observed
 from ioportal.ingest.models import Batch, Segment
 
-LOADERS: dict[Segment.Format, Callable[[Command, Segment, Origin], Loader]] = {
-    Segment.Format.RPCTRACE: RpcTraceLoader,
-    Segment.Format.REQ_HISTORY: HistoryLoader,
-    Segment.Format.JOB_STATS: JobStatsLoader,
-    Segment.Format.MD_STATS: MdStatsLoader,
-    Segment.Format.MDS_STATS: ServiceStatsLoader,
-    Segment.Format.SACCT: SacctLoader,
-    Segment.Format.SQUEUE: SqueueLoader,
-    Segment.Format.PBS: PbsLoader,
-    Segment.Format.ALPS: AlpsLoader,
-    Segment.Format.PANDA: PandaLoader,
-}
+FileLoaderFactory: TypeAlias = Callable[[LoadOptions, Segment, Origin], Loader]
 
 
 class BatchLoader(Protocol):
@@ -49,40 +32,48 @@ class BatchLoader(Protocol):
 
 BatchLoaderFactory: TypeAlias = Callable[[Batch, Sequence[Observed]], BatchLoader]
 
+FILE_LOADERS: dict[Table, FileLoaderFactory] = {
+    tables.RPC_WINDOWS: RpcTraceLoader,
+    tables.REQUEST_WINDOWS: HistoryLoader,
+    tables.JOB_COUNTERS: JobStatsLoader,
+    tables.TARGET_COUNTERS: MdStatsLoader,
+    tables.SERVICE_COUNTERS: ServiceStatsLoader,
+    tables.JOBS: JobsLoader,
+    tables.LAUNCHES: LaunchesLoader,
+    tables.WORKLOAD_JOBS: WorkloadJobsLoader,
+}
 
-def _as_of_a_file(loader_of: Callable[[Command, Segment, Origin], Loader]) -> BatchLoaderFactory:
-    """Return the loader of a format whose batches hold what its texts do."""
+
+def _same_as_file(loader_class: FileLoaderFactory) -> BatchLoaderFactory:
+    """Return the loader of a table that batches and files share."""
 
     def load(batch: Batch, _observed: Sequence[Observed]) -> BatchLoader:
-        return loader_of(Command(), batch.segment, Origin(cluster=batch.source.cluster))
+        return loader_class(LoadOptions(), batch.segment, Origin(cluster=batch.source.cluster))
 
     return load
 
 
 def _history(batch: Batch, _observed: Sequence[Observed]) -> BatchLoader:
-    """Return the loader of what a server kept: it covers what its rows show."""
-    return HistoryLoader(Command(), batch.segment, Origin(server=batch.source.server))
+    """Return the loader of a request history, which covers the times of its rows."""
+    return HistoryLoader(LoadOptions(), batch.segment, Origin(server=batch.source.server))
 
 
 def _service_stats(batch: Batch, observed: Sequence[Observed]) -> BatchLoader:
-    """Return the loader of a read of a server's services: its batch covers the moment of it."""
-    read_at = max((one.end for one in observed), default=None)
+    """Return the loader of service statistics; the batch covers the moment of the read."""
+    read_at = max((interval.end for interval in observed), default=None)
     origin = Origin(server=batch.source.server, read_at=read_at)
-    return ServiceStatsLoader(Command(), batch.segment, origin)
+    return ServiceStatsLoader(LoadOptions(), batch.segment, origin)
 
 
-# The table that batches of a format have, and how their rows are stored.
-BATCHES: dict[Segment.Format, tuple[Table, BatchLoaderFactory]] = {
-    Segment.Format.RPCTRACE: (tables.RPC_WINDOWS, TraceBatchLoader),
-    Segment.Format.REQ_HISTORY: (tables.REQUEST_WINDOWS, _history),
-    Segment.Format.JOB_STATS: (tables.JOB_DELTAS, JobDeltasLoader),
-    Segment.Format.MD_STATS: (tables.TARGET_DELTAS, TargetDeltasLoader),
-    Segment.Format.MDS_STATS: (tables.SERVICE_COUNTERS, _service_stats),
-    Segment.Format.SACCT: (tables.JOBS, _as_of_a_file(SacctLoader)),
-    Segment.Format.SQUEUE: (tables.JOBS, _as_of_a_file(SqueueLoader)),
-    Segment.Format.PBS: (tables.JOBS, _as_of_a_file(PbsLoader)),
-    Segment.Format.ALPS: (tables.LAUNCHES, _as_of_a_file(AlpsLoader)),
-    Segment.Format.PANDA: (tables.WORKLOAD_JOBS, _as_of_a_file(PandaLoader)),
+BATCH_LOADERS: dict[Table, BatchLoaderFactory] = {
+    tables.RPC_WINDOWS: TraceBatchLoader,
+    tables.REQUEST_WINDOWS: _history,
+    tables.JOB_DELTAS: JobDeltasLoader,
+    tables.TARGET_DELTAS: TargetDeltasLoader,
+    tables.SERVICE_COUNTERS: _service_stats,
+    tables.JOBS: _same_as_file(JobsLoader),
+    tables.LAUNCHES: _same_as_file(LaunchesLoader),
+    tables.WORKLOAD_JOBS: _same_as_file(WorkloadJobsLoader),
 }
 
-__all__ = ["BATCHES", "LOADERS", "Command"]
+__all__ = ["BATCH_LOADERS", "FILE_LOADERS", "LoadOptions"]

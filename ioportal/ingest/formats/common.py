@@ -6,6 +6,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
+from collectors import tables
+from collectors.format import Origin as InputOrigin
+from collectors.formats import BY_NAME
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.lustre.targets import folded
 from ioportal.ingest.loading import Refused
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from collectors.parsed import Parsed
+    from collectors.source import Source
 
 _Thing = TypeVar("_Thing")
 
@@ -31,17 +35,24 @@ _MOMENT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
-class Command:
-    """What one command asks of all its texts."""
+class LoadOptions:
+    """The options that all files of a command share."""
 
     replace: bool = False
-    register_targets: bool = False  # those that are not registered, by their names
-    columns: Sequence[str] | None = None  # of an sacct text without a header
-    seen: RepeatedRecords = field(default_factory=RepeatedRecords)
+    register_targets: bool = False  # new ones, by their names
+    columns: Sequence[str] | None = None  # of sacct output without a header
+    repeats: RepeatedRecords = field(default_factory=RepeatedRecords)  # across the files
 
-    def afresh(self) -> Command:
-        """Return the same command with nothing seen yet."""
-        return replace(self, seen=RepeatedRecords())
+    def for_attempt(self) -> LoadOptions:
+        """Return the same options without memory of records."""
+        return replace(self, repeats=RepeatedRecords())
+
+
+def parsed_parts(
+    segment: Segment, source: Source, origin: InputOrigin | None = None
+) -> Iterator[Parsed]:
+    """Parse a file by the format of its segment."""
+    return BY_NAME[segment.format].parse(source, origin or InputOrigin())
 
 
 def needed(thing: _Thing | None, what: str) -> _Thing:
@@ -94,7 +105,7 @@ def discard(segment: Segment) -> None:
     coverage.delete()
     if segment.start is None or segment.end is None:
         pass
-    elif segment.format == Segment.Format.RPCTRACE:
+    elif segment.table is tables.RPC_WINDOWS:
         RpcWindow.objects.between(floor_to_window(segment.start), segment.end + _MOMENT).filter(
             segment_id=segment.pk
         ).delete()
@@ -102,12 +113,12 @@ def discard(segment: Segment) -> None:
             TouchedTrace(server_id=extent.source_id, start=extent.start, end=extent.end)
             for extent in covered
         )
-    elif segment.format == Segment.Format.REQ_HISTORY:
+    elif segment.table is tables.REQUEST_WINDOWS:
         windows = RequestWindow.objects.between(
             floor_to_window(segment.start), segment.end + _MOMENT
         )
         windows.filter(segment_id=segment.pk).delete()
-    elif segment.format == Segment.Format.MDS_STATS:
+    elif segment.table is tables.SERVICE_COUNTERS:
         ServiceSnapshot.objects.filter(segment_id=segment.pk, taken_at=segment.start).delete()
     else:
         for snapshots in (JobSnapshot, TargetSnapshot):

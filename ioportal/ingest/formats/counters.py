@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 from django.db.models import F, Q
 
-from collectors.lustre import job_stats, md_stats
 from collectors.tables import OPERATIONS
-from ioportal.ingest.formats.common import Command, discard, needed, overlap, unregistered
+from ioportal.ingest.formats.common import (
+    LoadOptions,
+    discard,
+    needed,
+    overlap,
+    parsed_parts,
+    unregistered,
+)
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import Segment, TouchedReads
 from ioportal.site import name_ids, registration
@@ -35,16 +41,20 @@ class _ReadLoader:
     coverage: ClassVar[Coverage.Source]
     time_column: str | None = None
 
-    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+    def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
         self._segment = segment
         self._origin = origin
-        self._command = command
+        self._options = options
         self._read_at = needed(origin.read_at, "--at: when the counters were read")
         self._registered = {
             target.name: target for target in Target.objects.select_related("filesystem")
         }
         self._read: dict[str, Target] = {}
         self._unregistered: set[str] = set()
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the text."""
+        return parsed_parts(self._segment, source)
 
     def recognises(self, account: Account) -> bool:
         """Tell whether there is a line of the counters: a dump of lctl has other parameters."""
@@ -70,7 +80,7 @@ class _ReadLoader:
             other = Segment.objects.filter(pk=earlier.segment_id).first()
             if other is None:
                 continue  # discarded a moment ago, for another of its targets
-            if not self._command.replace or earlier.end > earlier.start:
+            if not self._options.replace or earlier.end > earlier.start:
                 target = Target.objects.get(pk=earlier.source_id)
                 raise overlap(segment, other, f"target {target}")
             discard(other)
@@ -110,7 +120,7 @@ class _ReadLoader:
 
     def _register(self, target_names: set[str]) -> None:
         """Register targets if the command says so; otherwise read on, to list all of them."""
-        if target_names and self._command.register_targets:
+        if target_names and self._options.register_targets:
             try:
                 added = registration.add_targets(target_names, self._origin.filesystem)
             except registration.Unusable as error:
@@ -142,13 +152,9 @@ class JobStatsLoader(_ReadLoader):
 
     coverage = Coverage.Source.JOB_STATS
 
-    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
-        super().__init__(command, segment, origin)
+    def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
+        super().__init__(options, segment, origin)
         self._source_job_ids: dict[Filesystem, name_ids.Names] = {}
-
-    def parts(self, source: Source) -> Iterator[Parsed]:
-        """Parse the text."""
-        return job_stats.parse(source)
 
     def store(self, parsed: Parsed) -> None:
         """Append the entries."""
@@ -167,10 +173,6 @@ class MdStatsLoader(_ReadLoader):
     """md_stats of MDTs: totals that job_stats are held against, read when they are compared."""
 
     coverage = Coverage.Source.MD_STATS
-
-    def parts(self, source: Source) -> Iterator[Parsed]:
-        """Parse the text."""
-        return md_stats.parse(source)
 
     def store(self, parsed: Parsed) -> None:
         """Append the totals."""

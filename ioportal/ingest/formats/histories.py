@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from collectors.lustre import req_history
+from collectors.format import Origin as InputOrigin
 from collectors.lustre.rpc_extents import EXTENT, joined
-from ioportal.ingest.formats.common import Command, discard, needed, overlap, with_repeats
+from ioportal.ingest.formats.common import (
+    LoadOptions,
+    discard,
+    needed,
+    overlap,
+    parsed_parts,
+    with_repeats,
+)
 from ioportal.ingest.models import Segment
 from ioportal.site import name_ids
 from ioportal.site.models import Server
@@ -28,9 +35,9 @@ class HistoryLoader:
 
     time_column: str | None = "last"
 
-    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+    def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
         self._segment = segment
-        self._command = command
+        self._options = options
         self._origin = origin
         self._server = needed(origin.server, "--server: the MDS or OSS that was read")
         self._nids = name_ids.nids()
@@ -40,8 +47,9 @@ class HistoryLoader:
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text, without requests that another text of this command has."""
-        seen = self._command.seen
-        parts = req_history.parse(source, self._origin.service or "", seen)
+        seen = self._options.repeats
+        origin = InputOrigin(service=self._origin.service or "", repeats=seen)
+        parts = parsed_parts(self._segment, source, origin)
         for parsed, repeats in with_repeats(parts, seen):
             self._repeats += repeats
             yield parsed
@@ -89,7 +97,7 @@ class HistoryLoader:
         for first, last in extents:
             clashing = covered.filter(start__lte=last, end__gte=first).values("segment_id")
             for other in Segment.objects.loaded().filter(pk__in=clashing):
-                if not self._command.replace or other.is_batch:
+                if not self._options.replace or other.is_batch:
                     raise overlap(segment, other, f"server {self._server}")
                 discard(other)
         Coverage.objects.bulk_create(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from collectors.lustre import service_stats
-from ioportal.ingest.formats.common import Command, discard, needed, overlap
+from ioportal.ingest.formats.common import LoadOptions, discard, needed, overlap, parsed_parts
 from ioportal.ingest.models import Segment
 from ioportal.site import name_ids
 from ioportal.site.models import Server
@@ -29,9 +29,9 @@ class ServiceStatsLoader:
 
     time_column: str | None = None
 
-    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+    def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
         self._segment = segment
-        self._command = command
+        self._options = options
         self._origin = origin
         self._server = needed(origin.server, "--server: the MDS or OSS that was read")
         self._read_at = needed(origin.read_at, "--at: when the counters were read")
@@ -40,7 +40,7 @@ class ServiceStatsLoader:
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text."""
-        return service_stats.parse(source)
+        return parsed_parts(self._segment, source)
 
     def recognises(self, account: Account) -> bool:
         """Tell whether there is a line of the counters: a dump of lctl has other parameters."""
@@ -81,7 +81,7 @@ class ServiceStatsLoader:
             source=Coverage.Source.MDS_STATS, source_id=self._server.pk, start=self._read_at
         )
         for other in Segment.objects.filter(pk__in=reads.values("segment_id")):
-            if not self._command.replace:
+            if not self._options.replace:
                 raise overlap(segment, other, f"server {self._server}")
             discard(other)
         segment.start = segment.end = self._read_at

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 from django.db.models import Exists, OuterRef
 
-from collectors.lustre import rpc_extents, rpc_trace
+from collectors.format import Origin as InputOrigin
+from collectors.lustre import rpc_extents
 from ioportal.ingest import stream_coverage
 from ioportal.ingest.formats.common import (
-    Command,
+    LoadOptions,
     discard,
     needed,
     overlap,
+    parsed_parts,
     segment_of,
     with_repeats,
 )
@@ -111,17 +113,19 @@ class RpcTraceLoader:
 
     time_column: str | None = "last"
 
-    def __init__(self, command: Command, segment: Segment, origin: Origin) -> None:
+    def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
         self._segment = segment
-        self._command = command
+        self._options = options
         self._server = needed(origin.server, "--server: the MDS or OSS that wrote the log")
         self._windows = _Windows(segment, self._server)
         self._repeats = 0
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the text, without records that another text of this command has."""
-        seen = self._command.seen
-        for parsed, repeats in with_repeats(rpc_trace.parse(source, seen), seen):
+        seen = self._options.repeats
+        for parsed, repeats in with_repeats(
+            parsed_parts(self._segment, source, InputOrigin(repeats=seen)), seen
+        ):
             self._repeats += repeats
             yield parsed
 
@@ -146,7 +150,7 @@ class RpcTraceLoader:
             for first, last in self._windows.complete()
         )
         for other in self._overlapping():
-            if not self._command.replace or other.is_batch:
+            if not self._options.replace or other.is_batch:
                 raise overlap(self._segment, other, f"server {self._server}")
             discard(other)
 

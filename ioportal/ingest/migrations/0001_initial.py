@@ -25,21 +25,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "format",
-                    models.CharField(
-                        choices=[
-                            ("rpctrace", "Lustre RPC trace"),
-                            ("req_history", "Lustre history of requests"),
-                            ("job_stats", "Lustre job_stats"),
-                            ("md_stats", "Lustre md_stats"),
-                            ("mds_stats", "Lustre statistics of services"),
-                            ("sacct", "Slurm sacct"),
-                            ("squeue", "Slurm squeue"),
-                            ("pbs", "PBS or Torque accounting"),
-                            ("alps", "ALPS placement"),
-                            ("panda", "PanDA jobs"),
-                        ],
-                        max_length=16,
-                    ),
+                    models.CharField(max_length=16),
                 ),
                 ("digest", models.CharField(max_length=64, unique=True)),
                 ("name", models.CharField(max_length=1024)),

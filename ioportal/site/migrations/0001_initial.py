@@ -6,6 +6,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 import ioportal.site.models.infrastructure
+import ioportal.site.models.source
 
 
 class Migration(migrations.Migration):
@@ -104,7 +105,14 @@ class Migration(migrations.Migration):
                 (
                     "batch_system",
                     models.CharField(
-                        choices=[("slurm", "Slurm"), ("pbs", "PBS or Torque")], max_length=8
+                        choices=[
+                            ("slurm", "Slurm"),
+                            ("pbs", "PBS or Torque"),
+                            ("htcondor", "HTCondor"),
+                            ("lsf", "LSF"),
+                            ("sge", "Grid Engine"),
+                        ],
+                        max_length=8,
                     ),
                 ),
                 (
@@ -321,19 +329,7 @@ class Migration(migrations.Migration):
                 (
                     "format",
                     models.CharField(
-                        choices=[
-                            ("rpctrace", "Lustre RPC trace"),
-                            ("req_history", "Lustre history of requests"),
-                            ("job_stats", "Lustre job_stats"),
-                            ("md_stats", "Lustre md_stats"),
-                            ("mds_stats", "Lustre statistics of services"),
-                            ("sacct", "Slurm sacct"),
-                            ("squeue", "Slurm squeue"),
-                            ("pbs", "PBS or Torque accounting"),
-                            ("alps", "ALPS placement"),
-                            ("panda", "PanDA jobs"),
-                        ],
-                        max_length=16,
+                        max_length=16, validators=[ioportal.site.models.source.validate_format]
                     ),
                 ),
                 (

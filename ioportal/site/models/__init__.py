@@ -13,13 +13,12 @@ from ioportal.site.models.infrastructure import (
     Target,
 )
 from ioportal.site.models.person import UserAccount
-from ioportal.site.models.source import Format, Source
+from ioportal.site.models.source import Source
 
 __all__ = [
     "Cluster",
     "Counter",
     "Filesystem",
-    "Format",
     "Nid",
     "Node",
     "Server",

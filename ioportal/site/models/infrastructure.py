@@ -48,6 +48,9 @@ class Cluster(models.Model):
 
         SLURM = "slurm", "Slurm"
         PBS = "pbs", "PBS or Torque"
+        HTCONDOR = "htcondor", "HTCondor"
+        LSF = "lsf", "LSF"
+        SGE = "sge", "Grid Engine"
 
     name = models.SlugField(unique=True)
     time_zone = models.CharField(

@@ -1,46 +1,29 @@
-"""Where the portal's data come from: formats, and the sources that send batches of one."""
+"""Sources: the feeds of agents."""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import cast, get_args
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
 
+from collectors.format import Scope
+from collectors.formats import BY_NAME
 from ioportal.site.models.infrastructure import Cluster, Filesystem, Server
 
 
-class Format(models.TextChoices):
-    """The formats, by the names the command line uses."""
-
-    RPCTRACE = "rpctrace", "Lustre RPC trace"
-    REQ_HISTORY = "req_history", "Lustre history of requests"
-    JOB_STATS = "job_stats", "Lustre job_stats"
-    MD_STATS = "md_stats", "Lustre md_stats"
-    MDS_STATS = "mds_stats", "Lustre statistics of services"
-    SACCT = "sacct", "Slurm sacct"
-    SQUEUE = "squeue", "Slurm squeue"
-    PBS = "pbs", "PBS or Torque accounting"
-    ALPS = "alps", "ALPS placement"
-    PANDA = "panda", "PanDA jobs"
-
-
-# What sources of a format speak for; those of all others for a cluster.
-_SPEAKS_FOR = {
-    Format.RPCTRACE: ("server",),
-    Format.REQ_HISTORY: ("server",),
-    Format.MDS_STATS: ("server",),
-    Format.JOB_STATS: ("server", "filesystem"),
-    Format.MD_STATS: ("server", "filesystem"),
-}
+def validate_format(name: str) -> None:
+    """Refuse a name that is not a format's."""
+    if name not in BY_NAME:
+        raise ValidationError(f"{name!r} is not a format: use one of {', '.join(BY_NAME)}.")
 
 
 class Source(models.Model):
     """An agent's feed of one format. What it says of anything else is refused."""
 
     name = models.SlugField(unique=True, help_text="As in 'mds1-rpctrace'.")
-    format = models.CharField(max_length=16, choices=Format)
+    format = models.CharField(max_length=16, validators=[validate_format])
     cluster = models.ForeignKey(
         Cluster, models.CASCADE, null=True, blank=True, help_text="Whose accounting it sends."
     )
@@ -99,10 +82,12 @@ class Source(models.Model):
 
     def clean(self) -> None:
         """Refuse a source that speaks for nothing that its format is about."""
-        needed = _SPEAKS_FOR.get(Format(self.format), ("cluster",)) if self.format else ()
-        told = {name for name in ("cluster", "filesystem", "server") if getattr(self, name)}
-        if needed and (len(told) != 1 or not told <= set(needed)):
+        if self.format not in BY_NAME:  # refused by the field's validator
+            return
+        scopes = BY_NAME[self.format].scopes
+        given = {name for name in get_args(Scope) if getattr(self, name)}
+        if len(given) != 1 or not given <= set(scopes):
             raise ValidationError(
-                f"A source of {self.format} speaks for a {' or a '.join(needed)}: name it, and "
+                f"A source of {self.format} speaks for a {' or a '.join(scopes)}: name it, and "
                 "nothing else."
             )

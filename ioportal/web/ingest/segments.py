@@ -11,6 +11,7 @@ from django import forms
 from django.db.models import Case, Count, Exists, F, Max, Min, OuterRef, Q, Subquery, Sum, When
 from django.db.models.functions import Coalesce
 
+from collectors import formats, tables
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Job, Launch
 from ioportal.site.models import Cluster, Nid, Server, SourceJobId, Target
@@ -32,7 +33,10 @@ class SegmentFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter i
 
     name = filters.CharFilter("name", lookup_expr="icontains", label="Name contains")
     kind = filters.ChoiceFilter(
-        "format", choices=Segment.Format.choices, label="Format", empty_label="all"
+        "format",
+        choices=[(form.name, form.label) for form in formats.FORMATS],
+        label="Format",
+        empty_label="all",
     )
     server = filters.ModelChoiceFilter(
         queryset=Server.objects.all(), to_field_name="name", label="Server", empty_label="all"
@@ -73,7 +77,7 @@ def described(segments: QuerySet[Segment]) -> QuerySet[Any]:
     of_targets = Target.objects.filter(segment=OuterRef("pk"), filesystem__simulated=True)
     of_source = Q(cluster__simulated=True) | Q(server__filesystem__simulated=True)
     is_simulated = Case(When(of_source | Exists(of_targets), then=True), default=False)
-    rpcs = Case(When(format=Segment.Format.RPCTRACE, then=F("operations")))
+    rpcs = Case(When(format__in=formats.names(tables.RPC_WINDOWS), then=F("operations")))
     found: QuerySet[Any] = segments.annotate(simulated=is_simulated, rpcs=rpcs)
     return found
 

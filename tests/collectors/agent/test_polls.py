@@ -9,7 +9,8 @@ from collectors.agent.polling import counters
 from collectors.agent.polling.counters import CounterReader
 from collectors.agent.polling.exports import ExportReader
 from collectors.agent.polling.snapshots import SnapshotReader
-from collectors.formats import FORMATS, Origin
+from collectors.format import Origin
+from collectors.formats import BY_NAME
 from collectors.parsed import SourceUnavailable
 from tests.logs import Run, job_stats, md_stats, sacct
 
@@ -53,7 +54,7 @@ def targets(tmp_path):
 def accounting(tmp_path):
     def new_reader(command):
         return ExportReader(
-            tmp_path, command, FORMATS["sacct"], Origin(), timeout_s=10, look_back_s=3600
+            tmp_path, command, BY_NAME["sacct"], Origin(), timeout_s=10, look_back_s=3600
         )
 
     return Polled(tmp_path, new_reader)
@@ -154,7 +155,7 @@ def test_increments_of_targets(targets):
 def test_service_totals_are_shipped_in_full(tmp_path, fixture_text):
     path = tmp_path / "stats"
     path.write_bytes(fixture_text("lustre_service_stats", "get_param_2.15.txt"))
-    reader = SnapshotReader(("cat", str(path)), 10, FORMATS["mds_stats"])
+    reader = SnapshotReader(("cat", str(path)), 10, BY_NAME["mds_stats"])
     [first], [second] = reader.read({}), reader.read({})
 
     [batch], [covered] = second.batches, second.batches[0].coverage
@@ -178,7 +179,7 @@ def test_since_is_before_the_last_poll_in_the_cluster_zone(tmp_path):
     reader = ExportReader(
         tmp_path,
         ("sh", "-c", f"echo {{since}} > {tmp_path}/since"),
-        FORMATS["sacct"],
+        BY_NAME["sacct"],
         Origin(zone=zone),
         timeout_s=10,
         look_back_s=3600,

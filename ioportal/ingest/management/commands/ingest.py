@@ -9,19 +9,21 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from django.core.management.base import CommandError, CommandParser
 from django.db.models import Min, Model
 
+from collectors import tables
+from collectors.format import Option
+from collectors.formats import BY_NAME, FORMATS, names
 from collectors.lustre.targets import folded
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
 from ioportal import commands
 from ioportal.celery import REFRESH_STATISTICS, wake
 from ioportal.ingest import attribution_stage, backpressure
-from ioportal.ingest.formats import LOADERS
-from ioportal.ingest.formats import Command as Asked
+from ioportal.ingest.formats import FILE_LOADERS, LoadOptions
 from ioportal.ingest.loading import InputFile, Loaded, LoaderFactory, Origin, Refused, load
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.reconciliation import (
@@ -39,135 +41,122 @@ if TYPE_CHECKING:
 
     from django.core.management.base import OutputWrapper
 
+    from collectors.format import Format
     from collectors.parsed import Account
 
 _STDIN = "-"
-_READS = (Segment.Format.JOB_STATS, Segment.Format.MD_STATS, Segment.Format.MDS_STATS)
-_SIDE_BY_SIDE = (Segment.Format.RPCTRACE, Segment.Format.REQ_HISTORY)
-_TAKES = {  # what a text of each format can be said to be
-    Segment.Format.RPCTRACE: {"server", "filesystem"},
-    Segment.Format.REQ_HISTORY: {"server", "filesystem", "service"},
-    Segment.Format.JOB_STATS: {"target", "filesystem", "at", "register_targets"},
-    Segment.Format.MD_STATS: {"target", "filesystem", "at", "register_targets"},
-    Segment.Format.MDS_STATS: {"server", "filesystem", "service", "at"},
-    Segment.Format.SACCT: {"cluster", "columns"},
-    Segment.Format.SQUEUE: {"cluster"},
-    Segment.Format.PBS: {"cluster"},
-    Segment.Format.ALPS: {"cluster"},
-    Segment.Format.PANDA: {"cluster"},
-}
-_CLOCK = "%Y-%m-%d %H:%M:%S"
-_FAR = timedelta(hours=1)  # between a read and the last change of its counters
-_Thing = TypeVar("_Thing", bound=Model)
+_LOADED_TOGETHER = (tables.RPC_WINDOWS, tables.REQUEST_WINDOWS)  # files repeat records
+_TIME = "%Y-%m-%d %H:%M:%S"
+_DOUBTFUL = timedelta(hours=1)  # between a read and the latest change of its counters
+_Model = TypeVar("_Model", bound=Model)
 
 
 class Command(commands.Command):
     """Loads log files."""
 
     help = (
-        "Load log files, charge what they tell to jobs, and account for every line. "
-        "Plain, gzip and zstd files; - reads standard input. A file is loaded whole or not at all, "
-        "and once: loading it again changes nothing."
+        "Load log files, attribute their operations to jobs, and account for every line. "
+        "Files are plain, gzip or zstd; - is standard input. A file is loaded completely or not at "
+        "all. Loading it a second time changes nothing."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
         parser.add_argument(
-            "format",
-            choices=Segment.Format.values,
-            metavar="FORMAT",
-            help=", ".join(Segment.Format.values),
+            "format", choices=list(BY_NAME), metavar="FORMAT", help=", ".join(BY_NAME)
         )
         parser.add_argument("files", nargs="+", metavar="FILE", help="- for standard input")
+        parser.add_argument("--cluster", help=_help("the cluster of the jobs", "cluster"))
         parser.add_argument(
-            "--cluster", help="whose jobs they are (sacct, squeue, pbs, alps, panda)"
+            "--filesystem", help=_help("the filesystem of the server or target", "filesystem")
         )
+        parser.add_argument("--server", help=_help("the MDS or OSS of the data", "server"))
         parser.add_argument(
-            "--filesystem", help="the filesystem that the server or target must be of"
-        )
-        parser.add_argument(
-            "--server",
-            help="the host that wrote the log or was read (rpctrace, req_history, mds_stats)",
-        )
-        parser.add_argument(
-            "--target", help="the MDT or OST, where the text does not say (job_stats, md_stats)"
+            "--target", help=_help("the MDT or OST, if the file does not name it", "target")
         )
         parser.add_argument(
             "--service",
-            help="as 'mdt': the service, where the text does not say (mds_stats, req_history)",
+            help=_help("the service, such as mdt, if the file does not name it", "service"),
         )
         parser.add_argument(
             "--at",
             type=moment,
-            help="when counters were read, as 2017-07-06T13:52:55Z; else the file's own time",
+            help=_help(
+                "when the counters were read, such as 2017-07-06T13:52:55Z; default: the "
+                "modification time of the file",
+                "at",
+            ),
         )
         parser.add_argument(
             "--columns",
             type=lambda text: text.split(","),
-            help="columns of an sacct file without a header, separated by commas",
+            help=_help("columns of a file without a header, separated by commas", "columns"),
         )
         parser.add_argument(
             "--replace",
             action="store_true",
-            help="drop what was loaded from overlapping files of the same server or target",
+            help="replace overlapping files of the same server or target",
         )
         parser.add_argument(
             "--register-targets",
             action="store_true",
             default=None,
-            help="register MDTs and OSTs that are not yet, by their names: lake-OST0001 of the "
-            "filesystem lake, or of --filesystem (job_stats, md_stats)",
+            help=_help(
+                "register new MDTs and OSTs by their names: lake-OST0001 on the filesystem lake, "
+                "or on --filesystem",
+                "register_targets",
+            ),
         )
         parser.add_argument("--json", action="store_true", help="print the account as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
-        """Load, charge, and print the account."""
+        """Load the files, attribute their operations, and print the account."""
         begun = time.monotonic()
-        known = _target_names() if options["register_targets"] else frozenset()
+        names_before = _target_names() if options["register_targets"] else frozenset()
         loaded: list[Loaded] = []
         failure = None
         try:
-            for some in self._load(options):
-                loaded += some
+            for group in self._load(options):
+                loaded += group
         except (Refused, SourceUnavailable) as error:
             failure = error
         if failure and not loaded:
             raise CommandError(str(failure)) from failure
         drain(attribution_stage.attribute_pending)
         wake(REFRESH_STATISTICS)
-        account = SegmentAccount.for_segments({text.segment for text in loaded})
-        reads = [
-            text.segment for text in loaded if text.segment.format in _READS and not text.already
-        ]
-        if options["register_targets"] and (added := _target_names() - known):
+        account = SegmentAccount.for_segments({file.segment for file in loaded})
+        form = BY_NAME[options["format"]]
+        reads = [file.segment for file in loaded if _is_read(form) and not file.already]
+        if options["register_targets"] and (added := _target_names() - names_before):
             self.stderr.write(
-                f"Registered {len(added):,} targets: {folded(added)}. Their servers are not known: "
+                f"Registered {len(added):,} targets: {folded(added)}. Their servers are unknown: "
                 "add them on the Site page, or as [[target]] with server = ..."
             )
-        if warning := _far_from_its_text(reads, options["at"]):
+        if warning := _time_warning(reads, options["at"]):
             self.stderr.write(warning)
-        own_times = [] if options["at"] else reads
-        seconds = round(time.monotonic() - begun, 3)
         if options["json"]:
+            seconds = round(time.monotonic() - begun, 3)
             self.stdout.write(json.dumps({**asdict(account), "seconds": seconds}))
         else:
-            self.stdout.write(
-                "\n".join([*_read_at(own_times), _in_words(loaded, account, seconds)])
-            )
+            report = [] if options["at"] else _read_times(reads)
+            report.append(_report(loaded, account, round(time.monotonic() - begun, 3)))
+            self.stdout.write("\n".join(report))
         if failure:
             raise CommandError(
                 f"{failure} Loaded before it: {len(loaded)} of {len(options['files'])} files."
             ) from failure
 
     def _load(self, options: dict[str, Any]) -> Iterator[list[Loaded]]:
-        """Load file by file, RPC traces side by side; yield what each step loaded."""
-        chosen = Segment.Format(options["format"])
-        for name in sorted(set().union(*_TAKES.values()) - _TAKES[chosen]):
-            if options[name] is not None:
-                raise Refused(f"{chosen} is not told --{name.replace('_', '-')}: leave it out.")
+        """Load file by file, or all together where files repeat records; yield each step."""
+        form = BY_NAME[options["format"]]
+        for name in get_args(Option):
+            if options[name] is not None and name not in form.options:
+                raise Refused(
+                    f"{form.name} does not take --{name.replace('_', '-')}. Remove the option."
+                )
         if _STDIN in options["files"] and len(options["files"]) > 1:
             raise Refused("- (standard input) cannot be combined with other files.")
-        command = Asked(
+        shared = LoadOptions(
             replace=options["replace"],
             register_targets=bool(options["register_targets"]),
             columns=options["columns"],
@@ -176,9 +165,9 @@ class Command(commands.Command):
         texts = [
             InputFile(
                 partial(_open, name),
-                origin
-                if origin.read_at or chosen not in _READS
-                else replace(origin, read_at=_modified(name)),
+                replace(origin, read_at=_modified(name))
+                if _is_read(form) and not origin.read_at
+                else origin,
                 None if name == _STDIN else name,
             )
             for name in options["files"]
@@ -186,38 +175,48 @@ class Command(commands.Command):
         progress = _Progress(self.stderr, len(texts))
 
         def attempt() -> LoaderFactory:
-            return partial(LOADERS[chosen], command.afresh())
+            return partial(FILE_LOADERS[form.table], shared.for_attempt())
 
-        together = [texts] if chosen in _SIDE_BY_SIDE else [[text] for text in texts]
+        groups = [texts] if form.table in _LOADED_TOGETHER else [[text] for text in texts]
 
         def on_part(source: Source, account: Account) -> None:
             _refuse_if_full()
             progress(source, account)
 
-        for group in together:
+        for group in groups:
             _refuse_if_full()
-            yield load(group, chosen, attempt, on_part, replace=command.replace)
+            yield load(group, form, attempt, on_part, replace=shared.replace)
+
+
+def _help(meaning: str, option: Option) -> str:
+    """Return the help of an option, with the formats that take it."""
+    return f"{meaning} ({', '.join(form.name for form in FORMATS if option in form.options)})"
+
+
+def _is_read(form: Format) -> bool:
+    """Return whether files of a format are counters at the moment of a read."""
+    return "at" in form.options
 
 
 class _Progress:
-    """Says how far a long load is: at most one line every few seconds."""
+    """Reports the progress of a long load: at most one line every few seconds."""
 
-    EVERY_S = 5
+    INTERVAL_S = 5
 
-    def __init__(self, stream: OutputWrapper, texts: int) -> None:
+    def __init__(self, stream: OutputWrapper, files: int) -> None:
         self._stream = stream
-        self._texts = texts
+        self._files = files
         self._lines: dict[str, int] = {}
-        self._begun = self._said = time.monotonic()
+        self._begun = self._reported = time.monotonic()
 
     def __call__(self, source: Source, account: Account) -> None:
         now = time.monotonic()
         self._lines[source.name] = account.lines
-        if now - self._said >= self.EVERY_S:
-            self._said = now
+        if now - self._reported >= self.INTERVAL_S:
+            self._reported = now
             lines = sum(self._lines.values())
             self._stream.write(
-                f"{source.name}, {len(self._lines):,} of {self._texts:,}: {lines:,} lines so far, "
+                f"{source.name}, {len(self._lines):,} of {self._files:,}: {lines:,} lines so far, "
                 f"{lines / (now - self._begun):,.0f} per second"
             )
 
@@ -239,7 +238,7 @@ def _modified(name: str) -> datetime:
     try:
         return datetime.fromtimestamp(int(Path(name).stat().st_mtime), UTC)
     except (OSError, OverflowError, ValueError) as error:  # a year 40,000; a NUL in the name
-        raise SourceUnavailable(f"{name}: its time cannot be told: {error}") from error
+        raise SourceUnavailable(f"{name}: modification time not available: {error}") from error
 
 
 def _origin(options: dict[str, Any]) -> Origin:
@@ -258,85 +257,87 @@ def _origin(options: dict[str, Any]) -> Origin:
     return origin
 
 
-def _registered(model: type[_Thing], name: str | None) -> _Thing | None:
+def _registered(model: type[_Model], name: str | None) -> _Model | None:
     if name is None:
         return None
     manager = model._default_manager  # noqa: SLF001  (Django's documented manager)
-    thing = manager.filter(name=name).first()
-    if thing is None:
+    instance = manager.filter(name=name).first()
+    if instance is None:
         kind = model.__name__.lower()
-        known = ", ".join(manager.order_by("name").values_list("name", flat=True)[:10]) or "none"
+        known = manager.order_by("name").values_list("name", flat=True)[:10]
         raise Refused(
-            f"{kind} {name!r} is not registered (known: {known}). Add it on the Site page, or as a "
-            f"[[{kind}]] to the file that 'manage.py register' reads."
+            f"{kind} {name!r} is not registered (registered: {', '.join(known) or 'none'}). Add it "
+            f"on the Site page, or as [[{kind}]] to the file of 'manage.py register'."
         )
-    return thing
+    return instance
 
 
 def _target_names() -> frozenset[str]:
     return frozenset(Target.objects.values_list("name", flat=True))
 
 
-def _read_at(own_times: list[Segment]) -> list[str]:
-    """Say what reads were taken to be of the time of their files: it may be that of a copy."""
-    times = sorted(segment.start for segment in own_times if segment.start)
+def _read_times(reads: list[Segment]) -> list[str]:
+    """Return which file times stand for the times of reads: a copy has that of copying."""
+    times = sorted(segment.start for segment in reads if segment.start)
     if not times:
         return []
     if len(times) == 1:
-        return [f"{own_times[0].name}: read at {times[0]:{_CLOCK}} UTC (the file's own time)"]
-    first, last = f"{times[0]:{_CLOCK}}", f"{times[-1]:{_CLOCK}}"
-    return [f"{len(times):,} files: read at {first} to {last} UTC (the files' own times)"]
+        return [f"{reads[0].name}: read at {times[0]:{_TIME}} UTC (modification time of the file)"]
+    first, last = f"{times[0]:{_TIME}}", f"{times[-1]:{_TIME}}"
+    return [
+        f"{len(times):,} files: read at {first} to {last} UTC (modification times of the files)"
+    ]
 
 
-def _far_from_its_text(reads: list[Segment], at: datetime | None) -> str:
-    """Return a warning where counters changed last long before, or after, they were read."""
+def _time_warning(reads: list[Segment], at: datetime | None) -> str:
+    """Return a warning if counters changed last long before or after their read."""
     changed = last_counter_changes(reads)
-    far = [
+    doubtful = [
         (read, changed[read.pk])
         for read in reads
-        if read.start and read.pk in changed and abs(read.start - changed[read.pk]) > _FAR
+        if read.start and read.pk in changed and abs(read.start - changed[read.pk]) > _DOUBTFUL
     ]
-    if not far:
+    if not doubtful:
         return ""
-    segment, newest = far[0]
-    others = f" ({len(far) - 1:,} more files are like it)" if len(far) > 1 else ""
+    segment, latest = doubtful[0]
+    others = f" ({len(doubtful) - 1:,} more files are similar)" if len(doubtful) > 1 else ""
     remedy = (
         "Check the time given with --at, and its zone."
         if at
-        else "Give the time of the read with --at: without it the file's own time is taken, and a "
-        "copy has that of copying."
+        else "Give the time of the read with --at. The default is the modification time of the "
+        "file, which is wrong for a copy."
     )
     return (
-        f"Warning: {segment.name} is taken to be read at {segment.start:{_CLOCK}} UTC, but its "
-        f"newest snapshot_time is {newest:{_CLOCK}} UTC{others}. {remedy}"
+        f"Warning: {segment.name}: read time {segment.start:{_TIME}} UTC, but latest snapshot_time "
+        f"{latest:{_TIME}} UTC{others}. {remedy}"
     )
 
 
 def _first_lines(loaded: list[Loaded]) -> dict[tuple[int, str], str]:
-    """Return in words where each text's reasons were met first; not all reasons are kept."""
-    kept = Reject.objects.filter(segment__in={text.segment.pk for text in loaded})
-    firsts = kept.values_list("segment_id", "reason").annotate(first=Min("line"))
+    """Return the first line of each reject reason by segment; not all rejects are stored."""
+    rejects = Reject.objects.filter(segment__in={file.segment.pk for file in loaded})
+    firsts = rejects.values_list("segment_id", "reason").annotate(first=Min("line"))
     return {(segment, reason): f", first in line {line:,}" for segment, reason, line in firsts}
 
 
-def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> str:
-    """Return the account as people read it."""
+def _report(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> str:
+    """Return the account in words."""
     lines = [
-        f"{text.segment.name}: already loaded on {text.segment.loaded_at:%Y-%m-%d %H:%M} UTC; "
-        "nothing was done"
-        for text in loaded
-        if text.already
+        f"{file.segment.name}: already loaded on {file.segment.loaded_at:%Y-%m-%d %H:%M} UTC; "
+        "no change"
+        for file in loaded
+        if file.already
     ]
     lines.append(
         f"lines         {account.lines:>15,}  = {account.accepted:,} accepted"
         f" + {account.rejected:,} rejected + {account.irrelevant:,} irrelevant"
     )
     first_lines = _first_lines(loaded)
-    for text in loaded:
+    for file in loaded:
         lines += [
             f"  rejected    {count:>15,}  {reason} "
-            f"({text.segment.name}{first_lines.get((text.segment.pk, reason), '')})"
-            for reason, count in text.segment.rejected_by_reason.items()
+            f"({file.segment.name}{first_lines.get((file.segment.pk, reason), '')})"
+            for reason, count in file.segment.rejected_by_reason.items()
         ]
     lines.append(f"operations    {account.operations:>15,}")
     for kind, operations in account.attributed.items():
@@ -344,18 +345,19 @@ def _in_words(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> 
     for kind in ("pending", "ambiguous", "unattributed"):
         lines.append(f"  {kind:<12}{getattr(account, kind):>15,}")
     lines.append(f"seconds       {seconds:>15,}")
+    accounting = ", ".join(names(tables.JOBS))
     lines += [
-        f"{text.segment.name}: no job of {' or '.join(clusters)} is known that ran around "
-        f"{text.segment.start:%Y-%m-%d %H:%M:%S} to {text.segment.end:%Y-%m-%d %H:%M:%S} UTC. Load "
-        "its accounting (sacct, pbs, alps): what it explains is charged then."
-        for text in loaded
-        if (clusters := clusters_without_jobs(text.segment))
+        f"{file.segment.name}: {' and '.join(clusters)} had no job around "
+        f"{file.segment.start:{_TIME}} to {file.segment.end:{_TIME}} UTC. Load the accounting of "
+        f"this time ({accounting}): the operations are then attributed."
+        for file in loaded
+        if (clusters := clusters_without_jobs(file.segment))
     ]
     lines += [
-        f"{text.segment.name}: {count:,} of its PanDA jobs ran inside no job of "
-        f"{text.segment.cluster} that is known. Load its accounting (sacct, pbs): they are linked "
-        "then."
-        for text in loaded
-        if (count := unlinked_workload_jobs(text.segment))
+        f"{file.segment.name}: {count:,} of its PanDA jobs have no batch job on "
+        f"{file.segment.cluster}. Load the accounting of this time ({accounting}): they are then "
+        "linked."
+        for file in loaded
+        if (count := unlinked_workload_jobs(file.segment))
     ]
     return "\n".join(lines)

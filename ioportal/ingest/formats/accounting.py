@@ -1,0 +1,152 @@
+"""Accounting: batch jobs, their launches, and PanDA jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from collectors.format import Origin as InputOrigin
+from ioportal.ingest.formats.common import LoadOptions, needed, parsed_parts
+from ioportal.ingest.loading import Refused
+from ioportal.ingest.models import AccountingRecord, Segment, TouchedJob
+from ioportal.jobs import accounting, workloads
+from ioportal.telemetry.copy import copy_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from collectors.parsed import Account, Parsed
+    from collectors.source import Source
+    from ioportal.ingest.loading import Origin
+
+
+class _AccountingLoader:
+    """What all accounting has in common."""
+
+    time_column: str | None = None
+
+    def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
+        self.options = options
+        self.cluster = needed(origin.cluster, "--cluster: whose accounting it is")
+        self.segment = segment
+        self._changes: list[accounting.Change] = []
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the file."""
+        origin = InputOrigin(
+            zone=self.cluster.zone,
+            columns=self.options.columns,
+            exec_hosts_are_compute_nodes=self.cluster.exec_hosts_are_compute_nodes,
+        )
+        try:
+            return parsed_parts(self.segment, source, origin)
+        except ValueError as error:
+            raise Refused(f"--columns: {error}") from error
+
+    def recognises(self, account: Account) -> bool:
+        """Return whether there are records: lines of another format are rejects, not irrelevant."""
+        return account.accepted > 0 or (account.irrelevant > 0 and not account.rejected)
+
+    def finish(self) -> None:
+        """Request the attribution of what the changed jobs may have done."""
+        TouchedJob.objects.bulk_create(
+            TouchedJob(
+                job_id=change.job_id,
+                start=change.start,
+                end=change.end,
+                node_ids=list(change.node_ids),
+            )
+            for change in self._changes
+        )
+
+    def store_jobs(self, records: pl.DataFrame) -> None:
+        """Store records of jobs with their line numbers."""
+        self.extend(records, "submitted_at", "started_at", "ended_at")
+        recorded = accounting.record_jobs(self.cluster, records)
+        self._changes += recorded.changes
+        self.store_lines(records, job_id=recorded.job_of_line)
+
+    def store_launches(self, records: pl.DataFrame) -> None:
+        """Store records of launches with their line numbers."""
+        self.extend(records, "started_at", "ended_at")
+        self._changes += accounting.record_launches(self.cluster, records)
+        self.store_lines(records)
+
+    def extend(self, records: pl.DataFrame, *times: str) -> None:
+        """Extend the time range of the segment."""
+        first, last = records.select(
+            first=pl.min_horizontal(pl.min(*times)), last=pl.max_horizontal(pl.max(*times))
+        ).row(0)
+        if first:
+            self.segment.start = min(first, self.segment.start or first)
+            self.segment.end = max(last, self.segment.end or last)
+
+    def store_lines(self, records: pl.DataFrame, **ids_by_line: dict[int, int]) -> None:
+        """Store the line number of each record, with the ids of its job."""
+        line = pl.col("line")
+        lines = records.select(
+            line,
+            pl.lit(self.segment.pk).alias("segment_id"),
+            **{
+                column: line.replace_strict(ids, return_dtype=pl.Int64)
+                for column, ids in ids_by_line.items()
+            },
+        )
+        copy_frame(AccountingRecord, lines)
+        self.segment.records += lines.height
+
+
+class JobsLoader(_AccountingLoader):
+    """Batch jobs, and the launches among their records."""
+
+    def store(self, parsed: Parsed) -> None:
+        """Store jobs, then their launches."""
+        records = parsed.table
+        foreign = records.filter(
+            pl.col("cluster") != "",
+            pl.col("cluster").str.to_lowercase() != self.cluster.name.lower(),
+        )
+        if not foreign.is_empty():
+            line, cluster = foreign.select("line", "cluster").row(0)
+            raise Refused(
+                f"{self.segment.name}: line {line} is of cluster {cluster[:64]!r}, not of "
+                f"{self.cluster}. Load it with --cluster of that name, or export one cluster at a "
+                "time (sacct --clusters)."
+            )
+        is_launch = pl.col("launch") != ""
+        timeless = records.filter(~is_launch, pl.col("submitted_at").is_null())
+        if not timeless.is_empty():
+            raise Refused(
+                f"{self.segment.name}: the job in line {timeless['line'][0]} has no submit time, "
+                "which distinguishes jobs with the same id. Export with the column Submit "
+                "(squeue: %V)."
+            )
+        self.store_jobs(records.filter(~is_launch))
+        self.store_launches(
+            records.filter(is_launch).with_columns(
+                launch=pl.concat_str("batch_id", pl.lit("."), "launch"), command="name"
+            )
+        )
+
+
+class LaunchesLoader(_AccountingLoader):
+    """Launches and where they ran."""
+
+    def recognises(self, account: Account) -> bool:
+        """Return whether there is a launch: other programs write to the same syslog."""
+        return account.accepted > 0
+
+    def store(self, parsed: Parsed) -> None:
+        """Store launches."""
+        self.store_launches(parsed.table)
+
+
+class WorkloadJobsLoader(_AccountingLoader):
+    """Jobs of a workload manager."""
+
+    def store(self, parsed: Parsed) -> None:
+        """Store the jobs with their line numbers."""
+        self.extend(parsed.table, "started_at", "ended_at")
+        ids_by_line = workloads.record(self.cluster, parsed.table)
+        self.store_lines(parsed.table, workload_job_id=ids_by_line)
