@@ -1,4 +1,4 @@
-"""Who loads the metadata servers in the newest hours of data."""
+"""Load of the metadata servers in the latest hours of data, by user and process."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ from ioportal.site.models import Target
 from ioportal.telemetry.models import Coverage, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
+    from typing import Any
 
     from ioportal.charts.time_axis import Figure
     from ioportal.telemetry.coverage import Interval
 
 HOURS = (1, 6, 24)
 DEFAULT_HOURS = 6
-_NAMED = 6  # in the chart; the rest is one layer
-_LISTED = 10
+EXPORT_COLUMNS = ("kind", "name", "metadata_operations", "share", "per_second")
+_CHART_LAYERS = 6  # the rest is one layer
+_TABLE_ROWS = 10
 _BINS = 36
-_STEPS_SHOWN = 200
-_HEIGHT = 380  # of the chart: that of the table beside it
+_CHART_STEPS = 200
+_CHART_HEIGHT = 380  # as the table next to it
 _NO_STEPS = {**OBSERVED, "observed": pl.Int64()}
 _COLUMNS = {
     **OBSERVED,
@@ -46,65 +48,60 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Load:
-    """What one principal did in the range."""
+class PrincipalLoad:
+    """Metadata operations of one principal in the range."""
 
     kind: Principal
-    name: str  # of the user or the process; "": whatever is of that kind
+    name: str  # of the user or the process; "": all principals of the kind
     operations: float
     share: float
 
     @property
-    def words(self) -> str:
-        """Who it is."""
-        return words_of(self.kind, self.name)
+    def label(self) -> str:
+        """Its name on pages: a user's name alone, anything else with its kind."""
+        if self.kind is Principal.JOB:
+            return self.name or "jobs without a user"
+        return f"process {self.name}" if self.kind is Principal.PROCESS else self.kind.label
 
     @property
     def is_user(self) -> bool:
-        """Whether it has a page."""
+        """Whether it has a user page."""
         return self.kind is Principal.JOB and bool(self.name)
 
 
-def words_of(kind: Principal, name: str) -> str:
-    """Return what a principal is called on pages: a user by the name alone."""
-    if kind is Principal.JOB:
-        return name or "jobs of nobody"
-    return f"process {name}" if kind is Principal.PROCESS else kind.label
+class MetadataLoad:
+    """Load of the metadata targets in the latest hours of data."""
 
-
-class NewestLoad:
-    """The newest hours in which metadata targets were read, and who was busy then."""
-
-    def __init__(self, mdts: Iterable[Target], asked_hours: str) -> None:
+    def __init__(self, mdts: Iterable[Target], hours: str) -> None:
+        """`hours` is the address's value; anything but `HOURS` means the default."""
         self._mdts = list(mdts)
-        hours = {str(hours): hours for hours in HOURS}
-        self.hours = hours.get(asked_hours, DEFAULT_HOURS)
+        self.hours = {str(choice): choice for choice in HOURS}.get(hours, DEFAULT_HOURS)
 
     @classmethod
-    def now(cls, asked_hours: str) -> NewestLoad:
-        """Return it for all metadata targets."""
-        return cls(Target.objects.filter(kind=Target.Kind.MDT), asked_hours)
+    def for_site(cls, hours: str) -> MetadataLoad:
+        """Return the load of all metadata targets."""
+        return cls(Target.objects.filter(kind=Target.Kind.MDT), hours)
 
     @cached_property
-    def lasts(self) -> dict[int, datetime]:
-        """When each of those that ever were was observed last."""
+    def last_observed(self) -> dict[int, datetime]:
+        """The end of each target's latest observed interval; unobserved targets are missing."""
         return last_observed(Coverage.Source.JOB_STATS, self._mdts)
 
     @cached_property
     def window(self) -> TimeRange | None:
-        """The range; None: no counter of a metadata target was ever read twice."""
-        if not self.lasts:
+        """The range; None: no metadata target has an observed interval."""
+        if not self.last_observed:
             return None
-        end = max(self.lasts.values())
+        end = max(self.last_observed.values())
         return TimeRange(end - timedelta(hours=self.hours), end)
 
     @property
     def is_old(self) -> bool:
-        """Whether newer reads should have come by now."""
+        """Whether newer data is overdue."""
         if self.window is None:
             return False
-        apart = max(target.poll_gap for target in self._mdts)
-        return timezone.now() - self.window.end > apart
+        poll_gap = max(target.poll_gap for target in self._mdts)
+        return timezone.now() - self.window.end > poll_gap
 
     @cached_property
     def _rows(self) -> pl.DataFrame:
@@ -112,14 +109,16 @@ class NewestLoad:
             return pl.DataFrame(schema=_COLUMNS)
         # Whole seconds, so that bins of polls every minute are whole polls.
         width = timedelta(seconds=ceil(self.hours * 3600 / _BINS))
-        rows = target_load.of_targets(self.lasts.keys(), self.window.start, self.window.end, width)
+        rows = target_load.of_targets(
+            self.last_observed.keys(), self.window.start, self.window.end, width
+        )
         return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 
     @cached_property
     def _pending(self) -> dict[int, list[Interval]]:
         if self.window is None:
             return {}
-        return pending_attribution.delta_intervals(self.lasts, self.window.start, self.window.end)
+        return pending_attribution.delta_intervals(self.last_observed, self.window.start, self.window.end)
 
     @cached_property
     def _attributed(self) -> pl.DataFrame:
@@ -129,12 +128,12 @@ class NewestLoad:
 
     @property
     def attributed_s(self) -> float:
-        """Seconds in which some target is attributed: what rates divide by."""
+        """Seconds in which some target is attributed: the divisor of rates."""
         return self._seconds(self._attributed)
 
     @property
     def pending_s(self) -> float:
-        """Seconds in which some target is not attributed yet."""
+        """Seconds in which the attribution of some target is pending."""
         spans = [(target, *span) for target, spans in self._pending.items() for span in spans]
         return self._seconds(pl.DataFrame(spans, schema=OBSERVED, orient="row"))
 
@@ -143,72 +142,96 @@ class NewestLoad:
         return seconds_within(intervals, window.start, window.end) if window else 0.0
 
     @cached_property
-    def principals(self) -> list[Load]:
-        """Everybody who did something, busiest first."""
+    def principals(self) -> list[PrincipalLoad]:
+        """All active principals, busiest first."""
         sums = self._rows.group_by("kind", "name").agg(pl.col("operations").sum())
         total = sums["operations"].sum()
         return [
-            Load(Principal(kind), name, operations, operations / total)
+            PrincipalLoad(Principal(kind), name, operations, operations / total)
             for kind, name, operations in sums.sort("operations", descending=True).iter_rows()
             if operations
         ]
 
     @property
-    def busiest(self) -> list[tuple[Load, str]]:
-        """The first of them, each with its colour in the chart."""
+    def table(self) -> list[tuple[PrincipalLoad, str]]:
+        """The busiest principals, each with its colour in the chart."""
         colours = palette.principals(list(self.steps.kinds))
-        return [(one, colours.get(one.words, palette.REST)) for one in self.principals[:_LISTED]]
+        return [
+            (principal, colours.get(principal.label, palette.REST))
+            for principal in self.principals[:_TABLE_ROWS]
+        ]
 
     @property
     def more(self) -> int:
-        """How many others there are."""
-        return max(0, len(self.principals) - _LISTED)
+        """Number of principals beyond the table."""
+        return max(0, len(self.principals) - _TABLE_ROWS)
 
     @cached_property
     def steps(self) -> Steps:
-        """Rates of the busiest, and of all others together."""
-        named = self.principals[:_NAMED]
-        others = [palette.ALL_OTHERS] if len(self.principals) > _NAMED else []
-        kinds = (*(principal.words for principal in named), *others)
-        if self.window is None or not named:
-            return Steps(pl.DataFrame(schema=_NO_STEPS), (), len(self.lasts))
-        words = pl.DataFrame(
-            [(principal.kind, principal.name, principal.words) for principal in named],
-            schema={"kind": pl.Int16, "name": pl.String, "who": pl.String},
+        """Rates of the busiest principals, and of all others together."""
+        layers = self.principals[:_CHART_LAYERS]
+        rest = [palette.ALL_OTHERS] if len(self.principals) > _CHART_LAYERS else []
+        kinds = (*(principal.label for principal in layers), *rest)
+        if self.window is None or not layers:
+            return Steps(pl.DataFrame(schema=_NO_STEPS), (), len(self.last_observed))
+        labels = pl.DataFrame(
+            [(principal.kind, principal.name, principal.label) for principal in layers],
+            schema={"kind": pl.Int16, "name": pl.String, "label": pl.String},
             orient="row",
         )
         windows = (
-            self._rows.join(words, on=["kind", "name"], how="left")
-            .with_columns(pl.col("who").fill_null(palette.ALL_OTHERS))
+            self._rows.join(labels, on=["kind", "name"], how="left")
+            .with_columns(pl.col("label").fill_null(palette.ALL_OTHERS))
             .pivot(
-                "who",
+                "label",
                 index=["source", "start", "end"],
                 values="operations",
                 aggregate_function="sum",
             )
             .with_columns(seconds("start", "end").alias("seconds"))
         )
-        steps = rates(windows, self._attributed, kinds, len(self.lasts))
+        steps = rates(windows, self._attributed, kinds, len(self.last_observed))
         spans = sorted(span for spans in self._pending.values() for span in spans)
         steps = replace(steps, pending=tuple(spans))
-        return coarsened(within(steps, self.window.start, self.window.end), _STEPS_SHOWN)
+        return coarsened(within(steps, self.window.start, self.window.end), _CHART_STEPS)
 
     @property
     def figure(self) -> Figure | None:
-        """The chart for Plotly; None: nobody did anything."""
+        """The chart for Plotly; None: no principal was active."""
         if self.window is None or not self.principals:
             return None
         figure = charts.figure(CHART, self.steps, self.window.axis)
-        figure["layout"]["height"] = _HEIGHT
+        figure["layout"]["height"] = _CHART_HEIGHT
         return figure
+
+    @property
+    def about(self) -> dict[str, object]:
+        """The JSON export's members next to its rows."""
+        if self.window is None:
+            return {}
+        return {
+            "start": self.window.start,
+            "end": self.window.end,
+            "attributed_s": self.attributed_s,
+            "pending_s": self.pending_s,
+        }
+
+    def export_rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield a row of `EXPORT_COLUMNS` for each principal."""
+        seconds = self.attributed_s
+        for principal in self.principals:
+            rate = principal.operations / seconds if seconds else None
+            yield (
+                principal.kind.label, principal.name, principal.operations, principal.share, rate,
+            )  # fmt: skip
 
 
 CHART = Chart(
     "load",
     "Metadata operations by user",
     "ops/s",
-    "Counted by the MDTs (job_stats), stacked: users' jobs, processes outside of jobs, and ids "
-    "that no accounting has named.",
+    "Counted by the MDTs (job_stats), stacked: users' jobs, processes outside jobs, and job ids "
+    "without accounting.",
     Style.STACK,
     {},
     palette.principals,

@@ -1,4 +1,4 @@
-"""What somebody wants to know first: is anything new known, and who is to be looked at."""
+"""The home page: flags, metadata load and data freshness for staff; their own jobs for users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 from ioportal.web.flags import badges
-from ioportal.web.home.load import NewestLoad
+from ioportal.web.home.load import MetadataLoad
 from ioportal.web.ingest import segments
 from ioportal.web.jobs import columns
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from ioportal.site.models import Source
     from ioportal.web.flags.inbox import Shown
 
-_JOBS_SHOWN = 10
-_NAMES_SHOWN = 5
-_FLAGS_SHOWN = 3
-_NEWEST = timedelta(hours=24)
-_LONGEST_RUN = timedelta(days=7)  # of jobs that are looked at: what began before is not searched
+_LISTED_JOBS = 10
+_LISTED_NAMES = 5
+_LISTED_FLAGS = 3
+_LAST_DAY = timedelta(hours=24)
+_LONGEST_RUN = timedelta(days=7)  # earlier starts are not searched, which keeps the query short
 _COLUMNS = (
     "job",
     "user",
@@ -56,136 +56,138 @@ JOB_COLUMNS = tuple(columns.BY_NAME[name] for name in _COLUMNS)
 
 
 @dataclass(frozen=True)
-class Kind:
-    """All sources of one kind: when each of them was observed last."""
+class SourceKind:
+    """All sources of one kind, and the end of each one's latest observed interval."""
 
     title: str
-    lasts: dict[str, datetime | None]
-    apart: timedelta  # how far apart two reads of them may be
-    goes_on: bool = False  # it is read all the time: who is not has fallen silent
+    last_observed: dict[str, datetime | None]
+    longest_gap: timedelta  # between two reads of a live source
+    is_polled: bool = False  # continuously: a source that falls behind is silent
 
     @property
-    def newest(self) -> datetime | None:
-        """When any of them was observed last."""
-        return max(filter(None, self.lasts.values()), default=None)
+    def latest(self) -> datetime | None:
+        """The latest data of all sources."""
+        return max(filter(None, self.last_observed.values()), default=None)
 
     @property
     def is_old(self) -> bool:
-        """Whether newer data should have come by now."""
-        newest = self.newest
-        return newest is not None and timezone.now() - newest > self.apart
+        """Whether newer data is overdue."""
+        return self.latest is not None and timezone.now() - self.latest > self.longest_gap
 
     @property
-    def never(self) -> int:
-        """How many of them were never observed."""
-        return sum(last is None for last in self.lasts.values())
+    def never_observed(self) -> int:
+        """Number of sources without any observed interval."""
+        return sum(last is None for last in self.last_observed.values())
 
     @cached_property
     def silent(self) -> list[tuple[str, datetime]]:
-        """Those that are not read any more while others are, and when each was last."""
-        newest = self.newest
-        if newest is None or not self.goes_on:
+        """Sources that stopped while others continue, each with its last observation."""
+        latest = self.latest
+        if latest is None or not self.is_polled:
             return []
-        known = [(name, last) for name, last in self.lasts.items() if last]
-        return [(name, last) for name, last in known if newest - last > self.apart]
+        return [
+            (name, last)
+            for name, last in self.last_observed.items()
+            if last and latest - last > self.longest_gap
+        ]
 
     @property
-    def shown_silent(self) -> list[tuple[str, datetime]]:
-        """The first of them."""
-        return self.silent[:_NAMES_SHOWN]
+    def listed_silent(self) -> list[tuple[str, datetime]]:
+        """The silent sources that the page names."""
+        return self.silent[:_LISTED_NAMES]
 
     @property
     def more_silent(self) -> int:
-        """How many more there are."""
-        return max(0, len(self.silent) - _NAMES_SHOWN)
+        """Number of silent sources beyond those."""
+        return max(0, len(self.silent) - _LISTED_NAMES)
 
 
 class StaffHome:
     """The site at a glance."""
 
-    def __init__(self, user: User, asked_hours: str) -> None:
+    def __init__(self, user: User, hours: str) -> None:
         self._user = user
-        self._asked_hours = asked_hours
+        self._hours = hours
 
     @cached_property
     def _targets(self) -> dict[str, list[Target]]:
         """Targets by kind."""
-        found: dict[str, list[Target]] = defaultdict(list)
+        targets: dict[str, list[Target]] = defaultdict(list)
         for target in Target.objects.all():
-            found[target.kind].append(target)
-        return found
+            targets[target.kind].append(target)
+        return targets
 
     @cached_property
-    def newest_start(self) -> datetime | None:
-        """When the newest job began; None: none did."""
-        newest: datetime | None = Job.objects.aggregate(newest=Max("started_at"))["newest"]
-        return newest
+    def latest_start(self) -> datetime | None:
+        """The latest start of a job; None: no job has started."""
+        latest: datetime | None = Job.objects.aggregate(latest=Max("started_at"))["latest"]
+        return latest
 
     @cached_property
-    def sources(self) -> list[Kind]:
-        """What data come from and how new they are; what the site has none of is left out."""
+    def sources(self) -> list[SourceKind]:
+        """The kinds of sources that the site has."""
         mdts, osts = (self._targets[kind] for kind in (Target.Kind.MDT, Target.Kind.OST))
         servers = Server.objects.filter(kind=Server.Kind.MDS)
         traced = coverage.last_observed(
             Coverage.Source.RPC_TRACE, coverage.contiguous(server.pk for server in servers)
         )
         kinds = (
-            _read("job_stats of MDTs", mdts, self.load.lasts),
-            _read("job_stats of OSTs", osts, last_observed(Coverage.Source.JOB_STATS, osts)),
-            _read("md_stats of MDTs", mdts, last_observed(Coverage.Source.MD_STATS, mdts)),
-            Kind("RPC traces of MDSs", _named(servers, traced), settings.POLL_GAP),
+            _polled("job_stats of MDTs", mdts, self.load.last_observed),
+            _polled("job_stats of OSTs", osts, last_observed(Coverage.Source.JOB_STATS, osts)),
+            _polled("md_stats of MDTs", mdts, last_observed(Coverage.Source.MD_STATS, mdts)),
+            SourceKind("RPC traces of MDSs", _by_name(servers, traced), settings.POLL_GAP),
         )
-        return [kind for kind in kinds if kind.lasts]
+        return [kind for kind in kinds if kind.last_observed]
 
     @cached_property
-    def load(self) -> NewestLoad:
-        """Who loads the metadata servers."""
-        return NewestLoad(self._targets[Target.Kind.MDT], self._asked_hours)
+    def load(self) -> MetadataLoad:
+        """Load of the metadata servers."""
+        return MetadataLoad(self._targets[Target.Kind.MDT], self._hours)
 
     @cached_property
-    def heavy(self) -> list[Job]:
-        """The jobs of the newest day with most metadata operations."""
-        if self.newest_start is None:
+    def heaviest_jobs(self) -> list[Job]:
+        """The jobs of the last 24 h of data with the most metadata operations."""
+        if self.latest_start is None:
             return []
-        since = self.newest_start - _NEWEST
+        since = self.latest_start - _LAST_DAY
         jobs = Job.objects.filter(
             Q(ended_at__gt=since) | Q(ended_at=None), started_at__gte=since - _LONGEST_RUN
         )
-        return _worst(jobs, self._user)
+        return _heaviest(jobs, self._user)
 
     @cached_property
-    def in_trouble(self) -> list[tuple[Source, str]]:
-        """Sources of agents that are silent or behind, and what is wrong with each."""
+    def source_problems(self) -> list[tuple[Source, str]]:
+        """Agents' sources that are silent or behind, each with its problem."""
         return health.sources_with_problems(timezone.now())
 
     @cached_property
     def flags(self) -> list[Shown]:
-        """The worst of those that somebody should look at."""
-        return badges.worst_to_triage(self._user, _FLAGS_SHOWN)
+        """The worst flags that need triage."""
+        return badges.worst_to_triage(self._user, _LISTED_FLAGS)
 
     @property
-    def waiting(self) -> dict[str, Any]:
-        """What waits for somebody."""
+    def pending_work(self) -> dict[str, Any]:
+        """Counts of pending work and of rejected data, by name."""
         rejects = Segment.objects.loaded().filter(rejected__gt=0)
         return {
             **segments.waiting(),
             "rejects": segments.up_to_many(rejects),
-            "stale": segments.up_to_many(StaleStatistics.objects.all()),
+            "recomputations": segments.up_to_many(StaleStatistics.objects.all()),
         }
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was loaded yet."""
-        return self.newest_start is None and not any(kind.newest for kind in self.sources)
+        """Whether the site has no data."""
+        return self.latest_start is None and not any(kind.latest for kind in self.sources)
 
     @property
     def is_registered(self) -> bool:
-        """Whether the site is known."""
+        """Whether a cluster or a filesystem is registered."""
         return Cluster.objects.exists() or Filesystem.objects.exists()
 
     @property
     def simulated(self) -> bool:
-        """Whether some of it is made up."""
+        """Whether some of the data is simulated."""
         return (
             Cluster.objects.filter(simulated=True).exists()
             or Filesystem.objects.filter(simulated=True).exists()
@@ -193,7 +195,7 @@ class StaffHome:
 
 
 class UserHome:
-    """Somebody's own jobs."""
+    """A user's own jobs."""
 
     def __init__(self, user: User) -> None:
         self._user = user
@@ -201,51 +203,51 @@ class UserHome:
         self._own = self._visible.filter(owner=user.get_username())
 
     @cached_property
-    def newest(self) -> list[Job]:
-        """Those that were submitted last."""
-        return _shown(self._own.order_by("-submitted_at", "-pk"), self._user)
+    def latest_jobs(self) -> list[Job]:
+        """The user's jobs that were submitted last."""
+        return _listed(self._own.order_by("-submitted_at", "-pk"), self._user)
 
     @cached_property
-    def heavy(self) -> list[Job]:
-        """Those with most metadata operations."""
-        return _worst(self._own, self._user)
+    def heaviest_jobs(self) -> list[Job]:
+        """The user's jobs with the most metadata operations."""
+        return _heaviest(self._own, self._user)
 
     @cached_property
-    def of_others(self) -> list[Job]:
-        """The newest of the same projects that are not their own."""
-        others = self._visible.exclude(pk__in=self._own.values("pk"))
-        return _shown(others.order_by("-submitted_at", "-pk"), self._user)
+    def project_jobs(self) -> list[Job]:
+        """The latest jobs of other users of the same projects."""
+        jobs = self._visible.exclude(pk__in=self._own.values("pk"))
+        return _listed(jobs.order_by("-submitted_at", "-pk"), self._user)
 
     @cached_property
     def flags(self) -> list[Shown]:
-        """The worst of theirs that are not resolved."""
+        """The worst unresolved flags of the user."""
         return badges.of_owner(self._user.get_username(), self._user)
 
     @property
     def simulated(self) -> bool:
-        """Whether some of what is shown is made up."""
-        shown = (*self.newest, *self.heavy, *self.of_others)
-        return any(job.cluster.simulated for job in shown)
+        """Whether some of the listed jobs are simulated."""
+        jobs = (*self.latest_jobs, *self.heaviest_jobs, *self.project_jobs)
+        return any(job.cluster.simulated for job in jobs)
 
 
-def _shown(jobs: Any, user: User) -> list[Job]:
-    """Fetch the first jobs with all that a row shows."""
-    found = list(jobs.select_related("cluster", "statistics")[:_JOBS_SHOWN])
-    badges.mark(found, user)
-    return found
+def _listed(jobs: Any, user: User) -> list[Job]:
+    """Fetch the first jobs with everything that a row shows."""
+    rows = list(jobs.select_related("cluster", "statistics")[:_LISTED_JOBS])
+    badges.mark(rows, user)
+    return rows
 
 
-def _worst(jobs: Any, user: User) -> list[Job]:
-    known = jobs.filter(statistics__metadata_operations__gt=0)
-    return _shown(known.order_by("-statistics__metadata_operations", "-pk"), user)
+def _heaviest(jobs: Any, user: User) -> list[Job]:
+    counted = jobs.filter(statistics__metadata_operations__gt=0)
+    return _listed(counted.order_by("-statistics__metadata_operations", "-pk"), user)
 
 
-def _read(title: str, targets: list[Target], lasts: dict[int, datetime]) -> Kind:
-    apart = max((target.poll_gap for target in targets), default=settings.POLL_GAP)
-    return Kind(title, _named(targets, lasts), apart, goes_on=True)
+def _polled(title: str, targets: list[Target], last: dict[int, datetime]) -> SourceKind:
+    longest_gap = max((target.poll_gap for target in targets), default=settings.POLL_GAP)
+    return SourceKind(title, _by_name(targets, last), longest_gap, is_polled=True)
 
 
-def _named(
-    sources: Iterable[Server | Target], lasts: dict[int, datetime]
+def _by_name(
+    sources: Iterable[Server | Target], last: dict[int, datetime]
 ) -> dict[str, datetime | None]:
-    return {one.name: lasts.get(one.pk) for one in sorted(sources, key=attrgetter("name"))}
+    return {source.name: last.get(source.pk) for source in sorted(sources, key=attrgetter("name"))}

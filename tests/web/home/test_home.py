@@ -1,4 +1,4 @@
-"""The first page: of the site for staff, of their own jobs for others."""
+"""The home page: the site at a glance for staff, their own jobs for users."""
 
 from datetime import timedelta
 
@@ -13,9 +13,9 @@ from tests.web.reading import csv_of, json_of, text_of, words_of
 
 @pytest.fixture
 def busy(site, logs, ingest, refresh):
-    """From 12:00 to 13:00 job 77 of alice opens a hundred times more than a process outside jobs.
+    """Job 77 of alice opens a hundred times more than a process outside jobs, 12:00 to 13:00.
 
-    pond-MDT0000 is not read after 12:10.
+    pond-MDT0000 has no reads after 12:10.
     """
     ingest("sacct", logs("jobs.txt", sacct(Run("77", nodes="n1", node_count=1))), cluster="anvil")
     for number, clock in enumerate(("12:00", "12:10", "12:20", "12:30", "12:40", "12:50")):
@@ -28,7 +28,7 @@ def busy(site, logs, ingest, refresh):
     refresh()
 
 
-def test_staff_see_first_who_loads_the_metadata_servers(as_staff, busy):
+def test_staff_see_the_load_by_user_and_process(as_staff, busy):
     rows = csv_of(as_staff.get("/load/?format=csv&hours=1"))
 
     assert [(row["kind"], row["name"]) for row in rows] == [
@@ -40,7 +40,7 @@ def test_staff_see_first_who_loads_the_metadata_servers(as_staff, busy):
     assert "process login1.bash" in words_of(as_staff.get("/"))
 
 
-def test_pending_time_is_no_idle_time(as_staff, busy):
+def test_pending_time_does_not_count_as_idle(as_staff, busy):
     segment = Segment.objects.filter(targets__name="lake-MDT0000").latest("pk")
     lake = Filesystem.objects.get(name="lake")
     span = {"start": at("11:00"), "end": at("13:00")}
@@ -49,19 +49,19 @@ def test_pending_time_is_no_idle_time(as_staff, busy):
     about = json_of(as_staff.get("/load/?format=json&hours=1"))
 
     assert about["pending_s"] == 3_600
-    # pond-MDT0000 was read from 12:00 to 12:10, when nothing happened there.
+    # pond-MDT0000 was observed from 12:00 to 12:10, without operations.
     assert about["attributed_s"] == 600
     page = text_of(as_staff.get("/?hours=1"))
     assert "pending attribution" in page
 
 
-def test_staff_see_which_sources_fell_silent(as_staff, busy):
+def test_silent_sources_are_listed(as_staff, busy):
     words = words_of(as_staff.get("/"))
 
     assert "1 of 2: pond-MDT0000 since 2017-07-05 12:10:00" in words
 
 
-def test_staff_see_how_old_the_newest_data_are(as_staff, busy):
+def test_old_data_is_marked_with_its_age(as_staff, busy):
     page = text_of(as_staff.get("/"))
 
     assert 'class="late"' in page
@@ -69,7 +69,7 @@ def test_staff_see_how_old_the_newest_data_are(as_staff, busy):
     assert f"{years}\xa0years" in page or f"{years - 1}\xa0years" in page
 
 
-def test_staff_see_the_heavy_jobs_of_the_newest_day(as_staff, new_job):
+def test_heaviest_jobs_of_the_last_day_are_listed_first(as_staff, new_job):
     new_job({"metadata_operations": 7}, batch_id="light")
     new_job({"metadata_operations": 9}, batch_id="heavy")
     new_job({"metadata_operations": 99}, batch_id="old", started_at=at("12:00") - timedelta(days=2))
@@ -80,37 +80,37 @@ def test_staff_see_the_heavy_jobs_of_the_newest_day(as_staff, new_job):
     assert ">old<" not in page
 
 
-def test_staff_see_what_waits_for_somebody(as_staff, busy, logs, ingest):
+def test_pending_work_is_counted(as_staff, busy, logs, ingest):
     text = job_stats("lake-MDT0000", {"99999": {"open": 1}})
     ingest("job_stats", logs("pending", text), at=at("13:00").isoformat())
 
-    assert "Pending job ids 1 Unregistered NIDs 0 Segments with rejected lines 0" in words_of(
+    assert "Pending job ids 1 Unregistered NIDs 0 Files with rejected lines 0" in words_of(
         as_staff.get("/")
     )
 
 
-def test_an_empty_site_says_what_to_do_first(as_staff):
+def test_an_empty_site_lists_the_first_steps(as_staff):
     words = words_of(as_staff.get("/"))
 
-    assert "Nothing was loaded yet" in words
+    assert "No data loaded" in words
     assert "manage.py register site.toml" in words
     assert "(done)" not in words
 
 
-def test_a_registered_site_without_data_is_one_step_further(as_staff, site):
+def test_registration_is_marked_as_done(as_staff, site):
     assert "(done)" in words_of(as_staff.get("/"))
 
 
-def test_jobs_without_counters_say_what_is_missing(as_staff, new_job):
+def test_missing_counters_are_named(as_staff, new_job):
     new_job()
 
     words = words_of(as_staff.get("/"))
 
-    assert "the counters of no metadata target were read twice" in words
-    assert "No job of that day has been counted" in words
+    assert "no metadata target has two reads" in words
+    assert "No metadata operations of these jobs are recorded" in words
 
 
-def test_others_see_their_own_jobs_first(as_alice, new_job):
+def test_users_see_their_own_jobs(as_alice, new_job):
     new_job({"metadata_operations": 5}, batch_id="mine")
     new_job({"metadata_operations": 9}, batch_id="secret", owner="bob", project="BIO3")
 
@@ -118,24 +118,24 @@ def test_others_see_their_own_jobs_first(as_alice, new_job):
 
     assert "mine" in words
     assert "secret" not in words
-    assert "Who loads" not in words
+    assert "Metadata load" not in words
 
 
-def test_others_see_jobs_of_their_projects_apart(client, new_job, bob):
+def test_users_see_jobs_of_their_projects_separately(client, new_job, bob):
     new_job(batch_id="of-alice")
     client.force_login(bob)
 
     words = words_of(client.get("/"))
 
-    assert "You have no jobs here yet" in words
-    assert "Newest of your projects" in words
+    assert "No jobs" in words
+    assert "Latest project jobs" in words
 
 
-def test_who_loads_what_is_for_staff(as_alice):
+def test_the_load_export_is_for_staff(as_alice):
     assert as_alice.get("/load/?format=csv").status_code == 403
 
 
-def test_the_first_page_costs_as_many_queries_with_many_jobs(
+def test_the_number_of_queries_does_not_grow_with_the_jobs(
     as_staff, busy, django_assert_num_queries, logs, ingest, refresh
 ):
     with django_assert_num_queries(25):
