@@ -10,7 +10,7 @@ import polars as pl
 from django.conf import settings
 
 from ioportal.activity import top_consumers
-from ioportal.analysis.timelines import WINDOW, Steps, clipped
+from ioportal.analysis.timelines import WINDOW, clipped
 from ioportal.charts import palette
 from ioportal.charts.timelines import Chart, Style
 from ioportal.ingest import pending_attribution
@@ -18,8 +18,9 @@ from ioportal.reporting.ranges import TimeRange
 from ioportal.reporting.series import mean_times, observed, observed_apart, seconds_within
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.models import Coverage
+from ioportal.web.overview.charts import LatencyChart
 from ioportal.web.overview.query import servers, targets
-from ioportal.web.overview.section import TOLD, Section, Times
+from ioportal.web.overview.section import OTHERS_VISIBLE, Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,26 +31,27 @@ if TYPE_CHECKING:
     from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.levels import Level
     from ioportal.telemetry.rollups import Piece
-_NEWEST = timedelta(minutes=1)
+
+_LATEST = timedelta(minutes=1)
 LATENCY = Chart(
     "latency",
     "Service and queue time",
     "µs",
-    "Means over the timed RPCs: in the handler, and waiting for it.",
+    "Means over the timed RPCs: time in the handler, and wait before it.",
     Style.LINES,
     {"service": "mean service time", "queue": "mean queue time"},
 )
 
 
 class Operations(Section):
-    """Metadata operations on each MDT, as its counters tell."""
+    """Metadata operations on each MDT, from its counters."""
 
     name = "operations"
     title = "Metadata operations"
     unit = "ops/s"
-    newest_words = "Over the newest poll interval of each MDT"
-    of = levels.IO_LEVELS
-    of_all = (levels.IO_TOTALS, levels.IO_TEN_MINUTES)
+    latest_title = "Over the latest poll interval of each MDT"
+    principal_levels = levels.IO_LEVELS
+    total_levels = (levels.IO_TOTALS, levels.IO_TEN_MINUTES)
     chart = Chart(
         "operations",
         "Metadata operations",
@@ -69,50 +71,53 @@ class Operations(Section):
         """The MDTs."""
         return {target.pk: target.name for target in self._mdts}
 
-    def _seen(self) -> pl.DataFrame:
-        """Return when each was read."""
+    @cached_property
+    def observed(self) -> pl.DataFrame:
+        """Intervals between the reads of each MDT."""
         return observed(Coverage.Source.JOB_STATS, self._mdts, self._bins)
 
-    def _pending(self) -> dict[int, list[Interval]]:
+    @cached_property
+    def pending(self) -> dict[int, list[Interval]]:
+        """Intervals of each MDT whose attribution is pending."""
         return pending_attribution.delta_intervals(self.sources, self.window.start, self.window.end)
 
-    def _coarsest(self, of: Sequence[Level], kept: Level) -> Level:  # noqa: ARG002
-        """Return what is left: sums of polls have other bounds, and totals are of polls."""
-        is_whole = retention.finest(levels.IO_LEVELS, self.window.start, self.window.end)
-        return kept if is_whole is levels.IO_WINDOWS else levels.IO_TEN_MINUTES
+    def _coarsest(self, choices: Sequence[Level], finest: Level) -> Level:  # noqa: ARG002
+        """Return the finest level within retention: poll intervals do not fill coarser bins."""
+        available = retention.finest(levels.IO_LEVELS, self.window.start, self.window.end)
+        return finest if available is levels.IO_WINDOWS else levels.IO_TEN_MINUTES
 
     def _rows(self, level: Level) -> top_consumers.Rows:
-        """Intervals that begin in the range or shortly before: these reach into it."""
-        return self._of(*rollups.pieces(level, self._begin, self._end))
+        """Return intervals that begin in the range, or so shortly before that they reach it."""
+        return self._rows_of(*rollups.pieces(level, self._begin, self._end))
 
-    def _of(self, *pieces: Piece) -> top_consumers.Rows:
+    def _rows_of(self, *pieces: Piece) -> top_consumers.Rows:
         return top_consumers.Rows(pieces, list(self.sources))
 
     @property
     def _begin(self) -> datetime:
-        apart = max((target.poll_gap for target in self._mdts), default=settings.POLL_GAP)
-        return rollups.floor(self._bins.start - apart, levels.IO_TEN_MINUTES.width)
+        poll_gap = max((target.poll_gap for target in self._mdts), default=settings.POLL_GAP)
+        return rollups.floor(self._bins.start - poll_gap, levels.IO_TEN_MINUTES.width)
 
     @property
     def _end(self) -> datetime:
         return rollups.ceil(self._bins.end, levels.IO_TEN_MINUTES.width)
 
     def _amounts(self) -> list[Amount]:
-        """Sums need no steps: coarser rows tell them, but for the edges and the newest time."""
+        """Sum coarse rows, and fine rows at the edges and for the latest interval."""
         coarse = levels.IO_TEN_MINUTES
-        ahead = self.window.end + timedelta(days=1)  # of what was never read
-        reached = [self.reached.get(source, ahead) for source in self.sources]
-        newest = top_consumers.reaching_from(self._rows(self.level_of_all), reached) or self._begin
-        cut = max(rollups.floor(newest, coarse.width), self._begin)
+        beyond = self.window.end + timedelta(days=1)  # for MDTs without attributed time
+        reached = [self.attributed_until.get(source, beyond) for source in self.sources]
+        latest = top_consumers.reaching_from(self._rows(self.total_level), reached) or self._begin
+        cut = max(rollups.floor(latest, coarse.width), self._begin)
         begin = min(rollups.ceil(self.window.start, coarse.width), cut)
-        rows = self._of(
+        rows = self._rows_of(
             *rollups.pieces(self.level, self._begin, begin),
             *rollups.pieces(coarse, begin, cut),
             *rollups.pieces(self.level, cut, self._end),
         )
         return top_consumers.operation_amounts(rows, self.window.start, self.window.end, reached)
 
-    def _newest_rate(self, amount: Amount) -> float:
+    def _latest_rate(self, amount: Amount) -> float:
         return amount.newest
 
     def _windows(self, source: int) -> pl.DataFrame:
@@ -120,14 +125,14 @@ class Operations(Section):
 
 
 class Rpcs(Section):
-    """Metadata RPCs handled by each server, as its trace tells."""
+    """Metadata RPCs handled by each server, from its trace."""
 
     name = "rpcs"
     title = "Metadata RPCs"
     unit = "RPCs/s"
-    newest_words = "Over the newest minute of the traces; where steps are longer, the last one"
-    of = levels.LOAD_LEVELS
-    of_all = levels.RPC_TOTAL_LEVELS
+    latest_title = "Over the latest minute of the traces, or the latest step if that is longer"
+    principal_levels = levels.LOAD_LEVELS
+    total_levels = levels.RPC_TOTAL_LEVELS
     chart = Chart(
         "rpcs",
         "Metadata RPCs",
@@ -143,12 +148,14 @@ class Rpcs(Section):
         """The metadata servers."""
         return servers()
 
-    def _seen(self) -> pl.DataFrame:
-        """Return when each was traced."""
-        apart = coverage.contiguous(self.sources)
-        return observed_apart(Coverage.Source.RPC_TRACE, apart, self._bins)
+    @cached_property
+    def observed(self) -> pl.DataFrame:
+        """Traced intervals of each server."""
+        return observed_apart(Coverage.Source.RPC_TRACE, coverage.contiguous(self.sources), self._bins)
 
-    def _pending(self) -> dict[int, list[Interval]]:
+    @cached_property
+    def pending(self) -> dict[int, list[Interval]]:
+        """Intervals of each server whose attribution is pending."""
         return pending_attribution.trace_intervals(self.sources, self.window.start, self.window.end)
 
     def _rows(self, level: Level) -> top_consumers.Rows:
@@ -156,48 +163,46 @@ class Rpcs(Section):
         return top_consumers.Rows(pieces, list(self.sources))
 
     @cached_property
-    def _newest(self) -> TimeRange:
-        """The newest time of which something is known, in whole bins."""
-        end = max(self.reached.values())
-        return TimeRange(rollups.floor(end - _NEWEST, min(self.bin, self.level.width)), end)
+    def _latest(self) -> TimeRange:
+        """The latest minute of attributed time, in whole bins."""
+        end = max(self.attributed_until.values())
+        return TimeRange(rollups.floor(end - _LATEST, min(self.bin, self.level.width)), end)
 
     def _amounts(self) -> list[Amount]:
-        """Sums need no steps: coarser rows tell them, but for the newest time."""
-        coarser = self.of[self.of.index(self.level) :]
-        newest = max(self._newest.start, self._bins.start)
+        """Sum coarse rows, and fine rows for the latest minute."""
+        coarser = self.principal_levels[self.principal_levels.index(self.level) :]
+        latest = max(self._latest.start, self._bins.start)
         pieces = [
-            *rollups.coarsest_pieces(coarser, self._bins.start, newest),
-            *rollups.pieces(self.level, newest, self._bins.end),
+            *rollups.coarsest_pieces(coarser, self._bins.start, latest),
+            *rollups.pieces(self.level, latest, self._bins.end),
         ]
         rows = top_consumers.Rows(pieces, list(self.sources))
-        return top_consumers.rpc_amounts(rows, self._newest.start, self._newest.end)
+        return top_consumers.rpc_amounts(rows, self._latest.start, self._latest.end)
 
     @cached_property
-    def _newest_s(self) -> float:
-        return seconds_within(self.attributed, self._newest.start, self._newest.end)
+    def _latest_s(self) -> float:
+        return seconds_within(self.attributed, self._latest.start, self._latest.end)
 
-    def _newest_rate(self, amount: Amount) -> float:
-        return amount.newest / self._newest_s if self._newest_s else 0.0
+    def _latest_rate(self, amount: Amount) -> float:
+        return amount.newest / self._latest_s if self._latest_s else 0.0
 
     def _windows(self, source: int) -> pl.DataFrame:
         windows = self._pivoted(source)
-        return clipped(windows, self.attributed, (*self.kinds, TOLD))
+        return clipped(windows, self.attributed, (*self.kinds, OTHERS_VISIBLE))
 
-    def times(self, source: int) -> Times:
+    def latency(self, source: int) -> LatencyChart:
         """Return the mean service and queue time of the timed RPCs."""
-        return Times(self, source, LATENCY, self._latency(source))
-
-    def _latency(self, source: int) -> Steps:
         sums = ("timed", "service_us_sum", "total_us_sum")
         rows = [
-            (one.source, one.start, one.end, 0.0, one.timed, one.service_us, one.total_us)
-            for one in self._told(source)
+            (each.source, each.start, each.end, 0.0, each.timed, each.service_us, each.total_us)
+            for each in self._visible_bins(source)
         ]
         frame = pl.DataFrame(
             rows, schema={**WINDOW, **dict.fromkeys(sums, pl.Float64)}, orient="row"
         )
         summed = frame.group_by(list(WINDOW), maintain_order=True).agg(pl.col(sums).sum())
-        return mean_times(self._steps(source, clipped(summed, self.attributed, sums), sums))
+        steps = self._steps(source, clipped(summed, self.attributed, sums), sums)
+        return LatencyChart(self, source, LATENCY, mean_times(steps))
 
 
 SECTIONS: dict[str, type[Section]] = {section.name: section for section in (Operations, Rpcs)}

@@ -1,4 +1,4 @@
-"""What an address of the overview asks for, and what there is to be watched."""
+"""The overview's query: its range, its grouping of jobs, and its servers and targets."""
 
 from __future__ import annotations
 
@@ -16,57 +16,57 @@ from ioportal.telemetry.models import Coverage
 if TYPE_CHECKING:
     from django.http import QueryDict
 
-LASTS = {
+RECENT_RANGES = {
     "15m": timedelta(minutes=15),
     "1h": timedelta(hours=1),
     "6h": timedelta(hours=6),
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
 }
-DEFAULT_LAST = "1h"
+DEFAULT_RANGE = "1h"
 REFRESH_S = 10
 _STEP = timedelta(seconds=10)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the address asks for: how long, up to when, how jobs are told apart."""
+class OverviewQuery:
+    """The range of an overview, and the grouping of its jobs."""
 
     window: TimeRange
-    last: str  # "": a range of its own
+    last: str  # a key of `RECENT_RANGES`; "": a range with explicit times
     by: str
-    is_live: bool  # it ends now
+    is_live: bool  # the range ends now
 
     @classmethod
-    def of(cls, query: QueryDict) -> Asked:
+    def from_query(cls, query: QueryDict) -> OverviewQuery:
         """Read ``start`` and ``end``, or ``last``, and ``by``.
 
-        Without newer data, the last hour is the one up to the newest: an empty page tells nothing.
+        Without current data, a recent range ends at the latest data.
 
         Raises:
-            ValidationError: one of the times is none, or the range is empty.
+            ValidationError: a time is malformed, or the range is empty.
         """
         by = query.get("by", "")
         by = by if by in BYS else BYS[0]
         last = query.get("last", "")
-        last = last if last in LASTS else DEFAULT_LAST
+        last = last if last in RECENT_RANGES else DEFAULT_RANGE
         now = rollups.ceil(datetime.now(UTC), _STEP)
-        newest = newest_data()
-        is_live = newest is None or newest > now - LASTS[last]
-        end = now if is_live or newest is None else rollups.ceil(newest, _STEP)
-        window = TimeRange.from_query(query, TimeRange(end - LASTS[last], end))
+        latest = latest_data()
+        is_live = latest is None or latest > now - RECENT_RANGES[last]
+        end = now if is_live or latest is None else rollups.ceil(latest, _STEP)
+        window = TimeRange.from_query(query, TimeRange(end - RECENT_RANGES[last], end))
         if window.asked:
             return cls(window, "", by, is_live=False)
         return cls(window, last, by, is_live=is_live)
 
 
-def newest_data() -> datetime | None:
-    """Return when any metadata server or target was observed last."""
-    lasts = [
+def latest_data() -> datetime | None:
+    """Return the end of the latest observed interval of any metadata server or target."""
+    ends = [
         *coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(servers())).values(),
         *last_observed(Coverage.Source.JOB_STATS, targets()).values(),
     ]
-    return max(lasts, default=None)
+    return max(ends, default=None)
 
 
 def servers() -> dict[int, str]:
@@ -80,10 +80,10 @@ def targets() -> list[Target]:
 
 
 def is_registered() -> bool:
-    """Tell whether there is anything to watch."""
+    """Return whether any metadata server or target is registered."""
     return bool(servers() or targets())
 
 
 def is_simulated() -> bool:
-    """Tell whether some of it is made up."""
+    """Return whether some filesystem is simulated."""
     return Filesystem.objects.filter(simulated=True).exists()

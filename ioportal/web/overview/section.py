@@ -1,10 +1,9 @@
-"""One metric of the overview in a range: who is busy, and a stacked chart for each source."""
+"""One metric of the overview in a range: a table of the busiest, and a chart for each source."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -16,481 +15,361 @@ from ioportal.activity import top_consumers
 from ioportal.analysis.populations import coarse
 from ioportal.analysis.timelines import OBSERVED, Known, Steps, rates, within
 from ioportal.charts import palette
-from ioportal.charts import timelines as charts
 from ioportal.reporting.principals import Name, named
-from ioportal.reporting.ranges import TimeRange
-from ioportal.reporting.series import bin_width, seconds, seconds_within, without
-from ioportal.telemetry import levels, retention, rollups
+from ioportal.reporting.series import seconds
 from ioportal.web.flags import badges
+from ioportal.web.overview import query
+from ioportal.web.overview.charts import SourceChart
+from ioportal.web.overview.observation import Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from django.contrib.auth.models import User
 
     from ioportal.activity.top_consumers import Amount, Bin, Who
-    from ioportal.charts.time_axis import Figure
     from ioportal.charts.timelines import Chart
     from ioportal.flags.models import Flag
-    from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.levels import Level
-    from ioportal.web.overview.query import Asked
-_BINS = tuple(timedelta(seconds=n) for n in (10, 60, 120, 600, 1_800))
-_BINS_SHOWN = 150
-_NAMED = 6  # in the charts; the rest is one layer
-_LISTED = 15
-_CHARTS = 8  # of servers or targets, the busiest
-_LEAST_JOBS = 10  # of others that are told of together
-_OWN_REST = "your other jobs"  # (no name has a blank)
-TOLD = "others are told"  # the column of windows that says so
+    from ioportal.web.overview.charts import LatencyChart
+    from ioportal.web.overview.query import OverviewQuery
+
+EXPORT_COLUMNS = ("source", "start", "end", "principal", "per_second")
+OTHERS_VISIBLE = "others visible"  # a column of windows; no name contains a blank
+_LAYERS = 6  # of the charts; the rest is one layer
+_TABLE_ROWS = 15
+_MAX_CHARTS = 8  # of the busiest sources
+_MIN_OTHER_JOBS = 10  # other users' jobs are shown only in groups of this size
+_OWN_REST = "your other jobs"
 
 
 @dataclass(frozen=True)
-class Busy:
-    """One principal, or all that share a name, and what it did."""
+class Consumer:
+    """One principal, or all with the same name, and its consumption."""
 
-    words: str
+    name: str
     address: str  # of its page; "" where it has none
-    who: frozenset[Who]
+    principals: frozenset[Who]
     nodes: int
     total: float
     share: float | None
-    newest: float | None  # per second; None: of others who are told of together
+    latest: float | None  # per second; None: a sum over other users' jobs
     mean: float | None  # per second
 
     @property
-    def newest_per_node(self) -> float | None:
-        """Its newest rate, over its nodes."""
-        return self.newest / self.nodes if self.nodes and self.newest is not None else None
+    def latest_per_node(self) -> float | None:
+        """The latest rate per node."""
+        return self.latest / self.nodes if self.nodes and self.latest is not None else None
 
     @property
     def trend(self) -> float | None:
-        """How many times its mean rate the newest one is."""
-        return self.newest / self.mean if self.mean and self.newest is not None else None
+        """The latest rate over the mean rate."""
+        return self.latest / self.mean if self.mean and self.latest is not None else None
+
+    def worst_flag(self, flags: Mapping[Who, Flag]) -> Flag | None:
+        """Return the worst of its principals' flags."""
+        own = [flags[principal] for principal in self.principals if principal in flags]
+        return max(own, key=lambda flag: (flag.severity, flag.until), default=None)
 
 
-def _worst(flags: Mapping[Who, Flag], one: Busy) -> Flag | None:
-    found = [flags[who] for who in one.who if who in flags]
-    return max(found, key=lambda flag: (flag.severity, flag.until), default=None)
-
-
-class Section:
-    """One metric in one range: the busiest, and a chart for each source."""
+class Section(Observation):
+    """One metric in one range: the busiest principals, and a chart for each source."""
 
     name: str  # in addresses
     title: str
     unit: str
-    newest_words: str
-    of: tuple[Level, ...]
-    of_all: tuple[Level, ...]  # the same of all principals together
+    latest_title: str
     chart: Chart
 
-    def __init__(self, asked: Asked, user: User) -> None:
-        self.asked = asked
+    def __init__(self, query: OverviewQuery, user: User) -> None:
+        super().__init__(query.window)
+        self.query = query
         self._user = user
-        self.window = asked.window
-        kept, kept_of_all = (
-            retention.finest(of, self.window.start, self.window.end) or of[-1]
-            for of in (self.of, self.of_all)
-        )
-        least = (self.window.end - self.window.start) / _BINS_SHOWN
-        self.bin = bin_width(least, max(kept.width, kept_of_all.width), _BINS)
-        self.level = self._coarsest(self.of, kept)
-        self.level_of_all = self._coarsest(self.of_all, kept_of_all)
-        self._bins = TimeRange(
-            rollups.floor(self.window.start, self.bin), rollups.ceil(self.window.end, self.bin)
-        )
-
-    def _coarsest(self, of: Sequence[Level], kept: Level) -> Level:
-        """Return the level to read: the coarsest that fills bins, or what is left of them."""
-        return levels.coarsest(of, self.bin) if kept is of[0] else kept
-
-    @cached_property
-    def sources(self) -> dict[int, str]:
-        """The servers or targets, by key."""
-        raise NotImplementedError
 
     def _rows(self, level: Level) -> top_consumers.Rows:
-        """What to read of a level for the charts."""
+        """Return the rows of a level that the charts read."""
         raise NotImplementedError
 
     def _amounts(self) -> list[Amount]:
         raise NotImplementedError
 
-    def _windows(self, source: int) -> pl.DataFrame:
-        """Return what is told of a source as windows with the columns of `kinds` and `TOLD`."""
+    def _latest_rate(self, amount: Amount) -> float:
         raise NotImplementedError
+
+    def _windows(self, source: int) -> pl.DataFrame:
+        """Return a source's windows, with the columns of `kinds` and `OTHERS_VISIBLE`."""
+        raise NotImplementedError
+
+    def latency(self, source: int) -> LatencyChart | None:  # noqa: ARG002
+        """Return a source's latency; None: unknown."""
+        return None
 
     @property
     def address(self) -> str:
-        """Where it is asked for alone."""
+        """The address of this section alone."""
         return reverse("overview_section", args=[self.name])
-
-    @property
-    def window_s(self) -> float:
-        """How long the range is."""
-        return (self.window.end - self.window.start).total_seconds()
-
-    @property
-    def bin_s(self) -> float:
-        """How long a bin is."""
-        return self.bin.total_seconds()
-
-    @property
-    def is_staff(self) -> bool:
-        """Whether everybody is named."""
-        return self._user.is_staff
-
-    def _seen(self) -> pl.DataFrame:
-        """Return when each source was observed: a frame of `OBSERVED`."""
-        raise NotImplementedError
-
-    def _pending(self) -> dict[int, list[Interval]]:
-        """Return when the figures of each source are not attributed yet."""
-        raise NotImplementedError
-
-    @cached_property
-    def observed(self) -> pl.DataFrame:
-        """When each source was observed: a frame of `OBSERVED`."""
-        return self._seen()
-
-    @cached_property
-    def pending(self) -> dict[int, list[Interval]]:
-        """When the figures of each source are not attributed yet."""
-        return self._pending()
-
-    @cached_property
-    def attributed(self) -> pl.DataFrame:
-        """When each source was observed and its figures are attributed: a frame of `OBSERVED`."""
-        return without(self.observed, self.pending)
-
-    @property
-    def is_observed(self) -> bool:
-        """Whether any source was observed in the range, attributed or not."""
-        return not self.observed.is_empty()
-
-    @property
-    def is_attributed(self) -> bool:
-        """Whether any figure of the range is attributed."""
-        return not self.attributed.is_empty()
-
-    @cached_property
-    def reached(self) -> dict[int, datetime]:
-        """The last moment of the range up to which each source is attributed."""
-        lasts = self.attributed.group_by("source").agg(pl.col("end").max()).iter_rows()
-        return {source: min(end, self.window.end) for source, end in lasts}
-
-    @cached_property
-    def observed_s(self) -> float:
-        """Seconds of the range in which some source was observed."""
-        return seconds_within(self.observed, self.window.start, self.window.end)
-
-    @cached_property
-    def attributed_s(self) -> float:
-        """Seconds of the range in which some source is attributed: what rates divide by."""
-        return seconds_within(self.attributed, self.window.start, self.window.end)
-
-    @cached_property
-    def pending_s(self) -> float:
-        """Seconds of the range in which some source is not attributed yet."""
-        spans = [(source, *span) for source, spans in self.pending.items() for span in spans]
-        frame = pl.DataFrame(spans, schema=OBSERVED, orient="row")
-        return seconds_within(frame, self.window.start, self.window.end)
 
     @cached_property
     def amounts(self) -> list[Amount]:
-        """What every principal did."""
+        """The consumption of every principal."""
         return self._amounts() if self.is_attributed else []
 
     @cached_property
     def total(self) -> float:
-        """What all of them did."""
+        """The consumption of all principals."""
         return sum(amount.total for amount in self.amounts)
 
     @cached_property
-    def newest_total(self) -> float:
-        """What all of them did per second in the newest time."""
-        return sum(self._newest_rate(amount) for amount in self.amounts)
-
-    def _newest_rate(self, amount: Amount) -> float:
-        raise NotImplementedError
+    def latest_total(self) -> float:
+        """The latest rate of all principals."""
+        return sum(self._latest_rate(amount) for amount in self.amounts)
 
     @cached_property
-    def busy(self) -> list[Busy]:
-        """Everybody who may be named, busiest now first."""
-        together: dict[Name, list[Amount]] = defaultdict(list)
+    def _names(self) -> dict[Who, Name]:
+        """Names of the visible principals, as far as the table and charts need them."""
+        ranked = sorted(self.amounts, key=lambda amount: -self._weight(amount))
+        return named([amount.who for amount in ranked], self._user, self.query.by)
+
+    def _weight(self, amount: Amount) -> float:
+        return self._largest_share(self._latest_rate(amount), amount.total)
+
+    def _largest_share(self, latest: float, total: float) -> float:
+        """Return the larger of two shares: of the latest rates, and of the range."""
+        return max(
+            latest / self.latest_total if self.latest_total else 0.0,
+            total / self.total if self.total else 0.0,
+        )
+
+    @cached_property
+    def consumers(self) -> list[Consumer]:
+        """All visible principals, grouped by name, highest latest rate first."""
+        groups: dict[Name, list[Amount]] = defaultdict(list)
         for amount in self.amounts:
             if name := self._names.get(amount.who):
-                together[name].append(amount)
-        found = [self._busy(name, amounts) for name, amounts in together.items()]
-        return sorted(found, key=lambda one: (-(one.newest or 0), -one.total, one.words))
+                groups[name].append(amount)
+        consumers = [self._consumer(name, amounts) for name, amounts in groups.items()]
+        return sorted(consumers, key=lambda row: (-(row.latest or 0), -row.total, row.name))
 
-    def _busy(self, name: Name, amounts: list[Amount]) -> Busy:
-        """Return what some did together; its share depends on what may be told of others."""
+    def _consumer(self, name: Name, amounts: list[Amount]) -> Consumer:
+        """Return the sum of some amounts; its share is set later, as it depends on the bins."""
         total = sum(amount.total for amount in amounts)
-        return Busy(
+        return Consumer(
             name.words,
             name.address,
             frozenset(amount.who for amount in amounts),
             name.nodes,
             total,
             None,
-            sum(map(self._newest_rate, amounts)),
+            sum(map(self._latest_rate, amounts)),
             total / self.attributed_s if self.attributed_s else None,
         )
 
     @cached_property
-    def _others_told(self) -> list[Bin]:
-        """What others did, where they are so many that their sum may be told."""
-        return [one for source in self.sources for one in self._told(source) if not one.layer]
+    def layers(self) -> list[Consumer]:
+        """The named layers of the charts: busiest now, or in the whole range."""
 
-    @property
-    def others_are_many(self) -> bool:
-        """Whether anything of others may be told."""
-        return self.is_staff or bool(self._others_told)
+        def rank(row: Consumer) -> tuple[float, str]:
+            return -self._largest_share(row.latest or 0, row.total), row.name
 
-    @cached_property
-    def _whole(self) -> float:
-        """What shares are parts of: all that may be told; 0: others are too few."""
-        if self.is_staff:
-            return self.total
-        if not self._others_told:
-            return 0.0
-        own = sum(one.total for one in self.amounts if one.who in self._names)
-        return own + sum(one.amount for one in self._others_told)
-
-    def _with_share(self, one: Busy) -> Busy:
-        return replace(one, share=one.total / self._whole if self._whole else None)
-
-    @cached_property
-    def _names(self) -> dict[Who, Name]:
-        """The names of those who may be named and matter."""
-        ranked = sorted(self.amounts, key=lambda amount: -max(self._shares(amount)))
-        return named([amount.who for amount in ranked], self._user, self.asked.by)
-
-    def _shares(self, amount: Amount) -> tuple[float, float]:
-        """Return a principal's share of the range and of the newest time."""
-        newest = self._newest_rate(amount)
-        return (
-            amount.total / self.total if self.total else 0.0,
-            newest / self.newest_total if self.newest_total else 0.0,
-        )
-
-    @cached_property
-    def listed(self) -> list[Busy]:
-        """The first of the busy, and whom the charts name: a storm that is over stays in sight."""
-        listed = (one for n, one in enumerate(self.busy) if n < _LISTED or one in self.layers)
-        return [self._with_share(one) for one in listed]
-
-    @cached_property
-    def others(self) -> Busy | None:
-        """All that is not listed; None: nothing, or too few to be told of."""
-        if self.is_staff:
-            listed = frozenset().union(*(one.who for one in self.listed))
-            rest = [amount for amount in self.amounts if amount.who not in listed]
-            return self._with_share(self._busy(Name(palette.ALL_OTHERS), rest)) if rest else None
-        if not self._others_told:
-            return None
-        total = sum(one.amount for one in self._others_told)
-        mean = total / self.attributed_s if self.attributed_s else None
-        others = Busy(palette.ALL_OTHERS, "", frozenset(), 0, total, None, newest=None, mean=mean)
-        return self._with_share(others)
-
-    @cached_property
-    def layers(self) -> list[Busy]:
-        """Those whom the charts name: busiest now or in all of the range."""
-
-        def weight(one: Busy) -> float:
-            newest = (one.newest or 0) / self.newest_total if self.newest_total else 0.0
-            return max(newest, one.total / self.total if self.total else 0.0)
-
-        return sorted(self.busy, key=lambda one: (-weight(one), one.words))[:_NAMED]
-
-    @cached_property
-    def colours(self) -> dict[str, str]:
-        """The token of each layer, the same in all charts and in the table."""
-        return palette.principals(list(self.kinds))
-
-    @cached_property
-    def top(self) -> list[tuple[Busy, str, Flag | None]]:
-        """The rows of the table, each with its colour in the charts, and its worst flag."""
-        rows = [*self.listed, *([self.others] if self.others else [])]
-        listed = [who for one in self.listed for who in one.who]
-        flags = badges.of_principals(listed, self._user)
-        return [
-            (one, self.colours.get(one.words, palette.REST), _worst(flags, one)) for one in rows
-        ]
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The names of the charts' layers."""
-        own_rest = [_OWN_REST] if self._own_rest else []
-        return (*(one.words for one in self.layers), *own_rest, palette.ALL_OTHERS)
+        return sorted(self.consumers, key=rank)[:_LAYERS]
 
     @cached_property
     def _own_rest(self) -> frozenset[Who]:
-        """Visible principals without a layer of their own: among others they would hide a few."""
-        if self.is_staff:
+        """Visible principals without a layer; they stay apart from other users' jobs."""
+        if self._user.is_staff:
             return frozenset()
-        return frozenset(self._names).difference(*(one.who for one in self.layers))
+        return frozenset(self._names).difference(*(layer.principals for layer in self.layers))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the charts' layers."""
+        own_rest = [_OWN_REST] if self._own_rest else []
+        return (*(layer.name for layer in self.layers), *own_rest, palette.ALL_OTHERS)
+
+    @cached_property
+    def colours(self) -> dict[str, str]:
+        """The colour token of each layer, the same in all charts and in the table."""
+        return palette.principals(list(self.kinds))
 
     @cached_property
     def _binned(self) -> list[Bin]:
         if not self.is_attributed:
             return []
+        own_rest = [self._own_rest] if self._own_rest else []
         return top_consumers.bins(
             self._rows(self.level),
-            self._rows(self.level_of_all),
-            [*(one.who for one in self.layers), *([self._own_rest] if self._own_rest else [])],
+            self._rows(self.total_level),
+            [*(layer.principals for layer in self.layers), *own_rest],
             self.bin,
             self._bins.start,
-            count_unshown=not self.is_staff,
+            count_unshown=not self._user.is_staff,
         )
 
-    def _told(self, source: int) -> list[Bin]:
-        """Return what may be shown of one source: of others, coarse sums over enough jobs."""
-        found = [one for one in self._binned if one.source == source]
-        if self.is_staff:
-            return found
+    def _visible_bins(self, source: int) -> list[Bin]:
+        """Return one source's visible bins; other users' jobs as rounded sums over enough jobs."""
+        bins = [each for each in self._binned if each.source == source]
+        if self._user.is_staff:
+            return bins
         return [
-            one if one.layer else one._replace(amount=coarse(one.amount))
-            for one in found
-            if one.layer or one.unshown_jobs >= _LEAST_JOBS
+            each if each.layer else each._replace(amount=coarse(each.amount))
+            for each in bins
+            if each.layer or each.unshown_jobs >= _MIN_OTHER_JOBS
+        ]
+
+    @cached_property
+    def _other_bins(self) -> list[Bin]:
+        """The visible sums of all that has no layer."""
+        return [
+            each for source in self.sources for each in self._visible_bins(source) if not each.layer
+        ]
+
+    @property
+    def shows_others(self) -> bool:
+        """Whether other users' jobs are visible, at least as a sum."""
+        return self._user.is_staff or bool(self._other_bins)
+
+    @cached_property
+    def _visible_total(self) -> float:
+        """The whole that shares refer to; 0: other users' jobs are too few to be visible."""
+        if self._user.is_staff:
+            return self.total
+        if not self._other_bins:
+            return 0.0
+        own = sum(amount.total for amount in self.amounts if amount.who in self._names)
+        return own + sum(each.amount for each in self._other_bins)
+
+    def _with_share(self, row: Consumer) -> Consumer:
+        return replace(row, share=row.total / self._visible_total if self._visible_total else None)
+
+    @cached_property
+    def listed(self) -> list[Consumer]:
+        """The first consumers and all layers, so that a storm that ended stays in the table."""
+        return [
+            self._with_share(row)
+            for rank, row in enumerate(self.consumers)
+            if rank < _TABLE_ROWS or row in self.layers
+        ]
+
+    @cached_property
+    def others(self) -> Consumer | None:
+        """The sum over unlisted principals; None: there are none, or they are not visible."""
+        if self._user.is_staff:
+            listed = frozenset().union(*(row.principals for row in self.listed))
+            rest = [amount for amount in self.amounts if amount.who not in listed]
+            return (
+                self._with_share(self._consumer(Name(palette.ALL_OTHERS), rest)) if rest else None
+            )
+        if not self._other_bins:
+            return None
+        total = sum(each.amount for each in self._other_bins)
+        mean = total / self.attributed_s if self.attributed_s else None
+        others = Consumer(palette.ALL_OTHERS, "", frozenset(), 0, total, None, None, mean)
+        return self._with_share(others)
+
+    @cached_property
+    def table(self) -> list[tuple[Consumer, str, Flag | None]]:
+        """The rows of the table, each with its colour in the charts, and its worst flag."""
+        rows = [*self.listed, *([self.others] if self.others else [])]
+        principals = [principal for row in self.listed for principal in row.principals]
+        flags = badges.of_principals(principals, self._user)
+        return [
+            (row, self.colours.get(row.name, palette.REST), row.worst_flag(flags)) for row in rows
         ]
 
     def steps(self, source: int) -> Steps:
-        """Return the rates on one source, by the charts' layers; null: others are too few."""
-        steps = self._steps(source, self._windows(source), (*self.kinds, TOLD))
-        is_told = pl.lit(self.is_staff) | (pl.col(TOLD) > 0)
-        others = pl.when(is_told).then(pl.col(palette.ALL_OTHERS))
-        frame = steps.frame.with_columns(others.alias(palette.ALL_OTHERS)).drop(TOLD)
+        """Return a source's rates by layer; null where other users' jobs are not visible."""
+        steps = self._steps(source, self._windows(source), (*self.kinds, OTHERS_VISIBLE))
+        is_visible = pl.lit(self._user.is_staff) | (pl.col(OTHERS_VISIBLE) > 0)
+        others = pl.when(is_visible).then(pl.col(palette.ALL_OTHERS))
+        frame = steps.frame.with_columns(others.alias(palette.ALL_OTHERS)).drop(OTHERS_VISIBLE)
         return replace(steps, frame=frame, kinds=self.kinds)
 
     def _steps(self, source: int, windows: pl.DataFrame, kinds: Sequence[str]) -> Steps:
-        seen = self.attributed.filter(pl.col("source") == source)
-        steps = rates(windows, seen, kinds, 1)
+        attributed = self.attributed.filter(pl.col("source") == source)
+        steps = rates(windows, attributed, kinds, 1)
         pending = tuple(self.pending.get(source, ()))
         return within(replace(steps, pending=pending), self.window.start, self.window.end)
 
-    def times(self, source: int) -> Times | None:  # noqa: ARG002
-        """Return how long a source's requests took; None: that is not known."""
-        return None
-
-    @cached_property
-    def shown(self) -> list[Shown]:
-        """A chart for each source, busiest first."""
-        amounts: dict[int, float] = defaultdict(float)
-        for one in self._binned:
-            amounts[one.source] += one.amount
-        seen = [(source, self.sources[source]) for source in self._observed_sources]
-        seen.sort(key=lambda item: (-amounts[item[0]], item[1]))
-        return [Shown(self, source, name) for source, name in seen[:_CHARTS]]
-
-    @cached_property
-    def _observed_sources(self) -> set[int]:
-        return set(self.observed["source"])
-
-    @property
-    def more_sources(self) -> int:
-        """How many sources have no chart though they were observed."""
-        return max(0, len(self._observed_sources) - _CHARTS)
-
-    @property
-    def unobserved(self) -> list[str]:
-        """The names of sources of which nothing is known."""
-        observed = self._observed_sources
-        return sorted(name for source, name in self.sources.items() if source not in observed)
-
     def _pivoted(self, source: int) -> pl.DataFrame:
-        """Return what is told of a source as windows with a column per layer."""
-        words = dict(enumerate((palette.ALL_OTHERS, *self.kinds[:-1])))
+        """Return a source's visible bins as windows with a column per layer."""
+        layers = dict(enumerate((palette.ALL_OTHERS, *self.kinds[:-1])))
         frame = pl.DataFrame(
             [
-                (one.source, one.start, one.end, words[one.layer], one.amount)
-                for one in self._told(source)
+                (each.source, each.start, each.end, layers[each.layer], each.amount)
+                for each in self._visible_bins(source)
             ],
-            schema={**OBSERVED, "who": pl.String, "amount": pl.Float64},
+            schema={**OBSERVED, "layer": pl.String, "amount": pl.Float64},
             orient="row",
         )
         pivoted = frame.pivot(
-            "who", index=["source", "start", "end"], values="amount", aggregate_function="sum"
+            "layer", index=["source", "start", "end"], values="amount", aggregate_function="sum"
         )
         missing = [
             pl.lit(None, pl.Float64).alias(kind)
             for kind in self.kinds
             if kind not in pivoted.columns
         ]
+        is_visible = pl.col(palette.ALL_OTHERS).is_not_null().cast(pl.Float64)
         return (
             pivoted.with_columns(seconds("start", "end").alias("seconds"), *missing)
-            .with_columns(pl.col(palette.ALL_OTHERS).is_not_null().cast(pl.Float64).alias(TOLD))
+            .with_columns(is_visible.alias(OTHERS_VISIBLE))
             .with_columns(pl.col(list(self.kinds)).fill_null(0.0))
         )
 
-    def twin(self) -> Iterator[tuple[Any, ...]]:
-        """Yield rates of all charts: source, start, end, principal, rate per second.
+    @cached_property
+    def charts(self) -> list[SourceChart]:
+        """A chart for each of the busiest sources."""
+        amounts: dict[int, float] = defaultdict(float)
+        for each in self._binned:
+            amounts[each.source] += each.amount
+        sources = [(source, self.sources[source]) for source in self.observed_sources]
+        sources.sort(key=lambda item: (-amounts[item[0]], item[1]))
+        return [SourceChart(self, source, name) for source, name in sources[:_MAX_CHARTS]]
 
-        The rate is None while attribution is pending, and where other people's jobs are too few.
+    @property
+    def more_sources(self) -> int:
+        """Number of observed sources without a chart."""
+        return max(0, len(self.observed_sources) - _MAX_CHARTS)
+
+    @property
+    def about(self) -> dict[str, object]:
+        """The JSON export's members next to its rows: the range, and the table."""
+        return {
+            "start": self.window.start,
+            "end": self.window.end,
+            "unit": self.unit,
+            "bin_s": self.bin_s,
+            "observed_s": self.observed_s,
+            "attributed_s": self.attributed_s,
+            "pending_s": self.pending_s,
+            "simulated": query.is_simulated(),
+            "top": [
+                {
+                    "principal": row.name,
+                    "nodes": row.nodes or None,
+                    "latest_per_second": row.latest,
+                    "latest_per_second_and_node": row.latest_per_node,
+                    "mean_per_second": row.mean,
+                    "share": row.share,
+                }
+                for row in self.listed
+            ],
+        }
+
+    def export_rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rates of all charts as rows of `EXPORT_COLUMNS`.
+
+        A rate is None while attribution is pending, and where other users' jobs are too few.
         """
-        for shown in self.shown:
-            steps = shown.steps
-            known = steps.frame.select("start", "end", *steps.kinds).iter_rows()
-            pending = [
-                (gap.start, gap.end, *(None for _ in steps.kinds))
-                for gap in steps.gaps(self.window.start, self.window.end)
-                if gap.known is Known.PENDING
-            ]
-            for start, end, *values in sorted([*known, *pending], key=itemgetter(0)):
+        for chart in self.charts:
+            steps = chart.steps
+            for start, end, *values in sorted(self._intervals(steps), key=itemgetter(0)):
                 for kind, value in zip(steps.kinds, values, strict=True):
-                    yield shown.name, start, end, kind, value
+                    yield chart.name, start, end, kind, value
 
-
-@dataclass(frozen=True)
-class Shown:
-    """One source of a section."""
-
-    section: Section
-    source: int
-    name: str
-
-    @property
-    def steps(self) -> Steps:
-        """Its rates."""
-        return self.section.steps(self.source)
-
-    @property
-    def script_id(self) -> str:
-        """The id of the element that carries the figure."""
-        return f"figure-{self.section.name}-{self.source}"
-
-    @property
-    def figure(self) -> Figure:
-        """The chart for Plotly; a click on a job goes to it."""
-        section = self.section
-        chart = replace(section.chart, colours=lambda names: {n: section.colours[n] for n in names})
-        links = {one.words: one.address for one in section.layers if one.address}
-        return charts.figure(chart, self.steps, section.window.axis, links=links)
-
-    @property
-    def times(self) -> Times | None:
-        """How long its requests took; None: that is not known of a target."""
-        return self.section.times(self.source)
-
-
-@dataclass(frozen=True)
-class Times:
-    """How long the requests of one source took."""
-
-    section: Section
-    source: int
-    chart: Chart
-    steps: Steps
-
-    @property
-    def script_id(self) -> str:
-        """The id of the element that carries the figure."""
-        return f"figure-{self.chart.name}-{self.source}"
-
-    @property
-    def figure(self) -> Figure:
-        """The chart for Plotly."""
-        return charts.figure(self.chart, self.steps, self.section.window.axis)
+    def _intervals(self, steps: Steps) -> Iterable[tuple[Any, ...]]:
+        """Yield start, end and rates of the attributed intervals, then of the pending ones."""
+        yield from steps.frame.select("start", "end", *steps.kinds).iter_rows()
+        for gap in steps.gaps(self.window.start, self.window.end):
+            if gap.known is Known.PENDING:
+                yield gap.start, gap.end, *(None for _ in steps.kinds)
