@@ -118,7 +118,9 @@ class MetadataLoad:
     def _pending(self) -> dict[int, list[Interval]]:
         if self.window is None:
             return {}
-        return pending_attribution.delta_intervals(self.last_observed, self.window.start, self.window.end)
+        return pending_attribution.delta_intervals(
+            self.last_observed, self.window.start, self.window.end
+        )
 
     @cached_property
     def _attributed(self) -> pl.DataFrame:

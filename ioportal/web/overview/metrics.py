@@ -151,7 +151,8 @@ class Rpcs(Section):
     @cached_property
     def observed(self) -> pl.DataFrame:
         """Traced intervals of each server."""
-        return observed_apart(Coverage.Source.RPC_TRACE, coverage.contiguous(self.sources), self._bins)
+        extents = coverage.contiguous(self.sources)
+        return observed_apart(Coverage.Source.RPC_TRACE, extents, self._bins)
 
     @cached_property
     def pending(self) -> dict[int, list[Interval]]:
