@@ -1,8 +1,11 @@
 """The formats: an explicit table. A format is one module, one test file, and one line here."""
 
 from collectors.batch.alps import ALPS
+from collectors.batch.htcondor import HTCONDOR
+from collectors.batch.lsf import LSF
 from collectors.batch.pbs import PBS
 from collectors.batch.sacct import SACCT
+from collectors.batch.sge import SGE
 from collectors.batch.squeue import SQUEUE
 from collectors.format import Format
 from collectors.lustre.job_stats import JOB_STATS
@@ -22,6 +25,9 @@ FORMATS: tuple[Format, ...] = (
     SACCT,
     SQUEUE,
     PBS,
+    HTCONDOR,
+    LSF,
+    SGE,
     ALPS,
     PANDA,
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from collectors.batch import localtime
+from collectors.batch import htcondor, localtime
 from collectors.batch.records import Row, parts
 from collectors.batch.values import INT32_MAX, INT64_MAX, Unreadable, batch_id, shown, whole_number
 from collectors.format import Format
@@ -90,9 +90,9 @@ def _job(members: Members) -> Row:
 
 
 def _batch_id(text: str) -> tuple[str, str]:
-    """Return batch id and array index; empty for other systems' ids, such as HTCondor's."""
+    """Return batch id and array index; empty for ids of other systems."""
     try:
-        return batch_id(text)
+        return htcondor.batch_id(text) or batch_id(text)
     except Unreadable:
         return "", ""
 

@@ -14,6 +14,7 @@ from django.db.models import F, Func, Q
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from collectors.batch import htcondor
 from ioportal.analysis.rules import RULES
 from ioportal.jobs import workloads
 from ioportal.jobs.models import Allocation, Job, JobStatistics, Launch
@@ -243,6 +244,8 @@ def named(words: list[str]) -> Q:
     wanted = Q(batch_id__in=words) | _among(launches.values_list("job"))
     for task in filter(None, map(_ARRAY_TASK.fullmatch, words)):
         wanted |= Q(**task.groupdict())
+    for batch_id, process in filter(None, map(htcondor.batch_id, words)):
+        wanted |= Q(batch_id=batch_id, array_index=process) if process else Q(batch_id=batch_id)
     return wanted
 
 

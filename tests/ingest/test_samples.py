@@ -10,7 +10,18 @@ from tests.collectors.batch.test_samples import SONAR_FORMAT
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
 
-CLUSTERS = ("cluster", "phillips", "robertson", "ub-hpc", "fox", "edge", "archer")
+CLUSTERS = (
+    "cluster",
+    "phillips",
+    "robertson",
+    "ub-hpc",
+    "fox",
+    "edge",
+    "archer",
+    "pool",
+    "lsf",
+    "sge",
+)
 MDTS = ("lustrefs-MDT0000", "ai400x2-MDT0000", "ai400-MDT0000", "fs-MDT0000")
 OSTS = ("lustrefs-OST0002", "fs-OST0000", "fs-OST0001", "es01a-OST0001")
 
@@ -83,6 +94,11 @@ FILES = [
     ("pbs", "pbs_accounting/xdmod_pbs_accounting-logs.log", {"cluster": "edge"}),
     ("alps", "alps/safe_ALPSData.txt", {"cluster": "archer"}),
     ("alps", "alps/safe_NewAlps.txt", {"cluster": "archer"}),
+    ("htcondor", "htcondor_history/history.377260.0", {"cluster": "pool"}),
+    ("htcondor", "htcondor_history/history.377270.0", {"cluster": "pool"}),
+    ("htcondor", "htcondor_history/wmcore_running_job_ad_file", {"cluster": "pool"}),
+    ("lsf", "lsf_acct/xdmod_lsf_accounting-logs.log", {"cluster": "lsf"}),
+    ("sge", "sge_accounting/xdmod_sge_accounting-logs.log", {"cluster": "sge"}),
     ("panda", "panda/bigpanda_job_2014_fax.json", {"cluster": "edge"}),
 ]
 

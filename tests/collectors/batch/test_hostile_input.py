@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from collectors.batch import alps, hostlists, pbs, sacct, states
+from collectors.batch import alps, hostlists, htcondor, lsf, pbs, sacct, sge, states
 
 BERLIN = ZoneInfo("Europe/Berlin")
 CASES = [
@@ -18,7 +18,16 @@ CASES += [
     pytest.param((partial(pbs.parse, zone=BERLIN), "pbs_accounting", name), id=f"pbs {name}")
     for name in ("openpbs.txt", "torque.txt", "wrapped.txt")
 ]
-CASES.append(pytest.param((alps.parse, "alps", "messages.txt"), id="alps messages.txt"))
+CASES += [
+    pytest.param((parse, form, name), id=f"{form} {name}")
+    for parse, form, name in (
+        (alps.parse, "alps", "messages.txt"),
+        (htcondor.parse, "htcondor_history", "history"),
+        (htcondor.parse, "htcondor_history", "long.txt"),
+        (lsf.parse, "lsf_acct", "lsb.acct"),
+        (sge.parse, "sge_accounting", "accounting"),
+    )
+]
 
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstd: the source judges them
 SHARP = [b"|", b"\n", b";", b"\0", b'"', b"[0-9", b"9" * 30, b"=", b" end=1 ", b"node_list=1, "]

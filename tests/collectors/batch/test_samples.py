@@ -5,7 +5,7 @@ import subprocess
 import polars as pl
 import pytest
 
-from collectors.batch import alps, hostlists, pbs, sacct
+from collectors.batch import alps, hostlists, htcondor, lsf, pbs, sacct, sge
 from collectors.parsed import Account
 from collectors.source import Source
 
@@ -212,3 +212,49 @@ def test_other_lines_of_a_cray_are_irrelevant(sample, whole, name):
     account = whole(alps.parse(Source.open(path))).account
 
     assert account == Account(lines=grep("", path), irrelevant=grep("", path))
+
+
+@pytest.mark.parametrize(
+    ("name", "batch_id", "state", "hours"),
+    [
+        ("history.377260.0", "377260", "completed", 910 / 3600),
+        ("history.377270.0", "377270", "cancelled", 377 / 3600),
+        ("wmcore_running_job_ad_file", "3733615", "completed", 1270 / 3600),
+    ],
+)
+def test_htcondor_ads_are_read(sample, whole, name, batch_id, state, hours):
+    path = sample("htcondor_history", name)
+
+    parsed = whole(htcondor.parse(Source.open(path)))
+
+    lines = grep("", path)
+    assert parsed.account == Account(lines=lines, accepted=1, irrelevant=lines - 1)
+    assert parsed.table.select("batch_id", "array_index", "state").rows() == [
+        (batch_id, "0", state)
+    ]
+    assert run_seconds(parsed.table) == pytest.approx(hours * 3600)
+
+
+def test_lsf_accounting_adds_up(sample, whole):
+    path = sample("lsf_acct", "xdmod_lsf_accounting-logs.log")
+
+    parsed = whole(lsf.parse(Source.open(path)))
+
+    assert parsed.account == Account(lines=2, accepted=grep("^.JOB_FINISH", path))
+    assert parsed.table.select("batch_id", "node_count", "core_count").rows() == [
+        ("404717", 8, 128),
+        ("404717", 4, 8),
+    ]
+    assert run_seconds(parsed.table) == counted("awk", "{ s += $3 - $11 } END { print s }", path)
+
+
+def test_grid_engine_accounting_adds_up(sample, whole):
+    path = sample("sge_accounting", "xdmod_sge_accounting-logs.log")
+
+    parsed = whole(sge.parse(Source.open(path)))
+
+    assert parsed.account == Account(lines=2, accepted=2)
+    ran = counted("awk", "-F:", "{ s += $11 - $10 } END { print s }", path)
+    assert run_seconds(parsed.table) == ran
+    assert parsed.table["cpu_s"].to_list() == [60.13, 60.13]
+    assert parsed.table["time_limit_s"].to_list() == [36_000, 36_000]

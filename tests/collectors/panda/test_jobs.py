@@ -78,7 +78,7 @@ def test_batch_ids_of_several_systems(fixture):
         ("3141592.sdb", "3141592", ""),
         ("", "", ""),
         ("12405832[7].ce.dom", "12405832", "7"),
-        ("schedd#123.0", "", ""),
+        ("schedd#123.0", "123", "0"),
     ]
     assert table["ended_at"][-1] == day("12:02:00")
 
