@@ -93,7 +93,7 @@ def _read(record: Record) -> Row | None:
 def _fields(text: str) -> list[str]:
     """Return the fields of a record; quotes inside a quoted field are doubled."""
     text = text.rstrip()
-    fields, at = [], 0
+    fields, at = list[str](), 0
     while at < len(text):
         field = _FIELD.match(text, at)
         if field is None:
