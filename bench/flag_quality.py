@@ -27,7 +27,7 @@ from bench import portal
 from bench.figures import say
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import judging
+from ioportal.flags import evaluation
 from ioportal.flags.models import Flag
 from ioportal.jobs import statistics
 from ioportal.site.models import Filesystem, Nid, SourceJobId
@@ -134,14 +134,14 @@ def _stream(folder: Path, truth: dict[str, Any]) -> dict[tuple[str, Who], dateti
     servers = {one["name"]: one["server"] for one in truth["filesystems"]}
     say("loading what was before")
     _load_history(folder / "before", servers)
-    _judge(with_figures=True)
+    _evaluate(with_figures=True)
     begun = datetime.fromisoformat(truth["start"])
     flagged = dict.fromkeys(_flagged(), begun)
     steps = sorted((folder / "slices").iterdir())
     for n, step in enumerate(steps, start=1):
         end = datetime.fromisoformat(json.loads((step / "slice.json").read_text())["end"])
         _load_step(step, end, servers)
-        _judge(with_figures=n % _FIGURES_EVERY == 0 or n == len(steps))
+        _evaluate(with_figures=n % _FIGURES_EVERY == 0 or n == len(steps))
         for one in _flagged():
             flagged.setdefault(one, end)
         if n % 30 == 0:
@@ -177,17 +177,17 @@ def _ingest(form: str, files: Iterable[Path], **options: str) -> None:
     call_command("ingest", form, *map(str, files), "--json", *flags, stdout=quiet, stderr=quiet)
 
 
-def _judge(*, with_figures: bool) -> None:
+def _evaluate(*, with_figures: bool) -> None:
     if with_figures:
         drain(statistics.refresh_statistics)
     drain(rollups.roll_up)
-    drain(judging.judge_pending)
-    judging.judge_standing()
+    drain(evaluation.evaluate_pending)
+    evaluation.evaluate_current()
 
 
 def _flagged() -> Iterator[tuple[str, Who]]:
-    """Yield what was flagged so far; what is withheld, or was until its end, blames nobody."""
-    flags = Flag.objects.filter(why_withheld=[]).select_related("job")
+    """Yield what was flagged so far; what is suppressed, or was until its end, blames nobody."""
+    flags = Flag.objects.filter(suppression_reasons=[]).select_related("job")
     for flag in flags:
         yield flag.rule, (Subject(flag.subject_kind), _name(flag))
 

@@ -1,4 +1,4 @@
-"""Judging 2,000 running jobs as windows arrive, and trying limits on a month of 100,000 jobs."""
+"""Evaluation of 2,000 running jobs as windows arrive, and back-tests of 100,000 jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db import connection
 
 from bench import centre, portal
 from bench.figures import Figure, say
-from ioportal.flags import backtest, judging
+from ioportal.flags import backtest, evaluation
 from ioportal.flags.models import BackTest
 from ioportal.jobs.models import Job, StaleEvidence
 from ioportal.site.models import Server
@@ -71,7 +71,7 @@ FROM jobs_jobstatistics s, site_filesystem f
 
 
 def measure(scale: float) -> Iterator[Figure]:
-    """Judge steps of a stream, then try limits."""
+    """Judge steps of a stream, then try thresholds."""
     with portal.empty_database("ioportal_bench_judging"):
         yield from _live(round(RUNNING * scale))
     ended = round(ENDED * scale)
@@ -86,8 +86,8 @@ def _live(jobs: int) -> Iterator[Figure]:
     for step in range(_STEPS + 1):  # the first warms up
         _arrive(_NOW + step * _STEP)
         before = process_time(), _backend_s()
-        drain(judging.judge_pending)
-        judging.judge_standing()
+        drain(evaluation.evaluate_pending)
+        evaluation.evaluate_current()
         spent.append((process_time() - before[0], _backend_s() - before[1]))
         say(f"judged a step: portal {spent[-1][0]:.2f} s, database {spent[-1][1]:.2f} s of CPU")
     what = f"Judging a step of 10 s of {jobs:,} running jobs: CPU of"
@@ -150,16 +150,16 @@ def _back_tests(ended: int) -> Iterator[Figure]:
         cursor.execute(_EVIDENCE)
         cursor.execute("VACUUM ANALYZE flags_jobevidence")
     end = datetime.fromisoformat(centre.ENDED)
-    for rule, limits in _TRIED.items():
+    for rule, thresholds in _TRIED.items():
         test = BackTest.objects.create(
             rule=rule,
-            limits=limits,
+            thresholds=thresholds,
             start=end - _MONTH,
             end=end,
-            asked_by="bench",
+            requested_by="bench",
         )
-        drain(backtest.run_waiting)
+        drain(backtest.run_next)
         test.refresh_from_db()
-        say(f"{rule}: {test.judged:,} jobs, {test.counts} in {test.took_s:.1f} s")
+        say(f"{rule}: {test.evaluated:,} jobs, {test.counts} in {test.took_s:.1f} s")
         what = f"Back-test of 30 days, {ended:,} jobs: {rule}"
         yield Figure(f"back_test_{rule}", what, test.took_s or 0, "s", at_most=_AT_MOST_S)

@@ -18,9 +18,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
 ATTRIBUTE_PENDING = "ioportal.ingest.tasks.attribute_pending"
 REFRESH_STATISTICS = "ioportal.jobs.tasks.refresh_statistics"
 ROLL_UP = "ioportal.telemetry.tasks.roll_up"
-JUDGE = "ioportal.flags.tasks.judge"
+EVALUATE = "ioportal.flags.tasks.evaluate"
 RUN_BACK_TESTS = "ioportal.flags.tasks.run_back_tests"
-STAGES = (ATTRIBUTE_PENDING, REFRESH_STATISTICS, ROLL_UP, JUDGE)
+STAGES = (ATTRIBUTE_PENDING, REFRESH_STATISTICS, ROLL_UP, EVALUATE)
 
 log = structlog.get_logger()
 

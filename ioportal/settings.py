@@ -187,7 +187,7 @@ _STAGES = (
     "ioportal.ingest.tasks.attribute_pending",
     "ioportal.jobs.tasks.refresh_statistics",
     "ioportal.telemetry.tasks.roll_up",
-    "ioportal.flags.tasks.judge",
+    "ioportal.flags.tasks.evaluate",
 )
 CELERY_BEAT_SCHEDULE = {
     name: {"task": name, "schedule": schedule, "options": {"expires": WAKE_UP_EXPIRES_S}}

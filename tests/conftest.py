@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
-from ioportal.flags import judging
+from ioportal.flags import evaluation
 from ioportal.flags.models import Flag
 from ioportal.jobs import statistics, tasks
 from ioportal.stages import drain
@@ -193,14 +193,14 @@ def refresh(db):
 
 
 @pytest.fixture
-def judge(db):
+def evaluate(db):
     """Run the stages before, and judge; return the unresolved flags by rule and subject."""
 
     def run():
         drain(statistics.refresh_statistics)
         drain(rollups.roll_up)
-        drain(judging.judge_pending)
-        judging.judge_standing()
+        drain(evaluation.evaluate_pending)
+        evaluation.evaluate_current()
         flags = Flag.objects.unresolved().select_related("job")
         return {
             (flag.rule, flag.job.batch_id if flag.job else flag.subject): flag for flag in flags

@@ -19,10 +19,10 @@ from psycopg import sql
 from ioportal.activity.models import Baseline, PinnedBaseline
 from ioportal.analysis.impact import (
     BASELINES,
-    FEWEST_WINDOWS,
+    MIN_BASELINE_WINDOWS,
     TIMES,
-    Leaving,
     Slowdown,
+    SlownessCriteria,
     slow_intervals,
 )
 from ioportal.site.models import Server
@@ -114,21 +114,21 @@ def slowdowns(
     start: datetime,
     end: datetime,
     baseline: pl.DataFrame,
-    leaving: Leaving | None = None,
+    criteria: SlownessCriteria | None = None,
 ) -> list[Slowdown]:
     """Find the intervals in [start, end) in which servers left a baseline, worst first."""
-    limits = leaving or Leaving()
+    used = criteria or SlownessCriteria()
     columns = ("of", "services", "opcodes", "usual")
     values: dict[str, Any] = {
         **dict(zip(columns, (baseline[name].to_list() for name in BASELINES), strict=True)),
         "servers": list(server_ids),
-        "least": limits.returns,
+        "least": used.leave,
     }
     query = _TIMES.format(rows=_rows(start, end))
     with connection.cursor() as cursor:
         cursor.execute(query, values)
         times = pl.DataFrame(cursor.fetchall(), schema=TIMES, orient="row")
-    return slow_intervals(times, limits)
+    return slow_intervals(times, used)
 
 
 def refresh(now: datetime | None = None) -> None:
@@ -224,7 +224,7 @@ def _reckoned(period: BaselinePeriod, slow: Sequence[Slowdown]) -> list[_Kind]:
     values: dict[str, Any] = {
         "servers": [period.server_id],
         "slow": "{" + spans + "}",
-        "fewest": FEWEST_WINDOWS,
+        "fewest": MIN_BASELINE_WINDOWS,
     }
     with connection.cursor() as cursor:
         cursor.execute(_RECKONED.format(rows=_rows(period.start, period.end)), values)

@@ -1,7 +1,7 @@
-"""Impact: who made others wait at a server, and how long; and when a server was slow at all.
+"""Impact of principals on other users of a server, and slow intervals of a server.
 
-A job may be busy without doing harm. What counts here is others' waiting: how much longer their
-RPCs took, queue included, than the same RPCs take where the server is calm.
+A busy job need not slow down others. Impact is the extra waiting of other users: the time of their
+RPCs, queue included, beyond the baseline of the same RPCs on a server with little load.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 WINDOW = timedelta(seconds=10)
-WINDOWS = {  # what the functions below take; a key may recur, rows add up
+WINDOWS = {  # a key may recur: rows add up
     "start": pl.Datetime("us", "UTC"),
     "server": pl.Int64(),
     "service": pl.Int64(),
     "opcode": pl.Int16(),
     "principal": pl.String(),
-    "timed": pl.Int64(),  # RPCs whose times are known
+    "timed": pl.Int64(),  # RPCs with known times
     "service_us_sum": pl.Int64(),
     "total_us_sum": pl.Int64(),  # arrival to end, queue included
 }
@@ -30,15 +30,15 @@ BASELINES = {
     "server": pl.Int64(),
     "service": pl.Int64(),
     "opcode": pl.Int16(),
-    "baseline_us": pl.Float64(),  # from arrival to end, of one RPC where the server is calm
+    "baseline_us": pl.Float64(),  # arrival to end of an RPC on a server with little load
 }
 TIMES = {
     "server": pl.Int64(),
     "start": pl.Datetime("us", "UTC"),
-    "took_us": pl.Float64(),  # from arrival to end, all RPCs whose baseline is known
-    "usual_us": pl.Float64(),  # what as many of the same kinds usually take
+    "took_us": pl.Float64(),  # arrival to end, of all RPCs with a known baseline
+    "usual_us": pl.Float64(),  # baseline of as many RPCs of the same kinds
 }
-FEWEST_WINDOWS = 1_000  # fewer say nothing of how long an RPC takes
+MIN_BASELINE_WINDOWS = 1_000  # of a known baseline
 
 _KIND = ("server", "service", "opcode")
 _MOMENT = ("start", "server", "service")
@@ -47,12 +47,12 @@ _US_PER_S = 1e6
 
 @dataclass(frozen=True)
 class Impact:
-    """Who carried the load of some windows, who did harm and who suffered.
+    """Load, impact and waiting of the principals in some windows.
 
-    `principals` has a row each, most harmful first, with the columns principal, rpcs (timed ones),
-    service_s (what the server worked for it), share (of all service time), impact_s (others'
-    waiting because of it) and suffered_s (its own). `known_share` is the part of the timed RPCs
-    whose baseline is known: only these can be late.
+    `principals` has a row for each, highest impact first, with the columns principal, rpcs (timed),
+    service_s (service time), share (of all service time), impact_s (extra waiting of others caused
+    by it) and suffered_s (its own extra waiting). `known_share` is the share of timed RPCs with a
+    known baseline.
     """
 
     principals: pl.DataFrame
@@ -60,12 +60,12 @@ class Impact:
 
 
 def by_window(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
-    """Share others' waiting out among those who kept the server busy meanwhile.
+    """Assign extra waiting to the principals that kept the server busy.
 
-    In each window and service, a principal answers for its share of the service time of
-    ``max(0, sum over opcodes of (others' total time - others' RPCs x baseline))``, where others
-    are those who kept the service less busy than itself: else whoever shares a server with a storm
-    would answer for what the storm waits for itself.
+    In each window and service, a principal's impact is its share of the service time times
+    ``max(0, sum over opcodes of (others' total time - others' RPCs x baseline))``. *Others* are
+    principals with less service time: otherwise a bystander would be assigned the waiting that a
+    storm causes for itself.
 
     Args:
         windows: columns of `WINDOWS`.
@@ -73,21 +73,21 @@ def by_window(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         A row for each principal in each window and service: start, server, service, principal,
-        timed (RPCs), and in microseconds service_us_sum, work_us (that of all), others_us (how
-        long others' RPCs took whose baseline is known), others_usual_us (how long they usually do),
-        impact_us (others' waiting because of it) and suffered_us (its own).
+        timed (RPCs), and in microseconds service_us_sum, work_us (service time of all), others_us
+        (time of others' RPCs with a known baseline), others_usual_us (their usual time), impact_us
+        and suffered_us (its own extra waiting).
 
     Source: docs/metrics.md, "Impact".
     """
     is_known = pl.col("baseline_us").is_not_null()
-    judged = windows.join(baseline, on=_KIND, how="left").with_columns(
+    compared = windows.join(baseline, on=_KIND, how="left").with_columns(
         took_us=pl.when(is_known).then(pl.col("total_us_sum").cast(pl.Float64)),
         usual_us=pl.col("timed") * pl.col("baseline_us"),
     )
     part = (pl.col("service_us_sum") / pl.col("work_us")).fill_nan(0)
     late_us = pl.col("others_us") - pl.col("others_usual_us")
     return (
-        judged.group_by(*_MOMENT, "principal")
+        compared.group_by(*_MOMENT, "principal")
         .agg(pl.sum("timed", "service_us_sum", "took_us", "usual_us"))
         .sort(*_MOMENT, "service_us_sum", "principal")
         .with_columns(
@@ -95,7 +95,7 @@ def by_window(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
             others_us=_before("took_us"),
             others_usual_us=_before("usual_us"),
         )
-        # (equals have the sum of the first of them)
+        # Equal service times have equal sums.
         .with_columns(
             pl.first("others_us", "others_usual_us").over(*_MOMENT, "service_us_sum"),
         )
@@ -108,12 +108,12 @@ def by_window(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
 
 
 def _before(name: str) -> pl.Expr:
-    """Add up those before each in a window, less busy ones first."""
+    """Sum over the less busy principals of the same window and service."""
     return pl.col(name).cum_sum().over(_MOMENT) - pl.col(name)
 
 
 def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:
-    """Add up who carried the load of all windows, who did harm and who suffered.
+    """Sum load, impact and waiting of each principal over all windows.
 
     Args:
         windows: columns of `WINDOWS`.
@@ -140,14 +140,14 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:
 
 
 def latency(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
-    """Return how long RPCs of each kind took, beside what is usual; those that waited most first.
+    """Return actual and usual times of each kind of RPC, largest extra waiting first.
 
     Args:
         windows: columns of `WINDOWS`.
         baseline: columns of `BASELINES`.
 
     Returns:
-        Columns server, service, opcode, rpcs (timed ones), mean_us, usual_us (null: not known).
+        Columns server, service, opcode, rpcs (timed), mean_us, usual_us (null: unknown).
     """
     return (
         windows.group_by(*_KIND)
@@ -170,45 +170,45 @@ class Slowdown:
     server: int
     start: datetime
     end: datetime
-    factor: float  # times as long as usual, at its worst window
-    waited_s: float  # beyond the usual, all RPCs together
+    factor: float  # time relative to usual, in the worst window
+    waited_s: float  # time beyond usual, of all RPCs
 
 
 @dataclass(frozen=True)
-class Leaving:
-    """When a server has left its baseline, and when it is back.
+class SlownessCriteria:
+    """Bounds of slow intervals.
 
-    It has left where RPCs take `leaves` times as long as usual and is back below `returns` times;
-    pauses shorter than `pause` are part of it, intervals shorter than `shortest` are none.
+    An interval lasts while RPCs take at least `leave` times as long as usual, and counts if a
+    window reaches `enter` times. Pauses up to `max_pause` are part of it.
     """
 
-    leaves: float = 3.0
-    returns: float = 1.5
-    pause: timedelta = timedelta(minutes=2)
-    shortest: timedelta = timedelta(seconds=30)
+    enter: float = 3.0
+    leave: float = 1.5
+    max_pause: timedelta = timedelta(minutes=2)
+    min_duration: timedelta = timedelta(seconds=30)
 
 
-def slow_intervals(times: pl.DataFrame, leaving: Leaving | None = None) -> list[Slowdown]:
-    """Find the intervals in which a server's latency left its baseline, worst first.
+def slow_intervals(times: pl.DataFrame, criteria: SlownessCriteria | None = None) -> list[Slowdown]:
+    """Find the intervals in which a server was slower than its baseline, worst first.
 
-    A window's factor is the time that its RPCs took over the time that as many of the same kinds
-    usually take: a change of the mix of RPCs is no slowness.
+    A window's factor is the time of its RPCs over the usual time of as many RPCs of the same
+    kinds. A different mix of RPCs alone is not slowness.
 
     Args:
         times: columns of `TIMES`; windows that are not slow may be missing.
-        leaving: when an interval begins and ends.
+        criteria: bounds of the intervals.
 
     Source: docs/metrics.md, "Slow intervals".
     """
-    limits = leaving or Leaving()
+    bounds = criteria or SlownessCriteria()
     factors = (
         times.filter(pl.col("usual_us") > 0)
         .with_columns(factor=pl.col("took_us") / pl.col("usual_us"))
-        .filter(pl.col("factor") >= limits.returns)
+        .filter(pl.col("factor") >= bounds.leave)
         .sort("server", "start")
     )
-    pause = pl.col("start").diff().over("server") > WINDOW + limits.pause
-    found = (
+    pause = pl.col("start").diff().over("server") > WINDOW + bounds.max_pause
+    intervals = (
         factors.with_columns(interval=pause.fill_null(value=True).cum_sum())
         .group_by("server", "interval")
         .agg(
@@ -218,9 +218,9 @@ def slow_intervals(times: pl.DataFrame, leaving: Leaving | None = None) -> list[
             waited_s=(pl.col("took_us") - pl.col("usual_us")).sum() / _US_PER_S,
         )
         .filter(
-            pl.col("factor") >= limits.leaves,
-            pl.col("end") - pl.col("start") >= limits.shortest,
+            pl.col("factor") >= bounds.enter,
+            pl.col("end") - pl.col("start") >= bounds.min_duration,
         )
         .sort("waited_s", "server", "start", descending=[True, False, False])
     )
-    return [Slowdown(**row) for row in found.drop("interval").iter_rows(named=True)]
+    return [Slowdown(**row) for row in intervals.drop("interval").iter_rows(named=True)]

@@ -2,11 +2,11 @@
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
-from ioportal.analysis.impact import FEWEST_WINDOWS, Leaving
+from ioportal.analysis.impact import MIN_BASELINE_WINDOWS, SlownessCriteria
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, FEWEST
 
-_LEAVING = Leaving()
+_SLOWNESS = SlownessCriteria()
 _HEAD = """# Metrics
 
 Every figure that ioportal shows about a job is defined here, once. Code, pages and exports use
@@ -138,15 +138,15 @@ Its *own waiting* is likewise its own time beyond the usual.
 four weeks before, the median over those in which the service handled no more RPCs than in its
 median window. Slow intervals, by what was usual before, do not count, so that an incident does
 not become usual. It is reckoned anew daily, and a range is judged by what was usual when it began;
-staff may pin another value. With fewer than {FEWEST_WINDOWS:,} such windows it is not known, and
-RPCs of that kind are left out; the share of RPCs whose baseline is known is told.
+staff may pin another value. With fewer than {MIN_BASELINE_WINDOWS:,} such windows it is not
+known, and RPCs of that kind are left out; the share of RPCs whose baseline is known is told.
 
 ## Slow intervals
 
-A server is slow while its RPCs take {_LEAVING.returns:g} times as long as as many of the same kinds
-usually do, if some window reaches {_LEAVING.leaves:g} times. Pauses of up to
-{_LEAVING.pause.seconds // 60} minutes belong to it; intervals of less than
-{_LEAVING.shortest.seconds} s do not count.
+A server is slow while its RPCs take {_SLOWNESS.leave:g} times as long as as many of the same kinds
+usually do, if some window reaches {_SLOWNESS.enter:g} times. Pauses of up to
+{_SLOWNESS.max_pause.seconds // 60} minutes belong to it; intervals of less than
+{_SLOWNESS.min_duration.seconds} s do not count.
 """
 
 

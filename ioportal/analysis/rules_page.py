@@ -1,43 +1,45 @@
 """docs/rules.md, written by ``python -m ioportal.analysis.rules_page > docs/rules.md``."""
 
 from ioportal.analysis.rules import RULES, examples
-from ioportal.analysis.rules.rule import Limit, Rule, Subject
+from ioportal.analysis.rules.rule import Rule, Subject, Threshold
 
 _HEAD = """# Rules
 
-Rules judge jobs, users, hosts and filesystems as data arrive; what they find becomes flags. Each
-has limits that a site sets for its clusters, filesystems and queues; a flag keeps the rule's
-version and the limits that it was judged by.
+Rules evaluate jobs, users, hosts and filesystems as data arrives. Their findings become flags. Each
+rule has thresholds, which a site sets for its clusters, filesystems and queues. A flag keeps the
+rule's version and the thresholds of its evaluation.
 
-This page is written from the records in `ioportal/analysis/rules/`; a test holds the two together.
+This page is written from `ioportal/analysis/rules/`; a test keeps both consistent.
 
-**A finding** is over all of a rule's limits. A figure that is not known is over none. The first
-limit is that of the rule's *measure*: the number that grows with the harm, and that a flag is
-charted by.
+**Findings.** A rule flags a subject that exceeds *all* its thresholds. Unknown figures never exceed
+a threshold. The first threshold belongs to the *measure*, which is charted.
 
-**A flag** opens at the limits and stays open down to 80 % of each, so that it does not flap; while
-it is not resolved, the same finding adds to it. It becomes *abuse* where the rule says so: at a
-multiple of the limit, once it has lasted for five minutes; of a job that ended, its run has.
+**Flags.** A flag opens at the thresholds and resolves below 80 % of them, so that it does not flap.
+Until then, further findings update it. A finding becomes *abuse* at a multiple of the measure's
+threshold, once it has lasted five minutes. Of an ended job the whole run counts.
 
-**When.** Jobs are judged by all that is known of them whenever that changes, and their users by the
-day up to then. Hosts and filesystems are judged by their newest five minutes, or hour: what comes
-later than that is told by a back-test only.
+**Evaluation times.** A job is evaluated whenever its data changes, and its user by the day up to
+then. Hosts and filesystems are evaluated by their latest five minutes or hour. Data that arrives
+later affects back-tests only.
 
-**Where limits hold.** A set of limits is for everything, for a filesystem, a cluster, a queue of a
-cluster, or for what lies in a filesystem and one of these. A job is judged by those of its queue,
-of its cluster, and of the filesystem where it did most within five minutes: each limit comes from
-the narrowest part that names it, a queue before a cluster and a cluster before a filesystem; what
-none names is the rule's own. Hosts and filesystems know limits of a filesystem only, users those
-for everything. Running jobs and unresolved flags are judged by new limits at once; of jobs that
-are over, a *back-test* tells whom the limits would have flagged.
+**Scope of thresholds.** A set of thresholds applies to the whole site, a filesystem, a cluster, a
+queue, or a combination of filesystem and cluster or queue. A job belongs to its queue, its cluster,
+and the filesystem with most operations at its peak. Each threshold comes from the narrowest part
+that sets it: a queue precedes its cluster, and a cluster a filesystem. Thresholds that nothing sets
+are the rule's defaults. Hosts and filesystems have thresholds by filesystem only, and users for the
+whole site only. New thresholds apply to running jobs and unresolved flags immediately. A
+*back-test* shows which ended jobs they would have flagged.
 
-**Good data only.** Rules about jobs withhold what they find where the quality of the job's data is
-below good, and say why. Those that rest on traces alone ask that at most 5 % of the job's RPCs may
-be another's: what a trace does not show blames nobody.
+**Data quality.** Findings about jobs are suppressed if the quality of the job's data is below good;
+the flag states the reason. For rules that read traces only, at most 5 % of the job's RPCs may be
+ambiguous.
 
-**Within five minutes**: the most that was done in any five minutes so far. Poll intervals count
-where they lie in the five minutes as a whole; one that is longer counts with its mean. So the
-figure is never more than what was done, and seldom polls make it less.
+**Peaks.** A peak is the highest total of any five minutes so far. A poll interval counts if it lies
+within the five minutes. A longer interval counts with its mean. A peak is therefore never too high,
+and long poll intervals make it lower.
+
+**Similar jobs.** Usual values are those of similar jobs, as on the page of a job. See
+[metrics](metrics.md#similar-jobs).
 
 """
 
@@ -48,24 +50,24 @@ def _number(value: float, unit: str) -> str:
     return f"{value:,.0f} {unit}" if value == int(value) else f"{value:,g} {unit}"
 
 
-def _limit(name: str, limit: Limit) -> str:
-    return f"| `{name}` | {limit.title} | {_number(limit.default, limit.unit)} |\n"
+def _row(name: str, threshold: Threshold) -> str:
+    return f"| `{name}` | {threshold.title} | {_number(threshold.default, threshold.unit)} |\n"
 
 
 def _section(rule: Rule) -> str:
     abuse = (
-        f" Abuse from {rule.abuse_times:g} times the limit of `{rule.measure}` on."
+        f" Abuse from {rule.abuse_times:g} times the threshold of `{rule.measure}`."
         if rule.abuse_times
         else ""
     )
     caveat = f"\n*{rule.caveat}*\n" if rule.caveat else ""
-    limits = "".join(_limit(*one) for one in rule.limits.items())
+    rows = "".join(_row(name, threshold) for name, threshold in rule.thresholds.items())
     return (
         f"## {rule.title}\n\n`{rule.code}`, version {rule.version}, "
         f"{rule.severity.name.lower()}; source: {rule.source}.{abuse}\n\n{rule.meaning}\n{caveat}\n"
-        f"| limit | what it is of | default |\n|---|---|---|\n{limits}\n"
+        f"| threshold | title | default |\n|---|---|---|\n{rows}\n"
         f"Advice: {rule.advice}\n\n"
-        f"Example (simulated): {rule.example.who} is told: “{examples.advice(rule)}”\n\n"
+        f"Example (simulated), {rule.example.title}: “{examples.advice(rule)}”\n\n"
     )
 
 
@@ -73,9 +75,9 @@ def page() -> str:
     """Return the page as Markdown."""
     parts = [_HEAD]
     for kind in Subject:
-        of_kind = [rule for rule in RULES if rule.subject is kind]
-        names = ", ".join(f"`{rule.code}`" for rule in of_kind)
-        parts += [f"# Of a {kind}: {names}\n\n", *map(_section, of_kind)]
+        rules = [rule for rule in RULES if rule.subject is kind]
+        codes = ", ".join(f"`{rule.code}`" for rule in rules)
+        parts += [f"# Rules for {kind}s: {codes}\n\n", *map(_section, rules)]
     return "".join(parts).rstrip() + "\n"
 
 

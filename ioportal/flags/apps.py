@@ -1,9 +1,9 @@
-"""The app of rules' findings and what people do about them."""
+"""Django app of flags."""
 
 from django.apps import AppConfig
 
 
 class FlagsConfig(AppConfig):
-    """Django's handle on the app."""
+    """Configuration of the app."""
 
     name = "ioportal.flags"

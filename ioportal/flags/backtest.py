@@ -1,8 +1,8 @@
-"""What limits would have flagged in the past, beside those that are in force: read only.
+"""Back-tests: flags that proposed thresholds would have caused, compared with the current ones.
 
-Jobs are judged once, by what they had done when they ended; users by the day, hosts by five minutes
-and filesystems by the hour. As in live judging, only good data blame anybody. One back-test runs at
-a time, in steps, and says how far it is; one whose worker died is begun again.
+Jobs are evaluated once, with their evidence at their end; users by day, hosts by five minutes and
+filesystems by hour. As in evaluation, only findings on good data count. One back-test runs at a
+time, in steps, and stores its progress; it restarts if its worker dies.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from django.db import connection, transaction
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.evidence import DAY
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import evidence, flagging, others
-from ioportal.flags.judging import by_limits
-from ioportal.flags.limits import Book, Place
-from ioportal.flags.models import BackTest, LimitSet
+from ioportal.flags import evidence, lifecycle, others
+from ioportal.flags.evaluation import by_thresholds
+from ioportal.flags.models import BackTest, ThresholdSet
+from ioportal.flags.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import Job
 from ioportal.site.models import Filesystem
 
@@ -31,173 +31,179 @@ if TYPE_CHECKING:
 
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.evidence import Evidence
-    from ioportal.flags.limits import InForce
+    from ioportal.flags.thresholds import EffectiveThresholds
 
 log = structlog.get_logger()
 
-LISTED = 500  # subjects that are stored by name
+MAX_LISTED = 500  # subjects stored by name
 _STEPS = 30
 _HOUR = timedelta(hours=1)
-_ASKED = ("rule", "limits", "cluster", "filesystem", "queue", "start", "end")
-_OVER = {
+_PARAMETERS = ("rule", "thresholds", "cluster", "filesystem", "queue", "start", "end")
+_FLAGGED = {
     "subject": pl.String(),
     "owner": pl.String(),
     "value": pl.Float64(),  # of the rule's measure
-    "until": evidence.ABOUT["until"],
-    "is_good": pl.Boolean(),  # its data are: others would be withheld
+    "until": evidence.CONTEXT["until"],
+    "is_good": pl.Boolean(),  # data quality; otherwise the finding is suppressed
 }
 
 
 @dataclass
 class _Result:
-    """Who is over the limits in force, and over those tried: a subject may be so several times."""
+    """Findings by the current and by the proposed thresholds; a subject may recur."""
 
-    judged: int = 0
-    now: list[pl.DataFrame] = field(default_factory=list)
-    tried: list[pl.DataFrame] = field(default_factory=list)
+    evaluated: int = 0
+    current: list[pl.DataFrame] = field(default_factory=list)
+    proposed: list[pl.DataFrame] = field(default_factory=list)
 
-    def add(self, rule: Rule, found: Evidence, in_force: Book, wanted: Book) -> None:
-        """Judge some subjects by both."""
-        self.judged += found.frame.height
-        for book, into in ((in_force, self.now), (wanted, self.tried)):
-            into += [_over(rule, limits, frame) for limits, frame in by_limits(rule, found, book)]
+    def add(
+        self, rule: Rule, subjects: Evidence, current: ThresholdBook, proposed: ThresholdBook
+    ) -> None:
+        """Evaluate some subjects with both."""
+        self.evaluated += subjects.frame.height
+        for book, findings in ((current, self.current), (proposed, self.proposed)):
+            groups = by_thresholds(rule, subjects, book)
+            findings += [_flagged(rule, effective, frame) for effective, frame in groups]
 
 
-def _over(rule: Rule, in_force: InForce, frame: pl.DataFrame) -> pl.DataFrame:
-    """Return which rows of evidence are over some limits."""
-    if not in_force.is_on:
-        return pl.DataFrame(schema=_OVER)
-    # A host has a row for each five minutes: the check sees the row's number for a subject.
+def _flagged(rule: Rule, effective: EffectiveThresholds, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of evidence that the rule flags."""
+    if not effective.is_on:
+        return pl.DataFrame(schema=_FLAGGED)
+    # A host has a row for each five minutes: the check gets row numbers as subjects.
     rows = frame.with_columns(row=pl.int_range(pl.len()).cast(pl.String))
-    findings = rule.check(rows.with_columns(subject="row"), in_force.limits)
+    findings = rule.check(rows.with_columns(subject="row"), effective.thresholds)
     value = pl.col("numbers").struct.field(rule.measure).cast(pl.Float64).fill_null(0)
-    about = rows.with_columns(pl.col("owner").fill_null(""), is_good=flagging.blames(rule))
-    return findings.select(row="subject", value=value).join(about, on="row").select(*_OVER)
+    context = rows.with_columns(
+        pl.col("owner").fill_null(""), is_good=lifecycle.has_good_data(rule)
+    )
+    return findings.select(row="subject", value=value).join(context, on="row").select(*_FLAGGED)
 
 
-def _worst(over: list[pl.DataFrame]) -> pl.DataFrame:
-    """Return each subject once, at its worst; of good data, if there are any."""
-    rows = pl.concat([pl.DataFrame(schema=_OVER), *over])
+def _worst(findings: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the worst finding of each subject, preferring good data."""
+    rows = pl.concat([pl.DataFrame(schema=_FLAGGED), *findings])
     order = rows.sort("is_good", "value", "subject", descending=[True, True, False])
     return order.unique("subject", keep="first", maintain_order=True)
 
 
 @transaction.atomic
-def ask_for(test: BackTest) -> BackTest:
-    """Store a question, unless it is asked already and not answered (a form sent twice)."""
+def request(test: BackTest) -> BackTest:
+    """Store a back-test, or return an equal unfinished one (a form submitted twice)."""
     with connection.cursor() as cursor:
         cursor.execute("LOCK TABLE flags_backtest IN SHARE ROW EXCLUSIVE MODE")
-    same = {name: getattr(test, name) for name in _ASKED}
-    asked = BackTest.objects.unfinished().filter(**same).first()
-    if asked is None:
+    parameters = {name: getattr(test, name) for name in _PARAMETERS}
+    pending = BackTest.objects.unfinished().filter(**parameters).first()
+    if pending is None:
         test.save()
-    return asked or test
+    return pending or test
 
 
-def run_waiting() -> int:
-    """Run the oldest back-test that is not over; return how many were run: one, or none."""
+def run_next() -> int:
+    """Run the oldest unfinished back-test; return how many were run: one or none."""
     test = BackTest.objects.unfinished().order_by("pk").first()
     if test is None:
         return 0
-    _tell(test, state=BackTest.State.RUNNING, done_share=0)
-    begun = monotonic()
+    _store(test, state=BackTest.State.RUNNING, done_share=0)
+    started = monotonic()
     try:
         if _run(test):
-            _tell(test, state=BackTest.State.DONE, done_share=1, took_s=monotonic() - begun)
+            took_s = monotonic() - started
+            _store(test, state=BackTest.State.DONE, done_share=1, took_s=took_s)
     except Exception as error:
         log.exception("back_test_failed", back_test=test.pk)
-        words = f"{type(error).__name__}: {error}"[:500]
-        _tell(test, state=BackTest.State.FAILED, error=words)
+        text = f"{type(error).__name__}: {error}"[:500]
+        _store(test, state=BackTest.State.FAILED, error=text)
     return 1
 
 
-def _tell(test: BackTest, **facts: Any) -> bool:
-    """Store how far it is; return whether anybody still wants it."""
-    return BackTest.objects.unfinished().filter(pk=test.pk).update(**facts) == 1
+def _store(test: BackTest, **fields: Any) -> bool:
+    """Store fields of a back-test; return False if it was stopped."""
+    return BackTest.objects.unfinished().filter(pk=test.pk).update(**fields) == 1
 
 
 def _run(test: BackTest) -> bool:
-    """Judge the period; return whether it came to its end."""
+    """Evaluate the period; return False if the back-test was stopped."""
     if test.rule not in BY_CODE:
-        raise ValueError(f"There is no rule {test.rule} any more.")
+        raise ValueError(f"The rule {test.rule} no longer exists.")
     rule = BY_CODE[test.rule]
-    sets = list(LimitSet.objects.in_force().select_related("cluster", "filesystem"))
-    wanted = LimitSet(
+    sets = list(ThresholdSet.objects.current().select_related("cluster", "filesystem"))
+    proposed_set = ThresholdSet(
         rule=rule.code,
         cluster=test.cluster,
         filesystem=test.filesystem,
         queue=test.queue,
-        limits=test.limits,
+        thresholds=test.thresholds,
         is_on=True,
     )
-    in_force = Book(sets)
-    tried = Book([*(one for one in sets if not one.is_in_place_of(wanted)), wanted])
+    other_sets = [each for each in sets if not each.replaces(proposed_set)]
+    current, proposed = ThresholdBook(sets), ThresholdBook([*other_sets, proposed_set])
     place = Place(test.cluster_id, test.filesystem_id, test.queue)
-    if not _tell(test, in_force=in_force.at(rule, place).limits):
+    if not _store(test, current_thresholds=current.at(rule, place).thresholds):
         return False
     result = _Result()
-    for done, found in _evidence(rule, test.start, test.end):
-        result.add(rule, found, in_force, tried)
-        if not _tell(test, done_share=done, judged=result.judged):
+    for done_share, subjects in _evidence(rule, test.start, test.end):
+        result.add(rule, subjects, current, proposed)
+        if not _store(test, done_share=done_share, evaluated=result.evaluated):
             return False
-    now, then = _worst(result.now), _worst(result.tried)
-    return _tell(test, found=_listed(now, then), counts=_counts(now, then))
+    worst = _worst(result.current), _worst(result.proposed)
+    return _store(test, subjects=_listed(*worst), counts=_counts(*worst))
 
 
 def _evidence(rule: Rule, start: datetime, end: datetime) -> Iterator[tuple[float, Evidence]]:
-    """Yield the evidence of a period in steps, each with the part that is then done."""
+    """Yield the evidence of a period in steps, each with the share that is done after it."""
     step = DAY if rule.subject is Subject.USER else min(max((end - start) / _STEPS, _HOUR), DAY)
-    usual = others.months(rule.others)
-    begin = start
-    while begin < end:
-        until = min(begin + step, end)
-        for found in _of_step(rule, usual, begin, until):
-            yield (until - start) / (end - start), found
-        begin = until
+    usual = others.months(rule.usual)
+    step_start = start
+    while step_start < end:
+        step_end = min(step_start + step, end)
+        for subjects in _step_evidence(rule, usual, step_start, step_end):
+            yield (step_end - start) / (end - start), subjects
+        step_start = step_end
 
 
-def _of_step(rule: Rule, usual: others.Usual, start: datetime, end: datetime) -> Iterator[Evidence]:
-    kind = rule.subject
-    if kind is Subject.JOB:
-        yield evidence.of_jobs_that_ended(start, end, usual)
-    elif kind is Subject.USER:
+def _step_evidence(
+    rule: Rule, usual: others.Usual, start: datetime, end: datetime
+) -> Iterator[Evidence]:
+    if rule.subject is Subject.JOB:
+        yield evidence.for_ended_jobs(start, end, usual)
+    elif rule.subject is Subject.USER:
         jobs = Job.objects.overlapping(end - DAY, end).exclude(owner="")
         owners = jobs.values_list("owner", flat=True).distinct()
-        yield evidence.of_users(owners, end)
+        yield evidence.for_users(owners, end)
     else:
-        of_kind = evidence.of_hosts_over if kind is Subject.HOST else evidence.of_filesystem_over
+        is_host = rule.subject is Subject.HOST
+        collect = evidence.for_hosts_between if is_host else evidence.for_filesystem_between
         for filesystem in Filesystem.objects.values_list("pk", flat=True):
-            yield of_kind(filesystem, start, end)
+            yield collect(filesystem, start, end)
 
 
-def _counts(now: pl.DataFrame, tried: pl.DataFrame) -> dict[str, int]:
+def _counts(current: pl.DataFrame, proposed: pl.DataFrame) -> dict[str, int]:
     counts = {}
     flagged, owners = {}, {}
-    for name, frame in (("now", now), ("tried", tried)):
+    for name, frame in (("current", current), ("proposed", proposed)):
         good = frame.filter("is_good")
         flagged[name] = set(good["subject"])
         owners[name] = set(good["owner"]) - {""}
         counts[name] = good.height
         counts[f"owners_{name}"] = len(owners[name])
-        counts[f"withheld_{name}"] = frame.height - good.height
+        counts[f"suppressed_{name}"] = frame.height - good.height
     return counts | {
-        "both": len(flagged["now"] & flagged["tried"]),
-        "only_now": len(flagged["now"] - flagged["tried"]),
-        "only_tried": len(flagged["tried"] - flagged["now"]),
+        "both": len(flagged["current"] & flagged["proposed"]),
+        "only_current": len(flagged["current"] - flagged["proposed"]),
+        "only_proposed": len(flagged["proposed"] - flagged["current"]),
     }
 
 
-def _listed(now: pl.DataFrame, tried: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return who is flagged by either; first those about whom the two differ, worst first."""
-    of_now, of_tried = (frame.filter("is_good") for frame in (now, tried))
-    rows = _worst([of_now, of_tried]).with_columns(
-        now=pl.col("subject").is_in(of_now["subject"].implode()),
-        tried=pl.col("subject").is_in(of_tried["subject"].implode()),
-    )
-    differs = pl.col("now") != pl.col("tried")
+def _listed(current: pl.DataFrame, proposed: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return the flagged subjects: differences first, then by value."""
+    good = [frame.filter("is_good") for frame in (current, proposed)]
+    is_current, is_proposed = (pl.col("subject").is_in(each["subject"].implode()) for each in good)
+    rows = _worst(good).with_columns(current=is_current, proposed=is_proposed)
+    differs = pl.col("current") != pl.col("proposed")
     order = [differs, pl.col("value"), pl.col("subject")]
-    first = rows.sort(order, descending=[True, True, False]).head(LISTED)
+    listed = rows.sort(order, descending=[True, True, False]).head(MAX_LISTED)
     return [
         {**row, "until": row["until"].isoformat()}
-        for row in first.drop("is_good").iter_rows(named=True)
+        for row in listed.drop("is_good").iter_rows(named=True)
     ]

@@ -15,12 +15,12 @@ from ioportal.analysis.metrics import METRICS
 from ioportal.analysis.quality import GOOD_AMBIGUOUS
 from ioportal.analysis.rules.evidence import (
     DAY,
+    EVIDENCE,
     HOUR,
     JOB_EVIDENCE,
-    OF_SUBJECT,
+    PEAK_SPAN,
     PEAKS,
     USER_EVIDENCE,
-    WITHIN,
 )
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import others
@@ -41,22 +41,22 @@ _TIME = pl.Datetime("us", "UTC")
 _CONSTANTS = {"counted": list(_FAILURES_COUNTED_UNTIL), "ambiguous": GOOD_AMBIGUOUS}
 
 # What is known of a subject besides its evidence.
-ABOUT = {
+CONTEXT = {
     "cluster": pl.Int64(),
     "filesystem": pl.Int64(),
     "queue": pl.String(),
     "owner": pl.String(),
-    # Of counters, and of traces: whether nobody else did it. Null: not computed yet.
+    # Quality of metadata counters, byte counters and traces; null: not computed yet.
     "quality": pl.String(),
-    "bytes_quality": pl.String(),  # unknown ones are over no limit: by what else is judged, then
+    "bytes_quality": pl.String(),  # null: falls back to `quality`
     "trace_quality": pl.String(),
-    "until": _TIME,  # the newest data that the evidence rests on
+    "until": _TIME,  # end of the latest data in the evidence
 }
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of some subjects of a kind: columns of its evidence, and of `ABOUT`."""
+    """What is known of some subjects of a kind: columns of its evidence, and of `CONTEXT`."""
 
     kind: Subject
     frame: pl.DataFrame
@@ -123,24 +123,24 @@ _JOB_COLUMNS = {
         )
     },
     **{kind.alike: pl.Int64() for kind in others.KINDS},
-    "cluster": ABOUT["cluster"],
-    "filesystem": ABOUT["filesystem"],
+    "cluster": CONTEXT["cluster"],
+    "filesystem": CONTEXT["filesystem"],
     "is_clear": pl.Boolean(),  # few enough of its RPCs are ambiguous
-    "until": ABOUT["until"],
+    "until": CONTEXT["until"],
 }
 _TEXT_COLUMNS = {
     "subject": pl.Int64(),
-    **{n: ABOUT[n] for n in ("queue", "owner", "quality", "bytes_quality")},
+    **{n: CONTEXT[n] for n in ("queue", "owner", "quality", "bytes_quality")},
 }
 
 
-def of_jobs(jobs: Collection[int]) -> Evidence:
+def for_jobs(jobs: Collection[int]) -> Evidence:
     """Return what is known of some jobs that have statistics."""
     usual = {kind: partial(others.kept, kind) for kind in others.KINDS}
     return _jobs(_THESE, {"jobs": sorted(jobs)}, usual)
 
 
-def of_jobs_that_ended(start: datetime, end: datetime, usual: others.Usual) -> Evidence:
+def for_ended_jobs(start: datetime, end: datetime, usual: others.Usual) -> Evidence:
     """Return what is known of the jobs that ended in [start, end), and of some kinds of others."""
     return _jobs(_ENDED, {"start": start, "end": end}, usual)
 
@@ -167,7 +167,7 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual: others.Usual) -> Eviden
     )
     for kind in others.KINDS:
         frame = _beside(kind, usual, frame)
-    return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *ABOUT))
+    return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *CONTEXT))
 
 
 def _beside(kind: others.Kind, usual: others.Usual, jobs: pl.DataFrame) -> pl.DataFrame:
@@ -201,15 +201,15 @@ FROM {jobs} GROUP BY 1
 """).format(jobs=JOBS_OF_USERS)
 
 
-def of_users(owners: Iterable[str], until: datetime) -> Evidence:
+def for_users(owners: Iterable[str], until: datetime) -> Evidence:
     """Return what the jobs of some users, of good data, did in the day up to a moment."""
     values = {"owners": sorted(set(owners) - {""}), "since": until - DAY, "until": until}
     columns = {**USER_EVIDENCE, "until": _TIME}
     frame = _frame(_USERS, columns, values)
-    return _with_about(Subject.USER, frame.with_columns(owner=pl.col("subject")))
+    return _with_context(Subject.USER, frame.with_columns(owner=pl.col("subject")))
 
 
-_NEWEST_OF_USERS = sql.SQL("""
+_LATEST_BY_USER = sql.SQL("""
 SELECT j.owner, max({until})
 FROM unnest(%(owners)s::text[], %(untils)s::timestamptz[]) AS flagged (owner, until)
 JOIN jobs_job j ON j.owner = flagged.owner AND (j.ended_at IS NULL OR j.ended_at > flagged.until)
@@ -220,10 +220,10 @@ GROUP BY j.owner, flagged.until HAVING max({until}) > flagged.until
 """).format(until=_UNTIL)
 
 
-def newest_of_users(untils: Mapping[str, datetime]) -> pl.DataFrame:
+def latest_by_user(untils: Mapping[str, datetime]) -> pl.DataFrame:
     """Return the end of the newest data of users who have data after a moment of theirs."""
     values = {"owners": list(untils), "untils": list(untils.values())}
-    return _frame(_NEWEST_OF_USERS, {"owner": pl.String(), "until": _TIME}, values)
+    return _frame(_LATEST_BY_USER, {"owner": pl.String(), "until": _TIME}, values)
 
 
 # What was sent to a filesystem's metadata servers, by principal and bin.
@@ -239,16 +239,16 @@ WITH loads AS MATERIALIZED (
     SELECT bin, kind, who, sum(rpcs) AS rpcs FROM ({loads}) l GROUP BY 1, 2, 3
 ),
 totals AS (SELECT bin, sum(rpcs) AS rpcs FROM loads GROUP BY 1),
-harm AS (
+impacts AS (
     SELECT date_bin(%(width)s, start, %(since)s) AS bin, kind, who,
         sum(impact_us)::float8 / 1e6 AS impact_s
     FROM telemetry_impactwindow
     WHERE server_id = ANY(%(servers)s) AND start >= %(since)s AND start < %(until)s
     GROUP BY 1, 2, 3
 )
-SELECT l.kind || ':' || l.who, l.rpcs, l.rpcs / nullif(totals.rpcs, 0), harm.impact_s,
+SELECT l.kind || ':' || l.who, l.rpcs, l.rpcs / nullif(totals.rpcs, 0), impacts.impact_s,
     l.bin + %(width)s
-FROM loads l JOIN totals USING (bin) LEFT JOIN harm USING (bin, kind, who)
+FROM loads l JOIN totals USING (bin) LEFT JOIN impacts USING (bin, kind, who)
 WHERE l.kind IN (%(PROCESS)s, %(HOST)s)
 """)
 _WHOSE = sql.SQL("""
@@ -258,22 +258,22 @@ FROM ({loads}) l GROUP BY bin
 """)
 
 
-def of_hosts(filesystem: int, until: datetime) -> Evidence:
+def for_hosts(filesystem: int, until: datetime) -> Evidence:
     """Return what was sent from outside any job in the five minutes up to a moment."""
-    return of_hosts_over(filesystem, until - WITHIN, until)
+    return for_hosts_between(filesystem, until - PEAK_SPAN, until)
 
 
-def of_hosts_over(filesystem: int, start: datetime, end: datetime) -> Evidence:
+def for_hosts_between(filesystem: int, start: datetime, end: datetime) -> Evidence:
     """Return the same of each five minutes in [start, end): a host may be in it several times."""
-    return _of_loads(Subject.HOST, _OUTSIDE, filesystem, (start, end), WITHIN)
+    return _of_loads(Subject.HOST, _OUTSIDE, filesystem, (start, end), PEAK_SPAN)
 
 
-def of_filesystem(filesystem: int, until: datetime) -> Evidence:
+def for_filesystem(filesystem: int, until: datetime) -> Evidence:
     """Return whose the requests of the hour up to a moment were."""
-    return of_filesystem_over(filesystem, until - HOUR, until)
+    return for_filesystem_between(filesystem, until - HOUR, until)
 
 
-def of_filesystem_over(filesystem: int, start: datetime, end: datetime) -> Evidence:
+def for_filesystem_between(filesystem: int, start: datetime, end: datetime) -> Evidence:
     """Return the same of each hour in [start, end)."""
     return _of_loads(Subject.FILESYSTEM, _WHOSE, filesystem, (start, end), HOUR)
 
@@ -310,8 +310,8 @@ def _of_loads(
         "width": width,
         "filesystem": filesystem,
     }
-    columns = {**OF_SUBJECT[kind], "until": _TIME}
-    return _with_about(kind, _frame(query.format(loads=loads), columns, values), filesystem)
+    columns = {**EVIDENCE[kind], "until": _TIME}
+    return _with_context(kind, _frame(query.format(loads=loads), columns, values), filesystem)
 
 
 def _loads_of(piece: Piece) -> sql.Composed:
@@ -322,7 +322,7 @@ def _loads_of(piece: Piece) -> sql.Composed:
     )
 
 
-def _with_about(kind: Subject, frame: pl.DataFrame, filesystem: int | None = None) -> Evidence:
+def _with_context(kind: Subject, frame: pl.DataFrame, filesystem: int | None = None) -> Evidence:
     """Add what is known besides; evidence of others than jobs rests on no job's data."""
     good = pl.lit(JobStatistics.Quality.GOOD.value)
     told: dict[str, pl.Expr] = {
@@ -333,14 +333,14 @@ def _with_about(kind: Subject, frame: pl.DataFrame, filesystem: int | None = Non
     }
     missing = {
         name: told.get(name, pl.lit(None, dtype=of))
-        for name, of in ABOUT.items()
+        for name, of in CONTEXT.items()
         if name not in frame.columns
     }
-    return Evidence(kind, frame.with_columns(**missing).select(*OF_SUBJECT[kind], *ABOUT))
+    return Evidence(kind, frame.with_columns(**missing).select(*EVIDENCE[kind], *CONTEXT))
 
 
 def _empty(kind: Subject) -> pl.DataFrame:
-    return pl.DataFrame(schema={**OF_SUBJECT[kind], **ABOUT})
+    return pl.DataFrame(schema={**EVIDENCE[kind], **CONTEXT})
 
 
 def _columns(table: str, names: Iterable[str]) -> sql.Composed:

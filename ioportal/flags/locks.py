@@ -1,13 +1,13 @@
-"""The lock of judging: who opens flags waits for others who do."""
+"""Advisory lock of flag creation."""
 
 from __future__ import annotations
 
 from django.db import connection
 
-_OPENING = 7_311  # any number that no other advisory lock uses
+_FLAG_CREATION = 7_311  # unique among the project's advisory locks
 
 
-def opening() -> None:
-    """Let one transaction at a time, until it ends, open flags."""
+def lock_flag_creation() -> None:
+    """Allow only this transaction to create flags until it ends."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_OPENING])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_FLAG_CREATION])

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from collectors.lustre import opcodes
 from ioportal.analysis import sustained
-from ioportal.analysis.rules.evidence import PEAKS, SUSTAINED, WITHIN
+from ioportal.analysis.rules.evidence import PEAK_SPAN, PEAKS, SUSTAINED_SPAN
 from ioportal.flags.models import JobEvidence
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.copy import read_frame, replace_frame
@@ -117,7 +117,7 @@ def refresh(changed: Mapping[int, datetime]) -> None:
         schema={"job_id": pl.Int64(), "since": _TIME},
     )
     goes_on = known.join(since, on="job_id").filter(
-        pl.lit(bool(gone)) | (pl.col("since") >= pl.col("started_at") + WITHIN)
+        pl.lit(bool(gone)) | (pl.col("since") >= pl.col("started_at") + PEAK_SPAN)
     )
     rows = _found(changed, goes_on)
     fell = rows.filter(pl.any_horizontal(map(_has_fallen, PEAKS)))["job_id"].to_list()
@@ -131,8 +131,8 @@ def _found(changed: Iterable[int], goes_on: pl.DataFrame) -> pl.DataFrame:
     """Return what windows tell now, and of jobs that go on what they told before."""
     since = dict.fromkeys(changed, _ALWAYS)
     since |= dict(goes_on.select("job_id", "since").iter_rows())
-    of_five_minutes = _values(since, WITHIN)
-    io = read_frame(_IO, _IO_COLUMNS, _values(since, SUSTAINED))
+    of_five_minutes = _values(since, PEAK_SPAN)
+    io = read_frame(_IO, _IO_COLUMNS, _values(since, SUSTAINED_SPAN))
     rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, of_five_minutes))
     impact = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, of_five_minutes))
     altogether = {"key": pl.Int64(), "impact_s": pl.Float64()}
@@ -214,8 +214,8 @@ def _greatest() -> Iterator[pl.Expr]:
 
 def _of_counters(io: pl.DataFrame) -> pl.DataFrame:
     amounts = ("operations", "stats")
-    sums = sustained.sums(io, WITHIN, amounts)
-    longer = sustained.sums(io, SUSTAINED, ["operations"])
+    sums = sustained.sums(io, PEAK_SPAN, amounts)
+    longer = sustained.sums(io, SUSTAINED_SPAN, ["operations"])
     peaks = sums.group_by("key").agg(
         *_peak("peak_operations", "operations"), *_peak("peak_stats", "stats")
     )
@@ -227,7 +227,7 @@ def _where(io: pl.DataFrame, peaks: pl.DataFrame) -> pl.DataFrame:
     """Return the filesystem where each did most of what it did most within five minutes."""
     at, start, end = pl.col("peak_operations_at"), pl.col("start"), pl.col("end")
     then = io.join(peaks.select("key", "peak_operations_at"), on="key").filter(
-        end <= at, (start >= at - WITHIN) | (end == at)
+        end <= at, (start >= at - PEAK_SPAN) | (end == at)
     )
     of_each = then.group_by("key", "filesystem").agg(pl.sum("operations"))
     ordered = of_each.sort("operations", "filesystem")
@@ -243,7 +243,7 @@ def _of_startup(io: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
-    sums = sustained.sums(rpcs, WITHIN, _RPC_AMOUNTS)
+    sums = sustained.sums(rpcs, PEAK_SPAN, _RPC_AMOUNTS)
     times = (pl.col("enqueue_us") / pl.col("enqueues")) / (pl.col("others_us") / pl.col("others"))
     at_peak = pl.col("enqueue_us").arg_max()
     return (
@@ -264,7 +264,7 @@ def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
 def _of_impact(impact: pl.DataFrame) -> pl.DataFrame:
     at_peak = pl.col("impact_us").arg_max()
     return (
-        sustained.sums(impact, WITHIN, _IMPACT_AMOUNTS)
+        sustained.sums(impact, PEAK_SPAN, _IMPACT_AMOUNTS)
         .with_columns(
             impact_s=pl.col("impact_us") / 1e6,
             share=pl.col("service_us") / pl.col("work_us"),
@@ -293,7 +293,7 @@ def _values(changed: Mapping[int, datetime], span: timedelta) -> dict[str, Any]:
     return {
         "jobs": list(changed),
         "since": [moment - span for moment in changed.values()],
-        "within": WITHIN,
+        "within": PEAK_SPAN,
         "enqueue": opcodes.LDLM_ENQUEUE,
         "TOTAL": IoWindow.Basis.TOTAL.value,
         "JOB": Principal.JOB.value,

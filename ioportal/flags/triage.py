@@ -1,8 +1,8 @@
-"""What people do about flags. Every change by a person goes through here.
+"""Triage of flags by staff. Every change by a user goes through this module.
 
-Each flag is changed in a transaction of its own, together with the event that tells of it: the
-judge, who may hold some of them, is waited for, never locked out. What somebody has done already
-is not done again, so that a form may be sent twice.
+Each flag is changed in its own transaction together with its event. A change waits for a running
+evaluation that has locked the flag. Repeating a change has no effect, so that a form can be
+submitted twice.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-LONGEST_REASON = 500
-LONGEST_COMMENT = 2_000
+MAX_REASON_LENGTH = 500
+MAX_COMMENT_LENGTH = 2_000
 _State = Flag.State
-_What = FlagEvent.What
-_CHANGING = (
+_Kind = FlagEvent.Kind
+_UPDATED_FIELDS = (
     "state",
     "muted_until",
     "assignee",
-    "why_resolved",
+    "resolution",
     "resolved_by",
     "resolved_at",
 )
@@ -39,194 +39,191 @@ _CHANGING = (
 
 @dataclass
 class Outcome:
-    """What came of an action: keys of flags."""
+    """The result of an action: keys of flags."""
 
     done: list[int] = field(default_factory=list)
-    so_already: list[int] = field(default_factory=list)
-    refused: dict[int, str] = field(default_factory=dict)  # and why
+    unchanged: list[int] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)  # with reasons
 
 
 class _RefusedError(Exception):
-    """A flag is not, or no longer, in a state in which something can be done about it."""
+    """The flag's state does not allow the action."""
 
 
-def acknowledge(flags: Iterable[int], by: User, why: str = "") -> Outcome:
-    """Say that somebody looks at flags."""
-    words = _words(why, LONGEST_REASON)
+def acknowledge(flags: Iterable[int], by: User, reason: str = "") -> Outcome:
+    """Acknowledge flags."""
+    text = _validated(reason, MAX_REASON_LENGTH)
 
     def change(flag: Flag) -> FlagEvent | None:
         if flag.state == _State.ACKNOWLEDGED:
             return None
-        _demand(flag, _State.OPEN, _State.MUTED)
+        _require_state(flag, _State.OPEN, _State.MUTED)
         flag.state, flag.muted_until = _State.ACKNOWLEDGED, None
-        return FlagEvent(what=_What.ACKNOWLEDGED, words=words)
+        return FlagEvent(kind=_Kind.ACKNOWLEDGED, text=text)
 
-    return _each(flags, by, change)
+    return _change_each(flags, by, change)
 
 
-def mute(flags: Iterable[int], by: User, until: datetime, why: str = "") -> Outcome:
-    """Take flags out of the way until a moment.
+def mute(flags: Iterable[int], by: User, until: datetime, reason: str = "") -> Outcome:
+    """Mute flags until a time.
 
     Raises:
-        ValidationError: it is not to come.
+        ValidationError: the time is not in the future.
     """
-    words = _words(why, LONGEST_REASON)
+    given = _validated(reason, MAX_REASON_LENGTH)
     if until <= timezone.now():
-        raise ValidationError("A muting ends in the future.")
-    told = f"Until {timezone.localtime(until):%Y-%m-%d %H:%M}. {words}".strip()
+        raise ValidationError("The mute period must end in the future.")
+    text = f"Until {timezone.localtime(until):%Y-%m-%d %H:%M}. {given}".strip()
 
     def change(flag: Flag) -> FlagEvent | None:
         if flag.state == _State.MUTED and flag.muted_until == until:
             return None
-        _demand(flag, _State.OPEN, _State.ACKNOWLEDGED, _State.MUTED)
+        _require_state(flag, _State.OPEN, _State.ACKNOWLEDGED, _State.MUTED)
         flag.state, flag.muted_until = _State.MUTED, until
-        return FlagEvent(what=_What.MUTED, words=told)
+        return FlagEvent(kind=_Kind.MUTED, text=text)
 
-    return _each(flags, by, change)
+    return _change_each(flags, by, change)
 
 
-def resolve(flags: Iterable[int], by: User, why: str) -> Outcome:
-    """Say that flags are dealt with, and how: who meets the same again reads it.
+def resolve(flags: Iterable[int], by: User, reason: str) -> Outcome:
+    """Resolve flags and describe the fix.
 
     Raises:
-        ValidationError: there is no reason.
+        ValidationError: the reason is missing.
     """
-    words = _words(why, LONGEST_REASON)
-    if not words:
-        raise ValidationError("Say what solved it: who meets the same again reads it.")
+    text = _validated(reason, MAX_REASON_LENGTH)
+    if not text:
+        raise ValidationError("Describe the fix. It is shown with similar flags.")
 
     def change(flag: Flag) -> FlagEvent | None:
         if flag.state == _State.RESOLVED:
             return None
         flag.state, flag.muted_until = _State.RESOLVED, None
-        flag.why_resolved, flag.resolved_by = words, by.get_username()
+        flag.resolution, flag.resolved_by = text, by.get_username()
         flag.resolved_at = timezone.now()
-        return FlagEvent(what=_What.RESOLVED, words=words, value=flag.value)
+        return FlagEvent(kind=_Kind.RESOLVED, text=text, value=flag.value)
 
-    return _each(flags, by, change)
+    return _change_each(flags, by, change)
 
 
-def reopen(flags: Iterable[int], by: User, why: str = "") -> Outcome:
-    """Put flags back among those that are to be triaged."""
-    words = _words(why, LONGEST_REASON)
+def reopen(flags: Iterable[int], by: User, reason: str = "") -> Outcome:
+    """Return flags to their initial state."""
+    text = _validated(reason, MAX_REASON_LENGTH)
 
     def change(flag: Flag) -> FlagEvent | None:
         if flag.state == _State.OPEN:
             return None
-        _demand(flag, _State.ACKNOWLEDGED, _State.MUTED, _State.RESOLVED)
+        _require_state(flag, _State.ACKNOWLEDGED, _State.MUTED, _State.RESOLVED)
         if flag.state == _State.RESOLVED:
-            _demand_only(flag)
-        flag.state, flag.muted_until = flag.state_of_opened, None
-        flag.why_resolved, flag.resolved_by, flag.resolved_at = "", "", None
-        return FlagEvent(what=_What.REOPENED, words=words)
+            _require_no_other(flag)
+        flag.state, flag.muted_until = flag.initial_state, None
+        flag.resolution, flag.resolved_by, flag.resolved_at = "", "", None
+        return FlagEvent(kind=_Kind.REOPENED, text=text)
 
-    return _each(flags, by, change, opens=True)
+    return _change_each(flags, by, change, opens=True)
 
 
 def assign(flags: Iterable[int], by: User, to: User | None) -> Outcome:
-    """Say who is to look at flags; None: nobody.
+    """Assign flags to a member of staff; None removes the assignment.
 
     Raises:
-        ValidationError: they cannot see them.
+        ValidationError: the user is not active staff.
     """
     if to and not (to.is_staff and to.is_active):
-        raise ValidationError("Only staff can be assigned a flag.")
+        raise ValidationError("Flags can be assigned to staff only.")
 
     def change(flag: Flag) -> FlagEvent | None:
         if flag.assignee == to:
             return None
         flag.assignee = to
-        return FlagEvent(what=_What.ASSIGNED, words=f"To {to or 'nobody'}.")
+        return FlagEvent(kind=_Kind.ASSIGNED, text=f"To {to}." if to else "Unassigned.")
 
-    return _each(flags, by, change)
+    return _change_each(flags, by, change)
 
 
-def comment(flags: Iterable[int], by: User, words: str) -> Outcome:
-    """Write something down about flags, for staff.
+def comment(flags: Iterable[int], by: User, comment_text: str) -> Outcome:
+    """Add a comment for staff.
 
     Raises:
-        ValidationError: there is nothing to write down.
+        ValidationError: the comment is empty.
     """
-    told = _words(words, LONGEST_COMMENT)
-    if not told:
-        raise ValidationError("A comment has words.")
+    text = _validated(comment_text, MAX_COMMENT_LENGTH)
+    if not text:
+        raise ValidationError("Enter a comment.")
 
     def change(flag: Flag) -> FlagEvent | None:
         last = flag.events.last()
-        is_sent_twice = last and (last.what, last.by, last.words) == (
-            _What.COMMENTED,
-            by.get_username(),
-            told,
-        )
-        return None if is_sent_twice else FlagEvent(what=_What.COMMENTED, words=told)
+        identity = (_Kind.COMMENTED, by.get_username(), text)
+        if last and (last.kind, last.by, last.text) == identity:
+            return None
+        return FlagEvent(kind=_Kind.COMMENTED, text=text)
 
-    return _each(flags, by, change)
+    return _change_each(flags, by, change)
 
 
-def _each(
+def _change_each(
     keys: Iterable[int],
     by: User,
     change: Callable[[Flag], FlagEvent | None],
     *,
     opens: bool = False,
 ) -> Outcome:
-    """Change each flag, and tell of it; None of a change: there is nothing to do.
+    """Change each flag and store the event; a change that returns None has no effect.
 
     Raises:
-        PermissionDenied: they are not of the staff.
+        PermissionDenied: the user is not staff.
     """
     if not by.is_staff:
-        raise PermissionDenied("Flags are triaged by staff.")
+        raise PermissionDenied("Only staff can triage flags.")
     outcome = Outcome()
     for key in dict.fromkeys(keys):
         with transaction.atomic():
             if opens:
-                locks.opening()
+                locks.lock_flag_creation()
             flag = Flag.objects.select_for_update(of=("self",)).filter(pk=key).first()
             if flag is None:
-                outcome.refused[key] = "There is no such flag."
+                outcome.refused[key] = "This flag does not exist."
                 continue
             try:
                 event = change(flag)
-            except _RefusedError as why:
-                outcome.refused[key] = str(why)
+            except _RefusedError as error:
+                outcome.refused[key] = str(error)
                 continue
             if event is None:
-                outcome.so_already.append(key)
+                outcome.unchanged.append(key)
                 continue
-            # When its evidence changed is the judge's to say; a flag that is opened again rests
-            # from now on.
-            flag.save(update_fields=[*_CHANGING, "changed_at"] if opens else _CHANGING)
+            # Only evaluation sets `changed_at`, except that a reopened flag must not expire soon.
+            flag.save(update_fields=[*_UPDATED_FIELDS, "changed_at"] if opens else _UPDATED_FIELDS)
             event.flag, event.by = flag, by.get_username()
             event.save()
             outcome.done.append(key)
     return outcome
 
 
-def _demand(flag: Flag, *states: Flag.State) -> None:
+def _require_state(flag: Flag, *states: Flag.State) -> None:
     if flag.state not in states:
-        raise _RefusedError(_WHY_NOT[_State(flag.state)])
+        raise _RefusedError(_REFUSALS[_State(flag.state)])
 
 
-_WHY_NOT = {
-    _State.OPEN: "It is open already.",
-    _State.ACKNOWLEDGED: "It is acknowledged already.",
-    _State.MUTED: "It is muted.",
-    _State.RESOLVED: "It is resolved: reopen it first.",
-    _State.WITHHELD: "It is withheld: nobody is blamed by data that are not good. Resolve it.",
+_REFUSALS = {
+    _State.OPEN: "Already open.",
+    _State.ACKNOWLEDGED: "Already acknowledged.",
+    _State.MUTED: "The flag is muted.",
+    _State.RESOLVED: "The flag is resolved. Reopen it first.",
+    _State.SUPPRESSED: "The flag is suppressed: its data quality is below good. Resolve it.",
 }
 
 
-def _demand_only(flag: Flag) -> None:
-    """Demand that the same finding has no other flag that is not resolved."""
-    same = Flag.objects.unresolved().of_same(flag.rule, flag.subject_kind, flag.filesystem_id)
-    other = same.filter(subject=flag.subject).first()
+def _require_no_other(flag: Flag) -> None:
+    """Refuse to reopen a flag whose subject has another unresolved flag of the rule."""
+    same_rule = Flag.objects.of_rule(flag.rule, flag.subject_kind, flag.filesystem_id)
+    other = same_rule.unresolved().filter(subject=flag.subject).first()
     if other:
-        raise _RefusedError(f"Flag {other.pk} tells of the same, and is {other.state}.")
+        raise _RefusedError(f"Flag {other.pk} has the same finding and is {other.state}.")
 
 
-def _words(text: str, longest: int) -> str:
-    words = text.replace("\x00", "\ufffd").strip()
-    if len(words) > longest:
-        raise ValidationError(f"That is longer than {longest:,} characters.")
-    return words
+def _validated(text: str, max_length: int) -> str:
+    stripped = text.replace("\x00", "\ufffd").strip()
+    if len(stripped) > max_length:
+        raise ValidationError(f"Longer than {max_length:,} characters.")
+    return stripped

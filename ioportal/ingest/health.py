@@ -178,7 +178,7 @@ _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] =
     # Rows wait until the ten minutes that they are of have ended.
     ("roll-up", timedelta(minutes=20), {"RPCs": TouchedRpcs, "counters": TouchedIo}),
     (
-        "judge",
+        "evaluate",
         timedelta(minutes=2),
         {"jobs": StaleEvidence, "who makes others wait": TouchedImpact},
     ),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.models import Flag
 
-# Of numbers that are neither limits nor metrics.
+# Of numbers that are neither thresholds nor metrics.
 _TITLES = {
     "counted_enqueues": "Lock enqueues before the counters' newest read",
     "impact_s": "Others' waiting because of it, altogether",
@@ -29,9 +29,9 @@ _TITLES = {
 
 def title_of(flag: Flag, number: str) -> str:
     """Return what one of a flag's numbers is called."""
-    rule = flag.judged_by
-    if rule and number in rule.limits:
-        return rule.limits[number].title
+    rule = flag.definition
+    if rule and number in rule.thresholds:
+        return rule.thresholds[number].title
     if number in BY_NAME:
         return BY_NAME[number].title
     return _TITLES.get(number) or number.replace("_", " ").capitalize()
@@ -39,18 +39,18 @@ def title_of(flag: Flag, number: str) -> str:
 
 def unit_of(flag: Flag, number: str) -> Unit | None:
     """Return the unit of one of a flag's numbers, as far as its rule and metrics tell."""
-    return unit_by(flag.judged_by, number)
+    return unit_by(flag.definition, number)
 
 
 def unit_by(rule: Rule | None, number: str) -> Unit | None:
     """Return the unit of one of the numbers of a rule, as far as it and metrics tell."""
-    if rule and (number in rule.limits or number in rule.units):
+    if rule and (number in rule.thresholds or number in rule.units):
         return rule.unit(number)
     return BY_NAME[number].unit if number in BY_NAME else None
 
 
 def in_words(flag: Flag, number: str, value: float | None) -> str:
-    """Return one of a flag's numbers, or its limit, with its unit."""
+    """Return one of a flag's numbers, or its threshold, with its unit."""
     unit = unit_of(flag, number)
     if unit is None:
         return formatting.UNKNOWN if value is None else formatting.significant(value)

@@ -227,7 +227,7 @@ class JobFilter(StrictFilterSet):
     def flagged(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
         """Keep jobs that a rule has found something of, triaged or not; not by data too poor."""
         of_rule = {} if value == ANY else {"flags__rule": value}
-        told = Job.objects.filter(flags__why_withheld=[], **of_rule)  # (as owners see them)
+        told = Job.objects.filter(flags__suppression_reasons=[], **of_rule)  # (as owners see them)
         return jobs.filter(pk__in=told.values("pk"))
 
     def of_quality(self, jobs: JobQuerySet, _name: str, values: list[str]) -> JobQuerySet:

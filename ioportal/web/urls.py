@@ -31,7 +31,7 @@ urlpatterns = [
     path("overview/<slug:name>/", overview.section, name="overview_section"),
     path("flags/", flags.flag_list, name="flag_list"),
     path("flags/<int:pk>/", flags.flag, name="flag"),
-    path("flags/<int:pk>/course/", flags.course, name="flag_course"),
+    path("flags/<int:pk>/history/", flags.history, name="flag_history"),
     path("flags/<int:pk>/peers/", flags.flag_peers, name="flag_peers"),
     path("load/", home.load, name="load"),
     path("search/", search.search, name="search"),
@@ -57,7 +57,11 @@ urlpatterns = [
     path("projects/<path:name>/", people.project, name="project"),
     path("rules/", rules.rule_list, name="rule_list"),
     path("rules/<slug:code>/", rules.rule, name="rule"),
-    path("rules/<slug:code>/limits/<int:pk>/", rules.withdraw_limits, name="withdraw_limits"),
+    path(
+        "rules/<slug:code>/thresholds/<int:pk>/",
+        rules.withdraw_thresholds,
+        name="withdraw_thresholds",
+    ),
     path("rules/<slug:code>/back-tests/<int:pk>/", rules.back_test, name="back_test"),
     path(
         "rules/<slug:code>/back-tests/<int:pk>/stop/", rules.stop_back_test, name="stop_back_test"

@@ -151,7 +151,7 @@ def _by_numpy(windows):
     )
 )
 def test_numpy_reckons_the_same(total, usual, monkeypatch, windows):
-    monkeypatch.setattr(baselines, "FEWEST_WINDOWS", 3)
+    monkeypatch.setattr(baselines, "MIN_BASELINE_WINDOWS", 3)
     with transaction.atomic():
         # (of so little time that nothing is slow for half a minute)
         total(*[(s, opcode, rpcs, rpcs * us) for (s, opcode), (rpcs, us) in windows.items()])

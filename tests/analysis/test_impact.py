@@ -9,8 +9,8 @@ from ioportal.analysis.impact import (
     BASELINES,
     TIMES,
     WINDOWS,
-    Leaving,
     Slowdown,
+    SlownessCriteria,
     impact,
     slow_intervals,
 )
@@ -164,7 +164,8 @@ def test_impact_is_what_its_formula_says(rows):
 
 def test_an_interval_begins_far_above_the_usual_and_ends_near_it():
     found = slow_intervals(
-        times(100, 170, 320, 900, 160, 140, 100, 100, 310), Leaving(pause=timedelta(seconds=10))
+        times(100, 170, 320, 900, 160, 140, 100, 100, 310),
+        SlownessCriteria(max_pause=timedelta(seconds=10)),
     )
 
     assert found == [Slowdown(1, at(10), at(50), 9.0, pytest.approx(0.115))]

@@ -1,4 +1,4 @@
-"""Staff try a limit on the past, set it, and see what it does: in the browser, with a worker."""
+"""Staff back-test a threshold, set it and see its effect, in the browser with a worker."""
 
 import io
 import re
@@ -10,8 +10,8 @@ from django.core.management import call_command
 from kombu import Connection
 from playwright.sync_api import expect
 
-from ioportal.celery import JUDGE, RUN_BACK_TESTS, app
-from ioportal.flags import judging
+from ioportal.celery import EVALUATE, RUN_BACK_TESTS, app
+from ioportal.flags import evaluation
 from ioportal.flags.models import Flag
 from ioportal.jobs import statistics
 from ioportal.stages import drain
@@ -56,27 +56,27 @@ def _two_jobs(heavy_job, logs):
         read = logs("mdt.txt", job_stats("lake-MDT0000", {"x": {"open": 1}, **stats}))
         call_command("ingest", "job_stats", str(read), at=at(f"14:{n}0"), stdout=io.StringIO())
     drain(statistics.refresh_statistics)
-    drain(judging.judge_pending)
+    drain(evaluation.evaluate_pending)
 
 
 def test_a_limit_is_tried_set_and_its_effect_is_seen(visit, send, eventually):
     page = visit("/rules/")
 
-    page.get_by_role("link", name="Very many metadata operations").click()
+    page.get_by_role("link", name="Excessive metadata operations").click()
     page.get_by_label("Metadata operations of the job").fill("50000")
     page.get_by_role("button", name="Try them on this period").click()
     expect(page.get_by_text("It waits for a worker.")).to_be_visible()
     send(RUN_BACK_TESTS)
-    verdict = "would flag 1 job of 1 user, where the limits in force flag 0 jobs: 1 more."
+    verdict = "would flag 1 job of 1 user, where the thresholds in force flag 0 jobs: 1 more."
     expect(page.get_by_text(verdict)).to_be_visible(timeout=WITHIN_MS)
     expect(page.get_by_role("row").filter(has_text="bob")).to_contain_text("flagged")
 
-    page.get_by_role("link", name="Change or set these limits").click()
+    page.get_by_role("link", name="Change or set these thresholds").click()
     expect(page.get_by_label("Metadata operations of the job")).to_have_value("50000")
     page.get_by_label("Why", exact=True).fill("Fewer are enough here.")
     page.get_by_role("button", name="Set them").click()
-    expect(page.get_by_role("status")).to_contain_text("These limits hold now: everywhere.")
-    send(JUDGE)
+    expect(page.get_by_role("status")).to_contain_text("These thresholds hold now: everywhere.")
+    send(EVALUATE)
 
     eventually(Flag.objects.to_triage().filter(rule="metadata-operations").exists, seconds=60)
     assert Flag.objects.get(rule="metadata-operations").owner == "carol"
@@ -84,5 +84,5 @@ def test_a_limit_is_tried_set_and_its_effect_is_seen(visit, send, eventually):
     expect(history).to_contain_text(re.compile(r"2,000,000\s+→\s*became\s+50,000"))
     expect(history).to_contain_text("Fewer are enough here.")
     page.get_by_role("link", name="Rules").first.click()
-    row = page.get_by_role("row").filter(has_text="Very many metadata operations")
+    row = page.get_by_role("row").filter(has_text="Excessive metadata operations")
     expect(row).to_contain_text(re.compile(r"50,000.*set by sam.*1\s*1", re.DOTALL))

@@ -85,7 +85,7 @@ def test_the_same_walk_needs_no_mouse(visit):
 
 
 @pytest.fixture
-def _flagged(visit, judge, logs):
+def _flagged(visit, evaluate, logs):
     """Let two jobs of carol open 2,500,000 files each, and judge them."""
     jobs = ("3567300", "3567301")
     runs = [Run(job, "15:00", "15:20", f"n{6 + n}", user="carol") for n, job in enumerate(jobs)]
@@ -94,7 +94,7 @@ def _flagged(visit, judge, logs):
     for clock, opens in (("15:00", 1), ("15:10", 1_200_000), ("15:20", 2_500_000)):
         read = logs("mdt.txt", job_stats("lake-MDT0000", {job: {"open": opens} for job in jobs}))
         call_command("ingest", "job_stats", str(read), at=at(clock), stdout=io.StringIO())
-    judge()
+    evaluate()
 
 
 @pytest.mark.usefixtures("_flagged")
@@ -119,7 +119,7 @@ def test_flags_are_triaged_by_keys_alone(visit):
 
     page.locator("[data-open]").first.focus()
     keys.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Very many metadata operations")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Excessive metadata operations")
     expect(page.locator("[data-plot='figure-evidence'] .main-svg").first).to_be_visible()
     page.get_by_label("Reason or comment").focus()
     keys.type("moved conda to CVMFS")

@@ -1,4 +1,4 @@
-"""What limits would have flagged in the past: the same as the live judge, of the same data."""
+"""What thresholds would have flagged in the past: the same as the live judge, of the same data."""
 
 import subprocess
 import sys
@@ -8,8 +8,8 @@ import pytest
 from django.db import connection, transaction
 
 from ioportal.flags import backtest, evidence
-from ioportal.flags.limits import put_in_force
-from ioportal.flags.models import BackTest, Flag, LimitSet
+from ioportal.flags.models import BackTest, Flag, ThresholdSet
+from ioportal.flags.thresholds import apply_thresholds
 from ioportal.jobs.models import Job, JobStatistics, StaleEvidence
 from ioportal.site.models import Cluster
 from ioportal.stages import drain
@@ -52,13 +52,13 @@ def read(logs, ingest, clock, told):
 
 @pytest.fixture
 def back_test(db):
-    """Try limits on the day, and return what was found."""
+    """Try thresholds on the day, and return what was found."""
 
     def run(rule="metadata-operations", **facts):
         period = {"start": DAY, "end": at("24:00")}
-        told = {"rule": rule, "limits": {}, "asked_by": "root", **period, **facts}
+        told = {"rule": rule, "thresholds": {}, "requested_by": "root", **period, **facts}
         test = BackTest.objects.create(**told)
-        drain(backtest.run_waiting)
+        drain(backtest.run_next)
         test.refresh_from_db()
         return test
 
@@ -66,39 +66,39 @@ def back_test(db):
 
 
 def flagged(test, by):
-    """The jobs that are flagged by the limits `now` in force, or by those `tried`."""
-    keys = [int(row["subject"]) for row in test.found if row[by]]
+    """The jobs that are flagged by the thresholds `now` in force, or by those `tried`."""
+    keys = [int(row["subject"]) for row in test.subjects if row[by]]
     return set(Job.objects.filter(pk__in=keys).values_list("batch_id", flat=True))
 
 
 @pytest.mark.usefixtures("jobs")
-def test_the_limits_in_force_flag_whom_the_live_judge_flagged(judge, back_test):
-    put_in_force(
-        LimitSet(
+def test_the_limits_in_force_flag_whom_the_live_judge_flagged(evaluate, back_test):
+    apply_thresholds(
+        ThresholdSet(
             rule="metadata-operations",
-            limits={"metadata_operations": 500_000},
+            thresholds={"metadata_operations": 500_000},
             cluster=Cluster.objects.get(name="anvil"),
             queue="debug",
-            why="it is short",
+            reason="it is short",
             set_by="root",
         )
     )
-    judge()
+    evaluate()
     live = Flag.objects.filter(rule="metadata-operations", resolved_at=None)
 
     test = back_test()
 
-    told = set(live.exclude(state="withheld").values_list("job__batch_id", flat=True))
-    assert flagged(test, "now") == flagged(test, "tried") == told == {"70", "71", "73"}
-    withheld = set(live.filter(state="withheld").values_list("job__batch_id", flat=True))
-    assert withheld == {"74"}
-    assert test.counts["withheld_now"] == test.counts["withheld_tried"] == 1
-    assert test.judged == len(JOBS) + 1
-    values = {row["subject"]: row["value"] for row in test.found}
+    told = set(live.exclude(state="suppressed").values_list("job__batch_id", flat=True))
+    assert flagged(test, "current") == flagged(test, "proposed") == told == {"70", "71", "73"}
+    suppressed = set(live.filter(state="suppressed").values_list("job__batch_id", flat=True))
+    assert suppressed == {"74"}
+    assert test.counts["suppressed_current"] == test.counts["suppressed_proposed"] == 1
+    assert test.evaluated == len(JOBS) + 1
+    values = {row["subject"]: row["value"] for row in test.subjects}
     assert values == {str(one.job_id): one.value for one in live if one.state == "open"}
 
 
-def test_whom_the_live_judge_flagged_beside_others_is_flagged_in_the_past_too(judge, back_test):
+def test_whom_the_live_judge_flagged_beside_others_is_flagged_in_the_past_too(evaluate, back_test):
     usual = [("relax", 1_000 + n, 10**6 + n) for n in range(25)]
     rows = [*usual, ("relax", 900_000, 10**6), ("relax", 1_000, 10**13), ("other", 900, 10**13)]
     jobs = Job.objects.bulk_create(
@@ -125,97 +125,108 @@ def test_whom_the_live_judge_flagged_beside_others_is_flagged_in_the_past_too(ju
         for job, (_, operations, read) in zip(jobs, rows, strict=True)
     )
     StaleEvidence.objects.ask_for(job.pk for job in jobs)
-    live = set(judge())
+    live = set(evaluate())
 
     tests = {rule: back_test(rule) for rule in ("outlier", "bytes-above-peers")}
 
-    past = {(rule, job) for rule, test in tests.items() for job in flagged(test, "now")}
+    past = {(rule, job) for rule, test in tests.items() for job in flagged(test, "current")}
     assert past == live == {("outlier", "25"), ("bytes-above-peers", "26")}
 
 
 @pytest.mark.usefixtures("jobs")
-def test_limits_are_tried_where_they_are_meant_to_hold(judge, back_test):
-    judge()
+def test_limits_are_tried_where_they_are_meant_to_hold(evaluate, back_test):
+    evaluate()
 
     test = back_test(
-        limits={"metadata_operations": 1},
+        thresholds={"metadata_operations": 1},
         cluster=Cluster.objects.get(name="anvil"),
         queue="debug",
     )
 
-    assert flagged(test, "now") == {"70", "71"}
-    assert flagged(test, "tried") == {"70", "71", "73", "75"}
-    assert test.counts["owners_tried"] == 2
-    assert (test.counts["only_now"], test.counts["only_tried"], test.counts["both"]) == (0, 2, 2)
-    assert [row["tried"] and row["now"] for row in test.found] == [False, False, True, True]
-    assert test.in_force == {"metadata_operations": 2 * MILLION}
-    assert not LimitSet.objects.exists()
+    assert flagged(test, "current") == {"70", "71"}
+    assert flagged(test, "proposed") == {"70", "71", "73", "75"}
+    assert test.counts["owners_proposed"] == 2
+    assert (test.counts["only_current"], test.counts["only_proposed"], test.counts["both"]) == (
+        0,
+        2,
+        2,
+    )
+    assert [row["proposed"] and row["current"] for row in test.subjects] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert test.current_thresholds == {"metadata_operations": 2 * MILLION}
+    assert not ThresholdSet.objects.exists()
 
 
 @pytest.mark.usefixtures("jobs")
-def test_only_jobs_that_ended_in_the_period_are_judged(judge, back_test):
-    judge()
+def test_only_jobs_that_ended_in_the_period_are_judged(evaluate, back_test):
+    evaluate()
 
     early = back_test(start=at("12:50"), end=at("14:50"))
     late = back_test(start=at("12:50:01"), end=at("14:50:01"))
 
-    assert (early.judged, late.judged) == (len(JOBS), 1)
+    assert (early.evaluated, late.evaluated) == (len(JOBS), 1)
 
 
 @pytest.mark.usefixtures("jobs")
-def test_users_are_judged_by_the_day(judge, back_test):
-    judge()
+def test_users_are_judged_by_the_day(evaluate, back_test):
+    evaluate()
 
     wanted = {"metadata_operations": 4 * MILLION, "jobs": 2, "largest_share": 1}
-    test = back_test("campaign", limits=wanted)
+    test = back_test("campaign", thresholds=wanted)
 
-    assert [(row["subject"], row["value"]) for row in test.found] == [("u0", 6_910_000)]
-    assert (test.counts["now"], test.counts["tried"]) == (0, 1)
+    assert [(row["subject"], row["value"]) for row in test.subjects] == [("u0", 6_910_000)]
+    assert (test.counts["current"], test.counts["proposed"]) == (0, 1)
 
 
-def test_a_host_counts_once_with_its_worst_five_minutes(logs, ingest, judge, back_test):
+def test_a_host_counts_once_with_its_worst_five_minutes(logs, ingest, evaluate, back_test):
     worst = [rpc(f"12:07:{n / 100:.2f}", "19@gni") for n in range(900)]
     mild = [rpc(f"12:{m:02}:{n / 10:.1f}", "19@gni") for m in (1, 12) for n in range(300)]
     ingest("rpctrace", logs("t", "\n".join(sorted(mild + worst))), server="mds1")
-    judge()
+    evaluate()
 
-    test = back_test("host-outside-jobs", limits={"rpcs": 250, "server_share": 0.1})
+    test = back_test("host-outside-jobs", thresholds={"rpcs": 250, "server_share": 0.1})
 
-    [row] = test.found
+    [row] = test.subjects
     assert (row["value"], row["until"]) == (900, at("12:10").isoformat())
-    assert (test.counts["now"], test.counts["tried"]) == (0, 1)
+    assert (test.counts["current"], test.counts["proposed"]) == (0, 1)
 
 
 @pytest.mark.usefixtures("jobs")
-def test_it_ends_when_nobody_wants_it_any_more(judge, back_test, monkeypatch):
-    judge()
-    real = evidence.of_jobs_that_ended
+def test_it_ends_when_nobody_wants_it_any_more(evaluate, back_test, monkeypatch):
+    evaluate()
+    real = evidence.for_ended_jobs
 
     def stop_then(*arguments):
         BackTest.objects.update(state=BackTest.State.STOPPED)
         return real(*arguments)
 
-    monkeypatch.setattr(evidence, "of_jobs_that_ended", stop_then)
+    monkeypatch.setattr(evidence, "for_ended_jobs", stop_then)
     test = back_test()
 
-    assert (test.state, test.found, test.done_share) == ("stopped", [], 0)
+    assert (test.state, test.subjects, test.done_share) == ("stopped", [], 0)
 
 
 def test_one_that_fails_says_why_and_the_next_is_run(back_test):
-    BackTest.objects.create(rule="gone", limits={}, start=DAY, end=at("24:00"), asked_by="root")
+    BackTest.objects.create(
+        rule="gone", thresholds={}, start=DAY, end=at("24:00"), requested_by="root"
+    )
 
     assert back_test().state == "done"
-    assert BackTest.objects.get(rule="gone").error == "ValueError: There is no rule gone any more."
+    assert BackTest.objects.get(rule="gone").error == "ValueError: The rule gone no longer exists."
 
 
 _CHILD = "import django; django.setup(); from ioportal.flags import tasks; tasks.run_back_tests()"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_whose_worker_is_killed_is_begun_again(environment, judge, jobs):
-    judge()
+def test_one_whose_worker_is_killed_is_begun_again(environment, evaluate, jobs):
+    evaluate()
     test = BackTest.objects.create(
-        rule="outlier", limits={}, start=DAY, end=at("24:00"), asked_by="root"
+        rule="outlier", thresholds={}, start=DAY, end=at("24:00"), requested_by="root"
     )
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("LOCK TABLE flags_jobevidence")  # it comes so far and waits
@@ -228,10 +239,10 @@ def test_one_whose_worker_is_killed_is_begun_again(environment, judge, jobs):
     _wait_for(_nobody_holds_the_stage)
     assert BackTest.objects.get().state == "running"
 
-    drain(backtest.run_waiting)
+    drain(backtest.run_next)
 
     test.refresh_from_db()
-    assert (test.state, test.judged) == ("done", len(JOBS) + 1)
+    assert (test.state, test.evaluated) == ("done", len(JOBS) + 1)
 
 
 def _nobody_holds_the_stage():

@@ -103,8 +103,8 @@ def test_peers_of_a_job_are_the_same_whoever_is_judged_beside_it(jobs):
     known = Job.objects.filter(statistics__isnull=False).order_by("started_at")
     old, new = known.filter(node_count=1)[40], known.last()
 
-    alone = evidence.of_jobs({old.pk}).frame
-    together = evidence.of_jobs({old.pk, new.pk}).frame.filter(subject=str(old.pk))
+    alone = evidence.for_jobs({old.pk}).frame
+    together = evidence.for_jobs({old.pk, new.pk}).frame.filter(subject=str(old.pk))
 
     assert alone["peers"].item() > 0
     assert together.equals(alone)

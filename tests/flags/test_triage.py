@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connection, transaction
 from django.utils import timezone
 
-from ioportal.flags import flagging, triage
+from ioportal.flags import lifecycle, triage
 from ioportal.flags.models import Flag, FlagEvent
 from tests.logs import at
 
@@ -43,13 +43,13 @@ def new_flag(db):
                 "until": at("13:00"),
                 "value": 3e7,
                 "numbers": {"metadata_operations": 3e7, "jobs": 20.0},
-                "limits": {"metadata_operations": 2e7, "jobs": 10.0},
+                "thresholds": {"metadata_operations": 2e7, "jobs": 10.0},
                 "scope": "the rule's own",
                 "advice": "Submit fewer.",
                 **facts,
             }
         )
-        FlagEvent.objects.create(flag=flag, what=FlagEvent.What.OPENED, words=flag.advice)
+        FlagEvent.objects.create(flag=flag, kind=FlagEvent.Kind.OPENED, text=flag.advice)
         return flag
 
     return make
@@ -57,7 +57,7 @@ def new_flag(db):
 
 def history(flag):
     """What happened to a flag since it was opened: what, by whom, and why."""
-    return list(flag.events.values_list("what", "by", "words"))[1:]
+    return list(flag.events.values_list("kind", "by", "text"))[1:]
 
 
 def test_an_action_is_told_with_who_and_why(new_flag, sam):
@@ -68,7 +68,7 @@ def test_an_action_is_told_with_who_and_why(new_flag, sam):
     triage.resolve([flag.pk], sam, "moved conda to CVMFS")
 
     flag.refresh_from_db()
-    assert (flag.state, flag.resolved_by, flag.why_resolved) == (
+    assert (flag.state, flag.resolved_by, flag.resolution) == (
         "resolved",
         "sam",
         "moved conda to CVMFS",
@@ -88,10 +88,10 @@ def test_many_flags_at_once_change_each_as_it_can(new_flag, sam):
     outcome = triage.acknowledge([opened.pk, known.pk, resolved.pk, 0], sam)
 
     assert outcome.done == [opened.pk]
-    assert outcome.so_already == [known.pk]
+    assert outcome.unchanged == [known.pk]
     assert outcome.refused == {
-        resolved.pk: "It is resolved: reopen it first.",
-        0: "There is no such flag.",
+        resolved.pk: "The flag is resolved. Reopen it first.",
+        0: "This flag does not exist.",
     }
 
 
@@ -126,7 +126,7 @@ def test_a_muted_flag_wakes_when_its_time_has_come(new_flag, sam):
     flag = new_flag()
     triage.mute([flag.pk], sam, timezone.now() + HOUR, "maintenance")
 
-    flagging.let_rest(timezone.now() + HOUR, at("13:00"))
+    lifecycle.expire(timezone.now() + HOUR, at("13:00"))
 
     flag.refresh_from_db()
     assert (flag.state, flag.muted_until) == ("open", None)
@@ -138,34 +138,38 @@ def test_a_flag_that_is_reopened_does_not_rest_at_once(new_flag, sam):
     Flag.objects.update(changed_at=timezone.now() - WEEK)
 
     triage.reopen([flag.pk], sam, "it goes on")
-    flagging.let_rest(timezone.now(), at("13:00") + WEEK)
+    lifecycle.expire(timezone.now(), at("13:00") + WEEK)
 
     flag.refresh_from_db()
-    assert (flag.state, flag.why_resolved, flag.resolved_at) == ("open", "", None)
+    assert (flag.state, flag.resolution, flag.resolved_at) == ("open", "", None)
 
 
-def test_what_would_be_withheld_but_for_its_triage_is_withheld_once_it_opens_again(new_flag, sam):
-    muted, resolved = (new_flag(state="withheld", why_withheld=["Poor."]) for _ in range(2))
+def test_what_would_be_suppressed_but_for_its_triage_is_suppressed_once_it_opens_again(
+    new_flag, sam
+):
+    muted, resolved = (
+        new_flag(state="suppressed", suppression_reasons=["Poor."]) for _ in range(2)
+    )
     triage.resolve([resolved.pk], sam, "done")
     Flag.objects.filter(pk=muted.pk).update(state="muted", muted_until=timezone.now() + HOUR)
 
     triage.reopen([resolved.pk], sam)
-    flagging.let_rest(timezone.now() + HOUR, at("13:00"))
+    lifecycle.expire(timezone.now() + HOUR, at("13:00"))
 
-    assert {one.state for one in Flag.objects.all()} == {"withheld"}
+    assert {one.state for one in Flag.objects.all()} == {"suppressed"}
 
 
 def test_what_ended_long_before_the_newest_data_rests_unless_somebody_dealt_with_it(new_flag, sam):
     flag, looked_at = new_flag(), new_flag()
     triage.acknowledge([looked_at.pk], sam)
 
-    flagging.let_rest(timezone.now(), at("13:00") + HOUR)
+    lifecycle.expire(timezone.now(), at("13:00") + HOUR)
     assert {one.state for one in Flag.objects.all()} == {"open", "acknowledged"}
 
-    flagging.let_rest(timezone.now(), at("13:00") + WEEK)
+    lifecycle.expire(timezone.now(), at("13:00") + WEEK)
     flag.refresh_from_db()
     looked_at.refresh_from_db()
-    assert (flag.state, flag.why_resolved) == ("resolved", "Nothing new of it for a day.")
+    assert (flag.state, flag.resolution) == ("resolved", "Expired: no new data for a day.")
     assert looked_at.state == "acknowledged"
 
 
@@ -176,7 +180,7 @@ def test_what_was_found_anew_is_not_opened_twice(new_flag, sam):
 
     outcome = triage.reopen([old.pk], sam)
 
-    assert outcome.refused == {old.pk: f"Flag {new.pk} tells of the same, and is open."}
+    assert outcome.refused == {old.pk: f"Flag {new.pk} has the same finding and is open."}
 
 
 @pytest.mark.parametrize(
@@ -184,21 +188,21 @@ def test_what_was_found_anew_is_not_opened_twice(new_flag, sam):
     [
         pytest.param(
             lambda flag, sam: triage.mute([flag], sam, timezone.now()),
-            "A muting ends in the future",
+            "The mute period must end in the future",
             id="a muting that has ended",
         ),
         pytest.param(
             lambda flag, sam: triage.resolve([flag], sam, " "),
-            "Say what solved it",
+            "Describe the fix",
             id="a resolution without a reason",
         ),
         pytest.param(
             lambda flag, sam: triage.assign([flag], sam, User(username="alice")),
-            "Only staff",
+            "staff only",
             id="an assignee who sees no flags",
         ),
         pytest.param(
-            lambda flag, sam: triage.comment([flag], sam, "a" * 2_001), "longer", id="a novel"
+            lambda flag, sam: triage.comment([flag], sam, "a" * 2_001), "Longer", id="a novel"
         ),
     ],
 )
@@ -253,8 +257,8 @@ def test_what_the_judge_resolves_meanwhile_is_not_acknowledged(new_flag, sam, qu
         acknowledged = threads.submit(_apart, triage.acknowledge, [flag.pk], sam)
         eventually(lambda: queries(waiting))
         Flag.objects.update(
-            state="resolved", why_resolved="below the limits", resolved_at=timezone.now()
+            state="resolved", resolution="below the thresholds", resolved_at=timezone.now()
         )
 
-    assert acknowledged.result().refused == {flag.pk: "It is resolved: reopen it first."}
+    assert acknowledged.result().refused == {flag.pk: "The flag is resolved. Reopen it first."}
     assert history(flag) == []

@@ -1,4 +1,4 @@
-"""The rules: an explicit table. A rule is one file, one test file, and one line here."""
+"""The rules. A new rule is one file, one test file and one line here."""
 
 from ioportal.analysis.rules.bytes_above_peers import BYTES_ABOVE_PEERS
 from ioportal.analysis.rules.campaign import CAMPAIGN

@@ -4,14 +4,14 @@ import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.evidence import OF_NAMESAKES
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
-        pl.col("read_bytes") >= limits["read_bytes"],
-        pl.col("namesakes") >= limits["fewest_peers"],
-        pl.col("read_bytes") >= limits["times_peers"] * pl.col("namesakes_read_bytes"),
+        pl.col("read_bytes") >= thresholds["read_bytes"],
+        pl.col("namesakes") >= thresholds["fewest_peers"],
+        pl.col("read_bytes") >= thresholds["times_peers"] * pl.col("namesakes_read_bytes"),
     ).select(
         "subject",
         numbers=pl.struct(
@@ -36,14 +36,14 @@ BYTES_ABOVE_PEERS = Rule(
     source=Source.JOB_STATS,
     severity=Severity.NOTICE,
     measure="read_bytes",
-    limits={
-        "read_bytes": Limit(50e9, "Bytes read", Unit.BYTES),
-        "times_peers": Limit(10, "Times the median of its peers", Unit.RATIO, least=1),
-        "fewest_peers": Limit(20, "Peers, at least", Unit.JOBS, least=10),
+    thresholds={
+        "read_bytes": Threshold(50e9, "Bytes read", Unit.BYTES),
+        "times_peers": Threshold(10, "Times the median of its peers", Unit.RATIO, minimum=1),
+        "fewest_peers": Threshold(20, "Peers, at least", Unit.JOBS, minimum=10),
     },
     advice=(
         "{read_bytes:B} read; half of {namesakes:,.0f} jobs of this name read less than "
-        "{namesakes_read_bytes:B} (limit {limit_times_peers:,.0f} times that). Look whether it "
+        "{namesakes_read_bytes:B} (threshold {threshold_times_peers:,.0f} times). Look whether it "
         "reads the same input again and again: keep it in memory or in a RAM disk."
     ),
     check=_check,
@@ -51,6 +51,6 @@ BYTES_ABOVE_PEERS = Rule(
         "job 1702188 (reads above peers, 1 node)",
         {"read_bytes": 276_001_980_416, "namesakes": 255, "namesakes_read_bytes": 7_950_303_232},
     ),
-    others=OF_NAMESAKES,
+    usual=OF_NAMESAKES,
     units={"namesakes": Unit.JOBS, "namesakes_read_bytes": Unit.BYTES},
 )

@@ -1,16 +1,17 @@
-"""One user's many jobs add up."""
+"""Campaign: many jobs of one user add up."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
-def _check(users: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(users: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return users.filter(
-        pl.col("metadata_operations") >= limits["metadata_operations"],
-        pl.col("jobs") >= limits["jobs"],
-        pl.col("largest_job_operations") <= limits["largest_share"] * pl.col("metadata_operations"),
+        pl.col("metadata_operations") >= thresholds["metadata_operations"],
+        pl.col("jobs") >= thresholds["jobs"],
+        pl.col("largest_job_operations")
+        <= thresholds["largest_share"] * pl.col("metadata_operations"),
     ).select(
         "subject",
         numbers=pl.struct(
@@ -26,26 +27,26 @@ CAMPAIGN = Rule(
     version=1,
     title="Campaign of one user",
     meaning=(
-        "The jobs of one user that ran within a day did together, over all of their runs, as many "
-        "metadata operations as several abusive jobs, though no single one stands out."
+        "All jobs of one user that ran within a day did as many metadata operations in total as "
+        "several abusive jobs, although no single job stands out."
     ),
     subject=Subject.USER,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="metadata_operations",
-    limits={
-        "metadata_operations": Limit(
-            20_000_000, "Metadata operations of the user's jobs within a day", Unit.COUNT
+    thresholds={
+        "metadata_operations": Threshold(
+            20_000_000, "Metadata operations of all jobs within a day", Unit.COUNT
         ),
-        "jobs": Limit(20, "Jobs, at least", Unit.JOBS, least=2),
-        "largest_share": Limit(
-            0.2, "Share of the largest job, at most", Unit.SHARE, most=1, at_most=True
+        "jobs": Threshold(20, "Minimum number of jobs", Unit.JOBS, minimum=2),
+        "largest_share": Threshold(
+            0.2, "Maximum share of the largest job", Unit.SHARE, maximum=1, is_ceiling=True
         ),
     },
     advice=(
-        "{metadata_operations:,.0f} metadata operations of {jobs:,.0f} jobs within a day (limit "
-        "{limit_metadata_operations:,.0f}). Submit fewer of them at once, and fix what they "
-        "have in common: each does too many."
+        "{metadata_operations:,.0f} metadata operations of {jobs:,.0f} jobs within a day "
+        "(threshold {threshold_metadata_operations:,.0f}). Run fewer jobs concurrently, and "
+        "reduce the metadata operations of each."
     ),
     check=_check,
     example=Example(

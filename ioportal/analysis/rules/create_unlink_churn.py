@@ -1,20 +1,20 @@
-"""A job makes and removes files all the time."""
+"""Short-lived files: a job creates and removes many files."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
 def _churn() -> pl.Expr:
     return pl.min_horizontal("count_mknod", "count_unlink")
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
         pl.col("count_mknod").is_not_null() & pl.col("count_unlink").is_not_null(),
-        _churn() >= limits["churned_files"],
-        _churn() / pl.col("node_count") >= limits["churn_per_node"],
+        _churn() >= thresholds["churned_files"],
+        _churn() / pl.col("node_count") >= thresholds["churn_per_node"],
     ).select(
         "subject",
         numbers=pl.struct(
@@ -29,25 +29,24 @@ def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
 CREATE_UNLINK_CHURN = Rule(
     code="create-unlink-churn",
     version=1,
-    title="Files made and removed",
+    title="Short-lived files",
     meaning=(
-        "The job made and removed very many files, and many on each of its nodes: temporary files, "
-        "lock files, or the journals of SQLite. Checkpoints of large jobs, a file for each node, "
-        "are not meant."
+        "The job created and removed many files, in total and on each of its nodes: temporary "
+        "files, lock files or SQLite journals. Checkpoints with one file per node are excluded."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="churned_files",
-    limits={
-        "churned_files": Limit(60_000, "Files that were made, and as many removed", Unit.COUNT),
-        "churn_per_node": Limit(500, "The same, for each node", Unit.COUNT),
+    thresholds={
+        "churned_files": Threshold(60_000, "Files created and removed", Unit.COUNT),
+        "churn_per_node": Threshold(500, "Files created and removed per node", Unit.COUNT),
     },
     advice=(
-        "{churned_files:,.0f} files made and removed, {churn_per_node:,.0f} on each node (limits "
-        "{limit_churned_files:,.0f} and {limit_churn_per_node:,.0f}). Keep temporary files and "
-        "SQLite databases in a RAM disk or on a local disk, and copy back what is to stay; stripe "
-        "count 1 for directories of many small files."
+        "{churned_files:,.0f} files created and removed, {churn_per_node:,.0f} on each node "
+        "(thresholds {threshold_churned_files:,.0f} and {threshold_churn_per_node:,.0f}). Keep "
+        "temporary files and SQLite databases on a RAM disk or local disk, and copy results "
+        "back at the end. Use stripe count 1 for directories of many small files."
     ),
     check=_check,
     example=Example(

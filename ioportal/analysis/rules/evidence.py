@@ -1,4 +1,4 @@
-"""What rules judge: the columns of their evidence; null is not known."""
+"""Columns of the evidence that rules evaluate; null is unknown."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import METRICS
 from ioportal.analysis.rules.rule import Subject
 
-# Rates are judged by what was done within five minutes: a strong storm is over a limit after
-# seconds, a mild one must last.
-WITHIN = timedelta(minutes=5)
-SUSTAINED = timedelta(minutes=10)  # to tell who keeps at it from who hurries once
-DAY = timedelta(days=1)  # in which the jobs of one user add up
-HOUR = timedelta(hours=1)  # over which the quality of a filesystem's data is judged
+# Rates are evaluated as totals of five minutes: a strong storm exceeds a threshold within seconds,
+# a mild one after minutes.
+PEAK_SPAN = timedelta(minutes=5)
+SUSTAINED_SPAN = timedelta(minutes=10)  # excludes short bursts
+DAY = timedelta(days=1)  # for totals of a user's jobs
+HOUR = timedelta(hours=1)  # for the data quality of a filesystem
 
-_COUNT = pl.Float64()  # (counts, too: ratios and limits are made of them)
+_COUNT = pl.Float64()  # also of counts: they enter ratios and thresholds
 
-# Each is the largest within five minutes, so far; they need not be the same ones.
+# The highest total of any five minutes so far; each peak has its own five minutes.
 PEAKS = {
     "peak_operations": _COUNT,  # metadata operations
-    "sustained_operations": _COUNT,  # likewise, within ten minutes
+    "sustained_operations": _COUNT,  # metadata operations within ten minutes
     "peak_stats": _COUNT,  # getattr
     "peak_locks_s": _COUNT,  # service time of lock enqueues
-    "peak_impact_s": _COUNT,  # others' waiting because of it
+    "peak_impact_s": _COUNT,  # extra waiting of other users' RPCs
 }
-# What other jobs usually do: it takes time to know, so that rules say which of it they need.
+# Usual values take time to compute: each rule declares the ones it reads.
 OF_PEERS = {
     "peers": _COUNT,  # jobs of its size: of 1 node, 2 to 3, 4 to 7, ...; in the month before
     "peers_median": pl.Float64(),  # of ln(1 + their metadata operations per node)
@@ -43,15 +43,17 @@ JOB_EVIDENCE = {
     **{metric.name: pl.Float64() for metric in METRICS},
     **{f"count_{kind}": _COUNT for kind in METADATA_OPERATIONS},
     **PEAKS,
-    "counted_enqueues": _COUNT,  # lock enqueues before the newest read of the MDTs' counters
+    "counted_enqueues": _COUNT,  # lock enqueues until the latest read of the MDTs' counters
     "startup_operations": _COUNT,  # metadata operations in the first five minutes of the run
     "startup_opens": _COUNT,
-    "lock_share": pl.Float64(),  # of its RPCs, lock enqueues: where their service took longest
-    "lock_ratio": pl.Float64(),  # how many times as long its enqueues took there as all others'
-    "impact_s": pl.Float64(),  # others' waiting because of it, altogether
-    "impact_share": pl.Float64(),  # of the servers' work, its own: where others waited longest
-    "impact_times": pl.Float64(),  # how many times as long as usual others' RPCs took there
-    "failures_counted": pl.Boolean(),  # whether its servers count opens that find nothing
+    # At the peak of lock service time:
+    "lock_share": pl.Float64(),  # lock enqueues / RPCs of the job
+    "lock_ratio": pl.Float64(),  # mean service time of its enqueues / of all other enqueues
+    "impact_s": pl.Float64(),  # extra waiting of other users' RPCs over the whole run
+    # At the peak of impact:
+    "impact_share": pl.Float64(),  # service time of the job / of all RPCs
+    "impact_times": pl.Float64(),  # time of other users' RPCs / their usual time
+    "failures_counted": pl.Boolean(),  # whether its servers count opens that fail
     "has_ended": pl.Boolean(),
     **OF_PEERS,
     **OF_NAMESAKES,
@@ -59,21 +61,21 @@ JOB_EVIDENCE = {
 USER_EVIDENCE = {
     "subject": pl.String(),
     "jobs": _COUNT,  # that ran within a day
-    "metadata_operations": _COUNT,  # theirs together
+    "metadata_operations": _COUNT,  # sum over these jobs
     "largest_job_operations": _COUNT,
 }
 HOST_EVIDENCE = {
     "subject": pl.String(),
-    "rpcs": _COUNT,  # within five minutes, on the servers of one filesystem
-    "server_share": pl.Float64(),  # of those servers' RPCs meanwhile
-    "impact_s": pl.Float64(),  # others' waiting because of it meanwhile
+    "rpcs": _COUNT,  # within five minutes, on the metadata servers of one filesystem
+    "server_share": pl.Float64(),  # of all RPCs of these servers
+    "impact_s": pl.Float64(),  # extra waiting of other users' RPCs
 }
 FILESYSTEM_EVIDENCE = {
     "subject": pl.String(),
     "rpcs": _COUNT,  # within an hour
     "unattributed_rpcs": _COUNT,
 }
-OF_SUBJECT = {
+EVIDENCE = {
     Subject.JOB: JOB_EVIDENCE,
     Subject.USER: USER_EVIDENCE,
     Subject.HOST: HOST_EVIDENCE,

@@ -1,19 +1,19 @@
-"""What rules say of their examples."""
+"""Advice for the examples of rules."""
 
 import polars as pl
 
-from ioportal.analysis.rules.evidence import OF_SUBJECT
+from ioportal.analysis.rules.evidence import EVIDENCE
 from ioportal.analysis.rules.rule import Rule
 
 
 def advice(rule: Rule) -> str:
-    """Return what the example's subject is told by the rule's own limits.
+    """Return the advice for the rule's example with the default thresholds.
 
     Raises:
-        ValueError: the rule does not find its example.
+        ValueError: the rule does not flag its example.
     """
-    row = {"subject": rule.example.who, **rule.example.evidence}
-    findings = rule.check(pl.DataFrame([row], schema=OF_SUBJECT[rule.subject]), rule.defaults)
+    row = {"subject": rule.example.title, **rule.example.evidence}
+    findings = rule.check(pl.DataFrame([row], schema=EVIDENCE[rule.subject]), rule.defaults)
     if findings.is_empty():
-        raise ValueError(f"{rule.code} does not find its example: {rule.example.who}")
+        raise ValueError(f"{rule.code} does not flag its example: {rule.example.title}")
     return rule.advise(findings["numbers"].to_list()[0], rule.defaults)

@@ -1,16 +1,16 @@
-"""A job makes others wait at a metadata server."""
+"""Impact: a job slows down other users at a metadata server."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
-        pl.col("peak_impact_s") >= limits["peak_impact_s"],
-        pl.col("impact_times") >= limits["impact_times"],
-        pl.col("impact_share") >= limits["impact_share"],
+        pl.col("peak_impact_s") >= thresholds["peak_impact_s"],
+        pl.col("impact_times") >= thresholds["impact_times"],
+        pl.col("impact_share") >= thresholds["impact_share"],
     ).select(
         "subject",
         numbers=pl.struct("peak_impact_s", "impact_times", "impact_share", "impact_s"),
@@ -20,31 +20,31 @@ def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
 IMPACT = Rule(
     code="impact",
     version=1,
-    title="Others wait because of it",
+    title="Slows down other jobs",
     meaning=(
-        "While the job kept a metadata server busy, the requests of others took several times as "
-        "long as they usually do. Its share of their waiting is told in seconds: on a server that "
-        "hardly anybody else uses, even a storm costs few."
+        "While the job kept a metadata server busy, RPCs of other users took several times as "
+        "long as usual. Its share of their extra waiting is given in seconds. On a server with "
+        "few other users, even a storm causes little waiting."
     ),
     subject=Subject.JOB,
     source=Source.RPC_TRACE,
     severity=Severity.WARNING,
     measure="peak_impact_s",
-    limits={
-        "peak_impact_s": Limit(
-            3, "Others' waiting because of it within five minutes", Unit.SECONDS
+    thresholds={
+        "peak_impact_s": Threshold(
+            3, "Extra waiting of other users within five minutes", Unit.SECONDS
         ),
-        "impact_times": Limit(
-            5, "Times as long as usual that others' RPCs took meanwhile", Unit.RATIO, least=1
+        "impact_times": Threshold(
+            5, "Time of other users' RPCs, relative to usual", Unit.RATIO, minimum=1
         ),
-        "impact_share": Limit(0.3, "Its share of the server's work meanwhile", Unit.SHARE, most=1),
+        "impact_share": Threshold(0.3, "Share of the server's service time", Unit.SHARE, maximum=1),
     },
     advice=(
-        "Others waited {peak_impact_s:,.0f} s within five minutes because of this job (limit "
-        "{limit_peak_impact_s:,.0f} s), {impact_s:,.0f} s altogether: their requests took "
-        "{impact_times:,.0f} times as long as usual, while it had {impact_share:.0%} of the "
-        "server. Stop it or have it slowed down if others complain; run fewer of its kind at "
-        "once, and look at what it opens."
+        "Other users waited {peak_impact_s:,.0f} s longer within five minutes because of this "
+        "job (threshold {threshold_peak_impact_s:,.0f} s), {impact_s:,.0f} s over its run. "
+        "Their RPCs took {impact_times:,.0f} times as long as usual, and the job had "
+        "{impact_share:.0%} of the server's service time. Stop or throttle it if users "
+        "complain. Run fewer jobs of this kind concurrently, and check which files it opens."
     ),
     check=_check,
     example=Example(
@@ -58,8 +58,5 @@ IMPACT = Rule(
     ),
     abuse_times=100,
     units={"impact_s": Unit.SECONDS},
-    caveat=(
-        "Needs a trace of the server, and a baseline: where it is not known what is usual, "
-        "nobody's impact is."
-    ),
+    caveat="Needs a trace and a baseline of the server. Without a baseline, impact is unknown.",
 )

@@ -1,9 +1,9 @@
-"""A job's processors idled while it did heavy input or output."""
+"""Low CPU efficiency: a job's processors idled during heavy I/O."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 _HOUR_S = 3600
 
@@ -17,13 +17,13 @@ def _io_bytes() -> pl.Expr:
     return pl.when(known).then(pl.sum_horizontal("read_bytes", "write_bytes"))
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
         pl.col("has_ended"),
-        pl.col("cpu_efficiency") <= limits["cpu_efficiency"],
-        _idle_core_hours() >= limits["idle_core_hours"],
-        (_io_bytes() >= limits["io_bytes"])
-        | (pl.col("metadata_operations") >= limits["metadata_operations"]),
+        pl.col("cpu_efficiency") <= thresholds["cpu_efficiency"],
+        _idle_core_hours() >= thresholds["idle_core_hours"],
+        (_io_bytes() >= thresholds["io_bytes"])
+        | (pl.col("metadata_operations") >= thresholds["metadata_operations"]),
     ).select(
         "subject",
         numbers=pl.struct(
@@ -38,28 +38,28 @@ def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
 LOW_CPU_EFFICIENCY = Rule(
     code="low-cpu-efficiency",
     version=1,
-    title="Idle processors beside heavy I/O",
+    title="Low CPU efficiency with heavy I/O",
     meaning=(
-        "The job has ended, used little of the processor time that it held, and did heavy input "
-        "or output: most likely its processors waited for the filesystem."
+        "The job has ended, used little of its allocated processor time, and did heavy I/O. Its "
+        "processors probably waited for the filesystem."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS,
     severity=Severity.NOTICE,
     measure="idle_core_hours",
-    limits={
-        "idle_core_hours": Limit(10, "Core-hours that idled", Unit.CORE_HOURS),
-        "cpu_efficiency": Limit(0.08, "CPU efficiency, at most", Unit.SHARE, most=1, at_most=True),
-        "io_bytes": Limit(5e11, "Bytes read and written", Unit.BYTES),
-        "metadata_operations": Limit(
-            250_000, "Metadata operations, if not so many bytes", Unit.COUNT
+    thresholds={
+        "idle_core_hours": Threshold(10, "Idle core-hours", Unit.CORE_HOURS),
+        "cpu_efficiency": Threshold(
+            0.08, "Maximum CPU efficiency", Unit.SHARE, maximum=1, is_ceiling=True
         ),
+        "io_bytes": Threshold(5e11, "Bytes read and written", Unit.BYTES),
+        "metadata_operations": Threshold(250_000, "Or: metadata operations", Unit.COUNT),
     },
     advice=(
-        "{idle_core_hours:,.0f} core-hours idled (CPU efficiency {cpu_efficiency:.0%}, limit "
-        "{limit_cpu_efficiency:.0%}) beside {io_bytes:B} and "
-        "{metadata_operations:,.0f} metadata operations. Use fewer nodes for this step, or have "
-        "its input read ahead and its small files in a RAM disk."
+        "{idle_core_hours:,.0f} idle core-hours (CPU efficiency {cpu_efficiency:.0%}, threshold "
+        "{threshold_cpu_efficiency:.0%}) with {io_bytes:B} of I/O and "
+        "{metadata_operations:,.0f} metadata operations. Use fewer nodes for this step, "
+        "prefetch its input, or keep its small files on a RAM disk."
     ),
     check=_check,
     example=Example(

@@ -1,14 +1,14 @@
-"""A job does more metadata operations than a server should bear."""
+"""Metadata operations: a job does more than a server should bear."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
-        pl.col("metadata_operations") >= limits["metadata_operations"],
+        pl.col("metadata_operations") >= thresholds["metadata_operations"],
     ).select(
         "subject",
         numbers=pl.struct("metadata_operations", "metadata_operations_per_node", "duration_s"),
@@ -18,24 +18,24 @@ def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
 METADATA_OPERATIONS = Rule(
     code="metadata-operations",
     version=1,
-    title="Very many metadata operations",
+    title="Excessive metadata operations",
     meaning=(
-        "The job did so many opens, stats, creates and other metadata operations that it is "
-        "felt by everybody who shares the metadata server, however slowly it did them. Two "
-        "million a job is what made a centre call its users."
+        "The job did so many opens, stats, creates and other metadata operations that everyone "
+        "who shares the metadata server is affected, however slowly it did them. One centre "
+        "contacted its users at two million operations per job."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="metadata_operations",
-    limits={
-        "metadata_operations": Limit(2_000_000, "Metadata operations of the job", Unit.COUNT),
+    thresholds={
+        "metadata_operations": Threshold(2_000_000, "Metadata operations of the job", Unit.COUNT),
     },
     advice=(
         "{metadata_operations:,.0f} metadata operations in this job, "
-        "{metadata_operations_per_node:,.0f} a node (limit {limit_metadata_operations:,.0f} a "
-        "job). Keep software and its small files off Lustre (a read-only NFS or CVMFS, or a RAM "
-        "disk), and pack many small files into a few."
+        "{metadata_operations_per_node:,.0f} per node (threshold "
+        "{threshold_metadata_operations:,.0f} per job). Keep software and its small files off "
+        "Lustre (read-only NFS, CVMFS or a RAM disk), and pack small files into archives."
     ),
     check=_check,
     example=Example(

@@ -1,15 +1,15 @@
-"""A job keeps a high metadata rate on each of its nodes."""
+"""Metadata rate: a job keeps a high metadata rate on each node."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
-        pl.col("sustained_operations") / pl.col("node_count") >= limits["sustained_per_node"],
-        pl.col("sustained_operations") >= limits["sustained_operations"],
+        pl.col("sustained_operations") / pl.col("node_count") >= thresholds["sustained_per_node"],
+        pl.col("sustained_operations") >= thresholds["sustained_operations"],
     ).select(
         "subject",
         numbers=pl.struct(
@@ -24,25 +24,26 @@ METADATA_RATE = Rule(
     version=1,
     title="Sustained metadata rate",
     meaning=(
-        "Within ten minutes the job did very many metadata operations on each of its nodes: it is "
-        "not large, but each process asks without pause. A hurry of a minute or two is not meant, "
-        "nor are large jobs that do a little on every node."
+        "Within ten minutes the job did very many metadata operations on each of its nodes. "
+        "Short bursts and large jobs with little activity per node are excluded."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="sustained_per_node",
-    limits={
-        "sustained_per_node": Limit(
-            60_000, "Metadata operations within ten minutes, for each node", Unit.COUNT
+    thresholds={
+        "sustained_per_node": Threshold(
+            60_000, "Metadata operations per node within ten minutes", Unit.COUNT
         ),
-        "sustained_operations": Limit(150_000, "The same, of all nodes", Unit.COUNT),
+        "sustained_operations": Threshold(
+            150_000, "Metadata operations within ten minutes", Unit.COUNT
+        ),
     },
     advice=(
-        "{sustained_per_node:,.0f} metadata operations on each node within ten minutes, "
-        "{sustained_operations:,.0f} altogether (limits {limit_sustained_per_node:,.0f} and "
-        "{limit_sustained_operations:,.0f}). Keep files open instead of opening them for each "
-        "piece of work, do not poll files in a loop, and run fewer such jobs at once."
+        "{sustained_per_node:,.0f} metadata operations per node within ten minutes, "
+        "{sustained_operations:,.0f} in total (thresholds {threshold_sustained_per_node:,.0f} "
+        "and {threshold_sustained_operations:,.0f}). Keep files open between accesses, do not "
+        "poll files in a loop, and run fewer such jobs concurrently."
     ),
     check=_check,
     example=Example(

@@ -1,16 +1,16 @@
-"""A job opens far more often than it closes: most of its look-ups find nothing."""
+"""Failed lookups: a job opens far more often than it closes."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
         pl.col("failures_counted"),
-        pl.col("opens") - pl.col("closes") >= limits["failed_opens"],
-        pl.col("opens") >= limits["open_close_ratio"] * pl.col("closes"),
+        pl.col("opens") - pl.col("closes") >= thresholds["failed_opens"],
+        pl.col("opens") >= thresholds["open_close_ratio"] * pl.col("closes"),
     ).select(
         "subject",
         numbers=pl.struct(
@@ -22,35 +22,35 @@ def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
 OPEN_CLOSE_IMBALANCE = Rule(
     code="open-close-imbalance",
     version=1,
-    title="Failed look-ups",
+    title="Failed lookups",
     meaning=(
-        "Servers up to Lustre 2.13 count opens that find nothing. A job that opens far more "
-        "often than it closes searches paths: libraries along LD_LIBRARY_PATH, modules along "
-        "PYTHONPATH, programs along PATH."
+        "Servers up to Lustre 2.13 count opens that fail. A job that opens far more often than "
+        "it closes searches paths: libraries in LD_LIBRARY_PATH, modules in PYTHONPATH, "
+        "programs in PATH."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="failed_opens",
-    limits={
-        "failed_opens": Limit(20_000, "Opens beyond closes", Unit.COUNT),
-        "open_close_ratio": Limit(2.5, "Opens per close", Unit.RATIO),
+    thresholds={
+        "failed_opens": Threshold(20_000, "Opens without a close", Unit.COUNT),
+        "open_close_ratio": Threshold(2.5, "Opens per close", Unit.RATIO),
     },
     advice=(
-        "{failed_opens:,.0f} opens found nothing ({opens:,.0f} opens, {closes:,.0f} closes; "
-        "limit {limit_failed_opens:,.0f}). Shorten PYTHONPATH, PATH and LD_LIBRARY_PATH, do not "
-        "have the working directory searched first, and put software on a read-only NFS or "
-        "CVMFS, or into a RAM disk."
+        "{failed_opens:,.0f} failed opens ({opens:,.0f} opens, {closes:,.0f} closes; threshold "
+        "{threshold_failed_opens:,.0f}). Shorten PYTHONPATH, PATH and LD_LIBRARY_PATH. Do not "
+        "search the working directory first. Put software on read-only NFS, CVMFS or a RAM "
+        "disk."
     ),
     check=_check,
     example=Example(
-        "job 1702180 (failed look-ups, 9 nodes)",
+        "job 1702180 (failed lookups, 9 nodes)",
         {"opens": 81_885, "closes": 7_701, "failures_counted": True},
     ),
     abuse_times=10,
     units={"opens": Unit.COUNT, "closes": Unit.COUNT},
     caveat=(
-        "Judged only where all servers of the job ran 2.13 or older while it ran: newer ones do "
-        "not count opens that fail."
+        "Evaluated only if all servers of the job ran Lustre 2.13 or older: newer servers do "
+        "not count failed opens."
     ),
 )

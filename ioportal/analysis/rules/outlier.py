@@ -7,7 +7,7 @@ import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.evidence import OF_PEERS
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 # Of a normal distribution, the median absolute deviation is this part of the standard deviation.
 _OF_DEVIATION = 0.6745
@@ -30,22 +30,22 @@ def score_of(per_node: pl.Expr, numbers: Mapping[str, float]) -> pl.Expr:
     return numbers["z_score"] * ((per_node + 1).log() - usual) / (found - usual)
 
 
-def at_limit(numbers: Mapping[str, float], limits: Limits) -> float:
-    """Return how many metadata operations a node have the score that is the limit, among them."""
+def at_threshold(numbers: Mapping[str, float], thresholds: Thresholds) -> float:
+    """Return the metadata operations per node that have the threshold score."""
     usual, found = _logarithms(numbers)
-    return expm1(usual + (found - usual) * limits["z_score"] / numbers["z_score"])
+    return expm1(usual + (found - usual) * thresholds["z_score"] / numbers["z_score"])
 
 
 def _logarithms(numbers: Mapping[str, float]) -> tuple[float, float]:
     return log1p(numbers["usual_per_node"]), log1p(numbers["metadata_operations_per_node"])
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
-        pl.col("peers") >= limits["fewest_peers"],
-        pl.col("metadata_operations") >= limits["metadata_operations"],
-        _times_usual() >= limits["times_usual"],
-        _z_score() >= limits["z_score"],
+        pl.col("peers") >= thresholds["fewest_peers"],
+        pl.col("metadata_operations") >= thresholds["metadata_operations"],
+        _times_usual() >= thresholds["times_usual"],
+        _z_score() >= thresholds["z_score"],
     ).select(
         "subject",
         numbers=pl.struct(
@@ -73,17 +73,17 @@ OUTLIER = Rule(
     source=Source.JOB_STATS_MDT,
     severity=Severity.NOTICE,
     measure="z_score",
-    limits={
-        "z_score": Limit(2.5, "Robust z-score", Unit.RATIO, least=2),
-        "times_usual": Limit(27, "Times what is usual on a node", Unit.RATIO, least=1),
-        "metadata_operations": Limit(20_000, "Metadata operations of the job", Unit.COUNT),
-        "fewest_peers": Limit(20, "Peers, at least", Unit.JOBS, least=10),
+    thresholds={
+        "z_score": Threshold(2.5, "Robust z-score", Unit.RATIO, minimum=2),
+        "times_usual": Threshold(27, "Times what is usual on a node", Unit.RATIO, minimum=1),
+        "metadata_operations": Threshold(20_000, "Metadata operations of the job", Unit.COUNT),
+        "fewest_peers": Threshold(20, "Peers, at least", Unit.JOBS, minimum=10),
     },
     advice=(
         "{metadata_operations_per_node:,.0f} metadata operations a node, where "
         "{usual_per_node:,.0f} are usual among {peers:,.0f} jobs of its size (robust z-score "
-        "{z_score:.1f}, limit {limit_z_score:.1f}). Compare its input, its software's paths and "
-        "its temporary files with those of others."
+        "{z_score:.1f}, threshold {threshold_z_score:.1f}). Compare its input, its software, "
+        "and its temporary files with those of other jobs."
     ),
     check=_check,
     example=Example(
@@ -96,7 +96,7 @@ OUTLIER = Rule(
             "peers_deviation": 0.5265,
         },
     ),
-    others=OF_PEERS,
+    usual=OF_PEERS,
     units={
         "metadata_operations_per_node": Unit.COUNT,
         "peers": Unit.JOBS,

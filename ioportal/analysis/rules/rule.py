@@ -1,4 +1,4 @@
-"""What a rule is: data around one small function from evidence to findings."""
+"""The `Rule` record: data around one function from evidence to findings."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import polars as pl
 if TYPE_CHECKING:
     from ioportal.analysis.metrics import Source, Unit
 
-Limits: TypeAlias = Mapping[str, float]
-Check: TypeAlias = Callable[[pl.DataFrame, Limits], pl.DataFrame]
+Thresholds: TypeAlias = Mapping[str, float]
+Check: TypeAlias = Callable[[pl.DataFrame, Thresholds], pl.DataFrame]
 
-_FORM = re.compile(r"B|,?(\.\d)?[fg%]?")  # how an advice may have a number written; B: in GB or so
+_FORMAT = re.compile(r"B|,?(\.\d)?[fg%]?")  # of numbers in an advice; B: bytes with a unit
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")  # powers of 1000
 
-# What a check returns: one row for each subject that is over the limits.
+# Columns that a check returns: one row for each subject over the thresholds.
 FINDINGS = {"subject": pl.String(), "numbers": pl.Struct}
 
 
 class Severity(IntEnum):
-    """How much a finding matters."""
+    """Severity of a finding."""
 
     NOTICE = 1
     WARNING = 2
@@ -33,153 +33,150 @@ class Severity(IntEnum):
 
 
 class Subject(StrEnum):
-    """What a rule judges."""
+    """Kind of subject that a rule evaluates."""
 
     JOB = "job"
     USER = "user"
-    HOST = "host"  # a host, or a process of no job: who sends RPCs outside any job
+    HOST = "host"  # a host or process outside any job
     FILESYSTEM = "filesystem"
 
 
 @dataclass(frozen=True)
-class Limit:
+class Threshold:
     """A number that a site may set."""
 
     default: float
     title: str
     unit: Unit
-    least: float = 0  # what may be set
-    most: float = 1e18
-    at_most: bool = False  # a finding has no more of it; else no less
+    minimum: float = 0  # of the values a site may set
+    maximum: float = 1e18
+    is_ceiling: bool = False  # findings are at or below the threshold; otherwise at or above
 
 
 @dataclass(frozen=True)
 class Example:
-    """A subject that a rule finds, of the simulator's labelled set (seed 101).
+    """A subject that a rule flags, from the simulator's labelled set (seed 101).
 
     Args:
-        who: in words.
-        evidence: what was known of it, by the names of `evidence`; what the rule does not ask for
-            is left out.
+        title: the subject in words.
+        evidence: its evidence, as far as the rule reads it.
     """
 
-    who: str
+    title: str
     evidence: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A judgement that flags rest on.
+    """A check of one kind of subject, with its thresholds and texts.
 
-    `measure` is the number that grows with the harm: it is charted against the limit of the same
-    name, and a finding of `abuse_times` that limit is abuse once it has lasted. The other limits
-    say what must hold besides. Figures that are not known are never over a limit.
+    `measure` is the main number: it has a threshold of the same name and is charted against it. A
+    finding of `abuse_times` that threshold is abuse once it has lasted. All other thresholds must
+    be exceeded too. Unknown figures never exceed a threshold.
     """
 
     code: str  # stored in flags: never renamed
-    version: int  # bumped when the meaning changes; old flags keep theirs
+    version: int  # incremented when the meaning changes; flags keep the version they had
     title: str
     meaning: str
     subject: Subject
-    source: Source  # of the data that must be good, or nobody is blamed by them
+    source: Source  # its data quality must be good, otherwise findings are suppressed
     severity: Severity
     measure: str
-    limits: Mapping[str, Limit]
-    advice: str  # with the subject's numbers, and the limits as `limit_NAME`
+    thresholds: Mapping[str, Threshold]
+    advice: str  # with the numbers of a finding, and thresholds as `threshold_NAME`
     check: Check
     example: Example
     abuse_times: float | None = None
-    is_about_data: bool = False  # judged whatever the quality of the data
-    others: Collection[str] = ()  # evidence about other jobs that it needs
+    is_about_data: bool = False  # evaluated at any data quality
+    usual: Collection[str] = ()  # columns about similar jobs that the check reads
     caveat: str = ""
-    units: Mapping[str, Unit] = field(default_factory=dict)  # of numbers that have no limit
+    units: Mapping[str, Unit] = field(default_factory=dict)  # of numbers without a threshold
 
     @property
     def defaults(self) -> dict[str, float]:
-        """The limits where a site sets none."""
-        return {name: limit.default for name, limit in self.limits.items()}
+        """Default thresholds."""
+        return {name: threshold.default for name, threshold in self.thresholds.items()}
 
-    def held(self, limits: Limits, share: float) -> dict[str, float]:
-        """Return the limits that an open flag is held to: shares of those that it opens at.
-
-        It opens at the limits and resolves below the share of any: between the two it stays.
-        """
+    def relaxed(self, thresholds: Thresholds, share: float) -> dict[str, float]:
+        """Return the thresholds below which an open flag resolves: a share of each."""
         return {
-            name: limits[name] / share if limit.at_most else limits[name] * share
-            for name, limit in self.limits.items()
+            name: thresholds[name] / share if threshold.is_ceiling else thresholds[name] * share
+            for name, threshold in self.thresholds.items()
         }
 
     def unit(self, number: str) -> Unit:
-        """Return the unit of a number."""
-        return self.limits[number].unit if number in self.limits else self.units[number]
+        """Return the unit of a number in the findings."""
+        return self.thresholds[number].unit if number in self.thresholds else self.units[number]
 
-    def advise(self, numbers: Mapping[str, float | None], limits: Limits) -> str:
-        """Return the advice with a subject's own numbers."""
-        return advise(self.advice, numbers, limits)
+    def advise(self, numbers: Mapping[str, float | None], thresholds: Thresholds) -> str:
+        """Return the advice with a finding's numbers."""
+        return advise(self.advice, numbers, thresholds)
 
-    def severity_of(self, value: float, limits: Limits, *, has_lasted: bool) -> Severity:
-        """Return how much a value of the measure matters."""
-        most = limits[self.measure] * self.abuse_times if self.abuse_times else None
-        return Severity.ABUSE if most and has_lasted and value >= most else self.severity
+    def severity_at(self, value: float, thresholds: Thresholds, *, has_lasted: bool) -> Severity:
+        """Return the severity of a finding by the value of its measure."""
+        if not (self.abuse_times and has_lasted):
+            return self.severity
+        is_abuse = value >= thresholds[self.measure] * self.abuse_times
+        return Severity.ABUSE if is_abuse else self.severity
 
 
 def refuse_unusable(advice: str, known: Collection[str]) -> None:
-    """Refuse an advice that could not be filled in.
+    """Refuse an advice that cannot be filled in.
 
     Args:
-        advice: with names in braces, and how each is to be written: ``{opens:,.0f}``.
-        known: the names that it may use.
+        advice: text with number names in braces and their formats: ``{opens:,.0f}``.
+        known: the names it may use.
 
     Raises:
-        ValueError: it says what is wrong.
+        ValueError: a name is unknown, or a format is invalid; the message says which.
     """
     for _, name, form, conversion in string.Formatter().parse(advice):
         if name is None:
             continue
         if name not in known:
-            raise ValueError(f"{{{name}}} is not known here: {', '.join(sorted(known))} are.")
-        if conversion or not _FORM.fullmatch(form or ""):
-            raise ValueError(f"{{{name}:{form}}}: write a number like {{{name}:,.0f}}.")
+            raise ValueError(f"{{{name}}} is unknown. Use one of: {', '.join(sorted(known))}.")
+        if conversion or not _FORMAT.fullmatch(form or ""):
+            raise ValueError(f"{{{name}:{form}}}: invalid format. Example: {{{name}:,.0f}}.")
 
 
 class _Number(float):
-    """A number that knows one more form."""
+    """A number with the additional format "B": bytes with a unit."""
 
     def __format__(self, form: str) -> str:
         if form != "B":
             return super().__format__(form)
         scaled, power = float(self), 0
-        while scaled >= 999.5 and power < len(_BYTES) - 1:  # noqa: PLR2004  (else it is 1,000)
+        while scaled >= 999.5 and power < len(_BYTES) - 1:  # noqa: PLR2004  (rounds to 1,000)
             scaled, power = scaled / 1000, power + 1
         return f"{scaled:,.3g} {_BYTES[power]}"
 
 
 class _Unknown:
-    """A number that is not known, whatever form it is asked for in."""
+    """An unknown number: the same text in every format."""
 
     def __format__(self, form: str) -> str:
         return "unknown"
 
 
-class _Told(dict[str, _Number | _Unknown]):
-    """Numbers by name: those of others, too, so that no advice of long ago can stop a judge."""
+class _Numbers(dict[str, _Number | _Unknown]):
+    """Numbers by name. Missing ones are unknown: an outdated advice must not stop evaluation."""
 
     def __missing__(self, name: str) -> _Unknown:
         return _Unknown()
 
 
-def advise(text: str, numbers: Mapping[str, float | None], limits: Limits) -> str:
-    """Fill an advice in.
+def advise(text: str, numbers: Mapping[str, float | None], thresholds: Thresholds) -> str:
+    """Fill in an advice.
 
     Args:
-        text: a site's own, or the rule's.
-        numbers: of the subject; None: not known. What the advice names and is not there is not
-            known, either.
-        limits: those that it was judged by.
+        text: advice of the site or of the rule.
+        numbers: numbers of a finding; None: unknown. Names that are missing are unknown too.
+        thresholds: thresholds of the evaluation.
 
     Raises:
-        ValueError: it is no format that numbers have.
+        ValueError: the text has an invalid number format.
     """
-    known = {**{f"limit_{name}": value for name, value in limits.items()}, **numbers}
-    told = {name: _Number(value) for name, value in known.items() if value is not None}
-    return text.format_map(_Told(told))
+    values = {**{f"threshold_{name}": value for name, value in thresholds.items()}, **numbers}
+    known = {name: _Number(value) for name, value in values.items() if value is not None}
+    return text.format_map(_Numbers(known))

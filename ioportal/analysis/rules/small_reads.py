@@ -1,15 +1,15 @@
-"""A job reads in very many small pieces."""
+"""Small reads: a job reads in many small requests."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
-        pl.col("read_bytes") / pl.col("mean_read_bytes") >= limits["reads"],
-        pl.col("mean_read_bytes") < limits["mean_read_bytes"],
+        pl.col("read_bytes") / pl.col("mean_read_bytes") >= thresholds["reads"],
+        pl.col("mean_read_bytes") < thresholds["mean_read_bytes"],
     ).select(
         "subject",
         numbers=pl.struct(
@@ -23,24 +23,24 @@ SMALL_READS = Rule(
     version=1,
     title="Small reads",
     meaning=(
-        "The job asked the servers to read very many times, a little each time: the servers are "
-        "busy with requests rather than with data."
+        "The job sent very many small read requests. The servers spend their time on requests "
+        "instead of data."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS,
     severity=Severity.NOTICE,
     measure="reads",
-    limits={
-        "reads": Limit(500_000, "Reads", Unit.REQUESTS),
-        "mean_read_bytes": Limit(
-            16_384, "Mean size of a read, at most", Unit.BYTES, least=1, at_most=True
+    thresholds={
+        "reads": Threshold(500_000, "Reads", Unit.REQUESTS),
+        "mean_read_bytes": Threshold(
+            16_384, "Maximum mean read size", Unit.BYTES, minimum=1, is_ceiling=True
         ),
     },
     advice=(
-        "{reads:,.0f} reads of {mean_read_bytes:B} on average (limit "
-        "{limit_mean_read_bytes:B} from {limit_reads:,.0f} reads on). Read ahead in "
-        "larger pieces (a buffer of 4 MiB), coalesce reads of neighbouring branches, or copy "
-        "the file into a RAM disk first."
+        "{reads:,.0f} reads of {mean_read_bytes:B} on average (thresholds "
+        "{threshold_reads:,.0f} reads and {threshold_mean_read_bytes:B}). Read in larger blocks "
+        "(4 MiB buffer), coalesce reads of neighbouring branches, or copy the file to a RAM "
+        "disk first."
     ),
     check=_check,
     example=Example(

@@ -1,15 +1,15 @@
-"""A job writes in very many small pieces."""
+"""Small writes: a job writes in many small requests."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
-        pl.col("write_bytes") / pl.col("mean_write_bytes") >= limits["writes"],
-        pl.col("mean_write_bytes") < limits["mean_write_bytes"],
+        pl.col("write_bytes") / pl.col("mean_write_bytes") >= thresholds["writes"],
+        pl.col("mean_write_bytes") < thresholds["mean_write_bytes"],
     ).select(
         "subject",
         numbers=pl.struct(
@@ -25,24 +25,24 @@ SMALL_WRITES = Rule(
     version=1,
     title="Small writes",
     meaning=(
-        "The job asked the servers to write very many times, a little each time: the servers "
-        "are busy with requests rather than with data."
+        "The job sent very many small write requests. The servers spend their time on requests "
+        "instead of data."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS,
     severity=Severity.NOTICE,
     measure="writes",
-    limits={
-        "writes": Limit(500_000, "Writes", Unit.REQUESTS),
-        "mean_write_bytes": Limit(
-            16_384, "Mean size of a write, at most", Unit.BYTES, least=1, at_most=True
+    thresholds={
+        "writes": Threshold(500_000, "Writes", Unit.REQUESTS),
+        "mean_write_bytes": Threshold(
+            16_384, "Maximum mean write size", Unit.BYTES, minimum=1, is_ceiling=True
         ),
     },
     advice=(
-        "{writes:,.0f} writes of {mean_write_bytes:B} on average (limit "
-        "{limit_mean_write_bytes:B} from {limit_writes:,.0f} writes on). Buffer before "
-        "writing, collect small files in one, and keep SQLite databases off Lustre (RAM disk, "
-        "with copy-back)."
+        "{writes:,.0f} writes of {mean_write_bytes:B} on average (thresholds "
+        "{threshold_writes:,.0f} writes and {threshold_mean_write_bytes:B}). Buffer writes, "
+        "combine small files into one, and keep SQLite databases off Lustre (RAM disk, with a "
+        "copy at the end)."
     ),
     check=_check,
     example=Example(

@@ -1,15 +1,15 @@
-"""A job asks for the attributes of files without pause."""
+"""Stat storm: a job queries file attributes continuously."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
-        pl.col("peak_stats") >= limits["peak_stats"],
-        pl.col("peak_stats") >= limits["stats_share"] * pl.col("peak_operations"),
+        pl.col("peak_stats") >= thresholds["peak_stats"],
+        pl.col("peak_stats") >= thresholds["stats_share"] * pl.col("peak_operations"),
     ).select(
         "subject",
         numbers=pl.struct(
@@ -24,23 +24,24 @@ STAT_STORM = Rule(
     version=1,
     title="Stat storm",
     meaning=(
-        "Within five minutes the job asked for the attributes of very many files, and did "
-        "little else: it lists or polls directories."
+        "Within five minutes the job queried the attributes of very many files and did little "
+        "else. It lists or polls directories."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="peak_stats",
-    limits={
-        "peak_stats": Limit(240_000, "Stats within five minutes", Unit.COUNT),
-        "stats_share": Limit(
-            0.6, "Share of stats among its metadata operations", Unit.SHARE, most=1
+    thresholds={
+        "peak_stats": Threshold(240_000, "Stats within five minutes", Unit.COUNT),
+        "stats_share": Threshold(
+            0.6, "Share of stats among its metadata operations", Unit.SHARE, maximum=1
         ),
     },
     advice=(
-        "{peak_stats:,.0f} stats within five minutes (limit {limit_peak_stats:,.0f}), "
-        "{stats_share:.0%} of what it did. Do not poll files or list large directories in a loop "
-        "(`ls -l`, `find`, `du`): ask the policy engine, or use `lfs find`, which needs no stat."
+        "{peak_stats:,.0f} stats within five minutes (threshold {threshold_peak_stats:,.0f}), "
+        "{stats_share:.0%} of its metadata operations. Do not poll files or list large "
+        "directories in a loop (`ls -l`, `find`, `du`). Query the policy engine, or use `lfs "
+        "find`, which needs no stat."
     ),
     check=_check,
     example=Example(

@@ -1,22 +1,23 @@
-"""A job asks for locks that no counted operation explains: look-ups that fail, most likely."""
+"""Unexplained lock enqueues: probably failed lookups on servers that do not count them."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Limit, Limits, Rule, Severity, Subject
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
 def _unexplained() -> pl.Expr:
-    """Each operation but a close may ask for a lock; where not all was traced, more did."""
+    """Every operation except close may need a lock. Gaps in the trace lower the result."""
     return pl.col("counted_enqueues") - (pl.col("metadata_operations") - pl.col("closes"))
 
 
-def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
         ~pl.col("failures_counted"),
-        _unexplained() >= limits["unexplained_enqueues"],
+        _unexplained() >= thresholds["unexplained_enqueues"],
         pl.col("counted_enqueues")
-        >= limits["enqueues_per_operation"] * (pl.col("metadata_operations") - pl.col("closes")),
+        >= thresholds["enqueues_per_operation"]
+        * (pl.col("metadata_operations") - pl.col("closes")),
     ).select(
         "subject",
         numbers=pl.struct(
@@ -33,34 +34,32 @@ def _check(jobs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
 UNEXPLAINED_ENQUEUES = Rule(
     code="unexplained-enqueues",
     version=1,
-    title="Look-ups that nothing explains",
+    title="Unexplained lock enqueues",
     meaning=(
-        "Servers from Lustre 2.14 on do not count opens that find nothing, but each asks for a "
-        "lock. Where a trace shows far more lock enqueues than counted operations could cause, "
-        "the job most likely searches paths. This is an inference."
+        "Servers from Lustre 2.14 on do not count failed opens, but each needs a lock. If a "
+        "trace shows far more lock enqueues than the counted operations can cause, the job "
+        "probably searches paths."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="unexplained_enqueues",
-    limits={
-        "unexplained_enqueues": Limit(
-            18_000, "Lock enqueues that no counted operation explains", Unit.RPCS
-        ),
-        "enqueues_per_operation": Limit(
-            1.5, "Lock enqueues per operation that may ask for a lock", Unit.RATIO
+    thresholds={
+        "unexplained_enqueues": Threshold(18_000, "Unexplained lock enqueues", Unit.RPCS),
+        "enqueues_per_operation": Threshold(
+            1.5, "Lock enqueues per operation that may need a lock", Unit.RATIO
         ),
     },
     advice=(
-        "{unexplained_enqueues:,.0f} look-ups found nothing, as far as can be told (limit "
-        "{limit_unexplained_enqueues:,.0f}; {counted_enqueues:,.0f} lock enqueues, "
-        "{metadata_operations:,.0f} operations counted). Shorten PYTHONPATH, PATH and "
-        "LD_LIBRARY_PATH, do not have the working directory searched first, and put software on a "
-        "read-only NFS or CVMFS, or into a RAM disk."
+        "About {unexplained_enqueues:,.0f} failed lookups (threshold "
+        "{threshold_unexplained_enqueues:,.0f}), inferred from {counted_enqueues:,.0f} lock "
+        "enqueues and {metadata_operations:,.0f} counted operations. Shorten PYTHONPATH, PATH "
+        "and LD_LIBRARY_PATH. Do not search the working directory first. Put software on "
+        "read-only NFS, CVMFS or a RAM disk."
     ),
     check=_check,
     example=Example(
-        "job 1702226 (failed look-ups, 34 nodes)",
+        "job 1702226 (failed lookups, 34 nodes)",
         {
             "metadata_operations": 8_015,
             "closes": 3_129,
@@ -70,5 +69,5 @@ UNEXPLAINED_ENQUEUES = Rule(
     ),
     abuse_times=10,
     units={"counted_enqueues": Unit.RPCS, "metadata_operations": Unit.COUNT, "opens": Unit.COUNT},
-    caveat="An inference: needs a trace and job_stats of the same time.",
+    caveat="An inference. Needs a trace and job_stats of the same time.",
 )

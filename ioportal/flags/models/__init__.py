@@ -1,8 +1,8 @@
-"""What rules found, by which limits, and what was done about it."""
+"""Flags, their events, the thresholds that a site sets, and back-tests."""
 
 from ioportal.flags.models.backtest import BackTest
 from ioportal.flags.models.evidence import JobEvidence
 from ioportal.flags.models.flag import Flag, FlagEvent, FlagQuerySet
-from ioportal.flags.models.limits import LimitSet
+from ioportal.flags.models.thresholds import ThresholdSet
 
-__all__ = ["BackTest", "Flag", "FlagEvent", "FlagQuerySet", "JobEvidence", "LimitSet"]
+__all__ = ["BackTest", "Flag", "FlagEvent", "FlagQuerySet", "JobEvidence", "ThresholdSet"]

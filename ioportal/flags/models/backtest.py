@@ -1,4 +1,4 @@
-"""Questions of what a rule would have flagged, and their answers."""
+"""Back-tests of a rule's thresholds, and their results."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ UNFINISHED = ["waiting", "running"]
 
 
 class BackTestQuerySet(models.QuerySet["BackTest"]):
-    """Questions about back-tests."""
+    """Queries of back-tests."""
 
     def unfinished(self) -> Self:
-        """Those that a worker has to do."""
+        """Back-tests that wait for a worker or run."""
         return self.filter(state__in=UNFINISHED)
 
 
 class BackTest(models.Model):
-    """What a rule with some limits would have flagged in a period, beside those in force."""
+    """What a rule with the proposed thresholds would have flagged in a period."""
 
     class State(models.TextChoices):
-        """How far it is."""
+        """Progress of a back-test."""
 
         WAITING = "waiting", "waiting"
         RUNNING = "running", "running"
         DONE = "done", "done"
         FAILED = "failed", "failed"
-        STOPPED = "stopped", "stopped"  # by somebody
+        STOPPED = "stopped", "stopped"  # by a user
 
     rule = models.CharField(max_length=64)
-    limits = models.JSONField()
-    # The part of the site that the limits are meant for; elsewhere those in force are tried twice.
+    thresholds = models.JSONField()  # the proposed ones
+    # The part of the site to which the thresholds apply; the current ones apply elsewhere.
     cluster = models.ForeignKey(Cluster, models.CASCADE, null=True, blank=True)
     filesystem = models.ForeignKey(Filesystem, models.CASCADE, null=True, blank=True)
     queue = models.CharField(max_length=128, blank=True)
     start = models.DateTimeField()
     end = models.DateTimeField()
-    asked_by = models.CharField(max_length=150)
-    asked_at = models.DateTimeField(auto_now_add=True)
+    requested_by = models.CharField(max_length=150)
+    requested_at = models.DateTimeField(auto_now_add=True)
 
     state = models.CharField(max_length=8, choices=State, default=State.WAITING)
     done_share = models.FloatField(default=0)
-    judged = models.BigIntegerField(default=0)  # subjects
+    evaluated = models.BigIntegerField(default=0)  # subjects
     took_s = models.FloatField(null=True)
-    # The worst: subject, owner, value, and whether it is flagged now, and by the limits tried.
-    found = models.JSONField(default=list)
-    # How many are flagged by those in force, those tried, both, only one of them; their owners; and
-    # how many would be withheld, for their data are not good.
+    # The worst subjects: subject, owner, value, until, current and proposed (whether flagged).
+    subjects = models.JSONField(default=list)
+    # Flagged subjects and their owners by current, proposed, both and only one of the thresholds;
+    # and suppressed findings.
     counts = models.JSONField(default=dict)
-    # The limits that held in that part of the site when it ran.
-    in_force = models.JSONField(default=dict)
+    # The current thresholds of that part of the site when the back-test ran.
+    current_thresholds = models.JSONField(default=dict)
     error = models.CharField(max_length=500, blank=True)
 
     objects = BackTestQuerySet.as_manager()
@@ -64,11 +64,11 @@ class BackTest(models.Model):
             models.CheckConstraint(
                 name="backtest_ends_after_start",
                 condition=Q(end__gt=F("start")),
-                violation_error_message="It must end after it starts.",
+                violation_error_message="The end must be after the start.",
             ),
         ]
         indexes = [
-            # What is to be done.
+            # The next back-test to run.
             models.Index(
                 name="backtest_waiting",
                 fields=["id"],
@@ -81,5 +81,5 @@ class BackTest(models.Model):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come of it."""
+        """Whether the back-test has finished, failed or been stopped."""
         return self.state not in UNFINISHED

@@ -1,4 +1,4 @@
-"""What rules judge of a job besides its statistics."""
+"""Evidence about jobs that their statistics do not contain."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ioportal.site.models import Filesystem
 
 
 class JobEvidence(models.Model):
-    """The most that a job did within five minutes, so far; null: not known.
+    """Peak activity of a job so far; null: unknown.
 
-    `ioportal.analysis.rules.evidence` says what each figure is.
+    `ioportal.analysis.rules.evidence` defines each figure.
     """
 
     job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="evidence")
-    # When the newest window that is in it ended.
+    # End of the latest window that the figures include.
     seen_until = models.DateTimeField()
-    # Where it did most within five minutes: whose limits it is judged by.
+    # The filesystem with most operations at the peak: its thresholds apply.
     filesystem = models.ForeignKey(Filesystem, models.SET_NULL, null=True, related_name="+")
     startup_operations = models.FloatField(null=True)
     startup_opens = models.FloatField(null=True)
@@ -34,5 +34,5 @@ class JobEvidence(models.Model):
 
 for _name in PEAKS:
     JobEvidence.add_to_class(_name, models.FloatField(null=True))
-    # When these five minutes ended.
+    # End of the interval of the peak.
     JobEvidence.add_to_class(f"{_name}_at", models.DateTimeField(null=True))

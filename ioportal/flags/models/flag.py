@@ -1,4 +1,4 @@
-"""Flags: findings that people triage."""
+"""Flags and their events."""
 
 from __future__ import annotations
 
@@ -20,57 +20,57 @@ if TYPE_CHECKING:
 
 
 class FlagQuerySet(models.QuerySet["Flag"]):
-    """Questions about flags."""
+    """Queries of flags."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Flags `user` may see: staff see all, others those of jobs that they see, and their own.
+        """Flags `user` may see: staff see all, others their own and those of jobs they may see.
 
-        What is withheld, or would be but for its triage, is for those who keep the data only.
+        Only staff see findings on data of insufficient quality.
         """
         if user.is_staff:
             return self
-        told = self.filter(why_withheld=[])
+        good = self.filter(suppression_reasons=[])
         if not user.is_authenticated:
-            return told.none()
+            return good.none()
         own = Q(subject_kind=Subject.USER, subject=user.get_username())
-        return told.filter(Q(job__in=Job.objects.visible_to(user)) | own)
+        return good.filter(Q(job__in=Job.objects.visible_to(user)) | own)
 
     def unresolved(self) -> Self:
-        """Those whose finding still holds, as far as is known."""
+        """Flags whose finding still applies."""
         return self.exclude(state=Flag.State.RESOLVED)
 
-    def of_same(self, rule: str, kind: str, filesystem: int | None) -> Self:
-        """Those of findings that are told apart by their subject alone."""
-        return self.about(kind, filesystem).filter(rule=rule)
+    def of_rule(self, rule: str, kind: str, filesystem: int | None) -> Self:
+        """Flags of a rule: at most one unresolved flag for each subject."""
+        return self.of_kind(kind, filesystem).filter(rule=rule)
 
-    def about(self, kind: str, filesystem: int | None) -> Self:
-        """Those about a kind of subjects; about hosts, by what they send to a filesystem."""
+    def of_kind(self, kind: str, filesystem: int | None) -> Self:
+        """Flags of a kind of subject; hosts are flagged for each filesystem separately."""
         of_kind = self.filter(subject_kind=kind)
         return of_kind.filter(filesystem=filesystem) if kind == Subject.HOST else of_kind
 
     def to_triage(self) -> Self:
-        """Those that somebody should look at."""
+        """Flags that need attention."""
         return self.filter(state__in=[Flag.State.OPEN, Flag.State.ACKNOWLEDGED])
 
 
 class Flag(models.Model):
-    """What a rule found of a subject; while it is not resolved, there is no second one.
+    """A rule's finding about a subject. A subject has at most one unresolved flag of a rule.
 
-    Of a host there may be one for each filesystem, since it is judged by what it sends to each.
-    Times without `_at` are of the data: when it happened, not when it was stored.
+    Hosts are the exception: one for each filesystem that they load. Times without `_at` are times
+    of the data, not of storage.
     """
 
     class State(models.TextChoices):
-        """How far its triage is."""
+        """Triage state."""
 
         OPEN = "open", "open"
         ACKNOWLEDGED = "acknowledged", "acknowledged"
         MUTED = "muted", "muted"
         RESOLVED = "resolved", "resolved"
-        WITHHELD = "withheld", "withheld"  # the data are not good enough to blame somebody
+        SUPPRESSED = "suppressed", "suppressed"  # data quality below good
 
     class Severity(models.IntegerChoices):
-        """The words of `analysis.rules.rule.Severity`."""
+        """Labels of `analysis.rules.rule.Severity`."""
 
         NOTICE = Severity.NOTICE.value, "notice"
         WARNING = Severity.WARNING.value, "warning"
@@ -83,27 +83,27 @@ class Flag(models.Model):
     )
     subject = models.CharField(max_length=128)  # a key, or a user's name
     job = models.ForeignKey(Job, models.CASCADE, null=True, related_name="flags")
-    owner = models.CharField(max_length=64, blank=True)  # whose doing it is, where that is known
+    owner = models.CharField(max_length=64, blank=True)  # the responsible user, if known
     cluster = models.ForeignKey(Cluster, models.CASCADE, null=True, related_name="+")
     filesystem = models.ForeignKey(Filesystem, models.CASCADE, null=True, related_name="+")
 
     state = models.CharField(max_length=16, choices=State)
     severity = models.PositiveSmallIntegerField(choices=Severity)
-    since = models.DateTimeField()  # the newest data when it was found first
-    until = models.DateTimeField()  # likewise when it was found last
-    value = models.FloatField()  # of the rule's measure, the highest yet
-    numbers = models.JSONField()  # those of that moment
-    limits = models.JSONField()  # that it was judged by
-    scope = models.CharField(max_length=200)  # whose limits these are
-    advice = models.TextField()  # with its numbers filled in
-    why_withheld = models.JSONField(default=list)  # sentences
+    since = models.DateTimeField()  # latest data at the first finding
+    until = models.DateTimeField()  # latest data at the last finding
+    value = models.FloatField()  # of the rule's measure, the highest so far
+    numbers = models.JSONField()  # all numbers of the highest finding
+    thresholds = models.JSONField()  # used in the evaluation
+    scope = models.CharField(max_length=200)  # the part of the site that sets them
+    advice = models.TextField()  # with numbers filled in
+    suppression_reasons = models.JSONField(default=list)  # sentences
 
     opened_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True)
     resolved_at = models.DateTimeField(null=True)
-    why_resolved = models.CharField(max_length=500, blank=True)
-    resolved_by = models.CharField(max_length=150, blank=True)  # "": nobody, it resolved itself
-    rests = models.BooleanField(default=False)  # it resolved itself, for nothing new came of it
+    resolution = models.CharField(max_length=500, blank=True)  # the reason
+    resolved_by = models.CharField(max_length=150, blank=True)  # "": automatically
+    expired = models.BooleanField(default=False)  # resolved for lack of new data
     muted_until = models.DateTimeField(null=True)
     assignee = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="flags"
@@ -127,7 +127,7 @@ class Flag(models.Model):
             models.CheckConstraint(name="flag_spans", condition=Q(until__gte=F("since"))),
             models.CheckConstraint(
                 name="flag_resolved_has_reason",
-                condition=~Q(state="resolved") | ~Q(why_resolved="") & Q(resolved_at__isnull=False),
+                condition=~Q(state="resolved") | ~Q(resolution="") & Q(resolved_at__isnull=False),
             ),
             models.CheckConstraint(
                 name="flag_muted_has_end",
@@ -135,12 +135,12 @@ class Flag(models.Model):
             ),
         ]
         indexes = [
-            # The inbox.
+            # The list of flags.
             models.Index(
                 name="flag_inbox",
                 fields=["state", "-severity", "-until", "-id"],
             ),
-            # Similar ones in the past; those of a user.
+            # Similar past flags; flags of a user.
             models.Index(name="flag_rule_recent", fields=["rule", "-until"]),
             models.Index(name="flag_owner_recent", fields=["owner", "-until"]),
         ]
@@ -149,40 +149,40 @@ class Flag(models.Model):
         return f"{self.title}: {self.subject_kind} {self.subject}"
 
     @property
-    def state_of_opened(self) -> str:
-        """What it is once it opens: withheld, if its data are not good enough to blame somebody."""
-        return self.State.WITHHELD if self.why_withheld else self.State.OPEN
+    def initial_state(self) -> str:
+        """The initial state: suppressed if the data quality is below good."""
+        return self.State.SUPPRESSED if self.suppression_reasons else self.State.OPEN
 
     @property
-    def judged_by(self) -> Rule | None:
-        """Its rule, if there still is one of this code."""
+    def definition(self) -> Rule | None:
+        """The rule, or None if it no longer exists."""
         return BY_CODE.get(self.rule)
 
     @property
     def title(self) -> str:
-        """What was found, in few words."""
-        return self.judged_by.title if self.judged_by else self.rule
+        """The rule's title."""
+        return self.definition.title if self.definition else self.rule
 
     @property
     def measure(self) -> str:
-        """The number that is held against its limit."""
-        return self.judged_by.measure if self.judged_by else ""
+        """The name of the rule's main number."""
+        return self.definition.measure if self.definition else ""
 
     @property
-    def limit(self) -> float | None:
-        """What its measure was held against."""
-        limit: float | None = self.limits.get(self.measure)
-        return limit
+    def threshold(self) -> float | None:
+        """The threshold of the measure."""
+        threshold: float | None = self.thresholds.get(self.measure)
+        return threshold
 
 
 class FlagEvent(models.Model):
-    """Something that happened to a flag; these are its history."""
+    """An entry in a flag's history."""
 
-    class What(models.TextChoices):
-        """What happened."""
+    class Kind(models.TextChoices):
+        """Type of event."""
 
         OPENED = "opened", "opened"
-        WITHHELD = "withheld", "withheld"
+        SUPPRESSED = "suppressed", "suppressed"
         GREW = "grew", "grew"
         ESCALATED = "escalated", "escalated"
         ACKNOWLEDGED = "acknowledged", "acknowledged"
@@ -193,14 +193,14 @@ class FlagEvent(models.Model):
         RESOLVED = "resolved", "resolved"
 
     flag = models.ForeignKey(Flag, models.CASCADE, related_name="events")
-    what = models.CharField(max_length=16, choices=What)
+    kind = models.CharField(max_length=16, choices=Kind)
     at = models.DateTimeField(auto_now_add=True)
-    by = models.CharField(max_length=150, blank=True)  # "": nobody, the rule
-    words = models.TextField(blank=True, max_length=2_000)
-    value = models.FloatField(null=True)  # of the measure then
+    by = models.CharField(max_length=150, blank=True)  # "": the evaluation
+    text = models.TextField(blank=True, max_length=2_000)
+    value = models.FloatField(null=True)  # of the measure at that time
 
     class Meta:
         ordering = ["pk"]
 
     def __str__(self) -> str:
-        return f"{self.flag_id} {self.what}"
+        return f"{self.flag_id} {self.kind}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from ioportal.flags import courses, harm
+from ioportal.flags import history, impact_windows
 from ioportal.flags.models import Flag
-from ioportal.web.flags.history import flag_mark
+from ioportal.web.flags.history_chart import flag_mark
 from ioportal.web.flags.inbox import about, principal_of, shown, with_subjects, worst_first
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ def _words(titles: list[str]) -> str:
 
 def _mark(flag: Flag) -> tuple[datetime, str]:
     """Return when a flag's mark is; its words say so if that is not its threshold."""
-    course = courses.of(flag)
-    if course is None or course.number != flag.measure:
+    measured = history.for_flag(flag)
+    if measured is None or measured.number != flag.measure:
         return flag.since, f"{flag.title} (whole run)"
-    reached = course.first_reached(flag.limits[course.number])
+    reached = measured.first_reached(flag.thresholds[measured.number])
     return (reached, flag.title) if reached else (flag.since, f"{flag.title} (found here)")
 
 
@@ -86,5 +86,5 @@ def worst_to_triage(user: User, count: int) -> list[Shown]:
 
 
 def _worst(flags: FlagQuerySet, user: User, count: int) -> list[Shown]:
-    harming = harm.now()
+    harming = impact_windows.latest()
     return shown(worst_first(with_subjects(flags), harming)[:count], user, harming)

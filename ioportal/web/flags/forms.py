@@ -55,7 +55,7 @@ class TriageForm(forms.Form):
     action = forms.ChoiceField(choices=list(ACTIONS.items()))
     why = forms.CharField(
         required=False,
-        max_length=triage.LONGEST_COMMENT,
+        max_length=triage.MAX_COMMENT_LENGTH,
         label="Reason or comment",
         widget=forms.Textarea({"rows": 2}),
     )
@@ -116,8 +116,8 @@ def told(action: str, outcome: Outcome) -> str:
     parts = []
     if outcome.done:
         parts.append(f"{_flags(len(outcome.done))} {ACTIONS[action]}.")
-    if outcome.so_already:
-        parts.append(f"{_flags(len(outcome.so_already))} so already.")
+    if outcome.unchanged:
+        parts.append(f"{_flags(len(outcome.unchanged))} so already.")
     parts += [f"Flag {key}: {why}" for key, why in outcome.refused.items()]
     return " ".join(parts)
 

@@ -1,4 +1,4 @@
-"""Flags as pages show them: what of whom, against which limit, and the inbox as its URL says."""
+"""Flags on pages: rule and subject, measure and threshold, and the list of a URL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from django.urls import reverse
 from ioportal.activity import impact
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import harm
+from ioportal.flags import impact_windows
 from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job
 from ioportal.reporting.flag_values import in_words, unit_of
@@ -52,7 +52,7 @@ def staff() -> QuerySet[User]:
 
 
 def to_triage() -> str:
-    """Return how many flags wait for somebody, in words, up to a limit; "" for none."""
+    """Return how many flags wait for somebody, in words, up to a threshold; "" for none."""
     count = Flag.objects.to_triage().order_by()[: _MANY + 1].count()
     return f"{_MANY}+" if count > _MANY else f"{count or ''}"
 
@@ -93,14 +93,14 @@ class Shown:
         return in_words(self.flag, self.flag.measure, self.flag.value)
 
     @property
-    def limit(self) -> str:
+    def threshold(self) -> str:
         """What the measure was held against, in words."""
-        return in_words(self.flag, self.flag.measure, self.flag.limit)
+        return in_words(self.flag, self.flag.measure, self.flag.threshold)
 
     @property
     def times(self) -> float | None:
-        """How many times its limit the measure is."""
-        return self.flag.value / self.flag.limit if self.flag.limit else None
+        """How many times its threshold the measure is."""
+        return self.flag.value / self.flag.threshold if self.flag.threshold else None
 
     @property
     def runs(self) -> bool:
@@ -253,7 +253,7 @@ class Inbox:
     @property
     def _states(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """The tabs: their titles, and what they list."""
-        told = [state for state in _State if self._user.is_staff or state != _State.WITHHELD]
+        told = [state for state in _State if self._user.is_staff or state != _State.SUPPRESSED]
         return {
             "": ("To triage" if self._user.is_staff else "Current", _TO_TRIAGE),
             **{state: (state.label.capitalize(), (state,)) for state in told},
@@ -281,7 +281,7 @@ class Inbox:
     @cached_property
     def harming(self) -> dict[Who, float]:
         """Who makes others wait now."""
-        return harm.now()
+        return impact_windows.latest()
 
     @property
     def _chosen(self) -> tuple[str, ...]:
@@ -356,7 +356,7 @@ _FACTS = (
     "filesystem",
     "measure",
     "value",
-    "limit",
+    "threshold",
     "unit",
     "since",
     "until",
@@ -364,7 +364,7 @@ _FACTS = (
     "advice",
     "simulated",
 )
-_OF_STAFF = ("muted_until", "assignee", "resolved_at", "resolved_by", "why_resolved")
+_OF_STAFF = ("muted_until", "assignee", "resolved_at", "resolved_by", "resolution")
 
 
 def header(user: User) -> tuple[str, ...]:

@@ -10,15 +10,15 @@ from urllib.parse import urlencode
 from django.db.models import Case, Q, Value, When
 from django.urls import reverse
 
-from ioportal.analysis.rules.evidence import DAY, WITHIN
+from ioportal.analysis.rules.evidence import DAY, PEAK_SPAN
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import courses
+from ioportal.flags import history
 from ioportal.flags.models import Flag, FlagEvent
 from ioportal.reporting.flag_values import in_words, title_of
 from ioportal.site.models import Server
 from ioportal.telemetry import coverage, levels
 from ioportal.telemetry.models import ImpactWindow
-from ioportal.web.flags import history
+from ioportal.web.flags import history_chart
 from ioportal.web.flags.inbox import principal_of, shown, with_subjects
 from ioportal.web.flags.similar_jobs import PeersHistogram
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.flags.courses.way import Course
+    from ioportal.flags.history.source import MeasureHistory
     from ioportal.reporting.timelines import StepsChart
     from ioportal.web.flags.inbox import Shown
 
 _SIMILAR = 10
 _IMPACTS = 12
-_OF_THE_JUDGE = {FlagEvent.What.OPENED, FlagEvent.What.GREW, FlagEvent.What.ESCALATED}
+_OF_THE_JUDGE = {FlagEvent.Kind.OPENED, FlagEvent.Kind.GREW, FlagEvent.Kind.ESCALATED}
 
 
 @dataclass(frozen=True)
 class Number:
-    """One of a flag's numbers, beside its limit."""
+    """One of a flag's numbers, beside its threshold."""
 
     title: str
     value: str
-    limit: str  # "": it has none
+    threshold: str  # "": it has none
     is_measure: bool
 
 
@@ -68,22 +68,23 @@ class Told:
 
     @property
     def numbers(self) -> list[Number]:
-        """Its evidence: the measure, what else has limits in its rule's order, then the rest."""
+        """Numbers of the finding: the measure, other thresholds in the rule's order, the rest."""
         flag = self.flag
-        limited = {title_of(flag, name) for name in flag.limits}
+        limited = {title_of(flag, name) for name in flag.thresholds}
         # (what the database keeps as JSON has no order of its own)
-        in_order = flag.judged_by.limits if flag.judged_by else ()
-        names = dict.fromkeys([flag.measure, *in_order, *flag.limits, *flag.numbers])
+        in_order = flag.definition.thresholds if flag.definition else ()
+        names = dict.fromkeys([flag.measure, *in_order, *flag.thresholds, *flag.numbers])
         return [
             Number(
                 title_of(flag, name),
                 in_words(flag, name, flag.numbers.get(name)),
-                in_words(flag, name, flag.limits[name]) if name in flag.limits else "",
+                in_words(flag, name, flag.thresholds[name]) if name in flag.thresholds else "",
                 name == flag.measure,
             )
             for name in names
-            # (a number that has no limit of its own may have one by another name)
-            if name in flag.limits or (name in flag.numbers and title_of(flag, name) not in limited)
+            # (a number that has no threshold of its own may have one by another name)
+            if name in flag.thresholds
+            or (name in flag.numbers and title_of(flag, name) not in limited)
         ]
 
     @cached_property
@@ -96,7 +97,7 @@ class Told:
         rows = ImpactWindow.objects.filter(kind=kind, who=key)
         if self.flag.subject_kind == Subject.HOST:  # it was there before, and elsewhere
             servers = Server.objects.filter(filesystem=self.flag.filesystem_id)
-            span = (self.flag.since - WITHIN, self.flag.until)
+            span = (self.flag.since - PEAK_SPAN, self.flag.until)
             rows = rows.between(*span).filter(server_id__in=servers.values("pk"))
         return sorted(
             _joined(
@@ -167,7 +168,7 @@ class Told:
     def events(self) -> Iterable[FlagEvent]:
         """Its history; what staff say among themselves is for them."""
         events = self.flag.events.order_by("pk")
-        return events if self._user.is_staff else events.filter(what__in=_OF_THE_JUDGE)
+        return events if self._user.is_staff else events.filter(kind__in=_OF_THE_JUDGE)
 
     @property
     def for_a_ticket(self) -> str:
@@ -177,20 +178,20 @@ class Told:
         if job:
             lines.append(f"{job.cluster}, user {job.owner}, {job.node_count} nodes")
         lines.append(
-            f"{title_of(flag, flag.measure)}: {self.shown.value}, limit {self.shown.limit}"
+            f"{title_of(flag, flag.measure)}: {self.shown.value}, threshold {self.shown.threshold}"
         )
         lines.append(flag.advice)
         return "\n".join(lines)
 
     @cached_property
-    def course(self) -> Course | None:
+    def measure_history(self) -> MeasureHistory | None:
         """How its measure came about; None: not over time."""
-        return courses.of(self.flag)
+        return history.for_flag(self.flag)
 
     @cached_property
     def chart(self) -> StepsChart | None:
-        """Its course against its limit; None: it has none, or not any more."""
-        return history.drawn(self.flag, self.shown.subject.words, self.course)
+        """Its history against its threshold; None: it has none, or not any more."""
+        return history_chart.drawn(self.flag, self.shown.subject.words, self.measure_history)
 
 
 def _joined(rows: Iterable[tuple[int, datetime, int]]) -> list[Waiting]:

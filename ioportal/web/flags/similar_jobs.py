@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from ioportal.analysis.histograms import Scale
 from ioportal.analysis.metrics import BY_NAME
-from ioportal.analysis.rules.outlier import OUTLIER, at_limit
+from ioportal.analysis.rules.outlier import OUTLIER, at_threshold
 from ioportal.charts import histograms as charts
 from ioportal.reporting import formatting
 from ioportal.studies import similar_jobs
@@ -33,7 +33,7 @@ class PeersHistogram:
         self._job = job
         self._lines = {
             f"job {job.display_id}": flag.numbers[self.metric.name],
-            "limit": at_limit(flag.numbers, flag.limits),
+            "threshold": at_threshold(flag.numbers, flag.thresholds),
         }
         self.twin = reverse("flag_peers", args=[flag.pk])
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from ioportal.analysis.populations import FEWEST
-from ioportal.flags import harm
+from ioportal.flags import impact_windows
 from ioportal.flags.models import Flag
 from ioportal.studies import similar_jobs
 from ioportal.web.common import exports
@@ -56,7 +56,7 @@ def flag(request: UserRequest, pk: int) -> HttpResponseBase:
     form = _triage_form(request, assignee=found.assignee and found.assignee.get_username())
     if _carried_out(request, form):
         return redirect("flag", pk)
-    [shown] = flags.shown([found], request.user, harm.now())
+    [shown] = flags.shown([found], request.user, impact_windows.latest())
     told = Told(shown, request.user)
     if exports.asked_format(request):
         return exports.json_response(_facts(request, told))
@@ -84,7 +84,7 @@ def flag(request: UserRequest, pk: int) -> HttpResponseBase:
 @require_safe
 @login_required
 @exports.offered("csv", "json")
-def course(request: UserRequest, pk: int) -> HttpResponseBase:
+def history(request: UserRequest, pk: int) -> HttpResponseBase:
     """How a flag's number came about over time: the twin of its chart."""
     told = _told(request, pk)
     drawn = told.chart
@@ -147,13 +147,13 @@ def _facts(request: UserRequest, told: Told) -> dict[str, Any]:
         **{name: flags.fact(told.shown, name) for name in names},
         "rule_version": found.rule_version,
         "numbers": found.numbers,
-        "limits": found.limits,
+        "thresholds": found.thresholds,
         "scope": found.scope,
         "simulated": flags.is_simulated(found),
-        "why_withheld": found.why_withheld,
+        "suppression_reasons": found.suppression_reasons,
         "waited_s": told.waited_s,
         "events": [
-            {"at": one.at, "what": one.what, "by": one.by, "words": one.words, "value": one.value}
+            {"at": one.at, "kind": one.kind, "by": one.by, "text": one.text, "value": one.value}
             for one in told.events
         ],
     }

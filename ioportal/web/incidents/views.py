@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from ioportal.activity.models import Incident, Report
-from ioportal.analysis.impact import FEWEST_WINDOWS
+from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.analysis.metrics import Unit
 from ioportal.reporting.formatting import duration
 from ioportal.reporting.ranges import TimeRange
@@ -124,7 +124,7 @@ def incident(request: UserRequest, pk: int) -> HttpResponseBase:
             "incident": examined,
             "reports": reports,
             "address": request.build_absolute_uri(request.path),
-            "fewest": FEWEST_WINDOWS,
+            "fewest": MIN_BASELINE_WINDOWS,
             "microseconds": Unit.MICROSECONDS,
             "simulated": kept.server.filesystem.simulated,
         },
@@ -197,7 +197,7 @@ def incident_range(request: UserRequest) -> HttpResponseBase:
             "incident": shown,
             "reports": reports,
             "refused": refused,
-            "fewest": FEWEST_WINDOWS,
+            "fewest": MIN_BASELINE_WINDOWS,
             "microseconds": Unit.MICROSECONDS,
             "simulated": bool(shown and filesystem and filesystem.simulated),
         },

@@ -30,7 +30,7 @@ _JUDGED = {
 
 @dataclass(frozen=True)
 class Row:
-    """Somebody who is flagged by the limits in force, by those tried, or by both."""
+    """Somebody who is flagged by the thresholds in force, by those tried, or by both."""
 
     subject: str
     name: str
@@ -38,26 +38,28 @@ class Row:
     owner: str
     value: float
     until: datetime
-    now: bool
-    tried: bool
+    current: bool
+    proposed: bool
 
 
 def sentence(rule: Rule, test: BackTest) -> str:
-    """Return what the limits tried would change."""
+    """Return what the thresholds tried would change."""
     counts = test.counts
-    now = _many(rule, counts["now"], counts["owners_now"])
-    tried = _many(rule, counts["tried"], counts["owners_tried"])
-    if not counts["only_now"] and not counts["only_tried"]:
-        return f"They would change nothing: they flag {tried}, as the limits in force do."
+    now = _many(rule, counts["current"], counts["owners_current"])
+    tried = _many(rule, counts["proposed"], counts["owners_proposed"])
+    if not counts["only_current"] and not counts["only_proposed"]:
+        return f"They would change nothing: they flag {tried}, as the thresholds in force do."
     changes = [
         f"{count:,} {words}"
         for count, words in (
-            (counts["only_tried"], "more"),
-            (counts["only_now"], "no longer"),
+            (counts["only_proposed"], "more"),
+            (counts["only_current"], "no longer"),
         )
         if count
     ]
-    return f"They would flag {tried}, where the limits in force flag {now}: {', '.join(changes)}."
+    return (
+        f"They would flag {tried}, where the thresholds in force flag {now}: {', '.join(changes)}."
+    )
 
 
 def _many(rule: Rule, count: int, owners: int) -> str:
@@ -74,9 +76,9 @@ def judged(rule: Rule) -> str:
 
 def named(rule: Rule, test: BackTest) -> list[Row]:
     """Return whom a back-test found, by name; staff may know all."""
-    names = _NAMED[rule.subject]([row["subject"] for row in test.found])
+    names = _NAMED[rule.subject]([row["subject"] for row in test.subjects])
     rows = []
-    for row in test.found:
+    for row in test.subjects:
         name, address = names.get(row["subject"], (f"{rule.subject} {row['subject']}, gone", ""))
         until = datetime.fromisoformat(row["until"])
         rows.append(Row(**{**row, "name": name, "address": address, "until": until}))

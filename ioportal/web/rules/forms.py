@@ -1,4 +1,4 @@
-"""The forms by which staff try limits on the past, set them, and withdraw them."""
+"""The forms by which staff try thresholds on the past, set them, and withdraw them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from django.core.validators import MaxLengthValidator
 
 from ioportal.analysis.metrics import Unit
 from ioportal.analysis.rules.rule import refuse_unusable
-from ioportal.flags.limits import numbers_of
-from ioportal.flags.models import BackTest, LimitSet
+from ioportal.flags.models import BackTest, ThresholdSet
+from ioportal.flags.thresholds import finding_numbers
 from ioportal.reporting.flag_values import unit_by
 from ioportal.reporting.formatting import human
 from ioportal.site.models import Cluster, Filesystem
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django.forms import BoundField
     from django.http import QueryDict
 
-    from ioportal.analysis.rules.rule import Limit, Rule
+    from ioportal.analysis.rules.rule import Rule, Threshold
 
 LONGEST = timedelta(days=400)  # that a back-test goes over
 _TIME = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
@@ -38,8 +38,8 @@ _FORMS: dict[Unit | None, str] = {
 _PARTS = ("cluster", "queue", "filesystem")
 
 
-class LimitForm(forms.Form):
-    """Limits of a rule for a part of the site; and a period to try them on."""
+class ThresholdForm(forms.Form):
+    """Thresholds of a rule for a part of the site; and a period to try them on."""
 
     cluster = forms.ModelChoiceField(
         Cluster.objects.order_by("name"),
@@ -77,8 +77,8 @@ class LimitForm(forms.Form):
     ) -> None:
         super().__init__(data, initial=initial)
         self.rule = rule
-        for name, limit in rule.limits.items():
-            self.fields[self._key(name)] = _field_of(limit)
+        for name, threshold in rule.thresholds.items():
+            self.fields[self._key(name)] = _field_of(threshold)
         for name in set(_PARTS) - set(PARTS[rule.subject]):
             del self.fields[name]
         self.fields["advice"].help_text = (
@@ -88,10 +88,10 @@ class LimitForm(forms.Form):
 
     @staticmethod
     def _key(name: str) -> str:
-        return f"limit_{name}"
+        return f"threshold_{name}"
 
     def _known(self) -> list[str]:
-        return [*numbers_of(self.rule), *map(self._key, self.rule.limits)]
+        return [*finding_numbers(self.rule), *map(self._key, self.rule.thresholds)]
 
     def _in_braces(self, name: str) -> str:
         """Return how an advice may name a number."""
@@ -99,17 +99,17 @@ class LimitForm(forms.Form):
         return f"{{{name}:{_FORMS.get(unit, ',.0f')}}}"
 
     @classmethod
-    def initial_of(cls, limits: dict[str, float], **more: Any) -> dict[str, Any]:
-        """Return what the fields show for some limits."""
+    def initial_of(cls, thresholds: dict[str, float], **more: Any) -> dict[str, Any]:
+        """Return what the fields show for some thresholds."""
         shown = {
             cls._key(name): int(value) if value == int(value) else value
-            for name, value in limits.items()
+            for name, value in thresholds.items()
         }
         return {**shown, **more}
 
-    def limit_fields(self) -> Iterator[BoundField]:
-        """Yield the fields of the limits."""
-        return self._bound(self._key(name) for name in self.rule.limits)
+    def threshold_fields(self) -> Iterator[BoundField]:
+        """Yield the fields of the thresholds."""
+        return self._bound(self._key(name) for name in self.rule.thresholds)
 
     def part_fields(self) -> Iterator[BoundField]:
         """Yield the fields of the part of the site."""
@@ -120,7 +120,7 @@ class LimitForm(forms.Form):
         return self._bound(("start", "end"))
 
     def setting_fields(self) -> Iterator[BoundField]:
-        """Yield the fields that matter where limits are set."""
+        """Yield the fields that matter where thresholds are set."""
         return self._bound(("why", "is_on", "advice"))
 
     def _bound(self, names: Iterable[str]) -> Iterator[BoundField]:
@@ -160,22 +160,22 @@ class LimitForm(forms.Form):
             self.add_error("end", f"At most {LONGEST.days} days can be tried at once.")
 
     @property
-    def limits(self) -> dict[str, float]:
-        """The limits that were given."""
-        given = {name: self.cleaned_data[self._key(name)] for name in self.rule.limits}
+    def thresholds(self) -> dict[str, float]:
+        """The thresholds that were given."""
+        given = {name: self.cleaned_data[self._key(name)] for name in self.rule.thresholds}
         return {name: value for name, value in given.items() if value is not None}
 
     def _place(self) -> dict[str, Any]:
         return {name: self.cleaned_data[name] for name in PARTS[self.rule.subject]}
 
-    def limit_set(self, by: str) -> LimitSet:
+    def threshold_set(self, by: str) -> ThresholdSet:
         """Return what is to be put in force."""
-        return LimitSet(
+        return ThresholdSet(
             rule=self.rule.code,
-            limits=self.limits,
+            thresholds=self.thresholds,
             advice=self.cleaned_data["advice"],
             is_on=self.cleaned_data["is_on"],
-            why=self.cleaned_data["why"],
+            reason=self.cleaned_data["why"],
             set_by=by,
             **self._place(),
         )
@@ -184,29 +184,29 @@ class LimitForm(forms.Form):
         """Return what is to be tried."""
         return BackTest(
             rule=self.rule.code,
-            limits=self.limits,
+            thresholds=self.thresholds,
             start=self.cleaned_data["start"],
             end=self.cleaned_data["end"],
-            asked_by=by,
+            requested_by=by,
             **self._place(),
         )
 
 
-def _field_of(limit: Limit) -> forms.FloatField:
-    unit = "a share: 1 is all" if limit.unit is Unit.SHARE else limit.unit.value
+def _field_of(threshold: Threshold) -> forms.FloatField:
+    unit = "a share: 1 is all" if threshold.unit is Unit.SHARE else threshold.unit.value
     return forms.FloatField(
-        label=f"{limit.title} ({unit})",
+        label=f"{threshold.title} ({unit})",
         required=False,
-        min_value=limit.least,
-        max_value=limit.most,
-        help_text=f"The rule's own: {human(limit.default, limit.unit)}.",
+        min_value=threshold.minimum,
+        max_value=threshold.maximum,
+        help_text=f"The rule's own: {human(threshold.default, threshold.unit)}.",
         widget=forms.NumberInput(
-            {"step": "any", "inputmode": "decimal", "placeholder": f"{limit.default:.15g}"}
+            {"step": "any", "inputmode": "decimal", "placeholder": f"{threshold.default:.15g}"}
         ),
     )
 
 
 class WithdrawForm(forms.Form):
-    """Why limits of a part of the site are withdrawn."""
+    """Why thresholds of a part of the site are withdrawn."""
 
     why = forms.CharField(max_length=200)

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from ioportal.analysis.rules.evidence import OF_SUBJECT
+from ioportal.analysis.rules.evidence import EVIDENCE
 
 
 @pytest.fixture
@@ -11,7 +11,7 @@ def found():
     """Judge a subject of which only some figures are known; return the numbers, or None."""
 
     def run(rule, **figures):
-        evidence = pl.DataFrame([{"subject": "one", **figures}], schema=OF_SUBJECT[rule.subject])
+        evidence = pl.DataFrame([{"subject": "one", **figures}], schema=EVIDENCE[rule.subject])
         findings = rule.check(evidence, rule.defaults)
         return findings["numbers"].to_list()[0] if findings.height else None
 

@@ -4,13 +4,13 @@ import pytest
 
 from ioportal.analysis.rules import CAMPAIGN
 
-AT_LIMITS = {"metadata_operations": 20_000_000, "jobs": 20, "largest_job_operations": 4_000_000}
+AT_THRESHOLDS = {"metadata_operations": 20_000_000, "jobs": 20, "largest_job_operations": 4_000_000}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
-        pytest.param({}, True, id="at every limit"),
+        pytest.param({}, True, id="at every threshold"),
         pytest.param({"metadata_operations": 19_999_999}, False, id="fewer operations"),
         pytest.param({"jobs": 19}, False, id="few jobs"),
         pytest.param(
@@ -20,7 +20,7 @@ AT_LIMITS = {"metadata_operations": 20_000_000, "jobs": 20, "largest_job_operati
         ),
     ],
 )
-def test_it_takes_all_limits(found, changed, is_found):
-    numbers = found(CAMPAIGN, **{**AT_LIMITS, **changed})
+def test_it_takes_all_thresholds(found, changed, is_found):
+    numbers = found(CAMPAIGN, **{**AT_THRESHOLDS, **changed})
 
     assert (numbers is not None) is is_found

@@ -4,7 +4,7 @@ import pytest
 
 from ioportal.analysis.rules import LOW_CPU_EFFICIENCY
 
-AT_LIMITS = {
+AT_THRESHOLDS = {
     "has_ended": True,
     "cpu_efficiency": 0.08,
     "core_count": 11,
@@ -18,7 +18,7 @@ AT_LIMITS = {
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
-        pytest.param({}, True, id="at every limit"),
+        pytest.param({}, True, id="at every threshold"),
         pytest.param({"has_ended": False}, False, id="it runs still"),
         pytest.param({"cpu_efficiency": 0.081}, False, id="more efficient"),
         pytest.param({"core_count": 10}, False, id="fewer hours"),
@@ -30,7 +30,7 @@ AT_LIMITS = {
         pytest.param({"cpu_efficiency": None}, False, id="accounting does not say"),
     ],
 )
-def test_it_takes_all_limits(found, changed, is_found):
-    numbers = found(LOW_CPU_EFFICIENCY, **{**AT_LIMITS, **changed})
+def test_it_takes_all_thresholds(found, changed, is_found):
+    numbers = found(LOW_CPU_EFFICIENCY, **{**AT_THRESHOLDS, **changed})
 
     assert (numbers is not None) is is_found

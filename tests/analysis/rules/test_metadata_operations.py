@@ -4,18 +4,18 @@ import pytest
 
 from ioportal.analysis.rules import METADATA_OPERATIONS
 
-AT_LIMITS = {"metadata_operations": 2_000_000}
+AT_THRESHOLDS = {"metadata_operations": 2_000_000}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
-        pytest.param({}, True, id="at every limit"),
+        pytest.param({}, True, id="at every threshold"),
         pytest.param({"metadata_operations": 1_999_999}, False, id="one fewer"),
         pytest.param({"metadata_operations": None}, False, id="it is not known"),
     ],
 )
-def test_it_takes_all_limits(found, changed, is_found):
-    numbers = found(METADATA_OPERATIONS, **{**AT_LIMITS, **changed})
+def test_it_takes_all_thresholds(found, changed, is_found):
+    numbers = found(METADATA_OPERATIONS, **{**AT_THRESHOLDS, **changed})
 
     assert (numbers is not None) is is_found

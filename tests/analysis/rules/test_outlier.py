@@ -4,9 +4,9 @@ import polars as pl
 import pytest
 
 from ioportal.analysis.rules import OUTLIER
-from ioportal.analysis.rules.outlier import at_limit, score_of
+from ioportal.analysis.rules.outlier import at_threshold, score_of
 
-AT_LIMITS = {
+AT_THRESHOLDS = {
     "metadata_operations": 20_000,
     "metadata_operations_per_node": 20_000,
     "peers": 20,
@@ -18,7 +18,7 @@ AT_LIMITS = {
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
-        pytest.param({}, True, id="at every limit"),
+        pytest.param({}, True, id="at every threshold"),
         pytest.param({"metadata_operations": 19_999}, False, id="little altogether"),
         pytest.param({"peers": 19}, False, id="too few to compare with"),
         pytest.param(
@@ -29,15 +29,15 @@ AT_LIMITS = {
         pytest.param({"peers_median": None}, False, id="no peers"),
     ],
 )
-def test_it_takes_all_limits(found, changed, is_found):
-    numbers = found(OUTLIER, **{**AT_LIMITS, **changed})
+def test_it_takes_all_thresholds(found, changed, is_found):
+    numbers = found(OUTLIER, **{**AT_THRESHOLDS, **changed})
 
     assert (numbers is not None) is is_found
 
 
 def test_what_has_the_score_of_the_limit_is_told_from_a_finding(found):
-    numbers = found(OUTLIER, **{**AT_LIMITS, "metadata_operations_per_node": 1e6})
-    per_node = pl.Series([at_limit(numbers, OUTLIER.defaults), 1e6])
+    numbers = found(OUTLIER, **{**AT_THRESHOLDS, "metadata_operations_per_node": 1e6})
+    per_node = pl.Series([at_threshold(numbers, OUTLIER.defaults), 1e6])
 
     scores = pl.select(score_of(pl.lit(per_node), numbers)).to_series().to_list()
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from ioportal.analysis.rules import RULES, examples
-from ioportal.analysis.rules.evidence import OF_NAMESAKES, OF_PEERS, OF_SUBJECT
+from ioportal.analysis.rules.evidence import EVIDENCE, OF_NAMESAKES, OF_PEERS
 from ioportal.analysis.rules.rule import Severity, advise
 
 ALL = [pytest.param(rule, id=rule.code) for rule in RULES]
@@ -18,7 +18,7 @@ def fields(text):
 
 def numbers_of(rule):
     """The numbers that a finding has, from a frame without rows."""
-    findings = rule.check(pl.DataFrame(schema=OF_SUBJECT[rule.subject]), rule.defaults)
+    findings = rule.check(pl.DataFrame(schema=EVIDENCE[rule.subject]), rule.defaults)
     return {field.name for field in findings.schema["numbers"].fields}
 
 
@@ -28,15 +28,15 @@ def test_what_is_not_known_is_over_no_limit(found, rule):
 
 
 @pytest.mark.parametrize("rule", ALL)
-def test_a_finding_shows_each_limit_beside_the_number_that_it_limits(rule):
-    assert rule.measure == next(iter(rule.limits))
-    assert set(rule.limits) <= numbers_of(rule)
+def test_a_finding_shows_each_limit_beside_the_number_that_it_thresholds(rule):
+    assert rule.measure == next(iter(rule.thresholds))
+    assert set(rule.thresholds) <= numbers_of(rule)
     assert all(rule.unit(number) for number in numbers_of(rule))
 
 
 @pytest.mark.parametrize("rule", ALL)
-def test_advice_names_the_subject_s_numbers_and_its_limits(rule):
-    known = numbers_of(rule) | {f"limit_{name}" for name in rule.limits}
+def test_advice_names_the_subject_s_numbers_and_its_thresholds(rule):
+    known = numbers_of(rule) | {f"threshold_{name}" for name in rule.thresholds}
 
     assert rule.measure in fields(rule.advice)
     assert fields(rule.advice) <= known
@@ -53,13 +53,13 @@ def test_a_rule_finds_its_example_by_no_more_than_is_told_of_it(found, rule):
 
     assert found(rule, **told) is not None
     assert "unknown" not in examples.advice(rule)
-    assert set(told) <= OF_SUBJECT[rule.subject].keys()
+    assert set(told) <= EVIDENCE[rule.subject].keys()
 
 
 @pytest.mark.parametrize("rule", ALL)
 def test_a_rule_says_what_it_needs_to_know_of_other_jobs(rule):
-    others = {*OF_PEERS, *OF_NAMESAKES} - set(rule.others)
-    known = pl.DataFrame(schema=OF_SUBJECT[rule.subject]).drop(others, strict=False)
+    others = {*OF_PEERS, *OF_NAMESAKES} - set(rule.usual)
+    known = pl.DataFrame(schema=EVIDENCE[rule.subject]).drop(others, strict=False)
 
     assert rule.check(known, rule.defaults).is_empty()
 
@@ -90,8 +90,8 @@ def test_bytes_are_told_as_people_say_them(size, words):
 
 def test_abuse_takes_a_multiple_of_the_limit_and_a_while():
     rule = next(rule for rule in RULES if rule.abuse_times == 5)
-    limit = rule.defaults[rule.measure]
+    threshold = rule.defaults[rule.measure]
 
-    assert rule.severity_of(5 * limit, rule.defaults, has_lasted=True) is Severity.ABUSE
-    assert rule.severity_of(5 * limit, rule.defaults, has_lasted=False) is rule.severity
-    assert rule.severity_of(4.9 * limit, rule.defaults, has_lasted=True) is rule.severity
+    assert rule.severity_at(5 * threshold, rule.defaults, has_lasted=True) is Severity.ABUSE
+    assert rule.severity_at(5 * threshold, rule.defaults, has_lasted=False) is rule.severity
+    assert rule.severity_at(4.9 * threshold, rule.defaults, has_lasted=True) is rule.severity

@@ -4,13 +4,13 @@ import pytest
 
 from ioportal.analysis.rules import SMALL_READS
 
-AT_LIMITS = {"read_bytes": 16_383 * 500_000, "mean_read_bytes": 16_383}
+AT_THRESHOLDS = {"read_bytes": 16_383 * 500_000, "mean_read_bytes": 16_383}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
-        pytest.param({}, True, id="at every limit"),
+        pytest.param({}, True, id="at every threshold"),
         pytest.param({"read_bytes": 16_383 * 499_999}, False, id="fewer"),
         pytest.param(
             {"mean_read_bytes": 16_384, "read_bytes": 16_384 * 500_000}, False, id="larger ones"
@@ -18,7 +18,7 @@ AT_LIMITS = {"read_bytes": 16_383 * 500_000, "mean_read_bytes": 16_383}
         pytest.param({"mean_read_bytes": None}, False, id="their size is not known"),
     ],
 )
-def test_it_takes_all_limits(found, changed, is_found):
-    numbers = found(SMALL_READS, **{**AT_LIMITS, **changed})
+def test_it_takes_all_thresholds(found, changed, is_found):
+    numbers = found(SMALL_READS, **{**AT_THRESHOLDS, **changed})
 
     assert (numbers is not None) is is_found

@@ -4,7 +4,7 @@ import pytest
 
 from ioportal.analysis.rules import STARTUP_STORM
 
-AT_LIMITS = {
+AT_THRESHOLDS = {
     "startup_operations": 150_000,
     "startup_opens": 57_000,
     "node_count": 300,
@@ -15,7 +15,7 @@ AT_LIMITS = {
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
-        pytest.param({}, True, id="at every limit"),
+        pytest.param({}, True, id="at every threshold"),
         pytest.param({"startup_operations": 149_999}, False, id="fewer operations"),
         pytest.param({"node_count": 301}, False, id="fewer on each node"),
         pytest.param({"node_count": 15}, False, id="few nodes"),
@@ -25,7 +25,7 @@ AT_LIMITS = {
         pytest.param({"metadata_operations": 1_000}, True, id="statistics are older"),
     ],
 )
-def test_it_takes_all_limits(found, changed, is_found):
-    numbers = found(STARTUP_STORM, **{**AT_LIMITS, **changed})
+def test_it_takes_all_thresholds(found, changed, is_found):
+    numbers = found(STARTUP_STORM, **{**AT_THRESHOLDS, **changed})
 
     assert (numbers is not None) is is_found

@@ -4,7 +4,7 @@ import pytest
 
 from ioportal.analysis.rules import UNEXPLAINED_ENQUEUES
 
-AT_LIMITS = {
+AT_THRESHOLDS = {
     "failures_counted": False,
     "counted_enqueues": 48_000,
     "metadata_operations": 40_000,
@@ -15,7 +15,7 @@ AT_LIMITS = {
 @pytest.mark.parametrize(
     ("changed", "is_found"),
     [
-        pytest.param({}, True, id="at every limit"),
+        pytest.param({}, True, id="at every threshold"),
         pytest.param({"counted_enqueues": 47_999}, False, id="fewer"),
         pytest.param(
             {"counted_enqueues": 65_000, "metadata_operations": 54_000},
@@ -29,7 +29,7 @@ AT_LIMITS = {
         pytest.param({"metadata_operations": None}, False, id="not counted"),
     ],
 )
-def test_it_takes_all_limits(found, changed, is_found):
-    numbers = found(UNEXPLAINED_ENQUEUES, **{**AT_LIMITS, **changed})
+def test_it_takes_all_thresholds(found, changed, is_found):
+    numbers = found(UNEXPLAINED_ENQUEUES, **{**AT_THRESHOLDS, **changed})
 
     assert (numbers is not None) is is_found

@@ -63,7 +63,7 @@ PAGES = {  # and what each of them reads of its address
     "/incidents/{incident}/": ["format"],
     "/flags/": [*FlagFilter.base_filters, "state", "page", "format"],
     "/flags/{flag}/": ["format"],
-    "/flags/{flag}/course/": ["format"],
+    "/flags/{flag}/history/": ["format"],
     "/flags/{flag}/peers/": ["format"],
     "/jobs/": [*JOB_FILTERS, *LIST],
     "/jobs/{job}/": ["start", "end", "launch", "format"],
@@ -101,7 +101,7 @@ PAGES = {  # and what each of them reads of its address
     "/ingest/tables/": ["cluster", "format"],
     "/palette-x.css": [],
 }
-POSTED_TO = {"keep_incident", "withdraw_limits", "stop_back_test"}
+POSTED_TO = {"keep_incident", "withdraw_thresholds", "stop_back_test"}
 
 
 @pytest.fixture
@@ -122,10 +122,10 @@ def names(heavy_job, alice):
         until=at("13:00"),
         value=90_000,
         numbers={"metadata_operations": 90_000},
-        limits={"metadata_operations": 50_000},
+        thresholds={"metadata_operations": 50_000},
         advice="Keep software off Lustre.",
     )
-    test = BackTest.objects.create(rule=flag.rule, limits={}, asked_by="sam", **facts)
+    test = BackTest.objects.create(rule=flag.rule, thresholds={}, requested_by="sam", **facts)
     return {
         "job": heavy_job.pk,
         "segment": heavy_job.records.get().segment_id,

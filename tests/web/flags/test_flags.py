@@ -19,7 +19,7 @@ from ioportal.site.models import Cluster, Filesystem, Nid, Server
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage, ImpactWindow, Principal
-from ioportal.web.flags.history import flag_mark
+from ioportal.web.flags.history_chart import flag_mark
 from tests.logs import Run, at, job_stats, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
@@ -29,7 +29,7 @@ RULE = "metadata-operations"
 
 
 @pytest.fixture
-def flag_of(site, logs, ingest, judge):
+def flag_of(site, logs, ingest, evaluate):
     """Let jobs of alice each do 2,400,000 metadata operations from 12:00 to 12:20; flag them."""
 
     def make(*jobs):
@@ -39,7 +39,7 @@ def flag_of(site, logs, ingest, judge):
             entries = {job: {"open": 120_000 * minute} for job in jobs if minute}
             text = job_stats("lake-MDT0000", {f"9{jobs[0]}": {"open": 1}, **entries})
             ingest("job_stats", logs("read", text), at=at(f"12:{minute:02d}").isoformat())
-        return judge()[RULE, jobs[0]]
+        return evaluate()[RULE, jobs[0]]
 
     return make
 
@@ -71,7 +71,7 @@ def new_flag(new_job):
                 "until": at("13:00"),
                 "value": 3e6,
                 "numbers": {"metadata_operations": 3e6},
-                "limits": {"metadata_operations": 2e6},
+                "thresholds": {"metadata_operations": 2e6},
                 "scope": "the rule's own",
                 "advice": "Keep software off Lustre.",
                 **facts,
@@ -99,8 +99,8 @@ def test_a_flag_is_marked_where_its_threshold_was_reached_or_as_of_a_whole_run(a
 
     words = {drawn["text"]: drawn["x"] for drawn in figure(page, "metadata")["annotations"]}
     # 120,000 a minute: 2 million are reached by the read at 12:17, though the job ends at 12:20.
-    assert words["Very many metadata operations"] == "2017-07-05T12:17:00.000"
-    assert words["Idle processors beside heavy I/O (whole run)"] == "2017-07-05T12:20:00.000"
+    assert words["Excessive metadata operations"] == "2017-07-05T12:17:00.000"
+    assert words["Low CPU efficiency with heavy I/O (whole run)"] == "2017-07-05T12:20:00.000"
     page = text_of(as_staff.get(f"/flags/{found.pk}/"))
     [mark] = figure(page, "evidence")["annotations"]
     assert (mark["text"], mark["x"]) == ("threshold reached", "2017-07-05T12:17:00.000")
@@ -119,8 +119,8 @@ def test_a_threshold_that_a_read_after_the_job_shows_is_marked_at_the_jobs_end(a
     [mark] = figure(text_of(as_staff.get(f"/flags/{found.pk}/")), "evidence")["annotations"]
     assert mark["text"] == "threshold reached, counted by 12:17:00"
     assert mark["x"] == "2017-07-05T12:16:10.000"
-    rows = json_of(as_staff.get(f"/flags/{found.pk}/course/?format=json"))["rows"]
-    reached = next(row for row in rows if (row["amount"] or 0) >= row["limit"])
+    rows = json_of(as_staff.get(f"/flags/{found.pk}/history/?format=json"))["rows"]
+    reached = next(row for row in rows if (row["amount"] or 0) >= row["threshold"])
     assert reached["end"] == "2017-07-05T12:17:00+00:00"
 
 
@@ -139,16 +139,16 @@ def figure(page, name):
 def test_the_inbox_says_what_was_found_of_whom(as_staff, found):
     words = words_of(as_staff.get("/flags/"))
 
-    assert "Very many metadata operations" in words
+    assert "Excessive metadata operations" in words
     assert f"job 77 {SHOWN_NAME} · alice · anvil" in words
-    assert "2,400,000 operations limit 2,000,000 operations (1.20" in words
+    assert "2,400,000 operations threshold 2,000,000 operations (1.20" in words
 
 
-def test_a_flag_tells_its_numbers_beside_its_limits(as_staff, found):
+def test_a_flag_tells_its_numbers_beside_its_thresholds(as_staff, found):
     words = words_of(as_staff.get(f"/flags/{found.pk}/"))
 
     assert "Metadata operations of the job 2,400,000 operations 2,000,000 operations" in words
-    assert "limits: the rule's own" in words
+    assert "thresholds: the rule's own" in words
     assert "Keep software and its small files off Lustre" in words
     assert "No flag of this rule was resolved yet." in words
 
@@ -157,7 +157,7 @@ def test_a_number_that_is_known_by_two_names_is_told_once(as_staff, new_flag):
     flag = new_flag(
         rule="startup-storm",
         numbers={"startup_operations": 2e5, "node_count": 20, "startup_nodes": 20},
-        limits={"startup_operations": 1.5e5, "startup_nodes": 16},
+        thresholds={"startup_operations": 1.5e5, "startup_nodes": 16},
     )
     words = words_of(as_staff.get(f"/flags/{flag.pk}/"))
 
@@ -166,10 +166,10 @@ def test_a_number_that_is_known_by_two_names_is_told_once(as_staff, new_flag):
 
 
 def test_the_chart_of_its_evidence_crosses_its_limit_when_it_was_found(as_staff, found):
-    rows = csv_of(as_staff.get(f"/flags/{found.pk}/course/?format=csv"))
-    over = [row for row in rows if float(row["amount"] or 0) >= float(row["limit"])]
+    rows = csv_of(as_staff.get(f"/flags/{found.pk}/history/?format=csv"))
+    over = [row for row in rows if float(row["amount"] or 0) >= float(row["threshold"])]
 
-    assert {row["limit"] for row in rows} == {"2000000.0"}
+    assert {row["threshold"] for row in rows} == {"2000000.0"}
     assert over[0]["end"] == "2017-07-05T12:17:00+00:00"
     assert max(float(row["amount"] or 0) for row in rows) == found.value
     assert "figure-evidence" in text_of(as_staff.get(f"/flags/{found.pk}/"))
@@ -177,7 +177,7 @@ def test_the_chart_of_its_evidence_crosses_its_limit_when_it_was_found(as_staff,
 
 def test_a_rate_is_charted_as_what_was_done_within_ten_minutes(as_staff, found):
     peak = Flag.objects.get(rule="metadata-rate", job=found.job)
-    rows = csv_of(as_staff.get(f"/flags/{peak.pk}/course/?format=csv"))
+    rows = csv_of(as_staff.get(f"/flags/{peak.pk}/history/?format=csv"))
 
     assert max(float(row["amount"] or 0) for row in rows) == peak.value
 
@@ -185,7 +185,7 @@ def test_a_rate_is_charted_as_what_was_done_within_ten_minutes(as_staff, found):
 OUTLIER = {
     "rule": "outlier",
     "numbers": {"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_per_node": 100},
-    "limits": {"z_score": 3.0},
+    "thresholds": {"z_score": 3.0},
 }
 
 
@@ -217,7 +217,7 @@ def test_what_is_no_longer_kept_is_said_to_be_gone(as_staff, found):
     words = words_of(as_staff.get(f"/flags/{found.pk}/"))
 
     assert "How it came about is not drawn" in words
-    assert as_staff.get(f"/flags/{found.pk}/course/").status_code == 404
+    assert as_staff.get(f"/flags/{found.pk}/history/").status_code == 404
 
 
 def test_the_worst_come_first_and_of_the_same_severity_the_newest(as_staff, new_flag):
@@ -246,7 +246,7 @@ def test_what_somebody_solved_comes_first_of_what_is_similar_then_the_same_owner
     as_staff, new_job, new_flag
 ):
     def past(hours, **facts):
-        resolved = {"state": "resolved", "why_resolved": "so", "resolved_at": at("20:00")}
+        resolved = {"state": "resolved", "resolution": "so", "resolved_at": at("20:00")}
         resolved["resolved_by"] = facts.pop("resolved_by", "")
         return new_flag(new_job(**facts), until=at("13:00") + timedelta(hours=hours), **resolved).pk
 
@@ -264,7 +264,7 @@ def test_of_what_has_no_owner_the_same_comes_first_of_what_is_similar(as_staff, 
     def host(key, **facts):
         return new_flag(subject_kind="host", subject=f"3:{key}", owner="", **facts).pk
 
-    resolved = {"state": "resolved", "why_resolved": "so", "resolved_at": at("20:00")}
+    resolved = {"state": "resolved", "resolution": "so", "resolved_at": at("20:00")}
     same, other, now = host(4, until=at("12:30"), **resolved), host(5, **resolved), host(4)
     Flag.objects.update(job=None)
 
@@ -296,7 +296,7 @@ def test_a_muting_lasts_until_the_moment_that_is_filled_in(as_staff, new_flag):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        pytest.param({"action": "resolve", "why": ""}, "Say what solved it", id="no reason"),
+        pytest.param({"action": "resolve", "why": ""}, "Describe the fix", id="no reason"),
         pytest.param({"action": "mute"}, "Say until when.", id="no end"),
         pytest.param(
             {"action": "mute", "until": "2017-01-01T00:00"}, "ends in the future", id="ended"
@@ -343,7 +343,7 @@ def test_a_form_without_a_flag_says_so(as_staff, new_flag):
 def test_flags_are_found_by_what_is_known_of_them(query, expected, as_staff, new_job, new_flag):
     birch = Cluster.objects.create(name="birch", time_zone="UTC", batch_system="pbs")
     lake = Filesystem.objects.create(name="lake")
-    resolved = {"state": "resolved", "why_resolved": "so", "resolved_at": at("20:00")}
+    resolved = {"state": "resolved", "resolution": "so", "resolved_at": at("20:00")}
     flags = {
         "abuse": new_flag(new_job(cluster=birch), severity=3),
         "warning": new_flag(new_job(owner="bob", name="relax 2"), filesystem=lake),
@@ -446,7 +446,7 @@ def test_a_flag_is_seen_by_those_who_see_its_job(who, status, request, client, n
         assert client.get(path).status_code == status
     if status == 404:
         assert listed(client, "&state=all") == []
-        assert client.get(f"/flags/{flag.pk}/course/").status_code == 404
+        assert client.get(f"/flags/{flag.pk}/history/").status_code == 404
     if status == 302:
         assert client.get("/flags/")["Location"].startswith("/login/")
 
@@ -456,7 +456,7 @@ def test_owners_read_nothing_that_staff_say_among_themselves(client, alice, sam,
     triage.comment([flag.pk], sam, "secret of staff")
     triage.assign([flag.pk], sam, sam)
     triage.resolve([flag.pk], sam, "secret reason")
-    new_flag(state="withheld", why_withheld=["secret doubts"])
+    new_flag(state="suppressed", suppression_reasons=["secret doubts"])
     client.force_login(alice)
 
     for path in (f"/flags/{flag.pk}/", "/flags/?state=all", f"/flags/{new_flag().pk}/"):
@@ -466,14 +466,14 @@ def test_owners_read_nothing_that_staff_say_among_themselves(client, alice, sam,
             assert ">sam<" not in text
             assert '"sam"' not in text
     assert listed(client, "&state=all").count(flag.pk) == 1
-    assert client.get("/flags/?state=withheld&format=json").status_code == 400
+    assert client.get("/flags/?state=suppressed&format=json").status_code == 400
 
 
-def test_what_was_withheld_to_its_end_blames_nobody(client, alice, sam, new_flag):
-    flag = new_flag(state="withheld", why_withheld=["Its data are partial."])
+def test_what_was_suppressed_to_its_end_blames_nobody(client, alice, sam, new_flag):
+    flag = new_flag(state="suppressed", suppression_reasons=["Its data are partial."])
     triage.resolve([flag.pk], sam, "The reads are back.")
 
-    known = new_flag(state="acknowledged", why_withheld=["Its data are partial."])
+    known = new_flag(state="acknowledged", suppression_reasons=["Its data are partial."])
 
     for person, expected in ((alice, []), (sam, [flag.pk])):
         client.force_login(person)
@@ -524,10 +524,10 @@ def test_a_flag_of_a_filesystem_leads_to_the_nids_that_are_nobodys(as_staff, mds
     assert 'href="/ingest/nids/">unregistered NIDs' in page
 
 
-def test_what_is_withheld_says_why(as_staff, new_flag):
-    flag = new_flag(state="withheld", why_withheld=["Its data are partial."])
+def test_what_is_suppressed_says_why(as_staff, new_flag):
+    flag = new_flag(state="suppressed", suppression_reasons=["Its data are partial."])
 
-    assert "Withheld: Its data are partial." in words_of(as_staff.get(f"/flags/{flag.pk}/"))
+    assert "Suppressed: Its data are partial." in words_of(as_staff.get(f"/flags/{flag.pk}/"))
 
 
 @pytest.mark.parametrize(
@@ -542,7 +542,7 @@ def test_an_empty_inbox_says_what_to_do(query, words, as_staff):
 
 
 def test_flags_are_told_of_wherever_their_job_is(as_staff, found):
-    title = "Very many metadata operations"
+    title = "Excessive metadata operations"
     pages = {
         f"/jobs/{found.job_id}/": title,
         "/jobs/": "badge severity-abuse",
@@ -564,7 +564,7 @@ def test_flags_are_told_of_wherever_their_job_is(as_staff, found):
 def test_owners_find_first_what_is_flagged_of_theirs(as_alice, found):
     home = text_of(as_alice.get("/"))
 
-    assert "2,400,000 operations, limit 2,000,000 operations" in words_of(as_alice.get("/"))
+    assert "2,400,000 operations, threshold 2,000,000 operations" in words_of(as_alice.get("/"))
     assert home.index("badge severity-warning") < home.index("Newest")
     assert '(open)">abuse</a>' in home  # beside the job in the tables
 
@@ -589,7 +589,7 @@ def test_pages_ask_as_often_when_there_are_more_flags(as_staff, new_job, new_fla
         return counts
 
     def past(owner):
-        resolved = {"state": "resolved", "why_resolved": "so", "resolved_at": at("20:00")}
+        resolved = {"state": "resolved", "resolution": "so", "resolved_at": at("20:00")}
         new_flag(new_job(owner=owner), **resolved, resolved_by="sam")
 
     first = new_flag(new_job({"metadata_operations": 3e6}))

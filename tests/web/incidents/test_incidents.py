@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ioportal.activity.models import Incident
-from ioportal.analysis.impact import FEWEST_WINDOWS
+from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.ingest import retention_stage
 from ioportal.site.models import Server
 from ioportal.telemetry import levels, retention
@@ -14,7 +14,7 @@ from ioportal.telemetry.models import ChargedRpc
 from tests.logs import Run, at, rpc, sacct
 from tests.web.reading import csv_of, json_of, words_of
 
-CALM_WINDOWS = FEWEST_WINDOWS + 80  # before 12:10, of a job that is alone
+CALM_WINDOWS = MIN_BASELINE_WINDOWS + 80  # before 12:10, of a job that is alone
 USUAL_US = (80, 100)  # of service, and from arrival to end
 SLOW_US = (80, 1_100)
 

@@ -1,12 +1,12 @@
-"""The pages on which staff look at rules, try limits on the past, set and withdraw them."""
+"""The pages on which staff look at rules, try thresholds on the past, set and withdraw them."""
 
 import pytest
 from django.core.cache import cache
 
 from ioportal.analysis.rules import RULES
 from ioportal.flags import backtest
-from ioportal.flags.limits import Book, Place
-from ioportal.flags.models import BackTest, LimitSet
+from ioportal.flags.models import BackTest, ThresholdSet
+from ioportal.flags.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import StaleEvidence
 from ioportal.stages import drain
 from tests.logs import at
@@ -21,7 +21,7 @@ PERIOD = {"start": "2017-07-05T00:00", "end": "2017-07-06T00:00"}
 
 @pytest.fixture
 def jobs(new_job):
-    """Three jobs of two users: the first is far over the limit, the last has poor data."""
+    """Three jobs of two users: the first is far over the threshold, the last has poor data."""
     for millions, owner, quality in (
         (5, "alice", "good"),
         (1.5, "bob", "good"),
@@ -32,32 +32,32 @@ def jobs(new_job):
 
 
 @pytest.fixture
-def set_limits(as_staff):
-    """Send the form that sets limits."""
+def set_thresholds(as_staff):
+    """Send the form that sets thresholds."""
 
     def send(value=MILLION, address=MANY, why="We see what it does.", **more):
-        form = {"limit_metadata_operations": value, "why": why, "set": "1", **more}
+        form = {"threshold_metadata_operations": value, "why": why, "set": "1", **more}
         return as_staff.post(address, form, follow=True)
 
     return send
 
 
 @pytest.fixture
-def try_limits(as_staff):
-    """Send the form that tries limits, and let a worker run what waits."""
+def try_thresholds(as_staff):
+    """Send the form that tries thresholds, and let a worker run what waits."""
 
     def send(value=MILLION, **more):
-        form = {"limit_metadata_operations": value, **PERIOD, "try": "1", **more}
+        form = {"threshold_metadata_operations": value, **PERIOD, "try": "1", **more}
         answer = as_staff.post(MANY, form)
-        drain(backtest.run_waiting)
+        drain(backtest.run_next)
         return answer
 
     return send
 
 
-def in_force(**place):
+def current(**place):
     [rule] = [rule for rule in RULES if rule.code == "metadata-operations"]
-    return Book().at(rule, Place(**place))
+    return ThresholdBook().at(rule, Place(**place))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def in_force(**place):
         ("get", "/rules/"),
         ("get", MANY),
         ("post", MANY),
-        ("post", f"{MANY}limits/1/"),
+        ("post", f"{MANY}thresholds/1/"),
         ("get", f"{MANY}back-tests/1/"),
         ("get", f"{MANY}back-tests/1/?format=json"),
         ("post", f"{MANY}back-tests/1/stop/"),
@@ -85,14 +85,14 @@ def test_every_rule_has_a_page(as_staff):
     assert as_staff.get("/rules/no-such-rule/").status_code == 404
 
 
-def test_what_is_set_holds_and_its_history_says_what_changed(set_limits, cluster):
-    set_limits(1_000_000)
-    set_limits(500_000, cluster="anvil", queue=HOSTILE, why="<i>debug</i> is short.")
-    page = set_limits(1_200_000, why="Too many flags.")
+def test_what_is_set_holds_and_its_history_says_what_changed(set_thresholds, cluster):
+    set_thresholds(1_000_000)
+    set_thresholds(500_000, cluster="anvil", queue=HOSTILE, why="<i>debug</i> is short.")
+    page = set_thresholds(1_200_000, why="Too many flags.")
     words = words_of(page)
 
-    assert in_force().limits == {"metadata_operations": 1_200_000}
-    assert in_force(cluster=cluster.pk, queue=HOSTILE).limits == {"metadata_operations": 500_000}
+    assert current().thresholds == {"metadata_operations": 1_200_000}
+    assert current(cluster=cluster.pk, queue=HOSTILE).thresholds == {"metadata_operations": 500_000}
     assert "Metadata operations of the job: 1,000,000 → became 1,200,000 Too many flags." in words
     assert "Metadata operations of the job: 2,000,000 → became 1,000,000" in words
     assert "as the wider part says → became 500,000 <i>debug</i> is short." in words
@@ -100,22 +100,22 @@ def test_what_is_set_holds_and_its_history_says_what_changed(set_limits, cluster
     assert HOSTILE not in page.content.decode()
 
 
-def test_a_queue_of_which_no_job_is_known_is_asked_about(set_limits, as_staff, new_job):
+def test_a_queue_of_which_no_job_is_known_is_asked_about(set_thresholds, as_staff, new_job):
     new_job(queue="batch")
 
-    assert "is its name right?" not in words_of(set_limits(cluster="anvil", queue="batch"))
-    assert "is its name right?" in words_of(set_limits(cluster="anvil", queue="bacth"))
-    withdrawn = f"{MANY}limits/{LimitSet.objects.get(queue='bacth').pk}/"
+    assert "is its name right?" not in words_of(set_thresholds(cluster="anvil", queue="batch"))
+    assert "is its name right?" in words_of(set_thresholds(cluster="anvil", queue="bacth"))
+    withdrawn = f"{MANY}thresholds/{ThresholdSet.objects.get(queue='bacth').pk}/"
     page = as_staff.post(withdrawn, {"why": "A slip."}, follow=True)
     assert "is its name right?" not in words_of(page)
 
 
-def test_what_is_left_empty_is_as_a_wider_part_has_it(set_limits, cluster):
-    set_limits(1_000_000)
-    set_limits("", cluster="anvil", is_on="false")
+def test_what_is_left_empty_is_as_a_wider_part_has_it(set_thresholds, cluster):
+    set_thresholds(1_000_000)
+    set_thresholds("", cluster="anvil", is_on="false")
 
-    held = in_force(cluster=cluster.pk)
-    assert (held.limits, held.is_on) == ({"metadata_operations": 1_000_000}, False)
+    held = current(cluster=cluster.pk)
+    assert (held.thresholds, held.is_on) == ({"metadata_operations": 1_000_000}, False)
 
 
 @pytest.mark.parametrize(
@@ -129,17 +129,17 @@ def test_what_is_left_empty_is_as_a_wider_part_has_it(set_limits, cluster):
         pytest.param({"queue": "batch"}, "A queue is of a cluster", id="a queue of no cluster"),
         pytest.param({"queue": "a\x00"}, "Null characters", id="what cannot be stored"),
         pytest.param({"cluster": "rhea"}, "Select a valid choice", id="an unknown cluster"),
-        pytest.param({"advice": "{password}"}, "is not known here", id="an unknown number"),
-        pytest.param({"advice": "{duration_s!r}"}, "write a number like", id="a conversion"),
+        pytest.param({"advice": "{password}"}, "is unknown. Use one of", id="an unknown number"),
+        pytest.param({"advice": "{duration_s!r}"}, "invalid format", id="a conversion"),
         pytest.param({"advice": "{duration_s"}, "expected '}'", id="an open brace"),
     ],
 )
-def test_what_cannot_be_set_is_refused_and_says_why(set_limits, cluster, told, error):
-    words = words_of(set_limits(**told))
+def test_what_cannot_be_set_is_refused_and_says_why(set_thresholds, cluster, told, error):
+    words = words_of(set_thresholds(**told))
 
     assert error in words
     assert "Nothing was done" in words
-    assert not LimitSet.objects.exists()
+    assert not ThresholdSet.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -150,71 +150,71 @@ def test_what_cannot_be_set_is_refused_and_says_why(set_limits, cluster, told, e
         pytest.param({"end": "2019-07-04T00:00"}, "At most 400 days", id="too long"),
     ],
 )
-def test_what_cannot_be_tried_is_refused_and_says_why(try_limits, told, error):
-    assert error in words_of(try_limits(**told))
+def test_what_cannot_be_tried_is_refused_and_says_why(try_thresholds, told, error):
+    assert error in words_of(try_thresholds(**told))
     assert not BackTest.objects.exists()
 
 
 def test_limits_that_nobody_would_be_judged_by_are_not_offered(as_staff, cluster):
-    told = {"limit_metadata_operations": 10, "cluster": "anvil", "why": "x", "set": "1"}
+    told = {"threshold_metadata_operations": 10, "cluster": "anvil", "why": "x", "set": "1"}
     as_staff.post("/rules/campaign/", told)
 
-    assert LimitSet.objects.get().is_everywhere
+    assert ThresholdSet.objects.get().is_everywhere
     page = as_staff.get("/rules/host-outside-jobs/").content.decode()
     assert 'name="filesystem"' in page
     assert 'name="cluster"' not in page
 
 
-def test_a_form_that_is_sent_twice_counts_once(set_limits, as_staff):
-    set_limits()
+def test_a_form_that_is_sent_twice_counts_once(set_thresholds, as_staff):
+    set_thresholds()
     StaleEvidence.objects.all().delete()
 
-    assert "They hold already: everywhere." in words_of(set_limits(why="Again."))
-    form = {"limit_metadata_operations": 1, **PERIOD, "try": "1"}
+    assert "They hold already: everywhere." in words_of(set_thresholds(why="Again."))
+    form = {"threshold_metadata_operations": 1, **PERIOD, "try": "1"}
     assert as_staff.post(MANY, form)["Location"] == as_staff.post(MANY, form)["Location"]
-    assert (LimitSet.objects.count(), BackTest.objects.count()) == (1, 1)
+    assert (ThresholdSet.objects.count(), BackTest.objects.count()) == (1, 1)
 
 
-def test_withdrawn_limits_hold_no_longer_and_stay_in_the_history(set_limits, as_staff, cluster):
-    set_limits(1_000_000)
-    set_limits(10, cluster="anvil")
-    first = LimitSet.objects.get(cluster=cluster)
+def test_withdrawn_limits_hold_no_longer_and_stay_in_the_history(set_thresholds, as_staff, cluster):
+    set_thresholds(1_000_000)
+    set_thresholds(10, cluster="anvil")
+    first = ThresholdSet.objects.get(cluster=cluster)
     assert "nothing was withdrawn" in words_of(
-        as_staff.post(f"{MANY}limits/{first.pk}/", {"why": " "}, follow=True)
+        as_staff.post(f"{MANY}thresholds/{first.pk}/", {"why": " "}, follow=True)
     )
 
-    page = as_staff.post(f"{MANY}limits/{first.pk}/", {"why": "It was a test."}, follow=True)
+    page = as_staff.post(f"{MANY}thresholds/{first.pk}/", {"why": "It was a test."}, follow=True)
 
-    assert in_force(cluster=cluster.pk).limits == {"metadata_operations": 1_000_000}
+    assert current(cluster=cluster.pk).thresholds == {"metadata_operations": 1_000_000}
     words = words_of(page)
     assert "Withdrawn: what is said more widely holds there, cluster anvil." in words
     assert "withdrawn Metadata operations of the job: 10 → became as the wider part says" in words
-    again = as_staff.post(f"{MANY}limits/{first.pk}/", {"why": "Again."}, follow=True)
-    assert "Somebody changed these limits meanwhile" in words_of(again)
+    again = as_staff.post(f"{MANY}thresholds/{first.pk}/", {"why": "Again."}, follow=True)
+    assert "Somebody changed these thresholds meanwhile" in words_of(again)
 
 
 @pytest.mark.usefixtures("jobs")
-def test_a_back_test_says_what_the_limits_would_change(try_limits, as_staff):
-    address = try_limits(MILLION)["Location"]
+def test_a_back_test_says_what_the_limits_would_change(try_thresholds, as_staff):
+    address = try_thresholds(MILLION)["Location"]
     words = words_of(as_staff.get(address))
 
     assert (
-        "They would flag 2 jobs of 2 users, where the limits in force flag 1 job of 1 user: 1 more."
-        in words
+        "They would flag 2 jobs of 2 users, where the thresholds in force flag 1 job of 1 user: "
+        "1 more." in words
     )
-    assert "Besides, 1 (now 1) would be withheld" in words
+    assert "Besides, 1 (now 1) would be suppressed" in words
     assert "3 jobs that ended in this time" in words
     rows = csv_of(as_staff.get(f"{address}?format=csv"))
-    assert [(row["owner"], row["now"], row["tried"]) for row in rows] == [
+    assert [(row["owner"], row["current"], row["proposed"]) for row in rows] == [
         ("bob", "False", "True"),
         ("alice", "True", "True"),
     ]
-    assert json_of(as_staff.get(f"{address}?format=json"))["only_tried"] == 1
+    assert json_of(as_staff.get(f"{address}?format=json"))["only_proposed"] == 1
 
 
-def test_what_is_left_empty_is_tried_as_it_would_hold(try_limits, as_staff, cluster):
+def test_what_is_left_empty_is_tried_as_it_would_hold(try_thresholds, as_staff, cluster):
     everywhere, there = (
-        try_limits("", **place)["Location"] for place in ({}, {"cluster": "anvil"})
+        try_thresholds("", **place)["Location"] for place in ({}, {"cluster": "anvil"})
     )
 
     assert "operations 2,000,000 2,000,000" in words_of(as_staff.get(everywhere))
@@ -222,13 +222,13 @@ def test_what_is_left_empty_is_tried_as_it_would_hold(try_limits, as_staff, clus
 
 
 def test_a_back_test_tells_whose_own_limits_go_before_those_tried(
-    try_limits, set_limits, as_staff, cluster
+    try_thresholds, set_thresholds, as_staff, cluster
 ):
-    set_limits(10, cluster="anvil", queue="long")
-    set_limits(20, cluster="anvil")
-    set_limits("", advice="Ask us.", cluster="anvil", queue="debug")
+    set_thresholds(10, cluster="anvil", queue="long")
+    set_thresholds(20, cluster="anvil")
+    set_thresholds("", advice="Ask us.", cluster="anvil", queue="debug")
     everywhere, of_queue = (
-        words_of(as_staff.get(try_limits(7, **place)["Location"]))
+        words_of(as_staff.get(try_thresholds(7, **place)["Location"]))
         for place in ({}, {"cluster": "anvil", "queue": "batch"})
     )
 
@@ -238,8 +238,8 @@ def test_a_back_test_tells_whose_own_limits_go_before_those_tried(
 
 
 @pytest.mark.usefixtures("jobs")
-def test_limits_that_were_tried_are_in_the_form_to_be_set(try_limits, as_staff, cluster):
-    address = try_limits(7, cluster="anvil", queue="batch")["Location"]
+def test_limits_that_were_tried_are_in_the_form_to_be_set(try_thresholds, as_staff, cluster):
+    address = try_thresholds(7, cluster="anvil", queue="batch")["Location"]
     test = BackTest.objects.get()
 
     assert f'href="{MANY}?from={test.pk}#change"' in as_staff.get(address).content.decode()
@@ -257,7 +257,7 @@ def test_limits_that_were_tried_are_in_the_form_to_be_set(try_limits, as_staff, 
 
 def test_a_page_asks_until_it_is_over_and_anybody_of_staff_may_stop_it(as_staff, sam):
     test = BackTest.objects.create(
-        rule="metadata-operations", limits={}, start=NOON, end=at("13:00"), asked_by="sam"
+        rule="metadata-operations", thresholds={}, start=NOON, end=at("13:00"), requested_by="sam"
     )
     address = f"{MANY}back-tests/{test.pk}/"
     waiting = as_staff.get(address, headers={"HX-Request": "true"})
@@ -272,25 +272,27 @@ def test_a_page_asks_until_it_is_over_and_anybody_of_staff_may_stop_it(as_staff,
 
 
 def test_what_a_rule_had_once_breaks_nothing(as_staff, cluster):
-    LimitSet.objects.create(rule="gone", limits={"x": 1}, why="once", set_by="sam")
-    LimitSet.objects.create(
+    ThresholdSet.objects.create(rule="gone", thresholds={"x": 1}, reason="once", set_by="sam")
+    ThresholdSet.objects.create(
         rule="metadata-operations",
-        limits={"old_name": 3},
-        why="once",
+        thresholds={"old_name": 3},
+        reason="once",
         set_by="sam",
         cluster=cluster,
     )
     test = BackTest.objects.create(
         rule="metadata-operations",
-        limits={"old_name": 3},
+        thresholds={"old_name": 3},
         start=NOON,
         end=at("13:00"),
-        asked_by="s",
+        requested_by="s",
     )
-    BackTest.objects.create(rule="gone", limits={}, start=NOON, end=at("13:00"), asked_by="s")
-    drain(backtest.run_waiting)
+    BackTest.objects.create(
+        rule="gone", thresholds={}, start=NOON, end=at("13:00"), requested_by="s"
+    )
+    drain(backtest.run_next)
 
-    assert BackTest.objects.get(rule="gone").error == "ValueError: There is no rule gone any more."
+    assert BackTest.objects.get(rule="gone").error == "ValueError: The rule gone no longer exists."
     assert as_staff.get("/rules/").status_code == 200
     words = words_of(as_staff.get(MANY))
     assert "old_name: as the wider part says → became 3" in words
@@ -299,11 +301,11 @@ def test_what_a_rule_had_once_breaks_nothing(as_staff, cluster):
 
 @pytest.mark.usefixtures("jobs")
 def test_the_number_of_queries_is_known(
-    try_limits, set_limits, as_staff, django_assert_num_queries
+    try_thresholds, set_thresholds, as_staff, django_assert_num_queries
 ):
     for value in (100, 200, 300):
-        set_limits(value)
-        address = try_limits(value)["Location"]
+        set_thresholds(value)
+        address = try_thresholds(value)["Location"]
 
     for page, count in (("/rules/", 5), (MANY, 8), (address, 6), (f"{address}?format=csv", 4)):
         cache.clear()

@@ -8,9 +8,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from ioportal.analysis.rules import RULES
-from ioportal.flags import courses
-from ioportal.flags.limits import put_in_force
-from ioportal.flags.models import LimitSet
+from ioportal.flags import history
+from ioportal.flags.models import ThresholdSet
+from ioportal.flags.thresholds import apply_thresholds
 from tests.conftest import SITE
 from tests.logs import GETATTR, OPEN, Run, at, job_stats, rpc, sacct
 
@@ -20,36 +20,38 @@ LOGIN, NOBODY = "15@gni", "5@tcp"  # a node without a job, and no node at all
 DAY = timedelta(days=1)
 
 
-def test_every_course_is_highest_at_the_number_that_was_found(a_day_of, judge):
+def test_every_history_is_highest_at_the_number_that_was_found(a_day_of, evaluate):
     a_day_of("2.12.5", seed=1)
     everybody_is_flagged()
 
     found, asked = [], {}
-    for flag in judge().values():
+    for flag in evaluate().values():
         with CaptureQueriesContext(connection) as queries:
-            found.append((flag, courses.of(flag)))
+            found.append((flag, history.for_flag(flag)))
         asked[flag.subject_kind] = max(len(queries), asked.get(flag.subject_kind, 0))
 
-    for flag, course in found:
-        assert highest(course) == pytest.approx(flag.numbers[course.number]), flag.rule
+    for flag, measured in found:
+        assert highest(measured) == pytest.approx(flag.numbers[measured.number]), flag.rule
     not_here = {"impact", "unexplained-enqueues"}  # see below, and test_harm
     assert {flag.rule for flag, _ in found} == {rule.code for rule in RULES} - not_here
     # When processors idled is not known, but when there was much input and output.
     assert asked == {"job": 2, "user": 3, "host": 3, "filesystem": 3}
-    others = {(flag.rule, course.number) for flag, course in found if course.number != flag.measure}
+    others = {
+        (flag.rule, measured.number) for flag, measured in found if measured.number != flag.measure
+    }
     assert others == {("low-cpu-efficiency", "io_bytes")}
 
 
-def test_look_ups_that_nothing_explains_are_taken_from_the_trace_by_each_read(a_day_of, judge):
+def test_look_ups_that_nothing_explains_are_taken_from_the_trace_by_each_read(a_day_of, evaluate):
     a_day_of("2.15.4", seed=2)
     everybody_is_flagged()
 
-    flag = judge()["unexplained-enqueues", ENQUEUING]
+    flag = evaluate()["unexplained-enqueues", ENQUEUING]
 
-    assert courses.of(flag).amounts["amount"].to_list()[-1] == flag.value
+    assert history.for_flag(flag).amounts["amount"].to_list()[-1] == flag.value
 
 
-def test_a_campaign_is_what_ran_within_a_day_and_jobs_leave_it(site, logs, ingest, judge):
+def test_a_campaign_is_what_ran_within_a_day_and_jobs_leave_it(site, logs, ingest, evaluate):
     jobs = [str(number) for number in range(100, 124)]
     old = Run("70", at("12:00") - DAY, at("12:30") - DAY, submit=at("11:00") - DAY)
     runs = [old, *(Run(job, end=None) for job in jobs)]
@@ -63,11 +65,11 @@ def test_a_campaign_is_what_ran_within_a_day_and_jobs_leave_it(site, logs, inges
         read(at(f"12:{minute}") - DAY, {"70": {"getattr": 120_000 * minute}} if minute else {})
     for minute in (0, 20, 30, 40):
         read(at(f"12:{minute}"), {job: {"open": 50_000 * minute} for job in jobs} if minute else {})
-        flags = judge()
-    course = courses.of(flags["campaign", "alice"])
+        flags = evaluate()
+    measured = history.for_flag(flags["campaign", "alice"])
 
-    assert course.span == (at("12:20") - DAY, at("12:40"))
-    assert course.amounts.rows()[1:] == [
+    assert measured.span == (at("12:20") - DAY, at("12:40"))
+    assert measured.amounts.rows()[1:] == [
         (at("12:15") - DAY, at("12:30") - DAY, 3_600_000),
         (at("12:30") - DAY, at("12:20"), 3_600_000 + 24_000_000),
         (at("12:20"), at("12:30"), 36_000_000),
@@ -76,31 +78,33 @@ def test_a_campaign_is_what_ran_within_a_day_and_jobs_leave_it(site, logs, inges
     assert flags["campaign", "alice"].value == 48_000_000
 
 
-def test_a_job_that_runs_is_drawn_as_far_as_it_was_flagged(site, logs, ingest, judge, settings):
+def test_a_job_that_runs_is_drawn_as_far_as_it_was_flagged(site, logs, ingest, evaluate, settings):
     settings.STATISTICS_INTERVAL = timedelta(hours=1)  # so that its figures stop at 12:00
     ingest("sacct", logs("sacct", sacct(Run("77", end=None))), cluster="anvil")
     for clock, operations in (("12:00", 1), ("12:05", 2), ("12:10", 900_000)):
         text = job_stats("lake-MDT0000", {"77": {"getattr": operations}}, snapshot=at(clock))
         ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
-        flags = judge()
+        flags = evaluate()
     flag = flags["metadata-rate", "77"]
 
     assert (flag.job.known_until, flag.until) == (at("12:00"), at("12:10"))
-    assert courses.of(flag).span == (at("12:00"), at("12:10"))
+    assert history.for_flag(flag).span == (at("12:00"), at("12:10"))
 
 
-def highest(course):
-    return course.amounts["amount"].max()
+def highest(measured):
+    return measured.amounts["amount"].max()
 
 
 def everybody_is_flagged():
-    """Put limits in force that whoever does anything is over."""
+    """Put thresholds in force that whoever does anything is over."""
     for rule in RULES:
-        limits = {
-            name: limit.most if limit.at_most else max(limit.least, 1e-6)
-            for name, limit in rule.limits.items()
+        thresholds = {
+            name: threshold.most if threshold.at_most else max(threshold.least, 1e-6)
+            for name, threshold in rule.thresholds.items()
         }
-        put_in_force(LimitSet(rule=rule.code, limits=limits, why="we try it", set_by="root"))
+        apply_thresholds(
+            ThresholdSet(rule=rule.code, thresholds=thresholds, reason="we try it", set_by="root")
+        )
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The course of a flag's number as a chart against its limit."""
+"""The measured of a flag's number as a chart against its threshold."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from ioportal.web.jobs.job_query import shown_by_default
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ioportal.flags.courses.way import Course
+    from ioportal.flags.history.source import MeasureHistory
     from ioportal.flags.models import Flag
 
 _STEPS_SHOWN = 720
-_BESIDES = " Flagged once it was over the rule's other limits, too."
+_BESIDES = " Flagged once it was over the rule's other thresholds, too."
 
 
-def drawn(flag: Flag, whose: str, course: Course | None) -> StepsChart | None:
-    """Draw the course of one of a flag's numbers; None: it has none, or it is no longer kept.
+def drawn(flag: Flag, whose: str, measured: MeasureHistory | None) -> StepsChart | None:
+    """Draw the measured of one of a flag's numbers; None: it has none, or it is no longer kept.
 
     Args:
-        flag: its limits.
+        flag: its thresholds.
         whose: what its subject is called.
-        course: of the flag.
+        measured: of the flag.
     """
-    if course is None or course.amounts is None:
+    if measured is None or measured.amounts is None:
         return None
-    window = shown_by_default(TimeRange(*course.span))
+    window = shown_by_default(TimeRange(*measured.span))
     chart = Chart(
         "evidence",
-        title_of(flag, course.number),
-        str(unit_of(flag, course.number) or ""),
-        course.about + (_BESIDES if len(flag.limits) > 1 else ""),
+        title_of(flag, measured.number),
+        str(unit_of(flag, measured.number) or ""),
+        measured.about + (_BESIDES if len(flag.thresholds) > 1 else ""),
         Style.LINES,
-        {"amount": whose, "limit": "limit"},
+        {"amount": whose, "threshold": "threshold"},
     )
-    stepped = _stepped(course.amounts, window, adds_up=course.adds_up)
-    frame = stepped.with_columns(limit=pl.lit(flag.limits[course.number], pl.Float64))
-    steps = Steps(frame, ("amount", "limit"), 1)
-    return StepsChart(chart, steps, lambda: _marks(flag, course), window)
+    stepped = _stepped(measured.amounts, window, adds_up=measured.adds_up)
+    frame = stepped.with_columns(threshold=pl.lit(flag.thresholds[measured.number], pl.Float64))
+    steps = Steps(frame, ("amount", "threshold"), 1)
+    return StepsChart(chart, steps, lambda: _marks(flag, measured), window)
 
 
-def _marks(flag: Flag, course: Course) -> list[Mark]:
+def _marks(flag: Flag, measured: MeasureHistory) -> list[Mark]:
     ends = (flag.job.started_at, flag.job.ended_at) if flag.job else ()
     run = [Mark(moment, "", Meaning.RUN) for moment in ends if moment]
-    reached = course.first_reached(flag.limits[course.number])
+    reached = measured.first_reached(flag.thresholds[measured.number])
     if reached is None:
         return run
     ended_at = flag.job.ended_at if flag.job else None

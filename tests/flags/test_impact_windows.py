@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ioportal.flags import courses
+from ioportal.flags import history
 from ioportal.flags.models import FlagEvent
 from ioportal.telemetry.models import ImpactWindow, Principal
 from simulator import incident
@@ -21,23 +21,23 @@ def storm(tmp_path, register, ingest):
     return truth, lambda: ingest("sacct", tmp_path / "sacct.txt", cluster="rhea")
 
 
-def test_who_makes_others_wait_is_flagged_as_soon_as_it_is_known_who_it_was(storm, judge):
+def test_who_makes_others_wait_is_flagged_as_soon_as_it_is_known_who_it_was(storm, evaluate):
     truth, account = storm
-    assert not [subject for rule, subject in judge() if rule == "impact"]
+    assert not [subject for rule, subject in evaluate() if rule == "impact"]
     before = sum(ImpactWindow.objects.values_list("impact_us", flat=True))
 
     account()
-    flags = judge()
+    flags = evaluate()
 
     harmful = truth["harmful"]
     assert [subject for rule, subject in flags if rule == "impact"] == [harmful["job"]]
     flag = flags["impact", harmful["job"]]
     assert flag.numbers["impact_s"] == pytest.approx(harmful["others_waiting_s"], rel=0.25)
     assert flag.state == flag.State.OPEN
-    assert courses.of(flag).amounts["amount"].max() == pytest.approx(flag.value)
+    assert history.for_flag(flag).amounts["amount"].max() == pytest.approx(flag.value)
     of_nodes = ImpactWindow.objects.exclude(kind=Principal.JOB)
     assert sum(of_nodes.values_list("impact_us", flat=True)) < before / 100
 
     told = {key: (one.state, one.value, one.until) for key, one in flags.items()}
-    assert {key: (one.state, one.value, one.until) for key, one in judge().items()} == told
+    assert {key: (one.state, one.value, one.until) for key, one in evaluate().items()} == told
     assert FlagEvent.objects.filter(flag=flag).count() == 1

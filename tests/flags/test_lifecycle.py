@@ -9,9 +9,9 @@ import pytest
 from django.db.models import Min
 from django.utils import timezone
 
-from ioportal.flags import flagging, judging
-from ioportal.flags.limits import put_in_force
-from ioportal.flags.models import Flag, FlagEvent, JobEvidence, LimitSet
+from ioportal.flags import evaluation, lifecycle
+from ioportal.flags.models import Flag, FlagEvent, JobEvidence, ThresholdSet
+from ioportal.flags.thresholds import apply_thresholds
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import TouchedJob, TouchedTrace
 from ioportal.jobs import statistics
@@ -56,12 +56,12 @@ def read(logs, ingest):
     return run
 
 
-def limits(value, **more):
-    """Limits for everybody's operations."""
-    return LimitSet(
+def thresholds(value, **more):
+    """Thresholds for everybody's operations."""
+    return ThresholdSet(
         rule="metadata-operations",
-        limits={"metadata_operations": value},
-        why="we try it",
+        thresholds={"metadata_operations": value},
+        reason="we try it",
         set_by="root",
         **more,
     )
@@ -69,8 +69,8 @@ def limits(value, **more):
 
 def limits_of_hosts(rpcs):
     """Have hosts flagged from so many RPCs on."""
-    told = {"why": "we try it", "set_by": "root"}
-    put_in_force(LimitSet(rule="host-outside-jobs", limits={"rpcs": rpcs}, **told))
+    told = {"reason": "we try it", "set_by": "root"}
+    apply_thresholds(ThresholdSet(rule="host-outside-jobs", thresholds={"rpcs": rpcs}, **told))
 
 
 @pytest.fixture
@@ -87,40 +87,40 @@ def send(logs, ingest):
 
 
 def history(flag):
-    return [event.what for event in FlagEvent.objects.filter(flag=flag)]
+    return [event.kind for event in FlagEvent.objects.filter(flag=flag)]
 
 
-def test_a_job_is_flagged_while_it_runs_when_its_data_say_so(jobs, read, judge):
+def test_a_job_is_flagged_while_it_runs_when_its_data_say_so(jobs, read, evaluate):
     jobs(RUNNING)
     read("11:59", None)
     read("12:09", 1_900_000)
-    assert TOO_MANY not in judge()
+    assert TOO_MANY not in evaluate()
 
     read("12:19", 2_100_000)
-    flag = judge()[TOO_MANY]
+    flag = evaluate()[TOO_MANY]
 
     assert flag.state == Flag.State.OPEN
     assert (flag.since, flag.until) == (at("12:19"), at("12:19"))
     assert flag.numbers["metadata_operations"] == 2_100_000
-    assert flag.limits == {"metadata_operations": 2_000_000}
+    assert flag.thresholds == {"metadata_operations": 2_000_000}
     assert "2,100,000 metadata operations in this job" in flag.advice
     assert (flag.owner, flag.job.batch_id, flag.scope) == ("alice", "77", "the rule's own")
 
 
-def test_a_flag_gathers_evidence_and_tells_of_it_when_it_doubles(jobs, read, judge):
+def test_a_flag_gathers_evidence_and_tells_of_it_when_it_doubles(jobs, read, evaluate):
     jobs(RUNNING)
     for clock, millions in (("11:59", None), ("12:09", 3), ("12:19", 3.5), ("12:29", 11)):
         read(clock, millions and int(millions * MILLION))
-        judge()
-    flag = judge()[TOO_MANY]
+        evaluate()
+    flag = evaluate()[TOO_MANY]
 
     assert flag.value == 11 * MILLION
-    assert flag.severity == Flag.Severity.ABUSE  # five times the limit, and it lasted
+    assert flag.severity == Flag.Severity.ABUSE  # five times the threshold, and it lasted
     assert history(flag) == ["opened", "escalated"]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_order_of_the_data_ends_in_the_same_evidence(jobs, read, judge, seed):
+def test_any_order_of_the_data_ends_in_the_same_evidence(jobs, read, evaluate, seed):
     reads = [("11:59", None)]
     reads += [(f"12:{m:02}", 40_000 * m * (m % 7 + 1)) for m in (1, 2, 3, 4, 5, 7, 9, 14, 15, 25)]
     reads.sort()
@@ -132,7 +132,7 @@ def test_any_order_of_the_data_ends_in_the_same_evidence(jobs, read, judge, seed
     Random(seed).shuffle(loads)  # noqa: S311  (no secret)
     for load in loads:
         load()
-        judge()
+        evaluate()
     fields = (
         "peak_operations",
         "peak_operations_at",
@@ -148,8 +148,8 @@ def test_any_order_of_the_data_ends_in_the_same_evidence(jobs, read, judge, seed
 
     JobEvidence.objects.all().delete()
     Flag.objects.all().delete()
-    jobs(Run("77", end="12:26"))  # judged anew, all at once
-    judge()
+    jobs(Run("77", end="12:26"))  # evaluated anew, all at once
+    evaluate()
 
     assert JobEvidence.objects.values(*fields).get(job__batch_id="77") == found
     assert found["startup_operations"] == dict(growing)["12:05"]
@@ -162,23 +162,23 @@ def test_any_order_of_the_data_ends_in_the_same_evidence(jobs, read, judge, seed
     )
 
 
-def test_a_peak_that_late_data_take_away_gives_way_to_the_one_before(jobs, read, judge):
+def test_a_peak_that_late_data_take_away_gives_way_to_the_one_before(jobs, read, evaluate):
     jobs(Run("77", "11:31", None))
     for clock, stats in (("11:30", None), ("11:40", 5), ("11:45", 50), ("12:00", 60)):
         read(clock, stats)
     read("12:10", 160)  # half of 100 in some five minutes of ten
-    judge()
+    evaluate()
     peak = JobEvidence.objects.values_list("peak_stats", "peak_stats_at")
     assert peak.get(job__batch_id="77") == (50, at("12:10"))
 
     read("12:04", 100)
     read("12:07", 130)
-    judge()
+    evaluate()
 
     assert peak.get(job__batch_id="77") == (45, at("11:45"))
 
 
-def test_a_job_is_where_it_did_most_within_five_minutes(logs, ingest, judge):
+def test_a_job_is_where_it_did_most_within_five_minutes(logs, ingest, evaluate):
     run = Run("77", "11:31", None, nodes="b1")
     ingest("pbs", logs("p", pbs(("S", run))), cluster="birch")
     told = {
@@ -189,14 +189,14 @@ def test_a_job_is_where_it_did_most_within_five_minutes(logs, ingest, judge):
         for clock, stats in reads:
             text = job_stats(target, {"x": {"open": 1}, "77": {"getattr": stats}}, snapshot=clock)
             ingest("job_stats", logs(f"{target}-{clock}", text), at=at(clock).isoformat())
-    judge()
+    evaluate()
 
     found = JobEvidence.objects.get(job__batch_id="77")
     assert (found.peak_operations, found.filesystem.name) == (200, "pond")
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_any_order_of_traces_ends_in_the_same_evidence(logs, ingest, jobs, judge, seed):
+def test_any_order_of_traces_ends_in_the_same_evidence(logs, ingest, jobs, evaluate, seed):
     draw = Random(seed)  # noqa: S311  (no secret)
     records = [  # seconds from noon, server, whether it is an enqueue of the job, or another RPC
         (draw.randrange(1_200), draw.choice(["mds1", "mds2"]), draw.choice(RPCS))
@@ -216,7 +216,7 @@ def test_any_order_of_traces_ends_in_the_same_evidence(logs, ingest, jobs, judge
     draw.shuffle(loads)
     for load in loads:
         load()
-        judge()
+        evaluate()
 
     spans = {
         end: [told for second, _, told in records if end - 300 <= second // 10 * 10 < end]
@@ -232,10 +232,10 @@ def test_any_order_of_traces_ends_in_the_same_evidence(logs, ingest, jobs, judge
     assert found.lock_ratio == pytest.approx(30 / 90 if others else None)
 
 
-def test_a_job_that_ends_has_no_other_judged_anew_by_its_whole_run(logs, ingest, jobs, judge):
+def test_a_job_that_ends_has_no_other_judged_anew_by_its_whole_run(logs, ingest, jobs, evaluate):
     jobs(Run("77", nodes="n1", end=None), Run("78", "09:00", "12:30", nodes="n2"))
     ingest("rpctrace", logs("t", "\n".join(rpc("12:20", nid) for nid in NIDS)), server="mds1")
-    judge()
+    evaluate()
     one, other = (Job.objects.get(batch_id=batch_id) for batch_id in ("77", "78"))
     span = {"start": at("12:20"), "end": at("12:21")}
     TouchedTrace.objects.create(server=Server.objects.get(name="mds1"), **span)
@@ -247,73 +247,77 @@ def test_a_job_that_ends_has_no_other_judged_anew_by_its_whole_run(logs, ingest,
     assert dict(pending) == {one.pk: at("12:20"), other.pk: at("08:55")}
 
 
-def test_all_that_is_pending_of_a_job_is_judged_at_once(jobs, read, judge):
+def test_all_that_is_pending_of_a_job_is_judged_at_once(jobs, read, evaluate):
     jobs(RUNNING)
     read("11:59", None)
     read("12:09", 2_100_000)
-    judge()
+    evaluate()
     job = Job.objects.get(batch_id="77")
     for since in (None, at("12:05"), at("11:59"), None):
         StaleEvidence.objects.ask_for([job.pk], since)
 
-    assert [judging.judge_pending(limit=1) for _ in range(2)] == [1, 0]
+    assert [evaluation.evaluate_pending(limit=1) for _ in range(2)] == [1, 0]
 
 
-def test_an_open_flag_stays_down_to_a_share_of_its_limit(send, judge):
+def test_an_open_flag_stays_down_to_a_share_of_its_limit(send, evaluate):
     limits_of_hosts(10)
     send("mds1", 0, 10)
-    [flag] = judge().values()
+    [flag] = evaluate().values()
 
     send("mds1", 6, 8)
-    assert list(judge().values()) == [flag]
+    assert list(evaluate().values()) == [flag]
 
     send("mds1", 12, 7)
-    assert judge() == {}
+    assert evaluate() == {}
     flag.refresh_from_db()
-    assert (flag.state, flag.why_resolved) == ("resolved", "It is below the limits again.")
+    assert (flag.state, flag.resolution) == ("resolved", "Below the thresholds again.")
     assert history(flag) == ["opened", "resolved"]
 
 
-def test_an_open_flag_stays_down_to_a_share_of_the_other_limits_too(send, judge):
+def test_an_open_flag_stays_down_to_a_share_of_the_other_limits_too(send, evaluate):
     told = {"rpcs": 10, "server_share": 0.5}
-    put_in_force(LimitSet(rule="host-outside-jobs", limits=told, why="we try it", set_by="root"))
+    apply_thresholds(
+        ThresholdSet(rule="host-outside-jobs", thresholds=told, reason="we try it", set_by="root")
+    )
     send("mds1", 0, 10)
-    opened = set(judge())
+    opened = set(evaluate())
 
     send("mds1", 6, 10, others=12)  # (0.45 of all)
-    assert set(judge()) == opened
+    assert set(evaluate()) == opened
     send("mds1", 12, 10, others=20)  # (0.33)
-    assert judge() == {}
+    assert evaluate() == {}
 
 
-def test_what_is_muted_stays_so_until_its_time_whatever_becomes_of_it(send, judge):
+def test_what_is_muted_stays_so_until_its_time_whatever_becomes_of_it(send, evaluate):
     limits_of_hosts(10)
     send("mds1", 0, 10)
-    [flag] = judge().values()
+    [flag] = evaluate().values()
     until = timezone.now() + LONG
     Flag.objects.filter(pk=flag.pk).update(state="muted", muted_until=until)
 
     for minute, count in ((6, 3), (12, 10)):
         send("mds1", minute, count)
-        [found] = judge().values()
+        [found] = evaluate().values()
         assert (found.pk, found.state) == (flag.pk, "muted")
-    flagging.let_rest(until + LONG, at("23:00"))
+    lifecycle.expire(until + LONG, at("23:00"))
 
     flag.refresh_from_db()
     assert (flag.state, history(flag)) == ("open", ["opened", "reopened"])
 
 
-def test_a_run_that_is_over_has_lasted(jobs, read, judge):
+def test_a_run_that_is_over_has_lasted(jobs, read, evaluate):
     jobs(Run("77", end="12:20"))
     for clock, stats in (("12:00", 0), ("12:10", 6 * MILLION), ("12:20", 12 * MILLION)):
         read(clock, stats)
 
-    assert judge()[TOO_MANY].get_severity_display() == "abuse"
+    assert evaluate()[TOO_MANY].get_severity_display() == "abuse"
 
 
-def test_late_data_of_another_day_say_nothing_of_a_users_newest_one(jobs, logs, ingest, judge):
+def test_late_data_of_another_day_say_nothing_of_a_users_newest_one(jobs, logs, ingest, evaluate):
     told = {"metadata_operations": 1_000, "jobs": 2, "largest_share": 1}
-    put_in_force(LimitSet(rule="campaign", limits=told, why="we try it", set_by="root"))
+    apply_thresholds(
+        ThresholdSet(rule="campaign", thresholds=told, reason="we try it", set_by="root")
+    )
     before = timedelta(days=2)
     old = Run("70", at("12:00") - before, at("12:30") - before, submit=at("11:00") - before)
     jobs(old, RUNNING, Run("78", end=None))
@@ -326,92 +330,94 @@ def test_late_data_of_another_day_say_nothing_of_a_users_newest_one(jobs, logs, 
         counted(at(clock) - before, {"70": {"getattr": operations}})
     for clock, operations in (("12:00", 0), ("12:10", 800)):
         counted(at(clock), {job: {"getattr": operations} for job in ("77", "78")})
-    flag = judge()["campaign", "alice"]
+    flag = evaluate()["campaign", "alice"]
 
     StaleEvidence.objects.ask_for([Job.objects.get(batch_id="70").pk])
 
-    assert judge()["campaign", "alice"].pk == flag.pk
+    assert evaluate()["campaign", "alice"].pk == flag.pk
 
 
-def test_limits_that_are_changed_hold_at_once_for_open_flags(jobs, read, judge):
+def test_limits_that_are_changed_hold_at_once_for_open_flags(jobs, read, evaluate):
     jobs(RUNNING)
     read("11:59", None)
     read("12:09", 2_100_000)
-    flag = judge()[TOO_MANY]
+    flag = evaluate()[TOO_MANY]
 
-    put_in_force(limits(1_500_000, advice="At most {limit_metadata_operations:,.0f}."))
-    lower = judge()[TOO_MANY]
+    apply_thresholds(thresholds(1_500_000, advice="At most {threshold_metadata_operations:,.0f}."))
+    lower = evaluate()[TOO_MANY]
     assert lower == flag
-    assert (lower.limits, lower.scope) == ({"metadata_operations": 1_500_000}, "everywhere")
+    assert (lower.thresholds, lower.scope) == ({"metadata_operations": 1_500_000}, "everywhere")
     assert lower.advice == "At most 1,500,000."
 
-    put_in_force(limits(2_200_000))
-    assert TOO_MANY not in judge()
+    apply_thresholds(thresholds(2_200_000))
+    assert TOO_MANY not in evaluate()
     assert history(flag) == ["opened", "resolved"]
 
 
-def test_limits_of_a_queue_go_before_those_of_everybody(jobs, read, judge):
+def test_limits_of_a_queue_go_before_those_of_everybody(jobs, read, evaluate):
     anvil = Cluster.objects.get(name="anvil")
-    put_in_force(limits(5 * MILLION))
-    put_in_force(limits(1 * MILLION, cluster=anvil, queue="debug"))
-    put_in_force(limits(2 * MILLION, cluster=anvil, queue="batch"))
+    apply_thresholds(thresholds(5 * MILLION))
+    apply_thresholds(thresholds(1 * MILLION, cluster=anvil, queue="debug"))
+    apply_thresholds(thresholds(2 * MILLION, cluster=anvil, queue="batch"))
     jobs(RUNNING)
     read("11:59", None)
     read("12:09", 2_100_000)
 
-    assert judge()[TOO_MANY].scope == "cluster anvil, queue batch"
+    assert evaluate()[TOO_MANY].scope == "cluster anvil, queue batch"
 
 
-def test_a_rule_that_is_off_somewhere_flags_nobody_there(jobs, read, judge):
-    put_in_force(limits(MILLION, is_on=False, cluster=Cluster.objects.get(name="anvil")))
+def test_a_rule_that_is_off_somewhere_flags_nobody_there(jobs, read, evaluate):
+    apply_thresholds(thresholds(MILLION, is_on=False, cluster=Cluster.objects.get(name="anvil")))
     jobs(RUNNING)
     read("11:59", None)
     read("12:09", 2_100_000)
 
-    assert TOO_MANY not in judge()
+    assert TOO_MANY not in evaluate()
 
 
-def test_nobody_is_blamed_by_bad_data_until_they_are_good(jobs, read, judge):
+def test_nobody_is_blamed_by_bad_data_until_they_are_good(jobs, read, evaluate):
     jobs(Run("77", end="13:00"))
     read("11:59", None)
     read("12:05", 2_100_000)
     read("13:05", 2_200_000)
-    flag = judge()[TOO_MANY]
-    assert flag.state == Flag.State.WITHHELD
-    assert flag.why_withheld == ["Its data are poor, and only good ones are judged."]
+    flag = evaluate()[TOO_MANY]
+    assert flag.state == Flag.State.SUPPRESSED
+    assert flag.suppression_reasons == [
+        "Data quality is poor. Only findings on good data are reported."
+    ]
 
     for clock in ("12:20", "12:35", "12:50"):
         read(clock, 2_150_000)
 
-    assert judge()[TOO_MANY].state == Flag.State.OPEN
-    assert history(flag) == ["withheld", "opened"]
+    assert evaluate()[TOO_MANY].state == Flag.State.OPEN
+    assert history(flag) == ["suppressed", "opened"]
 
 
-def test_what_somebody_resolved_is_opened_again_only_when_it_is_twice_as_bad(jobs, read, judge):
+def test_what_somebody_resolved_is_opened_again_only_when_it_is_twice_as_bad(jobs, read, evaluate):
     jobs(RUNNING)
     read("11:59", None)
     read("12:09", 2_100_000)
-    flag = judge()[TOO_MANY]
+    flag = evaluate()[TOO_MANY]
     Flag.objects.filter(pk=flag.pk).update(
-        state="resolved", why_resolved="Told.", resolved_by="bob", resolved_at=at("12:10")
+        state="resolved", resolution="Told.", resolved_by="bob", resolved_at=at("12:10")
     )
     read("12:19", 4_100_000)
-    assert TOO_MANY not in judge()
+    assert TOO_MANY not in evaluate()
 
     read("12:29", 4_300_000)
 
-    assert judge()[TOO_MANY].pk != flag.pk
+    assert evaluate()[TOO_MANY].pk != flag.pk
 
 
-def test_what_rests_is_opened_again_only_when_there_is_news_of_it(jobs, read, judge):
+def test_what_rests_is_opened_again_only_when_there_is_news_of_it(jobs, read, evaluate):
     def judged_again():
         """Judge all that is there, and let rest what ended long before the newest data."""
         for job in Job.objects.all():
             StaleEvidence.objects.ask_for([job.pk])
-        judge()
-        flagging.let_rest(timezone.now(), at("13:00") + LONG)
+        evaluate()
+        lifecycle.expire(timezone.now(), at("13:00") + LONG)
         flags = Flag.objects.filter(rule=TOO_MANY[0]).order_by("pk")
-        return [(flag.state, flag.why_withheld == []) for flag in flags]
+        return [(flag.state, flag.suppression_reasons == []) for flag in flags]
 
     jobs(Run("77", end="12:30"))
     read("12:00", 0)
@@ -425,18 +431,18 @@ def test_what_rests_is_opened_again_only_when_there_is_news_of_it(jobs, read, ju
     assert judged_again() == [("resolved", False), ("resolved", True)]
 
 
-def test_a_host_is_judged_by_what_it_sends_to_each_filesystem(send, judge):
+def test_a_host_is_judged_by_what_it_sends_to_each_filesystem(send, evaluate):
     limits_of_hosts(5)
     send("mds1", 0, 6)
     send("pond-mds", 0, 2)
-    [of_lake] = judge().values()
+    [of_lake] = evaluate().values()
     assert (of_lake.filesystem.name, of_lake.value) == ("lake", 6)
 
     send("pond-mds", 1, 2)
-    assert list(judge().values()) == [of_lake]
+    assert list(evaluate().values()) == [of_lake]
 
     send("pond-mds", 2, 4)
-    judge()
+    evaluate()
     names = Flag.objects.unresolved().values_list("filesystem__name", flat=True)
     assert sorted(names) == ["lake", "pond"]
 
@@ -447,7 +453,9 @@ def test_the_order_of_evaluation_does_not_change_what_is_flagged(
 ):
     """Two jobs are a campaign until the larger third one begins."""
     told = {"metadata_operations": 1_000, "jobs": 2, "largest_share": 0.5}
-    put_in_force(LimitSet(rule="campaign", limits=told, why="we try it", set_by="root"))
+    apply_thresholds(
+        ThresholdSet(rule="campaign", thresholds=told, reason="we try it", set_by="root")
+    )
     jobs(*(Run(job, end="12:20") for job in ("70", "71")), Run("80", "12:30", "12:50"))
     steps = {"12:00": (0, 0), "12:10": (800, 0), "12:20": (801, 0), "12:30": (801, 0)}
     for clock, (early, late) in {**steps, "12:40": (801, 4_000), "12:50": (801, 5_000)}.items():
@@ -458,23 +466,23 @@ def test_the_order_of_evaluation_does_not_change_what_is_flagged(
     StaleEvidence.objects.all().delete()
     for job in order:
         StaleEvidence.objects.ask_for([Job.objects.get(batch_id=job).pk])
-        judging.judge_pending()
+        evaluation.evaluate_pending()
 
     assert not Flag.objects.unresolved().filter(rule="campaign").exists()
 
 
-def test_live_jobs_and_hosts_are_evaluated_before_a_backlog(jobs, read, send, judge):
+def test_live_jobs_and_hosts_are_evaluated_before_a_backlog(jobs, read, send, evaluate):
     limits_of_hosts(10)
     jobs(RUNNING)
     read("11:59", None)
-    judge()
+    evaluate()
     StaleEvidence.objects.ask_for(range(1_000_000, 1_001_000))  # (jobs that are gone)
     read("12:09", 2_100_000)
     send("mds1", 0, 10)
     drain(statistics.refresh_statistics)
     drain(rollups.roll_up)
 
-    judging.judge_round()
+    evaluation.evaluate_round()
 
     assert StaleEvidence.objects.count() > 300
     rules = set(Flag.objects.unresolved().values_list("rule", flat=True))

@@ -10,8 +10,8 @@ from psycopg import sql
 
 from collectors.tables import UTC_US
 from ioportal.analysis.rules.evidence import DAY
-from ioportal.flags.courses.way import Way
 from ioportal.flags.evidence import JOBS_OF_USERS
+from ioportal.flags.history.source import HistorySource
 from ioportal.telemetry import levels
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.coverage import Interval
@@ -62,7 +62,7 @@ def _together(flag: Flag, over: Interval) -> pl.DataFrame:
     )
 
 
-TOGETHER = Way(
+TOGETHER = HistorySource(
     "What the jobs that ran within the day before had done by the end of each interval that was "
     "counted (job_stats); a job leaves a day after its end.",
     (levels.IO_WINDOWS,),

@@ -6,7 +6,7 @@ from threading import Barrier
 import pytest
 from django.db import connection, transaction
 
-from ioportal.flags import judging
+from ioportal.flags import evaluation
 from ioportal.flags.models import Flag, FlagEvent, JobEvidence
 from ioportal.jobs import statistics
 from ioportal.jobs.models import StaleEvidence
@@ -38,19 +38,19 @@ def flagged():
 def test_several_judges_at_once_flag_each_job_once(too_many):
     together = Barrier(JUDGES)
 
-    def judge(_):
+    def evaluate(_):
         try:
             together.wait()
-            while judging.judge_pending(limit=2):
+            while evaluation.evaluate_pending(limit=2):
                 pass
         finally:
             connection.close()
 
     with ThreadPoolExecutor(JUDGES) as threads:
-        list(threads.map(judge, range(JUDGES)))
+        list(threads.map(evaluate, range(JUDGES)))
 
     assert flagged() == list(range(1, JOBS + 1))
-    opened = FlagEvent.objects.filter(what="opened", flag__rule="metadata-operations")
+    opened = FlagEvent.objects.filter(kind="opened", flag__rule="metadata-operations")
     assert opened.count() == JOBS
     assert JobEvidence.objects.count() == JOBS
     assert not StaleEvidence.objects.exists()
@@ -59,13 +59,13 @@ def test_several_judges_at_once_flag_each_job_once(too_many):
 def test_what_a_judge_that_died_had_claimed_is_judged_by_the_next(too_many):
     waiting = set(StaleEvidence.objects.values_list("job_id", flat=True))
     with transaction.atomic():
-        judging.judge_pending()
+        evaluation.evaluate_pending()
         assert flagged()
         transaction.set_rollback(True)  # as the database does where a connection is cut
 
     assert flagged() == []
     assert set(StaleEvidence.objects.values_list("job_id", flat=True)) == waiting
 
-    drain(judging.judge_pending)
+    drain(evaluation.evaluate_pending)
 
     assert flagged() == list(range(1, JOBS + 1))

@@ -22,7 +22,7 @@ INTERVAL = {"start": UTC_US, "end": UTC_US}
 
 
 @dataclass(frozen=True)
-class Course:
+class MeasureHistory:
     """One of a flag's numbers over time.
 
     `amounts` has columns ``start``, ``end`` and ``amount``: that of the number at the end of an
@@ -45,11 +45,11 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Way:
+class HistorySource:
     """How the course of a number is found."""
 
     about: str
-    rests_on: tuple[Level, ...]
+    levels: tuple[Level, ...]
     over: Callable[[Flag], Interval | None]  # the time of which these tell; None: of none
     amounts: Callable[[Flag, Interval], pl.DataFrame]
     shown: Callable[[Flag, Interval], Interval] = lambda _flag, over: over

@@ -10,8 +10,8 @@ from django.db.models import Q, Sum
 
 from collectors.tables import UTC_US
 from ioportal.activity import impact
-from ioportal.analysis.rules.evidence import DAY, HOUR, WITHIN
-from ioportal.flags.courses.way import INTERVAL, Way, moving
+from ioportal.analysis.rules.evidence import DAY, HOUR, PEAK_SPAN
+from ioportal.flags.history.source import INTERVAL, HistorySource, moving
 from ioportal.site.models import Server
 from ioportal.telemetry import levels, rollups
 from ioportal.telemetry.coverage import Interval
@@ -49,23 +49,23 @@ def _sent(level: Level, flag: Flag, over: Interval, whose: Q, **sums: Sum) -> pl
 
 def _around(flag: Flag) -> Interval:
     width = levels.LOAD_WINDOWS.width
-    start = rollups.floor(flag.since - _AROUND - WITHIN, width)
-    return Interval(start, rollups.ceil(flag.until + WITHIN, width))
+    start = rollups.floor(flag.since - _AROUND - PEAK_SPAN, width)
+    return Interval(start, rollups.ceil(flag.until + PEAK_SPAN, width))
 
 
 def _of_host(flag: Flag, over: Interval) -> pl.DataFrame:
     kind, who = impact.who(flag.subject)
     key = "source_job_id" if kind == Principal.PROCESS else "nid_id"
     whose = Q(("kind", kind), (key, who))
-    return moving(_sent(levels.LOAD_WINDOWS, flag, over, whose, amount=Sum("count")), WITHIN)
+    return moving(_sent(levels.LOAD_WINDOWS, flag, over, whose, amount=Sum("count")), PEAK_SPAN)
 
 
-OUTSIDE_JOBS = Way(
+OUTSIDE_JOBS = HistorySource(
     "Within five minutes, up to the end of each 10 s in which it sent any (rpctrace).",
     (levels.LOAD_WINDOWS,),
     _around,
     _of_host,
-    lambda _flag, over: Interval(over.start + WITHIN, over.end),
+    lambda _flag, over: Interval(over.start + PEAK_SPAN, over.end),
 )
 
 
@@ -82,7 +82,7 @@ def _nobodys(flag: Flag, over: Interval) -> pl.DataFrame:
     return moving(sent, HOUR).select(*INTERVAL, amount=share)
 
 
-UNATTRIBUTED = Way(
+UNATTRIBUTED = HistorySource(
     "Within an hour, up to the end of each minute of the day before it was found last (rpctrace).",
     (levels.LOAD_MINUTES,),
     _last_day,

@@ -12,9 +12,9 @@ from psycopg import sql
 from collectors.lustre import opcodes
 from collectors.tables import UTC_US
 from ioportal.analysis.rules import outlier
-from ioportal.analysis.rules.evidence import SUSTAINED, WITHIN
+from ioportal.analysis.rules.evidence import PEAK_SPAN, SUSTAINED_SPAN
 from ioportal.flags import peaks
-from ioportal.flags.courses.way import INTERVAL, Way, moving
+from ioportal.flags.history.source import INTERVAL, HistorySource, moving
 from ioportal.site.models import Server
 from ioportal.telemetry import levels
 from ioportal.telemetry.copy import read_frame
@@ -39,9 +39,9 @@ def _run(flag: Flag) -> Interval | None:
     return Interval(job.started_at, end) if end > job.started_at else None
 
 
-def of_peak(peak: str, rests_on: Level, *, by_node: bool = False) -> Way:
+def of_peak(peak: str, levels: Level, *, by_node: bool = False) -> HistorySource:
     """Return the way to what a peak is the most of."""
-    span = SUSTAINED if peak == "sustained_operations" else WITHIN
+    span = SUSTAINED_SPAN if peak == "sustained_operations" else PEAK_SPAN
 
     def amounts(flag: Flag, _over: Interval) -> pl.DataFrame:
         nodes = _job(flag).node_count if by_node else 1
@@ -50,16 +50,16 @@ def of_peak(peak: str, rests_on: Level, *, by_node: bool = False) -> Way:
 
     minutes = span // timedelta(minutes=1)
     about = f"Within {minutes} minutes, up to the end of each interval that was counted."
-    return Way(about, (rests_on,), _run, amounts)
+    return HistorySource(about, (levels,), _run, amounts)
 
 
-def of_counters(amount: pl.Expr) -> Way:
+def of_counters(amount: pl.Expr) -> HistorySource:
     """Return the way to an amount of counters that add up: those of `_COUNTED`."""
 
     def amounts(flag: Flag, _over: Interval) -> pl.DataFrame:
         return _counted(_job(flag).pk).select(*INTERVAL, amount=amount)
 
-    return Way(_ADDED_UP, (levels.IO_WINDOWS,), _run, amounts, adds_up=True)
+    return HistorySource(_ADDED_UP, (levels.IO_WINDOWS,), _run, amounts, adds_up=True)
 
 
 _OF_MDTS = ("open", "close", "mknod", "unlink")
@@ -93,10 +93,10 @@ def _of_startup(flag: Flag, _over: Interval) -> pl.DataFrame:
 
 
 def _first_minutes(_flag: Flag, run: Interval) -> Interval:
-    return Interval(run.start, min(run.start + WITHIN, run.end))
+    return Interval(run.start, min(run.start + PEAK_SPAN, run.end))
 
 
-STARTUP = Way(
+STARTUP = HistorySource(
     "Of the first five minutes, added up by the end of each interval that was counted (job_stats).",
     (levels.IO_WINDOWS,),
     _run,
@@ -127,7 +127,7 @@ def _unexplained(flag: Flag, _over: Interval) -> pl.DataFrame:
     )
 
 
-UNEXPLAINED = Way(
+UNEXPLAINED = HistorySource(
     "Lock enqueues (rpctrace) less the operations but closes (job_stats), both added up by the end "
     "of each interval that was counted.",
     (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS),
@@ -143,9 +143,9 @@ def _z_score(flag: Flag, _over: Interval) -> pl.DataFrame:
     return _counted(_job(flag).pk).select(*INTERVAL, amount=score)
 
 
-Z_SCORE = Way(
+Z_SCORE = HistorySource(
     "Of the metadata operations a node that it had done by the end of each interval that was "
-    "counted (job_stats), among the peers that it was judged by.",
+    "counted (job_stats), among the peers that it was evaluated by.",
     (levels.IO_WINDOWS,),
     _run,
     _z_score,

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags.courses.jobs import STARTUP, UNEXPLAINED, Z_SCORE, of_counters, of_peak
-from ioportal.flags.courses.sent import OUTSIDE_JOBS, UNATTRIBUTED
-from ioportal.flags.courses.users import TOGETHER
-from ioportal.flags.courses.way import Course, Way
+from ioportal.flags.history.jobs import STARTUP, UNEXPLAINED, Z_SCORE, of_counters, of_peak
+from ioportal.flags.history.outside_jobs import OUTSIDE_JOBS, UNATTRIBUTED
+from ioportal.flags.history.source import HistorySource, MeasureHistory
+from ioportal.flags.history.users import TOGETHER
 from ioportal.telemetry import levels, retention
 
 if TYPE_CHECKING:
     from ioportal.flags.models import Flag
 
-_WAYS: dict[tuple[str, str], Way] = {
+_WAYS: dict[tuple[str, str], HistorySource] = {
     (Subject.JOB, "peak_impact_s"): of_peak("peak_impact_s", levels.IMPACT),
     (Subject.JOB, "peak_locks_s"): of_peak("peak_locks_s", levels.ATTRIBUTED_RPCS),
     (Subject.JOB, "peak_stats"): of_peak("peak_stats", levels.IO_WINDOWS),
@@ -42,19 +42,17 @@ _WAYS: dict[tuple[str, str], Way] = {
 }
 
 
-def of(flag: Flag) -> Course | None:
-    """Return the course of a flag's measure; if that has none, of what else was over its limit.
+def for_flag(flag: Flag) -> MeasureHistory | None:
+    """Return the course of a flag's measure; if that has none, of what else was over its threshold.
 
     None: nothing of it came about over time, or over what time is not known.
     """
-    for number in dict.fromkeys([flag.measure, *flag.limits]):
+    for number in dict.fromkeys([flag.measure, *flag.thresholds]):
         way = _WAYS.get((flag.subject_kind, number))
-        found, limit = flag.numbers.get(number), flag.limits.get(number)
-        if way is None or found is None or limit is None or found < limit:
+        found, threshold = flag.numbers.get(number), flag.thresholds.get(number)
+        if way is None or found is None or threshold is None or found < threshold:
             continue
         if over := way.over(flag):
-            amounts = (
-                way.amounts(flag, over) if retention.is_retained(way.rests_on, *over) else None
-            )
-            return Course(number, way.about, way.shown(flag, over), way.adds_up, amounts)
+            amounts = way.amounts(flag, over) if retention.is_retained(way.levels, *over) else None
+            return MeasureHistory(number, way.about, way.shown(flag, over), way.adds_up, amounts)
     return None

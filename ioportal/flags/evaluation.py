@@ -1,0 +1,136 @@
+"""The evaluation stage: evaluates changed evidence with all rules and updates the flags.
+
+Evaluation runs in one transaction at a time, behind a lock. Its result depends only on stored data
+and existing flags: repeating it changes nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+from django.db import connection, transaction
+from django.db.models import Min
+
+from ioportal.analysis.rules import RULES
+from ioportal.analysis.rules.rule import Subject
+from ioportal.flags import evidence, impact_windows, lifecycle, locks, peaks
+from ioportal.flags.models import Flag
+from ioportal.flags.thresholds import Place, ThresholdBook
+from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.site.models import Target
+from ioportal.telemetry import coverage
+from ioportal.telemetry.models import Coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ioportal.analysis.rules.rule import Rule
+    from ioportal.flags.evidence import Evidence
+    from ioportal.flags.thresholds import EffectiveThresholds
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PLACE = ["cluster", "filesystem", "queue"]  # fields of `Place`, columns of evidence
+
+
+def evaluate_round() -> int:
+    """Evaluate hosts and filesystems, then a slice of the pending jobs; return how many."""
+    evaluate_current()
+    return evaluate_pending()
+
+
+def evaluate_pending(limit: int = 500) -> int:
+    """Claim jobs with changed evidence and evaluate them and their users; return how many.
+
+    The caller repeats it until it returns 0. Safe to repeat and to run concurrently.
+    """
+    with transaction.atomic():
+        locks.lock_flag_creation()
+        intervals = impact_windows.compute_pending()
+        claimed = _claim(limit)
+        jobs = set(Job.objects.filter(pk__in=claimed).values_list("pk", flat=True))
+        peaks.refresh({job: since for job, since in claimed.items() if since and job in jobs})
+        job_evidence = evidence.for_jobs(jobs)
+        book = ThresholdBook()
+        evaluate(job_evidence, book)
+        for until, jobs_of_day in evidence.by_day(job_evidence.frame):
+            evaluate(evidence.for_users(jobs_of_day["owner"].to_list(), until), book)
+        _reevaluate_flagged_users(job_evidence.frame["owner"].to_list(), book)
+        return intervals + len(claimed)
+
+
+def _reevaluate_flagged_users(owners: list[str], book: ThresholdBook) -> None:
+    """Evaluate flagged users by their latest jobs: an older day must not leave a flag open."""
+    flags = Flag.objects.unresolved().filter(subject_kind=Subject.USER, subject__in=owners)
+    flagged_until = dict(flags.values_list("subject").annotate(Min("until")))
+    latest = evidence.latest_by_user(flagged_until)
+    for until, users in evidence.by_day(latest):
+        evaluate(evidence.for_users(users["owner"].to_list(), until), book)
+
+
+def evaluate_current() -> None:
+    """Evaluate filesystems and hosts outside jobs by the latest data, and expire old flags."""
+    with transaction.atomic():
+        locks.lock_flag_creation()
+        book = ThresholdBook()
+        traced = evidence.traced_until()
+        for filesystem, until in traced.items():
+            evaluate(evidence.for_hosts(filesystem, until), book)
+            evaluate(evidence.for_filesystem(filesystem, until), book)
+        now = datetime.now(UTC)
+        latest = max([*traced.values(), *_mdt_counters_until()], default=_EPOCH)
+        lifecycle.expire(now, min(now, latest))
+
+
+def _mdt_counters_until() -> Iterable[datetime]:
+    """Return the end of the observed counters of each MDT."""
+    targets = Target.objects.filter(kind=Target.Kind.MDT).values_list("pk", flat=True)
+    return coverage.last_observed(Coverage.Source.JOB_STATS, coverage.contiguous(targets)).values()
+
+
+def evaluate(subjects: Evidence, book: ThresholdBook) -> None:
+    """Evaluate subjects with all rules of their kind, and update their flags."""
+    if subjects.frame.is_empty():
+        return
+    flags = lifecycle.lock_unresolved(subjects.kind, subjects.frame)
+    for rule in RULES:
+        if rule.subject is subjects.kind:
+            for effective, frame in by_thresholds(rule, subjects, book):
+                lifecycle.update_flags(
+                    rule, effective, subjects.kind, frame, flags.get(rule.code, {})
+                )
+
+
+def by_thresholds(
+    rule: Rule, subjects: Evidence, book: ThresholdBook
+) -> Iterator[tuple[EffectiveThresholds, pl.DataFrame]]:
+    """Group subjects by the effective thresholds of their place.
+
+    Most sites have many queues and set few thresholds: places with equal thresholds are one group.
+    """
+    places = subjects.frame.select(_PLACE).unique()
+    effective = [book.at(rule, Place(*place)) for place in places.iter_rows()]
+    distinct = [each for n, each in enumerate(effective) if each not in effective[:n]]
+    for thresholds in distinct:
+        is_member = pl.Series([each == thresholds for each in effective], dtype=pl.Boolean)
+        members = places.filter(is_member)
+        yield thresholds, subjects.frame.join(members, on=_PLACE, how="semi", nulls_equal=True)
+
+
+# Claims all pending rows of a job together: changed windows, statistics and impact.
+_CLAIM = """
+WITH claimed AS (
+    DELETE FROM jobs_staleevidence WHERE job_id = ANY(%s) RETURNING job_id, since
+)
+SELECT job_id, min(since) FROM claimed GROUP BY 1
+"""
+
+
+def _claim(limit: int) -> dict[int, datetime | None]:
+    """Claim pending jobs; return the start of the changed windows of each."""
+    jobs = {row.job_id for row in StaleEvidence.objects.next(limit)}
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, [list(jobs)])
+        return dict(cursor.fetchall())
