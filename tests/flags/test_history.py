@@ -99,7 +99,7 @@ def everybody_is_flagged():
     """Put thresholds in force that whoever does anything is over."""
     for rule in RULES:
         thresholds = {
-            name: threshold.most if threshold.is_ceiling else max(threshold.least, 1e-6)
+            name: threshold.maximum if threshold.is_ceiling else max(threshold.minimum, 1e-6)
             for name, threshold in rule.thresholds.items()
         }
         apply_thresholds(
