@@ -261,7 +261,7 @@ WORKLOAD_JOBS = Table(
         "panda_id": pl.Int64(),
         "task_id": pl.Int64(),  # jeditaskid; null: no task
         "attempt": pl.Int32(),
-        "told_batch_id": pl.String(),  # as PanDA has it: "3141592.sdb", "schedd#123.0"
+        "reported_batch_id": pl.String(),  # as PanDA has it: "3141592.sdb", "schedd#123.0"
         "batch_id": pl.String(),  # server part stripped; "": none, or not a batch id
         "array_index": pl.String(),
         "site": pl.String(),  # computingsite: a queue of PanDA

@@ -94,9 +94,9 @@ class _Running:
             pause_s = step()
         except Exception as error:  # noqa: BLE001  (a bug must not stop other sources)
             _LOG.fault("fault", error, source=self.name, task=task)
-            self._health.failing(f"{task} fault", repr(error))
+            self._health.failing(f"{task}_fault", repr(error))
             return AFTER_FAULT_S
-        self._health.working(f"{task} fault")
+        self._health.working(f"{task}_fault")
         return pause_s
 
 

@@ -62,15 +62,15 @@ def _job(members: Members) -> Row:
     started_at, ended_at = localtime.run_between(
         _readings(members, "starttime"), _readings(members, "endtime"), None
     )
-    told_batch_id = _text(members, "batchid")
-    number, array_index = _batch_id(told_batch_id)
+    reported_batch_id = _text(members, "batchid")
+    number, array_index = _batch_id(reported_batch_id)
     cores = _whole(members, "actualcorecount", INT32_MAX)
     cpu_s = _whole(members, "cpuconsumptiontime")
     return {
         "panda_id": panda_id,
         "task_id": _whole(members, "jeditaskid"),
         "attempt": _whole(members, "attemptnr", INT32_MAX),
-        "told_batch_id": told_batch_id,
+        "reported_batch_id": reported_batch_id,
         "batch_id": number,
         "array_index": array_index,
         "site": _text(members, "computingsite"),

@@ -35,7 +35,7 @@ CLOCKS_DIFFER = timedelta(minutes=5)  # PanDA's and the batch system's, at most
 _BATCH = 2_000
 _ID_DIGITS = 18  # as many as always fit into 64 bits
 _FACTS = (
-    "task_id", "attempt", "told_batch_id", "batch_id", "array_index", "site", "host", "state",
+    "task_id", "attempt", "reported_batch_id", "batch_id", "array_index", "site", "host", "state",
     "error", "user", "transformation", "created_at", "started_at", "ended_at", "modified_at",
     "core_count", "cpu_s", "setup_s",
 )  # fmt: skip

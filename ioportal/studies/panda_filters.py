@@ -115,7 +115,7 @@ class PandaFilter(StrictFilterSet):
         words = words_of(value)
         if not words:
             return jobs
-        return jobs.filter(Q(told_batch_id__in=words) | Q(batch_id__in=words))
+        return jobs.filter(Q(reported_batch_id__in=words) | Q(batch_id__in=words))
 
     def running_after(
         self, jobs: WorkloadJobQuerySet, _name: str, value: datetime

@@ -161,7 +161,7 @@ def test_what_is_longer_than_the_database_keeps_is_cut(load):
     load("panda", "w", panda(panda_job(1, long, transformation=long, piloterrorcode=long)))
 
     job = WorkloadJob.objects.get()
-    assert (len(job.told_batch_id), len(job.transformation), len(job.error)) == (240, 255, 255)
+    assert (len(job.reported_batch_id), len(job.transformation), len(job.error)) == (240, 255, 255)
 
 
 @pytest.mark.parametrize(

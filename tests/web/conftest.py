@@ -123,7 +123,7 @@ def put_inside():
                 panda_id=number,
                 **{
                     "task_id": 10_995_522,
-                    "told_batch_id": job.batch_id,
+                    "reported_batch_id": job.batch_id,
                     "batch_id": job.batch_id,
                     "site": "ORNL_Titan_MCORE",
                     "user": "Pilot One",

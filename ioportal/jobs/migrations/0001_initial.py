@@ -187,7 +187,7 @@ class Migration(migrations.Migration):
                 ("panda_id", models.BigIntegerField()),
                 ("task_id", models.BigIntegerField(null=True)),
                 ("attempt", models.IntegerField(null=True)),
-                ("told_batch_id", models.CharField(max_length=240)),
+                ("reported_batch_id", models.CharField(max_length=240)),
                 ("batch_id", models.CharField(max_length=64)),
                 ("array_index", models.CharField(max_length=64)),
                 ("site", models.CharField(max_length=128)),
@@ -624,7 +624,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="workloadjob",
-            index=models.Index(fields=["told_batch_id"], name="workload_job_told_batch"),
+            index=models.Index(fields=["reported_batch_id"], name="workload_job_reported_batch"),
         ),
         migrations.AddIndex(
             model_name="workloadjob",

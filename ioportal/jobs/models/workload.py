@@ -47,7 +47,7 @@ class WorkloadJobQuerySet(models.QuerySet["WorkloadJob"]):
         return self.filter(
             Q(panda_id__in=panda_ids)
             | Q(task_id__in=task_ids)
-            | Q(told_batch_id__in=batch_ids)
+            | Q(reported_batch_id__in=batch_ids)
             | Q(batch_id__in=batch_ids)
         )
 
@@ -59,7 +59,7 @@ class WorkloadJob(models.Model):
     panda_id = models.BigIntegerField()
     task_id = models.BigIntegerField(null=True)  # null: of no task
     attempt = models.IntegerField(null=True)
-    told_batch_id = models.CharField(max_length=240)  # as PanDA has it
+    reported_batch_id = models.CharField(max_length=240)  # as PanDA has it
     batch_id = models.CharField(max_length=64)  # what jobs are linked by; "": by none
     array_index = models.CharField(max_length=64)
     site = models.CharField(max_length=128)  # PanDA's queue
@@ -100,7 +100,7 @@ class WorkloadJob(models.Model):
             models.Index(name="workload_job_batch", fields=["batch_id", "cluster"]),
             # Look-ups.
             models.Index(name="workload_job_task", fields=["task_id"]),
-            models.Index(name="workload_job_told_batch", fields=["told_batch_id"]),
+            models.Index(name="workload_job_reported_batch", fields=["reported_batch_id"]),
             # Whether anything changed since figures of many were cached.
             models.Index(name="workload_job_changed", fields=["changed_at"]),
         ]

@@ -26,7 +26,7 @@ TWIN_COLUMNS = {  # PanDA's own names, so that rows can be joined with its answe
     "attemptnr": "attempt",
     "jobstatus": "state",
     "error": "error",
-    "batchid": "told_batch_id",
+    "batchid": "reported_batch_id",
     "computingsite": "site",
     "modificationhost": "host",
     "produsername": "user",

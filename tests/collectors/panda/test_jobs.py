@@ -46,7 +46,7 @@ def test_a_list_of_jobs_is_parsed_and_other_members_are_irrelevant(fixture):
         "panda_id": 3_558_462_700,
         "task_id": 10_995_522,
         "attempt": 1,
-        "told_batch_id": "3141592",
+        "reported_batch_id": "3141592",
         "batch_id": "3141592",
         "array_index": "",
         "site": "ORNL_Titan_MCORE",
@@ -73,7 +73,7 @@ def test_a_list_of_jobs_is_parsed_and_other_members_are_irrelevant(fixture):
 def test_batch_ids_of_several_systems(fixture):
     table = fixture("jobs.json").table
 
-    assert table.select("told_batch_id", "batch_id", "array_index").rows() == [
+    assert table.select("reported_batch_id", "batch_id", "array_index").rows() == [
         ("3141592", "3141592", ""),
         ("3141592.sdb", "3141592", ""),
         ("", "", ""),
@@ -270,4 +270,4 @@ def test_a_real_record_is_parsed(sample, whole):
     [row] = parsed.table.to_dicts()
     assert (row["panda_id"], row["task_id"], row["state"]) == (2_230_748_170, 4_002_606, "finished")
     assert (row["ended_at"] - row["started_at"]).total_seconds() == 21 * 60 + 42  # its duration
-    assert (row["cpu_s"], row["told_batch_id"], row["core_count"]) == (1_140, "", None)
+    assert (row["cpu_s"], row["reported_batch_id"], row["core_count"]) == (1_140, "", None)

@@ -55,7 +55,9 @@ def test_in_which_task_of_an_array_it_ran_may_not_be_known(as_alice, new_job, pu
 
 
 def test_without_a_batch_job_it_says_so(as_staff, cluster):
-    WorkloadJob.objects.create(cluster=cluster, panda_id=6, state="finished", told_batch_id="99")
+    WorkloadJob.objects.create(
+        cluster=cluster, panda_id=6, state="finished", reported_batch_id="99"
+    )
 
     words = words_of(as_staff.get("/panda/anvil/6/"))
 

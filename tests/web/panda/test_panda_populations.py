@@ -30,7 +30,9 @@ def pilots(new_job, put_inside):
 @pytest.fixture
 def lost(cluster):
     """A PanDA job whose batch job is not known."""
-    WorkloadJob.objects.create(cluster=cluster, panda_id=6, state="finished", told_batch_id="99")
+    WorkloadJob.objects.create(
+        cluster=cluster, panda_id=6, state="finished", reported_batch_id="99"
+    )
 
 
 def spreads_of(answer):
