@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 
-class NewestPeriods(admin.SimpleListFilter):
-    """What is usual now, or what was."""
+class PeriodFilter(admin.SimpleListFilter):
+    """Filter: each server's latest period, or all periods."""
 
     title = "period"
     parameter_name = "periods"
@@ -31,19 +31,19 @@ class NewestPeriods(admin.SimpleListFilter):
     def lookups(
         self, _request: HttpRequest, _model_admin: admin.ModelAdmin[Baseline]
     ) -> list[tuple[str, str]]:
-        """Offer those of the past besides."""
+        """Return the choices."""
         return [("all", "all periods")]
 
     def queryset(self, _request: HttpRequest, baselines: QuerySet[Baseline]) -> QuerySet[Baseline]:
-        """Keep those of each server's newest period."""
+        """Apply the filter."""
         if self.value() == "all":
             return baselines
-        newest = BaselinePeriod.objects.order_by("server_id", "-end").distinct("server_id")
-        return baselines.filter(period__in=newest.values("pk"))
+        latest = BaselinePeriod.objects.order_by("server_id", "-end").distinct("server_id")
+        return baselines.filter(period__in=latest.values("pk"))
 
 
-class _OfKind(StaffAdmin):
-    """Rows that are each of one kind of RPC."""
+class _OpcodeAdmin(StaffAdmin):
+    """Rows with an opcode."""
 
     @admin.display(description="RPC", ordering="opcode")
     def rpc(self, row: Baseline | PinnedBaseline) -> str:
@@ -52,63 +52,67 @@ class _OfKind(StaffAdmin):
 
 
 @admin.register(Baseline)
-class BaselineAdmin(_OfKind):
-    """How long RPCs take where a server is calm, as reckoned daily; may be pinned."""
+class BaselineAdmin(_OpcodeAdmin):
+    """Usual RPC times of a server at low load, computed daily; may be pinned."""
 
     list_display = ("server", "service", "rpc", "baseline_us", "windows", "since", "until")
-    list_filter = (NewestPeriods, "service")
+    list_filter = (PeriodFilter, "service")
     list_select_related = ("period", "service")
     list_display_links = None
     actions = ("pin",)
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
-        """They are reckoned."""
+        """Forbid adding: baselines are computed."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
-        """Likewise."""
+        """Forbid changing: baselines are computed."""
         return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Baseline]:
-        """Take the servers' names along: periods only have their keys."""
+        """Add the servers' names: periods hold only their keys."""
         servers = Server.objects.filter(pk=OuterRef("period__server_id"))
         rows: QuerySet[Baseline] = super().get_queryset(request)
-        return rows.annotate(of_server=Subquery(servers.values("name")))
+        return rows.annotate(server_name=Subquery(servers.values("name")))
 
-    @admin.display(ordering="of_server")
+    @admin.display(ordering="server_name")
     def server(self, baseline: Any) -> str:
         """Name the server."""
-        return str(baseline.of_server)
+        return str(baseline.server_name)
 
     @admin.display(ordering="period__start")
     def since(self, baseline: Baseline) -> datetime:
-        """When its period begins."""
+        """Return the start of the period."""
         return baseline.period.start
 
     @admin.display(ordering="period__end")
     def until(self, baseline: Baseline) -> datetime:
-        """When its period ends."""
+        """Return the end of the period."""
         return baseline.period.end
 
-    @admin.action(description="Pin: keep as usual from now on", permissions=["view"])
-    def pin(self, request: HttpRequest, chosen: QuerySet[Baseline]) -> None:
-        """Pin what was reckoned, in place of what is pinned."""
+    @admin.action(description="Pin as baseline from now on", permissions=["view"])
+    def pin(self, request: HttpRequest, selected: QuerySet[Baseline]) -> None:
+        """Pin computed baselines; each replaces the pinned one, if any."""
         now = timezone.now()
-        for one in chosen.select_related("period"):
-            kind = {"server_id": one.period.server_id, "service": one.service, "opcode": one.opcode}
-            PinnedBaseline.objects.filter(**kind, until=None).update(until=now)
+        for baseline in selected.select_related("period"):
+            key = {
+                "server_id": baseline.period.server_id,
+                "service": baseline.service,
+                "opcode": baseline.opcode,
+            }
+            PinnedBaseline.objects.filter(**key, until=None).update(until=now)
             PinnedBaseline.objects.create(
-                **kind,
-                baseline_us=one.baseline_us,
+                **key,
+                baseline_us=baseline.baseline_us,
                 since=now,
-                why=f"reckoned by {one.period.end:%Y-%m-%d %H:%M}Z",
+                why=f"computed at {baseline.period.end:%Y-%m-%d %H:%M}Z",
                 pinned_by=request.user.get_username(),
             )
 
 
 @admin.register(PinnedBaseline)
-class PinnedBaselineAdmin(_OfKind):
-    """What somebody decided to be usual, with who and when; to unpin, say until when it holds."""
+class PinnedBaselineAdmin(_OpcodeAdmin):
+    """Pinned baselines with author and time; setting *until* unpins."""
 
     list_display = (
         "server", "service", "rpc", "baseline_us", "since", "until", "pinned_by", "pinned_at", "why"
@@ -118,10 +122,10 @@ class PinnedBaselineAdmin(_OfKind):
     readonly_fields = ("pinned_by", "pinned_at")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """What was decided stays; it may end."""
-        fixed = super().get_readonly_fields(request, obj)
-        decided = ("server", "service", "opcode", "baseline_us", "since") if obj else ()
-        return (*fixed, *decided)
+        """Make everything but *until* and *why* read-only once pinned."""
+        always = super().get_readonly_fields(request, obj)
+        once_pinned = ("server", "service", "opcode", "baseline_us", "since") if obj else ()
+        return (*always, *once_pinned)
 
     def save_model(
         self,
@@ -130,7 +134,7 @@ class PinnedBaselineAdmin(_OfKind):
         form: ModelForm,
         change: bool,  # noqa: FBT001
     ) -> None:
-        """Remember who it was."""
+        """Record the author."""
         if not change:
             obj.pinned_by = request.user.get_username()
         super().save_model(request, obj, form, change)

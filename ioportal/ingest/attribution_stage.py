@@ -99,7 +99,7 @@ def mark_all_dirty(**_: Any) -> None:
     TouchedDeltas.objects.bulk_create(
         TouchedDeltas(
             segment=segment,
-            filesystem=segment.batch.source.of_filesystem,
+            filesystem=segment.batch.source.scope_filesystem,
             start=segment.start,
             end=segment.end,
             again=True,

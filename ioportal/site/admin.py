@@ -1,4 +1,4 @@
-"""Registration of a site by its staff, on Django's own pages."""
+"""Registration pages for staff, in Django's admin."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from django.forms import ModelForm
     from django.http import HttpRequest
 
-admin.site.site_header = "ioportal: registration of the site"
+admin.site.site_header = "ioportal: site registration"
 admin.site.site_title = "ioportal"
-admin.site.index_title = "What this site consists of"
+admin.site.index_title = "Site"
 
 
 def is_staff(request: HttpRequest) -> bool:
-    """Whether the user may see and change what the site consists of."""
+    """Whether the user may see and change registered objects."""
     return bool(request.user.is_active and request.user.is_staff)
 
 
 def _data(path: str) -> Callable[[Model], str]:
-    """Return a column that marks what is simulated, by the way from a row to what says so."""
+    """Return a column that marks simulated rows; `path` leads from a row to the flag."""
 
     @admin.display(description="data")
     def data(row: Model) -> str:
@@ -53,31 +53,31 @@ def _data(path: str) -> Callable[[Model], str]:
 
 
 class StaffAdmin(admin.ModelAdmin):
-    """Pages for staff."""
+    """Pages for all staff, without further permissions."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """They are for staff, whatever else they may do."""
+        """Show the app to staff."""
         return is_staff(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
-        """Likewise."""
+        """Allow staff to view."""
         return is_staff(request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Likewise."""
+        """Allow staff to add."""
         return is_staff(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
-        """Likewise."""
+        """Allow staff to change."""
         return is_staff(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
-        """What data hangs on is not deleted by a click."""
+        """Forbid deletion: telemetry and jobs refer to these rows."""
         return False
 
 
 class RegistrationAdmin(StaffAdmin):
-    """What the site consists of; a change is applied to what was seen before."""
+    """Registered objects; a change is applied to existing data as well."""
 
     def save_related(
         self,
@@ -86,24 +86,24 @@ class RegistrationAdmin(StaffAdmin):
         formsets: Any,
         change: bool,  # noqa: FBT001
     ) -> None:
-        """Save, then apply."""
+        """Save the object, then apply the change to existing data."""
         super().save_related(request, form, formsets, change)
         apply(form.instance)
 
 
 class RegistrationInline(admin.TabularInline):
-    """Parts of what the site consists of, on the page of the whole."""
+    """Registered objects on the page of their parent."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
-        """Registration is for staff, whatever else they may do."""
+        """Allow staff to view."""
         return is_staff(request)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
-        """Likewise."""
+        """Allow staff to add."""
         return is_staff(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
-        """Likewise."""
+        """Allow staff to change."""
         return is_staff(request)
 
 
@@ -125,8 +125,8 @@ class ClusterAdmin(RegistrationAdmin):
                     "nid_network",
                     "nid_node_format",
                 ),
-                "description": "How Lustre's NIDs name this cluster's nodes. Without a rule, "
-                "give each NID its node under NIDs or with 'manage.py register'.",
+                "description": "How Lustre NIDs map to the nodes of this cluster. Without a rule, "
+                "assign a node to each NID under NIDs or with 'manage.py register'.",
             },
         ),
     )
@@ -141,7 +141,7 @@ class ClusterAdmin(RegistrationAdmin):
 
 @admin.register(Filesystem)
 class FilesystemAdmin(RegistrationAdmin):
-    """Lustre filesystems and what their job ids look like."""
+    """Lustre filesystems and their job-id patterns."""
 
     list_display = ("name", "job_id_pattern", _data("simulated"))
     filter_horizontal = ("clusters",)
@@ -149,17 +149,17 @@ class FilesystemAdmin(RegistrationAdmin):
 
 
 class ServerVersionInline(RegistrationInline):
-    """The versions that a server ran."""
+    """Lustre versions of a server."""
 
     model = ServerVersion
     extra = 1
     ordering = ("since",)
     verbose_name = "Lustre version"
-    verbose_name_plural = "Lustre versions: charts break where what a server counts changed"
+    verbose_name_plural = "Lustre versions: charts show a break where counting rules changed"
 
 
 class TargetInline(RegistrationInline):
-    """The targets that a server serves."""
+    """Targets of a server."""
 
     model = Target
     extra = 1
@@ -196,24 +196,24 @@ class SourceForm(forms.ModelForm):
 
 @admin.register(Source)
 class SourceAdmin(RegistrationAdmin):
-    """What agents send; each needs a token: 'manage.py token create'."""
+    """Feeds of agents; each needs a token: 'manage.py token create'."""
 
-    list_display = ("name", "format", "speaks_for", "poll_interval_s", "last_batch_at")
+    list_display = ("name", "format", "scope", "poll_interval_s", "last_batch_at")
     list_filter = ("format",)
     list_select_related = ("cluster", "filesystem", "server")
     search_fields = ("name",)
     autocomplete_fields = ("server",)
     form = SourceForm
 
-    @admin.display(description="speaks for")
-    def speaks_for(self, source: Source) -> str:
-        """Name the one thing."""
-        return str(source.cluster or source.filesystem or source.server)
+    @admin.display(description="scope")
+    def scope(self, source: Source) -> str:
+        """Name the cluster, filesystem or server."""
+        return str(source.scope)
 
 
 @admin.register(Node)
 class NodeAdmin(RegistrationAdmin):
-    """Compute and login nodes; accounting adds them as it names them."""
+    """Compute and login nodes; accounting records add missing ones."""
 
     list_display = ("name", "cluster", _data("cluster.simulated"))
     list_filter = ("cluster",)
@@ -222,7 +222,7 @@ class NodeAdmin(RegistrationAdmin):
 
 
 class UnregisteredFilter(admin.SimpleListFilter):
-    """NIDs with or without a node."""
+    """Filter: NIDs with or without a node."""
 
     title = "node"
     parameter_name = "registered"
@@ -230,17 +230,17 @@ class UnregisteredFilter(admin.SimpleListFilter):
     def lookups(
         self, _request: HttpRequest, _model_admin: admin.ModelAdmin[Nid]
     ) -> list[tuple[str, str]]:
-        """Offer both kinds."""
+        """Return the choices."""
         return [("no", "not registered"), ("yes", "registered")]
 
     def queryset(self, _request: HttpRequest, nids: QuerySet[Nid]) -> QuerySet[Nid]:
-        """Keep the chosen kind."""
+        """Apply the filter."""
         return nids if self.value() is None else nids.filter(node__isnull=self.value() == "no")
 
 
 @admin.register(Nid)
 class NidAdmin(RegistrationAdmin):
-    """Lustre network ids and the nodes that have them."""
+    """Lustre network ids and their nodes."""
 
     list_display = ("text", "node", "cluster", _data("node.cluster.simulated"))
     list_filter = (UnregisteredFilter, "node__cluster")
@@ -255,7 +255,7 @@ class NidAdmin(RegistrationAdmin):
 
 
 class ServiceFilter(admin.SimpleListFilter):
-    """Accounts of persons, or of services."""
+    """Filter: accounts of persons or of services."""
 
     title = "kind"
     parameter_name = "service"
@@ -263,13 +263,13 @@ class ServiceFilter(admin.SimpleListFilter):
     def lookups(
         self, _request: HttpRequest, _model_admin: admin.ModelAdmin[UserAccount]
     ) -> list[tuple[str, str]]:
-        """Offer both kinds."""
+        """Return the choices."""
         return [("no", "persons"), ("yes", "services")]
 
     def queryset(
         self, _request: HttpRequest, accounts: QuerySet[UserAccount]
     ) -> QuerySet[UserAccount]:
-        """Keep the chosen kind."""
+        """Apply the filter."""
         if self.value() is None:
             return accounts
         return accounts.filter(team="") if self.value() == "no" else accounts.exclude(team="")
@@ -277,13 +277,13 @@ class ServiceFilter(admin.SimpleListFilter):
 
 @admin.register(UserAccount)
 class UserAccountAdmin(RegistrationAdmin):
-    """Who owns jobs, and how to reach whom."""
+    """Owners of jobs and their contacts."""
 
-    list_display = ("name", "full_name", "email", "their_projects", "team")
+    list_display = ("name", "full_name", "email", "project_names", "team")
     list_filter = (ServiceFilter,)
     search_fields = ("name", "full_name", "email", "team")
 
     @admin.display(description="projects")
-    def their_projects(self, account: UserAccount) -> str:
+    def project_names(self, account: UserAccount) -> str:
         """Show the projects in one line."""
         return ", ".join(account.projects)

@@ -1,7 +1,7 @@
-"""Names that telemetry carries (NIDs, job ids, services) and the small numbers that stand for them.
+"""Integer ids of names in telemetry (NIDs, nodes, services, counters, job ids).
 
-New names are added under one lock until the transaction ends: two loads that meet each other's new
-names in different order would otherwise wait for each other for ever.
+New names are added under one lock until the transaction ends: two loads that add the same names in
+different order would otherwise deadlock.
 """
 
 from __future__ import annotations
@@ -20,136 +20,137 @@ if TYPE_CHECKING:
 
     from ioportal.site.models import Filesystem
 
-_NAMES_LOCK = 7_301  # any number that no other advisory lock uses
+_NAMES_LOCK = 7_301  # unique among our advisory locks
 _BATCH = 5_000
-_MOST_KEPT = 500_000  # of each table: some 50 MB
-_KEPT: dict[tuple[object, ...], dict[str, int]] = {}
+_CACHE_SIZE = 500_000  # entries per table: about 50 MB
+_CACHES: dict[tuple[object, ...], dict[str, int]] = {}
 NID_CHARACTERS = 128
 SERVICE_CHARACTERS = 32
 COUNTER_CHARACTERS = 64
 SOURCE_JOB_ID_CHARACTERS = 255
-_PART_CHARACTERS = 64  # what is longer names no job that the database holds
+_PART_CHARACTERS = 64  # the length of the columns of jobs
 _NO_PARTS = {"batch_id": "", "array_index": "", "launch": ""}
 _NID_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-class Names:
-    """A growing table of names to numbers, looked up column-wise.
+class NameIds:
+    """The ids of names in one table, looked up by column.
 
     Args:
-        model: its rows are names with their numbers.
-        known: numbers of those of some names that the database has.
-        add: puts names that it lacks into the database.
-        of: what the names are names within.
+        model: the table.
+        lookup: returns the ids of those names that the table has.
+        add: adds names to the table.
+        parent: the cluster or filesystem of the names, if any.
     """
 
     def __init__(
         self,
         model: type[models.Model],
-        known: Callable[[list[str]], dict[str, int]],
+        lookup: Callable[[list[str]], dict[str, int]],
         add: Callable[[list[str]], None],
-        of: models.Model | None = None,
+        parent: models.Model | None = None,
     ) -> None:
         self._model = model
-        self._known = known
+        self._lookup = lookup
         self._add = add
-        self._of = of
+        self._parent = parent
         self._ids: dict[str, int] = {}
 
     def ids(self, names: pl.Series) -> pl.Series:
-        """Return the number of each name, adding those that are new."""
-        different = names.unique()
-        texts = different.to_list()
+        """Return the id of each name; new names are added."""
+        unique = names.unique()
+        texts = unique.to_list()
         missing = [text for text in texts if text not in self._ids]
         if missing:
-            self._ids |= self._look_up(missing)
+            self._ids |= self._fetch(missing)
         ids = pl.Series([self._ids[text] for text in texts], dtype=pl.Int32)
-        return names.replace_strict(different, ids)
+        return names.replace_strict(unique, ids)
 
-    def _look_up(self, missing: list[str]) -> dict[str, int]:
-        kept = self._kept
-        found = {name: kept[name] for name in missing if name in kept}
-        asked = sorted(name for name in missing if name not in found)
-        if asked:
-            known = self._known(asked)
-            new = [name for name in asked if name not in known]
+    def _fetch(self, names: list[str]) -> dict[str, int]:
+        cache = self._cache
+        ids = {name: cache[name] for name in names if name in cache}
+        uncached = sorted(name for name in names if name not in ids)
+        if uncached:
+            stored = self._lookup(uncached)
+            new = [name for name in uncached if name not in stored]
             if new:
                 lock()
                 self._add(new)
-                known |= self._known(new)
-            # Not before: what is taken back was never known.
-            transaction.on_commit(lambda: _keep(kept, known))
-            found |= known
-        return found
+                stored |= self._lookup(new)
+            # Only once committed: a rolled-back id must not stay in the cache.
+            transaction.on_commit(lambda: _store(cache, stored))
+            ids |= stored
+        return ids
 
     @cached_property
-    def _kept(self) -> dict[str, int]:
-        """What this process found before: a name that is committed never changes its number.
+    def _cache(self) -> dict[str, int]:
+        """This process's cache: the id of a committed name never changes.
 
-        A table that was emptied, or came out of a backup, is another file.
+        The key has the table's file node, which changes with TRUNCATE and with a restored backup.
         """
         table = self._model._meta.db_table  # noqa: SLF001  (Django's documented meta API)
+        parent = self._parent and self._parent.pk
         with connection.cursor() as cursor:
             cursor.execute("SELECT current_database(), pg_relation_filenode(%s)", [table])
-            return _KEPT.setdefault((table, self._of and self._of.pk, *cursor.fetchone()), {})
+            return _CACHES.setdefault((table, parent, *cursor.fetchone()), {})
 
 
-def _keep(kept: dict[str, int], found: dict[str, int]) -> None:
-    if len(kept) + len(found) > _MOST_KEPT:
-        kept.clear()
-    kept |= found
+def _store(cache: dict[str, int], ids: dict[str, int]) -> None:
+    if len(cache) + len(ids) > _CACHE_SIZE:
+        cache.clear()
+    cache |= ids
 
 
 def lock() -> None:
-    """Wait until no other transaction adds names, and keep others from it until this one ends."""
+    """Lock the addition of names until this transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_NAMES_LOCK])
 
 
 def storable(column: pl.Expr, characters: int) -> pl.Expr:
-    """Return a text column as the database can hold it: cut, and without NUL characters."""
+    """Return a text column fit for the database: truncated, and without NUL characters."""
     return column.str.replace_all("\x00", "\ufffd", literal=True).str.slice(0, characters)
 
 
-def nids() -> Names:
-    """NIDs; a new one gets its node by its cluster's rule, if there is one."""
-    return Names(Nid, _lookup(Nid.objects.all(), "text"), _add_nids)
+def nids() -> NameIds:
+    """NIDs; a new NID gets its node by its cluster's rule, if there is one."""
+    return NameIds(Nid, _lookup(Nid.objects.all(), "text"), _add_nids)
 
 
-def nodes(cluster: Cluster) -> Names:
+def nodes(cluster: Cluster) -> NameIds:
     """Nodes of a cluster."""
-    return Names(
+    return NameIds(
         Node,
         _lookup(Node.objects.filter(cluster=cluster), "name"),
         lambda new: _create(Node(cluster=cluster, name=name) for name in new),
-        of=cluster,
+        parent=cluster,
     )
 
 
-def services() -> Names:
+def services() -> NameIds:
     """Thread-name bases."""
-    return Names(
+    return NameIds(
         Service,
         _lookup(Service.objects.all(), "name"),
         lambda new: _create(Service(name=name) for name in new),
     )
 
 
-def counters() -> Names:
-    """What services count."""
-    return Names(
+def counters() -> NameIds:
+    """Counters of services."""
+    return NameIds(
         Counter,
         _lookup(Counter.objects.all(), "name"),
         lambda new: _create(Counter(name=name) for name in new),
     )
 
 
-def source_job_ids(filesystem: Filesystem) -> Names:
-    """Job ids as the clients of a filesystem send them; the empty one is 0."""
-    lookup = _lookup(SourceJobId.objects.filter(filesystem=filesystem), "text")
+def source_job_ids(filesystem: Filesystem) -> NameIds:
+    """Job ids as sent by the clients of a filesystem; an empty id is 0."""
+    stored = _lookup(SourceJobId.objects.filter(filesystem=filesystem), "text")
 
-    def known(names: list[str]) -> dict[str, int]:
-        return {"": 0} | lookup(names)
+    def lookup(names: list[str]) -> dict[str, int]:
+        return {"": 0} | stored(names)
 
     def add(new: list[str]) -> None:
         pattern = re.compile(filesystem.job_id_pattern)
@@ -158,19 +159,19 @@ def source_job_ids(filesystem: Filesystem) -> Names:
             for text in new
         )
 
-    return Names(SourceJobId, known, add, of=filesystem)
+    return NameIds(SourceJobId, lookup, add, parent=filesystem)
 
 
 def read_job_id(pattern: re.Pattern[str], text: str) -> dict[str, str]:
-    """Return the parts of a job id that `pattern` finds; none where it is a process name."""
+    """Return the parts of a job id by `pattern`; all empty for a process name."""
     match = pattern.fullmatch(text)
-    found = match.groupdict() if match else {}
-    parts = {name: found.get(name) or "" for name in ("batch_id", "array_index", "launch")}
+    groups = match.groupdict() if match else {}
+    parts = {name: groups.get(name) or "" for name in ("batch_id", "array_index", "launch")}
     return parts if all(len(part) <= _PART_CHARACTERS for part in parts.values()) else _NO_PARTS
 
 
 def ruled_node(cluster: Cluster, nid: str) -> str | None:
-    """Return the node that a cluster's rule makes of a NID; None where it says nothing."""
+    """Return the node of a NID by the cluster's rule; None if the rule does not apply."""
     number, _, network = nid.rpartition("@")
     if network != cluster.nid_network or not _NID_NUMBER.fullmatch(number):
         return None
@@ -178,7 +179,7 @@ def ruled_node(cluster: Cluster, nid: str) -> str | None:
 
 
 class _Each(models.Func):
-    """Each of many texts, given as one parameter: quicker to send and to plan than a long list."""
+    """Many texts as one parameter: faster to send and to plan than a long list."""
 
     template = "(SELECT unnest(%(expressions)s::text[]))"
     output_field = models.TextField()
@@ -187,11 +188,11 @@ class _Each(models.Func):
 def _lookup(
     rows: models.QuerySet[models.Model], column: str
 ) -> Callable[[list[str]], dict[str, int]]:
-    def known(names: list[str]) -> dict[str, int]:
-        asked = {f"{column}__in": _Each(models.Value(names))}
-        return dict(rows.filter(**asked).values_list(column, "pk"))
+    def lookup(names: list[str]) -> dict[str, int]:
+        matches = {f"{column}__in": _Each(models.Value(names))}
+        return dict(rows.filter(**matches).values_list(column, "pk"))
 
-    return known
+    return lookup
 
 
 def _create(rows: Iterable[models.Model]) -> None:

@@ -1,7 +1,7 @@
-"""Registering a site from a TOML document: clusters, filesystems, servers, sources, users.
+"""Registration of a site from a TOML document: clusters, filesystems, servers, sources, users.
 
-Tables are read in this order, each with the keys that `_KEYS` lists; what is registered already is
-brought up to date, and nothing is ever removed. docs/operations.md, "Registration", shows one.
+Tables are read in this order, with the keys in `_KEYS`. Existing entries are updated; nothing is
+removed. Example: docs/operations.md, "Registration".
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ioportal.site.models import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-# The keys of each table, and what their values are.
+# Keys of each table and the types of their values.
 _KEYS: dict[str, dict[str, type]] = {
     "": {
         "cluster": list, "filesystem": list, "server": list, "target": list, "source": list,
@@ -59,8 +59,8 @@ _KEYS: dict[str, dict[str, type]] = {
     },
     "user": {"name": str, "full_name": str, "email": str, "projects": list, "team": str},
 }  # fmt: skip
-_WORDS = {
-    str: "a text",
+_TYPE_NAMES = {
+    str: "a string",
     bool: "true or false",
     int: "a whole number",
     list: "a list, or tables in double brackets",
@@ -75,11 +75,11 @@ _Thing = TypeVar("_Thing", bound=models.Model)
 _Entry = dict[str, Any]
 
 
-class Unusable(Exception):  # noqa: N818  (a state of the document)
+class InvalidDocument(Exception):  # noqa: N818  (a state of the document)
     """The document cannot be registered; the message names the table, the key and the remedy."""
 
 
-# Sent, in the transaction, after anything was registered that decides who is charged.
+# Sent in the transaction of a registration that affects attribution.
 site_changed = Signal()
 
 
@@ -88,51 +88,50 @@ def register(document: _Entry) -> list[str]:
     """Register a document as `tomllib` reads it; return a line per table entry."""
     _expect_keys("the document", document, _KEYS[""])
     name_ids.lock()
-    done = []
+    registered = []
     for table, store in _TABLES.items():
         for number, entry in enumerate(document.get(table, []), start=1):
             place = f"[[{table}]] {number}"
             if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-                raise Unusable(f"{place}: give it a name.")
+                raise InvalidDocument(f"{place}: give it a name.")
             place = f"[[{table}]] {entry['name']!r}"
             _expect_keys(place, entry, _KEYS[table])
             try:
                 store(place, entry)
             except ValidationError as error:
-                raise Unusable(f"{place}: {_in_words(error)}") from error
-            done.append(f"{table} {entry['name']}")
+                raise InvalidDocument(f"{place}: {_messages(error)}") from error
+            registered.append(f"{table} {entry['name']}")
     if document.keys() != {"user"}:
         site_changed.send(sender=None)
-    return done
+    return registered
 
 
 def add_targets(target_names: Collection[str], filesystem: Filesystem | None) -> list[Target]:
-    """Register MDTs and OSTs by their names; their servers are not known.
+    """Register MDTs and OSTs by name, without servers.
 
     Args:
-        target_names: none of them is registered.
-        filesystem: all of them belong to it; None: the one that each name begins with.
+        target_names: unregistered targets.
+        filesystem: their filesystem; None: the prefix of each name.
 
     Raises:
-        Unusable: a name is not a target's, or its filesystem is not registered.
+        InvalidDocument: a name is not a target name, or its filesystem is not registered.
     """
     parsed = {name: TargetName.parse(name) for name in target_names}
     if wrong := [name for name, parts in parsed.items() if parts is None]:
-        raise Unusable(
-            f"Not names of targets, such as lake-OST0001: {folded(wrong)}. Register them as "
-            "[[target]]."
+        raise InvalidDocument(
+            f"Not target names such as lake-OST0001: {folded(wrong)}. Register them as [[target]]."
         )
     parts_of = {name: parts for name, parts in parsed.items() if parts}
     prefixes = sorted({parts.filesystem for parts in parts_of.values()})
     if filesystem is None:
-        filesystems = {known.name: known for known in Filesystem.objects.filter(name__in=prefixes)}
+        filesystems = {row.name: row for row in Filesystem.objects.filter(name__in=prefixes)}
         if missing := [prefix for prefix in prefixes if prefix not in filesystems]:
-            raise Unusable(
+            raise InvalidDocument(
                 f"Filesystem {', '.join(missing[:_PREFIXES_SHOWN])} is not registered. Add it as "
                 "[[filesystem]], or name the registered one with --filesystem."
             )
     elif len(prefixes) > 1:
-        raise Unusable(
+        raise InvalidDocument(
             f"The targets belong to {len(prefixes)} filesystems: "
             f"{', '.join(prefixes[:_PREFIXES_SHOWN])}. Load one at a time."
         )
@@ -143,13 +142,13 @@ def add_targets(target_names: Collection[str], filesystem: Filesystem | None) ->
             Target(name=name, kind=parts.kind.lower(), filesystem=filesystems[parts.filesystem])
             for name, parts in parts_of.items()
         ],
-        ignore_conflicts=True,  # registered by somebody else meanwhile
+        ignore_conflicts=True,  # registered concurrently
     )
     return list(Target.objects.filter(name__in=parts_of).select_related("filesystem"))
 
 
-def _in_words(error: ValidationError) -> str:
-    """Return what is wrong, each with the field that it is about."""
+def _messages(error: ValidationError) -> str:
+    """Return the messages, each with its field."""
     if not hasattr(error, "error_dict"):
         return " ".join(error.messages)
     return " ".join(
@@ -161,7 +160,7 @@ def _in_words(error: ValidationError) -> str:
 
 @transaction.atomic
 def apply(thing: models.Model) -> None:
-    """Apply what was registered on a page to what was seen before."""
+    """Apply an object that was registered on a page to existing data."""
     if isinstance(thing, Cluster):
         _apply_rule(thing)
     elif isinstance(thing, Filesystem):
@@ -176,7 +175,7 @@ def apply(thing: models.Model) -> None:
 def _cluster(place: str, entry: _Entry) -> None:
     rule = entry.get("nid_rule", {})
     _expect_keys(f"{place} nid_rule", rule, _KEYS["cluster.nid_rule"])
-    values = _given(
+    values = _subset(
         entry, "time_zone", "simulated", "exec_hosts_are_compute_nodes", "cores_per_node"
     )
     values |= {"batch_system": entry["batch"]} if "batch" in entry else {}
@@ -187,7 +186,7 @@ def _cluster(place: str, entry: _Entry) -> None:
     try:
         nodes.ids(pl.Series(hostlists.expand(entry.get("nodes", "")), dtype=pl.String))
     except Unreadable as error:
-        raise Unusable(f"{place}: nodes: {error}") from error
+        raise InvalidDocument(f"{place}: nodes: {error}") from error
     node_of = _nids(f"{place} nid", entry.get("nid", []))
     node_ids = nodes.ids(pl.Series(list(node_of.values()), dtype=pl.String))
     Nid.objects.bulk_create(
@@ -203,26 +202,26 @@ def _cluster(place: str, entry: _Entry) -> None:
 
 
 def _nids(place: str, table: list[_Entry]) -> dict[str, str]:
-    """Return the host names of NIDs as a table tells them."""
+    """Return the host name of each NID in a table."""
     node_of: dict[str, str] = {}
     for row in table:
         _expect_keys(place, row, _KEYS["cluster.nid"])
         if row.keys() != _KEYS["cluster.nid"].keys():
-            raise Unusable(f"{place}: each has a nid and a node.")
+            raise InvalidDocument(f"{place}: each entry needs a nid and a node.")
         nid, node = row["nid"], row["node"]
         if not _NID.fullmatch(nid):
-            raise Unusable(f"{place}: {nid!r} is not a NID like '10.1.2.3@o2ib'.")
+            raise InvalidDocument(f"{place}: {nid!r} is not a NID like '10.1.2.3@o2ib'.")
         if nid in node_of:
-            raise Unusable(f"{place}: {nid!r} is given twice.")
+            raise InvalidDocument(f"{place}: duplicate NID {nid!r}.")
         try:
             [node_of[nid]] = hostlists.expand(node)
         except (Unreadable, ValueError) as error:
-            raise Unusable(f"{place}: {node!r} is not a host name.") from error
+            raise InvalidDocument(f"{place}: {node!r} is not a host name.") from error
     return node_of
 
 
 def _apply_rule(cluster: Cluster) -> None:
-    """Give NIDs that were seen before the rule was registered the nodes that it makes of them."""
+    """Map existing NIDs to nodes by the cluster's rule."""
     ruled = {
         nid: name_ids.ruled_node(cluster, nid.text)
         for nid in Nid.objects.filter(
@@ -238,14 +237,14 @@ def _apply_rule(cluster: Cluster) -> None:
 
 
 def _filesystem(place: str, entry: _Entry) -> None:
-    filesystem = _stored(Filesystem, entry["name"], _given(entry, "simulated", "job_id_pattern"))
+    filesystem = _stored(Filesystem, entry["name"], _subset(entry, "simulated", "job_id_pattern"))
     if "clusters" in entry:
         filesystem.clusters.set([_registered(place, Cluster, name) for name in entry["clusters"]])
     _read_job_ids_again(filesystem)
 
 
 def _read_job_ids_again(filesystem: Filesystem) -> None:
-    """Read the job ids that were seen so far with the filesystem's pattern of now."""
+    """Parse existing job ids with the filesystem's current pattern."""
     pattern = re.compile(filesystem.job_id_pattern)
     changed = []
     for job_id in SourceJobId.objects.filter(filesystem=filesystem):
@@ -271,9 +270,9 @@ def _server(place: str, entry: _Entry) -> None:
     for version in entry.get("version", []):
         _expect_keys(f"{place} version", version, _KEYS["server.version"])
         since = _moment(place, version.get("since"))
-        known = ServerVersion.objects.filter(server=server, since=since).first()
-        _checked(
-            known or ServerVersion(server=server, since=since),
+        existing = ServerVersion.objects.filter(server=server, since=since).first()
+        _validated(
+            existing or ServerVersion(server=server, since=since),
             {"version": version.get("version", "")},
         )
 
@@ -282,7 +281,7 @@ def _target(place: str, entry: _Entry) -> None:
     name = TargetName.parse(entry["name"])
     kind = entry.get("kind", name.kind.lower() if name else None)
     if kind is None:
-        raise Unusable(f"{place}: its kind is not in its name. Give it kind = 'mdt' or 'ost'.")
+        raise InvalidDocument(f"{place}: unknown kind. Set kind = 'mdt' or 'ost'.")
     server = entry.get("server")
     _stored(
         Target,
@@ -291,36 +290,36 @@ def _target(place: str, entry: _Entry) -> None:
             "filesystem": _registered(place, Filesystem, entry.get("filesystem")),
             "server": _registered(place, Server, server) if server else None,
             "kind": kind,
-            **_kept(place, entry),
+            **_cleanup_interval(place, entry),
         },
     )
 
 
-def _kept(place: str, entry: _Entry) -> _Entry:
-    """Return how long a target keeps the counters of jobs that idle: seconds, as Lustre has it."""
+def _cleanup_interval(place: str, entry: _Entry) -> _Entry:
+    """Return `job_cleanup_interval` as a duration, if the entry has it in seconds."""
     if "job_cleanup_interval" not in entry:
         return {}
     seconds = entry["job_cleanup_interval"]
     try:
         return {"job_cleanup_interval": timedelta(seconds=seconds)}
     except OverflowError as error:
-        raise Unusable(f"{place}: job_cleanup_interval = {seconds} is too long.") from error
+        raise InvalidDocument(f"{place}: job_cleanup_interval = {seconds} is too long.") from error
 
 
 def _source(place: str, entry: _Entry) -> None:
     kinds = {"cluster": Cluster, "filesystem": Filesystem, "server": Server}
-    things = {
+    scope = {
         key: _registered(place, kind, entry[key]) for key, kind in kinds.items() if key in entry
     }
-    # What it spoke for before, and does not any more, is left out of the entry.
-    values = {**dict.fromkeys(kinds), **things} if things else {}
-    _stored(Source, entry["name"], values | _given(entry, "format", "poll_interval_s"))
+    # A new scope replaces the previous one.
+    values = {**dict.fromkeys(kinds), **scope} if scope else {}
+    _stored(Source, entry["name"], values | _subset(entry, "format", "poll_interval_s"))
 
 
 def _user(place: str, entry: _Entry) -> None:
     if not all(isinstance(project, str) for project in entry.get("projects", [])):
-        raise Unusable(f"{place}: projects are texts.")
-    _stored(UserAccount, entry["name"], _given(entry, "full_name", "email", "projects", "team"))
+        raise InvalidDocument(f"{place}: projects must be strings.")
+    _stored(UserAccount, entry["name"], _subset(entry, "full_name", "email", "projects", "team"))
 
 
 _TABLES: dict[str, Callable[[str, _Entry], None]] = {
@@ -333,30 +332,30 @@ _TABLES: dict[str, Callable[[str, _Entry], None]] = {
 }
 
 
-def _given(entry: _Entry, *keys: str) -> _Entry:
-    """Return the keys that an entry has: what it does not mention stays as it is."""
+def _subset(entry: _Entry, *keys: str) -> _Entry:
+    """Return those keys that an entry has; the others stay unchanged."""
     return {key: entry[key] for key in keys if key in entry}
 
 
 def _expect_keys(place: str, entry: object, keys: dict[str, type]) -> None:
     if not isinstance(entry, dict):
-        raise Unusable(f"{place}: {entry!r} is not a table.")
+        raise InvalidDocument(f"{place}: {entry!r} is not a table.")
     if unknown := sorted(entry.keys() - keys.keys()):
-        raise Unusable(
-            f"{place}: no such key: {', '.join(unknown)}. Keys: {', '.join(sorted(keys))}."
+        raise InvalidDocument(
+            f"{place}: unknown key: {', '.join(unknown)}. Keys: {', '.join(sorted(keys))}."
         )
     for key, value in entry.items():
         if not isinstance(value, keys[key]):
-            raise Unusable(f"{place}: {key} = {value!r} is not {_WORDS[keys[key]]}.")
+            raise InvalidDocument(f"{place}: {key} = {value!r} is not {_TYPE_NAMES[keys[key]]}.")
 
 
 def _stored(model: type[_Thing], name: str, values: dict[str, Any]) -> _Thing:
-    """Create or update by name, with the model's own validation."""
-    return _checked(_manager(model).filter(name=name).first() or model(name=name), values)
+    """Create or update by name, validate and save."""
+    return _validated(_manager(model).filter(name=name).first() or model(name=name), values)
 
 
-def _checked(thing: _Thing, values: dict[str, Any]) -> _Thing:
-    """Change and save, with the model's own validation."""
+def _validated(thing: _Thing, values: dict[str, Any]) -> _Thing:
+    """Set values, validate and save."""
     for key, value in values.items():
         setattr(thing, key, value)
     thing.full_clean()
@@ -366,12 +365,10 @@ def _checked(thing: _Thing, values: dict[str, Any]) -> _Thing:
 
 def _registered(place: str, model: type[_Thing], name: object) -> _Thing:
     kind = model.__name__.lower()
-    found = _manager(model).filter(name=name).first() if isinstance(name, str) else None
-    if found is None:
-        raise Unusable(
-            f"{place}: {kind} {name!r} is not registered; give it a [[{kind}]] of its own."
-        )
-    return found
+    row = _manager(model).filter(name=name).first() if isinstance(name, str) else None
+    if row is None:
+        raise InvalidDocument(f"{place}: {kind} {name!r} is not registered. Add a [[{kind}]].")
+    return row
 
 
 def _manager(model: type[_Thing]) -> models.Manager[_Thing]:
@@ -379,9 +376,9 @@ def _manager(model: type[_Thing]) -> models.Manager[_Thing]:
 
 
 def _moment(place: str, value: object) -> datetime:
-    """Read a TOML date or time; one without a zone is UTC."""
+    """Return a TOML date or time as a datetime; without a zone it is UTC."""
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, date):
         return datetime.combine(value, time(), UTC)
-    raise Unusable(f"{place}: since = {value!r} is not a date.")
+    raise InvalidDocument(f"{place}: since = {value!r} is not a date.")

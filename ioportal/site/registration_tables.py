@@ -1,4 +1,4 @@
-"""Tables that sites have anyway, as documents that `registration.register` takes.
+"""Tables of NIDs, nodes and users, converted to documents for `registration.register`.
 
 Source: docs/operations.md, "Tables".
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
-from ioportal.site.registration import Unusable
+from ioportal.site.registration import InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,13 +29,13 @@ _USER_COLUMNS = {
     "projects": "projects",
     "team": "team",
 }
-_BETWEEN = re.compile(r"[\s,;]+")
+_SEPARATOR = re.compile(r"[\s,;]+")
 _DELIMITERS = ",;\t|"
-_OWN = "@lo"  # every node's NID of itself
+_LOOPBACK = "@lo"
 
 
 class Table(models.TextChoices):
-    """What a file may hold."""
+    """Kinds of tables."""
 
     SITE = "site", "a site (TOML)"
     NIDS = "nids", "NIDs and their nodes"
@@ -44,57 +44,58 @@ class Table(models.TextChoices):
 
 
 def document(table: Table, text: str, cluster: str = "") -> dict[str, Any]:
-    """Return what a file says as a document to register.
+    """Return a file as a document to register.
 
     Args:
-        table: what it holds.
-        text: of the file.
-        cluster: whose NIDs or nodes they are.
+        table: kind of the table.
+        text: content of the file.
+        cluster: cluster of the NIDs or nodes.
 
     Raises:
-        Unusable: it cannot be read.
+        InvalidDocument: the file is malformed.
     """
     if table is Table.SITE:
         try:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise Unusable(str(error)) from error
+            raise InvalidDocument(str(error)) from error
     if table is Table.USERS:
         return {"user": list(_users(text))}
     if not cluster:
-        raise Unusable(f"Say of which cluster the {table} are.")
+        raise InvalidDocument(f"Name the cluster of the {table}.")
     if table is Table.NODES:
-        nodes = ",".join(node for _, line in _lines(text) for node in _BETWEEN.split(line) if node)
+        nodes = ",".join(
+            node for _, line in _lines(text) for node in _SEPARATOR.split(line) if node
+        )
         return {"cluster": [{"name": cluster, "nodes": nodes}]}
     return {"cluster": [{"name": cluster, "nid": list(_nids(text))}]}
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that say something, and their numbers."""
+    """Yield line numbers and lines without comments; empty lines are skipped."""
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
-        said = line.partition("#")[0].strip()
-        if said:
-            yield number, said
+        if content := line.partition("#")[0].strip():
+            yield number, content
 
 
 def _nids(text: str) -> Iterator[dict[str, str]]:
-    """Yield NIDs and their nodes: a node and its NIDs a line, in any order."""
+    """Yield NIDs and their nodes. Each line has a node and its NIDs, in any order."""
     is_first = True
     for number, line in _lines(text):
-        words = [word.removesuffix(":") for word in _BETWEEN.split(line)]
-        nids = [word for word in words if "@" in word]
-        nodes = [word for word in words if word and "@" not in word]
+        names = [name.removesuffix(":") for name in _SEPARATOR.split(line)]
+        nids = [name for name in names if "@" in name]
+        nodes = [name for name in names if name and "@" not in name]
         is_header = is_first and not nids
         is_first = False
         if is_header:
             continue
         if len(nodes) != 1 or not nids:
-            raise Unusable(f"line {number}: {line[:64]!r} is not one node and its NIDs.")
-        yield from ({"nid": nid, "node": nodes[0]} for nid in nids if not nid.endswith(_OWN))
+            raise InvalidDocument(f"line {number}: expected one node and its NIDs: {line[:64]!r}.")
+        yield from ({"nid": nid, "node": nodes[0]} for nid in nids if not nid.endswith(_LOOPBACK))
 
 
 def _users(text: str) -> Iterator[dict[str, Any]]:
-    """Yield users as the columns that the first line names tell of them."""
+    """Yield users; the first line names the columns."""
     text = text.removeprefix("\ufeff")
     head = text.partition("\n")[0]
     delimiter = max(_DELIMITERS, key=head.count)
@@ -103,20 +104,22 @@ def _users(text: str) -> Iterator[dict[str, Any]]:
         header = [name.strip().lower() for name in next(rows, [])]
         columns = [_USER_COLUMNS.get(name, "") for name in header]
         if "name" not in columns or "" in columns:
-            raise Unusable(
-                f"line 1: {head[:64]!r} does not name the columns: name, and of full_name, email, "
-                "projects and team those that there are."
+            raise InvalidDocument(
+                f"line 1: unknown columns: {head[:64]!r}. Use name and, if present, full_name, "
+                "email, projects and team."
             )
         for cells in rows:
             if not any(cells):
                 continue
             if len(cells) != len(columns):
-                raise Unusable(f"line {rows.line_num}: {len(cells)} cells, not {len(columns)}.")
+                raise InvalidDocument(
+                    f"line {rows.line_num}: expected {len(columns)} cells, got {len(cells)}."
+                )
             user: dict[str, Any] = {
                 name: cell.strip() for name, cell in zip(columns, cells, strict=True)
             }
             if "projects" in user:
-                user["projects"] = [word for word in _BETWEEN.split(user["projects"]) if word]
+                user["projects"] = [name for name in _SEPARATOR.split(user["projects"]) if name]
             yield user
     except csv.Error as error:
-        raise Unusable(f"line {rows.line_num}: {error}.") from error
+        raise InvalidDocument(f"line {rows.line_num}: {error}.") from error

@@ -1,4 +1,4 @@
-"""Names keep their numbers, and a process remembers those that are committed."""
+"""Names have constant ids, and a process caches committed ids."""
 
 import polars as pl
 import pytest
@@ -10,32 +10,32 @@ from ioportal.site.models import Service
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def numbers(*services):
+def ids(*services):
     return name_ids.services().ids(pl.Series(services)).to_list()
 
 
-def test_what_is_committed_is_looked_up_once(django_assert_num_queries):
-    first = numbers("mdt", "mdt_rdpg")
+def test_a_committed_id_is_queried_once(django_assert_num_queries):
+    first = ids("mdt", "mdt_rdpg")
 
-    with django_assert_num_queries(1):  # which asks whether it is the same table still
-        assert numbers("mdt_rdpg", "mdt", "mdt") == [first[1], first[0], first[0]]
+    with django_assert_num_queries(1):  # the table's file node
+        assert ids("mdt_rdpg", "mdt", "mdt") == [first[1], first[0], first[0]]
 
 
-def test_what_is_taken_back_was_never_known():
+def test_a_rolled_back_id_is_not_cached():
     with transaction.atomic():
-        numbers("mdt_seqs")
+        ids("mdt_seqs")
         transaction.set_rollback(True)
 
-    [number] = numbers("mdt_seqs")
+    [id_] = ids("mdt_seqs")
 
-    assert Service.objects.get(name="mdt_seqs").pk == number
+    assert Service.objects.get(name="mdt_seqs").pk == id_
 
 
-def test_a_table_that_was_emptied_is_another_one():
-    numbers("mdt_io")
+def test_a_truncated_table_has_a_new_cache():
+    ids("mdt_io")
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE site_service CASCADE")
 
-    [number] = numbers("mdt_io")
+    [id_] = ids("mdt_io")
 
-    assert Service.objects.get(name="mdt_io").pk == number
+    assert Service.objects.get(name="mdt_io").pk == id_

@@ -79,17 +79,17 @@ def test_users_charge_nothing_anew_and_nids_do(table, ingest, logs):
 @pytest.mark.parametrize(
     ("kind", "text", "options", "message"),
     [
-        ("nids", "n1 10.1.0.1@o2ib\nn2 n3\n", ["--cluster=anvil"], "line 2: 'n2 n3'"),
-        ("nids", "n1 10.1.0.1@o2ib\n", [], "of which cluster"),
+        ("nids", "n1 10.1.0.1@o2ib\nn2 n3\n", ["--cluster=anvil"], "line 2: expected one node"),
+        ("nids", "n1 10.1.0.1@o2ib\n", [], "Name the cluster"),
         ("nids", "n1 10.1.0.1@\n", ["--cluster=anvil"], "is not a NID"),
-        ("users", "alice,alice@example.org\n", [], "does not name the columns"),
-        ("users", "name,email\nalice\n", [], "line 2: 1 cells"),
+        ("users", "alice,alice@example.org\n", [], "unknown columns"),
+        ("users", "name,email\nalice\n", [], "line 2: expected 2 cells"),
         ("users", "name,email\nalice,nowhere\n", [], "'alice': email"),
         ("users", 'name,email\n"alice,a@b.org\n', [], "line 2"),
         ("site", "[[user", [], "Expected"),
     ],
 )
-def test_what_is_wrong_is_named_and_nothing_is_registered(table, kind, text, options, message):
+def test_an_invalid_table_is_refused_as_a_whole(table, kind, text, options, message):
     with pytest.raises(CommandError, match="Nothing was registered") as refusal:
         table(kind, text, *options)
 

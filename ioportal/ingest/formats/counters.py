@@ -123,7 +123,7 @@ class _ReadLoader:
         if target_names and self._options.register_targets:
             try:
                 added = registration.add_targets(target_names, self._origin.filesystem)
-            except registration.Unusable as error:
+            except registration.InvalidDocument as error:
                 raise Refused(f"{self._segment.name}: {error}") from error
             self._registered |= {target.name: target for target in added}
             return
@@ -154,7 +154,7 @@ class JobStatsLoader(_ReadLoader):
 
     def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
         super().__init__(options, segment, origin)
-        self._source_job_ids: dict[Filesystem, name_ids.Names] = {}
+        self._source_job_ids: dict[Filesystem, name_ids.NameIds] = {}
 
     def store(self, parsed: Parsed) -> None:
         """Append the entries."""

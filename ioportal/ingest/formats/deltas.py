@@ -52,7 +52,7 @@ class _DeltasLoader:
         self.batch = batch
         self.segment = batch.segment
         self.filesystem: Filesystem = needed(
-            source.of_filesystem, "the source a server or a filesystem"
+            source.scope_filesystem, "the source a server or a filesystem"
         )
         self._registered = {
             target.name: target for target in Target.objects.filter(filesystem=self.filesystem)

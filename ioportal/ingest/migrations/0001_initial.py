@@ -23,10 +23,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                (
-                    "format",
-                    models.CharField(max_length=16),
-                ),
+                ("format", models.CharField(max_length=16)),
                 ("digest", models.CharField(max_length=64, unique=True)),
                 ("name", models.CharField(max_length=1024)),
                 ("start", models.DateTimeField(null=True)),

@@ -51,14 +51,14 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        help_text="As accounting names it.", max_length=64, unique=True
+                        help_text="The user name in accounting.", max_length=64, unique=True
                     ),
                 ),
                 ("full_name", models.CharField(blank=True, max_length=128)),
                 (
                     "email",
                     models.EmailField(
-                        blank=True, help_text="Of the person, or of the team.", max_length=254
+                        blank=True, help_text="Address of the person or the team.", max_length=254
                     ),
                 ),
                 (
@@ -67,7 +67,7 @@ class Migration(migrations.Migration):
                         base_field=models.CharField(max_length=128),
                         blank=True,
                         default=list,
-                        help_text="With commas between.",
+                        help_text="Separated by commas.",
                         size=None,
                     ),
                 ),
@@ -75,7 +75,7 @@ class Migration(migrations.Migration):
                     "team",
                     models.CharField(
                         blank=True,
-                        help_text="Of a service account: who runs it. A person's own account has none.",
+                        help_text="The team that runs a service account. Empty for a person.",
                         max_length=128,
                     ),
                 ),
@@ -97,7 +97,7 @@ class Migration(migrations.Migration):
                 (
                     "time_zone",
                     models.CharField(
-                        help_text="Accounting headers carry local times without a zone.",
+                        help_text="The zone of local times in accounting.",
                         max_length=64,
                         validators=[ioportal.site.models.infrastructure.validate_time_zone],
                     ),
@@ -119,14 +119,14 @@ class Migration(migrations.Migration):
                     "exec_hosts_are_compute_nodes",
                     models.BooleanField(
                         default=True,
-                        help_text="No on a Cray: PBS names the MOM node there, ALPS the compute nodes.",
+                        help_text="No on a Cray: there PBS lists the MOM node, and ALPS the compute nodes.",
                     ),
                 ),
                 (
                     "cores_per_node",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Where jobs share nodes: cores of a node, as accounting counts them. Node-hours are then allocated by cores.",
+                        help_text="Cores of a node as counted by accounting, if jobs share nodes. Node-hours are then computed from cores.",
                         null=True,
                         validators=[django.core.validators.MinValueValidator(1)],
                     ),
@@ -135,7 +135,7 @@ class Migration(migrations.Migration):
                     "nid_network",
                     models.CharField(
                         blank=True,
-                        help_text="A NID rule, first half: NIDs of this network (such as 'gni') are its nodes.",
+                        help_text="NID rule, part 1: the network of this cluster's nodes, such as 'gni'.",
                         max_length=16,
                     ),
                 ),
@@ -143,7 +143,7 @@ class Migration(migrations.Migration):
                     "nid_node_format",
                     models.CharField(
                         blank=True,
-                        help_text="A NID rule, second half: 'nid{number:05d}' makes 42@gni the node nid00042.",
+                        help_text="NID rule, part 2: 'nid{number:05d}' maps 42@gni to node nid00042.",
                         max_length=64,
                         validators=[ioportal.site.models.infrastructure.validate_node_format],
                     ),
@@ -151,7 +151,7 @@ class Migration(migrations.Migration):
                 (
                     "simulated",
                     models.BooleanField(
-                        default=False, help_text="Its data is made up; pages say so."
+                        default=False, help_text="Its data is simulated; pages show a label."
                     ),
                 ),
             ],
@@ -168,7 +168,7 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="cluster_nid_rule_whole",
-                        violation_error_message="Give both halves of the NID rule, or neither.",
+                        violation_error_message="Set both parts of the NID rule, or neither.",
                     ),
                     models.UniqueConstraint(
                         condition=models.Q(("nid_network", ""), _negated=True),
@@ -193,7 +193,7 @@ class Migration(migrations.Migration):
                     "job_id_pattern",
                     models.CharField(
                         default="(?P<batch_id>\\d+)(\\[(?P<array_index>\\d+)\\])?(\\..*)?",
-                        help_text="What a job id of a batch job looks like, whole; groups: batch_id, array_index, launch (an ALPS apid). Anything else is a process name.",
+                        help_text="A regular expression that matches the whole job id of a batch job. Groups: batch_id, array_index, launch (an ALPS apid). Other ids are process names.",
                         max_length=255,
                         validators=[ioportal.site.models.infrastructure.validate_job_id_pattern],
                     ),
@@ -201,13 +201,13 @@ class Migration(migrations.Migration):
                 (
                     "simulated",
                     models.BooleanField(
-                        default=False, help_text="Its data is made up; pages say so."
+                        default=False, help_text="Its data is simulated; pages show a label."
                     ),
                 ),
                 (
                     "clusters",
                     models.ManyToManyField(
-                        help_text="Whose jobs its job ids name.",
+                        help_text="Clusters that mount it.",
                         related_name="filesystems",
                         to="site.cluster",
                     ),
@@ -336,7 +336,7 @@ class Migration(migrations.Migration):
                     "poll_interval_s",
                     models.PositiveIntegerField(
                         default=60,
-                        help_text="How often a batch is to be expected.",
+                        help_text="The expected time between two batches.",
                         validators=[django.core.validators.MinValueValidator(1)],
                         verbose_name="poll interval (s)",
                     ),
@@ -355,7 +355,7 @@ class Migration(migrations.Migration):
                     "cluster",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Whose accounting it sends.",
+                        help_text="For accounting.",
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         to="site.cluster",
@@ -365,7 +365,7 @@ class Migration(migrations.Migration):
                     "filesystem",
                     models.ForeignKey(
                         blank=True,
-                        help_text="What all its targets are of, where they are of several servers.",
+                        help_text="For targets of several servers of one filesystem.",
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         to="site.filesystem",
@@ -375,7 +375,7 @@ class Migration(migrations.Migration):
                     "server",
                     models.ForeignKey(
                         blank=True,
-                        help_text="The host that it runs on.",
+                        help_text="The agent's host.",
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         to="site.server",
@@ -419,7 +419,7 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        help_text="As in 'atlas2-MDT0000'.", max_length=64, unique=True
+                        help_text="For example 'atlas2-MDT0000'.", max_length=64, unique=True
                     ),
                 ),
                 ("kind", models.CharField(choices=[("mdt", "MDT"), ("ost", "OST")], max_length=3)),
@@ -427,7 +427,7 @@ class Migration(migrations.Migration):
                     "job_cleanup_interval",
                     models.DurationField(
                         default=datetime.timedelta(seconds=600),
-                        help_text="Its parameter of that name, in seconds: it drops counters of jobs that idled so long. Reads no further apart than this miss nothing.",
+                        help_text="The Lustre parameter of this name, in seconds: counters of jobs that were idle for longer are dropped. Polls at most this far apart miss nothing.",
                         validators=[
                             django.core.validators.MinValueValidator(datetime.timedelta(seconds=1)),
                             django.core.validators.MaxValueValidator(datetime.timedelta(days=3650)),
@@ -486,8 +486,8 @@ class Migration(migrations.Migration):
                     ),
                     _connector="OR",
                 ),
-                name="source_speaks_for_one_thing",
-                violation_error_message="A source speaks for one cluster, filesystem or server.",
+                name="source_single_scope",
+                violation_error_message="Select one cluster, filesystem or server.",
             ),
         ),
         migrations.AddIndex(

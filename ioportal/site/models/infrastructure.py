@@ -1,4 +1,4 @@
-"""What a site consists of: clusters and their nodes, filesystems and their servers."""
+"""Clusters and their nodes, filesystems and their servers."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-_SHORTEST_KEPT, _LONGEST_KEPT = timedelta(seconds=1), timedelta(days=3_650)
+_MIN_CLEANUP_INTERVAL, _MAX_CLEANUP_INTERVAL = timedelta(seconds=1), timedelta(days=3_650)
 _NODE_FORMAT = re.compile(r"[\w.-]*\{number(:0?\d{1,2}d)?\}[\w.-]*", re.ASCII)
 
 
 def validate_time_zone(name: str) -> None:
-    """Refuse what is not an IANA time zone."""
+    """Refuse a name that is not an IANA time zone."""
     if name not in available_timezones():
         raise ValidationError(f"{name!r} is not a time zone like 'Europe/Berlin' or 'UTC'.")
 
 
 def validate_job_id_pattern(pattern: str) -> None:
-    """Refuse what is not a regular expression with a group that names a job."""
+    """Refuse a pattern that is no regular expression or has no group for a job."""
     try:
         groups = re.compile(pattern).groupindex
     except re.error as error:
         raise ValidationError(f"{pattern!r} is not a regular expression: {error}.") from error
     if not {"batch_id", "launch"} & groups.keys():
         raise ValidationError(
-            "The pattern needs a group (?P<batch_id>...) or (?P<launch>...): it names the job."
+            "The pattern needs a group (?P<batch_id>...) or (?P<launch>...) for the job."
         )
 
 
 def validate_node_format(name_format: str) -> None:
-    """Refuse what does not make a host name of a NID's number."""
+    """Refuse a format that does not turn a NID number into a host name."""
     if not _NODE_FORMAT.fullmatch(name_format):
         raise ValidationError(f"{name_format!r}: write it like 'nid{{number:05d}}'.")
 
@@ -44,7 +44,7 @@ class Cluster(models.Model):
     """A compute system with one batch system."""
 
     class BatchSystem(models.TextChoices):
-        """What schedules its jobs."""
+        """Supported batch systems."""
 
         SLURM = "slurm", "Slurm"
         PBS = "pbs", "PBS or Torque"
@@ -56,32 +56,34 @@ class Cluster(models.Model):
     time_zone = models.CharField(
         max_length=64,
         validators=[validate_time_zone],
-        help_text="Accounting headers carry local times without a zone.",
+        help_text="The zone of local times in accounting.",
     )
     batch_system = models.CharField(max_length=8, choices=BatchSystem)
     exec_hosts_are_compute_nodes = models.BooleanField(
         default=True,
-        help_text="No on a Cray: PBS names the MOM node there, ALPS the compute nodes.",
+        help_text="No on a Cray: there PBS lists the MOM node, and ALPS the compute nodes.",
     )
     cores_per_node = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="Where jobs share nodes: cores of a node, as accounting counts them. Node-hours "
-        "are then allocated by cores.",
+        help_text="Cores of a node as counted by accounting, if jobs share nodes. Node-hours are "
+        "then computed from cores.",
     )
     nid_network = models.CharField(
         max_length=16,
         blank=True,
-        help_text="A NID rule, first half: NIDs of this network (such as 'gni') are its nodes.",
+        help_text="NID rule, part 1: the network of this cluster's nodes, such as 'gni'.",
     )
     nid_node_format = models.CharField(
         max_length=64,
         blank=True,
         validators=[validate_node_format],
-        help_text="A NID rule, second half: 'nid{number:05d}' makes 42@gni the node nid00042.",
+        help_text="NID rule, part 2: 'nid{number:05d}' maps 42@gni to node nid00042.",
     )
-    simulated = models.BooleanField(default=False, help_text="Its data is made up; pages say so.")
+    simulated = models.BooleanField(
+        default=False, help_text="Its data is simulated; pages show a label."
+    )
 
     class Meta:
         ordering = ["name"]
@@ -90,7 +92,7 @@ class Cluster(models.Model):
                 name="cluster_nid_rule_whole",
                 condition=models.Q(nid_network="", nid_node_format="")
                 | ~models.Q(nid_network="") & ~models.Q(nid_node_format=""),
-                violation_error_message="Give both halves of the NID rule, or neither.",
+                violation_error_message="Set both parts of the NID rule, or neither.",
             ),
             # One network is one address space: two clusters cannot own the same NIDs.
             models.UniqueConstraint(
@@ -106,18 +108,18 @@ class Cluster(models.Model):
 
     @property
     def zone(self) -> ZoneInfo:
-        """The zone of its accounting's local times."""
+        """The zone of local times in accounting."""
         return ZoneInfo(self.time_zone)
 
     @cached_property
     def metadata_server_ids(self) -> list[int]:
-        """The metadata servers of its filesystems: all that is told of a job asks for them."""
+        """Ids of the metadata servers of its filesystems, cached: every job query needs them."""
         servers = Server.objects.filter(filesystem__clusters=self, kind=Server.Kind.MDS)
         return list(servers.values_list("pk", flat=True))
 
 
 class Node(models.Model):
-    """A compute or login node; accounting names them, so they are added as they appear."""
+    """A compute or login node; accounting records add missing ones."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
     name = models.CharField(max_length=255)
@@ -130,11 +132,11 @@ class Node(models.Model):
 
 
 class Nid(models.Model):
-    """A Lustre network id seen in telemetry or registered; unique in a site's network."""
+    """A Lustre network id of a client, registered or found in telemetry; unique in a site."""
 
     text = models.CharField(max_length=128, unique=True)
     node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="nids")
-    # Its node was told for this NID; otherwise it is what the cluster's rule makes of it.
+    # True: the node was set for this NID. False: it follows from the cluster's rule.
     registered = models.BooleanField(default=False, editable=False)
 
     class Meta:
@@ -149,16 +151,18 @@ class Filesystem(models.Model):
 
     name = models.SlugField(unique=True)
     clusters = models.ManyToManyField(
-        Cluster, related_name="filesystems", help_text="Whose jobs its job ids name."
+        Cluster, related_name="filesystems", help_text="Clusters that mount it."
     )
     job_id_pattern = models.CharField(
         max_length=255,
         validators=[validate_job_id_pattern],
         default=r"(?P<batch_id>\d+)(\[(?P<array_index>\d+)\])?(\..*)?",
-        help_text="What a job id of a batch job looks like, whole; groups: batch_id, array_index, "
-        "launch (an ALPS apid). Anything else is a process name.",
+        help_text="A regular expression that matches the whole job id of a batch job. Groups: "
+        "batch_id, array_index, launch (an ALPS apid). Other ids are process names.",
     )
-    simulated = models.BooleanField(default=False, help_text="Its data is made up; pages say so.")
+    simulated = models.BooleanField(
+        default=False, help_text="Its data is simulated; pages show a label."
+    )
 
     class Meta:
         ordering = ["name"]
@@ -171,7 +175,7 @@ class Server(models.Model):
     """An MDS or OSS host."""
 
     class Kind(models.TextChoices):
-        """What it serves."""
+        """Metadata or object storage."""
 
         MDS = "mds", "MDS"
         OSS = "oss", "OSS"
@@ -188,7 +192,7 @@ class Server(models.Model):
 
 
 class ServerVersion(models.Model):
-    """The Lustre version a server runs from a moment on; what `open` counts depends on it."""
+    """The Lustre version of a server from a time on; the meaning of `open` depends on it."""
 
     server = models.ForeignKey(Server, models.CASCADE, related_name="versions")
     version = models.CharField(max_length=32)
@@ -215,13 +219,16 @@ class Target(models.Model):
     server = models.ForeignKey(
         Server, models.SET_NULL, null=True, blank=True, related_name="targets"
     )
-    name = models.CharField(max_length=64, unique=True, help_text="As in 'atlas2-MDT0000'.")
+    name = models.CharField(max_length=64, unique=True, help_text="For example 'atlas2-MDT0000'.")
     kind = models.CharField(max_length=3, choices=Kind)
     job_cleanup_interval = models.DurationField(
         default=timedelta(minutes=10),
-        validators=[MinValueValidator(_SHORTEST_KEPT), MaxValueValidator(_LONGEST_KEPT)],
-        help_text="Its parameter of that name, in seconds: it drops counters of jobs that idled so "
-        "long. Reads no further apart than this miss nothing.",
+        validators=[
+            MinValueValidator(_MIN_CLEANUP_INTERVAL),
+            MaxValueValidator(_MAX_CLEANUP_INTERVAL),
+        ],
+        help_text="The Lustre parameter of this name, in seconds: counters of jobs that were idle "
+        "for longer are dropped. Polls at most this far apart miss nothing.",
     )
 
     class Meta:
@@ -232,12 +239,12 @@ class Target(models.Model):
 
     @property
     def poll_gap(self) -> timedelta:
-        """How far apart two reads of its counters may be; further apart they leave a gap."""
+        """The longest time between two polls of its counters that leaves no gap."""
         return max(settings.POLL_GAP, self.job_cleanup_interval)
 
 
 class Service(models.Model):
-    """A thread family of a server by its thread-name base: 'mdt', 'mdt_rdpg', 'll_ost_io'."""
+    """A thread family of a server, by thread-name base: 'mdt', 'mdt_rdpg', 'll_ost_io'."""
 
     name = models.CharField(max_length=32, unique=True)
 
@@ -246,7 +253,7 @@ class Service(models.Model):
 
 
 class Counter(models.Model):
-    """What services count, by the name that they give it: 'req_waittime', 'mds_getattr'."""
+    """A counter of services, by its Lustre name: 'req_waittime', 'mds_getattr'."""
 
     name = models.CharField(max_length=64, unique=True)
 
@@ -255,7 +262,7 @@ class Counter(models.Model):
 
 
 class SourceJobId(models.Model):
-    """A job id as telemetry carries it, and what the filesystem's pattern reads in it."""
+    """A job id in telemetry, and its parts by the filesystem's pattern."""
 
     filesystem = models.ForeignKey(Filesystem, models.CASCADE)
     text = models.CharField(max_length=255)
@@ -268,7 +275,7 @@ class SourceJobId(models.Model):
             models.UniqueConstraint(name="source_job_id_identity", fields=["filesystem", "text"])
         ]
         indexes = [
-            # Late binding: which source ids name the job that just arrived.
+            # Late binding: source ids of a job that just arrived.
             models.Index(name="source_job_id_batch", fields=["batch_id"]),
             models.Index(name="source_job_id_launch", fields=["launch"]),
         ]

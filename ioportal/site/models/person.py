@@ -1,4 +1,4 @@
-"""Who owns jobs: what accounting calls a user, and how to reach whom."""
+"""User accounts: owners of jobs and their contacts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class UserAccountQuerySet(models.QuerySet["UserAccount"]):
-    """Questions about accounts of users."""
+    """Queries of user accounts."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Accounts `user` may see: staff see all, others their own."""
@@ -20,18 +20,18 @@ class UserAccountQuerySet(models.QuerySet["UserAccount"]):
 
 
 class UserAccount(models.Model):
-    """An account on the clusters: a person's, or a service's that a team runs."""
+    """An account on the clusters, of a person or of a service that a team runs."""
 
-    name = models.CharField(max_length=64, unique=True, help_text="As accounting names it.")
+    name = models.CharField(max_length=64, unique=True, help_text="The user name in accounting.")
     full_name = models.CharField(max_length=128, blank=True)
-    email = models.EmailField(blank=True, help_text="Of the person, or of the team.")
+    email = models.EmailField(blank=True, help_text="Address of the person or the team.")
     projects = ArrayField(
-        models.CharField(max_length=128), default=list, blank=True, help_text="With commas between."
+        models.CharField(max_length=128), default=list, blank=True, help_text="Separated by commas."
     )
     team = models.CharField(
         max_length=128,
         blank=True,
-        help_text="Of a service account: who runs it. A person's own account has none.",
+        help_text="The team that runs a service account. Empty for a person.",
     )
 
     objects = UserAccountQuerySet.as_manager()
@@ -44,5 +44,5 @@ class UserAccount(models.Model):
 
     @property
     def is_service(self) -> bool:
-        """Whether a team runs it, not one person."""
+        """Whether this is a service account."""
         return bool(self.team)

@@ -14,37 +14,37 @@ from ioportal.site.models.infrastructure import Cluster, Filesystem, Server
 
 
 def validate_format(name: str) -> None:
-    """Refuse a name that is not a format's."""
+    """Refuse an unknown format."""
     if name not in BY_NAME:
         raise ValidationError(f"{name!r} is not a format: use one of {', '.join(BY_NAME)}.")
 
 
 class Source(models.Model):
-    """An agent's feed of one format. What it says of anything else is refused."""
+    """An agent's feed of one format; records outside its scope are refused."""
 
     name = models.SlugField(unique=True, help_text="As in 'mds1-rpctrace'.")
     format = models.CharField(max_length=16, validators=[validate_format])
     cluster = models.ForeignKey(
-        Cluster, models.CASCADE, null=True, blank=True, help_text="Whose accounting it sends."
+        Cluster, models.CASCADE, null=True, blank=True, help_text="For accounting."
     )
     filesystem = models.ForeignKey(
         Filesystem,
         models.CASCADE,
         null=True,
         blank=True,
-        help_text="What all its targets are of, where they are of several servers.",
+        help_text="For targets of several servers of one filesystem.",
     )
     server = models.ForeignKey(
-        Server, models.CASCADE, null=True, blank=True, help_text="The host that it runs on."
+        Server, models.CASCADE, null=True, blank=True, help_text="The agent's host."
     )
     poll_interval_s = models.PositiveIntegerField(
         "poll interval (s)",
         default=60,
         validators=[MinValueValidator(1)],
-        help_text="How often a batch is to be expected.",
+        help_text="The expected time between two batches.",
     )
 
-    # What it last said of itself.
+    # The state of the agent at its last batch.
     last_batch_at = models.DateTimeField("last batch", null=True, editable=False)
     spool_batches = models.BigIntegerField(null=True, editable=False)  # not delivered yet
     spool_bytes = models.BigIntegerField(null=True, editable=False)
@@ -57,13 +57,13 @@ class Source(models.Model):
         ordering = ["name"]
         constraints = [
             models.CheckConstraint(
-                name="source_speaks_for_one_thing",
+                name="source_single_scope",
                 condition=models.Q(
                     cluster__isnull=False, filesystem__isnull=True, server__isnull=True
                 )
                 | models.Q(cluster__isnull=True, filesystem__isnull=False, server__isnull=True)
                 | models.Q(cluster__isnull=True, filesystem__isnull=True, server__isnull=False),
-                violation_error_message="A source speaks for one cluster, filesystem or server.",
+                violation_error_message="Select one cluster, filesystem or server.",
             )
         ]
 
@@ -71,23 +71,23 @@ class Source(models.Model):
         return self.name
 
     @property
-    def of_filesystem(self) -> Filesystem | None:
-        """The filesystem that it speaks for, or that its server is of."""
+    def scope_filesystem(self) -> Filesystem | None:
+        """The filesystem of the scope; None for a cluster."""
         return self.server.filesystem if self.server else self.filesystem
 
     @property
-    def speaks_for(self) -> Cluster | Filesystem | Server:
-        """The one thing that its records may be about."""
+    def scope(self) -> Cluster | Filesystem | Server:
+        """The cluster, filesystem or server of its records."""
         return cast("Cluster | Filesystem | Server", self.cluster or self.filesystem or self.server)
 
     def clean(self) -> None:
-        """Refuse a source that speaks for nothing that its format is about."""
+        """Refuse a scope that the format does not have."""
         if self.format not in BY_NAME:  # refused by the field's validator
             return
         scopes = BY_NAME[self.format].scopes
-        given = {name for name in get_args(Scope) if getattr(self, name)}
-        if len(given) != 1 or not given <= set(scopes):
+        selected = {name for name in get_args(Scope) if getattr(self, name)}
+        if len(selected) != 1 or not selected <= set(scopes):
             raise ValidationError(
-                f"A source of {self.format} speaks for a {' or a '.join(scopes)}: name it, and "
-                "nothing else."
+                f"The scope of a {self.format} source is a {' or a '.join(scopes)}. Select only "
+                "that."
             )

@@ -137,7 +137,7 @@ class Health:
             yield (
                 source.name,
                 source.format,
-                source.speaks_for.name,
+                source.scope.name,
                 "; ".join(found.problems),
                 source.poll_interval_s,
                 source.last_batch_at,

@@ -29,7 +29,7 @@ def test_staff_upload_a_table_of_nids(as_staff, upload):
 def test_a_wrong_table_is_shown_with_the_reason(as_staff, upload):
     for kind, text, reason in (
         ("users", "name,email\nalice,nowhere\n", "Nothing was registered"),
-        ("nids", "n1 1@gni", "Say of which cluster"),
+        ("nids", "n1 1@gni", "Name the cluster"),
         ("users", b"name\n\xff", "not UTF-8"),
         ("furlongs", "name", "Select a valid choice"),
     ):

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from ioportal import commands
-from ioportal.site.registration import Unusable, register
+from ioportal.site.registration import InvalidDocument, register
 from ioportal.site.registration_tables import Table, document
 
 
@@ -17,8 +17,7 @@ class Command(commands.Command):
 
     help = (
         "Register clusters, NIDs, filesystems, servers, targets and users from a TOML file, or "
-        "NIDs, nodes or users from a table (examples are in docs/operations.md). What is "
-        "registered already is brought up to date."
+        "NIDs, nodes or users from a table (see docs/operations.md). Existing entries are updated."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -28,20 +27,20 @@ class Command(commands.Command):
             "--table",
             choices=Table.values,
             default=Table.SITE.value,
-            help="what the file holds (default: a site, in TOML)",
+            help="content of the file (default: a site, in TOML)",
         )
-        parser.add_argument("--cluster", default="", help="of the nids or nodes")
+        parser.add_argument("--cluster", default="", help="cluster of the NIDs or nodes")
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
-        """Register, and have what is stored charged anew."""
+        """Register the file; existing data is attributed again."""
         path: Path = options["file"]
         try:
             text = path.read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{path}: {error}") from error
         try:
-            done = register(document(Table(options["table"]), text, options["cluster"]))
-        except Unusable as error:
+            entries = register(document(Table(options["table"]), text, options["cluster"]))
+        except InvalidDocument as error:
             raise CommandError(f"{path}: {error} Nothing was registered.") from error
-        for line in done:
-            self.stdout.write(line)
+        for entry in entries:
+            self.stdout.write(entry)

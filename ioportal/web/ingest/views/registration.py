@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from ioportal.site.models import Cluster
-from ioportal.site.registration import Unusable, register
+from ioportal.site.registration import InvalidDocument, register
 from ioportal.site.registration_tables import LARGEST_BYTES, Table, document
 from ioportal.web.common.access import staff_only
 from ioportal.web.ingest import segments
@@ -57,7 +57,7 @@ def tables(request: UserRequest) -> HttpResponse:
         cluster = told["cluster"].name if told["cluster"] else ""
         try:
             done = register(document(Table(told["table"]), told["file"], cluster))
-        except Unusable as error:
+        except InvalidDocument as error:
             form.add_error("file", f"{error} Nothing was registered.")
         else:
             more = f" and {len(done) - _LINES_SHOWN:,} more" if len(done) > _LINES_SHOWN else ""
