@@ -1,4 +1,4 @@
-# The portal: web, worker and beat are this one image with different commands (docker-compose.yml).
+# One image for web, worker and beat; docker-compose.yml has their commands.
 
 FROM python:3.11-slim-bookworm AS packages
 COPY requirements/installer.txt requirements/base.txt /requirements/
@@ -11,7 +11,7 @@ RUN python -m venv /opt/venv \
 FROM python:3.11-slim-bookworm
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin ioportal
 COPY --from=packages /opt/venv /opt/venv
-# Web processes count their requests together in that folder, which must be new at each start.
+# Web processes share their request counts in this folder, which must be empty at each start.
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PROMETHEUS_MULTIPROC_DIR=/run/ioportal
 WORKDIR /srv/ioportal
 COPY manage.py ./
@@ -19,7 +19,7 @@ COPY collectors collectors
 COPY ioportal ioportal
 COPY templates templates
 COPY static static
-# Collecting static files reads the settings, which want these three; nothing is reached or kept.
+# Static files need the settings, and these need three values; no service is used.
 RUN DATABASE_URL=postgresql:///none IOPORTAL_BROKER_URL=memory:// IOPORTAL_SECRET_KEY=none \
     python manage.py collectstatic --noinput --verbosity 0
 USER ioportal

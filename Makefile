@@ -1,4 +1,4 @@
-# Everything a developer or a first-time visitor runs. `make help` lists it.
+# All commands for development and first use. `make help` lists them.
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -21,7 +21,7 @@ help:  ## Show this list
 
 demo: demo-data serve  ## Set up everything with simulated data and serve it until Ctrl-C
 
-demo-data: migrate  ## All of demo but the serving
+demo-data: migrate  ## Set up the demo without serving it
 	@echo "==> Loading the demo data"
 	@$(MANAGE) demo_data
 
@@ -46,31 +46,31 @@ check: setup-dev services  ## Run the linters, the type checker and the project'
 	@$(MANAGE) check
 	@$(MANAGE) makemigrations --check --dry-run
 
-format: setup-dev  ## Bring code and templates into shape
+format: setup-dev  ## Fix and format code and templates
 	@$(VENV)/ruff check --fix --quiet
 	@$(VENV)/ruff format --quiet
 	@$(VENV)/djlint templates --reformat --quiet
 
-audit: setup-dev  ## Look the locked packages up for known vulnerabilities (ADVISORIES=pypi, or osv)
+audit: setup-dev  ## Check the locked packages for known vulnerabilities (ADVISORIES=pypi, or osv)
 	@$(VENV)/pip-audit --strict --require-hashes --disable-pip \
 	    --vulnerability-service $(ADVISORIES) --requirement requirements/dev.txt
 
 bench: setup-bench services staticfiles/staticfiles.json  ## Measure parsers, loading and pages; update docs/performance.md
 	@$(RUN) $(VENV)/python -m bench
 
-chaos: services  ## Kill all that runs again and again; count every operation (SEEDS=20, or SEED=17)
+chaos: services  ## Inject faults and verify every count (SEEDS=20, or SEED=17)
 	@$(VENV)/python -m chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
-incidents: setup-test services  ## Tell harmful jobs from busy ones in 20 simulated incidents
+incidents: setup-test services  ## Distinguish harmful from busy jobs in 20 simulated incidents
 	@$(RUN) env IOPORTAL_TEST_INCIDENTS=20 $(VENV)/pytest --capture no tests/web/incidents/test_impact.py
 
-flag-quality: setup-bench services  ## Hold what rules flag against a labelled set (SEED=1)
+flag-quality: setup-bench services  ## Measure precision and recall of the rules on a labelled set (SEED=1)
 	@$(RUN) $(VENV)/python -m bench flag-quality --seed $(or $(SEED),1)
 
-services: setup  ## Start PostgreSQL and Valkey, or check those given in the environment
+services: setup  ## Start PostgreSQL and Valkey, or check the servers named in the environment
 	@$(VENV)/python -m scripts.services start
 
-stop:  ## Stop what this checkout started
+stop:  ## Stop the services of this checkout
 	@$(PYTHON) -m scripts.services stop
 
 env:  ## Print settings as NAME=value lines, for: export $(make env)
@@ -79,7 +79,7 @@ env:  ## Print settings as NAME=value lines, for: export $(make env)
 secrets:  ## Create the secrets that docker-compose.yml needs (production)
 	@$(PYTHON) -m scripts.production_secrets
 
-lock: setup-dev  ## Lock the newest versions that pyproject.toml allows, with hashes
+lock: setup-dev  ## Lock the latest versions that pyproject.toml allows, with hashes
 	@echo "==> Locking"
 	@echo pip | $(LOCK) --output-file requirements/installer.txt -
 	@$(LOCK) --output-file requirements/base.txt pyproject.toml
@@ -88,7 +88,7 @@ lock: setup-dev  ## Lock the newest versions that pyproject.toml allows, with ha
 	@$(LOCK) --output-file requirements/dev.txt --extra dev --constraints requirements/base.txt \
 	    pyproject.toml
 
-clean: stop  ## Stop and remove all that was made here, the database included
+clean: stop  ## Stop and remove everything created here, including the database
 	@rm -rf .venv var staticfiles .*_cache .hypothesis
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
