@@ -1,1 +1,1 @@
-"""A made-up centre that writes raw logs; imports neither collectors nor ioportal."""
+"""A simulated centre that writes raw logs; imports neither collectors nor ioportal."""

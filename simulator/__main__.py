@@ -1,4 +1,4 @@
-"""A made-up centre that writes raw logs.
+"""A simulated centre that writes raw logs.
 
 python -m simulator demo --seed 1 --out DIR
 python -m simulator demo --start 2017-07-05 --days 3 --rate 1 --poll 600 --out DIR
@@ -23,7 +23,7 @@ _DEFAULT = Plan()
 
 
 def main() -> None:
-    """Write what the command line asks for."""
+    """Write the files that the command line requests."""
     arguments = _parser().parse_args()
     if arguments.command == "demo":
         demo.write(_plan(arguments), arguments.out)
@@ -73,10 +73,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     whole = commands.add_parser("demo", help="all raw files of a year at the centre")
-    agents = commands.add_parser("feeds", help="what agents and the portal are told of live logs")
+    agents = commands.add_parser("feeds", help="configuration of agents and portal for live logs")
     now = commands.add_parser("live", help="logs of today's centre, until Ctrl-C")
     both = commands.add_parser("incident", help="a harmful job and a busy one, by seed")
-    labelled_set = commands.add_parser("cases", help="a labelled set: who abuses, who does not")
+    labelled_set = commands.add_parser("cases", help="a labelled set of abusive and harmless jobs")
     trace = commands.add_parser("rpctrace", help="a constructed RPC trace, for benches")
     counters = commands.add_parser("job_stats", help="a constructed dump of an MDT, for benches")
     for command, out in (
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     labelled_set.add_argument("--seed", type=int, default=1)
     labelled_set.add_argument("--share", type=float, default=1.0, help="of a whole set's subjects")
     agents.add_argument("--portal", required=True, help="its address")
-    now.add_argument("--pace", type=int, default=1, help="so many times as much happens")
+    now.add_argument("--pace", type=int, default=1, help="multiple of the usual activity")
     trace.add_argument("--lines", type=int, required=True)
     trace.add_argument("--nids", type=int, default=300, help="number of clients")
     trace.add_argument("--odd", type=float, default=0.05, help="share of irregular lines")
@@ -122,10 +122,10 @@ def _add_demo_arguments(whole: argparse.ArgumentParser) -> None:
         "--knee", type=float, default=_DEFAULT.knee_per_s, help="requests/s of the MDT"
     )
     whole.add_argument("--no-trace", action="store_true", help="no RPC traces of incidents")
-    whole.add_argument("--no-faults", action="store_true", help="without those of the story")
+    whole.add_argument("--no-faults", action="store_true", help="without the faults of the story")
     whole.add_argument(
         "--fault",
-        type=faults.asked,
+        type=faults.parse,
         action="append",
         default=[],
         help="one more: gap@2017-02-03T08:00/2h, lost:atlas2-oss1@2017-02-03/1d, "

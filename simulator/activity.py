@@ -1,4 +1,4 @@
-"""What jobs, processes and hosts do to the filesystem, as bursts of operations."""
+"""Activity of jobs, processes and hosts on the filesystem, as bursts of operations."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ import numpy as np
 from simulator.jobs import Floats, Ints
 from simulator.site import OSTS
 
-# What an MDT of Lustre 2.8 counts, in its order.
+# Operation kinds of an MDT of Lustre 2.8, in its order.
 MDT_KINDS = (
     "open",
     "close",
@@ -26,19 +26,19 @@ MDT_KINDS = (
     "samedir_rename",
     "crossdir_rename",
 )
-# Counted inside `rename`: no operations of their own.
+# Counted inside `rename`: not separate operations.
 RENAME = MDT_KINDS.index("rename")
 RENAMES = (MDT_KINDS.index("samedir_rename"), MDT_KINDS.index("crossdir_rename"))
 OPERATIONS = slice(0, RENAMES[0])
 OPEN = MDT_KINDS.index("open")
-_FAILED_OPENS = len(MDT_KINDS)  # a column of our own besides
+_FAILED_OPENS = len(MDT_KINDS)  # an additional column
 
 EVEN_SPREAD = (1 / len(OSTS),) * len(OSTS)
 
 
 @dataclass(frozen=True)
 class Transfers:
-    """Read or write requests to OSTs, all of one size."""
+    """Read or write requests to OSTs, all of the same size."""
 
     count: int = 0
     size_bytes: int = 0
@@ -49,12 +49,12 @@ class Burst:
     """Operations spread evenly over ``[start, end)``, epoch seconds.
 
     Args:
-        start: when it begins.
-        end: when it is over; nothing may pause for long inside, so use several bursts.
+        start: start, epoch seconds.
+        end: end, epoch seconds; long pauses need several bursts.
         mdt: operations by kind; `rename` is left to `samedir_rename` and `crossdir_rename`.
         reads: read requests to OSTs.
         writes: write requests to OSTs.
-        failed_opens: those of its opens that found nothing: servers from 2.14 on do not count them.
+        failed_opens: number of opens without a result, which servers from 2.14 on do not count.
     """
 
     start: int
@@ -67,19 +67,18 @@ class Burst:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """One who sends operations, as the filesystem sees it.
+    """A sender of operations, as seen by the filesystem.
 
     Args:
-        job_id: what its requests carry and job_stats shows; None: nothing, so that only the
-            target's own totals count it.
-        clients: where its requests come from (indices into site.NIDS).
-        bursts: what it does, in order of time.
-        spread: its share of each OST; adds up to 1.
-        blocked_share: the part of its enqueues that waits for other clients' locks while it
-            occupies a server thread.
-        readpages_per_getattr: directory pages that it reads besides (job_stats of 2.8 do not
-            count them, the RPC trace does).
-        in_flight: requests that it has under way at once, at most; None: as many as it likes.
+        job_id: job id in its requests and in job_stats; None: only the target's totals count it.
+        clients: its clients (indices into site.NIDS).
+        bursts: its activity, in order of time.
+        spread: its share of each OST; the sum is 1.
+        blocked_share: share of its enqueues that wait for other clients' locks while they occupy
+            a server thread.
+        readpages_per_getattr: additional directory pages (not counted in job_stats of 2.8, but
+            present in the RPC trace).
+        in_flight: maximum number of concurrent requests; None: unlimited.
     """
 
     job_id: str | None
@@ -106,12 +105,12 @@ class Source:
 
     @property
     def start(self) -> int:
-        """Return when its first burst begins."""
+        """Return the start of its first burst."""
         return self.bursts[0].start
 
     @property
     def end(self) -> int:
-        """Return when its last burst is over."""
+        """Return the end of its last burst."""
         return max(burst.end for burst in self.bursts)
 
     def mdt_counts(self, times: Ints) -> Ints:
@@ -119,16 +118,16 @@ class Source:
         return _done(*self._shape, times)[:, :_FAILED_OPENS]
 
     def mdt_counted(self, times: Ints, failures_until: int) -> Ints:
-        """Return those that the MDT counted; failed opens count until a moment only."""
+        """Return the operations that the MDT counted; failed opens count until a given time."""
         done = _done(*self._shape, np.concatenate([times, np.minimum(times, failures_until)]))
         now, before = done[: len(times)], done[len(times) :]
         now[:, OPEN] -= now[:, _FAILED_OPENS] - before[:, _FAILED_OPENS]
         return now[:, :_FAILED_OPENS]
 
     def ost_requests(self, ost: int, times: Ints) -> tuple[Ints, Ints]:
-        """Return, for one OST, the requests done before each of `times`, and all, by burst.
+        """Return the requests to an OST before each of `times`, and all requests, by burst.
 
-        Both have the bursts' reads and writes in their last axis:
+        Both arrays have the bursts' reads and writes in their last axis:
         shapes (times, bursts, 2) and (bursts, 2).
         """
         starts, ends, _ = self._shape
@@ -138,12 +137,12 @@ class Source:
         return _done_by_burst(starts, ends, totals, times), totals
 
     def mdt_intervals(self) -> list[tuple[int, int]]:
-        """Return when it sends to the MDT."""
+        """Return the intervals of its MDT activity."""
         return [(burst.start, burst.end) for burst in self.bursts if any(burst.mdt.values())]
 
 
 def _cut(totals: Ints, share: float) -> Ints:
-    """Return the first `share` of whole totals; shares that end at 1 leave nothing over."""
+    """Return the first `share` of whole totals; shares that end at 1 leave no remainder."""
     first: Ints = np.floor(totals * share + 1e-9).astype(np.int64)
     return first
 
@@ -159,7 +158,7 @@ def _done_by_burst(starts: Ints, ends: Ints, totals: Ints, times: Ints) -> Ints:
 
 
 def _done(starts: Ints, ends: Ints, totals: Ints, times: Ints) -> Ints:
-    """Return what all bursts together did before each of `times`: whole ones and parts."""
+    """Return the operations of all bursts before each of `times`, including partial bursts."""
     order = np.argsort(times, kind="stable")
     ascending = times[order]
     begun = np.searchsorted(ascending, starts, side="right")

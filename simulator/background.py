@@ -1,4 +1,4 @@
-"""Load that is no job's: log-in nodes, a scanning daemon, kernel threads, health checks."""
+"""Load outside jobs: log-in nodes, a scanning daemon, kernel threads, health checks."""
 
 from collections.abc import Iterable, Iterator
 
@@ -23,27 +23,27 @@ _LOGIN_PROCESSES = (
 _KERNEL_THREADS = ("kworker/3:1.0", "kworker/u66:2.0", "ptlrpcd_03_12.0")
 _POLICY_PER_S = {"getattr": 48.0, "getxattr": 9.0, "open": 1.2, "close": 1.2}
 _NAMELESS_PER_S = {"getattr": 0.11, "statfs": 0.05}
-_HEALTH_CHECKED = 6  # of so many nodes, one checks its mounts
-_WRITING_BACK = 40  # nodes with a kernel thread that tells its name
+_HEALTH_CHECKED = 6  # one node in this many checks its mounts
+_WRITING_BACK = 40  # nodes with a kernel thread that sends its name
 _HEALTH_CHECKS_PER_S = {"statfs": 6.0, "getattr": 7.5}
-_SLICE_S = 6 * 3_600  # what goes on for days is told in slices of this length
+_SLICE_S = 6 * 3_600  # steady activity is divided into slices of this length
 _MIB = 1_024 * 1_024
 
 
 def sources(
     jobs: Iterable[Job], plan: Plan, rng: np.random.Generator, steady_share: float = 1.0
 ) -> list[Source]:
-    """Return everything that loads the filesystem besides the jobs.
+    """Return all sources of load other than jobs.
 
-    What goes on steadily does so at `steady_share` of its usual rate.
+    Steady activity has `steady_share` of its usual rate.
     """
     start, end = plan.start, plan.end
     healthy = _some_nodes(plan, plan.node_count // _HEALTH_CHECKED, rng)
     logins = np.array([client(nid) for nid in LOGIN_NIDS])
-    found = [
+    loads = [
         _sessions(process, rng.choice(logins, 1), start, end, rng) for process in _LOGIN_PROCESSES
     ]
-    found += [
+    loads += [
         _steady(
             job_id,
             clients,
@@ -56,11 +56,11 @@ def sources(
             (None, healthy, _HEALTH_CHECKS_PER_S),
         )
     ]
-    found += [_kernel_thread(thread, plan, rng) for thread in _KERNEL_THREADS]
+    loads += [_kernel_thread(thread, plan, rng) for thread in _KERNEL_THREADS]
     for job in jobs:
         if job.kind is Kind.SCANNER and job.started is not None:
-            found += _statahead(job, job.started, end, rng)
-    return found
+            loads += _statahead(job, job.started, end, rng)
+    return loads
 
 
 def _some_nodes(plan: Plan, count: int, rng: np.random.Generator) -> Ints:
@@ -87,7 +87,7 @@ def _steady(
 def _sessions(
     process: str, clients: Ints, start: int, end: int, rng: np.random.Generator
 ) -> Source:
-    """Return somebody's work on a log-in node: an hour now and then."""
+    """Return the work of a user on a log-in node: an hour at irregular times."""
     bursts = []
     moment = start + int(rng.integers(14_000))
     while moment < end - 5_000:
@@ -115,7 +115,7 @@ def _sessions(
 
 
 def _kernel_thread(thread: str, plan: Plan, rng: np.random.Generator) -> Source:
-    """Return write-back that a kernel thread of some nodes does on behalf of somebody."""
+    """Return write-back by a kernel thread of some nodes on behalf of a user."""
     bursts = tuple(
         Burst(a, b, {"getattr": 300, "setattr": 400}, writes=Transfers(9_000, _MIB))
         for a, b in _slices(plan.start, plan.end)
@@ -124,7 +124,7 @@ def _kernel_thread(thread: str, plan: Plan, rng: np.random.Generator) -> Source:
 
 
 def _statahead(job: Job, started: int, end: int, rng: np.random.Generator) -> Iterator[Source]:
-    """Yield the threads that stat ahead for a scanner: they carry no job id."""
+    """Yield the stat-ahead threads of a scanner: they carry no job id."""
     last = min(started + job.runtime_s, job.ended or end)
     for n, begin in enumerate(range(started + 60, last - 400, 2_400)):
         yield Source(

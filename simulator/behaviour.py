@@ -1,4 +1,4 @@
-"""What each kind of job does to the filesystem while it runs."""
+"""Activity of each kind of job on the filesystem during its run."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -13,15 +13,15 @@ from simulator.story import Era
 _KIB = 1_024
 _MIB = 1_024 * _KIB
 _LARGEST_REQUEST = 16 * _MIB
-# Between output bursts: long enough for an idle entry to be dropped, and to be seen missing.
+# Between output bursts: long enough for an idle entry to be dropped and observed as missing.
 _OUTPUT_EVERY_S = (1_900, 3_600)
 
 
 def source(job: Job, rng: np.random.Generator) -> Source:
-    """Return a started job as the filesystem sees it.
+    """Return a started job as seen by the filesystem.
 
     Raises:
-        ValueError: it has not started.
+        ValueError: the job has not started.
     """
     if job.started is None:
         raise ValueError(f"job {job.batch_id} has not started")
@@ -47,7 +47,7 @@ def _bursts(job: Job, rng: np.random.Generator) -> Iterable[Burst]:
 
 
 def _until(burst: Burst, end: int | None) -> Burst | None:
-    """Return the part of a burst that a job ended at `end` got to."""
+    """Return the part of a burst before the job's `end`."""
     if end is None or burst.end <= end:
         return burst
     if burst.start >= end:
@@ -67,7 +67,7 @@ def _spread(job: Job, rng: np.random.Generator) -> tuple[float, ...]:
     """Return a job's share of each OST; jobs on few nodes have few files and hit them unevenly."""
     if job.node_count > len(OSTS) * 4:
         return EVEN_SPREAD
-    shares = rng.dirichlet(np.full(len(OSTS), 2.0)) + 0.05  # no OST is left out for long
+    shares = rng.dirichlet(np.full(len(OSTS), 2.0)) + 0.05  # every OST receives data soon
     return tuple(float(share) for share in shares / shares.sum())
 
 
@@ -75,7 +75,7 @@ Bursts = Iterator[Burst]
 
 
 def _simulation(start: int, runtime_s: int, nodes: int, rng: np.random.Generator) -> Bursts:
-    """Read the input, then write results now and then."""
+    """Read the input, then write results at intervals."""
     yield _start_up(start, nodes, reads_per_node=4)
     megabytes = int(rng.lognormal(5.5, 0.8)) + 40
     for moment in _moments(
@@ -91,7 +91,7 @@ def _simulation(start: int, runtime_s: int, nodes: int, rng: np.random.Generator
 
 
 def _checkpointer(start: int, runtime_s: int, nodes: int, rng: np.random.Generator) -> Bursts:
-    """Restart from a file per node; then write one per node every hour, and remove an old one."""
+    """Restart from a file per node; then write one per node every hour and remove an old one."""
     yield Burst(
         start + 20,
         start + 260,
@@ -126,7 +126,7 @@ def _scanner(start: int, runtime_s: int, nodes: int, rng: np.random.Generator) -
 
 
 def _small_files(start: int, runtime_s: int, nodes: int, rng: np.random.Generator) -> Bursts:
-    """Make, write, read and remove small files all the time."""
+    """Create, write, read and remove small files all the time."""
     files = int(nodes * runtime_s * rng.uniform(0.08, 0.3))
     yield _start_up(start, nodes, reads_per_node=2)
     yield Burst(
@@ -149,7 +149,7 @@ def _small_files(start: int, runtime_s: int, nodes: int, rng: np.random.Generato
 
 
 def _ensemble(start: int, runtime_s: int, nodes: int, rng: np.random.Generator) -> Bursts:
-    """Start Python again and again: many look-ups that fail, hence more opens than closes."""
+    """Start Python repeatedly: many failed look-ups, hence more opens than closes."""
     for moment in range(start, start + max(runtime_s - 200, 200), 1_200):
         opens = int(nodes * rng.integers(200, 450))
         yield Burst(
@@ -183,7 +183,7 @@ def _analysis(start: int, runtime_s: int, nodes: int, rng: np.random.Generator) 
     )
 
 
-# Per node, of one pilot before the crisis, besides opens and closes.
+# Per node, of one pilot before the crisis, without opens and closes.
 _PANDA_OPERATIONS = {
     "getattr": 1_060,
     "getxattr": 58,
@@ -201,22 +201,22 @@ _PANDA_REQUEST = 128 * _KIB
 
 
 def _pilot(start: int, runtime_s: int, nodes: int, era: Era, demand: Demand) -> Bursts:
-    """Search for libraries and scripts, which leaves opens that fail; read input, write output."""
+    """Search for libraries and scripts with failed opens; read input, write output."""
     operations = {
         "open": demand.opens,
         "close": demand.closes,
         **{kind: round(each * nodes * demand.cost) for kind, each in _PANDA_OPERATIONS.items()},
     }
-    wanted = operations | {
+    totals = operations | {
         "reads": demand.read_bytes // _PANDA_REQUEST,
         "writes": demand.write_bytes // _PANDA_REQUEST,
     }
-    done = dict.fromkeys(wanted, 0)
+    done = dict.fromkeys(totals, 0)
     reached = 0.0
     for begin, end, share in era.phases:
         reached += share
-        upto = {kind: round(total * reached) for kind, total in wanted.items()}
-        part = {kind: upto[kind] - done[kind] for kind in wanted}
+        upto = {kind: round(total * reached) for kind, total in totals.items()}
+        part = {kind: upto[kind] - done[kind] for kind in totals}
         done = upto
         yield Burst(
             start + round(begin * runtime_s),
@@ -239,7 +239,7 @@ _BEHAVIOUR: dict[Kind, Callable[[int, int, int, np.random.Generator], Bursts]] =
 
 
 def _start_up(start: int, nodes: int, reads_per_node: int) -> Burst:
-    """Load the programme and read its input."""
+    """Load the program and read its input."""
     return Burst(
         start + 10,
         start + 70,
@@ -253,5 +253,5 @@ def _new_files(files: int, closes: int) -> dict[str, int]:
 
 
 def _moments(first: int, last: int, every_s: int) -> range:
-    """Return when something regular happens, the first time after one whole interval."""
+    """Return the times of a regular event, the first after one whole interval."""
     return range(first + every_s, last, every_s)

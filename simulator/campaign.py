@@ -1,4 +1,4 @@
-"""The PanDA campaign: pilots that fill idle nodes, as the story has them."""
+"""The PanDA campaign: pilots that fill idle nodes, according to the story."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,16 @@ from simulator.site import PANDA
 from simulator.story import Era
 
 _SUBMITS_EVERY_S = 115
-_WAITED_S = 611  # the jobs that reports show
+_WAITED_S = 611  # the jobs in the reports
 _DAY_BEGINS = 10 * HOUR_S  # of the operators
-_ALWAYS = (story.PAUSED, local(2017, 7, 7, "06:00:00"))  # around the crisis they never rest
+_ALWAYS = (
+    story.PAUSED,
+    local(2017, 7, 7, "06:00:00"),
+)  # around the crisis they work without pauses
 _OPERATIONS_SPREAD = (0.95, 1.05)
 _GB = 10**9
 
-# The jobs that the reports show: their batch ids (0: not told), starts, ends and nodes.
+# The jobs in the reports: their batch ids (0: unknown), starts, ends and nodes.
 _SHOWN = (
     (0, local(2017, 7, 6, "09:52:55"), local(2017, 7, 6, "15:57:31"), 300),
     (0, local(2017, 7, 6, "23:26:16"), local(2017, 7, 7, "00:03:47"), 300),
@@ -26,7 +29,7 @@ _SHOWN = (
     (3_570_319, local(2017, 8, 18, "01:46:04"), local(2017, 8, 18, "02:58:22"), 350),
     (3_573_737, local(2017, 8, 21, "01:02:42"), local(2017, 8, 21, "02:16:04"), 350),
 )
-# Their numbers by when they were submitted: all other jobs are numbered around them.
+# Their numbers by submission time; all other jobs are numbered around them.
 NUMBER_AT = {start - _WAITED_S: number for number, start, _, _ in _SHOWN if number}
 CRISIS_START = _SHOWN[0][1]
 # The jobs of the two launches of the reports' listing: apid, start, end, nodes (see `golden`).
@@ -42,7 +45,7 @@ class PandaCampaign:
     def __init__(self, plan: Plan, rng: np.random.Generator) -> None:
         self._rng = rng
         self._day_s = plan.campaign_hours * HOUR_S
-        self._last = 0  # when it submitted
+        self._last = 0  # time of the last submission
 
     def next_job(self, now: int, present: int) -> Job | None:
         """Return a new pilot, or None while the `present` ones are enough."""
@@ -81,8 +84,8 @@ def pilot(
     started: int | None = None,
     delete_at: int | None = None,
 ) -> Job:
-    """Return a job of the campaign; `started`: it starts then and not when nodes are free."""
-    failed = rng.random() < era.failing / 3  # most failures are single payloads'
+    """Return a job of the campaign; with `started` it starts at that time."""
+    failed = rng.random() < era.failing / 3  # most failures are of single payloads
     return Job(
         number=0,
         user=PANDA,
@@ -108,35 +111,35 @@ def week_jobs(rng: np.random.Generator) -> list[Job]:
     return [
         pilot(
             era,
-            node_count=wanted.node_count,
-            runtime_s=wanted.runtime_s,
-            submitted=wanted.submitted,
+            node_count=row.node_count,
+            runtime_s=row.runtime_s,
+            submitted=row.submitted,
             rng=rng,
-            demand=wanted.demand,
+            demand=row.demand,
         )
-        for wanted in week.jobs(rng)
+        for row in week.jobs(rng)
     ]
 
 
 def golden_pilots(plan: Plan, rng: np.random.Generator) -> dict[int, Job]:
-    """Return the jobs of the two launches of the listing that the run holds, by apid."""
+    """Return the jobs of the two launches of the listing inside the run, by apid."""
     return {
-        apid: _shown(start, end, nodes, rng)
+        apid: _pilot_of_report(start, end, nodes, rng)
         for apid, start, end, nodes in _LISTED
         if plan.holds(start)
     }
 
 
-def shown_pilots(plan: Plan, rng: np.random.Generator) -> Iterator[Job]:
-    """Yield the jobs whose opens and closes the reports show, those that the run holds."""
+def report_pilots(plan: Plan, rng: np.random.Generator) -> Iterator[Job]:
+    """Yield the jobs whose opens and closes are in the reports, inside the run."""
     for number, start, end, nodes in _SHOWN:
         if plan.holds(start):
-            job = _shown(start, end, nodes, rng)
+            job = _pilot_of_report(start, end, nodes, rng)
             job.number = number
             yield job
 
 
-def _shown(start: int, end: int, nodes: int, rng: np.random.Generator) -> Job:
+def _pilot_of_report(start: int, end: int, nodes: int, rng: np.random.Generator) -> Job:
     return pilot(
         story.era_at(start),
         node_count=nodes,

@@ -1,4 +1,4 @@
-"""What happens at the centre, before anything is written down."""
+"""All events at the centre, before they are written to logs."""
 
 from dataclasses import dataclass
 
@@ -23,8 +23,8 @@ from simulator.randomness import stream
 from simulator.scheduler import Scheduler
 from simulator.site import User
 
-_HELD_BACK = 400  # nodes for the jobs with fixed starts
-_NUMBERS_PER_S = 0.01345  # other systems of the centre take batch numbers, too
+_HELD_BACK = 400  # reserved nodes for jobs with fixed starts
+_NUMBERS_PER_S = 0.01345  # other systems of the centre use batch numbers, too
 _ANALYSIS_NUMBERS_PER_S = 0.004
 _ANALYSIS_NUMBER_AT = {local(2017, 1, 1): 318_204}
 _BIOLOGIST = User("geneve", 12_260, "BIP112")
@@ -34,15 +34,15 @@ _POOR_START = local(2017, 7, 7, "08:05:00")  # a quarter of an hour before a gap
 
 @dataclass(frozen=True)
 class Centre:
-    """Who did what.
+    """All jobs and other load.
 
     Args:
         jobs: all jobs in order of submission.
-        golden: the jobs of the reports' listing that the run holds, by apid.
-        late: its accounting comes in a file of its own; None: the run is of other days.
-        poor: it ran mostly while nobody read the counters; None: likewise.
-        of_job: what each started job did to the filesystem.
-        others: what else loads it.
+        golden: jobs of the reports' listing inside the run, by apid.
+        late: a job whose accounting has a separate file; None: outside the run.
+        poor: a job that ran mostly while counters were not read; None: outside the run.
+        of_job: activity of each started job.
+        background_sources: other load.
     """
 
     jobs: list[Job]
@@ -50,23 +50,23 @@ class Centre:
     late: Job | None
     poor: Job | None
     of_job: dict[Job, Source]
-    others: list[Source]
+    background_sources: list[Source]
 
     @property
     def sources(self) -> list[Source]:
-        """Return all that loads the filesystem, jobs first."""
-        return [*self.of_job.values(), *self.others]
+        """Return all sources of load, jobs first."""
+        return [*self.of_job.values(), *self.background_sources]
 
 
 def happen(plan: Plan) -> Centre:
-    """Let the time pass; the same plan gives the same days."""
+    """Simulate the plan's period; the same plan gives the same days."""
     chance = stream(plan.seed, "pilots of the reports")
     golden = campaign.golden_pilots(plan, chance)
     late = _small_files_job(plan, _LATE_START, minutes=92, node_count=32)
     poor = _small_files_job(plan, _POOR_START, minutes=73, node_count=16)
     fixed = [
         *golden.values(),
-        *campaign.shown_pilots(plan, chance),
+        *campaign.report_pilots(plan, chance),
         *(job for job in (late, poor, *_storm(plan)) if job),
     ]
     ordinary = workloads.jobs(plan, stream(plan.seed, "submissions"))
@@ -87,15 +87,15 @@ def happen(plan: Plan) -> Centre:
     jobs = sorted([*jobs, *analysis], key=lambda job: job.submitted)
     behaving = stream(plan.seed, "behaviour")
     of_job = {job: behaviour.source(job, behaving) for job in jobs if job.started is not None}
-    others = background.sources(jobs, plan, stream(plan.seed, "background"))
-    return Centre(jobs, golden, late, poor, of_job, others)
+    background_sources = background.sources(jobs, plan, stream(plan.seed, "background"))
+    return Centre(jobs, golden, late, poor, of_job, background_sources)
 
 
-def _number(jobs: list[Job], known: dict[int, int], per_s: float) -> None:
-    """Number jobs in order of submission; those that have a number keep it."""
+def _number(jobs: list[Job], anchors: dict[int, int], per_s: float) -> None:
+    """Number jobs in order of submission; given numbers are kept."""
     moments = np.array([job.submitted for job in jobs], dtype=np.int64)
     pins = np.array([n for n, job in enumerate(jobs) if job.number], dtype=np.int64)
-    for job, number in zip(jobs, numbers.growing(moments, known, per_s, pins), strict=True):
+    for job, number in zip(jobs, numbers.growing(moments, anchors, per_s, pins), strict=True):
         job.number = int(number)
 
 

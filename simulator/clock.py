@@ -1,4 +1,4 @@
-"""Times as the centre writes them: epoch numbers inside, the site's local time in most files."""
+"""Times in the centre's logs: epoch numbers inside, local time in most files."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -17,18 +17,18 @@ def local(year: int, month: int, day: int, clock: str = "00:00:00") -> int:
 
 
 def moment(text: str) -> int:
-    """Return the epoch second of a date or time as people type it; local unless it says more."""
+    """Return the epoch second of a date or time on the command line; local without an offset."""
     typed = datetime.fromisoformat(text)
     return int((typed if typed.tzinfo else typed.replace(tzinfo=ZONE)).timestamp())
 
 
 def local_time(epoch_s: float) -> datetime:
-    """Return the site's wall clock."""
+    """Return the site's local time."""
     return datetime.fromtimestamp(epoch_s, ZONE)
 
 
 def midnight(epoch_s: int) -> int:
-    """Return when the local day of a moment began."""
+    """Return the start of a moment's local day."""
     day = local_time(epoch_s)
     return local(day.year, day.month, day.day)
 

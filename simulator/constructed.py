@@ -1,4 +1,4 @@
-"""Constructed input for benches: any amount, no story."""
+"""Constructed input of any size for benches."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from simulator.randomness import stream
 from simulator.site import BATCH_SERVER, MDT
 
 _BEGIN = local(2017, 7, 6, "10:00:00")
-_LINES_PER_S = 50_000  # of the made-up time: a drowning server; the golden trace has 86,339
+_LINES_PER_S = 50_000  # of simulated time: an overloaded server; the golden trace has 86,339
 _BATCH_LINES = 1_000_000
 _NODES_PER_JOB = 50
 _POLL_EVERY_S = 600
@@ -30,7 +30,7 @@ _OPCODES = {
     mds.LDLM_CANCEL: 0.02,
     mds.MDS_READPAGE: 0.01,
 }
-# Lines that a reader which splits at colons gets wrong: (pattern, replacement).
+# Lines that a parser misreads if it splits at colons: (pattern, replacement).
 _ODD_FORMS = (
     (r" Request proces.*", ""),  # no timing tail: Lustre up to 2.0
     (r":12345-(\d+)@\w+:", ":12345-2001:db8::${1}@tcp:"),  # an IPv6 NID
@@ -45,12 +45,12 @@ def write_rpctrace(
     """Write a trace of handled RPCs.
 
     Args:
-        path: the file.
-        lines: how many.
-        nids: clients that they come from.
-        odd_share: so many of the lines, 0 to 1, are of one of `_ODD_FORMS`.
+        path: output file.
+        lines: number of lines.
+        nids: number of clients.
+        odd_share: share of lines, 0 to 1, in one of `_ODD_FORMS`.
         seed: the same seed gives the same bytes.
-        version: whose lines.
+        version: Lustre version of the lines.
     """
     chance = stream(seed, "constructed trace")
     names = _names(nids, chance)
@@ -120,7 +120,7 @@ def _records(
 def _with_odd_lines(
     texts: pl.Series, share: float, chance: np.random.Generator, version: Version
 ) -> pl.Series:
-    """Replace a share of the lines by odd ones, each form as often as the others."""
+    """Replace a share of the lines by irregular ones, each form equally often."""
     forms = _ODD_FORMS if version is Version.V2_15 else _ODD_FORMS[:-1]
     kind = chance.integers(len(forms), size=len(texts))
     odd = chance.random(len(texts)) < share

@@ -1,4 +1,4 @@
-"""Polls the servers' counters and writes what they show, one file per poll and server."""
+"""Polls the servers' counters and writes one file per poll and server."""
 
 import os
 from collections import defaultdict
@@ -45,41 +45,41 @@ _BEFORE = {
 
 
 @dataclass
-class Shown:
-    """What the files hold of each job id; sums over the lives of its entries."""
+class FileTotals:
+    """Content of the files by job id, summed over the lives of its entries."""
 
     mdt_reads: polls.Schedule
     mdt: dict[str, Ints] = field(default_factory=dict)  # by MDT_KINDS
     read_bytes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     write_bytes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     restarts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    # Those that no counter tells, on any target: each grew beyond its last value between two
-    # neighbouring polls.
+    # Restarts that no counter shows, on any target: each counter exceeds its last value between
+    # two neighbouring polls.
     hidden_restarts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     files: int = 0
 
 
-def write(plan: Plan, sources: list[Source], out: Path) -> Shown:
+def write(plan: Plan, sources: list[Source], out: Path) -> FileTotals:
     """Write job_stats of every target and md_stats of the MDT below `out`."""
-    shown = Shown(_schedule(plan, What.MDT, site.MDS))
+    file_totals = FileTotals(_schedule(plan, What.MDT, site.MDS))
     say("counters of the MDT by job")
-    _write_job_stats_of_mdt(plan, sources, out / "job_stats" / site.MDT, shown)
+    _write_job_stats_of_mdt(plan, sources, out / "job_stats" / site.MDT, file_totals)
     say("counters of the whole MDT")
-    _write_md_stats(plan, sources, out / "md_stats" / site.MDT, shown)
+    _write_md_stats(plan, sources, out / "md_stats" / site.MDT, file_totals)
     for oss, osts in site.OSTS_OF_OSS.items():
         say(f"counters of {oss}")
         moments = _schedule(plan, What.OSTS, oss).moments
         server = _server(plan, What.OSTS, oss)
         dumps = [
-            _entries(list(_ost_sightings(sources, ost, moments, server, shown)), moments)
+            _entries(list(_ost_sightings(sources, ost, moments, server, file_totals)), moments)
             for ost in osts
         ]
         texts = (
             "".join(job_stats.ost(ost, entries) for ost, entries in zip(osts, read, strict=True))
             for read in zip(*dumps, strict=True)
         )
-        _write_polls(out / "job_stats" / oss, moments, texts, shown)
-    return shown
+        _write_polls(out / "job_stats" / oss, moments, texts, file_totals)
+    return file_totals
 
 
 def _schedule(plan: Plan, what: What, server: str) -> polls.Schedule:
@@ -89,21 +89,21 @@ def _schedule(plan: Plan, what: What, server: str) -> polls.Schedule:
 def _server(plan: Plan, what: What, name: str) -> Server:
     upgrades = [
         fault.start
-        for fault in plan.faults.of(Kind.UPGRADE, name)
+        for fault in plan.faults.matching(Kind.UPGRADE, name)
         if not counts_failed_opens(fault.version)
     ]
     return Server(polls.kept_s(plan, what), plan.faults.mounts(name), min(upgrades, default=NEVER))
 
 
 def _write_job_stats_of_mdt(
-    plan: Plan, sources: Iterable[Source], folder: Path, shown: Shown
+    plan: Plan, sources: Iterable[Source], folder: Path, file_totals: FileTotals
 ) -> None:
-    moments = shown.mdt_reads.moments
+    moments = file_totals.mdt_reads.moments
     server = _server(plan, What.MDT, site.MDS)
     sightings = []
     for source in sources:
         mine = list(counters.mdt_sightings(source, moments, server))
-        _account_mdt(mine, shown)
+        _account_mdt(mine, file_totals)
         sightings += mine
     texts = (
         job_stats.mdt(
@@ -114,10 +114,12 @@ def _write_job_stats_of_mdt(
         )
         for moment, entries in zip(moments.tolist(), _entries(sightings, moments), strict=True)
     )
-    _write_polls(folder, moments, texts, shown)
+    _write_polls(folder, moments, texts, file_totals)
 
 
-def _write_md_stats(plan: Plan, sources: Iterable[Source], folder: Path, shown: Shown) -> None:
+def _write_md_stats(
+    plan: Plan, sources: Iterable[Source], folder: Path, file_totals: FileTotals
+) -> None:
     moments = _schedule(plan, What.WHOLE_MDT, site.MDS).moments
     server = _server(plan, What.MDT, site.MDS)
     totals = counters.mdt_totals(sources, moments, server)
@@ -134,53 +136,55 @@ def _write_md_stats(plan: Plan, sources: Iterable[Source], folder: Path, shown: 
         )
         for moment, total in zip(moments.tolist(), totals.tolist(), strict=True)
     )
-    _write_polls(folder, moments, texts, shown)
+    _write_polls(folder, moments, texts, file_totals)
 
 
 def _entries(sightings: Iterable[Sightings], moments: Ints) -> list[list[Entry]]:
     return counters.entries_by_poll(sightings, len(moments))
 
 
-def _account_mdt(seen: list[Sightings], shown: Shown) -> None:
-    """Add up what the polls show of one source."""
-    for life in seen:
-        before = shown.mdt.get(life.job_id, np.zeros(len(MDT_KINDS), dtype=np.int64))
-        shown.mdt[life.job_id] = before + life.counts[-1]
-    if seen:
-        shown.restarts[seen[0].job_id] += len(seen) - 1
-        shown.hidden_restarts[seen[0].job_id] += _hidden_restarts(seen)
+def _account_mdt(lives: list[Sightings], file_totals: FileTotals) -> None:
+    """Add the content of the polls of one source."""
+    for life in lives:
+        before = file_totals.mdt.get(life.job_id, np.zeros(len(MDT_KINDS), dtype=np.int64))
+        file_totals.mdt[life.job_id] = before + life.counts[-1]
+    if lives:
+        file_totals.restarts[lives[0].job_id] += len(lives) - 1
+        file_totals.hidden_restarts[lives[0].job_id] += _hidden_restarts(lives)
 
 
-def _hidden_restarts(seen: list[Sightings]) -> int:
-    """Count the lives that no counter tells from the one before."""
+def _hidden_restarts(lives: list[Sightings]) -> int:
+    """Count the lives that counters do not distinguish from the one before."""
     return sum(
         bool(
             following.polls[0] == last.polls[-1] + 1
             and (following.counts[0] >= last.counts[-1]).all()
         )
-        for last, following in pairwise(seen)
+        for last, following in pairwise(lives)
     )
 
 
 def _ost_sightings(
-    sources: Iterable[Source], ost: str, moments: Ints, server: Server, shown: Shown
+    sources: Iterable[Source], ost: str, moments: Ints, server: Server, file_totals: FileTotals
 ) -> Iterator[Sightings]:
-    """Yield what the polls of an OST show, and add it up."""
+    """Yield the content of an OST's polls, and add it to the totals."""
     for source in sources:
         mine = list(counters.ost_sightings(source, site.OSTS.index(ost), moments, server))
         for life in mine:
-            shown.read_bytes[life.job_id] += int(life.counts[-1, _READ_SUM])
-            shown.write_bytes[life.job_id] += int(life.counts[-1, _WRITE_SUM])
+            file_totals.read_bytes[life.job_id] += int(life.counts[-1, _READ_SUM])
+            file_totals.write_bytes[life.job_id] += int(life.counts[-1, _WRITE_SUM])
         if mine:
-            shown.hidden_restarts[mine[0].job_id] += _hidden_restarts(mine)
+            file_totals.hidden_restarts[mine[0].job_id] += _hidden_restarts(mine)
         yield from mine
 
 
-def _write_polls(folder: Path, moments: Ints, texts: Iterable[str], shown: Shown) -> None:
-    """Write one file per poll; its name and its time of change are the time of the read."""
+def _write_polls(
+    folder: Path, moments: Ints, texts: Iterable[str], file_totals: FileTotals
+) -> None:
+    """Write one file per poll; its name and its modification time are the time of the read."""
     folder.mkdir(parents=True, exist_ok=True)
     for moment, text in zip(moments.tolist(), texts, strict=True):
         path = folder / f"{utc_name(moment)}.txt"
         path.write_text(text)
         os.utime(path, (moment, moment))
-        shown.files += 1
+        file_totals.files += 1

@@ -1,4 +1,4 @@
-"""How job_stats count: entries that live while their source is active, and are polled."""
+"""Counting of job_stats: entries that live while their source is active, and are polled."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Server:
-    """What a server does with its counters.
+    """A server's handling of its counters.
 
     Args:
-        kept_s: it drops entries that idled so long (job_cleanup_interval).
-        mounts: when its targets were mounted anew.
-        failures_until: when it ceased to count failed opens.
+        kept_s: it drops entries after this idle time (job_cleanup_interval).
+        mounts: times when its targets were remounted.
+        failures_until: time until which it counts failed opens.
     """
 
     kept_s: int
@@ -28,7 +28,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Entry:
-    """A job id's counters as one poll shows them, totals since the entry was created."""
+    """A job id's counters in one poll: totals since the entry was created."""
 
     job_id: str
     begun_s: int
@@ -41,15 +41,15 @@ class Life:
     """An entry from its creation to its end: dropped when idle, or zeroed by a remount."""
 
     begin: int
-    until: int  # the last moment at which it is visible
+    until: int  # the last time when it is visible
     intervals: tuple[tuple[int, int], ...]
 
     def visible(self, polls: Ints) -> Ints:
-        """Return which polls show it (indices into `polls`)."""
+        """Return the polls that contain it (indices into `polls`)."""
         return np.flatnonzero((polls > self.begin) & (polls <= self.until))
 
     def updated(self, polls: Ints) -> Ints:
-        """Return the last update that each poll shows."""
+        """Return the last update in each poll."""
         starts, ends = np.array(self.intervals, dtype=np.int64).T
         reached = np.maximum.accumulate(ends)[np.searchsorted(starts, polls) - 1]
         updates: Ints = np.minimum(polls, reached)
@@ -58,7 +58,7 @@ class Life:
 
 @dataclass(frozen=True)
 class Sightings:
-    """What the polls of one target show of one life of one entry."""
+    """Content of one target's polls for one life of one entry."""
 
     job_id: str
     begin: int
@@ -68,7 +68,7 @@ class Sightings:
 
 
 def lives(intervals: Iterable[tuple[int, int]], server: Server) -> list[Life]:
-    """Cut a source's active intervals into the lives of its entry."""
+    """Divide a source's active intervals into the lives of its entry."""
     pieces: list[tuple[int, int]] = []
     for start, end in sorted(intervals):
         cuts = [moment for moment in server.mounts if start < moment < end]
@@ -97,21 +97,21 @@ def _life(group: list[tuple[int, int]], server: Server) -> Life:
 
 
 def mdt_sightings(source: Source, polls: Ints, server: Server) -> Iterator[Sightings]:
-    """Yield what the polls of the MDT show of a source; counters are those of MDT_KINDS."""
+    """Yield a source's content in the polls of the MDT; counters follow MDT_KINDS."""
     if source.job_id is None:
         return
     for life in lives(source.mdt_intervals(), server):
-        seen = life.visible(polls)
-        if len(seen):
-            moments = np.append(polls[seen], life.begin)
+        visible = life.visible(polls)
+        if len(visible):
+            moments = np.append(polls[visible], life.begin)
             counts = source.mdt_counted(moments, server.failures_until)
-            yield _sightings(source.job_id, life, polls, seen, counts[:-1] - counts[-1])
+            yield _sightings(source.job_id, life, polls, visible, counts[:-1] - counts[-1])
 
 
 def ost_sightings(source: Source, ost: int, polls: Ints, server: Server) -> Iterator[Sightings]:
-    """Yield what the polls of an OST show of a source.
+    """Yield a source's content in the polls of an OST.
 
-    Counters: reads, then least, greatest and summed bytes; the same of writes.
+    Counters: number, minimum, maximum and sum of reads in bytes; the same for writes.
     """
     if source.job_id is None:
         return
@@ -123,10 +123,10 @@ def ost_sightings(source: Source, ost: int, polls: Ints, server: Server) -> Iter
         if requests.any()
     ]
     for life in lives(active, server):
-        seen = life.visible(polls)
-        if not len(seen):
+        visible = life.visible(polls)
+        if not len(visible):
             continue
-        done, _ = source.ost_requests(ost, np.append(polls[seen], life.begin))
+        done, _ = source.ost_requests(ost, np.append(polls[visible], life.begin))
         requests = done[:-1] - done[-1]  # (polls, bursts, reads and writes)
         used = requests > 0
         columns = [
@@ -135,22 +135,22 @@ def ost_sightings(source: Source, ost: int, polls: Ints, server: Server) -> Iter
             np.where(used, sizes, 0).max(axis=1),
             (requests * sizes).sum(axis=1),
         ]
-        counts = np.stack(columns, axis=2).reshape(len(seen), 2 * len(columns))
-        yield _sightings(source.job_id, life, polls, seen, counts)
+        counts = np.stack(columns, axis=2).reshape(len(visible), 2 * len(columns))
+        yield _sightings(source.job_id, life, polls, visible, counts)
 
 
-def _sightings(job_id: str, life: Life, polls: Ints, seen: Ints, counts: Ints) -> Sightings:
-    return Sightings(job_id, life.begin, seen, life.updated(polls[seen]), counts)
+def _sightings(job_id: str, life: Life, polls: Ints, visible: Ints, counts: Ints) -> Sightings:
+    return Sightings(job_id, life.begin, visible, life.updated(polls[visible]), counts)
 
 
 def entries_by_poll(sightings: Iterable[Sightings], poll_count: int) -> list[list[Entry]]:
-    """Return what each poll shows, oldest entry first."""
+    """Return the content of each poll, oldest entry first."""
     polls: list[list[Entry]] = [[] for _ in range(poll_count)]
-    for seen in sightings:
+    for life in sightings:
         for poll, updated, counts in zip(
-            seen.polls.tolist(), seen.snapshot_s.tolist(), seen.counts.tolist(), strict=True
+            life.polls.tolist(), life.snapshot_s.tolist(), life.counts.tolist(), strict=True
         ):
-            entry = Entry(seen.job_id, seen.begin, updated, tuple(counts))
+            entry = Entry(life.job_id, life.begin, updated, tuple(counts))
             polls[poll].append(entry)
     return [sorted(poll, key=_age) for poll in polls]
 
@@ -160,7 +160,7 @@ def _age(entry: Entry) -> tuple[int, str]:
 
 
 def mdt_totals(sources: Iterable[Source], polls: Ints, server: Server) -> Ints:
-    """Return the MDT's own totals at each poll, all sources together, since the last mount."""
+    """Return the MDT's totals at each poll, over all sources, since the last mount."""
     mounts = np.array(server.mounts, dtype=np.int64)
     moments = np.concatenate([polls, mounts])
     done = np.zeros((len(moments), len(MDT_KINDS)), dtype=np.int64)

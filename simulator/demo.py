@@ -1,17 +1,17 @@
 """All raw files of the centre under one folder.
 
 site.toml                      registration of the clusters, the filesystem and its servers
-pbs/201707                     accounting of a local month
-late/pbs-20170706              accounting that comes later than the rest
-alps/messages-201707           launches of a local month
-sacct/rhea-2017-07             accounting of the analysis cluster, a month
-panda/2017-W27.json.gz         PanDA job records of a week
+pbs/201707                     accounting of one local month
+late/pbs-20170706              accounting that arrives later than the rest
+alps/messages-201707           launches of one local month
+sacct/rhea-2017-07             accounting of the analysis cluster, one month
+panda/2017-W27.json.gz         PanDA job records of one week
 job_stats/TARGET or OSS/TIME.txt, md_stats/MDT/TIME.txt
-                               one read each: its time (UTC) is the name, and the file's mtime
-nfsd/SERVER/TIME.txt           one read a day of the NFS server's counters
+                               one read per file: its time (UTC) is the name and the mtime
+nfsd/SERVER/TIME.txt           one read per day of the NFS server's counters
 rpctrace/golden.log            0.563 s of the MDS: the reports' listing
 rpctrace/SERVER.TIME.log.gz    or .zst: minutes around incidents
-truth.json                     what really happened: for tests only
+truth.json                     true activity, for tests only
 """
 
 import gzip
@@ -29,7 +29,7 @@ from simulator.progress import say
 from simulator.randomness import stream
 
 GOLDEN_FIRST_END_US = local(2017, 7, 5, "14:41:07") * MICROSECONDS + 211_385
-_GOLDEN_NEIGHBOURS = 150  # nodes of others that show up in the golden trace
+_GOLDEN_NEIGHBOURS = 150  # nodes of other jobs in the golden trace
 _GZIP_LEVEL = 3
 
 
@@ -47,9 +47,9 @@ def write(plan: Plan, out: Path) -> None:
     if happened.golden:
         _write_golden(plan, happened, out / "rpctrace")
     around = traced.write(plan, happened, out / "rpctrace")
-    shown = counter_files.write(plan, happened.sources, out)
-    (out / "truth.json").write_text(truth.text(plan, happened, inside, shown, around))
-    say(f"{shown.files:,} counter files; all is written to {out}")
+    totals = counter_files.write(plan, happened.sources, out)
+    (out / "truth.json").write_text(truth.text(plan, happened, inside, totals, around))
+    say(f"{totals.files:,} counter files; the logs are in {out}")
 
 
 def _write_batch_logs(plan: Plan, happened: Centre, out: Path) -> None:
@@ -83,7 +83,7 @@ def _write_panda(inside: list[Payloads], folder: Path) -> None:
             weeks.setdefault(utc_week(ended), []).append(record)
     say(f"{sum(map(len, weeks.values())):,} PanDA jobs")
     for week, records in weeks.items():
-        # Neither name nor time inside: the same text gives the same bytes.
+        # No name or time in the header: the same text gives the same bytes.
         compressed = gzip.compress(panda.text(records).encode(), _GZIP_LEVEL, mtime=0)
         (folder / f"{week}.json.gz").write_bytes(compressed)
 
@@ -92,13 +92,13 @@ def _write_golden(plan: Plan, happened: Centre, folder: Path) -> None:
     chance = stream(plan.seed, "golden trace")
     nodes = {apid: job.nodes for apid, job in happened.golden.items()}
     elsewhere = np.setdiff1d(np.arange(plan.node_count), np.concatenate(list(nodes.values())))
-    others = np.concatenate(
+    neighbours = np.concatenate(
         [
             chance.choice(elsewhere, _GOLDEN_NEIGHBOURS, replace=False),
             [site.client(nid) for nid in site.HOST_OF_NID],
         ]
     )
-    served = golden.requests(nodes, others, GOLDEN_FIRST_END_US, chance)
+    served = golden.requests(nodes, neighbours, GOLDEN_FIRST_END_US, chance)
     records = server_log.records(served, plan.seed, chance, handling_share=0)
     folder.mkdir(exist_ok=True)
     with (folder / "golden.log").open("wb") as file:

@@ -1,4 +1,4 @@
-"""Dumps of the server's debug buffer, with what goes wrong in real ones."""
+"""Dumps of the server's debug buffer, with typical damage."""
 
 import gzip
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from simulator.formats.rpctrace import Version
 
 _LEVEL = 3
 _OTHER_LINES_PER_S = 0.8
-_TORN_CHARACTERS = 150  # what is left of a line that was cut
+_TORN_CHARACTERS = 150  # rest of a line that was cut
 _LOCK = (
     "00010000:00010000:{cpu}.0:{time}:0:17338:0:(ldlm_lock.c:1063:ldlm_granted_list_add_lock()) "
     "### About to add lock: ns: mdt-atlas2-MDT0000_UUID lock: ffff88{id:010x}/0x{id:x} lrc: 3/0,0 "
@@ -25,7 +25,7 @@ _OPEN = (
     "00000004:00000002:{cpu}.0:{time}:0:17341:0:(mdt_open.c:1385:mdt_mfd_open()) "
     "after open, ma_valid bit = 0x1 lmm_size = 56"
 )
-# A message of several lines: the rest has no header.
+# A message of several lines; the others have no header.
 _SETS = (
     "00000100:00080000:{cpu}.0:{time}:0:17102:0:(ptlrpcd.c:412:ptlrpcd_check()) transfer of sets:\n"
     "  set {id:x}: 2 requests\n  set {id:x}: 0 requests"
@@ -35,13 +35,13 @@ _OTHER_MESSAGES = (_LOCK, _OPEN, _SETS)
 
 @dataclass(frozen=True)
 class Account:
-    """How many text lines of which sort a dump has."""
+    """Number of text lines of a dump by sort."""
 
     lines: int
-    handled: int  # whole "Handled RPC" lines; those dumped twice count twice
+    handled: int  # complete "Handled RPC" lines; lines dumped twice count twice
     handling: int
-    dumped_twice: int  # of `handled`, those that repeat another one
-    torn: int  # lines that were cut inside
+    dumped_twice: int  # lines of `handled` that repeat another one
+    torn: int  # lines cut inside
 
 
 def write(
@@ -58,12 +58,12 @@ def write(
 
     Args:
         records: columns as in formats.rpctrace, in order of time.
-        names: the texts that they point to.
-        rng: the source of chance.
-        path: the file, of gzip or zstd by its name.
-        twice: so many neighbouring handled records were taken from the buffer by two dumpers.
-        cut: the last handled record ends in the middle of its line, and so does the file.
-        version: whose lines.
+        names: texts for the records' indices.
+        rng: random generator.
+        path: output file, gzip or zstd by its name.
+        twice: number of neighbouring handled records in the buffers of two dumpers.
+        cut: the file ends in the middle of the last handled record.
+        version: Lustre version of the lines.
     """
     handled = np.flatnonzero(records["handled"].to_numpy())
     again = handled[len(handled) // 3 :][:twice]
@@ -98,12 +98,12 @@ def write(
 def _compressed(path: Path, file: BinaryIO) -> BinaryIO:
     if path.suffix == ".zst":
         return zstandard.ZstdCompressor(_LEVEL).stream_writer(file)
-    # Neither name nor time inside: the same text gives the same bytes.
+    # No name or time in the header: the same text gives the same bytes.
     return cast("BinaryIO", gzip.GzipFile("", "wb", _LEVEL, file, mtime=0))
 
 
 def _other_lines(times_us: pl.Series, rng: np.random.Generator) -> pl.DataFrame:
-    """Return messages of other parts of Lustre, strictly inside the records' time."""
+    """Return messages of other parts of Lustre, strictly inside the records' interval."""
     first, last = int(times_us[0]), int(times_us[-1])
     count = int((last - first) / MICROSECONDS * _OTHER_LINES_PER_S)
     moments = np.sort(rng.integers(first, last, size=count))

@@ -1,4 +1,4 @@
-"""What goes wrong with servers and with those who read them, on demand."""
+"""Faults of servers and of their readers, on demand."""
 
 import re
 from dataclasses import dataclass
@@ -9,26 +9,26 @@ from simulator.clock import DAY_S, HOUR_S, MINUTE_S, local, moment
 
 
 class Kind(Enum):
-    """What can go wrong; its value is how people ask for it."""
+    """Kinds of faults; the value is the name on the command line."""
 
-    GAP = "gap"  # nobody reads any counters
+    GAP = "gap"  # no counters are read
     LOST = "lost"  # one server's counters are not read
-    RESET = "reset"  # a target is mounted anew: its counters begin at zero
+    RESET = "reset"  # a target is remounted: its counters start at zero
     CLOCK = "clock"  # a server's clock is wrong
-    UPGRADE = "upgrade"  # a server goes on with another version of Lustre
+    UPGRADE = "upgrade"  # a server changes to another version of Lustre
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong in ``[start, end)``.
+    """A fault in ``[start, end)``.
 
     Args:
-        kind: what.
+        kind: kind of fault.
         start: epoch second.
         end: epoch second; a reset or an upgrade has no length.
-        server: the host that it concerns; "": all of them.
-        offset_s: how far a clock is ahead.
-        version: of Lustre, after an upgrade.
+        server: affected host; "": all hosts.
+        offset_s: clock offset, positive if ahead.
+        version: Lustre version after an upgrade.
     """
 
     kind: Kind
@@ -39,7 +39,7 @@ class Fault:
     version: str = ""
 
     def hits(self, server: str) -> bool:
-        """Return whether it concerns a server."""
+        """Return whether it affects a server."""
         return self.server in {"", server}
 
 
@@ -70,19 +70,19 @@ _ASKED = re.compile(
 _UNITS_S = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S}
 
 
-def asked(text: str) -> Fault:
-    """Read a fault as the command line has it.
+def parse(text: str) -> Fault:
+    """Parse a fault of the command line.
 
     ``gap@2017-02-03T08:00/2h``, ``lost:atlas2-oss1@2017-02-03/1d``,
     ``reset:atlas2-mds1@2017-02-03T08:00``, ``clock:atlas2-mds1@2017-02-03T08:00/6h,-90``,
-    ``upgrade:atlas2-mds1@2017-02-03T08:00,2.15.3``; times are local unless they say otherwise.
+    ``upgrade:atlas2-mds1@2017-02-03T08:00,2.15.3``; times are local without an offset.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: not a fault.
     """
     match = _ASKED.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no fault: KIND[:SERVER]@TIME[/LENGTH][,VALUE]")
+        raise ValueError(f"{text!r} is not a fault: KIND[:SERVER]@TIME[/LENGTH][,VALUE]")
     kind, start = Kind(match["kind"]), moment(match["start"])
     length_s = int(match["length"] or 0) * _UNITS_S[match["unit"] or "s"]
     return Fault(
@@ -97,34 +97,36 @@ def asked(text: str) -> Fault:
 
 @dataclass(frozen=True)
 class Faults:
-    """All that goes wrong in a run."""
+    """All faults of a run."""
 
     every: tuple[Fault, ...] = ()
 
-    def of(self, kind: Kind, server: str) -> list[Fault]:
-        """Return the faults of a kind that concern a server, in order of time."""
-        found = [fault for fault in self.every if fault.kind is kind and fault.hits(server)]
-        return sorted(found, key=lambda fault: fault.start)
+    def matching(self, kind: Kind, server: str) -> list[Fault]:
+        """Return the faults of a kind that affect a server, in order of time."""
+        matches = [fault for fault in self.every if fault.kind is kind and fault.hits(server)]
+        return sorted(matches, key=lambda fault: fault.start)
 
     def unread(self, server: str) -> list[tuple[int, int]]:
-        """Return when a server's counters are not read."""
+        """Return the intervals without reads of a server's counters."""
         return [
             (fault.start, fault.end)
-            for fault in [*self.of(Kind.GAP, server), *self.of(Kind.LOST, server)]
+            for fault in [*self.matching(Kind.GAP, server), *self.matching(Kind.LOST, server)]
         ]
 
     def mounts(self, server: str) -> list[int]:
-        """Return when a server's targets are mounted anew."""
-        found = [*self.of(Kind.RESET, server), *self.of(Kind.UPGRADE, server)]
-        return sorted(fault.start for fault in found)
+        """Return the remount times of a server's targets."""
+        remounts = [*self.matching(Kind.RESET, server), *self.matching(Kind.UPGRADE, server)]
+        return sorted(fault.start for fault in remounts)
 
     def clock_offset_s(self, server: str, at: int) -> int:
-        """Return how far a server's clock is ahead at a moment."""
+        """Return a server's clock offset at a given time."""
         return sum(
-            fault.offset_s for fault in self.of(Kind.CLOCK, server) if fault.start <= at < fault.end
+            fault.offset_s
+            for fault in self.matching(Kind.CLOCK, server)
+            if fault.start <= at < fault.end
         )
 
     def version_at(self, server: str, at: int) -> str:
-        """Return the Lustre version that a server runs at a moment."""
-        upgrades = [fault for fault in self.of(Kind.UPGRADE, server) if fault.start <= at]
+        """Return a server's Lustre version at a given time."""
+        upgrades = [fault for fault in self.matching(Kind.UPGRADE, server) if fault.start <= at]
         return upgrades[-1].version if upgrades else site.LUSTRE_VERSION

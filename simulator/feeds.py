@@ -1,7 +1,7 @@
-"""What the centre's administrators write so that today's logs reach the portal.
+"""Configuration that sends today's logs to the portal.
 
 site.toml     registers a source for each log
-agent.toml    tells an agent where the logs are; tokens lie beside it
+agent.toml    the agent's sources; tokens are next to it
 """
 
 import json
@@ -19,12 +19,12 @@ class _Feed:
     """A source.
 
     Args:
-        format: what it is.
-        about: the key and the name of whom it speaks for.
-        every_s: how often it is looked at.
-        file: that it is in; a growing one or, of a folder, a pattern; None: a command's output.
-        settings: besides, of the agent.
-        told_every_s: how often there is something new, where that is less often.
+        format: format of the log.
+        about: key and name of its server, filesystem or cluster.
+        every_s: seconds between reads.
+        file: growing file, or pattern for a folder; None: output of a command.
+        settings: additional settings of the agent.
+        batch_every_s: seconds between batches, if longer than `every_s`.
     """
 
     format: str
@@ -32,7 +32,7 @@ class _Feed:
     every_s: int
     file: tuple[str, str] | None = None
     settings: tuple[tuple[str, str | bool], ...] = ()
-    told_every_s: int = 10
+    batch_every_s: int = 10
 
 
 _ZONE = ("zone", "America/New_York")
@@ -61,8 +61,8 @@ def write(folder: Path, portal: str) -> None:
     """Write both files.
 
     Args:
-        folder: where the logs are.
-        portal: its address.
+        folder: folder of the logs.
+        portal: address of the portal.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "site.toml").write_text("\n".join(map(_registered, _FEEDS)))
@@ -78,7 +78,7 @@ def _registered(feed: _Feed) -> str:
         ("name", _name(feed)),
         ("format", feed.format),
         (key, name),
-        ("poll_interval_s", max(feed.every_s, feed.told_every_s)),
+        ("poll_interval_s", max(feed.every_s, feed.batch_every_s)),
     )
 
 

@@ -1,11 +1,11 @@
 """The half second of the seeds' "ATLAS metadata trace" listing, rebuilt to the digit.
 
-Two launches share one trace of 0.563009 s. Counts and minima, averages and maxima of the service
-time are those of the listing. Each sum is chosen so that its average, rounded or cut to whole
+Two launches share one trace of 0.563009 s. Counts and minimum, average and maximum service times
+equal the listing. Each sum is chosen so that its average, rounded or cut to whole
 microseconds, prints the listing's figure. All printed rates are counts / 0.563009 s at two
-decimals, but one: 39,012 / 0.563009 = 69,291.9651, printed as 69,291.96. No whole number of
-microseconds prints all fifteen; the single-precision float nearest to 0.563009 does
-(0.56300902...), so the listing's tool most likely counted in single precision.
+decimals, with one exception: 39,012 / 0.563009 = 69,291.9651, printed as 69,291.96. No whole
+number of microseconds prints all fifteen, but the single-precision float nearest to 0.563009 does
+(0.56300902...), so the listing's tool most likely used single precision.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from simulator.jobs import Ints
 from simulator.server_log import Served
 
 EXTENT_US = 563_009
-_AVERAGE_ABOVE = 0.05  # us above the printed average: prints the same rounded and cut
+_AVERAGE_ABOVE = 0.05  # us above the printed average: gives the same figure rounded and cut
 _OTHERS = 900  # requests of other clients in the same half second
 
 
 @dataclass(frozen=True)
 class Row:
-    """One opcode of one launch, as listed: count, and service time in microseconds."""
+    """One opcode of one launch in the listing: count, and service time in microseconds."""
 
     opcode: int
     count: int
@@ -54,18 +54,18 @@ LISTING = {
 
 
 def requests(
-    nodes: dict[int, Ints], others: Ints, first_end_us: int, rng: np.random.Generator
+    nodes: dict[int, Ints], clients: Ints, first_end_us: int, rng: np.random.Generator
 ) -> Served:
     """Return the requests of the two launches and of some other clients, in order of their ends.
 
     Args:
-        nodes: the nodes of each launch in `LISTING`; each sends one request at least.
-        others: clients outside the launches; they stay strictly inside the extent.
-        first_end_us: when the first request ends; the last ends `EXTENT_US` later.
-        rng: the source of chance.
+        nodes: nodes of each launch in `LISTING`; each sends at least one request.
+        clients: clients outside the launches; they stay strictly inside the extent.
+        first_end_us: end of the first request; the last ends `EXTENT_US` later.
+        rng: random generator.
     """
     parts = [_launch(LISTING[apid], nodes[apid], first_end_us, rng) for apid in LISTING] + [
-        _others(others, first_end_us, rng)
+        _other_clients(clients, first_end_us, rng)
     ]
     end_us, service_us, opcode, client = (
         np.concatenate(columns) for columns in zip(*parts, strict=True)
@@ -91,13 +91,13 @@ def _launch(
     service_us = np.concatenate([_service_times(row, rng) for row in rows])
     count = len(opcode)
     client = np.concatenate([nodes, rng.choice(nodes, count - len(nodes))])
-    # Both launches start with the trace and are still sending when it is cut.
+    # Both launches start with the trace and are active at its end.
     inside = rng.integers(1, EXTENT_US, size=count - 2)
     end_us = first_end_us + np.concatenate([[0, EXTENT_US], inside])
     return end_us, service_us, opcode, rng.permutation(client)
 
 
-def _others(others: Ints, first_end_us: int, rng: np.random.Generator) -> tuple[Ints, ...]:
+def _other_clients(clients: Ints, first_end_us: int, rng: np.random.Generator) -> tuple[Ints, ...]:
     opcode = rng.choice(
         [mds.LDLM_ENQUEUE, mds.MDS_CLOSE, mds.MDS_GETATTR, mds.LDLM_CANCEL, mds.OBD_PING],
         p=[0.55, 0.2, 0.1, 0.05, 0.1],
@@ -105,11 +105,11 @@ def _others(others: Ints, first_end_us: int, rng: np.random.Generator) -> tuple[
     )
     service_us = mds.service_times(opcode, rng)
     end_us = first_end_us + rng.integers(1, EXTENT_US, size=_OTHERS)
-    return end_us, service_us, opcode, rng.choice(others, _OTHERS)
+    return end_us, service_us, opcode, rng.choice(clients, _OTHERS)
 
 
 def _service_times(row: Row, rng: np.random.Generator) -> Ints:
-    """Return `row.count` times with exactly the row's least, largest and average value."""
+    """Return `row.count` times with exactly the row's minimum, maximum and average."""
     total = round(row.count * (row.avg_us + _AVERAGE_ABOVE))
     spread = 0.5
     scale = (row.avg_us - row.min_us) * rng.lognormal(-spread * spread / 2, spread, size=row.count)
@@ -124,7 +124,7 @@ def _service_times(row: Row, rng: np.random.Generator) -> Ints:
 
 
 def _threads(start_us: Ints, service_us: Ints, opcode: Ints) -> Ints:
-    """Give every request a thread that is free while it is served (as far as there are any)."""
+    """Assign to every request a thread that is free while it is served, if there is one."""
     order = np.argsort(start_us, kind="stable")
     thread = np.empty_like(start_us)
     thread[order] = mds.serve(start_us[order], service_us[order], opcode[order]).thread

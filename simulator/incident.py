@@ -1,14 +1,14 @@
-"""A busy job beside a harmful one: two that ask as much of metadata servers, one of which hurts.
+"""A busy job and a harmful job with similar load on metadata servers.
 
 site.toml                      registration
 sacct.txt                      accounting
-rpctrace/SERVER.log.zst        hours of calm, and then what both did
-truth.json                     which is which, and how long others waited because of each
+rpctrace/SERVER.log.zst        hours of calm, and the activity of both
+truth.json                     labels, and the waiting time that each job causes others
 
-Both labels are causes. The harmful job asks more of a server than it can do while others need it;
-the busy one does at least as many RPCs on a faster server at the same time, or on the same one
-spread over a longer time, or at an hour when nobody else is there. How long others waited because
-of a job is told by serving the same requests once more without its own.
+Labels are causes. The harmful job exceeds the capacity of a server while others need it. The busy
+job sends at least as many RPCs to a faster server at the same time, or to the same server spread
+over a longer time, or when no other job is there. The waiting time caused by a job is the
+difference to serving the same requests without its own.
 """
 
 import json
@@ -33,14 +33,14 @@ SHAPES = ("two servers", "spread out", "alone")
 FASTER_MDS = "atlas2-mds2"
 
 _DAY = local(2017, 9, 4)
-_CALM_S = 8 * HOUR_S  # enough to tell what is usual
+_CALM_S = 8 * HOUR_S  # enough for a baseline
 _AROUND_S = 5 * MINUTE_S  # before the first of both jobs, and after the last
-_BETWEEN_S = 10 * MINUTE_S  # their times, on one server
+_BETWEEN_S = 10 * MINUTE_S  # the two jobs, on one server
 _MOST_BYSTANDERS, _MOST_NODES = 14, 6
-_MOST_RPCS = 60_000  # of the harmful job
+_MAX_RPCS = 60_000  # of the harmful job
 _FIRST_NUMBER = 1_700_000
 _NO_RPCS = np.empty(0, dtype=np.int64)
-_MIXES = (  # of RPCs: who stats, who opens, who creates and deletes
+_MIXES = (  # of RPCs: stats, opens, creates and deletes
     {mds.LDLM_ENQUEUE: 0.55, mds.MDS_GETATTR: 0.45},
     {mds.LDLM_ENQUEUE: 0.8, mds.MDS_CLOSE: 0.15, mds.MDS_GETATTR: 0.05},
     {mds.MDS_REINT: 0.5, mds.LDLM_ENQUEUE: 0.35, mds.MDS_CLOSE: 0.15},
@@ -56,7 +56,7 @@ _EVERYDAY = (
 
 @dataclass(frozen=True)
 class _Demand:
-    """What a job sends to a server in ``[start, end)``, epoch seconds, at a steady rate."""
+    """Requests of a job to a server in ``[start, end)``, epoch seconds, at a steady rate."""
 
     job: Job
     start: int
@@ -74,12 +74,12 @@ class _Server:
 
 @dataclass(frozen=True)
 class _Scene:
-    """All that happens, but for what becomes of it."""
+    """All activity, before servers process it."""
 
     seed: int
     shape: str
     version: Version
-    start: int  # of what is looked at; before it, all is calm
+    start: int  # of the examined interval, after the calm
     end: int
     servers: list[_Server]
     harmful: _Demand
@@ -94,12 +94,12 @@ def write(out: Path, *, seed: int) -> None:
     sent: dict[Job, int] = {}
     waited_s: dict[Job, float] = {}
     for server in scene.servers:
-        asked = _Asked.of(server, stream(seed, f"requests to {server.name}"))
+        requests = _Requests.draw(server, stream(seed, f"requests to {server.name}"))
         for demand in (scene.harmful, scene.busy):
             if demand in server.demands:
-                sent[demand.job] = int((asked.job == demand.job.number).sum())
-                waited_s[demand.job] = asked.others_waiting_s(demand.job)
-        served, job = asked.served()
+                sent[demand.job] = int((requests.job == demand.job.number).sum())
+                waited_s[demand.job] = requests.others_waiting_s(demand.job)
+        served, job = requests.served()
         _let_end(server, served, job)
         _write_trace(scene, server, served, job, out / "rpctrace")
     jobs = {demand.job for server in scene.servers for demand in server.demands}
@@ -108,7 +108,7 @@ def write(out: Path, *, seed: int) -> None:
 
 
 class _Cast:
-    """Hands out jobs, each on nodes of its own."""
+    """Creates jobs, each on separate nodes."""
 
     def __init__(self, chance: np.random.Generator, nodes: Ints, begun: int) -> None:
         self._chance = chance
@@ -117,7 +117,7 @@ class _Cast:
         self._nodes = iter(nodes)
 
     def job(self, kind: Kind, node_count: int) -> Job:
-        """Return one more job, there from the beginning on."""
+        """Return a new job, present from the beginning on."""
         number = next(self._numbers)
         return Job(
             number=number,
@@ -135,7 +135,7 @@ class _Cast:
         )
 
     def bystanders(self, knee_per_s: float, times: list[tuple[int, int]]) -> list[_Demand]:
-        """Return jobs that idle along in the calm, and work at those times."""
+        """Return jobs with little activity in the calm, and more in the given intervals."""
         chance = self._chance
         some = int(chance.integers(2, _MOST_BYSTANDERS + 1))
         shares = chance.dirichlet(np.full(some, 3.0))
@@ -161,14 +161,14 @@ def _scene(seed: int) -> _Scene:
     shape = SHAPES[seed % len(SHAPES)]
     knee_per_s = float(np.exp(chance.uniform(np.log(400), np.log(1_600))))
     harmful_mix, busy_mix = (_MIXES[n] for n in chance.integers(len(_MIXES), size=2))
-    harmful_per_s = chance.uniform(1, 1.15) * _most_per_s(knee_per_s, harmful_mix)
-    harmful_s = min(int(chance.integers(40, 150)), int(_MOST_RPCS / harmful_per_s))
+    harmful_per_s = chance.uniform(1, 1.15) * _capacity_per_s(knee_per_s, harmful_mix)
+    harmful_s = min(int(chance.integers(40, 150)), int(_MAX_RPCS / harmful_per_s))
     rpcs = harmful_per_s * harmful_s * chance.uniform(1.05, 1.6)  # of the busy job
-    load = chance.uniform(0.03, 0.12)  # by the busy job, of its server, where others are there
+    load = chance.uniform(0.03, 0.12)  # of the busy job's server while others are there
     busy_s = harmful_s
     if shape != "two servers":
         part = load if shape == "spread out" else chance.uniform(0.5, 1.2)
-        busy_s = round(rpcs / (part * _most_per_s(knee_per_s, busy_mix)))
+        busy_s = round(rpcs / (part * _capacity_per_s(knee_per_s, busy_mix)))
     harmful_at = busy_at = opened + _AROUND_S
     if shape != "two servers" and chance.random() < 1 / 2:
         busy_at = harmful_at + harmful_s + _BETWEEN_S
@@ -184,7 +184,7 @@ def _scene(seed: int) -> _Scene:
         times = [(opened, busy.start - MINUTE_S), (busy.end + MINUTE_S, end)]
     servers = [_Server(site.MDS, knee_per_s, [harmful, *cast.bystanders(knee_per_s, times)])]
     if shape == "two servers":
-        faster = knee_per_s * busy.rate_per_s / (load * _most_per_s(knee_per_s, busy_mix))
+        faster = knee_per_s * busy.rate_per_s / (load * _capacity_per_s(knee_per_s, busy_mix))
         servers.append(_Server(FASTER_MDS, faster, [busy, *cast.bystanders(faster, times)]))
     else:
         servers[0].demands.append(busy)
@@ -192,25 +192,25 @@ def _scene(seed: int) -> _Scene:
     return _Scene(seed, shape, version, opened, end, servers, harmful, busy)
 
 
-def _most_per_s(knee_per_s: float, mix: dict[int, float]) -> float:
-    """Return how many RPCs of a mix a server can do in a second."""
+def _capacity_per_s(knee_per_s: float, mix: dict[int, float]) -> float:
+    """Return the capacity of a server for a mix, in RPCs per second."""
     return knee_per_s * mds.MAIN_MEAN_US / mds.mean_work_us(mix)
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Requests:
     """Requests to a server; arrays of shape (n,), in order of `ready_us`."""
 
     knee_per_s: float
     ready_us: Ints
     dispatch_us: Ints
-    idle_us: Ints  # how long each would take on an idle server
+    idle_us: Ints  # service time on an idle server
     opcode: Ints
     client: Ints
-    job: Ints  # its number
+    job: Ints  # job number
 
     @classmethod
-    def of(cls, server: _Server, chance: np.random.Generator) -> "_Asked":
+    def draw(cls, server: _Server, chance: np.random.Generator) -> "_Requests":
         """Draw the requests of all demands."""
         parts = [_drawn(demand, chance) for demand in server.demands]
         arrival_us, opcode, client, job = (
@@ -223,7 +223,7 @@ class _Asked:
         return cls(server.knee_per_s, *(column[order] for column in columns))
 
     def served(self) -> tuple[Served, Ints]:
-        """Return what the server did in order of the ends, and whose each request was."""
+        """Return the server's records in order of the ends, and the job of each request."""
         service_us, run = self._run()
         end_us = run.start_us + service_us
         served = Served(
@@ -238,12 +238,12 @@ class _Asked:
         return served.take(by_end), self.job[by_end]
 
     def others_waiting_s(self, job: Job) -> float:
-        """Return how much less time others' requests take without those of a job."""
-        others = np.flatnonzero(self.job != job.number)
-        without = _Asked(
+        """Return the time that others' requests save without the job's requests."""
+        other_rows = np.flatnonzero(self.job != job.number)
+        without = _Requests(
             self.knee_per_s,
             *(
-                column[others]
+                column[other_rows]
                 for column in (
                     self.ready_us,
                     self.dispatch_us,
@@ -254,7 +254,7 @@ class _Asked:
                 )
             ),
         )
-        saved_us = self._took_us()[others].sum() - without._took_us().sum()
+        saved_us = self._took_us()[other_rows].sum() - without._took_us().sum()
         return float(saved_us / MICROSECONDS)
 
     def _run(self) -> tuple[Ints, mds.Run]:
@@ -278,10 +278,10 @@ def _drawn(demand: _Demand, chance: np.random.Generator) -> tuple[Ints, ...]:
 
 
 def _let_end(server: _Server, served: Served, job: Ints) -> None:
-    """Let each job run until its last request is answered."""
-    for one in {demand.job for demand in server.demands}:
-        last_us = served.end_us[job == one.number].max(initial=0)
-        one.ended = int(last_us // MICROSECONDS) + MINUTE_S
+    """Set each job's end after its last request is answered."""
+    for sender in {demand.job for demand in server.demands}:
+        last_us = served.end_us[job == sender.number].max(initial=0)
+        sender.ended = int(last_us // MICROSECONDS) + MINUTE_S
 
 
 def _write_trace(scene: _Scene, server: _Server, served: Served, job: Ints, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the batch systems and the launcher know of a job."""
+"""Jobs as known to the batch systems and the launcher."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 class Kind(Enum):
-    """What a job does to the filesystem: its label in the truth file."""
+    """Kind of activity: its label in the truth file."""
 
     SIMULATION = "simulation"
     CHECKPOINTER = "checkpointer"
@@ -29,11 +29,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Demand:
-    """What one pilot asks of the filesystem in all."""
+    """Filesystem operations of one pilot."""
 
     opens: int
     closes: int
-    cost: float  # of all other operations, per node, as a multiple of the usual
+    cost: float  # of all other operations, per node, as a multiple of the usual cost
     read_bytes: int
     write_bytes: int
 
@@ -56,26 +56,26 @@ class Job:
     """A batch job; times are epoch seconds.
 
     Args:
-        number: the batch id without its server.
-        user: who submitted it.
-        name: its name.
-        queue: its queue.
-        kind: what it does.
-        node_count: nodes it asks for.
-        limit_s: wall time it asks for.
-        runtime_s: wall time it needs.
-        submitted: when it was submitted.
-        cluster: where.
-        cores_per_node: that it asks for; fewer than a node has: it shares its nodes.
-        era: of the campaign, if it is one of its pilots.
-        demand: what it asks of the filesystem, if it is a pilot.
-        delete_at: when somebody deletes it if it is not over; None: nobody does.
+        number: batch id without its server.
+        user: owner.
+        name: job name.
+        queue: queue.
+        kind: kind of activity.
+        node_count: requested nodes.
+        limit_s: requested wall time.
+        runtime_s: needed wall time.
+        submitted: time of submission.
+        cluster: cluster.
+        cores_per_node: requested cores; with fewer than a node has, it shares its nodes.
+        era: era of the campaign, for pilots.
+        demand: operations, for pilots.
+        delete_at: time of deletion by a person if it still runs; None: never.
         started: None: still queued when the logs end.
         ended: None: still running when the logs end.
-        nodes: the node numbers it holds, ascending.
-        exit_status: of its script, as PBS reports it.
+        nodes: assigned node numbers, ascending.
+        exit_status: status of its script, as reported by PBS.
         busy_share: CPU time / (cores x wall time).
-        launches: its application starts.
+        launches: application starts.
     """
 
     number: int
@@ -101,12 +101,12 @@ class Job:
 
     @property
     def batch_id(self) -> str:
-        """Return the id as its batch system prints it and Lustre clients send it."""
+        """Return the id in accounting and in Lustre clients' requests."""
         return f"{self.number}.{BATCH_SERVER}" if self.cluster == site.CLUSTER else f"{self.number}"
 
     @property
     def label(self) -> str:
-        """Return what it is, for the truth file."""
+        """Return its label for the truth file."""
         return self.era.label if self.era else self.kind.value
 
     @property
@@ -117,12 +117,12 @@ class Job:
 
     @property
     def batch_host(self) -> str:
-        """Return the service node that runs the job's script: the one PBS calls exec_host."""
+        """Return the service node that runs the job's script: PBS's exec_host."""
         return BATCH_HOSTS[self.number % len(BATCH_HOSTS)]
 
     @property
     def batch_cname(self) -> str:
-        """Return the same node's name as syslog prints it."""
+        """Return the name of the same node in syslog."""
         return BATCH_CNAMES[self.number % len(BATCH_CNAMES)]
 
     @property

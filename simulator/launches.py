@@ -22,12 +22,12 @@ _COMMANDS = {
 }
 _PROLOGUE_S = 14  # from the job's start to its first launch
 _EPILOGUE_S = 4  # from the last launch's end to the job's
-_MEMBER_S = 1_200  # about how long a member of an ensemble runs
+_MEMBER_S = 1_200  # typical run time of a member of an ensemble
 _GROUPS = 4  # of an ensemble's nodes, each with its own launches
-_MOST_STEPS = 3  # launches of an ordinary job, one after the other
-_SIGNALLED = 256  # PBS adds it to the number of the signal that ended a job
+_MAX_STEPS = 3  # launches of an ordinary job, one after the other
+_SIGNALLED = 256  # PBS adds this to the number of the signal that ended a job
 _STEP_S = 1_800  # a shorter job has one launch
-# apids have gaps: other starts (interactive ones, failed ones) take numbers, too.
+# apids have gaps: interactive and failed starts use numbers, too.
 _APIDS_PER_S = 0.03
 _APID_AT = {local(2017, 7, 5, "14:31:16"): 9_205_355, local(2017, 7, 5, "14:39:02"): 9_205_593}
 
@@ -41,22 +41,22 @@ class _Start:
 
 
 def add_launches(
-    jobs: Sequence[Job], known: Mapping[int, Job], until: int, rng: np.random.Generator
+    jobs: Sequence[Job], given: Mapping[int, Job], until: int, rng: np.random.Generator
 ) -> None:
-    """Give every started job its launches.
+    """Add launches to every started job.
 
     Args:
         jobs: all jobs.
-        known: jobs whose apids are known; all others are numbered around them.
-        until: when the logs end, epoch seconds.
-        rng: the source of chance.
+        given: jobs with given apids; all others are numbered around them.
+        until: end of the logs, epoch seconds.
+        rng: random generator.
     """
     starts = sorted(
         (start for job in jobs for start in _starts(job, rng)),
         key=lambda start: start.started_us,
     )
     moments = np.array([start.started_us // MICROSECONDS for start in starts], dtype=np.int64)
-    known_jobs = {job: apid for apid, job in known.items()}
+    known_jobs = {job: apid for apid, job in given.items()}
     pins = [n for n, start in enumerate(starts) if start.job in known_jobs]
     anchors = _APID_AT | {int(moments[n]): known_jobs[starts[n].job] for n in pins}
     apids = numbers.growing(moments, anchors, _APIDS_PER_S, np.array(pins, dtype=np.int64))
@@ -100,4 +100,4 @@ def _steps(job: Job, length_s: int, rng: np.random.Generator) -> int:
         return max(length_s // _MEMBER_S, 1)
     if job.kind is Kind.PANDA or length_s < _STEP_S:
         return 1
-    return int(rng.integers(1, _MOST_STEPS + 1))
+    return int(rng.integers(1, _MAX_STEPS + 1))

@@ -1,15 +1,15 @@
-"""Writes the logs of today's centre as time goes by, under one folder.
+"""Writes the logs of today's centre continuously, under one folder.
 
 rpctrace.log       the debug log of the MDS; rotated, and removed after a while
 job_stats.txt, md_stats.txt, squeue.txt, sacct.txt
-                   what commands print now: replaced as a whole
+                   current output of commands: replaced as a whole
 pbs/202611         accounting of a local month of the machine, which grows
 panda/NUMBER.json  PanDA jobs of a pilot that ended
-truth.jsonl        what special jobs do, from when to when: for tests only
-state.json         how far all is written
+truth.jsonl        intervals and effects of special jobs, for tests only
+state.json         progress of the writer
 
-A second is written when it is over. The first run writes some hours before it, in which all is
-calm. A later one goes on: what happened in between was not traced, but counted and accounted for.
+A second is written after it has ended. The first run writes some hours before its start, without
+storms. A later run continues: the pause in between is counted and accounted for, but not traced.
 """
 
 import json
@@ -35,19 +35,19 @@ from simulator.randomness import stream
 from simulator.server_log import Served
 from simulator.today import Today
 
-_CALM_S = 13 * HOUR_S // 2  # before the first run: enough to tell what is usual
-_AT_ONCE_S = MINUTE_S  # of what is caught up with
+_CALM_S = 13 * HOUR_S // 2  # before the first run: enough for a baseline
+_AT_ONCE_S = MINUTE_S  # of the pause, per step
 _PRINTED_EVERY_S = 5
-_PRINTED_AHEAD_S = 2  # counters lie in a file until they are polled, and are those of then
-_EXPORTED_S = 6 * HOUR_S  # sacct tells of jobs that ended so long ago
+_PRINTED_AHEAD_S = 2  # counters stay in a file until they are polled, and show that time
+_EXPORTED_S = 6 * HOUR_S  # sacct reports jobs that ended within this time
 _PINGING_NODES = 8
 _ROTATED_BYTES = 64_000_000
-_ROTATED_KEPT_S = 3 * MINUTE_S  # so long agents have to read a log to its end
+_ROTATED_KEPT_S = 3 * MINUTE_S  # time for agents to read a log to its end
 
 
 @dataclass
 class State:
-    """How far all is written, and what follows from nothing else."""
+    """Progress of the writer, and values that cannot be derived from it."""
 
     seed: int
     pace: int
@@ -57,8 +57,8 @@ class State:
     totals: list[int] = field(default_factory=lambda: [0] * len(MDT_KINDS))  # of the whole MDT
 
     @classmethod
-    def of(cls, folder: Path, seed: int, pace: int) -> "State":
-        """Return what a folder's last run left, or the state before the first."""
+    def load(cls, folder: Path, seed: int, pace: int) -> "State":
+        """Return the state of a folder's last run, or the state before the first."""
         path = folder / "state.json"
         if path.exists():
             return cls(**json.loads(path.read_text()))
@@ -70,15 +70,16 @@ def run(folder: Path, *, seed: int, pace: int) -> None:
     """Write until SIGTERM or SIGINT.
 
     Args:
-        folder: where.
-        seed: of the first run; a later one keeps to it.
-        pace: how much faster than in life jobs and storms come and go; likewise.
+        folder: output folder.
+        seed: seed of the first run; later runs use the stored one.
+        pace: speed of jobs and storms as a multiple of real time; later runs use the stored
+            one.
     """
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     folder.mkdir(parents=True, exist_ok=True)
-    live = Live(folder, State.of(folder, seed, pace))
+    live = Live(folder, State.load(folder, seed, pace))
     say(f"writing logs to {folder}")
     while not stop.is_set():
         now = int(time())
@@ -88,7 +89,7 @@ def run(folder: Path, *, seed: int, pace: int) -> None:
 
 
 class Live:
-    """All files; each call writes what happened since the last one."""
+    """All files; each call writes the events since the last call."""
 
     def __init__(self, folder: Path, state: State) -> None:
         self._folder = folder
@@ -101,18 +102,18 @@ class Live:
 
     @property
     def until(self) -> int:
-        """Up to when all is written."""
+        """End of the written interval."""
         return self._state.until
 
     def write(self, now: int) -> None:
-        """Write what happened up to a moment."""
+        """Write all events up to a given time."""
         since = self._state.until
         if now > self._traced_from:
             self._trace.write(max(since, self._traced_from), now)
         self._account(since, now)
-        self._tell(since, now)
+        self._write_truth(since, now)
         self._count(since, now)
-        # Printed just before the round seconds at which commands are polled.
+        # Printed just before the full seconds at which commands are polled.
         is_due = (now + 1) // _PRINTED_EVERY_S > (since + 1) // _PRINTED_EVERY_S
         if is_due and now > time() - _AT_ONCE_S:
             self._print(now)
@@ -120,7 +121,7 @@ class Live:
         _replace(self._folder / "state.json", json.dumps(asdict(self._state)))
 
     def _account(self, since: int, now: int) -> None:
-        """Write what the batch system and PanDA say of pilots."""
+        """Write the records of pilots in the batch system and PanDA."""
         pilots = [job for job in self._today.jobs(since, now) if job.cluster == site.CLUSTER]
         (self._folder / "pbs").mkdir(exist_ok=True)
         for month, text in pbs.monthly_files(pilots, now, since).items():
@@ -133,12 +134,12 @@ class Live:
             path = self._folder / "panda" / f"{inside.job.number}.json"
             _replace(path, panda.text(records))
 
-    def _tell(self, since: int, now: int) -> None:
-        """Write what the truth is."""
+    def _write_truth(self, since: int, now: int) -> None:
+        """Write the effects of special jobs."""
         with (self._folder / "truth.jsonl").open("a") as file:
             for event in self._today.events(since, now):
                 if since <= event.onset < now:
-                    told = {
+                    entry = {
                         "kind": event.job.kind.value,
                         "cluster": event.job.cluster,
                         "job": event.job.batch_id,
@@ -146,10 +147,10 @@ class Live:
                         "onset": iso(event.onset),
                         "end": iso(event.end),
                     }
-                    file.write(json.dumps(told) + "\n")
+                    file.write(json.dumps(entry) + "\n")
 
     def _count(self, since: int, now: int) -> None:
-        """Add up what the MDT did."""
+        """Add the MDT's operations to the totals."""
         since, now = since + _PRINTED_AHEAD_S, now + _PRINTED_AHEAD_S
         moments = np.array([since, now])
         for source in self._today.sources(since, now):
@@ -157,7 +158,7 @@ class Live:
             self._state.totals = (self._state.totals + done[1] - done[0]).tolist()
 
     def _print(self, now: int) -> None:
-        """Write what commands print now."""
+        """Write the current output of commands."""
         plan, polled = self._today.plan, now + _PRINTED_AHEAD_S
         version = plan.faults.version_at(site.MDS, now)
         server = Server(polls.kept_s(plan, What.MDT), failures_until=story.UPGRADED)
@@ -192,7 +193,7 @@ class Live:
             _replace(self._folder / f"{name}.txt", text)
 
     def _since_export(self, now: int) -> int:
-        """Return since when sacct tells of jobs: of those that ended in a pause, for an hour."""
+        """Return the start of sacct's interval: for an hour after a pause it includes the pause."""
         if now - self._traced_from < HOUR_S:
             return min(self._exported_from, now - _EXPORTED_S)
         return now - _EXPORTED_S
@@ -213,11 +214,11 @@ class _Trace:
         """Write the requests whose service ended in ``[since, now)``."""
         chance = stream(self._seed, f"today: trace {since}")
         sources = self._today.sources(since, now)
-        asked = trace.requests(sources, since, now, _PINGING_NODES, chance, bin_s=1)
+        requests = trace.requests(sources, since, now, _PINGING_NODES, chance, bin_s=1)
         served, source = trace.serve(
-            asked, sources, self._today.plan.knee_per_s, chance, threads=self._threads
+            requests, sources, self._today.plan.knee_per_s, chance, threads=self._threads
         )
-        job_ids = pl.Series([one.job_id or "" for one in sources] + [""]).gather(source)
+        job_ids = pl.Series([sender.job_id or "" for sender in sources] + [""]).gather(source)
         if self._under_way:
             served, job_ids = _together(self._under_way, (served, job_ids))
         count = int(np.searchsorted(served.end_us, now * MICROSECONDS))
@@ -253,7 +254,7 @@ def _is_over(job: Job, now: int) -> bool:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Replace a file as a whole: a reader sees the old or the new one."""
+    """Replace a file as a whole: readers get the old or the new one."""
     new = path.with_name(f".{path.name}.new")
     new.write_text(text)
     new.replace(path)

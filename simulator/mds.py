@@ -1,7 +1,7 @@
 """The metadata server: thread pools that serve requests first come, first served.
 
-All threads share the server's processors, so that a request takes the longer the more work there
-is: up to the knee, beyond which requests wait for a thread.
+All threads share the server's processors, so requests take factor under load. Beyond the knee,
+requests wait for a thread.
 """
 
 import heapq
@@ -33,7 +33,7 @@ class Pool:
     size: int
 
     def names(self) -> list[str]:
-        """Return the thread names, as the kernel calls them."""
+        """Return the thread names of the kernel."""
         return [f"{self.base}{n % 2:02d}_{n // 2:03d}" for n in range(self.size)]
 
 
@@ -55,8 +55,8 @@ def pools_of(opcode: Ints) -> tuple[Ints, Ints]:
     return first_thread, size
 
 
-# Service time of a request that finds all it needs in memory: median in us, spread of its
-# logarithm, least and greatest.
+# Service time of a request with all data in memory: median in us, spread of its logarithm,
+# minimum and maximum.
 _SERVICE_US = {
     MDS_GETATTR: (20, 0.30, 14, 4_000),
     MDS_CLOSE: (21, 0.35, 14, 20_000),
@@ -71,14 +71,14 @@ _SERVICE_US = {
 }
 MAIN_MEAN_US = 41  # of the main service's requests, in the usual mix
 _PRESSURE_BIN_US = 1_000_000
-# An enqueue that conflicts with another client's lock keeps its thread until that is given back.
+# An enqueue that conflicts with another client's lock occupies its thread until that is released.
 BLOCKED_MEAN_US = 72_000
 _BLOCKED_SPREAD = 0.8
-_DISPATCH_US = (13, 0.7, 4, 5_000)  # from the network to a thread, with nobody before
+_DISPATCH_US = (13, 0.7, 4, 5_000)  # from the network to a thread, without a queue
 
 
 def mean_work_us(mix: dict[int, float]) -> float:
-    """Return how long an RPC of a mix keeps the main service of an idle server, on average."""
+    """Return the mean service time of a mix in the main service of an idle server."""
     shares = {code: share for code, share in mix.items() if _POOL_OF_OPCODE.get(code, MAIN) is MAIN}
     means_us = {
         code: _SERVICE_US[code][0] * np.exp(_SERVICE_US[code][1] ** 2 / 2) for code in shares
@@ -87,7 +87,7 @@ def mean_work_us(mix: dict[int, float]) -> float:
 
 
 def service_times(opcode: Ints, rng: np.random.Generator) -> Ints:
-    """Return how long each request keeps its thread on an idle server, in microseconds."""
+    """Return each request's service time on an idle server, in microseconds."""
     service_us = np.empty(len(opcode), dtype=np.int64)
     for code in np.unique(opcode).tolist():
         same = np.flatnonzero(opcode == code)
@@ -96,36 +96,38 @@ def service_times(opcode: Ints, rng: np.random.Generator) -> Ints:
 
 
 def under_pressure(ready_us: Ints, service_us: Ints, opcode: Ints, knee_per_s: float) -> Ints:
-    """Return service times as they become while requests share the processors.
+    """Return service times with requests that share the processors.
 
     Args:
         ready_us: shape (n,), ascending.
         service_us: shape (n,), on an idle server.
         opcode: shape (n,).
-        knee_per_s: requests of the usual mix that the main service can do in a second.
+        knee_per_s: capacity of the main service for the usual mix, requests per second.
 
     Raises:
-        ValueError: not even an idle server is as fast as the knee asked for.
+        ValueError: the knee exceeds the capacity of an idle server.
     """
-    most = MAIN.size * MICROSECONDS / (knee_per_s * MAIN_MEAN_US)  # times longer, all threads busy
-    if most < 1:
+    slowdown = (
+        MAIN.size * MICROSECONDS / (knee_per_s * MAIN_MEAN_US)
+    )  # times factor, all threads busy
+    if slowdown < 1:
         raise ValueError(f"{MAIN.size} threads cannot do {knee_per_s:,.0f} requests a second")
     moment = (ready_us - ready_us[0]) // _PRESSURE_BIN_US
     main = pools_of(opcode)[0] == MAIN.first_thread
     work_us = np.bincount(moment, weights=service_us * main)
-    load = work_us / _PRESSURE_BIN_US * most / MAIN.size
-    longer = np.clip(1 / np.clip(1 - load, 1 / most, 1), 1, most)
-    pressed: Ints = np.rint(service_us * longer[moment]).astype(np.int64)
+    load = work_us / _PRESSURE_BIN_US * slowdown / MAIN.size
+    factor = np.clip(1 / np.clip(1 - load, 1 / slowdown, 1), 1, slowdown)
+    pressed: Ints = np.rint(service_us * factor[moment]).astype(np.int64)
     return pressed
 
 
 def lock_waits(opcode: Ints, blocked_share: Floats, rng: np.random.Generator) -> Ints:
-    """Return how long each request keeps its thread besides, until others give back their locks.
+    """Return each request's additional time on its thread until others release their locks.
 
     Args:
         opcode: shape (n,).
-        blocked_share: shape (n,), how likely each is to wait for a lock, if it is an enqueue.
-        rng: the source of chance.
+        blocked_share: shape (n,), probability of waiting for a lock, if it is an enqueue.
+        rng: random generator.
     """
     blocked = (opcode == LDLM_ENQUEUE) & (rng.random(len(opcode)) < blocked_share)
     waits_us = np.zeros(len(opcode), dtype=np.int64)
@@ -136,37 +138,37 @@ def lock_waits(opcode: Ints, blocked_share: Floats, rng: np.random.Generator) ->
 
 
 def dispatch_times(size: int, rng: np.random.Generator) -> Ints:
-    """Return how long requests take to a thread when no other is before them."""
+    """Return the time of requests to reach a thread without a queue."""
     return _drawn(_DISPATCH_US, size, rng)
 
 
 def _drawn(
     distribution: tuple[float, float, int, int], size: int, rng: np.random.Generator
 ) -> Ints:
-    median, spread, least, greatest = distribution
+    median, spread, minimum, maximum = distribution
     times = np.rint(median * rng.lognormal(0, spread, size=size)).astype(np.int64)
-    return np.clip(times, least, greatest)
+    return np.clip(times, minimum, maximum)
 
 
 class Threads:
-    """The threads of all pools, and from when on each is free."""
+    """The threads of all pools, with the time when each is free."""
 
     def __init__(self) -> None:
         self._free = {
             pool: [(0, pool.first_thread + n) for n in range(pool.size)] for pool in POOLS
         }
 
-    def of(self, pool: Pool) -> list[tuple[int, int]]:
+    def heap(self, pool: Pool) -> list[tuple[int, int]]:
         """Return a heap of (free from, thread)."""
         return self._free[pool]
 
 
 @dataclass(frozen=True)
 class Run:
-    """How requests were served; arrays of shape (n,)."""
+    """Service of requests; arrays of shape (n,)."""
 
-    sent_us: Ints  # when each came to the server: later than its client wished, if that was full
-    start_us: Ints  # never before that
+    sent_us: Ints  # arrival at the server; delayed if the client's limit was reached
+    start_us: Ints  # never before sent_us
     thread: Ints
 
 
@@ -183,11 +185,11 @@ def serve(
 
     Args:
         ready_us: shape (n,), ascending.
-        service_us: shape (n,), how long each keeps its thread.
+        service_us: shape (n,), service time on a thread.
         opcode: shape (n,).
-        source: shape (n,), who sends each.
-        in_flight: how many requests a source has under way at most, for those that keep to it.
-        threads: that serve them, and served others before; None: they were idle until now.
+        source: shape (n,), sender.
+        in_flight: maximum number of concurrent requests by source, for sources with a limit.
+        threads: the threads, busy from earlier requests; None: all idle.
     """
     threads = threads or Threads()
     sent_us, start_us, thread = (np.empty_like(ready_us) for _ in range(3))
@@ -196,7 +198,7 @@ def serve(
     for pool in POOLS:
         mine = np.flatnonzero(first_thread == pool.first_thread)
         columns = _serve_in(
-            threads.of(pool),
+            threads.heap(pool),
             ready_us[mine].tolist(),
             service_us[mine].tolist(),
             senders[mine].tolist(),

@@ -1,4 +1,4 @@
-"""The NFS server that the campaign's software moves to: what is left of it in its counters."""
+"""The NFS server that the campaign's software moves to, and its counters."""
 
 import os
 from pathlib import Path
@@ -11,16 +11,16 @@ from simulator.jobs import Ints
 from simulator.payloads import Payloads
 from simulator.plan import Plan
 
-_HOME_CALLS_PER_S = 35  # of everybody's home directories
-# A payload's operations, as strace saw them: all opens are look-ups, all stats ask for attributes.
+_HOME_CALLS_PER_S = 35  # of all home directories
+# A payload's operations in strace: opens are look-ups, stats request attributes.
 _LOOKUPS, _GETATTRS = 481_675, 442_728
-# Clients remember attributes and names that do not exist: so much reaches the server.
+# Clients cache attributes and names that do not exist: this share reaches the server.
 _REACHES_SERVER = 0.11
 _READS_PER_LOOKUP, _ACCESS_PER_LOOKUP, _READDIRS_PER_LOOKUP = 0.3, 0.15, 0.01
 
 
 def write(plan: Plan, payloads: list[Payloads], folder: Path) -> None:
-    """Write one read of the server's counters a day."""
+    """Write one read of the server's counters per day."""
     folder.mkdir(parents=True, exist_ok=True)
     moments = np.arange(plan.start, plan.end + 1, DAY_S)
     running = _payloads_done(payloads, moments)
@@ -32,7 +32,7 @@ def write(plan: Plan, payloads: list[Payloads], folder: Path) -> None:
 
 
 def calls_of(payload_count: int, home_calls: int = 0) -> nfsd.Calls:
-    """Return the calls of so many payloads, and of others besides."""
+    """Return the calls of a number of payloads and of other clients."""
     lookups = round(payload_count * _LOOKUPS * _REACHES_SERVER) + home_calls // 4
     return nfsd.Calls(
         lookup=lookups,
@@ -45,7 +45,9 @@ def calls_of(payload_count: int, home_calls: int = 0) -> nfsd.Calls:
 
 def _payloads_done(payloads: list[Payloads], moments: Ints) -> Ints:
     """Return how many payloads had started from NFS before each moment."""
-    started = [one.started for one in payloads if one.job.era and one.job.era.nfs_operations]
+    started = [
+        batch.started for batch in payloads if batch.job.era and batch.job.era.nfs_operations
+    ]
     starts = np.sort(np.concatenate(started)) if started else moments[:0]
     done: Ints = np.searchsorted(starts, moments)
     return done

@@ -10,18 +10,18 @@ from simulator.jobs import Ints, Job
 from simulator.site import CORES_PER_NODE
 
 FEWEST, MOST = 15, 350
-# PanDA's numbers grow all over the world; one of them is known.
+# PanDA's numbers increase worldwide; one of them is given.
 _KNOWN_ID, _KNOWN_AT = 3_558_462_700, local(2017, 8, 1)
 _IDS_PER_S = 20.0
 _FIRST_TASK, _FIRST_TASK_AT = 9_862_144, local(2016, 10, 17)
-_TASK_LASTS_S = 3 * 86_400  # then the campaign goes on with the next task
+_TASK_LASTS_S = 3 * 86_400  # then the campaign continues with the next task
 _TASK_STEP = 1_733
 _LAUNCHED_AFTER_S = (16, 40)  # from the batch job's start
-_ENDS_BEFORE_S = 12  # the batch job's end, the last payload
-_RUN_SPREAD = 0.06  # some payloads are done earlier
+_ENDS_BEFORE_S = 12  # before the batch job's end: the last payload
+_RUN_SPREAD = 0.06  # some payloads end earlier
 _VALIDATION_SPREAD = 0.12
 _COPY_OUT_S = 0.8
-_DOWNLOAD_S = 35  # stage-in from afar
+_DOWNLOAD_S = 35  # stage-in from a remote site
 FAILED_WITH = 1_201  # pilot error: killed by the batch system
 
 
@@ -48,13 +48,13 @@ def of_jobs(jobs: Iterable[Job], rng: np.random.Generator) -> list[Payloads]:
     pilots = [job for job in jobs if job.era and job.started and job.ended]
     counts = [min(max(job.node_count, FEWEST), MOST) for job in pilots]
     steps = rng.integers(1, 4, size=sum(counts))
-    wanted = np.repeat([_first_id(job.submitted) for job in pilots], counts) - np.cumsum(steps)
-    ids = np.maximum.accumulate(wanted) + np.cumsum(steps)
-    found, first = [], 0
+    lowest = np.repeat([_first_id(job.submitted) for job in pilots], counts) - np.cumsum(steps)
+    ids = np.maximum.accumulate(lowest) + np.cumsum(steps)
+    payloads, first = [], 0
     for job, count in zip(pilots, counts, strict=True):
-        found.append(_of_job(job, ids[first : first + count], rng))
+        payloads.append(_of_job(job, ids[first : first + count], rng))
         first += count
-    return found
+    return payloads
 
 
 def _first_id(moment: int) -> int:
@@ -65,7 +65,7 @@ def _of_job(job: Job, ids: Ints, rng: np.random.Generator) -> Payloads:
     count = len(ids)
     job_start, job_end, era = job.started or 0, job.ended or 0, job.era
     if era is None:
-        raise ValueError(f"job {job.batch_id} is no pilot")
+        raise ValueError(f"job {job.batch_id} is not a pilot")
     started = job_start + rng.integers(*_LAUNCHED_AFTER_S, size=count)
     last = max(job_end - _ENDS_BEFORE_S, job_start + _LAUNCHED_AFTER_S[1] + 1)
     lengths = (last - started) * (1 - np.abs(rng.normal(0, _RUN_SPREAD, size=count)).clip(0, 0.5))

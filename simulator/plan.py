@@ -1,4 +1,4 @@
-"""What is asked for: how long, how busy, how large, and what goes wrong."""
+"""Parameters of a run: length, load, size and faults."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from simulator.clock import DAY_S, HOUR_S, MINUTE_S
 from simulator.faults import Faults
 
 FULL_POLL_S = 10 * MINUTE_S
-_SLOW_READS_S = DAY_S  # of the OSSes and of whole targets, where the MDT is read seldom
+_SLOW_READS_S = DAY_S  # of the OSSes and of whole targets, with rare reads of the MDT
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,13 @@ class Plan:
         seed: the same plan with the same seed gives the same bytes.
         start: epoch second.
         end: epoch second.
-        rate: ordinary submissions, as a share of a centre that is busy all day.
-        campaign_hours: how long the campaign works a day; it works all day in the crisis.
-        poll_s: how often the MDT's counters are read outside of the watched days.
+        rate: ordinary submissions, relative to a centre that is busy all day.
+        campaign_hours: daily hours of the campaign; during the crisis it works all day.
+        poll_s: seconds between reads of the MDT's counters, except on the watched days.
         node_count: compute nodes of the machine.
-        knee_per_s: requests that the MDT's main service can do in a second.
-        trace: whether the MDS's debug log is kept around incidents.
-        faults: what goes wrong.
+        knee_per_s: capacity of the MDT's main service, requests per second.
+        trace: whether the MDS's debug log is stored around incidents.
+        faults: faults of servers and readers.
     """
 
     seed: int = 1
@@ -40,7 +40,7 @@ class Plan:
 
     @property
     def slow_poll_s(self) -> int:
-        """Return how often OSSes and whole targets are read outside of the watched days."""
+        """Return the seconds between reads of OSSes and whole targets, outside the watched days."""
         return self.poll_s if self.poll_s <= HOUR_S else max(self.poll_s, _SLOW_READS_S)
 
     def holds(self, moment: int) -> bool:
@@ -49,7 +49,7 @@ class Plan:
 
 
 def full_days(seed: int = 1) -> Plan:
-    """Return the plan of the three days that are told in full: a busy centre, read often."""
+    """Return the plan of the three detailed days: a busy centre with frequent reads."""
     return Plan(
         seed,
         *story.FULL_DAYS,

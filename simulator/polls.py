@@ -1,4 +1,4 @@
-"""When the collectors read the servers' counters, and when the servers forget idle entries."""
+"""Times of the reads of the servers' counters, and the servers' removal of idle entries."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,20 +11,20 @@ from simulator.jobs import Ints
 from simulator.plan import FULL_POLL_S, Plan
 
 _CRISIS = (local(2017, 7, 6, "09:40:00"), local(2017, 7, 6, "10:40:00"), MINUTE_S)
-_LATENESS_S = 9  # a server's timer is late by the same time always, up to this
-_ENTRIES_KEPT_S = 10 * MINUTE_S  # job_cleanup_interval as Lustre has it
-_MARGIN_S = HOUR_S  # entries are kept for longer than two reads are apart
+_LATENESS_S = 9  # maximum delay of a server's timer, constant per server
+_ENTRIES_KEPT_S = 10 * MINUTE_S  # Lustre's default of job_cleanup_interval
+_MARGIN_S = HOUR_S  # entries are kept for longer than the time between two reads
 
 
 class What(Enum):
-    """Which counters a read is of."""
+    """The counters of a read."""
 
     MDT = "job_stats of the MDT"
     WHOLE_MDT = "md_stats of the MDT"
     OSTS = "job_stats of an OSS's targets"
 
 
-# Days on which the MDT is read more often: (from, to, seconds between reads).
+# Days with more frequent reads of the MDT: (from, to, seconds between reads).
 _WATCHED = (
     (*story.WEEK, 20 * MINUTE_S),
     (storm.START - HOUR_S, storm.START + 2 * HOUR_S, FULL_POLL_S),
@@ -42,10 +42,10 @@ class Schedule:
     """The reads of one server's counters, epoch seconds."""
 
     moments: Ints
-    apart_s: int  # two reads; further apart, entries may have come and gone
+    apart_s: int  # longest distance of reads without loss of entries
 
     def covered_share(self, start: int, end: int) -> float:
-        """Return the part of ``[start, end)`` between reads that are near enough."""
+        """Return the part of ``[start, end)`` between reads that are close enough."""
         first = max(int(np.searchsorted(self.moments, start)) - 1, 0)
         moments = self.moments[first : int(np.searchsorted(self.moments, end)) + 1]
         before, after = moments[:-1], moments[1:]
@@ -55,7 +55,7 @@ class Schedule:
 
 
 def schedule(plan: Plan, what: What, server: str, rng: np.random.Generator) -> Schedule:
-    """Return one server's reads; the last one sees all that happened."""
+    """Return one server's reads; the last read covers everything."""
     often = what is What.MDT
     every_s = plan.poll_s if often else plan.slow_poll_s
     moments = [np.arange(plan.start, plan.end + 1, every_s)]
@@ -66,12 +66,12 @@ def schedule(plan: Plan, what: What, server: str, rng: np.random.Generator) -> S
     if often:
         moments += [np.arange(*watched) for watched in _WATCHED]
         moments += [np.arange(*morning) for morning in _mornings(plan)]
-    found = np.unique(np.concatenate(moments))
-    found = found[(found >= plan.start) & (found <= plan.end)]
+    times = np.unique(np.concatenate(moments))
+    times = times[(times >= plan.start) & (times <= plan.end)]
     for begin, end in plan.faults.unread(server):
-        found = found[(found <= begin) | (found >= end)]
+        times = times[(times <= begin) | (times >= end)]
     near_s = max(kept_s(plan, what), 20 * MINUTE_S)
-    return Schedule(found + int(rng.integers(1, _LATENESS_S)), near_s)
+    return Schedule(times + int(rng.integers(1, _LATENESS_S)), near_s)
 
 
 def _mornings(plan: Plan) -> list[tuple[int, int, int]]:
@@ -85,7 +85,7 @@ def _mornings(plan: Plan) -> list[tuple[int, int, int]]:
 
 
 def kept_s(plan: Plan, what: What) -> int:
-    """Return how long the servers keep idle entries: longer than they are left unread."""
+    """Return the servers' retention of idle entries: longer than the time between reads."""
     if plan.poll_s <= FULL_POLL_S:
         return _ENTRIES_KEPT_S
     return (plan.poll_s if what is What.MDT else plan.slow_poll_s) + _MARGIN_S

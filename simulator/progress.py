@@ -1,4 +1,4 @@
-"""One line per long step, for the person who waits."""
+"""One progress line per long step."""
 
 import sys
 from time import monotonic

@@ -1,4 +1,4 @@
-"""Chance that can be repeated: one independent stream per seed and purpose."""
+"""Reproducible randomness: one independent stream per seed and purpose."""
 
 import zlib
 
@@ -6,5 +6,5 @@ import numpy as np
 
 
 def stream(seed: int, purpose: str) -> np.random.Generator:
-    """Return the generator of `purpose`; adding a purpose leaves the others' draws alone."""
+    """Return the generator of `purpose`; other purposes do not affect its values."""
     return np.random.default_rng([seed, zlib.crc32(purpose.encode())])

@@ -10,14 +10,14 @@ import numpy as np
 
 from simulator.jobs import Ints, Job
 
-_CYCLE_S = 60  # between two looks at the queue
-_START_DELAY_S = 25  # until the batch host has started the job's script, at most
+_CYCLE_S = 60  # between two scheduling runs
+_START_DELAY_S = 25  # maximum delay until the batch host starts the job's script
 _KILL_S = 9  # from a job's deletion to its end
 _DELETED = 271  # 256 + SIGTERM
 
 
 class Campaign(Protocol):
-    """Submits jobs by itself, one at a time."""
+    """Submits jobs one at a time."""
 
     def next_job(self, now: int, present: int) -> Job | None:
         """Return a new job, or None while the `present` (queued or running) ones are enough."""
@@ -36,10 +36,10 @@ class Scheduler:
 
     Args:
         node_count: size of the machine.
-        held_back: nodes that only jobs with a fixed start may use.
-        opens: no job starts before this moment (epoch seconds).
-        closes: nothing happens after it.
-        rng: chooses nodes.
+        held_back: nodes reserved for jobs with a fixed start.
+        opens: first start of a job (epoch seconds).
+        closes: end of the run.
+        rng: random generator for nodes.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class Scheduler:
         self._order = count()
 
     def run(self, jobs: Iterable[Job], fixed: Iterable[Job], campaign: Campaign) -> list[Job]:
-        """Run ordinary jobs, jobs whose `started` is given, and a campaign's; return the last.
+        """Run ordinary jobs, jobs with a given start and a campaign's jobs; return the latter.
 
         Raises:
-            ValueError: too few nodes were held back for the jobs with a fixed start.
+            ValueError: too few nodes are reserved for the jobs with a fixed start.
         """
         submitted: list[Job] = []
         for job in jobs:
@@ -111,7 +111,7 @@ class Scheduler:
             self._at(job.delete_at, _Event.DELETE, job)
 
     def _start_what_fits(self, now: int) -> None:
-        """Start the head of the queue while it fits, then all that does not delay it (EASY)."""
+        """Start the head of the queue while it fits, then all jobs that do not delay it (EASY)."""
         while self._queue and self._queue[0].node_count <= self._ordinary_free:
             self._start_queued(now, self._queue[0])
         if not self._queue:
@@ -127,13 +127,13 @@ class Scheduler:
                 self._start_queued(now, job)
 
     def _reservation(self, head: Job) -> tuple[int, int]:
-        """Return when `head` will fit at the latest, and how many nodes it leaves then."""
+        """Return the latest start of `head`, and the number of nodes that it leaves free."""
         free = self._ordinary_free
         for end, nodes in sorted((_latest_end(job), job.node_count) for job in self._running):
             free += nodes
             if free >= head.node_count:
                 return end, free - head.node_count
-        raise ValueError(f"job {head.batch_id} asks for more nodes than the machine has")
+        raise ValueError(f"job {head.batch_id} requests more nodes than the machine has")
 
     def _start_queued(self, now: int, job: Job) -> None:
         self._queue.remove(job)
@@ -150,13 +150,13 @@ class Scheduler:
             job.exit_status = _DELETED
         self._at(end, _Event.END, job)
 
-    def _take(self, wanted: int) -> Ints:
-        """Return free nodes, next to each other as far as the others left room."""
+    def _take(self, count: int) -> Ints:
+        """Return free nodes, adjacent if possible."""
         free = np.flatnonzero(self._free)
-        if len(free) < wanted:
-            raise ValueError(f"{wanted} nodes asked for, {len(free)} are free")
+        if len(free) < count:
+            raise ValueError(f"{count} nodes requested, {len(free)} are free")
         first = self._rng.integers(len(free))
-        nodes = np.sort(free[(first + np.arange(wanted)) % len(free)])
+        nodes = np.sort(free[(first + np.arange(count)) % len(free)])
         self._free[nodes] = False
         return nodes
 

@@ -1,4 +1,4 @@
-"""From served requests to the records that the server's debug log holds of them."""
+"""The server's debug-log records of served requests."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ _LOCK_ABORTED = 301  # the intent was executed, no lock given: normal on LDLM_EN
 
 @dataclass(frozen=True)
 class Served:
-    """Requests that the server has served; arrays of shape (n,)."""
+    """Served requests; arrays of shape (n,)."""
 
     end_us: Ints  # epoch microseconds
     service_us: Ints
@@ -72,12 +72,12 @@ def records(
     """Return the log's records in order of time (columns: see formats.rpctrace).
 
     Args:
-        served: in order of their ends.
-        seed: of the clients' mounts.
-        rng: the source of chance.
-        handling_share: so many of the requests have their Handling record, besides the Handled one.
-        job_ids: what each request carries; None: nothing.
-        clock_offset_s: how far the server's clock is ahead.
+        served: requests in order of their ends.
+        seed: seed of the clients' mounts.
+        rng: random generator.
+        handling_share: share of requests with an additional Handling record.
+        job_ids: job id of each request; None: no job ids.
+        clock_offset_s: the server's clock offset, positive if ahead.
     """
     count = len(served.end_us)
     partition = served.thread % 2
@@ -109,7 +109,7 @@ def records(
 
 
 def _xids(served: Served, seed: int, rng: np.random.Generator) -> Ints:
-    """Give each client's requests growing xids in the order in which they arrived."""
+    """Assign increasing xids to each client's requests in order of arrival."""
     mounted_s = _MOUNTED_FROM + stream(seed, "mounts").integers(
         _MOUNTED_WITHIN_S, size=len(site.NIDS)
     )

@@ -1,4 +1,4 @@
-"""The analysis cluster: jobs take cores, and share the nodes that others are on."""
+"""The analysis cluster: jobs request cores and share nodes."""
 
 import heapq
 
@@ -13,8 +13,8 @@ _START_DELAY_S = 7
 def run(jobs: list[Job], opens: int, closes: int) -> None:
     """Fill in the starts, ends and nodes of jobs in order of submission.
 
-    The fullest nodes are taken first: most jobs share theirs. A job that finds no room is skipped
-    over until something ends (there is room nearly always).
+    The fullest nodes are used first, so most jobs share theirs. A job that does not fit waits until
+    another job ends (there is nearly always space).
     """
     free = np.full(ANALYSIS_NODE_COUNT, CORES_PER_NODE)
     ends: list[tuple[int, int, Job]] = []

@@ -21,11 +21,11 @@ OSTS_OF_OSS = {
 OSTS = tuple(ost for osts in OSTS_OF_OSS.values() for ost in osts)
 LUSTRE_VERSION = "2.8.0"
 NFS_SERVER = "titan-nfs1"
-# PBS_JOBID or SLURM_JOB_ID as clients send it; cut at 31 characters by Lustre.
+# PBS_JOBID or SLURM_JOB_ID in clients' requests; cut at 31 characters by Lustre.
 JOB_ID_PATTERN = r"(?P<batch_id>\d+)(\.\S*)?"
 
 BATCH_HOSTS = ("titan-batch1", "titan-batch2", "titan-batch3", "titan-batch4")
-# The service nodes that aprun logs from, one per batch host.
+# Service nodes that run aprun, one per batch host.
 BATCH_CNAMES = ("c0-0c0s1n1", "c4-1c0s0n1", "c9-3c1s7n2", "c18-6c2s0n1")
 
 # Lustre clients outside the Cray network: log-in nodes and the host of a scanning daemon.
@@ -43,7 +43,7 @@ ANALYSIS_NODE_OF_NID = {
     f"10.36.{240 + n // _HOSTS_PER_SUBNET}.{n % _HOSTS_PER_SUBNET + 1}@o2ib": f"rhea{n + 1}"
     for n in range(ANALYSIS_NODE_COUNT)
 }
-# A client is its index here; the analysis cluster's come last.
+# A client is an index into this list; the analysis cluster's clients are last.
 NIDS = (*(f"{node}@gni" for node in range(NODE_COUNT)), *HOST_OF_NID, *ANALYSIS_NODE_OF_NID)
 FIRST_ANALYSIS_CLIENT = NODE_COUNT + len(HOST_OF_NID)
 
@@ -55,7 +55,7 @@ def client(nid: str) -> int:
 
 @dataclass(frozen=True)
 class User:
-    """Somebody who submits jobs, always for the same project."""
+    """A user who submits jobs, always for the same project."""
 
     name: str
     uid: int

@@ -1,7 +1,7 @@
-"""A storm by an ordinary user: what it takes to see the knee of the metadata server.
+"""A storm by an ordinary user that reaches the knee of the metadata server.
 
-Five times, 48 nodes unpack an archive faster and faster, beyond what the server can do, and then
-pause.
+48 nodes unpack an archive five times, with a rising rate beyond the server's capacity and a pause
+after each.
 """
 
 from simulator.activity import Burst, Transfers
@@ -23,13 +23,13 @@ RAMPS = tuple(
     (START + _FIRST_RAMP_S + n * _RAMP_EVERY_S, START + _FIRST_RAMP_S + n * _RAMP_EVERY_S + _RAMP_S)
     for n in range(5)
 )
-# Each client has so many requests under way at once: a full server slows it down.
+# Each client has this many concurrent requests: a full server slows it down.
 IN_FLIGHT_PER_CLIENT = 8
 _MIX = {"open": 0.46, "getattr": 0.43, "close": 0.08, "getxattr": 0.03}
 
 
 def job() -> Job:
-    """Return the job."""
+    """Return the storm's job."""
     return Job(
         number=0,
         user=User("wuxian", 13_818, "CSC200"),
@@ -46,7 +46,7 @@ def job() -> Job:
 
 
 def bursts() -> list[Burst]:
-    """Return what it does."""
+    """Return the storm's activity."""
     step = _RAMP_S // len(_RATES)
     return [
         Burst(

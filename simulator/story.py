@@ -1,7 +1,7 @@
-"""The story that the centre lives through: dated steps, and the campaign between them.
+"""The story of the centre: dated steps, and the campaign's eras between them.
 
-The order and the sizes are those of the reports on PanDA at OLCF. Where they give a day, it is that
-day; where they give an order only, the day was chosen inside it (`Step.dated` says which).
+Order and sizes come from the reports on PanDA at OLCF. Days come from the reports where they give
+one; otherwise a day was chosen in the reported order (`Step.dated`).
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TWENTY_SLOTS = local(2017, 5, 1, "08:00:00")
 SLOW_JUNE = local(2017, 6, 12, "08:00:00")
 PAUSED = local(2017, 7, 6, "07:30:00")
 RESUMED = local(2017, 7, 6, "09:50:00")  # with wide stripes: the crisis
-STOPPED = local(2017, 7, 6, "16:00:00")  # the centre asks for it
+STOPPED = local(2017, 7, 6, "16:00:00")  # requested by the centre
 MITIGATED = local(2017, 7, 6, "23:20:00")
 SQLITE_ON_RAM_DISK = local(2017, 7, 18, "08:00:00")
 CLEAN_ENVIRONMENT = local(2017, 8, 17, "08:00:00")
@@ -27,10 +27,10 @@ GREEN_LIGHT = local(2017, 9, 11, "08:00:00")
 FIFTEEN_SLOTS = local(2017, 9, 15, "08:00:00")
 UPGRADED = local(2017, 10, 10, "08:00:00")
 
-# Three days that are told in full: the last day before the crisis, the crisis, and the day after.
+# Three detailed days: the last day before the crisis, the crisis, and the day after.
 FULL_DAYS = (local(2017, 7, 5), local(2017, 7, 8))
 
-# How many pilots were allowed at once, and from when.
+# Maximum number of concurrent pilots, and since when.
 SLOTS = (
     (BEGIN, 3),
     (SOFTWARE_ON_NFS, 5),
@@ -53,28 +53,28 @@ class Operations:
 
     opens: float
     closes: float
-    cost: float  # of all other kinds, as a multiple of what pilots usually did before the crisis
+    cost: float  # of all other kinds, as a multiple of the usual cost before the crisis
 
 
 @dataclass(frozen=True)
 class Era:
-    """What pilots were like for a while.
+    """Properties of pilots in a period.
 
     Args:
-        name: what their working set-up was.
-        since: when it began.
-        operations: per node.
-        runtime_s: between these.
-        limit_s: wall time they ask for.
-        sizes: node counts to choose from, all alike.
-        validation_s: how long a payload's set-up takes (software validation), on average.
-        nfs_operations: of one payload on the NFS server.
-        input_gb: read by each node.
-        output_gb: written by each node.
+        name: name of their set-up.
+        since: start of the era.
+        operations: operations per node.
+        runtime_s: range of run times.
+        limit_s: requested wall time.
+        sizes: node counts, equally likely.
+        validation_s: mean duration of a payload's set-up (software validation).
+        nfs_operations: operations of one payload on the NFS server.
+        input_gb: bytes read by each node.
+        output_gb: bytes written by each node.
         failing: share of payloads that fail.
         phases: (from, to, share of the operations), from and to as shares of the run time.
         conflicts: share of its enqueues that wait for another client's lock.
-        copy_in_s: stage-in to the RAM disk, between these; (0, 0): there is none.
+        copy_in_s: range of stage-in times to the RAM disk; (0, 0): none.
     """
 
     name: str
@@ -118,7 +118,7 @@ _LARGE = (15, 30, 62, 100, 150, 150, 200, 200, 250, 250, 300, 300, 350)
 _USUAL = Operations(opens=1_900, closes=450, cost=1.0)
 _STRIPED = Operations(opens=2_850, closes=675, cost=1.5)
 _CLEANED = Operations(opens=1_500, closes=355, cost=0.79)  # 1.9 times fewer
-_FIXED = Operations(opens=712, closes=169, cost=0.375)  # 4 times fewer than before both
+_FIXED = Operations(opens=712, closes=169, cost=0.375)  # 4 times fewer than before both changes
 
 ERAS = (
     Era(
@@ -231,7 +231,7 @@ ERAS = (
 
 
 def era_at(moment: int) -> Era:
-    """Return the era of pilots that are submitted at a moment."""
+    """Return the era of pilots submitted at a given time."""
     return next((era for era in reversed(ERAS) if era.since <= moment), ERAS[0])
 
 
@@ -241,13 +241,13 @@ def era_named(name: str) -> Era:
 
 
 def slots_at(moment: int) -> int:
-    """Return how many pilots are allowed at once."""
+    """Return the maximum number of concurrent pilots."""
     return next((slots for since, slots in reversed(SLOTS) if since <= moment), SLOTS[0][1])
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a step does to a metric of the campaign's jobs: typical values before and after."""
+    """Effect of a step on a metric of the campaign's jobs: typical values before and after."""
 
     metric: str
     before: float
@@ -261,7 +261,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Step:
-    """Something that people changed, or that happened to them."""
+    """A change by people, or an event that affected them."""
 
     key: str
     at: int

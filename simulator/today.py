@@ -1,9 +1,9 @@
-"""The centre as it is today: small, and without end.
+"""The centre of today: small and endless.
 
-Who is there, and what he does, follows from the seed and the moment alone, so that whoever asks
-again, or after a pause, gets the same answer. Jobs of the analysis cluster and pilots on a few
-nodes of the machine come at a steady pace. Now and then one of them storms the metadata server,
-and another one is busy and harms nobody.
+All activity follows from the seed and the time alone, so that repeated queries and queries after
+a pause give the same result. Jobs of the analysis cluster and pilots on a few nodes of the machine
+arrive at a steady pace. At intervals one job overloads the metadata server, and another one is busy
+and harmless.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,38 +20,38 @@ from simulator.plan import Plan
 from simulator.randomness import stream
 from simulator.site import User
 
-LASTS_S = 60 * DAY_S  # so far is told what goes on besides jobs
+LASTS_S = 60 * DAY_S  # period of activity outside jobs
 PILOT_EVERY_S = 10 * MINUTE_S
-KNEE_PER_S = 6_000.0  # of the metadata server: what it can do is to be reached cheaply
-_MACHINE_NODES = 48  # of the machine that are up
+KNEE_PER_S = 6_000.0  # of the metadata server: low, so that it is reached with little load
+_MACHINE_NODES = 48  # of the machine, in use
 _JOB_EVERY_S = 2 * MINUTE_S
-_NODES_EACH = 8  # kept for each job, from the first node on and round again
-_SPECIAL_NODES = 40  # the last ones of the analysis cluster, for those that are told of
+_NODES_EACH = 8  # reserved for each job, in turn from the first node on
+_SPECIAL_NODES = 40  # the last nodes of the analysis cluster, for special jobs
 _JOBS_AT_ONCE = (site.ANALYSIS_NODE_COUNT - _SPECIAL_NODES) // _NODES_EACH
-_LONGEST_S = 95 * MINUTE_S  # well before its nodes are another's
+_LONGEST_S = 95 * MINUTE_S  # before its nodes are assigned to another job
 _PILOTS_AT_ONCE = _MACHINE_NODES // _NODES_EACH
 _LONGEST_PILOT_S = (_PILOTS_AT_ONCE - 1) * PILOT_EVERY_S
-_STEADY_SHARE = 0.2  # of what goes on at the busy centre all the time
+_STEADY_SHARE = 0.2  # relative to the steady load of the busy centre
 _WAITS_S = (3, 40)
 _FIRST_NUMBER, _NUMBERS_PER_JOB = 1_600_000, 4
 _FIRST_PILOT, _NUMBERS_PER_PILOT = 7_500_000, 9
 
 _STORM_EVERY_S = 20 * MINUTE_S
-_FIRST_STORM_S = 3 * MINUTE_S  # after the doors opened
+_FIRST_STORM_S = 3 * MINUTE_S  # after the start
 _BUSY_AFTER_S = 10 * MINUTE_S  # a storm's onset
-# Operations per second, for an equal part of the time each.
+# Operations per second, each for an equal part of the time.
 _STORM_RATES = (4_500, 6_000, 6_600, 6_700, 6_400, 6_700, 6_400, 6_600, 6_700, 6_300, 5_500, 3_000)
 _STORM_LASTS_S = 3 * MINUTE_S
 _STORM_MIX = {"open": 0.46, "getattr": 0.43, "close": 0.08, "getxattr": 0.03}
 _BUSY_RATES = (1_100,)
 _BUSY_LASTS_S = 6 * MINUTE_S
 _BUSY_MIX = {"getattr": 0.7, "getxattr": 0.2, "open": 0.05, "close": 0.05}
-_BEFORE_S, _AFTER_S = 45, 20  # of a special job's run, around what is told of it
+_BEFORE_S, _AFTER_S = 45, 20  # of a special job's run, before and after the event
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that the truth file tells of: what one job does in ``[onset, end)``."""
+    """An event in the truth file: the activity of one job in ``[onset, end)``."""
 
     job: Job
     onset: int
@@ -60,7 +60,7 @@ class Event:
     mix: dict[str, float]
 
     def source(self) -> Source:
-        """Return the job as the filesystem sees it."""
+        """Return the job as seen by the filesystem."""
         edges = np.linspace(self.onset, self.end, len(self.rates) + 1).astype(int).tolist()
         return Source(
             self.job.batch_id,
@@ -78,16 +78,16 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class _Act:
-    """What a special job does, again and again."""
+    """The repeated activity of a special job."""
 
     kind: Kind
     first_s: int
     lasts_s: int
     rates: tuple[int, ...]
     mix: dict[str, float]
-    casts: tuple[tuple[User, str], ...]  # who, and the job's name, in turn
+    casts: tuple[tuple[User, str], ...]  # users and job names, in turn
     first_node: int
-    number: int  # the last digits of its jobs' numbers
+    number: int  # last digits of its jobs' numbers
 
 
 _ACTS = (
@@ -122,13 +122,13 @@ _ACTS = (
 
 
 class Today:
-    """All that goes on.
+    """All activity of the centre.
 
     Args:
         seed: the same seed gives the same days.
-        begun: epoch second; nothing is asked of what was before.
-        opened: epoch second; special jobs come from then on.
-        pace: how much faster than in life jobs come and go.
+        begun: epoch second; start of the activity.
+        opened: epoch second; start of special jobs.
+        pace: speed of jobs as a multiple of real time.
     """
 
     def __init__(self, seed: int, begun: int, opened: int, pace: int) -> None:
@@ -149,23 +149,23 @@ class Today:
         self._source = lru_cache(maxsize=4_096)(self._new_source)
 
     @cached_property
-    def _others(self) -> list[Source]:
+    def _background(self) -> list[Source]:
         return background.sources(
             (), self.plan, stream(self._seed, "today: background"), _STEADY_SHARE
         )
 
     def jobs(self, start: int, end: int) -> list[Job]:
-        """Return the jobs that waited or ran at any moment of ``[start, end)``, by submission."""
-        found: list[Job] = [
+        """Return the jobs that waited or ran in ``[start, end)``, by submission."""
+        candidates: list[Job] = [
             *(self._job(n) for n in self._turns(start, end, _JOB_EVERY_S, _LONGEST_S)),
             *(self._pilot(n) for n in self._turns(start, end, PILOT_EVERY_S, _LONGEST_PILOT_S)),
             *(event.job for event in self.events(start, end)),
         ]
-        there = [job for job in found if job.submitted < end and (job.ended or end) > start]
+        there = [job for job in candidates if job.submitted < end and (job.ended or end) > start]
         return sorted(there, key=lambda job: job.submitted)
 
     def events(self, start: int, end: int) -> Iterator[Event]:
-        """Yield what special jobs do whose runs touch ``[start, end)``."""
+        """Yield the events of special jobs whose runs overlap ``[start, end)``."""
         every_s = _STORM_EVERY_S // self._pace
         for act in _ACTS:
             first = self._opened + act.first_s // self._pace
@@ -177,16 +177,16 @@ class Today:
                 yield self._event(act, n)
 
     def sources(self, start: int, end: int) -> list[Source]:
-        """Return all that loads the filesystem in ``[start, end)``."""
+        """Return all sources of load in ``[start, end)``."""
         events = {event.job: event for event in self.events(start, end)}
         mine = [
             events[job].source() if job in events else self._source(job)
             for job in self.jobs(start, end)
         ]
-        return [*mine, *self._others]
+        return [*mine, *self._background]
 
     def _turns(self, start: int, end: int, every_s: int, longest_s: int) -> Iterable[int]:
-        """Return the numbers of the jobs that may be there; those before the begin are negative."""
+        """Return numbers of jobs that may be present; before the start they are negative."""
         every_s, longest_s = every_s // self._pace, longest_s // self._pace + _WAITS_S[1]
         return range((start - longest_s - self.begun) // every_s, (end - self.begun) // every_s + 1)
 

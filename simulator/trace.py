@@ -1,4 +1,4 @@
-"""The RPC trace of some minutes: every operation becomes a request in the server's queue."""
+"""The RPC trace of some minutes: each operation becomes a request in the server's queue."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -12,7 +12,7 @@ from simulator.jobs import Ints
 from simulator.server_log import Served
 
 BIN_S = 10
-# Which request an operation is. mknod comes with its open; a rename counts where it happens.
+# Request of each operation. mknod comes with its open; a rename counts where it occurs.
 OPCODE_OF_KIND = {
     "open": mds.LDLM_ENQUEUE,
     "close": mds.MDS_CLOSE,
@@ -53,10 +53,10 @@ def requests(
     *,
     bin_s: int = BIN_S,
 ) -> Requests:
-    """Return what the sources and all nodes send in ``[start, end)``, in order of arrival.
+    """Return the requests of the sources and all nodes in ``[start, end)``, in order of arrival.
 
-    Inside a bin, requests come at random; the time asked for is a multiple of it. Without nodes
-    nobody pings.
+    Arrivals inside a bin are random; the interval is a multiple of a bin. Without nodes there are
+    no pings.
     """
     active = [n for n, s in enumerate(sources) if s.start < end and s.end > start]
     bins = np.arange(start, end + 1, bin_s)
@@ -109,12 +109,12 @@ def _pings(start: int, end: int, node_count: int, rng: np.random.Generator) -> t
 
 @dataclass(frozen=True)
 class Queue:
-    """Requests as they reach the server, with all that chance decides; arrays of shape (n,)."""
+    """Requests at the server, with all random values; arrays of shape (n,)."""
 
     ready_us: Ints  # ascending
     dispatch_us: Ints
-    idle_us: Ints  # how long each would take on an idle server
-    locked_us: Ints  # how long each waits there for others' locks
+    idle_us: Ints  # service time on an idle server
+    locked_us: Ints  # waiting time for others' locks
     opcode: Ints
     client: Ints
     source: Ints
@@ -130,11 +130,13 @@ class Queue:
         *,
         threads: mds.Threads | None = None,
     ) -> tuple[Ints, mds.Run]:
-        """Return how long the server takes for each, and how it serves them."""
+        """Return the service times, and the service of each request."""
         service_us = self.locked_us + mds.under_pressure(
             self.ready_us, self.idle_us, self.opcode, knee_per_s
         )
-        in_flight = {n: one.in_flight for n, one in enumerate(sources) if one.in_flight is not None}
+        in_flight = {
+            n: sender.in_flight for n, sender in enumerate(sources) if sender.in_flight is not None
+        }
         return service_us, mds.serve(
             self.ready_us, service_us, self.opcode, self.source, in_flight, threads=threads
         )
@@ -154,32 +156,32 @@ class Queue:
         return served.take(by_end), self.source[by_end]
 
 
-def queue(asked: Requests, sources: Sequence[Source], rng: np.random.Generator) -> Queue:
-    """Send requests on their way to the server's threads."""
-    dispatch_us = mds.dispatch_times(len(asked.opcode), rng)
-    ready_us = asked.arrival_us + dispatch_us
+def queue(sent: Requests, sources: Sequence[Source], rng: np.random.Generator) -> Queue:
+    """Queue requests for the server's threads."""
+    dispatch_us = mds.dispatch_times(len(sent.opcode), rng)
+    ready_us = sent.arrival_us + dispatch_us
     order = np.argsort(ready_us, kind="stable")
-    opcode, source = asked.opcode[order], asked.source[order]
-    blocked_share = np.array([one.blocked_share for one in sources] + [0.0])
+    opcode, source = sent.opcode[order], sent.source[order]
+    blocked_share = np.array([sender.blocked_share for sender in sources] + [0.0])
     return Queue(
         ready_us=ready_us[order],
         dispatch_us=dispatch_us[order],
         idle_us=mds.service_times(opcode, rng),
         locked_us=mds.lock_waits(opcode, blocked_share[source], rng),
         opcode=opcode,
-        client=asked.client[order],
+        client=sent.client[order],
         source=source,
     )
 
 
 def serve(
-    asked: Requests,
+    sent: Requests,
     sources: Sequence[Source],
     knee_per_s: float,
     rng: np.random.Generator,
     *,
     threads: mds.Threads | None = None,
 ) -> tuple[Served, Ints]:
-    """Send requests through the server; return them in order of their ends, with their sources."""
-    line = queue(asked, sources, rng)
+    """Serve requests; return them in order of their ends, with their sources."""
+    line = queue(sent, sources, rng)
     return line.served(*line.run(sources, knee_per_s, threads=threads))

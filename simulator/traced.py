@@ -1,4 +1,4 @@
-"""The RPC traces around incidents: what the server did, and the dumps of its log."""
+"""RPC traces around incidents: the server's activity, and the dumps of its log."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -23,24 +23,24 @@ from simulator.progress import say
 from simulator.randomness import stream
 from simulator.server_log import Served
 
-_HANDLING_SHARE = 0.06  # of the requests have their Handling line besides
+_HANDLING_SHARE = 0.06  # share of requests with an additional Handling line
 _DUMPED_TWICE = 400
 _LOAD_WINDOW_S = 10
 _PAUSE_S = 5  # before and after a ramp of the storm
-_DUMPED_AT = 450_000  # requests, at most: then the buffer is full
+_DUMPED_AT = 450_000  # requests: then the buffer is full
 
 
 @dataclass(frozen=True)
 class Incident:
-    """Some minutes of which the log is kept.
+    """An interval whose log is stored.
 
     Args:
-        name: what is looked at.
+        name: subject of the incident.
         begin: epoch second.
         end: epoch second.
-        dumped_at: when the buffer was dumped in between; it is besides whenever it is full.
-        torn: the first dump was cut, and the second one repeats some of its own lines.
-        suffix: of the files.
+        dumped_at: times of additional dumps; a full buffer is always dumped.
+        torn: the first dump was cut, and the second one repeats some of its lines.
+        suffix: suffix of the files.
     """
 
     name: str
@@ -84,27 +84,29 @@ INCIDENTS = (
 
 @dataclass
 class Traced:
-    """What the traces hold, for the truth file."""
+    """Content of the traces, for the truth file."""
 
     dumps: dict[str, Account] = field(default_factory=dict)  # by file name
-    handled_of_job: Counter[str] = field(default_factory=Counter)  # sent by its nodes while it ran
+    handled_of_job: Counter[str] = field(
+        default_factory=Counter
+    )  # sent by its nodes during its run
     handled_of_opcode: Counter[int] = field(default_factory=Counter)
     incidents: list[dict[str, object]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class _Log:
-    """What the server logged of an incident."""
+    """The server's log of an incident."""
 
     incident: Incident
     served: Served
-    job_ids: pl.Series  # that each request carries
+    job_ids: pl.Series  # of each request
 
 
 def write(plan: Plan, centre: Centre, folder: Path) -> Traced:
     """Write the dumps of all incidents in the run into `folder`."""
     traced = Traced()
-    incidents = [one for one in INCIDENTS if plan.holds(one.begin) and plan.holds(one.end)]
+    incidents = [each for each in INCIDENTS if plan.holds(each.begin) and plan.holds(each.end)]
     for incident in incidents if plan.trace else []:
         _write(plan, centre, incident, folder, traced)
     return traced
@@ -113,14 +115,16 @@ def write(plan: Plan, centre: Centre, folder: Path) -> Traced:
 def _write(plan: Plan, centre: Centre, incident: Incident, folder: Path, traced: Traced) -> None:
     chance = stream(plan.seed, f"trace: {incident.name}")
     sources = [
-        one for one in centre.sources if one.start < incident.end and one.end > incident.begin
+        sender
+        for sender in centre.sources
+        if sender.start < incident.end and sender.end > incident.begin
     ]
-    asked = trace.requests(sources, incident.begin, incident.end, plan.node_count, chance)
-    say(f"{incident.name}: serving {len(asked.opcode):,} requests")
-    served, source = trace.serve(asked, sources, plan.knee_per_s, chance)
+    requests = trace.requests(sources, incident.begin, incident.end, plan.node_count, chance)
+    say(f"{incident.name}: serving {len(requests.opcode):,} requests")
+    served, source = trace.serve(requests, sources, plan.knee_per_s, chance)
     inside = np.flatnonzero(served.end_us < incident.end * MICROSECONDS)
     served, source = served.take(inside), source[inside]
-    conflicts = np.array([one.blocked_share > 0 for one in sources] + [False])[source]
+    conflicts = np.array([sender.blocked_share > 0 for sender in sources] + [False])[source]
     log = _Log(incident, served, _job_ids(sources, source))
     traced.dumps |= _write_dumps(plan, log, chance, folder)
     traced.handled_of_job.update(_by_job(incident, served, centre.of_job))
@@ -139,7 +143,7 @@ def _write(plan: Plan, centre: Centre, incident: Incident, folder: Path, traced:
 
 
 def _job_ids(sources: list[Source], source: NDArray[np.int64]) -> pl.Series:
-    carried = pl.Series([one.job_id or "" for one in sources] + [""])
+    carried = pl.Series([sender.job_id or "" for sender in sources] + [""])
     return carried.gather(source)
 
 
@@ -176,16 +180,16 @@ def _write_dumps(
 
 
 def _cuts(incident: Incident, served: Served) -> list[tuple[int, int]]:
-    """Return the rows of each dump: first, and one after the last."""
-    asked = np.array(incident.dumped_at, dtype=np.int64) * MICROSECONDS
-    edges = [0, *np.searchsorted(served.end_us, asked).tolist(), len(served)]
+    """Return the rows of each dump: the first, and the end (exclusive)."""
+    dumped_us = np.array(incident.dumped_at, dtype=np.int64) * MICROSECONDS
+    edges = [0, *np.searchsorted(served.end_us, dumped_us).tolist(), len(served)]
     if not incident.dumped_at:
         edges = [*range(0, len(served), _DUMPED_AT), len(served)]
     return list(pairwise(edges))
 
 
 def _by_job(incident: Incident, served: Served, jobs: Iterable[Job]) -> dict[str, int]:
-    """Count the requests from each job's nodes while it held them."""
+    """Count the requests from each job's nodes during its allocation."""
     counts = {}
     for job in jobs:
         started = max(job.started or 0, incident.begin) * MICROSECONDS
@@ -206,15 +210,15 @@ def _mean_service_us(served: Served) -> float:
 def _load(
     incident: Incident, served: Served, conflicts: NDArray[np.bool_]
 ) -> list[dict[str, float]]:
-    """Return, per 10 s, the main service's load and how long requests without conflicts waited."""
+    """Return, per 10 s, the main service's load and the mean wait of requests without conflicts."""
     main = served.thread < mds.MAIN.size
     window = (served.end_us // MICROSECONDS - incident.begin) // _LOAD_WINDOW_S
     rows = []
     for n in range((incident.end - incident.begin) // _LOAD_WINDOW_S):
         first, after = np.searchsorted(window, (n, n + 1))
         here = first + np.flatnonzero(main[first:after])
-        others = here[~conflicts[here]]
-        if not len(others):
+        unblocked = here[~conflicts[here]]
+        if not len(unblocked):
             continue
         busy_us = served.service_us[here].sum()
         rows.append(
@@ -222,7 +226,7 @@ def _load(
                 "start": incident.begin + n * _LOAD_WINDOW_S,
                 "requests_per_s": round(float(len(here)) / _LOAD_WINDOW_S, 1),
                 "busy_threads": round(float(busy_us) / _LOAD_WINDOW_S / MICROSECONDS, 3),
-                "others_mean_wait_us": round(float(served.wait_us[others].mean()), 1),
+                "others_mean_wait_us": round(float(served.wait_us[unblocked].mean()), 1),
             }
         )
     return rows

@@ -1,4 +1,4 @@
-"""The side file that only tests read: causes, labels, faults, knees and what was really done."""
+"""The side file for tests: causes, labels, faults, knees and true activity."""
 
 import json
 
@@ -8,7 +8,7 @@ from simulator import golden, mds, nfs, site, storm, story
 from simulator.activity import MDT_KINDS, OPERATIONS, Source
 from simulator.centre import Centre
 from simulator.clock import iso
-from simulator.counter_files import Shown
+from simulator.counter_files import FileTotals
 from simulator.jobs import Ints, Job, Kind
 from simulator.payloads import Payloads
 from simulator.plan import Plan
@@ -17,7 +17,9 @@ from simulator.traced import Traced
 _NO_COUNTS = np.zeros(len(MDT_KINDS), dtype=np.int64)
 
 
-def text(plan: Plan, centre: Centre, inside: list[Payloads], shown: Shown, around: Traced) -> str:
+def text(
+    plan: Plan, centre: Centre, inside: list[Payloads], totals: FileTotals, around: Traced
+) -> str:
     """Return the truth as JSON."""
     panda_jobs = {mine.job: len(mine.panda_id) for mine in inside}
     return json.dumps(
@@ -25,10 +27,10 @@ def text(plan: Plan, centre: Centre, inside: list[Payloads], shown: Shown, aroun
             "seed": plan.seed,
             "start": iso(plan.start),
             "end": iso(plan.end),
-            "jobs": [_job(job, plan, centre, panda_jobs, shown) for job in centre.jobs],
-            "processes": _processes(plan, centre, shown),
+            "jobs": [_job(job, plan, centre, panda_jobs, totals) for job in centre.jobs],
+            "processes": _processes(plan, centre, totals),
             "mdt_operations": _by_kind(
-                np.sum([_done(one, plan.end) for one in centre.sources], axis=0)
+                np.sum([_done(source, plan.end) for source in centre.sources], axis=0)
             ),
             "story": [_step(step) for step in story.STEPS if plan.holds(step.at)],
             "slots": [{"since": iso(since), "slots": slots} for since, slots in story.SLOTS],
@@ -59,7 +61,7 @@ def text(plan: Plan, centre: Centre, inside: list[Payloads], shown: Shown, aroun
 
 
 def _job(
-    job: Job, plan: Plan, centre: Centre, panda_jobs: dict[Job, int], shown: Shown
+    job: Job, plan: Plan, centre: Centre, panda_jobs: dict[Job, int], totals: FileTotals
 ) -> dict[str, object]:
     facts: dict[str, object] = {
         "batch_id": job.batch_id,
@@ -88,30 +90,30 @@ def _job(
             "read_bytes": _bytes(source, 0, plan.end),
             "write_bytes": _bytes(source, 1, plan.end),
             "covered_share": round(
-                shown.mdt_reads.covered_share(job.started, job.ended or plan.end), 4
+                totals.mdt_reads.covered_share(job.started, job.ended or plan.end), 4
             ),
         }
-        | _shown(job.batch_id, shown)
+        | _file_content(job.batch_id, totals)
     )
 
 
-def _processes(plan: Plan, centre: Centre, shown: Shown) -> dict[str, dict[str, object]]:
+def _processes(plan: Plan, centre: Centre, totals: FileTotals) -> dict[str, dict[str, object]]:
     return {
         source.job_id: {"operations": _by_kind(_done(source, plan.end))}
-        | _shown(source.job_id, shown)
-        for source in centre.others
+        | _file_content(source.job_id, totals)
+        for source in centre.background_sources
         if source.job_id is not None
     }
 
 
-def _shown(job_id: str, shown: Shown) -> dict[str, object]:
-    """Return what the files hold of a job id: less than was done where polls missed something."""
+def _file_content(job_id: str, totals: FileTotals) -> dict[str, object]:
+    """Return the files' content for a job id: less than its activity where polls missed some."""
     return {
-        "shown_operations": _by_kind(shown.mdt.get(job_id, _NO_COUNTS)),
-        "shown_read_bytes": shown.read_bytes[job_id],
-        "shown_write_bytes": shown.write_bytes[job_id],
-        "entry_restarts": shown.restarts[job_id],
-        "hidden_restarts": shown.hidden_restarts[job_id],
+        "shown_operations": _by_kind(totals.mdt.get(job_id, _NO_COUNTS)),
+        "shown_read_bytes": totals.read_bytes[job_id],
+        "shown_write_bytes": totals.write_bytes[job_id],
+        "entry_restarts": totals.restarts[job_id],
+        "hidden_restarts": totals.hidden_restarts[job_id],
     }
 
 
@@ -134,13 +136,13 @@ def _step(step: story.Step) -> dict[str, object]:
 
 
 def _incidents(plan: Plan, centre: Centre) -> list[dict[str, object]]:
-    """Return what harmed others, and why."""
-    found: list[dict[str, object]] = []
+    """Return the incidents that harmed others, with their causes."""
+    incidents: list[dict[str, object]] = []
     if plan.holds(story.RESUMED):
-        found.append(
+        incidents.append(
             {
                 "what": "metadata storm",
-                "cause": "many large pilots start at once, their directories striped widely",
+                "cause": "many large pilots start together, their directories striped widely",
                 "server": site.MDS,
                 "start": iso(story.RESUMED),
                 "end": iso(story.STOPPED),
@@ -152,17 +154,17 @@ def _incidents(plan: Plan, centre: Centre) -> list[dict[str, object]]:
             }
         )
     if plan.holds(storm.START):
-        found.append(
+        incidents.append(
             {
                 "what": "metadata storm",
-                "cause": "one job opens more files than the server can do",
+                "cause": "one job opens more files than the server's capacity allows",
                 "server": site.MDS,
                 "start": iso(storm.RAMPS[0][0]),
                 "end": iso(storm.RAMPS[-1][1]),
                 "batch_ids": [job.batch_id for job in centre.jobs if job.kind is Kind.STORM],
             }
         )
-    return found
+    return incidents
 
 
 def _faults(plan: Plan, centre: Centre, around: Traced) -> dict[str, object]:

@@ -1,8 +1,8 @@
-"""The week of the table: 1,175 jobs of the campaign, like those that the reports add up.
+"""The week of the table: 1,175 jobs of the campaign, similar to those in the reports.
 
-Sizes, run times, bytes and operations are drawn so that their least, greatest, average and standard
-deviation come close to the table's whatever the seed: each is spread evenly over its distribution,
-and chance only decides which job has which value.
+Sizes, run times, bytes and operations are drawn so that minimum, maximum, average and standard
+deviation are close to the table's for any seed: the values are fixed quantiles of a distribution,
+and only their assignment to jobs is random.
 """
 
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ _GB = 10**9
 # Node counts are log-normal, cut at 1 and 300.
 _NODES_LOCATION, _NODES_SPREAD, _MOST_NODES = 2.447, 2.169, 300
 # Bytes per node grow with the logarithm of the node count.
-_READ_GB = (0.0805, 0.1186, 0.0658, 0.012, 0.8035)  # base, slope, spread, least, greatest
+_READ_GB = (0.0805, 0.1186, 0.0658, 0.012, 0.8035)  # base, slope, spread, minimum, maximum
 _WRITE_GB = (0.1226, 0.0174, 0.0212, 0.036, 0.2385)
-_RUNTIME_S = (6_338, 300, 1_932, 7_452)  # location, spread, least, greatest
+_RUNTIME_S = (6_338, 300, 1_932, 7_452)  # location, spread, minimum, maximum
 _SHORT_SHARE = 0.03  # of the jobs end early
 _SHORT_SPAN_S = 4_000
 _OPENS_PER_NODE, _OPENS_SPREAD = 4_107, 0.012
 _OPENS_PER_CLOSE, _CLOSES_SPREAD = 4.288, 0.003
-_WITHIN = 1.7  # spreads: operations per node differ little from job to job
+_WITHIN = 1.7  # in spreads: operations per node differ little between jobs
 _COST = 2.16
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WeekJob:
     """One job of the week."""
 
     submitted: int
@@ -45,7 +45,7 @@ class Wanted:
     demand: Demand
 
 
-def jobs(rng: np.random.Generator) -> list[Wanted]:
+def jobs(rng: np.random.Generator) -> list[WeekJob]:
     """Return the jobs in order of submission."""
     nodes = rng.permutation(_nodes())
     read = nodes * _bytes_per_node(nodes, _READ_GB, rng)
@@ -58,7 +58,7 @@ def jobs(rng: np.random.Generator) -> list[Wanted]:
     columns = (submitted, nodes, runtime, opens, closes, read, write)
     rows = np.rint(np.stack(columns, axis=1)).astype(np.int64).tolist()
     return [
-        Wanted(at, count, length, Demand(opened, closed, _COST, reading, writing))
+        WeekJob(at, count, length, Demand(opened, closed, _COST, reading, writing))
         for at, count, length, opened, closed, reading, writing in rows
     ]
 
@@ -68,7 +68,7 @@ def _quantiles(count: int) -> Floats:
 
 
 def _normal(rng: np.random.Generator) -> Floats:
-    """Return normal values, cut where one of so many is expected, in any order."""
+    """Return normal values in random order, cut where one value in the sample is expected."""
     values: Floats = rng.permutation(ndtri(_quantiles(JOB_COUNT)))
     return values
 
@@ -87,16 +87,16 @@ def _nodes() -> Ints:
 def _bytes_per_node(
     nodes: Ints, shape: tuple[float, float, float, float, float], rng: np.random.Generator
 ) -> Floats:
-    base, slope, spread, least, greatest = shape
+    base, slope, spread, minimum, maximum = shape
     gigabytes = base + slope * np.log(nodes) + spread * _normal(rng)
-    per_node: Floats = np.clip(gigabytes, least, greatest) * _GB
+    per_node: Floats = np.clip(gigabytes, minimum, maximum) * _GB
     return per_node
 
 
 def _runtimes() -> Floats:
-    location, spread, least, greatest = _RUNTIME_S
+    location, spread, minimum, maximum = _RUNTIME_S
     short = round(_SHORT_SHARE * JOB_COUNT)
     usual = location + spread * ndtri(_quantiles(JOB_COUNT - short))
-    early = least + _SHORT_SPAN_S * _quantiles(short)
-    runtimes: Floats = np.clip(np.concatenate([early, usual]), least, greatest)
+    early = minimum + _SHORT_SPAN_S * _quantiles(short)
+    runtimes: Floats = np.clip(np.concatenate([early, usual]), minimum, maximum)
     return runtimes

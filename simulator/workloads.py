@@ -1,4 +1,4 @@
-"""The centre's ordinary users: what they submit, when, and how it behaves."""
+"""The centre's ordinary users, their submissions and their jobs' properties."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from simulator.jobs import Floats, Ints, Job, Kind
 from simulator.plan import Plan
 from simulator.site import User
 
-_LIMITS_S = tuple(hours * HOUR_S // 2 for hours in (1, 2, 4, 8, 12, 16, 24))  # what people ask for
-_EXITS = {0: 0.93, 1: 0.05, 139: 0.02}  # exit status: how often
+_LIMITS_S = tuple(hours * HOUR_S // 2 for hours in (1, 2, 4, 8, 12, 16, 24))  # requested limits
+_EXITS = {0: 0.93, 1: 0.05, 139: 0.02}  # exit status: share
 _TIMED_OUT = 271  # 256 + SIGTERM
-_NUMBERED = 0.4  # of the job names end in a number
-_FIRST_USER = 0.45  # of a profile's jobs are the first user's; of the rest, the second's; ...
-_LARGEST_SHARE = 4  # no job asks for more than this part of a machine
-_QUEUE_BACKLOG_S = 5 * HOUR_S  # what was submitted while the machine was closed
+_NUMBERED = 0.4  # share of job names that end in a number
+_FIRST_USER = 0.45  # share of a profile's jobs by the first user; of the rest, by the second; ...
+_LARGEST_SHARE = 4  # a job requests at most this part of a machine
+_QUEUE_BACKLOG_S = 5 * HOUR_S  # submissions before the machine opened
 # Submissions per hour of the (local) day, as a multiple of the mean.
 _BY_HOUR = np.array([0.5] * 7 + [0.8, 1.2, 1.6, 1.8, 1.7, 1.5, 1.6, 1.7, 1.6, 1.4, 1.0] + [0.7] * 6)
 
@@ -27,17 +27,17 @@ class Profile:
     """A kind of job and who submits it.
 
     Args:
-        kind: its label.
-        users: its users; the first submits most.
+        kind: label.
+        users: users; the first submits most.
         names: job names.
         per_hour: mean number of submissions.
         nodes: node counts to choose from.
-        weights: how often each is chosen.
+        weights: weight of each node count.
         median_s: median run time.
         spread: standard deviation of the logarithm of the run time.
-        longest_s: the longest run time.
-        busy_share: CPU time / (cores x wall time), typically.
-        cores: per node to choose from; none: whole nodes.
+        longest_s: maximum run time.
+        busy_share: typical CPU time / (cores x wall time).
+        cores: cores per node to choose from; none: whole nodes.
     """
 
     kind: Kind
@@ -144,7 +144,7 @@ PROFILES = (
     ),
 )
 
-# On the analysis cluster: parts of nodes, by people who use the machine too.
+# Analysis cluster: parts of nodes, by users of the machine.
 ANALYSIS_PROFILES = (
     Profile(
         Kind.ANALYSIS,
@@ -204,7 +204,7 @@ def analysis_jobs(plan: Plan, rng: np.random.Generator) -> list[Job]:
 
 
 def analysis_job(submitted: int, rng: np.random.Generator) -> Job:
-    """Return a job that the analysis cluster got at a moment."""
+    """Return a job submitted to the analysis cluster at a given time."""
     often = np.array([profile.per_hour for profile in ANALYSIS_PROFILES])
     profile = ANALYSIS_PROFILES[rng.choice(len(often), p=often / often.sum())]
     return _job(profile, submitted, max(profile.nodes), rng)
@@ -213,7 +213,7 @@ def analysis_job(submitted: int, rng: np.random.Generator) -> Job:
 def _jobs(profiles: Sequence[Profile], plan: Plan, rng: np.random.Generator) -> list[Job]:
     hours = np.arange(plan.start - _QUEUE_BACKLOG_S, plan.end, HOUR_S)
     shape = _by_hour(hours)
-    found = [
+    submissions = [
         _job(profile, int(hour + second), plan.node_count // _LARGEST_SHARE, rng)
         for profile in profiles
         for hour, submissions in zip(
@@ -221,7 +221,7 @@ def _jobs(profiles: Sequence[Profile], plan: Plan, rng: np.random.Generator) -> 
         )
         for second in rng.integers(HOUR_S, size=submissions)
     ]
-    return sorted(found, key=lambda job: job.submitted)
+    return sorted(submissions, key=lambda job: job.submitted)
 
 
 def _by_hour(hours: Ints) -> Floats:
@@ -229,11 +229,11 @@ def _by_hour(hours: Ints) -> Floats:
     return shape / float(_BY_HOUR.mean())
 
 
-def _job(profile: Profile, submitted: int, most_nodes: int, rng: np.random.Generator) -> Job:
+def _job(profile: Profile, submitted: int, max_nodes: int, rng: np.random.Generator) -> Job:
     needed_s = int(
         np.clip(profile.median_s * rng.lognormal(0, profile.spread), 240, profile.longest_s)
     )
-    # Some guess too low and are stopped at their limit.
+    # Some requested limits are too low, and the jobs are stopped there.
     limit_s = next(
         (limit for limit in _LIMITS_S if limit >= needed_s * rng.uniform(0.9, 1.7)), _LIMITS_S[-1]
     )
@@ -248,7 +248,7 @@ def _job(profile: Profile, submitted: int, most_nodes: int, rng: np.random.Gener
         name=f"{name}_{rng.integers(1, 40)}" if rng.random() < _NUMBERED else name,
         queue="debug" if debug else "batch",
         kind=profile.kind,
-        node_count=min(int(rng.choice(profile.nodes, p=profile.weights)), most_nodes),
+        node_count=min(int(rng.choice(profile.nodes, p=profile.weights)), max_nodes),
         limit_s=limit_s,
         runtime_s=min(needed_s, limit_s),
         submitted=submitted,

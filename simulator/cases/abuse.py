@@ -1,7 +1,7 @@
-"""Abuse that jobs do, each in any amount.
+"""Abuse by jobs, in any amount.
 
-Every play takes how much of it there is, as a multiple of what `causes` call
-abuse, and leaves the rest to chance.
+Every play takes its amount as a multiple of the definition of abuse in `causes`;
+everything else is random.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from simulator.clock import MINUTE_S
 
 Chance = np.random.Generator
 
-NAMESAKES = ("train.py", "hist_ana")  # whose jobs read about as much as each other
-NAMESAKES_READ_BYTES = 8_000_000_000  # in the middle
-USUAL_PER_NODE = 1_500  # operations of the middle job
+NAMESAKES = ("train.py", "hist_ana")  # application names whose jobs read similar amounts
+NAMESAKES_READ_BYTES = 8_000_000_000  # median
+USUAL_PER_NODE = 1_500  # median operations of a job
 _MIB = 1_048_576
 _IN_FLIGHT_PER_NODE = 8
 _USUAL = {"open": 0.33, "close": 0.28, "getattr": 0.29, "setattr": 0.04, "getxattr": 0.06}
@@ -33,7 +33,7 @@ _STORMS = (
 
 
 def too_many(chance: Chance, amount: float) -> Play:
-    """Do everything far too often, from many nodes."""
+    """Do too much of everything, from many nodes."""
     operations = amount * causes.OPERATIONS
     runtime_s = int(chance.integers(35, 60)) * MINUTE_S
     nodes = int(max(operations / runtime_s / chance.uniform(15, 45), 8))
@@ -52,7 +52,7 @@ def too_many(chance: Chance, amount: float) -> Play:
 
 
 def node_rate(chance: Chance, amount: float) -> Play:
-    """Keep a few nodes at it for many minutes."""
+    """Keep a few nodes busy for many minutes."""
     nodes = int(chance.integers(2, 9))
     hard_s = int(chance.integers(14, 35)) * MINUTE_S
     quiet_s = int(chance.integers(6, 12)) * MINUTE_S
@@ -71,19 +71,19 @@ def node_rate(chance: Chance, amount: float) -> Play:
 
 
 def failed_look_ups(chance: Chance, amount: float) -> Play:
-    """Search for software along long paths, on a server that counts what is not found."""
+    """Search for software along long paths, on a server that counts failed look-ups."""
     return _searching(chance, amount, LARGE)
 
 
 def uncounted_look_ups(chance: Chance, amount: float) -> Play:
-    """Search for software along long paths, on a server that does not count it."""
+    """Search for software along long paths, on a server that does not count failed look-ups."""
     return _searching(chance, amount, SMALL)
 
 
 def _searching(chance: Chance, amount: float, filesystem: Filesystem) -> Play:
     failed = causes.FAILED_OPENS * amount
     closes = failed / chance.uniform(3, 12)
-    rounds = int(chance.integers(3, 8))  # Python starts again and again
+    rounds = int(chance.integers(3, 8))  # Python starts several times
     every_s = int(chance.integers(5, 8)) * MINUTE_S
     nodes = int(chance.integers(8, 40))
     operations = {
@@ -116,7 +116,7 @@ def _searching(chance: Chance, amount: float, filesystem: Filesystem) -> Play:
 
 
 def start_up(chance: Chance, amount: float) -> Play:
-    """Load software on many nodes at once, and be quiet afterwards."""
+    """Load software on many nodes at the same time, and be quiet afterwards."""
     nodes = int(chance.integers(48, 160))
     lasts_s = int(chance.integers(60, 240))
     runtime_s = int(chance.integers(25, 50)) * MINUTE_S
@@ -140,7 +140,7 @@ def start_up(chance: Chance, amount: float) -> Play:
 
 
 def stat_storm(chance: Chance, amount: float) -> Play:
-    """Stat all files of a project as fast as it goes."""
+    """Stat all files of a project as fast as possible."""
     nodes = int(chance.integers(4, 33))
     quiet_s = int(chance.integers(6, 12)) * MINUTE_S
     lasts_s = int(chance.integers(6, 15)) * MINUTE_S
@@ -160,7 +160,7 @@ def stat_storm(chance: Chance, amount: float) -> Play:
 
 
 def churn(chance: Chance, amount: float) -> Play:
-    """Make and remove temporary files all the time, as SQLite does with its journals."""
+    """Create and remove temporary files all the time, like SQLite with its journals."""
     files = causes.FILES * amount
     nodes = int(chance.integers(4, 25))
     runtime_s = int(chance.integers(25, 55)) * MINUTE_S
@@ -189,12 +189,12 @@ def churn(chance: Chance, amount: float) -> Play:
 
 
 def small_reads(chance: Chance, amount: float) -> Play:
-    """Read records of some bytes, each by itself."""
+    """Read records of a few bytes in separate requests."""
     return _small_requests(chance, amount, are_reads=True)
 
 
 def small_writes(chance: Chance, amount: float) -> Play:
-    """Write lines, and flush each."""
+    """Write lines, with a flush after each."""
     return _small_requests(chance, amount, are_reads=False)
 
 
@@ -225,7 +225,7 @@ def _small_requests(chance: Chance, amount: float, *, are_reads: bool) -> Play:
 
 
 def above_peers(chance: Chance, amount: float) -> Play:
-    """Read far more than others do with the same application: its cache is switched off."""
+    """Read far more than similar jobs of the same application: its cache is switched off."""
     runtime_s = int(chance.integers(25, 50)) * MINUTE_S
     read_bytes = causes.ABOVE_NAME * NAMESAKES_READ_BYTES * amount
     return Play(
@@ -248,7 +248,7 @@ def above_peers(chance: Chance, amount: float) -> Play:
 
 
 def outlier(chance: Chance, amount: float) -> Play:
-    """Do on a node or two what others of the size never do, but slowly."""
+    """Exceed all jobs of the same size on one or two nodes, but slowly."""
     nodes = int(chance.integers(1, 3))
     runtime_s = int(chance.integers(45, 70)) * MINUTE_S
     operations = causes.ABOVE_SIZE * USUAL_PER_NODE * nodes * amount
@@ -263,7 +263,7 @@ def outlier(chance: Chance, amount: float) -> Play:
 
 
 def idle(chance: Chance, amount: float) -> Play:
-    """Hold processors while data are copied."""
+    """Hold processors while data is copied."""
     runtime_s = int(chance.integers(20, 45)) * MINUTE_S
     half = int(causes.IDLE_BYTES * amount / 2 / (4 * _MIB))
     nodes = int(chance.integers(2, 16))
@@ -287,7 +287,7 @@ def idle(chance: Chance, amount: float) -> Play:
 
 
 def harm(chance: Chance, amount: float, knee_per_s: float) -> Play:
-    """Ask for so many times what a small server can do: about once, and others wait."""
+    """Exceed the capacity of a small server by a factor, so that other requests wait."""
     mix = _STORMS[int(chance.integers(len(_STORMS)))]
     nodes = int(chance.integers(8, 49))
     lasts_s = int(chance.integers(40, 70))
@@ -309,7 +309,7 @@ def harm(chance: Chance, amount: float, knee_per_s: float) -> Play:
 
 
 def quiet_s(storm: Play) -> int:
-    """Return after how long a storm breaks loose."""
+    """Return the seconds before a storm starts."""
     busiest = max(
         storm.bursts, key=lambda burst: sum(burst.mdt.values()) / (burst.end - burst.start)
     )
@@ -343,7 +343,7 @@ def locks(chance: Chance, amount: float) -> Play:
 
 
 def most_per_s(knee_per_s: float, mix: dict[str, float]) -> float:
-    """Return how many operations of a mix a server can do in a second."""
+    """Return the number of operations of a mix per second at the server's capacity."""
     codes: dict[int, float] = {}
     for kind, share in mix.items():
         code = trace.OPCODE_OF_KIND[kind]

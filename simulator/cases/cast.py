@@ -1,4 +1,4 @@
-"""Who is there: jobs, each with its play, its user, its nodes and its time."""
+"""The cast: jobs, each with its play, its user, its nodes and its time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,13 +19,13 @@ from simulator.site import User
 NODE_COUNT = 8_000
 BEFORE_S, CALM_S = 20 * HOUR_S, 14 * HOUR_S
 STREAM_S = 90 * MINUTE_S
-GAP_S = (1_500, 2_900)  # since the stream began: counters of the unread filesystem are not read
+GAP_S = (1_500, 2_900)  # after the stream begins: counters of the unread filesystem are not read
 
-_POSITIVES = 5  # of each cause
+_POSITIVES = 5  # for each cause
 _BORDERLINES = 2
 _NEAR_MISSES = 2
 _NEAR_MISS = (0.12, 0.45)
-_MOST = {  # of a positive amount
+_UPPER = {  # of a positive amount
     Cause.OPERATIONS: 10.0,
     Cause.RATE: 7.0,
     Cause.START_UP: 7.0,
@@ -33,8 +33,8 @@ _MOST = {  # of a positive amount
     Cause.OUTLIER: 2.6,
     Cause.CHURN: 5.0,
 }
-_LEAST = {Cause.OUTLIER: 1.6}
-_MOST_UNCOUNTED = 1.8  # failed look-ups in a trace: each is a line
+_LOWER = {Cause.OUTLIER: 1.6}
+_MOST_UNCOUNTED = 1.8  # failed look-ups in a trace are one line each
 _BEFORE_JOBS, _BEFORE_HEAVY = 1_650, 135
 _STREAM_JOBS, _STREAM_HEAVY = 85, 36
 _CALM_JOBS, _BYSTANDERS = 175, 48
@@ -43,21 +43,21 @@ _FIRST_STORM_S = 600
 _FIRST_NUMBER = 1_700_000
 _CAMPAIGNS, _CAMPAIGN = 2, (1.3, 1.45)
 _CAMPAIGN_BEFORE, _CAMPAIGN_STREAM = 24, 9  # jobs
-_CAMPAIGN_SHARE_BEFORE, _CAMPAIGN_MOST_BEFORE = 0.72, 0.92  # the last straw is in the stream
+_CAMPAIGN_SHARE_BEFORE, _CAMPAIGN_MOST_BEFORE = 0.72, 0.92  # the threshold is crossed in the stream
 
 
 @dataclass
 class Role:
-    """A play that is given.
+    """A play with its circumstances.
 
     Args:
-        play: which.
-        start: when it starts, at the earliest, seconds since the stream began.
-        user: whose job it is; None: anybody's.
-        fault: what is wrong with its data.
-        reset_s: after how long its counters are cleared; 0: never.
-        beside: the role on whose nodes it runs, without job ids.
-        nodes: those that it gets.
+        play: the play.
+        start: earliest start, seconds after the stream begins.
+        user: owner of the job; None: any user.
+        fault: defect of its data.
+        reset_s: seconds until its counters are cleared; 0: never.
+        neighbour: the role that shares its nodes, without job ids.
+        nodes: assigned nodes.
     """
 
     play: Play
@@ -65,18 +65,18 @@ class Role:
     user: str | None = None
     fault: str = ""
     reset_s: int = 0
-    beside: "Role | None" = None
+    neighbour: "Role | None" = None
     nodes: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
     def end(self) -> int:
-        """Return when it ends."""
+        """Return the end of the role."""
         return self.start + self.play.runtime_s
 
 
 @dataclass(frozen=True, eq=False)
 class Actor:
-    """A job, and what it does."""
+    """A job and its activity."""
 
     job: Job
     role: Role
@@ -84,7 +84,7 @@ class Actor:
 
     @property
     def filesystem(self) -> Filesystem:
-        """Return where it works."""
+        """Return the filesystem of its activity."""
         return self.role.play.filesystem
 
 
@@ -93,9 +93,9 @@ def actors(seed: int, opened: int, knee_per_s: float, share: float) -> list[Acto
 
     Args:
         seed: the same seed gives the same jobs.
-        opened: when the stream begins.
-        knee_per_s: requests that the small server can do in a second.
-        share: so many of those of a whole set, 0 to 1.
+        opened: start of the stream.
+        knee_per_s: capacity of the small server, requests per second.
+        share: size relative to a complete set, 0 to 1.
     """
     roles = list(_roles(stream(seed, "cases: plays"), knee_per_s, share))
     _place(roles, stream(seed, "cases: nodes"))
@@ -127,7 +127,7 @@ def _roles(chance: np.random.Generator, knee_per_s: float, share: float) -> Iter
     for _ in range(some(_CALM_JOBS)):
         play = harmless.bystander(chance, 0.15, 0.4)
         yield Role(play, -int(chance.integers(play.runtime_s, CALM_S)))
-    for _ in range(_BYSTANDERS):  # a smaller set has as many who may have to wait
+    for _ in range(_BYSTANDERS):  # a smaller set has as many potentially affected jobs
         play = harmless.bystander(chance, 0.3, 2.0)
         yield Role(play, int(chance.integers(0, STREAM_S - 600)))
 
@@ -140,11 +140,11 @@ def _any_time(chance: np.random.Generator, play: Play) -> int:
 def _abuse(chance: np.random.Generator, some: Callable[[int], int]) -> Iterator[Role]:
     for cause, plays in abuse.OF_COUNTERS.items():
         for play in plays:
-            most = _MOST.get(cause, 8.0)
-            most = min(most, _MOST_UNCOUNTED) if play is abuse.uncounted_look_ups else most
+            upper = _UPPER.get(cause, 8.0)
+            upper = min(upper, _MOST_UNCOUNTED) if play is abuse.uncounted_look_ups else upper
             amounts = [
                 *(
-                    between(chance, _LEAST.get(cause, 1.4), most)
+                    between(chance, _LOWER.get(cause, 1.4), upper)
                     for _ in range(some(_POSITIVES) if len(plays) == 1 else some(3))
                 ),
                 *(
@@ -159,11 +159,11 @@ def _abuse(chance: np.random.Generator, some: Callable[[int], int]) -> Iterator[
 
 
 def _storms(chance: np.random.Generator, knee_per_s: float, count: int) -> Iterator[Role]:
-    """Yield storms of the small server, and between them contention for locks."""
+    """Yield storms of the small server, with lock contention between them."""
     loads = [*(chance.uniform(1.0, 1.08) for _ in range(count)), chance.uniform(0.2, 0.98)]
     slots = np.linspace(_FIRST_STORM_S, STREAM_S - 200, len(loads) + 2).astype(int)[:-1].tolist()
     amounts = [*(between(chance, 1.5, 6) for _ in range(count)), between(chance, *BORDERLINE)]
-    # The last slot is of two jobs that share nodes and send no ids.
+    # The last slot has two jobs that share nodes and send no ids.
     for slot, load in zip(slots, chance.permutation(loads).tolist(), strict=False):
         storm = abuse.harm(chance, load, knee_per_s)
         yield Role(storm, slot - abuse.quiet_s(storm))
@@ -173,12 +173,12 @@ def _storms(chance: np.random.Generator, knee_per_s: float, count: int) -> Itera
     first = Role(storm, slots[-1] - abuse.quiet_s(storm), fault=_SHARED)
     yield first
     yield Role(
-        _like(harmless.bystander(chance, 1, 3), storm), first.start, fault=_SHARED, beside=first
+        _like(harmless.bystander(chance, 1, 3), storm), first.start, fault=_SHARED, neighbour=first
     )
     calm = Role(harmless.bystander(chance, 1, 3), int(chance.integers(600, 2_000)), fault=_SHARED)
     yield calm
     other = _like(harmless.bystander(chance, 1, 3), calm.play)
-    yield Role(other, calm.start, fault=_SHARED, beside=calm)
+    yield Role(other, calm.start, fault=_SHARED, neighbour=calm)
 
 
 _SHARED = "shares its nodes, and sends no job id"
@@ -187,14 +187,14 @@ _CLEARED = "its counters were cleared"
 
 
 def _like(play: Play, other: Play) -> Play:
-    """Return a play on as many nodes as another, for as long at most."""
+    """Return a play on as many nodes as another, with at most its duration."""
     runtime_s = min(play.runtime_s, other.runtime_s)
     bursts = tuple(burst for burst in play.bursts if burst.end <= runtime_s)
     return replace(play, nodes=other.nodes, runtime_s=runtime_s, bursts=bursts)
 
 
 def _unread(chance: np.random.Generator) -> Iterator[Role]:
-    """Yield jobs that work while the counters of their filesystem are not read."""
+    """Yield jobs that run while the counters of their filesystem are not read."""
     plays = [
         abuse.too_many(chance, between(chance, 1.5, 4)),
         abuse.churn(chance, between(chance, 1.5, 4)),
@@ -209,7 +209,7 @@ def _unread(chance: np.random.Generator) -> Iterator[Role]:
 
 
 def _cleared(chance: np.random.Generator) -> Iterator[Role]:
-    """Yield jobs whose counters somebody clears while they run."""
+    """Yield jobs whose counters are cleared during their run."""
     plays = [
         abuse.too_many(chance, between(chance, 1.5, 4)),
         abuse.small_writes(chance, between(chance, 1.5, 4)),
@@ -223,18 +223,18 @@ def _cleared(chance: np.random.Generator) -> Iterator[Role]:
 
 
 def _campaigns(chance: np.random.Generator) -> Iterator[Role]:
-    """Yield the jobs of users who submit many, of which none does too much."""
+    """Yield jobs of users who submit many, each below the definition of abuse."""
     amounts = [
         *(chance.uniform(*_CAMPAIGN) for _ in range(_CAMPAIGNS)),
         between(chance, *BORDERLINE),
         between(chance, *_NEAR_MISS),
     ]
     for n, amount in enumerate(amounts):
-        wanted = causes.CAMPAIGN * amount
-        before = min(wanted * _CAMPAIGN_SHARE_BEFORE, causes.CAMPAIGN * _CAMPAIGN_MOST_BEFORE)
+        whole = causes.CAMPAIGN * amount
+        before = min(whole * _CAMPAIGN_SHARE_BEFORE, causes.CAMPAIGN * _CAMPAIGN_MOST_BEFORE)
         for count, total, first, last in (
             (_CAMPAIGN_BEFORE, before, -BEFORE_S + 2 * HOUR_S, -HOUR_S),
-            (_CAMPAIGN_STREAM, wanted - before, 60, STREAM_S - 50 * MINUTE_S),
+            (_CAMPAIGN_STREAM, whole - before, 60, STREAM_S - 50 * MINUTE_S),
         ):
             parts = chance.dirichlet(np.full(count, 40.0)) * total
             for operations in parts.tolist():
@@ -265,12 +265,12 @@ def _crowds(chance: np.random.Generator) -> Iterator[Role]:
 
 
 def _place(roles: Sequence[Role], chance: np.random.Generator) -> None:
-    """Give each role nodes of its own, later if there are none."""
+    """Assign separate nodes to each role, at a later time if none are free."""
     minutes = (BEFORE_S + STREAM_S + 8 * HOUR_S) // MINUTE_S
     is_held = np.zeros((minutes, NODE_COUNT), dtype=bool)
     for role in roles:
-        if role.beside:
-            role.start, role.nodes = role.beside.start, role.beside.nodes
+        if role.neighbour:
+            role.start, role.nodes = role.neighbour.start, role.neighbour.nodes
             continue
         while True:
             first, last = (
@@ -320,7 +320,7 @@ def _hired(roles: list[Role], opened: int, chance: np.random.Generator) -> Itera
         )
         source = Source(
             job_id=None if role.fault == _SHARED else job.batch_id,
-            clients=role.nodes + 1,  # as the registered rule has it
+            clients=role.nodes + 1,  # as in the registered rule
             bursts=later(play.bursts, opened + role.start),
             spread=(1.0,),
             blocked_share=play.blocked_share,

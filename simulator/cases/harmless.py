@@ -1,4 +1,4 @@
-"""Jobs that harm nobody: ordinary ones, and such as only look like abuse."""
+"""Harmless jobs: ordinary ones, and jobs that only resemble abuse."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ class _Family:
 
     name: str
     nodes: tuple[int, ...]
-    read_bytes: float  # a job, in the middle
+    read_bytes: float  # per job, median
     write_bytes: float
     request_bytes: int
-    spread: float = 0.5  # of the logarithm of what is read
+    spread: float = 0.5  # standard deviation of the logarithm of the bytes read
 
 
 _FAMILIES = (
@@ -70,7 +70,7 @@ def ordinary(chance: Chance) -> Play:
 
 
 def bystander(chance: Chance, least_per_s: float, most_per_s: float) -> Play:
-    """Work on the small filesystem, so many operations a second."""
+    """Work on the small filesystem at a given rate."""
     runtime_s = int(chance.integers(12, 40)) * MINUTE_S
     nodes = int(chance.integers(1, 7))
     weights = dict(
@@ -103,7 +103,7 @@ def bystander(chance: Chance, least_per_s: float, most_per_s: float) -> Play:
 
 
 def checkpointer(chance: Chance) -> Play:
-    """Write thousands of files an hour from many nodes, and remove the old ones."""
+    """Write thousands of files per hour from many nodes, and remove the old ones."""
     nodes = int(chance.integers(56, 130))
     runtime_s = int(chance.integers(45, 70)) * MINUTE_S
     bursts: list[Burst] = []
@@ -144,7 +144,7 @@ def scanner(chance: Chance) -> Play:
 
 
 def large(chance: Chance) -> Play:
-    """Do much because it is large: each node does what others' do."""
+    """Do much in total on many nodes, with ordinary activity per node."""
     nodes = int(chance.integers(120, 220))
     runtime_s = int(chance.integers(30, 60)) * MINUTE_S
     return Play(
@@ -167,7 +167,7 @@ def large(chance: Chance) -> Play:
 
 
 def start_up(chance: Chance) -> Play:
-    """Load software on many nodes, as little of it as is needed."""
+    """Load software on many nodes, with as few operations as possible."""
     nodes = int(chance.integers(48, 160))
     runtime_s = int(chance.integers(20, 45)) * MINUTE_S
     return Play(
@@ -191,7 +191,7 @@ def start_up(chance: Chance) -> Play:
 
 
 def large_reads(chance: Chance) -> Play:
-    """Read much, as one should: a MiB at once."""
+    """Read much, in requests of one MiB."""
     runtime_s = int(chance.integers(30, 60)) * MINUTE_S
     nodes = int(chance.integers(16, 48))
     return Play(
@@ -214,7 +214,7 @@ def large_reads(chance: Chance) -> Play:
 
 
 def interactive(chance: Chance) -> Play:
-    """Hold a node for somebody who thinks."""
+    """Hold a node for an interactive user."""
     runtime_s = int(chance.integers(20, 60)) * MINUTE_S
     return Play(
         "interactive",
@@ -235,7 +235,7 @@ def interactive(chance: Chance) -> Play:
 
 
 def short_burst(chance: Chance) -> Play:
-    """Hurry for two or three minutes on a few nodes."""
+    """Work intensively for two or three minutes on a few nodes."""
     nodes = int(chance.integers(4, 9))
     runtime_s = int(chance.integers(15, 40)) * MINUTE_S
     begin = int(chance.integers(6, 10)) * MINUTE_S
@@ -256,7 +256,7 @@ def short_burst(chance: Chance) -> Play:
 
 
 def small_job(chance: Chance) -> Play:
-    """Do little, as one of many."""
+    """Do little, as one of many jobs."""
     runtime_s = int(chance.integers(5, 12)) * MINUTE_S
     return Play(
         "one of many small jobs",
@@ -268,7 +268,7 @@ def small_job(chance: Chance) -> Play:
 
 
 def busy(chance: Chance) -> Play:
-    """Work hard on the small filesystem, for as long as it takes at a low load."""
+    """Work intensively on the small filesystem, spread over a long time."""
     runtime_s = int(chance.integers(18, 30)) * MINUTE_S
     nodes = int(chance.integers(4, 33))
     return Play(
@@ -293,7 +293,7 @@ def busy(chance: Chance) -> Play:
 
 
 def search(chance: Chance) -> Play:
-    """Start Python now and then: some look-ups fail."""
+    """Start Python at intervals: some look-ups fail."""
     nodes = int(chance.integers(2, 12))
     runtime_s = int(chance.integers(20, 45)) * MINUTE_S
     failed = chance.uniform(1_000, 8_000)

@@ -1,4 +1,4 @@
-"""Who sends requests without any job: log-in nodes, processes, machines nobody registered."""
+"""Senders of requests outside jobs: log-in nodes, processes, unregistered machines."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -15,37 +15,37 @@ from simulator.clock import MINUTE_S
 from simulator.jobs import Ints
 
 LOGINS = tuple(site.LOGIN_NIDS)
-_CALM_PER_S = 0.12  # each log-in node, before the stream
+_CALM_PER_S = 0.12  # per log-in node, before the stream
 _BROWSING = {"open": 0.22, "close": 0.2, "getattr": 0.38, "getxattr": 0.1, "unlink": 0.1}
 _CRAWLING = {"open": 0.2, "close": 0.1, "getattr": 0.6, "getxattr": 0.1}
-_UNREGISTERED = 40  # nodes of a machine that nobody told of
+_UNREGISTERED = 40  # nodes of an unregistered machine
 _MOUNTED_PER_S = 2.5
 
 
 @dataclass(frozen=True, eq=False)
 class Host:
-    """A host outside any job, or one process of it that tells its name."""
+    """A host outside any job, or a process on it that sends its name."""
 
-    name: str  # its NID, or what the process says; "": nobody registered it
+    name: str  # NID, or the name of the process; "": unregistered
     filesystem: Filesystem
     source: Source
     is_process: bool = False
 
 
 def hosts(chance: np.random.Generator, opened: int) -> list[Host]:
-    """Return all of them, as they are around a stream that begins at `opened`."""
+    """Return all hosts and processes around a stream that begins at `opened`."""
     plenty = chance.permutation([chance.uniform(0.32, 0.7), chance.uniform(0.27, 0.45)]).tolist()
     little = chance.choice([chance.uniform(0.005, 0.06), between(chance, 0.16, 0.25)])
-    found = list(_of_the_small(chance))
+    senders = list(_small_filesystem_hosts(chance))
     for filesystem, share in zip(MOUNTED_BY, [*plenty, float(little)], strict=True):
-        found += _mounting(chance, filesystem, share)
+        senders += _mounting(chance, filesystem, share)
     return [
-        replace(one, source=replace(one.source, bursts=later(one.source.bursts, opened)))
-        for one in found
+        replace(host, source=replace(host.source, bursts=later(host.source.bursts, opened)))
+        for host in senders
     ]
 
 
-def _of_the_small(chance: np.random.Generator) -> Iterator[Host]:
+def _small_filesystem_hosts(chance: np.random.Generator) -> Iterator[Host]:
     logins = chance.permutation(LOGINS).tolist()
     amounts = [between(chance, 1.5, 2.8), between(chance, *causes.BORDERLINE), 0.0, 0.0]
     for nid, amount in zip(logins, amounts, strict=True):
@@ -63,7 +63,7 @@ def _of_the_small(chance: np.random.Generator) -> Iterator[Host]:
 
 
 def _mounting(chance: np.random.Generator, filesystem: Filesystem, share: float) -> Iterator[Host]:
-    """Yield who mounts a filesystem: log-in nodes, and so many of the requests are strangers'."""
+    """Yield hosts that mount a filesystem: log-in nodes, and unregistered ones by `share`."""
     for nid in LOGINS:
         rate = _MOUNTED_PER_S * (1 - share) / len(LOGINS)
         yield _host(filesystem, nid, _steady(chance, rate))
@@ -71,7 +71,7 @@ def _mounting(chance: np.random.Generator, filesystem: Filesystem, share: float)
 
 
 def _calm(chance: np.random.Generator, per_s: float) -> list[Burst]:
-    """Return what goes on in the calm, and from the stream's beginning on."""
+    """Return the activity before the stream and during it."""
     before = phase(chance, -CALM_S, 0, shares(_CALM_PER_S * CALM_S, _BROWSING))
     return [*before, *_steady(chance, per_s)]
 
@@ -81,7 +81,7 @@ def _steady(chance: np.random.Generator, per_s: float) -> Iterator[Burst]:
 
 
 def _crawl(chance: np.random.Generator, amount: float) -> Iterator[Burst]:
-    """Yield some minutes of so many times too much."""
+    """Yield some minutes of excessive activity."""
     begin = int(chance.integers(15, 70)) * MINUTE_S
     lasts_s = int(chance.integers(330, 450))
     operations = causes.HOST_PER_S * amount * lasts_s

@@ -17,23 +17,23 @@ def write(out: Path, *, seed: int, share: float = 1.0) -> None:
 
     Args:
         out: a folder without one.
-        seed: two seeds differ in every amount.
-        share: of the subjects of a whole set, for a smaller one; one of each cause stays.
+        seed: seed of all random values.
+        share: size relative to a complete set; at least one subject of each cause remains.
     """
-    say("cases: who does what")
-    scene = Scene.of(seed, share)
+    say("cases: the cast")
+    scene = Scene.draw(seed, share)
     say("cases: the servers")
-    calm = Traffic.of(scene, SMALL, scene.calm_since, scene.opened, bin_s=CALM_BIN_S)
+    calm = Traffic.draw(scene, SMALL, scene.calm_since, scene.opened, bin_s=CALM_BIN_S)
     traffic = {
-        one: Traffic.of(scene, one, scene.opened, scene.closed, bin_s=1)
-        for one in ALL
-        if one.is_traced
+        filesystem: Traffic.draw(scene, filesystem, scene.opened, scene.closed, bin_s=1)
+        for filesystem in ALL
+        if filesystem.is_traced
     }
     out.mkdir(parents=True, exist_ok=True)
     (out / "site.toml").write_text(writing.registration())
-    say("cases: what is known before")
+    say("cases: history before the stream")
     writing.before(out / "before", scene, calm)
     say("cases: the stream")
     writing.slices(out / "slices", scene, traffic)
     say("cases: the truth")
-    (out / "truth.json").write_text(json.dumps(truth.told(scene, traffic), indent=1))
+    (out / "truth.json").write_text(json.dumps(truth.content(scene, traffic), indent=1))

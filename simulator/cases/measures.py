@@ -1,4 +1,4 @@
-"""What counters and accounting could tell of a job at best, measured in what it truly does."""
+"""The best possible measures from counters and accounting, computed from true activity."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ import numpy as np
 
 from simulator.activity import MDT_KINDS, OPEN, OPERATIONS, Source
 from simulator.cases import causes
-from simulator.cases.causes import Cause, Found
+from simulator.cases.causes import Cause, Occurrence
 from simulator.cases.filesystems import Filesystem
 from simulator.formats.releases import counts_failed_opens
 from simulator.jobs import Floats, Ints, Job
 
 _COARSE_S = 30
-_NEAR = 0.6  # of what is abuse: worth a closer look
+_NEAR = 0.6  # relative to the definition of abuse: needs a finer computation
 
 
 @dataclass(frozen=True)
-class Others:
-    """The middle of all other jobs, of a size and of a name; not known where they are few."""
+class SimilarJobs:
+    """Medians of the jobs of a size class and of a name; None with too few jobs."""
 
     operations_per_node: float | None
     read_bytes: float | None
@@ -26,27 +26,27 @@ class Others:
 
 @dataclass(frozen=True)
 class History:
-    """What a job did up to each of `times`; arrays of shape (n,)."""
+    """A job's activity up to each of `times`; arrays of shape (n,)."""
 
     job: Job
     source: Source
     times: Ints  # from its start on, `step_s` apart
     step_s: int
     by_kind: Ints  # (n, MDT_KINDS)
-    opens: Ints  # all of them, and those that found nothing: whether the server counts these or not
+    opens: Ints  # all opens and failed opens, including opens that the server does not count
     failed: Ints
     requests: Ints  # (n, 2): reads and writes
-    size_bytes: Ints  # likewise
+    size_bytes: Ints  # (n, 2): bytes read and written
 
     @classmethod
-    def of(
+    def follow(
         cls, job: Job, source: Source, filesystem: Filesystem, until: int, step_s: int
     ) -> "History":
-        """Follow a job until a moment or its end."""
+        """Follow a job until a given time or its end."""
         begin, end = job.started or until, min(job.ended or until, until)
         times = np.append(np.arange(begin, end, step_s), max(end, begin))
         done = source.mdt_counts(times)
-        found = source.mdt_counted(times, 0)
+        successful = source.mdt_counted(times, 0)
         by_burst, _ = source.ost_requests(0, times)
         sizes = np.array([(b.reads.size_bytes, b.writes.size_bytes) for b in source.bursts])
         return cls(
@@ -54,9 +54,9 @@ class History:
             source,
             times,
             step_s,
-            done if counts_failed_opens(filesystem.version) else found,
+            done if counts_failed_opens(filesystem.version) else successful,
             done[:, OPEN],
-            (done - found)[:, OPEN],
+            (done - successful)[:, OPEN],
             by_burst.sum(axis=1),
             (by_burst * sizes).sum(axis=1),
         )
@@ -73,7 +73,7 @@ class History:
         return total
 
     def lately(self, counts: Ints, within_s: int) -> Ints:
-        """Return what of `counts` came in the time before each moment."""
+        """Return the part of `counts` in the `within_s` seconds before each time."""
         steps = within_s // self.step_s
         before = np.concatenate([np.zeros(steps, dtype=np.int64), counts])[: len(counts)]
         recent: Ints = counts - before
@@ -83,11 +83,11 @@ class History:
 Measured = tuple[Floats, dict[str, Floats | Ints]]
 
 
-def _operations(job: History, _: Others) -> Measured:
+def _operations(job: History, _: SimilarJobs) -> Measured:
     return job.operations / causes.OPERATIONS, {"operations": job.operations}
 
 
-def _rate(job: History, _: Others) -> Measured:
+def _rate(job: History, _: SimilarJobs) -> Measured:
     per_s = (
         job.lately(job.operations, causes.NODE_WITHIN_S) / causes.NODE_WITHIN_S / job.job.node_count
     )
@@ -95,7 +95,7 @@ def _rate(job: History, _: Others) -> Measured:
     return ratio, {"operations_per_node_s": per_s, "operations": job.operations}
 
 
-def _failed(job: History, _: Others) -> Measured:
+def _failed(job: History, _: SimilarJobs) -> Measured:
     searches = job.opens[-1] > causes.OPENS_PER_CLOSE * job.kind("close")[-1]
     return job.failed / causes.FAILED_OPENS * searches, {
         "failed_opens": job.failed,
@@ -104,7 +104,7 @@ def _failed(job: History, _: Others) -> Measured:
     }
 
 
-def _start_up(job: History, _: Others) -> Measured:
+def _start_up(job: History, _: SimilarJobs) -> Measured:
     first = job.operations[: causes.AT_FIRST_S // job.step_s + 1]
     at_first = np.concatenate([first, np.full(len(job.times) - len(first), first[-1])])
     share = at_first[-1] / max(job.operations[-1], 1)
@@ -115,21 +115,21 @@ def _start_up(job: History, _: Others) -> Measured:
     }
 
 
-def _stats(job: History, _: Others) -> Measured:
+def _stats(job: History, _: SimilarJobs) -> Measured:
     stats = job.kind("getattr")
     per_s = job.lately(stats, causes.STATS_WITHIN_S) / causes.STATS_WITHIN_S
     are_most = stats[-1] >= causes.STATS_SHARE * job.operations[-1]
     return per_s / causes.STATS_PER_S * are_most, {"stats_per_s": per_s, "stats": stats}
 
 
-def _churn(job: History, _: Others) -> Measured:
+def _churn(job: History, _: SimilarJobs) -> Measured:
     created, removed = job.kind("mknod"), job.kind("unlink")
     pairs = np.minimum(created, removed)
     return pairs / causes.FILES, {"created": created, "removed": removed}
 
 
-def _small(column: int) -> Callable[[History, Others], Measured]:
-    def measure(job: History, _: Others) -> Measured:
+def _small(column: int) -> Callable[[History, SimilarJobs], Measured]:
+    def measure(job: History, _: SimilarJobs) -> Measured:
         requests, size_bytes = job.requests[:, column], job.size_bytes[:, column]
         mean = size_bytes / np.maximum(requests, 1)
         return requests / causes.SMALL_REQUESTS * (mean < causes.SMALL_BYTES), {
@@ -140,9 +140,9 @@ def _small(column: int) -> Callable[[History, Others], Measured]:
     return measure
 
 
-def _above_peers(job: History, others: Others) -> Measured:
+def _above_peers(job: History, similar: SimilarJobs) -> Measured:
     read_bytes = job.size_bytes[:, 0]
-    middle = others.read_bytes or np.inf
+    middle = similar.read_bytes or np.inf
     return np.minimum(
         read_bytes / (causes.ABOVE_NAME * middle), read_bytes / causes.ABOVE_NAME_BYTES
     ), {
@@ -151,20 +151,20 @@ def _above_peers(job: History, others: Others) -> Measured:
     }
 
 
-def _outlier(job: History, others: Others) -> Measured:
+def _outlier(job: History, similar: SimilarJobs) -> Measured:
     per_node = job.operations / job.job.node_count
-    middle = others.operations_per_node or np.inf
+    middle = similar.operations_per_node or np.inf
     return per_node / (causes.ABOVE_SIZE * middle), {
         "operations_per_node": per_node,
         "times_the_middle": per_node / middle,
     }
 
 
-def _idle(job: History, _: Others) -> Measured:
+def _idle(job: History, _: SimilarJobs) -> Measured:
     size_bytes = job.size_bytes.sum(axis=1)
     heavy = np.maximum(size_bytes / causes.IDLE_BYTES, job.operations / causes.IDLE_OPERATIONS)
     has_ended = job.times[-1] == job.job.ended
-    is_known = np.arange(len(job.times)) == len(job.times) - 1  # by accounting
+    is_known = np.arange(len(job.times)) == len(job.times) - 1  # from accounting
     idle = job.job.busy_share < causes.IDLE_SHARE
     return heavy * (is_known & has_ended & idle), {
         "cpu_efficiency": np.full(len(job.times), job.job.busy_share),
@@ -173,7 +173,7 @@ def _idle(job: History, _: Others) -> Measured:
     }
 
 
-_MEASURES: dict[Cause, Callable[[History, Others], Measured]] = {
+_MEASURES: dict[Cause, Callable[[History, SimilarJobs], Measured]] = {
     Cause.OPERATIONS: _operations,
     Cause.RATE: _rate,
     Cause.FAILED: _failed,
@@ -188,34 +188,36 @@ _MEASURES: dict[Cause, Callable[[History, Others], Measured]] = {
 }
 
 
-def found_in(
-    job: Job, source: Source, filesystem: Filesystem, others: Others, until: int
-) -> list[Found]:
-    """Return what a job is near to, or beyond, of what counters and accounting could tell."""
-    coarse = History.of(job, source, filesystem, until, _COARSE_S)
+def occurrences(
+    job: Job, source: Source, filesystem: Filesystem, similar: SimilarJobs, until: int
+) -> list[Occurrence]:
+    """Return the causes near or above the definition of abuse in counters and accounting."""
+    coarse = History.follow(job, source, filesystem, until, _COARSE_S)
     near = [
-        cause for cause, measure in _MEASURES.items() if measure(coarse, others)[0].max() > _NEAR
+        cause for cause, measure in _MEASURES.items() if measure(coarse, similar)[0].max() > _NEAR
     ]
     if not near:
         return []
-    fine = History.of(job, source, filesystem, until, 1)
-    return [found(cause, fine.times, *_MEASURES[cause](fine, others)) for cause in near]
+    fine = History.follow(job, source, filesystem, until, 1)
+    return [occurrence(cause, fine.times, *_MEASURES[cause](fine, similar)) for cause in near]
 
 
-def found(cause: Cause, times: Ints, ratio: Floats, amounts: dict[str, Floats | Ints]) -> Found:
-    """Return a cause as it was when most of it was there.
+def occurrence(
+    cause: Cause, times: Ints, ratio: Floats, amounts: dict[str, Floats | Ints]
+) -> Occurrence:
+    """Return a cause at the time of its highest ratio.
 
     Args:
-        cause: which.
+        cause: the cause.
         times: shape (n,), ascending.
-        ratio: shape (n,), the amount of what is abuse up to each.
+        ratio: shape (n,), amount / definition of abuse up to each time.
         amounts: each of shape (n,).
     """
     beyond = np.flatnonzero(ratio >= 1)
-    most = int(np.argmax(ratio))
-    return Found(
+    peak = int(np.argmax(ratio))
+    return Occurrence(
         cause,
-        float(ratio[most]),
+        float(ratio[peak]),
         int(times[beyond[0]]) if len(beyond) else None,
-        {name: round(float(values[most]), 4) for name, values in amounts.items()},
+        {name: round(float(values[peak]), 4) for name, values in amounts.items()},
     )

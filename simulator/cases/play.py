@@ -1,4 +1,4 @@
-"""What a job does from its start on, before anybody knows when and where it runs."""
+"""The activity of a job from its start on, independent of nodes and time."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,23 +10,23 @@ from simulator.cases.filesystems import LARGE, Filesystem
 from simulator.clock import MINUTE_S
 
 NOTHING = Transfers()
-_STEADINESS = 25.0  # of what is done from minute to minute
+_STEADINESS = 25.0  # of the activity from minute to minute
 
 
 @dataclass(frozen=True)
 class Play:
-    """A job to be: times count from its start.
+    """A job template: times count from its start.
 
     Args:
-        part: what it plays, for the truth file.
-        name: its name: that of its application.
-        nodes: how many it needs.
-        runtime_s: how long it runs.
-        bursts: what it does.
-        filesystem: where.
+        part: role, for the truth file.
+        name: job name: name of its application.
+        nodes: number of nodes.
+        runtime_s: run time.
+        bursts: activity.
+        filesystem: filesystem of the activity.
         busy_share: CPU time / (cores x wall time).
-        blocked_share: of its enqueues, that wait for locks of its own other nodes.
-        in_flight: requests under way at once, at most.
+        blocked_share: share of its enqueues that wait for locks of its own other nodes.
+        in_flight: maximum number of concurrent requests.
     """
 
     part: str
@@ -50,23 +50,23 @@ def phase(
     writes: Transfers = NOTHING,
     failed_opens: float = 0,
 ) -> Iterator[Burst]:
-    """Yield so many operations in all, spread over the time, some more in one minute than another.
+    """Yield a total of operations, spread over the time with random variation by minute.
 
     Args:
-        chance: the source of it.
-        begin: seconds since the start of the job.
-        end: likewise.
-        operations: by kind.
-        reads: how many, and how large each.
-        writes: likewise.
-        failed_opens: of its opens, those that find nothing.
+        chance: random generator.
+        begin: start, seconds after the start of the job.
+        end: end, seconds after the start of the job.
+        operations: operations by kind.
+        reads: read requests.
+        writes: write requests.
+        failed_opens: number of opens without a result.
     """
     pieces = max(round((end - begin) / MINUTE_S), 1)
     edges = np.rint(np.linspace(begin, end, pieces + 1)).astype(int).tolist()
     reached = np.cumsum(chance.gamma(_STEADINESS, size=pieces))
     reached = np.concatenate([[0.0], reached / reached[-1]])
-    wanted = [*operations.values(), failed_opens, reads.count, writes.count]
-    done = np.rint(np.outer(reached, wanted)).astype(int)
+    totals = [*operations.values(), failed_opens, reads.count, writes.count]
+    done = np.rint(np.outer(reached, totals)).astype(int)
     for piece, part in enumerate(np.diff(done, axis=0).tolist()):
         *counts, failed, read, written = part
         yield Burst(
@@ -80,16 +80,16 @@ def phase(
 
 
 def shares(total: float, mix: Mapping[str, float]) -> dict[str, float]:
-    """Return operations by kind that add up to a total."""
+    """Return operations by kind with a given total."""
     whole = sum(mix.values())
     return {kind: total * share / whole for kind, share in mix.items()}
 
 
 def later(bursts: Iterable[Burst], by_s: int) -> tuple[Burst, ...]:
-    """Return the same at another time."""
-    return tuple(replace(one, start=one.start + by_s, end=one.end + by_s) for one in bursts)
+    """Return the bursts at a later time."""
+    return tuple(replace(burst, start=burst.start + by_s, end=burst.end + by_s) for burst in bursts)
 
 
-def between(chance: np.random.Generator, least: float, most: float) -> float:
-    """Draw an amount; a factor is as likely wherever it lies between them."""
-    return float(np.exp(chance.uniform(np.log(least), np.log(most))))
+def between(chance: np.random.Generator, lower: float, upper: float) -> float:
+    """Draw an amount, uniform in its logarithm."""
+    return float(np.exp(chance.uniform(np.log(lower), np.log(upper))))

@@ -1,4 +1,4 @@
-"""All that goes on, but for what becomes of it."""
+"""The complete activity of a labelled set, before servers process it."""
 
 from dataclasses import dataclass
 
@@ -11,20 +11,20 @@ from simulator.clock import DAY_S, HOUR_S, local
 from simulator.randomness import stream
 
 _DAY = local(2017, 9, 4)
-_DAYS = 300  # that seeds lie on
+_DAYS = 300  # range of the seeds' dates
 _KNEES_PER_S = (240, 340)
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Who does what, and when; times are epoch seconds.
+    """All activity; times are epoch seconds.
 
     Args:
-        seed: that it follows from.
-        opened: when the stream begins.
-        knee_per_s: requests that a traced server can do in a second.
+        seed: seed of all random values.
+        opened: start of the stream.
+        knee_per_s: capacity of a traced server, requests per second.
         actors: all jobs.
-        hosts: who sends requests without any.
+        hosts: senders of requests outside jobs.
     """
 
     seed: int
@@ -34,8 +34,8 @@ class Scene:
     hosts: list[Host]
 
     @classmethod
-    def of(cls, seed: int, share: float) -> "Scene":
-        """Draw it, with so many of the subjects of a whole set."""
+    def draw(cls, seed: int, share: float) -> "Scene":
+        """Draw a scene, with a share of the subjects of a complete set."""
         chance = stream(seed, "cases")
         opened = _DAY + seed % _DAYS * DAY_S + int(chance.integers(24, 36)) * HOUR_S
         knee_per_s = float(chance.uniform(*_KNEES_PER_S))
@@ -49,28 +49,28 @@ class Scene:
 
     @property
     def begun(self) -> int:
-        """Return since when anything is known."""
+        """Return the start of the history."""
         return self.opened - BEFORE_S
 
     @property
     def calm_since(self) -> int:
-        """Return since when the small server is traced."""
+        """Return the start of the small server's trace."""
         return self.opened - CALM_S
 
     @property
     def closed(self) -> int:
-        """Return when the stream ends."""
+        """Return the end of the stream."""
         return self.opened + STREAM_S
 
     def sources(self, filesystem: Filesystem) -> list[Source]:
-        """Return who sends anything to a filesystem."""
-        jobs = [one.source for one in self.actors if one.filesystem is filesystem]
-        return jobs + [one.source for one in self.hosts if one.filesystem is filesystem]
+        """Return all senders to a filesystem."""
+        jobs = [actor.source for actor in self.actors if actor.filesystem is filesystem]
+        return jobs + [host.source for host in self.hosts if host.filesystem is filesystem]
 
     def cleared(self) -> dict[Source, int]:
-        """Return whose counters somebody clears, and when."""
+        """Return the sources whose counters are cleared, with the times."""
         return {
-            one.source: (one.job.started or 0) + one.role.reset_s
-            for one in self.actors
-            if one.role.reset_s
+            actor.source: (actor.job.started or 0) + actor.role.reset_s
+            for actor in self.actors
+            if actor.role.reset_s
         }

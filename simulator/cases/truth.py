@@ -1,4 +1,4 @@
-"""What everybody truly does, and which label that gives."""
+"""The true activity of all subjects, and the resulting labels."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,10 +9,10 @@ import numpy as np
 from simulator.activity import MDT_KINDS, OPERATIONS
 from simulator.cases import causes, measures
 from simulator.cases.cast import GAP_S, Actor
-from simulator.cases.causes import BORDERLINE, Cause, Found, Label, label
+from simulator.cases.causes import BORDERLINE, Cause, Label, Occurrence, label
 from simulator.cases.filesystems import ALL, UNREAD, Filesystem
 from simulator.cases.hosts import Host
-from simulator.cases.measures import History, Others
+from simulator.cases.measures import History, SimilarJobs
 from simulator.cases.scene import Scene
 from simulator.cases.traffic import Traffic
 from simulator.clock import MICROSECONDS, MINUTE_S, iso
@@ -22,16 +22,16 @@ Case = dict[str, Any]
 
 _CAMPAIGN_STEP_S = 10
 _UNATTRIBUTED_AFTER_S = 5 * MINUTE_S
-_ENOUGH_OTHERS = 20  # jobs, to tell a middle
+_ENOUGH_JOBS = 20  # for a median
 _COARSE_S = 3_600
 
 
-def told(scene: Scene, traffic: Mapping[Filesystem, Traffic]) -> dict[str, object]:
-    """Return the truth file; of everybody, what is done until the stream ends."""
+def content(scene: Scene, traffic: Mapping[Filesystem, Traffic]) -> dict[str, object]:
+    """Return the truth file, with activity until the stream ends."""
     actors, hosts = scene.actors, scene.hosts
     done = {
-        one: History.of(one.job, one.source, one.filesystem, scene.closed, _COARSE_S)
-        for one in actors
+        actor: History.follow(actor.job, actor.source, actor.filesystem, scene.closed, _COARSE_S)
+        for actor in actors
     }
     by_trace = _traced(traffic, {host.source for host in hosts})
     cases = [
@@ -48,17 +48,17 @@ def told(scene: Scene, traffic: Mapping[Filesystem, Traffic]) -> dict[str, objec
         "end": iso(scene.closed),
         "filesystems": [
             {
-                "name": one.name,
-                "server": one.mds,
-                "version": one.version,
-                "is_counted": one.is_counted,
-                "is_traced": one.is_traced,
-                "knee_per_s": scene.knee_per_s if one.is_traced else None,
+                "name": filesystem.name,
+                "server": filesystem.mds,
+                "version": filesystem.version,
+                "is_counted": filesystem.is_counted,
+                "is_traced": filesystem.is_traced,
+                "knee_per_s": scene.knee_per_s if filesystem.is_traced else None,
                 "unread": [iso(scene.opened + moment) for moment in GAP_S]
-                if one is UNREAD
+                if filesystem is UNREAD
                 else None,
             }
-            for one in ALL
+            for filesystem in ALL
         ],
         "cases": [{"id": f"case-{n:04d}"} | case for n, case in enumerate(cases)],
         "jobs": {
@@ -67,17 +67,19 @@ def told(scene: Scene, traffic: Mapping[Filesystem, Traffic]) -> dict[str, objec
     }
 
 
-def _traced(traffic: Mapping[Filesystem, Traffic], hosts: set[object]) -> dict[object, list[Found]]:
-    """Return what the traces could tell of each source."""
+def _traced(
+    traffic: Mapping[Filesystem, Traffic], hosts: set[object]
+) -> dict[object, list[Occurrence]]:
+    """Return the causes in the traces by source."""
     return {
-        source: one.found_in(n, is_host=source in hosts)
-        for one in traffic.values()
-        for n, source in enumerate(one.sources)
+        source: server.occurrences(n, is_host=source in hosts)
+        for server in traffic.values()
+        for n, source in enumerate(server.sources)
     }
 
 
 def _jobs(
-    done: dict[Actor, History], by_trace: dict[object, list[Found]], closed: int
+    done: dict[Actor, History], by_trace: dict[object, list[Occurrence]], closed: int
 ) -> Iterator[Case]:
     of_size: dict[int, list[float]] = defaultdict(list)
     of_name: dict[str, list[float]] = defaultdict(list)
@@ -85,9 +87,11 @@ def _jobs(
         of_size[_size(actor)].append(history.operations[-1] / actor.job.node_count)
         of_name[actor.job.name].append(history.size_bytes[-1, 0])
     for actor in done:
-        others = Others(_middle(of_size[_size(actor)]), _middle(of_name[actor.job.name]))
-        found = measures.found_in(actor.job, actor.source, actor.filesystem, others, closed)
-        found += by_trace.get(actor.source, [])
+        similar = SimilarJobs(_median(of_size[_size(actor)]), _median(of_name[actor.job.name]))
+        occurrences = measures.occurrences(
+            actor.job, actor.source, actor.filesystem, similar, closed
+        )
+        occurrences += by_trace.get(actor.source, [])
         subject = {
             "kind": "job",
             "name": actor.job.batch_id,
@@ -97,16 +101,16 @@ def _jobs(
             "start": iso(actor.job.started or 0),
             "end": iso(actor.job.ended or 0),
         }
-        yield _case(subject, actor.role.play.part, found, fault=actor.role.fault)
+        yield _case(subject, actor.role.play.part, occurrences, fault=actor.role.fault)
 
 
 def _size(actor: Actor) -> int:
-    """Return the class of a job's size: between which powers of two it is."""
+    """Return a job's size class, bounded by powers of two."""
     return actor.job.node_count.bit_length()
 
 
-def _middle(values: list[float]) -> float | None:
-    return float(np.median(values)) if len(values) >= _ENOUGH_OTHERS else None
+def _median(values: list[float]) -> float | None:
+    return float(np.median(values)) if len(values) >= _ENOUGH_JOBS else None
 
 
 def _users(scene: Scene, done: dict[Actor, History]) -> Iterator[Case]:
@@ -126,14 +130,14 @@ def _users(scene: Scene, done: dict[Actor, History]) -> Iterator[Case]:
             for actor in small:
                 total += _counted(actor, times)
         submissions = np.searchsorted(submitted, times, side="right")
-        found = measures.found(
+        campaign = measures.occurrence(
             Cause.CAMPAIGN,
             times,
             total / causes.CAMPAIGN * (submissions >= causes.SUBMISSIONS),
             {"operations": total, "submissions": submissions},
         )
         part = "campaign" if user.startswith("campaigner") else "anybody"
-        yield _case({"kind": "user", "name": user, "jobs": len(mine)}, part, [found])
+        yield _case({"kind": "user", "name": user, "jobs": len(mine)}, part, [campaign])
 
 
 def _counted(actor: Actor, times: Ints) -> Ints:
@@ -141,14 +145,14 @@ def _counted(actor: Actor, times: Ints) -> Ints:
     return counts
 
 
-def _hosts(hosts: Sequence[Host], by_trace: dict[object, list[Found]]) -> Iterator[Case]:
-    """Yield hosts and processes, each by what is worst on any filesystem."""
-    told: dict[tuple[str, bool], dict[Cause, Found]] = defaultdict(dict)
+def _hosts(hosts: Sequence[Host], by_trace: dict[object, list[Occurrence]]) -> Iterator[Case]:
+    """Yield hosts and processes, filesystem by its highest ratio on any filesystem."""
+    by_name: dict[tuple[str, bool], dict[Cause, Occurrence]] = defaultdict(dict)
     for host in hosts:
-        worst = told[host.name, host.is_process]
-        for one in by_trace.get(host.source, []):
-            worst[one.cause] = max(one, worst.get(one.cause, one), key=lambda each: each.ratio)
-    for (name, is_process), worst in told.items():
+        worst = by_name[host.name, host.is_process]
+        for cause in by_trace.get(host.source, []):
+            worst[cause.cause] = max(cause, worst.get(cause.cause, cause), key=_ratio)
+    for (name, is_process), worst in by_name.items():
         if name:
             kind = "process" if is_process else "host"
             yield _case({"kind": kind, "name": name}, "outside any job", worst.values())
@@ -156,47 +160,53 @@ def _hosts(hosts: Sequence[Host], by_trace: dict[object, list[Found]]) -> Iterat
 
 def _filesystems(scene: Scene, traffic: Mapping[Filesystem, Traffic]) -> Iterator[Case]:
     strangers = {host.source for host in scene.hosts if not host.name}
-    for one in ALL:
-        found = []
-        if one in traffic:
-            sources, line = traffic[one].sources, traffic[one].queue
+    for filesystem in ALL:
+        occurrences = []
+        if filesystem in traffic:
+            sources, line = traffic[filesystem].sources, traffic[filesystem].queue
             is_strange = np.array([source in strangers for source in sources])[line.source]
             rpcs = np.cumsum(is_strange)
             share = rpcs / np.arange(1, len(rpcs) + 1)
             times = line.ready_us // MICROSECONDS
             settled = times >= scene.opened + _UNATTRIBUTED_AFTER_S
-            found = [
-                measures.found(
+            occurrences = [
+                measures.occurrence(
                     Cause.UNATTRIBUTED,
                     times,
                     share / causes.UNATTRIBUTED * settled,
                     {"share": share, "rpcs": rpcs},
                 )
             ]
-        yield _case({"kind": "filesystem", "name": one.name}, "filesystem", found)
+        yield _case({"kind": "filesystem", "name": filesystem.name}, "filesystem", occurrences)
 
 
-def _case(subject: Case, part: str, found: Iterable[Found], *, fault: str = "") -> Case:
-    held = sorted(found, key=lambda one: -one.ratio)
-    given = Label.BAD_DATA if fault else label(held)
+def _ratio(occurrence: Occurrence) -> float:
+    return occurrence.ratio
+
+
+def _case(subject: Case, part: str, occurrences: Iterable[Occurrence], *, fault: str = "") -> Case:
+    by_ratio = sorted(occurrences, key=_ratio, reverse=True)
+    given = Label.BAD_DATA if fault else label(by_ratio)
     return {
         "label": given,
         "part": part,
-        "causes": [_shown(one) for one in held if one.ratio >= BORDERLINE[0]],
-        "near": {one.cause: round(one.ratio, 3) for one in held if one.ratio < BORDERLINE[0]},
+        "causes": [_description(cause) for cause in by_ratio if cause.ratio >= BORDERLINE[0]],
+        "near": {
+            cause.cause: round(cause.ratio, 3) for cause in by_ratio if cause.ratio < BORDERLINE[0]
+        },
         "subject": subject,
         "expected_quality": "below good" if fault else "good",
         "fault": fault,
     }
 
 
-def _shown(one: Found) -> Case:
+def _description(occurrence: Occurrence) -> Case:
     return {
-        "cause": one.cause,
-        "is_borderline": one.ratio < BORDERLINE[1],
-        "ratio": round(one.ratio, 4),
-        "onset": iso(one.onset) if one.onset else None,
-        "amounts": one.amounts,
+        "cause": occurrence.cause,
+        "is_borderline": occurrence.ratio < BORDERLINE[1],
+        "ratio": round(occurrence.ratio, 4),
+        "onset": iso(occurrence.onset) if occurrence.onset else None,
+        "amounts": occurrence.amounts,
     }
 
 
@@ -204,17 +214,17 @@ def _totals(
     actor: Actor,
     history: History,
     traffic: Mapping[Filesystem, Traffic],
-    by_trace: dict[object, list[Found]],
+    by_trace: dict[object, list[Occurrence]],
 ) -> Case:
     waiting = [
-        one.amounts["others_waiting_s"]
-        for one in by_trace.get(actor.source, [])
-        if one.cause is Cause.HARM
+        cause.amounts["others_waiting_s"]
+        for cause in by_trace.get(actor.source, [])
+        if cause.cause is Cause.HARM
     ]
     rpcs = None
     if actor.source in by_trace:
-        one = traffic[actor.filesystem]
-        rpcs = int(one.counts()[list(one.sources).index(actor.source)])
+        server = traffic[actor.filesystem]
+        rpcs = int(server.counts()[list(server.sources).index(actor.source)])
     return {
         "part": actor.role.play.part,
         "operations": {

@@ -1,4 +1,4 @@
-"""Writes what the portal is told: what is known before, and the stream step by step."""
+"""Writes the input of the portal: the history, and the stream step by step."""
 
 import json
 import os
@@ -29,30 +29,34 @@ _READ_EVERY_S = 10 * MINUTE_S  # before the stream
 def registration() -> str:
     """Return the site's TOML."""
     parts = [*site_toml.cluster(site.ANALYSIS_CLUSTER, NODE_COUNT, site.HOST_OF_NID)]
-    for one in ALL:
-        parts.append(site_toml.filesystem(one.name, [site.ANALYSIS_CLUSTER]))
+    for filesystem in ALL:
+        parts.append(site_toml.filesystem(filesystem.name, [site.ANALYSIS_CLUSTER]))
         for host, kind, target, version in (
-            (one.mds, "mds", one.mdt, one.version),
-            (one.oss, "oss", one.ost, site.LUSTRE_VERSION),
+            (filesystem.mds, "mds", filesystem.mdt, filesystem.version),
+            (filesystem.oss, "oss", filesystem.ost, site.LUSTRE_VERSION),
         ):
-            parts.append(site_toml.server(host, filesystem=one.name, kind=kind, version=version))
-            parts.append(site_toml.target(target, filesystem=one.name, server=host, kept_s=KEPT_S))
+            parts.append(
+                site_toml.server(host, filesystem=filesystem.name, kind=kind, version=version)
+            )
+            parts.append(
+                site_toml.target(target, filesystem=filesystem.name, server=host, kept_s=KEPT_S)
+            )
     return "\n".join(parts)
 
 
 def before(out: Path, scene: Scene, calm: Traffic) -> None:
-    """Write what is known when the stream begins."""
+    """Write the history before the stream."""
     out.mkdir(parents=True)
     ended = (actor.job for actor in scene.actors if (actor.job.ended or 0) <= scene.opened)
     (out / "sacct.txt").write_text(sacct.text(sorted(ended, key=lambda job: job.ended or 0)))
     moments = np.arange(scene.begun, scene.opened + 1, _READ_EVERY_S)
-    for one in ALL:
-        if one.is_counted:
+    for filesystem in ALL:
+        if filesystem.is_counted:
             for moment, (by_job, whole) in zip(
-                moments.tolist(), _reads(scene, one, moments), strict=True
+                moments.tolist(), _reads(scene, filesystem, moments), strict=True
             ):
                 for format_name, text in (("job_stats", by_job), ("md_stats", whole)):
-                    path = out / f"{format_name}-{one.name}" / f"{utc_name(moment)}.txt"
+                    path = out / f"{format_name}-{filesystem.name}" / f"{utc_name(moment)}.txt"
                     path.parent.mkdir(exist_ok=True)
                     path.write_text(text)
                     os.utime(path, (moment, moment))
@@ -82,20 +86,20 @@ def slices(out: Path, scene: Scene, traffic: Mapping[Filesystem, Traffic]) -> No
         if (step + 1) % _QUEUE_EVERY == 0:
             there = [job for job in jobs if job.submitted <= end < (job.ended or 0)]
             (folder / "squeue.txt").write_text(squeue.text(there, end))
-    for one in ALL:
-        if one.is_counted:
-            reads = _reads(scene, one, ends)
+    for filesystem in ALL:
+        if filesystem.is_counted:
+            reads = _reads(scene, filesystem, ends)
             for folder, end, (by_job, whole) in zip(folders, ends.tolist(), reads, strict=True):
-                if one is UNREAD and GAP_S[0] < end - scene.opened < GAP_S[1]:
+                if filesystem is UNREAD and GAP_S[0] < end - scene.opened < GAP_S[1]:
                     continue
-                (folder / f"job_stats-{one.name}.txt").write_text(by_job)
-                (folder / f"md_stats-{one.name}.txt").write_text(whole)
-        if one.is_traced:
-            _write_trace(folders, scene, one, traffic[one])
+                (folder / f"job_stats-{filesystem.name}.txt").write_text(by_job)
+                (folder / f"md_stats-{filesystem.name}.txt").write_text(whole)
+        if filesystem.is_traced:
+            _write_trace(folders, scene, filesystem, traffic[filesystem])
 
 
 def _reads(scene: Scene, filesystem: Filesystem, moments: Ints) -> Iterator[tuple[str, str]]:
-    """Yield job_stats and md_stats of a filesystem as they are at each moment."""
+    """Yield job_stats and md_stats of a filesystem at each time."""
     sources, cleared = scene.sources(filesystem), scene.cleared()
     failures_until = NEVER if counts_failed_opens(filesystem.version) else 0
     server = Server(KEPT_S, failures_until=failures_until)
@@ -129,14 +133,14 @@ def _reads(scene: Scene, filesystem: Filesystem, moments: Ints) -> Iterator[tupl
 
 def _records(traffic: Traffic, seed: int, chance: np.random.Generator) -> pl.DataFrame:
     served, source = traffic.served()
-    job_ids = pl.Series([one.job_id or "" for one in traffic.sources]).gather(source)
+    job_ids = pl.Series([sender.job_id or "" for sender in traffic.sources]).gather(source)
     return server_log.records(served, seed, chance, handling_share=0, job_ids=job_ids)
 
 
 def _write_trace(
     folders: Sequence[Path], scene: Scene, filesystem: Filesystem, traffic: Traffic
 ) -> None:
-    """Write each step's records; those after the last are not written any more."""
+    """Write each step's records; records after the last step are not written."""
     chance = stream(scene.seed, f"cases: log of {filesystem.name}")
     records = _records(traffic, scene.seed, chance)
     names = server_log.names(scene.seed)

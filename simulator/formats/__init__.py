@@ -1,1 +1,1 @@
-"""One module per raw format: each writes text exactly as its source would."""
+"""One module per raw format; each reproduces the text of its original."""

@@ -14,7 +14,7 @@ JOB_ID_CHARACTERS = 31  # Lustre cuts longer ids
 _HEAD = "- job_id:          %s\n  snapshot_time:   %d\n"
 _REQUESTS = "{ samples: %11d, unit:  reqs }\n"
 _BYTES = "{ samples: %11d, unit: bytes, min:%8d, max:%8d, sum:%16d }\n"  # no blank after "min:"
-_OST_IDLE_KINDS = (  # printed though they stay zero here
+_OST_IDLE_KINDS = (  # printed with the value zero
     "getattr",
     "setattr",
     "punch",
@@ -34,7 +34,7 @@ _TIMED_HEAD = (
     "  elapsed_time:    %d.%09d secs.nsecs\n"
 )
 _TIMED = "{ samples: %11d, unit: %5s, min: %8d, max: %8d, sum: %16d, sumsq: %18d }\n"
-_TIMED_IDLE_KINDS = (  # of data on the MDT, which this site does not use
+_TIMED_IDLE_KINDS = (  # data on the MDT, which this site does not use
     ("read_bytes", "bytes"),
     ("write_bytes", "bytes"),
     ("read", "usecs"),
@@ -68,13 +68,15 @@ def mdt(
     version: str = site.LUSTRE_VERSION,
     clock_offset_s: int = 0,
 ) -> str:
-    """Return the dump of an MDT; an entry's counts are those of MDT_KINDS."""
+    """Return the dump of an MDT; an entry's counts follow MDT_KINDS."""
     entry_text = _timed_entry if is_timed(version) else _mdt_entry
-    return f"mdt.{target}.job_stats=" + _body(entry_text(one, clock_offset_s) for one in entries)
+    return f"mdt.{target}.job_stats=" + _body(
+        entry_text(entry, clock_offset_s) for entry in entries
+    )
 
 
 def ost(target: str, entries: Iterable[Entry]) -> str:
-    """Return the dump of an OST; an entry's counts are those of counters.ost_sightings."""
+    """Return the dump of an OST; an entry's counts follow counters.ost_sightings."""
     return f"obdfilter.{target}.job_stats=" + _body(
         _OST_ENTRY % (entry.job_id[:JOB_ID_CHARACTERS], entry.snapshot_s, *entry.counts)
         for entry in entries
@@ -93,20 +95,20 @@ def _timed_entry(entry: Entry, clock_offset_s: int) -> str:
     head = _TIMED_HEAD % (_quoted(entry.job_id[:JOB_ID_CHARACTERS]), *(n for t in times for n in t))
     counted = []
     for kind, samples in zip(MDT_KINDS, entry.counts, strict=True):
-        took = usecs.of(kind, samples)
-        counted += [samples, "usecs", took.least, took.greatest, took.total, took.squares]
+        took = usecs.times(kind, samples)
+        counted += [samples, "usecs", took.minimum, took.maximum, took.total, took.squares]
     return head + _TIMED_KINDS % tuple(counted) + _TIMED_IDLE
 
 
 def _quoted(job_id: str) -> str:
-    """Return an id as 2.15.2 and later print it: quoted and escaped if it is not plain."""
+    """Return an id as printed by 2.15.2 and later: quoted and escaped unless it is plain."""
     if _PLAIN_ID.fullmatch(job_id):
         return job_id
-    escaped = re.sub(r"[^A-Za-z0-9.@_-]", lambda found: f"\\x{ord(found[0]):02X}", job_id)
+    escaped = re.sub(r"[^A-Za-z0-9.@_-]", lambda match: f"\\x{ord(match[0]):02X}", job_id)
     return f'"{escaped}"'
 
 
 def _body(entries: Iterable[str]) -> str:
     text = "".join(entries)
-    # lctl starts a new line for a value of several lines only.
+    # lctl starts a new line only for a value of several lines.
     return f"\njob_stats:\n{text}" if text else "job_stats:\n"

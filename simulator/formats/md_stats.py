@@ -17,7 +17,7 @@ def mdt(
     version: str = site.LUSTRE_VERSION,
     mounted_s: int = 0,
 ) -> str:
-    """Return the dump; `totals` are those of MDT_KINDS, and a counter never hit is left out."""
+    """Return the dump; `totals` follow MDT_KINDS. Counters without operations are omitted."""
     counted = [(kind, total) for kind, total in zip(MDT_KINDS, totals, strict=True) if total]
     lines = _timed(read_us, mounted_s, counted) if is_timed(version) else _plain(read_us, counted)
     return "\n".join([f"mdt.{target}.md_stats=", *lines]) + "\n"
@@ -40,8 +40,8 @@ def _timed(read_us: int, mounted_s: int, counted: Iterable[tuple[str, int]]) -> 
         second, microsecond = divmod(moment_us, MICROSECONDS)
         yield f"{name:<25} {second}.{microsecond:06d}000 secs.nsecs"
     for kind, total in counted:
-        took = usecs.of(kind, total)
+        took = usecs.times(kind, total)
         yield (
             f"{kind:<25} {total} samples [usecs] "
-            f"{took.least} {took.greatest} {took.total} {took.squares}"
+            f"{took.minimum} {took.maximum} {took.total} {took.squares}"
         )

@@ -29,7 +29,7 @@ class Calls:
 
 
 def text(calls: Calls) -> str:
-    """Return what the kernel prints."""
+    """Return the file's content."""
     counts = " ".join(str(getattr(calls, name, 0)) for name in _PROCEDURES)
     idle = " ".join(["0.000"] * 10)
     return (

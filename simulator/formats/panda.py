@@ -1,4 +1,4 @@
-"""PanDA job records as BigPanDA's pages give them with ``?json``."""
+"""PanDA job records as returned by BigPanDA's pages with ``?json``."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ _RELEASE = "Atlas-19.2.4"
 def records(payloads: Payloads) -> Iterator[tuple[int, str]]:
     """Yield the end and the record of each PanDA job of one batch job."""
     job = payloads.job
-    # What all of them share, and what each has of its own, as templates: there are many.
+    # Templates for the shared and the individual part: there are many records.
     common = json.dumps(
         {
             "batchid": f"{job.number}",
@@ -66,7 +66,7 @@ def records(payloads: Payloads) -> Iterator[tuple[int, str]]:
 
 
 def text(lines: Iterable[str]) -> str:
-    """Return a file of records, one a line."""
+    """Return a file of records, one per line."""
     return '{"jobs": [\n' + ",\n".join(lines) + "\n]}\n"
 
 

@@ -10,7 +10,7 @@ from simulator.site import CORES_PER_NODE
 def monthly_files(jobs: Iterable[Job], until: int, since: int = 0) -> dict[str, str]:
     """Return the text of each accounting file by its name (the local month), records in time order.
 
-    Records later than the epoch second `until` are not written yet; those before `since` were.
+    Records later than the epoch second `until` are omitted, as are records before `since`.
     """
     records = sorted(
         (moment, order, record)
@@ -50,7 +50,7 @@ def _started(job: Job) -> str:
 
 
 def _ended(job: Job) -> str:
-    assert job.started is not None  # noqa: S101  (only ended jobs come here)
+    assert job.started is not None  # noqa: S101  (only ended jobs have an end record)
     assert job.ended is not None  # noqa: S101
     wall_s = job.ended - job.started
     return (

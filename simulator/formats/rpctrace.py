@@ -1,10 +1,10 @@
-"""Lines of a Lustre debug log with +rpctrace, written whole columns at a time.
+"""Lines of a Lustre debug log with +rpctrace, written in whole columns.
 
 A frame of records has the columns
 
-    time_us       when the record was written, epoch microseconds
+    time_us       time of the record, epoch microseconds
     handled       true: "Handled RPC", at the end; false: "Handling RPC", at the start
-    cpu, first    the CPU that wrote it; whether it was the first record of an emptied buffer
+    cpu, first    CPU of the writer; whether it was the first record of an emptied buffer
     thread        index into `Names.threads`
     client        index into `Names.nids` and `Names.uuids`
     ref, pid, xid, opcode, trans, rc, job
@@ -19,7 +19,7 @@ import polars as pl
 
 
 class Version(Enum):
-    """What differs between the releases."""
+    """Releases with different lines."""
 
     V2_8 = "2.8"
     V2_15 = "2.15"
@@ -27,7 +27,7 @@ class Version(Enum):
 
 @dataclass(frozen=True)
 class Names:
-    """Texts that records point to."""
+    """Texts for the indices in records."""
 
     nids: pl.Series
     uuids: pl.Series

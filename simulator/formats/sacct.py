@@ -12,14 +12,14 @@ _COLUMNS = (
     "JobID|JobIDRaw|Cluster|Partition|Account|User|UID|Submit|Start|End|State|ExitCode|NNodes|"
     "NCPUS|TotalCPU|Timelimit|NodeList|JobName"
 )
-_TIMED_OUT = 271  # as the workloads have it
+_TIMED_OUT = 271  # as in the workloads
 _SIGNALLED = 128
 
 
 def monthly_files(jobs: Iterable[Job], until: int) -> dict[str, str]:
     """Return the text of each export by its month: jobs that ended in it, in order of their ends.
 
-    The last export has those besides that run or wait at the epoch second `until`.
+    The last export also has the jobs that run or wait at the epoch second `until`.
     """
     ended = sorted((job for job in jobs if job.ended), key=lambda job: job.ended or until)
     unended = [job for job in jobs if job.ended is None]
@@ -83,7 +83,7 @@ def _state(job: Job) -> str:
 
 
 def _exit_code(job: Job) -> str:
-    """Return status and signal; a shell tells of a signal by a status above 128."""
+    """Return status and signal; a shell reports a signal by a status above 128."""
     if job.ended is None or job.exit_status == _TIMED_OUT:
         return "0:0"
     if job.exit_status > _SIGNALLED:

@@ -55,7 +55,7 @@ def text(plan: Plan) -> str:
 
 
 def cluster(name: str, node_count: int, host_of_nid: Mapping[str, str]) -> Iterator[str]:
-    """Yield the TOML that registers a cluster under Slurm: its nodes by a rule, hosts by name."""
+    """Yield the TOML of a cluster under Slurm: its nodes by a rule, hosts by name."""
     yield _table(
         "cluster",
         name=name,
@@ -82,8 +82,8 @@ def server(
     name: str, *, filesystem: str = site.FILESYSTEM, kind: str = "mds", version: str = ""
 ) -> str:
     """Return the TOML that registers one more server, of one version all the time."""
-    known = _version(version, _KNOWN_SINCE) if version else ""
-    return _table("server", name=name, filesystem=filesystem, kind=kind) + known
+    versions = _version(version, _KNOWN_SINCE) if version else ""
+    return _table("server", name=name, filesystem=filesystem, kind=kind) + versions
 
 
 def target(name: str, *, filesystem: str, server: str, kept_s: int) -> str:
@@ -94,7 +94,7 @@ def target(name: str, *, filesystem: str, server: str, kept_s: int) -> str:
 
 
 def _versions(server: str, plan: Plan) -> list[tuple[str, datetime]]:
-    upgrades = plan.faults.of(Kind.UPGRADE, server)
+    upgrades = plan.faults.matching(Kind.UPGRADE, server)
     return [
         (site.LUSTRE_VERSION, _KNOWN_SINCE),
         *((fault.version, datetime.fromtimestamp(fault.start, UTC)) for fault in upgrades),
@@ -109,6 +109,6 @@ def _table(title: str, /, **values: str | bool | int) -> str:
     lines = [f"[[{title}]]"]
     for key, value in values.items():
         # Numbers and truth are written in TOML as they are here, but for the capital letter.
-        shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
-        lines.append(f"{key} = {shown}")
+        toml = f'"{value}"' if isinstance(value, str) else str(value).lower()
+        lines.append(f"{key} = {toml}")
     return "\n".join(lines) + "\n"

@@ -1,6 +1,6 @@
 """Slurm's queue: ``squeue --all --format='%i|%A|%P|%a|%u|%V|%S|%T|%M|%l|%D|%C|%N|%j'``.
 
-Times are those of ``SLURM_TIME_FORMAT=%s``.
+Times are in the format ``SLURM_TIME_FORMAT=%s``.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _COLUMNS = (
 
 
 def text(jobs: Iterable[Job], now: int) -> str:
-    """Return what is printed at a moment of jobs that wait or run then."""
+    """Return the queue at a given time: waiting and running jobs."""
     return "\n".join([_COLUMNS, *(_line(job, now) for job in jobs)]) + "\n"
 
 

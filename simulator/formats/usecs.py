@@ -1,9 +1,9 @@
-"""Times that servers from Lustre 2.14 on keep with each counter."""
+"""Operation times that servers from Lustre 2.14 on store with each counter."""
 
 from dataclasses import dataclass
 from math import sqrt
 
-# Mean of each operation in microseconds; about those of the requests that carry them.
+# Mean of each operation in microseconds, similar to the requests that carry them.
 _MEAN_US = {
     "open": 44,
     "close": 23,
@@ -19,22 +19,22 @@ _MEAN_US = {
     "sync": 1_020,
 }
 _OTHER_MEAN_US = 130
-_SHORTEST, _LONGEST = 0.4, 210.0  # as multiples of the mean; few samples are less far apart
+_SHORTEST, _LONGEST = 0.4, 210.0  # as multiples of the mean; few samples have a smaller range
 _SQUARES = 3.1  # mean of the squares / square of the mean
 
 
 @dataclass(frozen=True)
 class Usecs:
-    """Least, greatest, sum and sum of squares of the times of some operations."""
+    """Minimum, maximum, sum and sum of squares of the times of some operations."""
 
-    least: int
-    greatest: int
+    minimum: int
+    maximum: int
     total: int
     squares: int
 
 
-def of(kind: str, samples: int) -> Usecs:
-    """Return the times of `samples` operations; they grow with their number."""
+def times(kind: str, samples: int) -> Usecs:
+    """Return the times of `samples` operations; the range grows with their number."""
     mean = _MEAN_US.get(kind, _OTHER_MEAN_US)
     if samples <= 1:
         return Usecs(mean * samples, mean * samples, mean * samples, mean**2 * samples)

@@ -1,4 +1,4 @@
-"""The commands that the README promises."""
+"""The commands in the README."""
 
 import os
 import subprocess
@@ -7,8 +7,8 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[2]
 
 
-def test_make_help_lists_every_command_with_what_it_does():
-    shown = subprocess.run(
+def test_make_help_describes_every_command():
+    output = subprocess.run(
         ["make", "--no-print-directory", "help"],
         cwd=PROJECT,
         env={"PATH": os.environ["PATH"]},
@@ -18,7 +18,7 @@ def test_make_help_lists_every_command_with_what_it_does():
     )
 
     listed = dict(
-        line.removeprefix("make ").split(maxsplit=1) for line in shown.stdout.splitlines()
+        line.removeprefix("make ").split(maxsplit=1) for line in output.stdout.splitlines()
     )
     assert {"demo", "demo-data", "serve", "services", "stop", "env", "secrets"} <= listed.keys()
     assert {"test", "check", "format", "audit", "bench", "chaos", "lock"} <= listed.keys()

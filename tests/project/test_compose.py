@@ -1,4 +1,4 @@
-"""docker-compose.yml agrees with the settings, and runs the portal with few rights."""
+"""docker-compose.yml agrees with the settings, and runs the portal with few privileges."""
 
 import json
 import os
@@ -30,12 +30,12 @@ def services():
 
 
 def with_defaults(environment):
-    """The environment as compose fills it in on a machine that sets nothing."""
+    """The environment in compose on a machine without settings."""
     return {name: re.sub(r"\$\{\w+:-(.*?)\}", r"\1", value) for name, value in environment.items()}
 
 
 @pytest.mark.parametrize("name", PORTAL_SERVICES)
-def test_the_settings_take_what_compose_gives_them(services, name, tmp_path):
+def test_the_settings_accept_the_environment_of_compose(services, name, tmp_path):
     (tmp_path / "secret_key").write_text("a-key")
     (tmp_path / "db_password").write_text("a-password")
     environment = {
@@ -43,7 +43,7 @@ def test_the_settings_take_what_compose_gives_them(services, name, tmp_path):
         for variable, value in with_defaults(services[name]["environment"]).items()
     }
 
-    shown = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", SHOW_SETTINGS],
         cwd=PROJECT,
         env={"PATH": os.environ["PATH"], **environment},
@@ -52,7 +52,7 @@ def test_the_settings_take_what_compose_gives_them(services, name, tmp_path):
         check=True,
     )
 
-    assert shown.stdout.split() == ["a-key", "db", "a-password", "redis://valkey:6379/0"]
+    assert output.stdout.split() == ["a-key", "db", "a-password", "redis://valkey:6379/0"]
 
 
 @pytest.mark.parametrize("name", PORTAL_SERVICES)
@@ -64,7 +64,7 @@ def test_compose_sets_no_variable_that_the_settings_do_not_read(services, name):
 
 
 @pytest.mark.parametrize("name", PORTAL_SERVICES)
-def test_the_portal_runs_with_no_rights_it_does_not_need(services, name):
+def test_the_portal_runs_with_minimal_privileges(services, name):
     service = services[name]
 
     assert service["read_only"]
@@ -72,23 +72,23 @@ def test_the_portal_runs_with_no_rights_it_does_not_need(services, name):
     assert "USER ioportal" in (PROJECT / "Dockerfile").read_text()
 
 
-def test_every_lasting_service_says_whether_it_is_well(services):
-    lasting = services.keys() - {"migrate"}
+def test_every_permanent_service_has_a_health_check(services):
+    permanent = services.keys() - {"migrate"}
 
-    assert lasting == {"db", "valkey", "web", "worker", "beat", "mail"}
-    assert all("healthcheck" in services[name] for name in lasting)
+    assert permanent == {"db", "valkey", "web", "worker", "beat", "mail"}
+    assert all("healthcheck" in services[name] for name in permanent)
 
 
-def test_foreign_images_are_pinned_by_version(services):
+def test_external_images_are_pinned_by_version(services):
     for name in ("db", "valkey", "mail"):
         assert re.search(r":v?\d+\.\d+\.\d+(-\w+)?$", services[name]["image"])
 
 
-def essential(words):
-    """A command but for what says where it listens, writes, and how much it says."""
-    program, *words = words
-    found = " ".join([program.rsplit("/", 1)[-1], *words])
-    return re.sub(r" --(quiet|(host|port|schedule|loglevel) \S+)", "", found)
+def essential(arguments):
+    """A command without options for addresses, files and verbosity."""
+    program, *rest = arguments
+    command = " ".join([program.rsplit("/", 1)[-1], *rest])
+    return re.sub(r" --(quiet|(host|port|schedule|loglevel) \S+)", "", command)
 
 
 def dockerfile_command():
@@ -99,7 +99,7 @@ def dockerfile_command():
 
 
 @pytest.mark.parametrize("name", ["web", "worker", "beat"])
-def test_compose_runs_the_programs_that_a_checkout_serves_with(services, name):
+def test_compose_and_checkout_run_the_same_programs(services, name):
     command = services[name].get("command")
     in_compose = shlex.split(command) if command else dockerfile_command()
     served = serve.commands(8000)[name]
@@ -108,19 +108,19 @@ def test_compose_runs_the_programs_that_a_checkout_serves_with(services, name):
 
 
 @pytest.mark.parametrize("name", PORTAL_SERVICES)
-def test_any_number_of_them_can_run(services, name):
+def test_services_can_be_scaled(services, name):
     assert "container_name" not in services[name]
     assert [volume["read_only"] for volume in services[name]["volumes"]] == [True]
 
 
-def test_the_probe_of_the_web_server_asks_whether_it_can_serve(services):
+def test_the_web_server_is_probed_for_readiness(services):
     *_, program = services["web"]["healthcheck"]["test"]
 
     assert "http://127.0.0.1:8000/readyz" in program
     compile(program, "healthcheck", "exec")
 
 
-def test_mails_of_a_portal_that_is_tried_out_are_caught(services):
+def test_mails_are_caught_by_default(services):
     port = urlsplit(with_defaults(services["web"]["environment"])["IOPORTAL_SMTP_URL"])
 
     assert port.hostname == "mail"

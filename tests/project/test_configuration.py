@@ -1,4 +1,4 @@
-"""Nonsense in the environment stops the start, and says what to write instead."""
+"""Invalid settings stop the start with a remedy."""
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -12,7 +12,7 @@ from ioportal import env
         pytest.param(
             "smtp://mail:1025",
             {"EMAIL_HOST": "mail", "EMAIL_PORT": 1025, "EMAIL_USE_SSL": False},
-            id="in the clear",
+            id="without TLS",
         ),
         pytest.param(
             "smtps://io%40example.org:s%2Fcret@mail.example.org",
@@ -27,17 +27,17 @@ from ioportal import env
         pytest.param(
             "smtp+starttls://mail",
             {"EMAIL_PORT": 587, "EMAIL_USE_TLS": True, "EMAIL_USE_SSL": False},
-            id="TLS once connected",
+            id="TLS after connecting",
         ),
     ],
 )
-def test_the_mail_server_is_one_address(monkeypatch, url, expected):
+def test_a_mail_server_is_set_by_one_address(monkeypatch, url, expected):
     monkeypatch.setenv("SMTP", url)
 
     assert env.mail("SMTP", "").items() >= expected.items()
 
 
-def test_the_password_of_the_mail_server_may_be_in_a_file(monkeypatch, tmp_path):
+def test_the_password_of_the_mail_server_can_be_in_a_file(monkeypatch, tmp_path):
     (tmp_path / "password").write_text("s3cret\n")
     monkeypatch.setenv("SMTP", "smtps://io@mail")
     monkeypatch.setenv("SMTP_PASSWORD_FILE", str(tmp_path / "password"))
@@ -48,7 +48,7 @@ def test_the_password_of_the_mail_server_may_be_in_a_file(monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize("url", ["mail:25", "http://mail", "smtp://mail:99999", ""])
-def test_what_is_no_mail_server_is_refused(monkeypatch, url):
+def test_an_invalid_mail_server_is_refused(monkeypatch, url):
     monkeypatch.setenv("SMTP", url)
 
     with pytest.raises(ImproperlyConfigured, match="smtp://host:port"):
@@ -63,7 +63,7 @@ def test_sizes_have_a_unit(monkeypatch):
 
 
 @pytest.mark.parametrize("size", ["4", "GB", "4 GB", "-1GB", "4GiB"])
-def test_what_is_no_size_is_refused(monkeypatch, size):
+def test_an_invalid_size_is_refused(monkeypatch, size):
     monkeypatch.setenv("FREE", size)
 
     with pytest.raises(ImproperlyConfigured, match="give a whole number and MB, GB or TB"):

@@ -1,4 +1,4 @@
-"""What goes wrong in the portal is logged where its operator looks."""
+"""Defects of the portal are logged to standard error."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ structlog.get_logger().warning("log_in_failed", user="a\x1b[2J\u202e\n{}", addre
 """
 
 
-def test_an_event_is_one_line_of_json_whatever_text_is_in_it():
+def test_an_event_with_any_text_is_one_line_of_json():
     program = subprocess.run(
         [sys.executable, "-c", EVENT], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The lock files say exactly what is installed, and not where it comes from."""
+"""Lock files contain exact versions, and no addresses."""
 
 import re
 import tomllib
@@ -45,7 +45,7 @@ def test_a_lock_file_names_no_address_and_no_path(path):
     assert "--find-links" not in text
 
 
-def test_the_lock_files_hold_what_the_project_declares():
+def test_the_lock_files_contain_the_declared_packages():
     base, dev = (names(PROJECT / f"requirements/{name}.txt") for name in ("base", "dev"))
 
     assert declared() <= base

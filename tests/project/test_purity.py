@@ -1,4 +1,4 @@
-"""Collectors, analysis and charts run where no portal is installed."""
+"""Collectors, analysis and charts run without a portal."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
 print(*sorted({"celery", "django", "psycopg"} & sys.modules.keys()))
 """
 AGENT = Path(__file__).parents[2] / "requirements" / "agent.txt"
-# Some packages use others where these happen to be: here they are not.
+# Some packages import others if these are installed: here they are not.
 ONLY_WITH = """
 import importlib.metadata, importlib.util, sys
 
@@ -35,9 +35,9 @@ sys.meta_path.insert(0, NotInstalled())
 """
 
 
-# In a process of its own, because an import in ioportal/__init__.py would break this unseen.
+# In a separate process, because an import in ioportal/__init__.py would otherwise be hidden.
 @pytest.mark.parametrize("package", ["collectors", "ioportal.analysis", "ioportal.charts"])
-def test_importing_all_of_a_pure_package_loads_no_framework(package):
+def test_a_pure_package_imports_no_framework(package):
     loaded = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL, package], capture_output=True, text=True, check=True
     )
@@ -45,7 +45,7 @@ def test_importing_all_of_a_pure_package_loads_no_framework(package):
     assert loaded.stdout.split() == []
 
 
-def test_an_agent_needs_nothing_but_what_its_lock_file_has():
+def test_an_agent_needs_only_the_packages_of_its_lock_file():
     locked = re.findall(r"^([\w.-]+)==", AGENT.read_text(), re.MULTILINE)
     subprocess.run(
         [sys.executable, "-c", ONLY_WITH + IMPORT_ALL, "collectors", " ".join(locked)], check=True

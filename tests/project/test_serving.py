@@ -1,4 +1,4 @@
-"""What a client may cost before the application sees its request."""
+"""Limits for a client before the application receives its request."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ def echo(environ, start_response):
 
 
 @pytest.fixture
-def request_of():
+def send_request():
     """Send the parts of a body, each after a pause; return the status, or None, and the body."""
 
     def send(
@@ -49,40 +49,40 @@ def request_of():
     return send
 
 
-def test_a_body_in_parts_reaches_the_application_whole(request_of):
-    assert request_of(b"one ", b"two ", b".") == (200, b"one two .")
+def test_a_body_in_parts_reaches_the_application_whole(send_request):
+    assert send_request(b"one ", b"two ", b".") == (200, b"one two .")
 
 
-def test_a_body_whose_next_part_is_late_is_refused(request_of, monkeypatch):
+def test_a_body_whose_next_part_is_late_is_refused(send_request, monkeypatch):
     monkeypatch.setattr(serving, "PART_WITHIN_S", 0.05)
 
-    assert request_of(b"one", b".", pause_s=0.2)[0] == 408
+    assert send_request(b"one", b".", pause_s=0.2)[0] == 408
 
 
-def test_a_body_that_trickles_is_refused(request_of, monkeypatch):
+def test_a_body_that_trickles_is_refused(send_request, monkeypatch):
     monkeypatch.setattr(serving, "BODY_WITHIN_S", 0.2)
 
-    assert request_of(*[b"x"] * 99, b".", pause_s=0.02)[0] == 408
+    assert send_request(*[b"x"] * 99, b".", pause_s=0.02)[0] == 408
 
 
-def test_a_body_that_is_too_large_is_refused_before_or_while_it_comes(request_of, monkeypatch):
+def test_a_body_that_is_too_large_is_refused(send_request, monkeypatch):
     monkeypatch.setattr(serving, "BODY_BYTES", 9)
 
-    assert request_of(b".", headers=[(b"content-length", b"10")])[0] == 413
-    assert request_of(b"x" * 10, b".")[0] == 413
+    assert send_request(b".", headers=[(b"content-length", b"10")])[0] == 413
+    assert send_request(b"x" * 10, b".")[0] == 413
 
 
-def test_a_body_that_makes_too_little_progress_is_refused(request_of, monkeypatch):
+def test_a_body_that_is_too_slow_is_refused(send_request, monkeypatch):
     monkeypatch.setattr(serving, "PART_WITHIN_S", 0.5)
     monkeypatch.setattr(serving, "PART_BYTES", 12)
     slow, steady = [b"x"] * 12, [b"x" * 12] * 12
 
-    assert request_of(*slow, b".", pause_s=0.06)[0] == 408
-    assert request_of(*steady, b".", pause_s=0.06)[0] == 200
+    assert send_request(*slow, b".", pause_s=0.06)[0] == 408
+    assert send_request(*steady, b".", pause_s=0.06)[0] == 200
 
 
 @pytest.mark.parametrize("size", [0, 1, 10, 11, 25, 40, 41, 999])
-def test_a_response_of_any_size_arrives_whole(request_of, monkeypatch, size):
+def test_a_response_of_any_size_arrives_whole(send_request, monkeypatch, size):
     monkeypatch.setattr(serving, "PART_BYTES", 10)
     monkeypatch.setattr(serving, "HELD_BYTES", 40)
     content = bytes(n % 251 for n in range(size))
@@ -91,10 +91,10 @@ def test_a_response_of_any_size_arrives_whole(request_of, monkeypatch, size):
         start_response("200 OK", [])
         return (content[n : n + 7] for n in range(0, size, 7))
 
-    assert request_of(b".", application=download) == (200, content)
+    assert send_request(b".", application=download) == (200, content)
 
 
-def test_a_client_that_does_not_read_holds_no_thread(request_of, monkeypatch):
+def test_a_client_that_does_not_read_holds_no_thread(send_request, monkeypatch):
     monkeypatch.setattr(serving, "PART_WITHIN_S", 0.05)
     is_closed = []
 
@@ -109,22 +109,22 @@ def test_a_client_that_does_not_read_holds_no_thread(request_of, monkeypatch):
         start_response("200 OK", [])
         return Download()
 
-    assert request_of(b".", application=download, reads=False) == (200, b"x" * 100)
+    assert send_request(b".", application=download, reads=False) == (200, b"x" * 100)
     assert is_closed == [True]
     monkeypatch.setattr(serving, "HELD_BYTES", 40)
     monkeypatch.setattr(serving, "PART_BYTES", 10)
-    assert request_of(b".", application=download, reads=False) == (200, b"x" * 10)
+    assert send_request(b".", application=download, reads=False) == (200, b"x" * 10)
     assert is_closed == [True, True]
 
 
-def test_more_than_fits_beside_other_bodies_may_come_again(request_of):
-    assert request_of(b"x" * 10, b".", room_bytes=9) == (
+def test_a_body_without_room_is_refused_with_a_retry(send_request):
+    assert send_request(b"x" * 10, b".", room_bytes=9) == (
         503, b"The portal is busy. Try again in 5 seconds.",
     )  # fmt: skip
-    assert request_of(b"x" * 10, b".", path="/api/v1/batches", room_bytes=9) == (
+    assert send_request(b"x" * 10, b".", path="/api/v1/batches", room_bytes=9) == (
         503, b'{"code": "busy", "message": "The portal is busy. Try again in 5 seconds."}',
     )  # fmt: skip
 
 
-def test_a_client_that_leaves_gets_nothing(request_of):
-    assert request_of(b"one") == (None, b"")
+def test_a_client_that_disconnects_receives_nothing(send_request):
+    assert send_request(b"one") == (None, b"")

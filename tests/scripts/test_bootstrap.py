@@ -1,4 +1,4 @@
-"""Setting up a machine: what is missing is named in one line, what is there is left alone."""
+"""Set-up of a machine: missing packages are named in one line, others are unchanged."""
 
 import re
 import shutil
@@ -11,28 +11,28 @@ from scripts.checkout import Problem
 
 @pytest.fixture
 def bare_debian(tmp_path, monkeypatch):
-    """A machine with apt-get on PATH and nothing else, used by somebody who is not root."""
+    """A machine with only apt-get on PATH, for a user other than root."""
     (tmp_path / "apt-get").symlink_to(shutil.which("false"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(bootstrap, "is_root", lambda: False)
 
 
 @pytest.mark.usefixtures("bare_debian")
-def test_without_root_the_one_line_that_root_must_run_is_named():
-    with pytest.raises(Problem) as told:
+def test_without_root_the_command_for_root_is_named():
+    with pytest.raises(Problem) as problem:
         bootstrap.install_debian_packages(["mmdebstrap", "bwrap"])
 
-    assert str(told.value).splitlines()[1:] == [
+    assert str(problem.value).splitlines()[1:] == [
         "apt-get update && apt-get install --yes --no-install-recommends mmdebstrap bubblewrap"
     ]
 
 
 @pytest.mark.usefixtures("bare_debian")
-def test_a_machine_that_has_everything_is_left_alone():
+def test_a_complete_machine_is_not_changed():
     bootstrap.install_debian_packages(["libc.so.6"])
 
 
-def test_a_machine_without_apt_is_told_what_it_lacks(tmp_path, monkeypatch):
+def test_without_apt_the_missing_packages_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(Problem, match="Not a Debian machine: install chromium, mawk"):

@@ -1,4 +1,4 @@
-"""Addresses in the environment decide who runs the servers."""
+"""Addresses in the environment replace the checkout's own servers."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def environment(monkeypatch):
     return set_both
 
 
-def test_addresses_of_others_are_taken_as_they_are(environment):
+def test_external_addresses_are_used(environment):
     environment("postgresql://db.example.org/ioportal", "redis://mq.example.org")
 
     assert given.way(OURS).addresses() == {
@@ -27,7 +27,7 @@ def test_addresses_of_others_are_taken_as_they_are(environment):
 
 
 @pytest.mark.parametrize("addresses", [("", ""), OURS, (OURS[0], "")])
-def test_none_or_our_own_addresses_leave_the_choice_to_the_machine(environment, addresses):
+def test_missing_or_own_addresses_are_ignored(environment, addresses):
     environment(*addresses)
 
     assert given.way(OURS) is None

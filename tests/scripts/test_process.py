@@ -1,4 +1,4 @@
-"""What this checkout started it may stop, and nothing else."""
+"""Only processes of this checkout are stopped."""
 
 import subprocess
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from scripts.process import OwnProcess, wait_until
 
 
-def name_of(process):
+def program_name(process):
     return Path(f"/proc/{process.pid}/comm").read_text().strip()
 
 
@@ -19,13 +19,15 @@ def sleeper(tmp_path):
 
 @pytest.fixture
 def run():
-    """Start programs as somebody's; end those that a test leaves."""
+    """Start programs; end the remaining ones after the test."""
     started = []
 
     def run(*command, cwd):
         process = subprocess.Popen(command, cwd=cwd)
         started.append(process)
-        wait_until(lambda: name_of(process) == command[0], otherwise="it is still a copy of us")
+        wait_until(
+            lambda: program_name(process) == command[0], otherwise="the program has not started"
+        )
         return process
 
     yield run
@@ -52,7 +54,7 @@ def test_a_process_in_its_folder_is_recognised_and_stopped(sleeper, run):
         pytest.param(("tail", "-f", "/dev/null"), "", id="another program in the folder"),
     ],
 )
-def test_a_stale_pid_file_harms_no_other_process(sleeper, run, command, folder):
+def test_a_stale_pid_file_does_not_stop_another_process(sleeper, run, command, folder):
     other = run(*command, cwd=sleeper.folder / folder)
     sleeper.pid_file.write_text(str(other.pid))
 
@@ -63,13 +65,13 @@ def test_a_stale_pid_file_harms_no_other_process(sleeper, run, command, folder):
 
 
 @pytest.mark.parametrize("text", ["", "not a number", "999999999"])
-def test_a_pid_file_of_nonsense_is_no_process(sleeper, text):
+def test_an_invalid_pid_file_is_ignored(sleeper, text):
     sleeper.pid_file.write_text(text)
 
     assert sleeper.pid() is None
 
 
-def test_the_children_of_a_killed_process_are_waited_for(sleeper, run):
+def test_the_end_of_a_killed_process_includes_its_children(sleeper, run):
     child = run("sleep", "0.3", cwd=sleeper.folder)
 
     sleeper.forget_crash()
@@ -80,11 +82,11 @@ def test_the_children_of_a_killed_process_are_waited_for(sleeper, run):
 @pytest.mark.parametrize(
     ("pid", "stays"),
     [
-        pytest.param("999999999", True, id="of no process: the server sees that itself"),
+        pytest.param("999999999", True, id="of no process: the server handles it"),
         pytest.param("1", False, id="of another process: the server would refuse to start"),
     ],
 )
-def test_a_stale_pid_file_does_not_hinder_the_next_start(sleeper, pid, stays):
+def test_a_stale_pid_file_does_not_prevent_the_next_start(sleeper, pid, stays):
     sleeper.pid_file.write_text(pid)
 
     sleeper.forget_crash()

@@ -1,4 +1,4 @@
-"""The portal's three programs live and end together."""
+"""The portal's three programs start and end together."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ UNTIL_STOPPED = ["sleep", "60"]
 def run(tmp_path, monkeypatch):
     monkeypatch.setattr(serve, "LOGS", tmp_path)
 
-    def run(port=1, **programs):  # where nothing answers
+    def run(port=1, **programs):  # no server listens there
         asyncio.run(serve.serve(port, programs))
 
     return run
@@ -30,7 +30,7 @@ def test_the_terminal_shows_the_address_and_the_log_in_and_nothing_else(
     login = tmp_path / "login"
     login.write_text("admin secret\n")
     monkeypatch.setattr(serve, "DEMO_LOGIN", login)
-    # Ends this test when the log-in was shown.
+    # Ends this test after the log-in is printed.
     monkeypatch.setattr(
         serve, "say", lambda text: (say(text), "Log in" in text and os.kill(os.getpid(), 15))
     )
@@ -41,9 +41,9 @@ def test_the_terminal_shows_the_address_and_the_log_in_and_nothing_else(
         agent=["sh", "-c", "echo one; echo two >&2; exec sleep 60"],
     )
 
-    shown = capfd.readouterr()
-    assert shown.out == ""
-    assert shown.err.splitlines() == [
+    output = capfd.readouterr()
+    assert output.out == ""
+    assert output.err.splitlines() == [
         f"==> Starting the portal, with logs in {tmp_path}",
         f"==> The portal is at http://127.0.0.1:{port}/ (Ctrl-C or `make stop` ends it)",
         "==> Log in as admin with the password secret",
@@ -51,27 +51,27 @@ def test_the_terminal_shows_the_address_and_the_log_in_and_nothing_else(
     assert (tmp_path / "agent.log").read_text() == "one\ntwo\n"
 
 
-def test_when_one_program_ends_the_others_do_too_and_the_end_of_its_log_is_shown(run, tmp_path):
+def test_the_end_of_one_program_stops_the_others_and_shows_its_log(run, tmp_path):
     lines = "seq 100; echo 'out of memory' >&2"
 
     with pytest.raises(Problem) as problem:
         run(web=UNTIL_STOPPED, worker=["sh", "-c", lines], beat=UNTIL_STOPPED)
 
-    said = str(problem.value).splitlines()
-    assert said[0] == (
+    problem_lines = str(problem.value).splitlines()
+    assert problem_lines[0] == (
         f"worker ended by itself, so the others were stopped, see {tmp_path}/worker.log:"
     )
-    assert said[1:] == [*map(str, range(87, 101)), "out of memory"]
+    assert problem_lines[1:] == [*map(str, range(87, 101)), "out of memory"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_told_to_stop_all_end_and_nothing_is_wrong(run, number):
-    tell = f"kill -{number.value} {os.getpid()}; exec sleep 60"
+def test_a_signal_stops_all_programs(run, number):
+    kill = f"kill -{number.value} {os.getpid()}; exec sleep 60"
 
-    run(web=UNTIL_STOPPED, worker=["sh", "-c", tell])
+    run(web=UNTIL_STOPPED, worker=["sh", "-c", kill])
 
 
-def test_a_port_that_is_taken_gives_way_to_the_next_free_one():
+def test_a_used_port_is_replaced_by_the_next_free_port():
     first = serve.free_port(20_000)
     with serve.socket.create_server((serve.HOST, first)):
         assert serve.free_port(first) > first

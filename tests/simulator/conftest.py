@@ -8,7 +8,7 @@ from simulator.plan import full_days
 
 @pytest.fixture(scope="session")
 def centre(tmp_path_factory):
-    """Return the folder with the files of the three days that are told in full."""
+    """Return the folder with the files of the three detailed days."""
     out = tmp_path_factory.mktemp("centre")
     demo.write(full_days(), out)
     return out
@@ -24,7 +24,7 @@ def fault(truth):
     """Return the only fault of a kind in the three days."""
 
     def only(kind):
-        (found,) = (fault for fault in truth["faults"]["faults"] if fault["kind"] == kind)
-        return found
+        (match,) = (fault for fault in truth["faults"]["faults"] if fault["kind"] == kind)
+        return match
 
     return only

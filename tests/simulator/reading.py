@@ -1,4 +1,4 @@
-"""Readers of the raw files, written from the formats' descriptions and not from our writers."""
+"""Readers of the raw files, based on the formats' descriptions and not on the simulator."""
 
 import gzip
 import re
@@ -52,7 +52,7 @@ def pbs_records(path):
         record = PBS.fullmatch(line)
         assert record, line
         values = dict(pair.split("=", 1) for pair in record["text"].split(" "))
-        # New York's summer time.
+        # New York in summer time.
         stamp = datetime.strptime(record["stamp"], "%m/%d/%Y %H:%M:%S").replace(tzinfo=UTC)
         yield stamp + timedelta(hours=4), record["kind"], record["id"], values
 
@@ -60,9 +60,9 @@ def pbs_records(path):
 def alps_lines(folder):
     for path in sorted(folder.glob("messages-*")):
         for line in path.read_text().splitlines():
-            found = ALPS.fullmatch(line)
-            assert found, line
-            yield found
+            match = ALPS.fullmatch(line)
+            assert match, line
+            yield match
 
 
 def read_time(path):
@@ -70,7 +70,7 @@ def read_time(path):
 
 
 def job_stats(text):
-    """Return {target: {job id: (snapshot time, {counter: value})}}; bytes are their sums."""
+    """Return {target: {job id: (snapshot time, {counter: value})}}; for bytes the sums."""
     targets = {}
     for line in text.splitlines():
         if "job_stats=" in line:
@@ -92,8 +92,8 @@ def md_stats(text):
     head, snapshot, *rows = text.splitlines()
     assert head == "mdt.atlas2-MDT0000.md_stats="
     assert re.fullmatch(r"snapshot_time             \d+\.\d{1,6} secs\.usecs", snapshot)
-    found = [re.fullmatch(r"(\w+) +(\d+) samples \[reqs\]", row).groups() for row in rows]
-    return {name: int(count) for name, count in found}
+    rows = [re.fullmatch(r"(\w+) +(\d+) samples \[reqs\]", row).groups() for row in rows]
+    return {name: int(count) for name, count in rows}
 
 
 def gunzip(path):

@@ -1,4 +1,4 @@
-"""Accounting and launches: whole records, true times, no node held twice."""
+"""Accounting and launches: complete records, true times, no node with two jobs."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -47,7 +47,7 @@ def test_accounting_names_the_batch_host_and_not_the_nodes(records):
     assert set(hosts) == {f"titan-batch{n}/0" for n in (1, 2, 3, 4)}
 
 
-def test_accounting_agrees_with_the_truth(records, truth):
+def test_accounting_equals_the_truth(records, truth):
     ended = {job: values for _, kind, job, values in records if kind == "E"}
 
     late = truth["faults"]["late_job"]
@@ -61,7 +61,7 @@ def test_accounting_agrees_with_the_truth(records, truth):
             assert int(values["Resource_List.nodect"]) == job["node_count"]
 
 
-def test_one_job_is_accounted_for_late(centre, records, truth):
+def test_one_job_has_late_accounting(centre, records, truth):
     late = truth["faults"]["late_job"]
 
     (path,) = (centre / "late").iterdir()
@@ -73,7 +73,7 @@ def test_one_job_is_accounted_for_late(centre, records, truth):
     assert late not in {job for _, _, job, _ in records}
 
 
-def test_no_node_runs_two_jobs_at_once(launches):
+def test_no_node_runs_two_jobs_at_the_same_time(launches):
     ends = {
         line["apid"]: datetime.fromisoformat(line["time"]).timestamp()
         for line in launches
@@ -96,7 +96,7 @@ def test_no_node_runs_two_jobs_at_once(launches):
     assert (start[1:] >= end[:-1])[same_node].all()
 
 
-def test_apids_grow_with_time_and_the_listed_ones_are_where_they_belong(launches, truth):
+def test_apids_increase_and_include_the_listed_launches(launches, truth):
     starts = [line for line in launches if line["event"] == "Starting"]
     apids = [int(line["apid"]) for line in starts]
 
@@ -107,7 +107,7 @@ def test_apids_grow_with_time_and_the_listed_ones_are_where_they_belong(launches
         assert int(line["count"]) == nodes
 
 
-def test_the_seeds_jobs_ran_at_their_times(truth):
+def test_the_reported_jobs_run_at_their_times(truth):
     def ran(label, start, end):
         return [
             job
@@ -120,7 +120,7 @@ def test_the_seeds_jobs_ran_at_their_times(truth):
     assert ran("panda, one stripe", "2017-07-07T03:26:16+00:00", "2017-07-07T04:03:47+00:00")
 
 
-def test_the_campaign_keeps_to_its_slots(truth):
+def test_the_campaign_does_not_exceed_its_slots(truth):
     pilots = [job for job in truth["jobs"] if job["label"].startswith("panda") and job["started"]]
 
     def running(*at):
@@ -128,7 +128,7 @@ def test_the_campaign_keeps_to_its_slots(truth):
         return sum(j["started"] <= moment < (j["ended"] or "9999") for j in pilots)
 
     assert running(5, 12) in range(15, 21)
-    assert running(6, 18) in range(15, 22)  # with the seeds' job, which started by itself
+    assert running(6, 18) in range(15, 22)  # with the reported job, which started separately
     assert running(7, 0) == 1
     assert running(7, 12) in range(4, 6)
 

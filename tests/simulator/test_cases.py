@@ -1,4 +1,4 @@
-"""A labelled set: its logs tell what its truth says, and its labels are what was injected."""
+"""A labelled set: logs that equal its truth, and labels that follow the injected causes."""
 
 import json
 import re
@@ -32,16 +32,16 @@ def cases(tmp_path_factory):
     """A small labelled set: its folder, its slices, its truth."""
     folder = tmp_path_factory.mktemp("cases")
     labelled.write(folder, seed=SEED, share=SHARE)
-    told = json.loads((folder / "truth.json").read_text())
+    content = json.loads((folder / "truth.json").read_text())
     return SimpleNamespace(
         folder=folder,
         slices=sorted((folder / "slices").iterdir()),
-        truth=told,
-        start=datetime.fromisoformat(told["start"]),
-        end=datetime.fromisoformat(told["end"]),
+        truth=content,
+        start=datetime.fromisoformat(content["start"]),
+        end=datetime.fromisoformat(content["end"]),
         of_jobs={
             case["subject"]["name"]: case
-            for case in told["cases"]
+            for case in content["cases"]
             if case["subject"]["kind"] == "job"
         },
     )
@@ -61,20 +61,20 @@ def whole(cases, filesystem):
 
 def reads(text):
     """Return {(target, job id, counter): (samples, sum of bytes)} of one read."""
-    shown, target, job = {}, "", ""
+    counts, target, job = {}, "", ""
     for line in text.splitlines():
-        if found := COUNTER.fullmatch(line):
-            total = int(found[4]) if found[3] == "bytes" and found[4] else 0
-            shown[target, job, found[1]] = (int(found[2]), total)
-        elif found := JOB.fullmatch(line):
-            job = found[1]
-        elif found := TARGET.fullmatch(line):
-            target = found[1]
-    return shown
+        if match := COUNTER.fullmatch(line):
+            total = int(match[4]) if match[3] == "bytes" and match[4] else 0
+            counts[target, job, match[1]] = (int(match[2]), total)
+        elif match := JOB.fullmatch(line):
+            job = match[1]
+        elif match := TARGET.fullmatch(line):
+            target = match[1]
+    return counts
 
 
 def counted(cases, filesystem):
-    """Add up what the counters of the stream show; an entry may be dropped while it idles."""
+    """Return the sums of the stream's counters; an idle entry may be dropped."""
     last, samples, sizes = {}, Counter(), Counter()
     for step in cases.slices:
         path = step / f"job_stats-{filesystem}.txt"
@@ -89,7 +89,7 @@ def counted(cases, filesystem):
 
 
 @pytest.mark.parametrize("filesystem", ["atlas1", "widow0"])
-def test_counters_show_what_jobs_truly_did(cases, filesystem):
+def test_counters_equal_the_true_activity(cases, filesystem):
     samples, sizes = counted(cases, filesystem)
 
     jobs = whole(cases, filesystem)
@@ -104,7 +104,7 @@ def test_counters_show_what_jobs_truly_did(cases, filesystem):
         assert sizes[ost, job, "write_bytes"] == did["write_bytes"]
 
 
-def test_the_trace_has_every_request_of_a_job_in_the_step_in_which_it_ended(cases):
+def test_the_trace_has_every_request_in_the_step_of_its_end(cases):
     jobs, rpcs = whole(cases, "widow0"), Counter()
     for number, step in enumerate(cases.slices):
         begin = (cases.start + number * STEP).timestamp()
@@ -117,21 +117,21 @@ def test_the_trace_has_every_request_of_a_job_in_the_step_in_which_it_ended(case
     assert {job: rpcs[job] for job in jobs} == {job: did["rpcs"] for job, did in jobs.items()}
 
 
-def test_failed_look_ups_are_opens_without_closes_or_enqueues_that_nothing_counts(cases):
-    found = {
+def test_failed_look_ups_are_unmatched_opens_or_uncounted_enqueues(cases):
+    jobs = {
         case["subject"]["filesystem"]: cases.truth["jobs"][job]
         for job, case in cases.of_jobs.items()
         if case["part"] == "failed look-ups" and case["label"] == "positive"
     }
 
-    searched = found["atlas1"]["operations"]
+    searched = jobs["atlas1"]["operations"]
     assert searched["open"] > 3 * searched["close"]
-    hidden = found["widow0"]
+    hidden = jobs["widow0"]
     assert hidden["operations"]["open"] < 1.1 * hidden["operations"]["close"]
     assert hidden["rpcs"] > hidden["failed_opens"] + sum(hidden["operations"].values()) * 0.9
 
 
-def test_accounting_tells_each_end_once_and_the_queue_what_runs(cases):
+def test_accounting_has_each_end_once_and_the_queue_running_jobs(cases):
     def ids(name):
         for step in [cases.folder / "before", *cases.slices]:
             if (step / name).exists():
@@ -152,7 +152,7 @@ def test_steps_follow_each_other_and_a_gap_has_no_reads(cases):
     assert [span["start"] for span in spans[1:]] == [span["end"] for span in spans[:-1]]
     assert (spans[0]["start"], spans[-1]["end"]) == (cases.truth["start"], cases.truth["end"])
 
-    [gap] = [one["unread"] for one in cases.truth["filesystems"] if one["unread"]]
+    [gap] = [each["unread"] for each in cases.truth["filesystems"] if each["unread"]]
     unread = [
         span["end"]
         for span, step in zip(spans, cases.slices, strict=True)
@@ -162,8 +162,8 @@ def test_steps_follow_each_other_and_a_gap_has_no_reads(cases):
     assert all((step / "job_stats-atlas1.txt").exists() for step in cases.slices)
 
 
-def test_every_cause_is_there_and_begins_in_the_stream(cases):
-    held = [
+def test_every_cause_occurs_and_starts_in_the_stream(cases):
+    positives = [
         (case, cause)
         for case in cases.truth["cases"]
         if case["label"] == "positive"
@@ -171,13 +171,13 @@ def test_every_cause_is_there_and_begins_in_the_stream(cases):
         if not cause["is_borderline"]
     ]
 
-    assert {cause["cause"] for _, cause in held} == set(Cause)
-    assert all(cases.truth["start"] < cause["onset"] < cases.truth["end"] for _, cause in held)
-    too_many = next(cause for _, cause in held if cause["cause"] == Cause.OPERATIONS)
+    assert {cause["cause"] for _, cause in positives} == set(Cause)
+    assert all(cases.truth["start"] < cause["onset"] < cases.truth["end"] for _, cause in positives)
+    too_many = next(cause for _, cause in positives if cause["cause"] == Cause.OPERATIONS)
     assert too_many["amounts"]["operations"] > 2_000_000
 
 
-def test_labels_are_those_of_what_was_injected(cases):
+def test_labels_follow_the_injected_causes(cases):
     for case in cases.truth["cases"]:
         ratios = [cause["ratio"] for cause in case["causes"]]
         expected = {
@@ -191,19 +191,19 @@ def test_labels_are_those_of_what_was_injected(cases):
             assert case["label"] == "negative", case
 
 
-def test_nearly_all_subjects_of_a_whole_set_are_harmless():
+def test_nearly_all_subjects_of_a_complete_set_are_harmless():
     actors = cast.actors(1, 0, 300.0, 1.0)
 
     parts = Counter(actor.role.play.part for actor in actors if not actor.role.fault)
     doubtful = len(actors) - sum(parts[part] for part in HARMLESS)
-    assert doubtful < 0.055 * len(actors)  # near misses, which are harmless, among them
+    assert doubtful < 0.055 * len(actors)  # including harmless near misses
     assert len(actors) > 2_000
     assert min(parts[part] for part in HARMLESS) >= 4
 
 
-def test_a_seed_gives_the_same_bytes_again(cases, tmp_path):
-    scene = Scene.of(SEED, SHARE)
-    calm = Traffic.of(scene, SMALL, scene.calm_since, scene.opened, bin_s=labelled.CALM_BIN_S)
+def test_a_seed_gives_the_same_bytes(cases, tmp_path):
+    scene = Scene.draw(SEED, SHARE)
+    calm = Traffic.draw(scene, SMALL, scene.calm_since, scene.opened, bin_s=labelled.CALM_BIN_S)
 
     writing.before(tmp_path / "before", scene, calm)
 
@@ -214,14 +214,14 @@ def test_a_seed_gives_the_same_bytes_again(cases, tmp_path):
 
 
 def test_another_seed_differs_in_every_amount(cases):
-    def amounts(told):
+    def amounts(content):
         return {
             (cause["cause"], *sorted(cause["amounts"].values()))
-            for case in told["cases"]
+            for case in content["cases"]
             for cause in case["causes"]
         }
 
-    other = truth.told(Scene.of(SEED + 1, SHARE), {})
+    other = truth.content(Scene.draw(SEED + 1, SHARE), {})
 
     assert amounts(other)
     assert not amounts(other) & amounts(cases.truth)

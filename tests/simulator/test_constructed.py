@@ -1,4 +1,4 @@
-"""Constructed input for benches: as much as was asked for, in the version's shape."""
+"""Constructed input for benches: size and format as requested."""
 
 import pytest
 
@@ -19,10 +19,10 @@ def trace(tmp_path):
 
 
 @pytest.mark.parametrize("version", Version)
-def test_a_trace_has_the_lines_clients_and_irregular_lines_asked_for(trace, version):
+def test_a_trace_has_the_requested_lines_clients_and_irregular_lines(trace, version):
     lines = trace(version=version).splitlines()
-    found = [RPC.fullmatch(line) for line in lines]
-    regular = [line for line in found if line and line["service"]]
+    matches = [RPC.fullmatch(line) for line in lines]
+    regular = [match for match in matches if match and match["service"]]
 
     assert len(lines) == 20_000
     assert 0.04 < 1 - len(regular) / len(lines) < 0.06
@@ -30,21 +30,21 @@ def test_a_trace_has_the_lines_clients_and_irregular_lines_asked_for(trace, vers
     assert all((line["job"] is not None) == (version is Version.V2_15) for line in regular)
 
 
-def test_versions_spell_the_tail_differently(trace):
+def test_the_tail_of_a_line_depends_on_the_version(trace):
     assert "Request procesed in" in trace()
     assert "Request processed in" in trace(version=Version.V2_15)
 
 
-def test_a_trace_can_be_all_regular(trace):
+def test_a_trace_can_have_no_irregular_lines(trace):
     assert all(RPC.fullmatch(line) for line in trace(odd_share=0).splitlines())
 
 
-def test_a_seed_gives_the_same_trace_again(trace):
+def test_a_seed_gives_the_same_trace(trace):
     assert trace() == trace(name="again.log")
     assert trace() != trace(name="other.log", seed=2)
 
 
-def test_counters_grow_from_poll_to_poll(tmp_path):
+def test_counters_increase_between_polls(tmp_path):
     dumps = []
     for poll in (0, 1):
         constructed.write_job_stats(tmp_path / "dump", jobs=500, poll=poll, seed=1)

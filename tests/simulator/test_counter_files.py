@@ -1,4 +1,4 @@
-"""Polled counters: the shapes of Lustre 2.8, and totals that add up to the truth."""
+"""Polled counters: the format of Lustre 2.8, and totals equal to the truth."""
 
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
@@ -26,9 +26,9 @@ def whole_mdt(centre):
 
 
 def sums_over_lives(polls):
-    """Add up the last values of each entry's lives.
+    """Return the sum of the last values of each entry's lives.
 
-    An entry has begun anew when the poll before does not have it, or when a value has fallen.
+    A new life starts if the previous poll does not have the entry, or if a value has fallen.
     """
     sums = defaultdict(lambda: defaultdict(int))
     before = {}
@@ -51,7 +51,7 @@ def nonzero(counters):
 
 
 def untouched(job, fault):
-    """Return whether neither the gap nor the reset came before the last read of an ended job."""
+    """Return whether an ended job was last read before the gap and the reset."""
     if job["ended"] is None:
         return False
     gap, reset = fault("gap"), fault("reset")
@@ -62,7 +62,7 @@ def untouched(job, fault):
     )
 
 
-def test_the_mdts_totals_add_up_to_the_truth(mdt, truth, fault):
+def test_the_totals_of_the_mdt_equal_the_truth(mdt, truth, fault):
     sums = sums_over_lives(only_counters(entries for _, entries in mdt))
 
     assert len(truth["jobs"]) > 1_000
@@ -73,7 +73,7 @@ def test_the_mdts_totals_add_up_to_the_truth(mdt, truth, fault):
                 assert job["shown_operations"] == job["operations"]
 
 
-def test_metadata_operations_leave_out_what_is_counted_twice(truth):
+def test_metadata_operations_exclude_kinds_counted_twice(truth):
     for job in truth["jobs"]:
         if job["started"]:
             assert job["metadata_operations"] == sum(
@@ -82,7 +82,7 @@ def test_metadata_operations_leave_out_what_is_counted_twice(truth):
 
 
 @pytest.mark.parametrize("direction", ["read_bytes", "write_bytes"])
-def test_the_osts_bytes_add_up_to_the_truth(centre, truth, fault, direction):
+def test_the_bytes_of_the_osts_equal_the_truth(centre, truth, fault, direction):
     total = defaultdict(int)
     for oss in ("atlas2-oss1", "atlas2-oss2"):
         dumps = [
@@ -100,14 +100,14 @@ def test_the_osts_bytes_add_up_to_the_truth(centre, truth, fault, direction):
                 assert job[f"shown_{direction}"] == job[direction]
 
 
-def test_the_whole_target_counts_at_least_what_job_ids_do(mdt, whole_mdt):
+def test_the_whole_target_counts_at_least_the_operations_of_job_ids(mdt, whole_mdt):
     assert [moment for moment, _ in mdt] == [moment for moment, _ in whole_mdt]
     for (_, entries), (_, totals) in zip(mdt, whole_mdt, strict=True):
         for name, total in totals.items():
             assert sum(counters[name] for _, counters in entries.values()) <= total
 
 
-def test_the_whole_targets_totals_fall_at_the_reset_only(whole_mdt, fault):
+def test_the_totals_of_the_whole_target_fall_only_at_the_reset(whole_mdt, fault):
     falls = [
         after
         for (_, before), (after, totals) in pairwise(whole_mdt)
@@ -118,7 +118,7 @@ def test_the_whole_targets_totals_fall_at_the_reset_only(whole_mdt, fault):
     assert falls == [min(moment for moment, _ in whole_mdt if moment > reset)]
 
 
-def test_reads_are_close_in_the_crisis_and_missing_in_the_gap(mdt, fault):
+def test_reads_are_frequent_in_the_crisis_and_missing_in_the_gap(mdt, fault):
     waits = {before: (after - before).total_seconds() for (before, _), (after, _) in pairwise(mdt)}
 
     crisis = datetime(2017, 7, 6, 13, 45, tzinfo=UTC), datetime(2017, 7, 6, 14, 35, tzinfo=UTC)
@@ -129,18 +129,18 @@ def test_reads_are_close_in_the_crisis_and_missing_in_the_gap(mdt, fault):
     assert abs(start - datetime.fromisoformat(fault("gap")["start"])).seconds < 10
 
 
-def test_counters_tell_nearly_every_restart(truth):
+def test_counters_show_nearly_every_restart(truth):
     assert sum(bool(job.get("hidden_restarts")) for job in truth["jobs"]) < 10
 
 
-def test_entries_are_dropped_after_ten_idle_minutes_and_begin_again_from_zero(mdt, truth):
+def test_entries_are_dropped_after_ten_idle_minutes_and_restart_at_zero(mdt, truth):
     for moment, entries in mdt:
         assert all(0 <= moment.timestamp() - updated <= 600 for updated, _ in entries.values())
 
     assert sum(job.get("entry_restarts", 0) for job in truth["jobs"]) > 100
 
 
-def test_ids_of_processes_and_no_ids_are_there(mdt):
+def test_process_ids_and_empty_ids_exist(mdt):
     ids = {job for _, entries in mdt for job in entries}
 
     assert "" in ids
@@ -155,12 +155,12 @@ def test_a_poll_of_an_ost_shows_the_missing_blank_before_16_mib(centre):
     assert any("min:16777216, max:16777216" in path.read_text() for path in paths)
 
 
-def test_a_files_time_is_the_time_of_the_read(centre):
+def test_the_time_of_a_file_is_the_time_of_the_read(centre):
     for path in (centre / "job_stats" / MDT).iterdir():
         assert path.stat().st_mtime == read_time(path).timestamp()
 
 
-def test_one_job_ran_mostly_unobserved(truth):
+def test_one_job_is_mostly_unobserved(truth):
     (poor,) = (job for job in truth["jobs"] if job["batch_id"] == truth["faults"]["poor_job"])
 
     assert poor["covered_share"] < 0.5

@@ -18,7 +18,7 @@ def opens(*bursts):
     )
 
 
-def shown(source, polls, remounts=()):
+def sightings(source, polls, remounts=()):
     """Return [(poll time, last update, opens)] of all sightings."""
     return [
         (polls[poll], updated, counts[OPEN])
@@ -27,10 +27,10 @@ def shown(source, polls, remounts=()):
     ]
 
 
-def test_counters_grow_during_a_burst_and_stay_while_the_entry_idles():
+def test_counters_increase_in_a_burst_and_stay_constant_afterwards():
     polls = [50, 100, 300, 700, 701]
 
-    assert shown(opens((0, 100, 10)), polls) == [
+    assert sightings(opens((0, 100, 10)), polls) == [
         (50, 50, 5),
         (100, 100, 10),
         (300, 100, 10),
@@ -38,16 +38,22 @@ def test_counters_grow_during_a_burst_and_stay_while_the_entry_idles():
     ]
 
 
-def test_a_source_that_comes_back_in_time_goes_on_counting():
-    assert shown(opens((0, 100, 10), (700, 800, 5)), [650, 900]) == [(650, 100, 10), (900, 800, 15)]
+def test_a_source_that_returns_in_time_continues_its_counters():
+    assert sightings(opens((0, 100, 10), (700, 800, 5)), [650, 900]) == [
+        (650, 100, 10),
+        (900, 800, 15),
+    ]
 
 
-def test_a_source_that_comes_back_later_begins_at_zero():
-    assert shown(opens((0, 100, 10), (701, 800, 5)), [650, 900]) == [(650, 100, 10), (900, 800, 5)]
+def test_a_source_that_returns_late_starts_at_zero():
+    assert sightings(opens((0, 100, 10), (701, 800, 5)), [650, 900]) == [
+        (650, 100, 10),
+        (900, 800, 5),
+    ]
 
 
-def test_a_remount_zeroes_an_entry_in_the_middle_of_a_burst():
-    assert shown(opens((0, 1_000, 1_000)), [300, 500, 600], remounts=[400]) == [
+def test_a_remount_resets_an_entry_during_a_burst():
+    assert sightings(opens((0, 1_000, 1_000)), [300, 500, 600], remounts=[400]) == [
         (300, 300, 300),
         (500, 500, 100),
         (600, 600, 200),
@@ -55,10 +61,10 @@ def test_a_remount_zeroes_an_entry_in_the_middle_of_a_burst():
 
 
 def test_a_remount_ends_an_idle_entry():
-    assert shown(opens((0, 100, 10)), [150, 250], remounts=[200]) == [(150, 100, 10)]
+    assert sightings(opens((0, 100, 10)), [150, 250], remounts=[200]) == [(150, 100, 10)]
 
 
-def test_the_whole_target_counts_those_without_an_id_too():
+def test_the_whole_target_counts_operations_without_an_id():
     nobody = Source(None, np.array([0]), (Burst(0, 100, {"open": 7}),))
     totals = counters.mdt_totals(
         [opens((0, 100, 10)), nobody], np.array([100, 300]), Server(TEN_MINUTES, [200])
@@ -79,7 +85,7 @@ def test_failed_opens_do_not_count_after_an_upgrade():
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 4_001])
-def test_osts_share_requests_without_losing_any(count):
+def test_requests_are_distributed_over_osts_without_loss(count):
     source = Source(
         "1.titan",
         np.array([0]),

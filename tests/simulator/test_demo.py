@@ -1,4 +1,4 @@
-"""The demo as a whole: repeatable, alone, and registered."""
+"""The complete demo: reproducible, independent and registered."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ def python(*arguments, **environment):
     subprocess.run([sys.executable, *arguments], check=True, env=os.environ | environment)
 
 
-def test_a_seed_gives_the_same_bytes_again(tmp_path):
+def test_a_seed_gives_the_same_bytes(tmp_path):
     a_day = ("--start", "2017-10-17", "--days", "1", "--rate", "0.2", "--poll", "3600")
 
     for out, seed, hash_seed in (("one", "1", "7"), ("again", "1", "8"), ("other", "2", "7")):
@@ -28,12 +28,12 @@ def test_a_seed_gives_the_same_bytes_again(tmp_path):
             PYTHONHASHSEED=hash_seed,
         )
 
-    one, again, other = (digests(tmp_path / out) for out in ("one", "again", "other"))
-    assert one == again
-    assert len(set(one.values()) - set(other.values())) > 50
+    first, again, other = (digests(tmp_path / out) for out in ("one", "again", "other"))
+    assert first == again
+    assert len(set(first.values()) - set(other.values())) > 50
 
 
-def test_the_simulator_knows_neither_the_collectors_nor_the_portal():
+def test_the_simulator_imports_neither_collectors_nor_portal():
     python(
         "-c",
         "import sys, simulator.__main__\n"
@@ -41,7 +41,7 @@ def test_the_simulator_knows_neither_the_collectors_nor_the_portal():
     )
 
 
-def test_the_registration_file_names_what_the_logs_name(centre):
+def test_the_registration_file_has_the_names_in_the_logs(centre):
     site = tomllib.loads((centre / "site.toml").read_text())
 
     cluster, shared = site["cluster"]

@@ -1,4 +1,4 @@
-"""Faults on demand: what was asked for is in the raw files."""
+"""Faults on demand appear in the raw files."""
 
 from itertools import pairwise
 
@@ -15,12 +15,12 @@ DAY = (local(2017, 3, 6), local(2017, 3, 7))
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Return the folder of a day on which faults were asked for."""
+    """Return a function that writes a day with faults."""
 
     def write(*texts):
         out = tmp_path_factory.mktemp("day")
-        asked = Faults(tuple(map(faults.asked, texts)))
-        demo.write(Plan(1, *DAY, rate=0.1, poll_s=1_800, faults=asked), out)
+        requested = Faults(tuple(map(faults.parse, texts)))
+        demo.write(Plan(1, *DAY, rate=0.1, poll_s=1_800, faults=requested), out)
         return out
 
     return write
@@ -31,7 +31,7 @@ def waits(folder):
     return [after - before for before, after in pairwise(moments)]
 
 
-def test_a_gap_and_a_lost_source_leave_reads_out(files):
+def test_a_gap_and_a_lost_source_have_no_reads(files):
     out = files("gap@2017-03-06T08:00/3h", "lost:atlas2-oss2@2017-03-06T14:00/4h")
 
     assert sorted(waits(out / "job_stats" / "atlas2-MDT0000"))[-2:] == [1_800, 3 * 3_600]
@@ -39,7 +39,7 @@ def test_a_gap_and_a_lost_source_leave_reads_out(files):
     assert sorted(waits(out / "job_stats" / "atlas2-oss2"))[-2:] == [3 * 3_600, 4 * 3_600]
 
 
-def test_a_clock_jumps_and_comes_back(files):
+def test_a_clock_jumps_forward_and_back(files):
     out = files("clock:atlas2-mds1@2017-03-06T06:00/6h,-500")
 
     jumped = []
@@ -53,7 +53,7 @@ def test_a_clock_jumps_and_comes_back(files):
     assert len(jumped) == 12
 
 
-def test_an_upgraded_server_writes_another_format_and_counts_anew(files):
+def test_an_upgraded_server_has_another_format_and_new_counters(files):
     out = files("upgrade:atlas2-mds1@2017-03-06T12:00,2.15.3")
     reads = sorted((out / "job_stats" / "atlas2-MDT0000").iterdir())
     texts = [path.read_text() for path in reads]
@@ -70,6 +70,6 @@ def test_an_upgraded_server_writes_another_format_and_counts_anew(files):
 
 
 @pytest.mark.parametrize("text", ["flood@2017-03-06T12:00", "gap", "gap@2017-03-06T12:00/3x"])
-def test_what_is_no_fault_is_refused(text):
-    with pytest.raises(ValueError, match="is no fault"):
-        faults.asked(text)
+def test_an_invalid_fault_is_refused(text):
+    with pytest.raises(ValueError, match="is not a fault"):
+        faults.parse(text)

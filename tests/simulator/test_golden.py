@@ -1,10 +1,10 @@
-"""The golden trace against the seeds' listing, counted by awk and not by our own code."""
+"""The golden trace against the reports' listing, counted by awk."""
 
 import pytest
 
 from tests.simulator.reading import alps_lines, awk, unfold
 
-# Opcode: count, min, average and max service time in microseconds, as the listing prints them.
+# Opcode: count, min, average and max service time in microseconds, as in the listing.
 LISTING = {
     9205593: {
         "101": (37851, 13, 42, 4983),
@@ -41,18 +41,18 @@ SUMMARY = r"""
         if (!(target[1] in mine)) next
         match($0, /procesed in [0-9]+us/)
         took = substr($0, RSTART + 12, RLENGTH - 14) + 0
-        seen[target[1]]
+        nids[target[1]]
         split(target[2] " all", keys, " ")
         for (k in keys) {
             key = keys[k]
-            if (!(key in count) || took < least[key]) least[key] = took
-            if (took > most[key]) most[key] = took
+            if (!(key in count) || took < minimum[key]) minimum[key] = took
+            if (took > maximum[key]) maximum[key] = took
             count[key]++; sum[key] += took
         }
     }
     END {
-        for (key in count) print key, count[key], least[key], sum[key], most[key]
-        for (nid in seen) nodes++
+        for (key in count) print key, count[key], minimum[key], sum[key], maximum[key]
+        for (nid in nids) nodes++
         print "nodes", nodes
     }
 """
@@ -74,20 +74,20 @@ def nids_of(folder, apid):
 
 
 @pytest.mark.parametrize("apid", LISTING)
-def test_awk_finds_the_counts_and_service_times_of_the_listing(centre, tmp_path, apid):
+def test_awk_counts_equal_the_listing(centre, tmp_path, apid):
     nids = tmp_path / "nids"
     nids.write_text("\n".join(nids_of(centre / "alps", apid)) + "\n")
 
     rows = [line.split() for line in awk(SUMMARY, nids, centre / "rpctrace" / "golden.log")]
 
-    found = {key: tuple(map(int, values)) for key, *values in rows}
-    assert found.pop("nodes") == (NODES[apid],)
-    assert found.keys() == LISTING[apid].keys()
-    for key, (count, least, average, most) in LISTING[apid].items():
-        found_count, found_least, found_sum, found_most = found[key]
-        assert (found_count, found_least, found_most) == (count, least, most), key
-        # One figure, however it is brought to whole microseconds.
-        assert found_sum // found_count == round(found_sum / found_count) == average, key
+    counted = {key: tuple(map(int, values)) for key, *values in rows}
+    assert counted.pop("nodes") == (NODES[apid],)
+    assert counted.keys() == LISTING[apid].keys()
+    for key, (count, minimum, average, maximum) in LISTING[apid].items():
+        counted_count, counted_minimum, counted_sum, counted_maximum = counted[key]
+        assert (counted_count, counted_minimum, counted_maximum) == (count, minimum, maximum), key
+        # The same figure with any rounding to whole microseconds.
+        assert counted_sum // counted_count == round(counted_sum / counted_count) == average, key
 
 
 def test_the_trace_lasts_563009_microseconds(centre):
@@ -100,5 +100,5 @@ def test_the_extent_gives_the_printed_rates(apid):
 
     rates = [f"{count / 0.563009:.2f}" for count in counts]
 
-    # 69,291.9651 was printed as .96: the one figure that the extent in whole microseconds misses.
+    # 69,291.9651 was printed as .96: the only figure that the extent in whole microseconds misses.
     assert [rate.replace("69291.97", "69291.96") for rate in rates] == RATES[apid].split()

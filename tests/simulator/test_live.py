@@ -1,4 +1,4 @@
-"""Today's centre: logs that grow as time goes by, and go on after a pause."""
+"""Today's centre: growing logs that continue after a pause."""
 
 import json
 import re
@@ -15,16 +15,16 @@ from simulator.today import Today
 from tests.simulator.reading import RPC
 
 NOON = 1_763_812_800  # 2025-11-22
-STORM_S = 180  # after the doors opened
+STORM_S = 180  # after the start
 HOUR = 3_600
 
 
 @pytest.fixture
 def pass_time(tmp_path, monkeypatch):
-    """Have a run begin at a moment, and write what happens in a time."""
+    """Start a run at a given time, and write its events for a duration."""
 
     def run(seconds, step_s=1, begin=None):
-        state = State.of(tmp_path, seed=1, pace=1)
+        state = State.load(tmp_path, seed=1, pace=1)
         begin = begin or state.until
         monkeypatch.setattr(live, "time", lambda: begin)
         logs = Live(tmp_path, state)
@@ -37,26 +37,26 @@ def pass_time(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _opened(tmp_path):
-    """The doors opened at noon, and nothing is written yet."""
+    """A centre that starts at noon, before any output."""
     state = {"seed": 1, "pace": 1, "begun": NOON - 60, "opened": NOON, "until": NOON - 60}
     (tmp_path / "state.json").write_text(json.dumps(state))
 
 
 def rpcs(folder):
-    """Return what the trace says, in the order of its lines."""
+    """Return the trace's records in the order of its lines."""
     logs = sorted(folder.glob("rpctrace.log*"), key=lambda log: (log.suffix == ".log", log))
-    found = [RPC.fullmatch(line) for log in logs for line in log.read_text().splitlines()]
-    assert all(found)
-    return found
+    matches = [RPC.fullmatch(line) for log in logs for line in log.read_text().splitlines()]
+    assert all(matches)
+    return matches
 
 
 def opens(folder):
     counters = (folder / "md_stats.txt").read_text()
-    [found] = re.findall(r"^open +(\d+) samples", counters, re.MULTILINE)
-    return int(found)
+    [count] = re.findall(r"^open +(\d+) samples", counters, re.MULTILINE)
+    return int(count)
 
 
-def test_the_trace_of_a_second_is_written_when_the_second_is_over(pass_time, tmp_path):
+def test_the_trace_of_a_second_is_written_after_the_second(pass_time, tmp_path):
     pass_time(20)
 
     times = [float(rpc["time"]) for rpc in rpcs(tmp_path)]
@@ -65,7 +65,7 @@ def test_the_trace_of_a_second_is_written_when_the_second_is_over(pass_time, tmp
     assert NOON - 41 < times[-1] < NOON - 40
 
 
-def test_a_storm_is_told_of_is_on_top_and_makes_others_wait(pass_time, tmp_path):
+def test_a_storm_is_recorded_leads_the_trace_and_delays_others(pass_time, tmp_path):
     pass_time(60 + STORM_S + 70, step_s=10)
 
     [storm] = map(json.loads, (tmp_path / "truth.jsonl").read_text().splitlines())
@@ -85,20 +85,20 @@ def test_a_storm_is_told_of_is_on_top_and_makes_others_wait(pass_time, tmp_path)
     assert f"|{storm['user']}|" in (tmp_path / "squeue.txt").read_text()
 
 
-def test_after_a_pause_the_same_jobs_run_and_counters_have_gone_on(pass_time, tmp_path):
+def test_after_a_pause_the_same_jobs_run_with_higher_counters(pass_time, tmp_path):
     pass_time(30)
     before = opens(tmp_path)
     pass_time(30, begin=NOON + HOUR)
 
     times = np.array([float(rpc["time"]) for rpc in rpcs(tmp_path)])
-    assert np.diff(times).max() > HOUR  # nobody traced
+    assert np.diff(times).max() > HOUR  # not traced in the pause
     assert opens(tmp_path) > before + 1_000
     ended = (tmp_path / "sacct.txt").read_text().splitlines()[1:]
     assert any(NOON < int(line.split("|")[9]) < NOON + HOUR for line in ended)
     assert len(list((tmp_path / "panda").iterdir())) > 3
 
 
-def test_whoever_asks_again_is_told_the_same_and_nobody_shares_a_node():
+def test_repeated_queries_agree_and_no_node_is_shared():
     def running():
         return [job for job in Today(1, NOON, NOON, 1).jobs(NOON, NOON + 1) if job.started < NOON]
 
@@ -106,11 +106,11 @@ def test_whoever_asks_again_is_told_the_same_and_nobody_shares_a_node():
 
     assert [vars(job)["number"] for job in running()] == [job.number for job in jobs]
     assert len(jobs) > 20
-    held = [{(job.cluster, node) for node in job.nodes.tolist()} for job in jobs]
-    assert not any(one & other for one, other in combinations(held, 2))
+    nodes = [{(job.cluster, node) for node in job.nodes.tolist()} for job in jobs]
+    assert not any(first & second for first, second in combinations(nodes, 2))
 
 
-def test_an_agent_understands_where_the_logs_are(tmp_path):
+def test_the_agent_accepts_the_written_configuration(tmp_path):
     feeds.write(tmp_path, "http://127.0.0.1:8000")
 
     understood = config.load(tmp_path / "agent.toml")

@@ -12,16 +12,16 @@ HOUR = 3_600
 
 
 class Pilots:
-    """Keeps so many one-node jobs present."""
+    """Keeps a number of one-node jobs present."""
 
-    def __init__(self, wanted):
-        self.wanted = wanted
+    def __init__(self, count):
+        self.count = count
 
     def next_job(self, now, present):
-        return job(1, submitted=now, runtime_s=600) if present < self.wanted else None
+        return job(1, submitted=now, runtime_s=600) if present < self.count else None
 
 
-def job(node_count, *, submitted=0, runtime_s=HOUR, limit_s=2 * HOUR, **others):
+def job(node_count, *, submitted=0, runtime_s=HOUR, limit_s=2 * HOUR, **options):
     return Job(
         number=0,
         user=ALICE,
@@ -32,7 +32,7 @@ def job(node_count, *, submitted=0, runtime_s=HOUR, limit_s=2 * HOUR, **others):
         limit_s=limit_s,
         runtime_s=runtime_s,
         submitted=submitted,
-        **others,
+        **options,
     )
 
 
@@ -56,7 +56,7 @@ def test_a_job_waits_for_nodes():
     assert second.started >= first.ended == first.started + HOUR
 
 
-def test_a_small_job_fills_a_hole_only_if_it_is_gone_in_time():
+def test_a_small_job_is_backfilled_only_if_it_ends_in_time():
     running = job(6)
     head = job(10, submitted=60)
     short = job(2, submitted=120, limit_s=HOUR)
@@ -66,14 +66,14 @@ def test_a_small_job_fills_a_hole_only_if_it_is_gone_in_time():
     assert short.started < running.ended <= head.started < long.started
 
 
-def test_nothing_starts_before_the_machine_opens():
+def test_no_job_starts_before_the_machine_opens():
     early = job(1)
     run(early, opens=HOUR)
 
     assert early.started > HOUR
 
 
-def test_a_job_with_a_fixed_start_finds_the_nodes_held_back_for_it():
+def test_a_job_with_a_fixed_start_uses_reserved_nodes():
     fixed = job(3, started=HOUR + 7)
     run(job(7, limit_s=9 * HOUR, runtime_s=9 * HOUR), fixed=[fixed], held_back=3)
 
@@ -82,7 +82,7 @@ def test_a_job_with_a_fixed_start_finds_the_nodes_held_back_for_it():
 
 
 def test_too_few_nodes_for_a_fixed_start_are_an_error():
-    with pytest.raises(ValueError, match="3 nodes asked for, 2 are free"):
+    with pytest.raises(ValueError, match="3 nodes requested, 2 are free"):
         run(job(8), fixed=[job(3, started=HOUR)], held_back=2)
 
 
@@ -96,7 +96,7 @@ def test_a_deleted_job_ends_early_or_never_starts():
     assert queued.started is None
 
 
-def test_a_campaign_goes_on_as_its_jobs_end():
+def test_a_campaign_continues_as_its_jobs_end():
     pilots = run(pilots=2, closes=2 * HOUR)
 
     moments = range(300, 2 * HOUR, 60)

@@ -1,4 +1,4 @@
-"""The year as the story has it: its week, its steps and its sizes, from jobs alone."""
+"""The year of the story: its week, its steps and its sizes, from jobs alone."""
 
 from collections import Counter, defaultdict
 from statistics import mean, median
@@ -13,7 +13,7 @@ from simulator.plan import Plan
 from simulator.randomness import stream
 
 STEPS = {step.key: step for step in story.STEPS}
-# Steps whose sizes can be told from the jobs before and after them.
+# Steps whose sizes follow from the jobs before and after them.
 COMPARED = [
     (step.key, effect.metric)
     for step in story.STEPS
@@ -59,11 +59,11 @@ def neighbours(pilots, step):
 
 
 @pytest.mark.parametrize(("key", "name"), COMPARED)
-def test_a_step_has_the_size_that_the_truth_says(pilots, key, name):
+def test_a_step_has_the_size_in_the_truth(pilots, key, name):
     step = STEPS[key]
     (effect,) = (effect for effect in step.effects if effect.metric == name)
     before, after = neighbours(pilots, step)
-    if key == "one-stripe":  # the single pilots after the crisis are no measure
+    if key == "one-stripe":  # the single pilots after the crisis are not representative
         before = [job for job in pilots if job.era.since == story.RESUMED]
 
     values = [median(metric(job, name) for job in some) for some in (before, after)]
@@ -72,7 +72,7 @@ def test_a_step_has_the_size_that_the_truth_says(pilots, key, name):
     assert values[1] / values[0] == pytest.approx(effect.ratio, rel=0.12)
 
 
-def test_the_clean_up_and_the_search_path_make_a_factor_of_four():
+def test_the_clean_up_and_the_search_path_reduce_operations_by_four():
     before, after = story.era_named("SQLite on RAM disk"), story.era_named("search path fixed")
 
     assert before.operations.opens / after.operations.opens == pytest.approx(4, rel=0.01)
@@ -97,7 +97,7 @@ def test_crisis_pilots_do_over_two_million_metadata_operations(year):
 
 
 @pytest.mark.parametrize(
-    ("day", "at_once"),
+    ("day", "concurrent"),
     [
         pytest.param((2017, 3, 7), 5, id="after the move"),
         pytest.param((2017, 5, 16), 20, id="in May"),
@@ -105,15 +105,15 @@ def test_crisis_pilots_do_over_two_million_metadata_operations(year):
         pytest.param((2017, 9, 26), 15, id="after the green light"),
     ],
 )
-def test_pilots_fill_their_slots(pilots, day, at_once):
+def test_pilots_fill_their_slots(pilots, day, concurrent):
     start = local(*day)
     today = [job for job in pilots if start <= job.started < start + DAY_S]
 
-    most = max(
+    peak = max(
         sum(job.started <= moment < job.ended for job in today)
-        for moment in (one.started for one in today)
+        for moment in (pilot.started for pilot in today)
     )
-    assert at_once - 1 <= most <= at_once
+    assert concurrent - 1 <= peak <= concurrent
 
 
 def test_a_batch_job_holds_15_to_350_panda_jobs(inside):
@@ -160,7 +160,7 @@ def test_the_load_moves_to_the_nfs_server(inside, tmp_path):
     assert calls_on(2017, 5, 16) > 2 * calls_on(2016, 11, 22)
 
 
-def test_the_reports_jobs_have_their_numbers_and_times(year):
+def test_the_reported_jobs_have_their_numbers_and_times(year):
     ran = {job.number: job for job in year.jobs}
 
     assert {
@@ -175,7 +175,7 @@ def test_the_reports_jobs_have_their_numbers_and_times(year):
     assert numbers == sorted(set(numbers))
 
 
-def test_the_year_is_as_large_as_the_portal_is_made_for(year):
+def test_the_year_has_the_portals_target_size(year):
     started = [job for job in year.jobs if job.started]
 
     assert len(started) >= 20_000
@@ -184,7 +184,7 @@ def test_the_year_is_as_large_as_the_portal_is_made_for(year):
 
 
 def test_nodes_of_the_analysis_cluster_are_shared_but_never_overfull(year):
-    held = Counter()
+    cores = Counter()
     shared = 0
     events = []
     for job in year.jobs:
@@ -194,15 +194,15 @@ def test_nodes_of_the_analysis_cluster_are_shared_but_never_overfull(year):
     jobs_on = Counter()
     for _, begins, job in sorted(events, key=lambda event: event[:2]):
         for node in job.nodes.tolist():
-            held[node] += job.cores_per_node if begins else -job.cores_per_node
+            cores[node] += job.cores_per_node if begins else -job.cores_per_node
             jobs_on[node] += 1 if begins else -1
             shared += jobs_on[node] > 1
-            assert 0 <= held[node] <= 16
+            assert 0 <= cores[node] <= 16
 
     assert shared > 1_000
 
 
-def test_the_week_has_the_tables_jobs_whatever_the_seed():
+def test_the_week_has_the_jobs_of_the_table_for_any_seed():
     for seed in (1, 2, 3):
         jobs = week.jobs(np.random.default_rng(seed))
         nodes = np.array([job.node_count for job in jobs])

@@ -1,4 +1,4 @@
-"""The crisis in the RPC trace: its lines, its account, and waiting that grows with load."""
+"""The crisis in the RPC trace: its lines, its account, and waiting that increases with load."""
 
 import subprocess
 from datetime import datetime
@@ -40,23 +40,23 @@ def load(dumps):
     return count / 10, service / 10e6, wait / count
 
 
-def test_lines_have_the_shape_of_lustre_2_8(dumps):
+def test_lines_have_the_format_of_lustre_2_8(dumps):
     for text in dumps.values():
         lines = text.splitlines()
         sample = [line for line in lines[::97] if "pname:cluuid" in line]
-        found = [RPC.fullmatch(line) for line in sample]
+        records = [RPC.fullmatch(line) for line in sample]
 
         assert len(sample) > 3_000
-        assert all(found)
+        assert all(records)
         assert all(
             (line["service"] is None) == (line["kind"] == "Handling")
             and (line["service"] is None or int(line["service"]) <= int(line["total"]))
-            for line in found
+            for line in records
         )
         assert "F:14993" in text
 
 
-def test_the_account_in_the_truth_is_that_of_grep(dumps, truth):
+def test_the_account_in_the_truth_equals_grep(dumps, truth):
     for name, text in dumps.items():
         account = truth["faults"]["dumps"][name]
         handled = [line for line in text.splitlines() if "Handled RPC" in line]
@@ -69,7 +69,7 @@ def test_the_account_in_the_truth_is_that_of_grep(dumps, truth):
         assert account["handling"] == text.count("Handling RPC")
 
 
-def test_both_dumps_together_hold_every_request_once(truth):
+def test_both_dumps_together_have_every_request_once(truth):
     dumps = truth["faults"]["dumps"].values()
     once = sum(dump["handled"] + dump["torn"] - dump["dumped_twice"] for dump in dumps)
 
@@ -77,23 +77,23 @@ def test_both_dumps_together_hold_every_request_once(truth):
     assert 300_000 < once < 1_500_000
 
 
-def test_other_records_are_between_and_some_go_on_without_a_header(dumps):
+def test_other_records_exist_and_some_continue_without_a_header(dumps):
     lines = [line for text in dumps.values() for line in text.splitlines()]
 
-    others = [line for line in lines if "ptlrpc_server_handle_request" not in line]
-    assert sum(line.startswith("  set ") for line in others) > 100
-    assert sum("ldlm_lock.c" in line for line in others) > 100
-    assert others[-1] == f"Debug log: {others[-1].split()[2]} lines, " + ", ".join(
-        (f"{others[-1].split()[2]} kept", "0 dropped", "0 bad.")
+    other_lines = [line for line in lines if "ptlrpc_server_handle_request" not in line]
+    assert sum(line.startswith("  set ") for line in other_lines) > 100
+    assert sum("ldlm_lock.c" in line for line in other_lines) > 100
+    assert other_lines[-1] == f"Debug log: {other_lines[-1].split()[2]} lines, " + ", ".join(
+        (f"{other_lines[-1].split()[2]} kept", "0 dropped", "0 bad.")
     )
 
 
 def test_a_thread_serves_one_request_at_a_time(dumps):
     busiest = list(dumps.values())[-1].splitlines()[:120_000]
-    found = [RPC.fullmatch(line) for line in busiest]
+    records = [RPC.fullmatch(line) for line in busiest]
     spans = sorted(
         (line["thread"], round(float(line["time"]) * 1e6), int(line["service"]))
-        for line in found
+        for line in records
         if line and line["kind"] == "Handled"
     )
 
@@ -103,13 +103,13 @@ def test_a_thread_serves_one_request_at_a_time(dumps):
     assert ((end - service)[1:] >= end[:-1])[same].all()
 
 
-def test_waiting_grows_with_load(load):
+def test_waiting_increases_with_load(load):
     _, busy, wait = load
 
     assert spearmanr(busy, wait).statistic > 0.8
 
 
-def test_waiting_has_a_knee_where_the_threads_run_out(load, truth):
+def test_waiting_has_a_knee_at_full_threads(load, truth):
     rate, busy, wait = load
     threads = truth["knees"][0]["threads"]
     (crisis,) = truth["trace"]["incidents"]
@@ -117,12 +117,12 @@ def test_waiting_has_a_knee_where_the_threads_run_out(load, truth):
     assert busy.max() <= threads * 1.05
     assert wait[busy < 0.3 * threads].max() < 100
     assert wait[busy > 0.95 * threads].min() > 5_000
-    # Waiting for locks, they do far less than they could.
+    # Below capacity, because they wait for locks.
     assert rate.max() < 1.3 * threads / (crisis["main_mean_service_us"] / 1e6)
     assert rate.max() < 0.2 * truth["knees"][0]["requests_per_s"]
 
 
-def test_a_pilot_begins_with_a_spike(centre, dumps, truth):
+def test_a_pilot_starts_with_a_spike(centre, dumps, truth):
     crisis = next(j for j in truth["jobs"] if j["started"] == CRISIS_START)
     (launch,) = (
         line
@@ -130,10 +130,10 @@ def test_a_pilot_begins_with_a_spike(centre, dumps, truth):
         if line["event"] == "Starting" and line["id"] == crisis["batch_id"]
     )
     nids = {f"{node}@gni" for node in unfold(launch["nodes"])}
-    found = [RPC.fullmatch(line) for text in dumps.values() for line in text.splitlines()[::20]]
+    records = [RPC.fullmatch(line) for text in dumps.values() for line in text.splitlines()[::20]]
     start = datetime.fromisoformat(CRISIS_START).timestamp()
     moments = np.array(
-        [float(line["time"]) - start for line in found if line and line["nid"] in nids]
+        [float(line["time"]) - start for line in records if line and line["nid"] in nids]
     )
 
     rate = np.histogram(moments, [0, 60, 240, 420])[0] / [60, 180, 180]

@@ -1,4 +1,4 @@
-"""The week of 2016-10-25, added up from the raw files and from the truth, against the table."""
+"""The week of 2016-10-25, summed from the raw files and from the truth, against the table."""
 
 import json
 from collections import defaultdict
@@ -12,7 +12,7 @@ from simulator.clock import local
 from simulator.plan import Plan
 from tests.simulator.reading import awk
 
-# Least, greatest, average and standard deviation, as the reports print them.
+# Minimum, maximum, average and standard deviation, as in the reports.
 TABLE = {
     "nodes": (1, 300, 35.66, 55.33),
     "duration": (1_932, 7_452, 6_280.82, 520.99),
@@ -35,19 +35,19 @@ ENDED = r"""
             print $3, value["start"], value["end"], value["Resource_List.nodect"]
     }
 """
-# The greatest value of each counter of each job id: entries of pilots live once.
-GREATEST = r"""
+# The maximum of each counter of each job id: entries of pilots have one life.
+MAXIMUM = r"""
     /job_stats=/ { target = $0 }
     /^- job_id:/ { job = $3 }
     / +(open|close|read_bytes|write_bytes):/ {
         name = $1; sub(":", "", name)
         figure = $0; sub(/.*(sum: *|samples: *)/, "", figure); figure += 0
         key = target " " job " " name
-        if (figure > most[key]) most[key] = figure
+        if (figure > maximum[key]) maximum[key] = figure
     }
     END {
-        for (key in most)
-            if (split(key, part, " ") == 3) printf "%s %s %.0f\n", part[2], part[3], most[key]
+        for (key in maximum)
+            if (split(key, part, " ") == 3) printf "%s %s %.0f\n", part[2], part[3], maximum[key]
     }
 """
 
@@ -70,7 +70,7 @@ def from_files(raw):
             jobs[job] = (int(nodes), int(end) - int(start))
     sums = defaultdict(float)
     for target in ("atlas2-MDT0000", "atlas2-oss1", "atlas2-oss2"):
-        for line in awk(GREATEST, *sorted((raw / "job_stats" / target).iterdir())):
+        for line in awk(MAXIMUM, *sorted((raw / "job_stats" / target).iterdir())):
             job, name, figure = line.split()
             sums[job, name] += float(figure)
     nodes, duration = np.array(list(jobs.values()), dtype=float).T
@@ -125,17 +125,17 @@ def columns(nodes, duration, opens, closes, read_bytes, write_bytes):
 
 @pytest.mark.parametrize("source", ["from_files", "from_truth"])
 @pytest.mark.parametrize("name", TABLE)
-def test_the_week_is_that_of_the_table(request, source, name):
-    least, greatest, average, deviation = TABLE[name]
+def test_the_week_equals_the_table(request, source, name):
+    minimum, largest, average, deviation = TABLE[name]
     values = request.getfixturevalue(source)[name]
 
     assert len(values) == 1_175
-    assert values.min() >= least
-    assert values.max() <= greatest
+    assert values.min() >= minimum
+    assert values.max() <= largest
     assert values.mean() == pytest.approx(average, rel=0.10)
     assert values.std() == pytest.approx(deviation, rel=0.25)
 
 
-def test_files_and_truth_agree(from_files, from_truth):
+def test_files_equal_the_truth(from_files, from_truth):
     for name in TABLE:
         assert np.sort(from_files[name]) == pytest.approx(np.sort(from_truth[name]))
