@@ -1,11 +1,11 @@
-"""Measure how fast logs are read and loaded: ``python -m bench [BENCH...] [--quick]``."""
+"""Measure the speed of reading and loading: ``python -m bench [BENCH...] [--quick]``."""
 
 import os
 
 import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
-# Loading wakes nobody up; where a whole portal is measured, it has this broker.
+# Loading sends no wake-ups; benches of a complete portal use this broker.
 os.environ["BENCH_BROKER_URL"] = os.environ["IOPORTAL_BROKER_URL"]
 os.environ["IOPORTAL_BROKER_URL"] = "memory://"
 django.setup()

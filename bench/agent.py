@@ -1,4 +1,4 @@
-"""The agent on a growing trace, beside mawk: in a process of its own, with its peak of memory."""
+"""The agent on a growing trace, compared with mawk: in its own process, with peak memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KIB = 1024
 
 
 def measure(scale: float) -> Iterator[Figure]:
-    """Time how long an agent takes to have on its disk what a log says."""
+    """Time an agent until the data of a log is on its disk."""
     lines = int(LINES * scale)
     with inputs.rpctrace(lines, _NIDS) as trace, tempfile.TemporaryDirectory() as folder:
         agent = _Agent(trace, Path(folder, "state"))
@@ -37,18 +37,18 @@ def measure(scale: float) -> Iterator[Figure]:
                 "agent": Way(agent.read, prepare=agent.start),
             },
         )
-    of = f"Agent, growing RPC trace, {_NIDS:,} NIDs"
+    prefix = f"Agent, growing RPC trace, {_NIDS:,} NIDs"
     yield Figure(
-        "agent_vs_mawk", f"{of} / mawk", timed.speed_up("agent", "mawk"), "x", at_least=_GOAL
+        "agent_vs_mawk", f"{prefix} / mawk", timed.speed_up("agent", "mawk"), "x", at_least=_GOAL
     )
-    yield Figure("agent", of, lines / timed.of("agent"), "lines/s")
+    yield Figure("agent", prefix, lines / timed.median_s("agent"), "lines/s")
     yield Figure(
-        "agent_memory", f"{of}: peak memory", agent.peak_bytes / 1e6, "MB", at_most=_GOAL_MB
+        "agent_memory", f"{prefix}: peak memory", agent.peak_bytes / 1e6, "MB", at_most=_GOAL_MB
     )
 
 
 class _Agent:
-    """An agent's reader, in a process that runs already when there is something to read."""
+    """An agent's reader in a process that is started before the measurement."""
 
     def __init__(self, trace: Path, state: Path) -> None:
         self._trace = trace
@@ -56,7 +56,7 @@ class _Agent:
         self.peak_bytes = 0
 
     def start(self) -> None:
-        """Have a process ready that has read nothing."""
+        """Start a process that has read nothing."""
         shutil.rmtree(self._state, ignore_errors=True)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.reading", str(self._trace), str(self._state)],
@@ -68,7 +68,7 @@ class _Agent:
         self._process.stdout.readline()
 
     def read(self) -> None:
-        """Have it read the trace to its end, and note the most memory that it had."""
+        """Read the trace to its end, and record the peak memory."""
         assert self._process.stdin  # noqa: S101  (it is a pipe)
         self._process.stdin.close()
         _, status, usage = os.wait4(self._process.pid, 0)

@@ -1,7 +1,6 @@
--- A year of the registered centre: %(jobs)s jobs in [%(began)s, %(ended)s), each with its figures, and what the
--- servers counted in the last two days. Few users have most of the jobs, figures spread over many
--- powers of ten, and jobs stand in the tables in the order they came: what the planner of the
--- database sees in a portal that has run for long.
+-- A year of the registered centre: %(jobs)s jobs in [%(began)s, %(ended)s) with their figures, and the servers'
+-- counters of the last two days. Few users have most of the jobs, figures cover many powers of ten,
+-- and rows are in order of submission, as in a portal after a long time.
 
 SELECT setseed(0.5);
 
@@ -9,8 +8,8 @@ INSERT INTO site_nid (text, node_id, registered)
 SELECT n || '@gni', min(site_node.id), true
 FROM generate_series(1, 1400) n LEFT JOIN site_node ON site_node.id %% 1400 = n GROUP BY n;
 
--- Ranks are spread by the square of the logarithm: the first user has 30 %% of the jobs. Of users
--- behind the twentieth each worked in one quarter of the year only.
+-- Ranks are distributed by the square of the logarithm: the first user has 30 %% of the jobs. Users
+-- after the twentieth worked only in one quarter of the year.
 INSERT INTO jobs_job (cluster_id, batch_id, array_index, submitted_at, started_at, ended_at, name,
     owner, project, queue, state, exit_status, node_count, core_count, cpu_s, time_limit_s, nodes,
     standing, quality)
@@ -45,9 +44,9 @@ FROM (
                 %(began)s::timestamptz
                     + (%(ended)s::timestamptz - %(began)s) * (n::float8 / %(jobs)s) AS submitted
             FROM generate_series(0, %(jobs)s - 1) n
-        ) asked
-    ) waited
-) ran, (SELECT array_agg(id ORDER BY name) AS clusters FROM site_cluster) known;
+        ) submissions
+    ) starts
+) runs, (SELECT array_agg(id ORDER BY name) AS clusters FROM site_cluster) named;
 
 INSERT INTO jobs_jobstatistics (job_id, computed_at, duration_s, node_count, cpu_efficiency,
     read_bytes, write_bytes, read_bytes_per_node, write_bytes_per_node, mean_read_bytes,
@@ -82,7 +81,7 @@ FROM (
     ) begun
 ) drawn;
 
--- The first nodes of each cluster are those of many jobs, as those of a small one would be.
+-- Many jobs use the first nodes of each cluster, as in a small cluster.
 INSERT INTO jobs_allocation (job_id, node_id)
 SELECT j.id, first.id + (j.id + n) %% 400
 FROM jobs_job j
@@ -99,7 +98,7 @@ UNION ALL
 SELECT f.id, (9000000 + n)::text, (9000000 + n)::text, '', ''
 FROM generate_series(1, 200) n, site_filesystem f;
 
--- Every ten minutes all metadata targets were read.
+-- All metadata targets are read every ten minutes.
 INSERT INTO ingest_segment (format, digest, name, start, "end", loaded_at, lines, accepted, rejected,
     irrelevant, rejected_by_reason, records, operations)
 SELECT 'job_stats', md5(at::text), 'job_stats-' || at, at, at, at, 300, 300, 0, 0, '{}', 300, 99999
@@ -122,7 +121,7 @@ JOIN ingest_segment s ON s.start > j.started_at
 JOIN site_target t ON t.id %% 2 = j.id %% 2
 WHERE coalesce(j.ended_at, %(ended)s) > %(ended)s::timestamptz - interval '2 days';
 
--- What ran all of the last day was traced.
+-- The last day is traced.
 INSERT INTO telemetry_coverage (source, source_id, start, "end", segment_id)
 SELECT 'rpctrace', id, %(ended)s::timestamptz - interval '1 day', %(ended)s, 0 FROM site_server;
 

@@ -1,4 +1,4 @@
-"""job_stats of many jobs: the second read of an MDT, parsed, differenced, charged and stored."""
+"""job_stats of many jobs: the second read of an MDT, parsed, differenced, attributed, stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 JOBS = 50_000
-_FIRST_JOB = 3_520_000  # as the simulator counts
+_FIRST_JOB = 3_520_000  # as in the simulator
 _READS = (f"{inputs.TRACE_DAY}T14:00:00Z", f"{inputs.TRACE_DAY}T14:10:00Z")
 _GOAL_S = 3
 
@@ -37,7 +37,7 @@ def measure(scale: float) -> Iterator[Figure]:
         )
     yield Figure(
         "job_stats",
-        f"job_stats of {jobs:,} jobs: parsed, differenced, charged, stored",
+        f"job_stats of {jobs:,} jobs: parsed, differenced, attributed, stored",
         median(timed.seconds["second read"]),
         "s",
         at_most=_GOAL_S,

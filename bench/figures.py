@@ -1,4 +1,4 @@
-"""What is measured: figures with their goals, from ways that are timed in turn."""
+"""Measured figures with goals, from several ways that are timed in turn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BEGAN = monotonic()
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured value; a goal is a least or a greatest value."""
+    """A measured value; the goal is a lower or an upper bound."""
 
     name: str
     what: str
@@ -29,14 +29,14 @@ class Figure:
 
     @property
     def goal(self) -> str:
-        """The goal in words; "" where there is none."""
+        """The goal as text; "" without a goal."""
         if self.at_least is not None:
             return f"≥ {self.at_least:g}"
         return f"≤ {self.at_most:g}" if self.at_most is not None else ""
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met; None where there is none."""
+        """Whether the goal is met; None without a goal."""
         if self.at_least is not None:
             return self.value >= self.at_least
         return self.value <= self.at_most if self.at_most is not None else None
@@ -44,7 +44,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Way:
-    """One of several ways to do a thing; what it needs beforehand is not timed."""
+    """One of several ways to do the same thing; preparation is not timed."""
 
     run: Callable[[], object]
     prepare: Callable[[], object] = lambda: None
@@ -56,22 +56,22 @@ class Timed:
 
     seconds: dict[str, list[float]]
 
-    def of(self, way: str) -> float:
+    def median_s(self, way: str) -> float:
         """Return the median seconds of a way."""
         return median(self.seconds[way])
 
     def speed_up(self, way: str, peer: str) -> float:
-        """Return how many times as fast as its peer a way is: the median of the rounds.
+        """Return the median over the rounds of a way's speed relative to its peer.
 
-        Both ran in every round one after the other, so that what disturbs the machine for longer
-        than a round disturbs both.
+        Both run in every round one after the other, so that a disturbance of more than a round
+        affects both.
         """
         rounds = zip(self.seconds[way], self.seconds[peer], strict=True)
         return median(peer_s / way_s for way_s, peer_s in rounds)
 
 
 def in_turn(what: str, ways: dict[str, Way]) -> Timed:
-    """Run the ways A B C A B C ..., `RUNS` rounds, and say how long each took."""
+    """Run the ways A B C A B C ... for `RUNS` rounds, and report each duration."""
     timed = Timed({name: [] for name in ways})
     for number in range(RUNS):
         for name, way in ways.items():
@@ -79,8 +79,8 @@ def in_turn(what: str, ways: dict[str, Way]) -> Timed:
             began = monotonic()
             way.run()
             timed.seconds[name].append(monotonic() - began)
-        said = ", ".join(f"{name} {timed.seconds[name][-1]:.2f} s" for name in ways)
-        say(f"{what}, round {number + 1} of {RUNS}: {said}")
+        durations = ", ".join(f"{name} {timed.seconds[name][-1]:.2f} s" for name in ways)
+        say(f"{what}, round {number + 1} of {RUNS}: {durations}")
     return timed
 
 

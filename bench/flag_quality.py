@@ -1,8 +1,8 @@
-"""How well rules tell abuse from work: ``python -m bench flag-quality --seed N``.
+"""Precision and recall of the rules: ``python -m bench flag-quality --seed N``.
 
 The simulator's labelled set is loaded as a stream, in steps of ten seconds, by the real collectors
-and stages; what is flagged, and when, is held against the causes that were injected. Jobs' figures
-are computed once in a minute of the stream, as a portal does.
+and stages. Flags and their times are compared with the injected causes. Jobs' figures are computed
+once per minute of the stream, as in a portal.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RESULT = settings.BASE_DIR / "var" / "flag-quality.json"
 _CLUSTER = "rhea"
 _FIGURES_EVERY = 6  # steps
 _COUNTS_FAILURES_UNTIL = (2, 13)
-# Which rule is to find which cause; the words on the right are the simulator's.
+# Cause for each rule; the names on the right are the simulator's.
 _CAUSES = {
     "impact": "harm",
     "metadata-operations": "too many operations",
@@ -76,9 +76,9 @@ Who = tuple[Subject, str]
 
 @dataclass
 class Tally:
-    """How often a rule was right."""
+    """Results of a rule."""
 
-    found: int = 0
+    detected: int = 0
     missed: int = 0
     false: int = 0
     borderline_found: int = 0
@@ -88,19 +88,19 @@ class Tally:
 
     @property
     def precision(self) -> float | None:
-        """Part of what it flagged that is abuse."""
-        flagged = self.found + self.false
-        return self.found / flagged if flagged else None
+        """Share of abuse among its flags."""
+        flagged = self.detected + self.false
+        return self.detected / flagged if flagged else None
 
     @property
     def recall(self) -> float | None:
-        """Part of the abuse that it flagged."""
-        abuse = self.found + self.missed
-        return self.found / abuse if abuse else None
+        """Share of the abuse that it flagged."""
+        abuse = self.detected + self.missed
+        return self.detected / abuse if abuse else None
 
     @property
     def delay_p95_s(self) -> float | None:
-        """From onset to flag, of the stream's time."""
+        """From onset to flag, in the stream's time."""
         return float(np.percentile(self.delays_s, 95)) if self.delays_s else None
 
     def __add__(self, other: Tally) -> Tally:
@@ -108,7 +108,7 @@ class Tally:
 
 
 def measure(seed: int) -> None:
-    """Write a set, load it, and say how well it was judged."""
+    """Write a set, load it, and report the quality of the flags."""
     with tempfile.TemporaryDirectory() as scratch, portal.empty_database(_DATABASE):
         folder = Path(scratch) / "cases"
         say(f"writing the labelled set of seed {seed}")
@@ -119,20 +119,20 @@ def measure(seed: int) -> None:
         )
         truth = json.loads((folder / "truth.json").read_text())
         flagged = _stream(folder, truth)
-    tallies = _held_against(truth, flagged)
+    tallies = _compared(truth, flagged)
     _show(tallies)
     _RESULT.parent.mkdir(exist_ok=True)
-    _RESULT.write_text(json.dumps({"seed": seed, **_told(tallies)}, indent=1))
+    _RESULT.write_text(json.dumps({"seed": seed, **_summary(tallies)}, indent=1))
 
 
 def _stream(folder: Path, truth: dict[str, Any]) -> dict[tuple[str, Who], datetime]:
-    """Load all; return what was flagged, by rule and subject, and when in the stream."""
+    """Load the stream; return flags by rule and subject, with their first time in the stream."""
     settings.STATISTICS_INTERVAL = timedelta(0)
     with connection.cursor() as cursor:
-        cursor.execute("SET synchronous_commit TO off")  # nothing is killed here
+        cursor.execute("SET synchronous_commit TO off")  # no crash is tested here
     portal.register((folder / "site.toml").read_text())
-    servers = {one["name"]: one["server"] for one in truth["filesystems"]}
-    say("loading what was before")
+    servers = {entry["name"]: entry["server"] for entry in truth["filesystems"]}
+    say("loading the history")
     _load_history(folder / "before", servers)
     _evaluate(with_figures=True)
     begun = datetime.fromisoformat(truth["start"])
@@ -142,8 +142,8 @@ def _stream(folder: Path, truth: dict[str, Any]) -> dict[tuple[str, Who], dateti
         end = datetime.fromisoformat(json.loads((step / "slice.json").read_text())["end"])
         _load_step(step, end, servers)
         _evaluate(with_figures=n % _FIGURES_EVERY == 0 or n == len(steps))
-        for one in _flagged():
-            flagged.setdefault(one, end)
+        for flag in _flagged():
+            flagged.setdefault(flag, end)
         if n % 30 == 0:
             say(f"step {n} of {len(steps)}: {len(flagged)} flagged")
     return flagged
@@ -186,7 +186,7 @@ def _evaluate(*, with_figures: bool) -> None:
 
 
 def _flagged() -> Iterator[tuple[str, Who]]:
-    """Yield what was flagged so far; what is suppressed, or was until its end, blames nobody."""
+    """Yield all flags so far, except suppressed ones."""
     flags = Flag.objects.filter(suppression_reasons=[]).select_related("job")
     for flag in flags:
         yield flag.rule, (Subject(flag.subject_kind), _name(flag))
@@ -204,29 +204,28 @@ def _name(flag: Flag) -> str:
     return flag.subject
 
 
-def _held_against(
-    truth: dict[str, Any], flagged: dict[tuple[str, Who], datetime]
-) -> dict[str, Tally]:
+def _compared(truth: dict[str, Any], flagged: dict[tuple[str, Who], datetime]) -> dict[str, Tally]:
     versions = {
-        one["name"]: tuple(map(int, one["version"].split(".")[:2])) for one in truth["filesystems"]
+        entry["name"]: tuple(map(int, entry["version"].split(".")[:2]))
+        for entry in truth["filesystems"]
     }
     tallies: dict[str, Tally] = defaultdict(Tally)
-    known = set()
+    cases = set()
     for case in truth["cases"]:
         who = _KINDS[case["subject"]["kind"]], case["subject"]["name"]
-        causes = {one["cause"]: one for one in case["causes"]}
+        causes = {cause["cause"]: cause for cause in case["causes"]}
         counted = versions.get(case["subject"].get("filesystem"), ()) <= _COUNTS_FAILURES_UNTIL
         for rule in RULES:
             if rule.subject is not who[0]:
                 continue
-            known.add((rule.code, who))
+            cases.add((rule.code, who))
             cause = causes.get(_CAUSES[rule.code])
             if rule.code == "open-close-imbalance" and not counted:
                 cause = None
             if rule.code == "unexplained-enqueues" and counted:
                 cause = None
             _count(tallies[rule.code], case, cause, flagged.get((rule.code, who)))
-    for rule_code, who in flagged.keys() - known:  # nobody whom the truth tells of
+    for rule_code, who in flagged.keys() - cases:  # subjects that are not in the truth
         tallies[rule_code].false += 1
         tallies[rule_code].wrong.append(f"false: {who[1]}, not in the truth")
     return tallies
@@ -245,37 +244,38 @@ def _count(
             tally.missed += 1
             tally.wrong.append(f"missed: {who} {cause['ratio']} {cause['amounts']}")
         else:
-            tally.found += 1
+            tally.detected += 1
             if cause["onset"]:
                 onset = datetime.fromisoformat(cause["onset"])
                 tally.delays_s.append((at - onset).total_seconds())
     elif at is not None:
         tally.false += 1
-        others = [one["cause"] for one in case["causes"]]
-        tally.wrong.append(f"false: {who}; has {others}")
+        other_causes = [entry["cause"] for entry in case["causes"]]
+        tally.wrong.append(f"false: {who}; has {other_causes}")
 
 
-def _told(tallies: dict[str, Tally]) -> dict[str, Any]:
+def _summary(tallies: dict[str, Tally]) -> dict[str, Any]:
     overall = sum(tallies.values(), Tally())
-    figures = ("found", "missed", "false", "borderline", "borderline_found")
+    figures = ("detected", "missed", "false", "borderline", "borderline_found")
     shares = ("precision", "recall", "delay_p95_s")
     return {
         "overall": {name: getattr(overall, name) for name in (*figures, *shares)},
         "rules": {
-            code: {name: getattr(one, name) for name in (*figures, *shares, "wrong")}
-            for code, one in sorted(tallies.items())
+            code: {name: getattr(tally, name) for name in (*figures, *shares, "wrong")}
+            for code, tally in sorted(tallies.items())
         },
     }
 
 
 def _show(tallies: dict[str, Tally]) -> None:
     overall = {"overall": sum(tallies.values(), Tally())}
-    print(f"{'rule':24}{'found':>7}{'missed':>8}{'false':>7}{'prec.':>8}{'recall':>8}{'p95 s':>7}")  # noqa: T201
-    for code, one in (*sorted(tallies.items()), *overall.items()):
-        shares = (one.precision, one.recall)
-        told = "".join(f"{'-' if share is None else f'{share:.3f}':>8}" for share in shares)
-        delay = "-" if one.delay_p95_s is None else f"{one.delay_p95_s:.0f}"
+    titles = f"{'detected':>9}{'missed':>8}{'false':>7}{'prec.':>8}{'recall':>8}{'p95 s':>7}"
+    print(f"{'rule':24}{titles}")  # noqa: T201
+    for code, tally in (*sorted(tallies.items()), *overall.items()):
+        shares = (tally.precision, tally.recall)
+        columns = "".join(f"{'-' if share is None else f'{share:.3f}':>8}" for share in shares)
+        delay = "-" if tally.delay_p95_s is None else f"{tally.delay_p95_s:.0f}"
         print(  # noqa: T201
-            f"{code:24}{one.found:7}{one.missed:8}{one.false:7}{told}{delay:>7}"
-            f"   borderline {one.borderline_found} of {one.borderline}"
+            f"{code:24}{tally.detected:9}{tally.missed:8}{tally.false:7}{columns}{delay:>7}"
+            f"   borderline {tally.borderline_found} of {tally.borderline}"
         )

@@ -1,5 +1,5 @@
-# The yardstick: handled RPCs by 10 s x NID x opcode, with their number and time of service.
-# It splits at ':' alone: odd lines (5 % of the input) end up in wrong groups.
+# Reference: handled RPCs by 10 s x NID x opcode, with count and service time.
+# Splits only at ':', so irregular lines (5 % of the input) are counted in wrong groups.
 
 BEGIN { FS = ":" }
 

@@ -1,4 +1,4 @@
-"""Constructed input, written by the simulator into files that are removed at the end."""
+"""Constructed input: files of the simulator that are removed at the end."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VAR = settings.BASE_DIR / "var"
-TRACE_DAY = "2017-07-06"  # of what the simulator constructs: from 14:00 UTC on
+TRACE_DAY = "2017-07-06"  # day of the simulator's constructed traces, from 14:00 UTC on
 ODD_SHARE = 0.05
 
 
 @contextmanager
 def rpctrace(lines: int, nids: int) -> Iterator[Path]:
-    """Provide a trace of so many lines from so many clients."""
+    """Provide a trace with a number of lines and clients."""
     with _constructed(
         f"a trace: {lines:,} lines, {nids:,} NIDs",
         *("rpctrace", "--lines", f"{lines}", "--nids", f"{nids}", "--odd", f"{ODD_SHARE}"),
@@ -33,7 +33,7 @@ def rpctrace(lines: int, nids: int) -> Iterator[Path]:
 
 @contextmanager
 def job_stats(jobs: int, poll: int) -> Iterator[Path]:
-    """Provide the dump of an MDT with so many jobs; later polls show larger totals."""
+    """Provide the dump of an MDT with a number of jobs; later polls have larger totals."""
     with _constructed(
         f"job_stats: {jobs:,} jobs, poll {poll}",
         *("job_stats", "--jobs", f"{jobs}", "--poll", f"{poll}"),

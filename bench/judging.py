@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RUNNING = 2_000  # jobs
-ENDED = 100_000  # jobs of a month; there were as many in the month before
+ENDED = 100_000  # jobs of a month; the month before has as many
 _RUN = timedelta(hours=2)
 _STEP = timedelta(seconds=10)
-_STEPS = 5  # that are judged one after the other
+_STEPS = 5  # evaluated one after the other
 _NOW = datetime(2024, 6, 3, 20, tzinfo=UTC)
 _MONTH = timedelta(days=30)
 _AT_MOST_CPU_S = 2
 _AT_MOST_S = 30
-# By a job's own figures, and beside its peers'.
+# By a job's own figures, and by similar jobs.
 _TRIED = {
     "metadata-operations": {"metadata_operations": 500_000},
     "outlier": {"z_score": 3},
 }
 _STATEMENTS = Path(__file__).with_suffix(".sql")
-# What all jobs did in the steps of [start, end): ever more, so that the newest minutes are a peak.
+# Activity of all jobs in the steps of [start, end), increasing: the last minutes are a peak.
 _WINDOWS = """
 INSERT INTO telemetry_iowindow (start, "end", job_id, segment_id, filesystem_id, target_id,
     source_job_id, kind, basis, open, close, getattr)
@@ -71,7 +71,7 @@ FROM jobs_jobstatistics s, site_filesystem f
 
 
 def measure(scale: float) -> Iterator[Figure]:
-    """Judge steps of a stream, then try thresholds."""
+    """Evaluate steps of a stream, then run back-tests."""
     with portal.empty_database("ioportal_bench_judging"):
         yield from _live(round(RUNNING * scale))
     ended = round(ENDED * scale)
@@ -89,9 +89,9 @@ def _live(jobs: int) -> Iterator[Figure]:
         drain(evaluation.evaluate_pending)
         evaluation.evaluate_current()
         spent.append((process_time() - before[0], _backend_s() - before[1]))
-        say(f"judged a step: portal {spent[-1][0]:.2f} s, database {spent[-1][1]:.2f} s of CPU")
-    what = f"Judging a step of 10 s of {jobs:,} running jobs: CPU of"
-    portals, backends = (median(one) for one in zip(*spent[1:], strict=True))
+        say(f"evaluated a step: portal {spent[-1][0]:.2f} s, database {spent[-1][1]:.2f} s of CPU")
+    what = f"Evaluating a step of 10 s of {jobs:,} running jobs: CPU of"
+    portals, backends = (median(column) for column in zip(*spent[1:], strict=True))
     both = median(map(sum, spent[1:]))
     yield Figure("judging_portal", f"{what} the portal", portals, "s")
     yield Figure("judging_database", f"{what} the database", backends, "s")
@@ -99,15 +99,15 @@ def _live(jobs: int) -> Iterator[Figure]:
 
 
 def _fill(jobs: int) -> None:
-    """Have jobs that have run for two hours, and all that is known of them."""
+    """Create jobs that have run for two hours, with all of their data."""
     portal.register(portal.TWO_SERVERS)
     span = {"start": _NOW - _RUN, "end": _NOW}
     tables = [levels.ATTRIBUTED_RPCS.table, levels.IO_WINDOWS.table]
     with connection.cursor() as cursor:
-        # A backend's processor time is that of no others that help it.
+        # The processor time of a backend excludes parallel workers.
         cursor.execute("SET max_parallel_workers_per_gather = 0")
-        told: dict[str, Any] = {"jobs": jobs, "began": _NOW - _RUN, "now": _NOW}
-        cursor.execute(_STATEMENTS.read_text(), told)
+        parameters: dict[str, Any] = {"jobs": jobs, "began": _NOW - _RUN, "now": _NOW}
+        cursor.execute(_STATEMENTS.read_text(), parameters)
         with centre.without_indexes(tables):
             cursor.execute(_WINDOWS, span)
             cursor.execute(_REQUESTS, span)
@@ -118,7 +118,7 @@ def _fill(jobs: int) -> None:
 
 
 def _arrive(start: datetime) -> None:
-    """Have a step's windows charged, and told of to the judge."""
+    """Attribute a step's windows, and add the pending rows of the evaluation."""
     end = start + _STEP
     with connection.cursor() as cursor:
         for statement in (_WINDOWS, _REQUESTS):
@@ -137,7 +137,7 @@ def _roll_up(start: datetime, end: datetime) -> None:
 
 
 def _backend_s() -> float:
-    """Return the processor time that the database's process of this connection has taken."""
+    """Return the processor time of this connection's database process."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         stat = Path(f"/proc/{cursor.fetchone()[0]}/stat").read_text()

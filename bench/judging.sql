@@ -1,5 +1,5 @@
--- A site at work: %(jobs)s jobs that began at %(began)s and run still, each on one of two metadata
--- servers, whose counters are read every 10 s and whose requests are traced; until %(now)s.
+-- A busy site: %(jobs)s jobs that started at %(began)s and still run, each on one of two metadata
+-- servers with polls every 10 s and traces, until %(now)s.
 INSERT INTO jobs_job (
     cluster_id, batch_id, array_index, submitted_at, started_at, name, owner, project, queue, state,
     node_count, nodes, core_count, standing, quality

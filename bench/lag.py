@@ -1,4 +1,4 @@
-"""Lag: from the line that is written to the overview that shows it, beside the whole portal."""
+"""Lag from a written line to the overview that shows it, with a complete portal."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 RATE, SECONDS = 100_000, 300  # of RPCs
 _NIDS = 2_000
 _GOAL_S = 20.0
-_KEPT_PACE = 0.99  # of the rate asked for, else lags tell of less than they say
-_ASKED_EVERY_S = 1.0
+_PACE_SHARE = 0.99  # of the requested rate; below it, the measured lags are too small
+_QUERY_EVERY_S = 1.0
 _WARM_UP_S = 10
 _BIN_S = 60  # of a range of an hour
 _PATIENCE_S = 120
-_SAID_EVERY_S = 20
+_REPORT_EVERY_S = 20
 _AGENT = """
 [portal]
 url = "{url}"
@@ -52,15 +52,15 @@ token_file = "token"
 """
 
 
-class Seen(NamedTuple):
-    """How many RPCs the overview shows at a moment, in all."""
+class Observation(NamedTuple):
+    """Number of RPCs in the overview at a time."""
 
     at: float  # epoch seconds
     rpcs: int
 
 
 def measure(rate: int, seconds: int) -> Iterator[Figure]:
-    """Write at a rate for a while, and look at the overview meanwhile."""
+    """Write at a rate, and observe the overview meanwhile."""
     portal.run_jobs_now()
     portal.settle()
     with ExitStack() as entered:
@@ -72,13 +72,13 @@ def measure(rate: int, seconds: int) -> Iterator[Figure]:
         say("warming up")
         _watched(load, folder / "trace.log", _WARM_UP_S, overview)
         say(f"writing {rate:,} RPCs a second")
-        written, seen = _watched(load, folder / "trace.log", seconds, overview)
-    lags_s = _lags_s(written, seen)
-    of = f"Lag at {rate:,} RPC/s for {seconds} s"
+        written, observations = _watched(load, folder / "trace.log", seconds, overview)
+    lags_s = _lags_s(written, observations)
+    prefix = f"Lag at {rate:,} RPC/s for {seconds} s"
     yield Figure(
-        "lag_rate", f"{of}: rate written", _rate(written), "RPC/s", at_least=_KEPT_PACE * rate
+        "lag_rate", f"{prefix}: rate written", _rate(written), "RPC/s", at_least=_PACE_SHARE * rate
     )
-    # A page is refreshed at its own beat: what it shows is up to an interval older.
+    # A page is refreshed at its own interval, so its data is up to an interval older.
     pages_s = (lags_s[:, None] + np.arange(0, REFRESH_S, 0.1)).ravel()
     for way, what, values, goal in (
         ("data", "written to data of the overview", lags_s, None),
@@ -87,7 +87,7 @@ def measure(rate: int, seconds: int) -> Iterator[Figure]:
         for percent in (50, 95):
             yield Figure(
                 f"lag_{way}_p{percent}",
-                f"{of}: {what}, p{percent}",
+                f"{prefix}: {what}, p{percent}",
                 float(np.percentile(values, percent)),
                 "s",
                 at_most=goal if percent == 95 else None,  # noqa: PLR2004
@@ -96,48 +96,48 @@ def measure(rate: int, seconds: int) -> Iterator[Figure]:
 
 def _watched(
     load: Load, log: Path, seconds: int, overview: _Overview
-) -> tuple[list[Written], list[Seen]]:
-    """Write, and ask until all that was written is seen."""
-    sleep(-time() % _BIN_S)  # nothing that was written before is in the bins that are added up
+) -> tuple[list[Written], list[Observation]]:
+    """Write, and query the overview until it shows everything."""
+    sleep(-time() % _BIN_S)  # the summed bins contain no earlier lines
     written: list[Written] = []
-    seen: list[Seen] = []
+    observations: list[Observation] = []
     overview.begin()
     stop = Event()
     writer = Thread(target=load.write, args=(log, seconds, written, stop))
     writer.start()
     deadline = time() + seconds + _PATIENCE_S
     try:
-        while not written or writer.is_alive() or seen[-1].rpcs < written[-1].lines:
+        while not written or writer.is_alive() or observations[-1].rpcs < written[-1].lines:
             if time() > deadline:
-                raise TimeoutError(f"the overview shows {seen[-1].rpcs:,} RPCs: not all")
-            sleep(_ASKED_EVERY_S)
-            seen.append(overview.seen())
-            if len(seen) % _SAID_EVERY_S == 0:
-                say(f"the overview shows {seen[-1].rpcs:,} RPCs")
+                raise TimeoutError(f"the overview shows {observations[-1].rpcs:,} RPCs: not all")
+            sleep(_QUERY_EVERY_S)
+            observations.append(overview.observe())
+            if len(observations) % _REPORT_EVERY_S == 0:
+                say(f"the overview shows {observations[-1].rpcs:,} RPCs")
     finally:
         stop.set()
         writer.join()
-    return written, seen
+    return written, observations
 
 
 def _rate(written: list[Written]) -> float:
-    """Return how many lines came in a second, between the first part and the last."""
+    """Return the written lines per second, between the first part and the last."""
     first, last = written[0], written[-1]
     return (last.lines - first.lines) / (last.at - first.at)
 
 
-def _lags_s(written: list[Written], seen: list[Seen]) -> NDArray[np.float64]:
-    """Return how long each part that was written was not seen."""
-    shown = np.maximum.accumulate([one.rpcs for one in seen])
-    first = np.searchsorted(shown, [part.lines for part in written])
-    seen_s = np.array([one.at for one in seen], dtype=np.float64)
+def _lags_s(written: list[Written], observations: list[Observation]) -> NDArray[np.float64]:
+    """Return the time from writing each part to its first observation."""
+    counts = np.maximum.accumulate([each.rpcs for each in observations])
+    first = np.searchsorted(counts, [part.lines for part in written])
+    observed_s = np.array([each.at for each in observations], dtype=np.float64)
     written_s = np.array([part.at for part in written], dtype=np.float64)
-    lags_s: NDArray[np.float64] = seen_s[first] - written_s
+    lags_s: NDArray[np.float64] = observed_s[first] - written_s
     return lags_s
 
 
 class _Overview:
-    """The overview's data, as somebody gets them who is logged in."""
+    """The overview's data for a logged-in user."""
 
     def __init__(self, url: str) -> None:
         user = User.objects.create_superuser("watcher")
@@ -149,21 +149,21 @@ class _Overview:
         )
 
     def begin(self) -> None:
-        """Look at what comes from now on."""
+        """Restrict the data to the time from now on."""
         now = datetime.now(UTC)
         hour = {"start": now, "end": now + timedelta(hours=1)}
-        self._asked = {name: moment.isoformat() for name, moment in hour.items()}
+        self._range = {name: moment.isoformat() for name, moment in hour.items()}
 
-    def seen(self) -> Seen:
-        """Ask, and add up what is told: of the first, its rate and share."""
-        answer = self._client.get("/overview/rpcs/", params={"format": "json", **self._asked})
+    def observe(self) -> Observation:
+        """Query the overview, and compute the total from the first row's rate and share."""
+        answer = self._client.get("/overview/rpcs/", params={"format": "json", **self._range})
         answer.raise_for_status()
-        told = answer.json()
+        data = answer.json()
         rpcs = 0
-        if told["top"] and told["observed_s"]:
-            first = told["top"][0]
-            rpcs = round(first["mean_per_second"] * told["observed_s"] / first["share"])
-        return Seen(time(), rpcs)
+        if data["top"] and data["observed_s"]:
+            first = data["top"][0]
+            rpcs = round(first["mean_per_second"] * data["observed_s"] / first["share"])
+        return Observation(time(), rpcs)
 
 
 @contextmanager

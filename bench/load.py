@@ -1,4 +1,4 @@
-"""A load that costs little: a second of a trace, written again and again with other times."""
+"""A load with low cost: one second of a trace, written repeatedly with new times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_HEADER = b"00000100:00100000:"  # and then the processor and the time: "6.0:1499349600.123456:"
+_HEADER = b"00000100:00100000:"  # followed by processor and time: "6.0:1499349600.123456:"
 _SECOND_DIGITS, _MICROSECOND_DIGITS = 10, 6
 _MICROSECONDS = 1_000_000
 _ROTATED_EVERY_S = 20
@@ -21,17 +21,17 @@ _ROTATED_KEPT = 4
 
 
 class Written(NamedTuple):
-    """How many lines a log had at a moment, in all."""
+    """Number of lines of a log at a time."""
 
     at: float  # epoch seconds
     lines: int
 
 
 class Load:
-    """Lines that come at a rate.
+    """Lines at a constant rate.
 
     Args:
-        trace: as many lines as come in a second; only their times are not kept.
+        trace: the lines of one second; only their times are replaced.
     """
 
     def __init__(self, trace: Path) -> None:
@@ -45,7 +45,7 @@ class Load:
         self._put(self._times + _SECOND_DIGITS + 1, microseconds, _MICROSECOND_DIGITS)
 
     def write(self, log: Path, seconds: int, written: list[Written], stop: Event) -> None:
-        """Write to a log for a while, each second when it is over; note when each was written."""
+        """Write each second when it is over; record the time of each write."""
         first = int(time()) + 1
         for n in range(seconds):
             sleep(max(0.0, first + n + 1 - time()))
@@ -59,7 +59,7 @@ class Load:
                 _rotate(log, n)
 
     def _put(self, places: NDArray[np.int64], numbers: NDArray[np.int64], digits: int) -> None:
-        """Write numbers over the digits at some places."""
+        """Overwrite the digits at some positions with numbers."""
         for n in range(digits):
             self._bytes[places + n] = ord("0") + numbers // 10 ** (digits - 1 - n) % 10
 

@@ -1,4 +1,4 @@
-"""Loading: windows with their segment and touched interval, beside bare COPY of the same rows.
+"""Loading: windows with their segment and dirty interval, compared with COPY of the same rows.
 
 From memory, and as batches over HTTP to the real web server.
 """
@@ -44,7 +44,7 @@ def measure(scale: float) -> Iterator[Figure]:
     """Time both ways to store the windows of one trace."""
     with inputs.rpctrace(int(LINES * scale), _NIDS) as trace:
         parts = list(rpc_trace.parse(Source.open(trace)))
-    _load(parts)  # names become known
+    _load(parts)  # creates names
     copied = _as_copied()
     portal.forget_traces()
     rows = sum(part.table.height for part in parts)
@@ -54,7 +54,7 @@ def measure(scale: float) -> Iterator[Figure]:
     }
     with portal.served() as address:
         deliver = _Deliveries(f"{address}/api/v1/ingest/batches", parts)
-        deliver()  # names become known there, too
+        deliver()  # creates names there, too
         ways["endpoint"] = Way(deliver, prepare=portal.forget_traces)
         timed = in_turn(f"{rows:,} rows", ways)
     portal.forget_traces()
@@ -70,11 +70,11 @@ def measure(scale: float) -> Iterator[Figure]:
         "COPY": "Bare COPY of the same rows",
     }
     for way, what in speeds.items():
-        yield Figure(f"loading_{way.lower()}", what, rows / timed.of(way), "rows/s")
+        yield Figure(f"loading_{way.lower()}", what, rows / timed.median_s(way), "rows/s")
 
 
 class _Deliveries:
-    """Delivers windows in batches, as one agent does; each time as another stream."""
+    """Delivers windows in batches like an agent; each call uses a new stream."""
 
     def __init__(self, url: str, parts: list[Parsed]) -> None:
         self._url = url
@@ -87,7 +87,7 @@ class _Deliveries:
         stream = uuid4()
         for number, rows in enumerate(self._batches, start=1):
             records = int(rows["count"].sum())
-            said = {
+            batch = {
                 "stream": str(stream),
                 "sequence": number,
                 "table": RPC_WINDOWS.name,
@@ -102,7 +102,7 @@ class _Deliveries:
                     "Idempotency-Key": f"{stream}/{number}",
                 },
                 files={
-                    "batch": ("batch", json.dumps(said), "application/json"),
+                    "batch": ("batch", json.dumps(batch), "application/json"),
                     "rows": (
                         "rows", self._encoded[number - 1], "application/vnd.apache.arrow.stream"
                     ),
@@ -119,13 +119,13 @@ def _encoded(rows: pl.DataFrame) -> bytes:
 
 
 class _ParsedLoader(RpcTraceLoader):
-    """Loads what was parsed before."""
+    """Loads windows that were parsed before."""
 
     def __init__(self, parsed: list[Parsed], segment: Segment, origin: Origin) -> None:
         super().__init__(LoadOptions(), segment, origin)
         self._parsed = parsed
 
-    def parts(self, source: Source) -> Iterator[Parsed]:  # noqa: ARG002  (nothing is left to read)
+    def parts(self, source: Source) -> Iterator[Parsed]:  # noqa: ARG002  (already parsed)
         return iter(self._parsed)
 
 
@@ -138,7 +138,7 @@ def _load(parsed: list[Parsed]) -> None:
 
 
 def _as_copied() -> list[bytes]:
-    """Return the stored windows as the database itself gives them out."""
+    """Return the stored windows as exported by the database."""
     statement = "COPY (SELECT * FROM telemetry_rpcwindow) TO STDOUT (FORMAT binary)"
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         return _blocks(b"".join(copy))

@@ -1,4 +1,4 @@
-"""Memory: the peak of a process that loads a small and a large trace."""
+"""Peak memory of a process that loads a small and a large trace."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def measure(scale: float) -> Iterator[Figure]:
 
 
 def _peak_bytes(trace: Path) -> int:
-    """Load a trace in a process of its own; return the most memory it had."""
+    """Load a trace in a separate process; return its peak memory."""
     portal.forget_traces()
     process = subprocess.Popen(
         [sys.executable, "manage.py", "ingest", "rpctrace", "--server", portal.SERVER, str(trace)],

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HOURS = 20  # of 5 million windows each
-_ASKED = 20  # times, after two that warm up
+_REQUESTS = 20  # after two warm-up requests
 _AT_MOST_MS = 150
 _END = datetime(2024, 6, 3, 20, tzinfo=UTC)
 _HOUR = timedelta(hours=1)
 _DATABASE = "ioportal_bench_overview"
 _STATEMENTS = Path(__file__).with_suffix(".sql")
-# Busy ones are few: the first sends a thousand times what the last does.
+# Few principals are busy: the first sends a thousand times as much as the last.
 _CHARGED = """
 INSERT INTO telemetry_chargedrpc
 SELECT w, p.job_id, 1, s.id, p.source_job_id, p.nid_id, 1, opcode, p.kind, 0,
@@ -57,7 +57,7 @@ _ROWS = "SELECT count(*) FROM telemetry_chargedrpc WHERE start >= %s AND start <
 
 
 def measure(scale: float) -> Iterator[Figure]:
-    """Ask for the newest hour and for a job, time and again."""
+    """Request the latest hour and a job repeatedly."""
     hours = max(2, round(HOURS * scale))
     with portal.empty_database(_DATABASE):
         _fill(hours)
@@ -86,7 +86,7 @@ def _all(hours: int) -> str:
 
 def _p95(address: str) -> float:
     client = client_of(centre.STAFF)
-    answers = [timed(client, address)[0] for _ in range(_ASKED + 2)]
+    answers = [timed(client, address)[0] for _ in range(_REQUESTS + 2)]
     return quantiles(answers[2:], n=20, method="inclusive")[-1]
 
 
@@ -97,7 +97,7 @@ def _rows(before_end: timedelta) -> int:
 
 
 def _fill(hours: int) -> None:
-    """Store windows and roll them up, but for the newest minute: it is open."""
+    """Store windows and roll them up, except for the last minute, which has not ended."""
     portal.register(portal.TWO_SERVERS)
     start = _END - hours * _HOUR
     with connection.cursor() as cursor:

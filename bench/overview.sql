@@ -1,6 +1,5 @@
--- A site at work: 2,000 principals, half of them on either server, each seen in every window with
--- seven kinds of RPCs: 14,000 rows each 10 s, 5 million an hour. And operations on two MDTs, polled
--- each minute.
+-- A busy site: 2,000 principals, half of them on each server, each with seven kinds of RPCs in every
+-- window: 14,000 rows per 10 s, 5 million per hour. Also operations on two MDTs, polled every minute.
 INSERT INTO site_sourcejobid (filesystem_id, text, batch_id, array_index, launch)
 SELECT f.id, 'cp.' || n, '', '', '' FROM site_filesystem f, generate_series(1, 100) n;
 

@@ -1,8 +1,8 @@
-"""Pages: how long the server takes, how often it asks the database, and what it sends.
+"""Pages: time of the server, number of database queries, and bytes sent.
 
-Everything goes through Django's test client: URL, middleware, session, view, template, gzip; no
-network and no web server. What is sent after the first page is the page alone: scripts and styles
-are kept by the browser, under names that change with them.
+Requests use Django's test client: URL, middleware, session, view, template, gzip; no network and
+no web server. Later pages are sent without scripts and styles, which browsers cache under names
+that change with their content.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEMO, MANY = 25_000, 1_000_000
-_ROUNDS = {DEMO: 10, MANY: 3}  # after one that warms up
+_ROUNDS = {DEMO: 10, MANY: 3}  # after a warm-up request
 _MOST_KB = 100
 
 _JUNE = "start=2024-06-01T00:00:00Z&end=2024-07-01T00:00:00Z"
@@ -64,7 +64,7 @@ _FILTERS = (
     f"project=prj7&state=failed&state=timeout&{_JUNE}",
 )
 _SORTS = tuple(f"{direction}{name}" for name in BY_NAME for direction in ("", "-"))
-# With filters; the columns of each kind: facts, times, figures, and counts of one operation.
+# With filters; columns of each kind: facts, times, figures, and counts of one operation.
 _SORTS_OF_FILTERED = ("user", "-node_count", "-ended", "-metadata_operations", "-count_getattr")
 _POPULATIONS = (
     "",
@@ -80,19 +80,19 @@ _TRENDS = ("", "user=u1", _JUNE)
 
 @dataclass(frozen=True)
 class Pages:
-    """Pages with one limit, as somebody sees them."""
+    """Pages with one limit, for one user."""
 
     name: str
     what: str
     addresses: tuple[str, ...]
     at_most_ms: float | None = None
-    cold_at_most_ms: float | None = None  # with nothing cached; asked for once
+    cold_at_most_ms: float | None = None  # without cache; requested once
     person: str = centre.STAFF
 
 
 @dataclass
-class Asked:
-    """What was measured of one address: milliseconds, queries, bytes sent."""
+class Timing:
+    """Measurements of one address: milliseconds, queries, bytes sent."""
 
     address: str
     cold: float
@@ -103,30 +103,30 @@ class Asked:
 
 @dataclass
 class Group:
-    """What was measured of pages with one limit."""
+    """Measurements of pages with one limit."""
 
     pages: Pages
-    asked: list[Asked] = field(default_factory=list)
+    timings: list[Timing] = field(default_factory=list)
 
     @property
-    def slowest(self) -> Asked:
-        """The page with the longest median."""
-        return max(self.asked, key=lambda asked: median(asked.warm))
+    def slowest(self) -> Timing:
+        """The page with the largest median."""
+        return max(self.timings, key=lambda timing: median(timing.warm))
 
     def figures(self, jobs: int) -> Iterator[Figure]:
-        """Yield p95, of many pages p50 and the slowest too, and cold ones if there is a limit."""
+        """Yield p95; for several pages also p50 and the slowest; with a limit, the slowest cold."""
         name, what = f"{self.pages.name}_{jobs}", f"{self.pages.what}, {jobs:,} jobs"
-        all_warm = list(chain.from_iterable(asked.warm for asked in self.asked))
+        all_warm = list(chain.from_iterable(timing.warm for timing in self.timings))
         p95 = quantiles(all_warm, n=20, method="inclusive")[-1]
         limit = self.pages.at_most_ms
         yield Figure(f"{name}_p95", f"{what}: p95", p95, "ms", at_most=limit)
-        if len(self.asked) > 1:
+        if len(self.timings) > 1:
             slowest = self.slowest
-            what_is = f"{what}: slowest, `{slowest.address}`"
+            label = f"{what}: slowest, `{slowest.address}`"
             yield Figure(f"{name}_p50", f"{what}: p50", median(all_warm), "ms")
-            yield Figure(f"{name}_slowest", what_is, median(slowest.warm), "ms", at_most=limit)
+            yield Figure(f"{name}_slowest", label, median(slowest.warm), "ms", at_most=limit)
         if self.pages.cold_at_most_ms is not None:
-            cold = max(asked.cold for asked in self.asked)
+            cold = max(timing.cold for timing in self.timings)
             yield Figure(
                 f"{name}_cold",
                 f"{what}: slowest cold",
@@ -137,18 +137,18 @@ class Group:
 
 
 def measure(scale: float) -> Iterator[Figure]:
-    """Ask for every page of a centre of demo size, and for those about many jobs of a large one."""
+    """Request every page of a centre of demo size, and pages about many jobs of a large one."""
     for jobs, pages_of in ((DEMO, _every_page), (int(MANY * scale), _of_many)):
         with centre.filled(jobs):
             groups = [Group(pages) for pages in pages_of()]
             for group in groups:
                 client = client_of(group.pages.person)
                 for address in group.pages.addresses:
-                    group.asked.append(_ask(client, address, jobs))
-                    _tell(group.asked[-1], group.pages.at_most_ms)
+                    group.timings.append(_measure(client, address, jobs))
+                    _report(group.timings[-1], group.pages.at_most_ms)
             for group in groups:
                 yield from group.figures(jobs)
-            sent = max(asked.sent for group in groups for asked in group.asked)
+            sent = max(timing.sent for group in groups for timing in group.timings)
             yield Figure(
                 f"sent_{jobs}",
                 f"Largest page as sent, {jobs:,} jobs",
@@ -212,11 +212,13 @@ def _every_page() -> Iterator[Pages]:
 def _of_many() -> Iterator[Pages]:
     sorts = (f"/jobs/?sort={sort}" for sort in _SORTS if sort != DEFAULT_SORT)
     yield Pages("sorts", "Job list, any sort", ("/jobs/", *sorts), 200)
-    yield Pages("filters", "Job list, any filter", tuple(f"/jobs/?{one}" for one in _FILTERS), 200)
+    yield Pages(
+        "filters", "Job list, any filter", tuple(f"/jobs/?{each}" for each in _FILTERS), 200
+    )
     yield Pages(
         "filters_sorts",
         "Job list, filters and sorts",
-        tuple(f"/jobs/?{one}&sort={sort}" for one, sort in product(_FILTERS, _SORTS_OF_FILTERED)),
+        tuple(f"/jobs/?{each}&sort={sort}" for each, sort in product(_FILTERS, _SORTS_OF_FILTERED)),
         200,
     )
     yield Pages("last_page", "Job list, last page", ("/jobs/?sort=-opens&page=200",), 200)
@@ -235,23 +237,27 @@ def _of_many() -> Iterator[Pages]:
 
 
 def client_of(person: str) -> Client:
-    """Return a browser that somebody is logged in with."""
+    """Return a browser with a logged-in user."""
     client = Client(SERVER_NAME="localhost", headers={"accept-encoding": "gzip"})
     client.force_login(User.objects.get(username=person))
     return client
 
 
-def _ask(client: Client, address: str, jobs: int) -> Asked:
+def _measure(client: Client, address: str, jobs: int) -> Timing:
     cache.clear()
     cold, _ = timed(client, address)
     answers = [timed(client, address) for _ in range(_ROUNDS.get(jobs, _ROUNDS[MANY]))]
     with CaptureQueriesContext(connection) as queries:
         client.get(address)
-    return Asked(address, cold, [ms for ms, _ in answers], len(queries), answers[-1][1])
+    return Timing(address, cold, [ms for ms, _ in answers], len(queries), answers[-1][1])
 
 
 def timed(client: Client, address: str) -> tuple[float, int]:
-    """Return the milliseconds and the bytes of an answer, and insist that it is a page."""
+    """Return the milliseconds and the bytes of a page.
+
+    Raises:
+        ValueError: another response.
+    """
     began = monotonic()
     answer = client.get(address)
     sent = sum(map(len, answer)) if answer.streaming else len(answer.content)
@@ -261,10 +267,10 @@ def timed(client: Client, address: str) -> tuple[float, int]:
     return ms, sent
 
 
-def _tell(asked: Asked, at_most_ms: float | None) -> None:
-    p50, slowest = median(asked.warm), max(asked.warm)
+def _report(timing: Timing, at_most_ms: float | None) -> None:
+    p50, slowest = median(timing.warm), max(timing.warm)
     over = "  OVER" if at_most_ms and p50 > at_most_ms else ""
     say(
-        f"cold {asked.cold:6.0f}  p50 {p50:6.0f}  max {slowest:6.0f} ms  {asked.queries:3} queries"
-        f"  {asked.sent / 1000:6.1f} kB  {asked.address}{over}"
+        f"cold {timing.cold:6.0f}  p50 {p50:6.0f}  max {slowest:6.0f} ms"
+        f"  {timing.queries:3} queries  {timing.sent / 1000:6.1f} kB  {timing.address}{over}"
     )

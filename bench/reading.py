@@ -1,6 +1,6 @@
-"""Reads a growing trace once, as an agent does: ``python -m bench.reading TRACE STATE``.
+"""Reads a growing trace once, like an agent: ``python -m bench.reading TRACE STATE``.
 
-It says when it is ready, and begins when its input is closed.
+It prints a line when it is ready, and starts when its input is closed.
 """
 
 import sys
@@ -20,7 +20,7 @@ _SPOOL_BYTES = 10**9
 
 
 def main() -> None:
-    """Read up to the end of the log; what it says is on the disk then."""
+    """Read to the end of the log, until its data is on the disk."""
     trace, state = map(Path, sys.argv[1:])
     memory.retain_freed()
     source = SourceConfig(

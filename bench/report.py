@@ -1,4 +1,4 @@
-"""Where figures go: the terminal, var/bench.json, and the table of docs/performance.md."""
+"""Output of figures: the terminal, var/bench.json, and the table of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def show(figures: list[Figure]) -> None:
 
 
 def save(figures: list[Figure]) -> None:
-    """Write them for programs."""
+    """Write the figures for programs."""
     report = {
         figure.name: {
             "value": figure.value,
@@ -48,7 +48,7 @@ def save(figures: list[Figure]) -> None:
 
 
 def publish(figures: list[Figure]) -> None:
-    """Rewrite the table in the documentation."""
+    """Rewrite the table of the documentation."""
     head, rest = _PAGE.read_text().split(_BEGIN)
     tail = rest.split(_END)[1]
     rows = [
@@ -68,7 +68,7 @@ def _met(figure: Figure) -> str:
 
 
 def _machine() -> str:
-    """Return what the figures depend on besides the code."""
+    """Return the conditions of the measurement other than the code."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'timescaledb'")
         (timescaledb,) = cursor.fetchone()

@@ -41,7 +41,7 @@ _QUICK_SCALE = 0.1
 
 
 def main() -> None:
-    """Run the chosen benches; publish what a whole run at full size found."""
+    """Run the selected benches; publish the figures of a complete run at full size."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument(
         "bench", nargs="*", help=f"of {', '.join(_BENCHES)}, {_LAG}; all if none is named"

@@ -1,4 +1,4 @@
-"""RPC traces: the parser alone, and from the file to charged rows, beside mawk and grep."""
+"""RPC traces: the parser alone, and from file to attributed rows, compared with mawk and grep."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GROUPING = Path(__file__).with_name("group.awk")
 
 
 def measure(scale: float) -> Iterator[Figure]:
-    """Time all ways to read traces of few and of many clients."""
+    """Time all ways to read traces with few and with many clients."""
     lines = int(LINES * scale)
     portal.run_jobs_on_all_nodes()
     for nids, goal in _NIDS_AND_GOALS.items():
@@ -34,23 +34,23 @@ def measure(scale: float) -> Iterator[Figure]:
 
 def _of_trace(trace: Path, lines: int, nids: int, goal: float) -> Iterator[Figure]:
     load = partial(portal.ingest, "rpctrace", "--server", portal.SERVER, str(trace))
-    load()  # names become known, and so do the rows per line
+    load()  # creates names and rows
     rows = RpcWindow.objects.count()
     portal.settle()
-    of = f"{nids:,} NIDs"
+    prefix = f"{nids:,} NIDs"
     timed = in_turn(
-        of,
+        prefix,
         {
             "grep": Way(partial(_run, "grep", "-c", "Handled RPC", str(trace))),
             "mawk": Way(partial(group, trace)),
             "parser": Way(partial(_parse, trace)),
-            "charged": Way(load, prepare=portal.forget_traces),
+            "attributed": Way(load, prepare=portal.forget_traces),
         },
     )
     portal.forget_traces()
     ratios = {
-        "parser": (f"RPC trace, {of}: parser alone / mawk", _PARSER_GOAL),
-        "charged": (f"RPC trace, {of}: file to charged rows / mawk", goal),
+        "parser": (f"RPC trace, {prefix}: parser alone / mawk", _PARSER_GOAL),
+        "attributed": (f"RPC trace, {prefix}: file to attributed rows / mawk", goal),
     }
     for way, (what, at_least) in ratios.items():
         yield Figure(
@@ -60,11 +60,13 @@ def _of_trace(trace: Path, lines: int, nids: int, goal: float) -> Iterator[Figur
         "grep": "`grep -c 'Handled RPC'`",
         "mawk": "mawk",
         "parser": "parser alone",
-        "charged": "file to charged rows",
+        "attributed": "file to attributed rows",
     }
     for way, what in speeds.items():
-        yield Figure(f"{way}_{nids}", f"RPC trace, {of}: {what}", lines / timed.of(way), "lines/s")
-    yield Figure(f"rows_{nids}", f"RPC trace, {of}: rows stored", rows, "rows")
+        yield Figure(
+            f"{way}_{nids}", f"RPC trace, {prefix}: {what}", lines / timed.median_s(way), "lines/s"
+        )
+    yield Figure(f"rows_{nids}", f"RPC trace, {prefix}: rows stored", rows, "rows")
 
 
 def group(trace: Path) -> None:
@@ -73,7 +75,7 @@ def group(trace: Path) -> None:
 
 
 def _run(*command: str) -> None:
-    with tempfile.TemporaryFile() as output:  # grep stops at the first hit if nobody listens
+    with tempfile.TemporaryFile() as output:  # with /dev/null, grep stops at the first hit
         subprocess.run(command, check=True, stdout=output)
 
 

@@ -1,1 +1,1 @@
-"""Kills, pauses and floods a whole installation, and counts what became of every operation."""
+"""Kills, pauses and floods a complete installation, and verifies every operation's count."""

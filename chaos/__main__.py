@@ -1,4 +1,4 @@
-"""Show that every operation is counted exactly once, by killing whatever runs.
+"""Verify that every operation is counted exactly once while processes are killed.
 
 usage: python -m chaos [--seeds N | --seed K]
 """
@@ -21,10 +21,10 @@ FEW = 20
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
     parser.add_argument("--seeds", type=int, default=FEW, help="how many")
-    parser.add_argument("--seed", type=int, help="this one alone")
+    parser.add_argument("--seed", type=int, help="run only this seed")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     seeds = range(1, arguments.seeds + 1) if arguments.seed is None else [arguments.seed]
@@ -37,10 +37,10 @@ def main() -> None:
         for outcome in run.seeds(seeds):
             say(outcome.line(len(run.outcomes), len(seeds)))
             run.save()
-        say("Adding everything up")
+        say("Comparing all sums")
         wrong = run.conclude()
         run.save(wrong)
-        say(f"Compared {run.sums_compared} sums of ten minutes; younger ones may still change")
+        say(f"Compared {run.sums_compared} sums of ten minutes; later sums may still change")
     finally:
         site.stop()
     failed = [outcome.seed for outcome in run.outcomes if outcome.wrong]
@@ -48,7 +48,7 @@ def main() -> None:
         wrong += [f"seed {seed} failed: make chaos SEED={seed}" for seed in failed]
         raise Problem("\n".join([*wrong, f"Logs are in {folder}"]))
     shutil.rmtree(folder)
-    say(f"Nothing was lost, nothing was counted twice: see {report.FILE}")
+    say(f"No operation was lost or counted twice: see {report.FILE}")
 
 
 if __name__ == "__main__":

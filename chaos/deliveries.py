@@ -1,4 +1,4 @@
-"""Batches that come twice and out of order: copies of what agents spooled, delivered besides."""
+"""Repeated batches in any order: copies of the agents' spools, delivered separately."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATH = "/api/v1/ingest/batches"
 _ROWS_TYPE = "application/vnd.apache.arrow.stream"
 _TIMEOUT_S = 5.0
 _RETRY_S = 0.3
-# The portal says that it will never take such a batch.
+# Permanent refusals of a batch by the portal.
 _REFUSED = {
     HTTPStatus.CONFLICT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -32,13 +32,13 @@ _REFUSED = {
 
 
 class Copies:
-    """Copies of batches that wait in the agents' spools."""
+    """Copies of batches in the agents' spools."""
 
     def __init__(self, site: Installation) -> None:
         self._site = site
         self._folder = site.folder / "copies"
         self._folder.mkdir()
-        self._taken: dict[Path, str] = {}  # copies, and whose they are
+        self._taken: dict[Path, str] = {}  # copies and their sources
         self._to_send: queue.SimpleQueue[tuple[str, Path]] = queue.SimpleQueue()
         self._queued = self._sent = 0
         self.refused: list[str] = []
@@ -46,16 +46,16 @@ class Copies:
 
     @property
     def sent(self) -> int:
-        """How many deliveries were taken."""
+        """Number of accepted deliveries."""
         return self._sent
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that were asked for have been taken, or refused."""
+        """Whether all requested deliveries were accepted or refused."""
         return self._sent + len(self.refused) == self._queued
 
     def take(self) -> None:
-        """Copy what waits now, and counts: a batch that the state does not tell of may change."""
+        """Copy the batches that the agent's state lists: other batches may still change."""
         for source, spool in self._site.spools.items():
             with suppress(FileNotFoundError):
                 following = json.loads((spool / "state.json").read_text())["sequence"]
@@ -67,14 +67,14 @@ class Copies:
                             self._taken[copy] = source
 
     def deliver(self, random: Random) -> None:
-        """Deliver some of them again, in any order, a few more than once."""
+        """Deliver some copies again, in any order, a few of them several times."""
         some = random.sample([*self._taken.items()], k=(len(self._taken) + 1) // 2)
         for copy, source in (*some, *some[: len(some) // 4]):
             self._queued += 1
             self._to_send.put((source, copy))
 
     def forget(self) -> None:
-        """Let go of all copies; none of them is still to be delivered."""
+        """Drop all copies; no delivery is pending."""
         for copy in self._taken:
             copy.unlink()
         self._taken.clear()
@@ -93,13 +93,13 @@ class Copies:
 
     def _answer(self, client: httpx.Client, source: str, copy: Path) -> int:
         batch, _, rows = copy.read_bytes().partition(b"\n")
-        told = json.loads(batch)
+        manifest = json.loads(batch)
         try:
             return client.post(
                 _PATH,
                 headers={
                     "Authorization": f"Token {self._token(source)}",
-                    "Idempotency-Key": f"{told['stream']}/{told['sequence']}",
+                    "Idempotency-Key": f"{manifest['stream']}/{manifest['sequence']}",
                 },
                 files={
                     "batch": ("batch.json", batch, "application/json"),

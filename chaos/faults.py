@@ -1,4 +1,4 @@
-"""What goes wrong during a seed: drawn by chance, done at its moment, and counted."""
+"""Faults of a seed: chosen at random, injected at their time, and counted."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
     from chaos.units import Unit
 
 KINDS = ("agent", "web", "worker", "beat", "database", "broker")
-LAST_S = 4.0  # by then all have happened
-# A share of the seeds freezes a service for longer than any time-out, and kills only others.
+LAST_S = 4.0  # the last fault has occurred by then
+# In a share of the seeds, a service freezes for longer than any time-out; others are killed.
 FROZEN = {5: "broker", 10: "database"}  # by the seed modulo 25
 FREEZE_S = (60.0, 90.0)
-_FILE_BYTES = 3_000  # more does not fit into a file while the disk is full
+_FILE_BYTES = 3_000  # maximum size of a file while the disk is full
 _UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
 
 class Faults:
-    """Does them to an installation, and counts how many."""
+    """Injects faults into an installation, and counts them."""
 
     def __init__(self, site: Installation, copies: Copies) -> None:
         self._site = site
         self._copies = copies
-        self.done: dict[str, Counter[str]] = defaultdict(Counter)  # what, to which kind
+        self.done: dict[str, Counter[str]] = defaultdict(Counter)  # fault, kind of process
 
     def schedule(self, seed: int, random: Random) -> Iterator[tuple[float, Callable[[], object]]]:
-        """Yield what is to be done, and when, in seconds from the start of a seed.
+        """Yield the actions of a seed, with their times in seconds from its start.
 
-        Every seed kills: one kind of process after the other, and what chance has besides.
+        Every seed kills each kind of process once, and injects random additional faults.
         """
         frozen = FROZEN.get(seed % 25)
         kinds = [kind for kind in KINDS if kind != frozen]
@@ -72,7 +72,7 @@ class Faults:
         self.done["pauses"][kind] += unit.pause(random.uniform(0.3, 1.5))
 
     def _freeze(self, random: Random, kind: str, unit: Unit, seconds: float) -> None:
-        """Stop all processes of a service, or its main one: PostgreSQL then accepts nobody new."""
+        """Stop a service, or only its main process: PostgreSQL then accepts no clients."""
         self.done["freezes"][kind] += unit.pause(seconds, main_only=random.random() < 0.3)  # noqa: PLR2004
 
     def _restart(self, _random: Random, kind: str, unit: Unit) -> None:
@@ -82,7 +82,7 @@ class Faults:
         self.done["flushes"]["broker"] += self._site.flush_broker()
 
     def _leave(self, random: Random) -> None:
-        """Have the portal away for a while."""
+        """Stop the portal for some time."""
         [web] = self._site.kinds["web"]
         self.done["away"]["web"] += web.restart(random.uniform(1, 2.5))
 
@@ -90,7 +90,7 @@ class Faults:
         self._copies.deliver(random)
 
     def _fill_disk(self, agent: Unit) -> None:
-        """Let no file of an agent grow: what it writes is cut, and fails."""
+        """Limit the size of an agent's files: writes beyond it are cut and fail."""
         for pid in agent.pids():
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (_FILE_BYTES, resource.RLIM_INFINITY))
             self.done["full_disks"]["agent"] += 1

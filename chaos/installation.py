@@ -1,4 +1,4 @@
-"""All that a site runs: database, broker, web, worker, beat and two agents, each a real process."""
+"""A complete site with real processes: database, broker, web, worker, beat and two agents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FIRST_PORT = 8230
 STARTS_WITHIN_S = 60
 POLL_S = 0.05
-SPOOL_MAX = "100kB"  # of each source: while the portal is away, it fills now and then
+SPOOL_MAX = "100kB"  # of each source: small, so that it fills while the portal is away
 CLUSTER, FILESYSTEM = "anvil", "lake"
 MDT = "lake-MDT0000"
 OSTS = ("lake-OST0000", "lake-OST0001")
@@ -97,7 +97,7 @@ url = "http://{host}:{port}"
 state = "{state}"
 spool_max = "{spool_max}"
 """
-# What the agents read, below the folder of the source.
+# Input of the agents, below the folder of the source.
 _SOURCES = {
     "mds-agent": """
 [[source]]
@@ -147,11 +147,11 @@ token_file = "{tokens}/anvil-jobs.token"
 
 
 class Installation:
-    """A portal and its agents in a folder of their own."""
+    """A portal and its agents in a separate folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.source = folder / "source"  # what the agents read
+        self.source = folder / "source"  # input of the agents
         self.tokens = folder / "tokens"
         self.port = serve.free_port(FIRST_PORT)
         self.url = f"http://{serve.HOST}:{self.port}"
@@ -160,7 +160,7 @@ class Installation:
         self._environment = os.environ | {
             "DATABASE_URL": self.database,
             "IOPORTAL_BROKER_URL": f"redis+socket://{self._sockets}/valkey.sock",
-            "IOPORTAL_SECRET_KEY": "of an installation that lives for minutes",
+            "IOPORTAL_SECRET_KEY": "secret of a temporary installation",
             "IOPORTAL_RAW_RETENTION": "forever",  # traces are of another year
             "IOPORTAL_STAGE_INTERVAL": "1s",
             "POLARS_MAX_THREADS": "1",
@@ -170,21 +170,21 @@ class Installation:
 
     @property
     def units(self) -> list[Unit]:
-        """All that runs, in the order of starting."""
+        """All units, in the order of their start."""
         return [unit for units in self.kinds.values() for unit in units]
 
     def spool(self, source: str) -> Path:
-        """Return where an agent keeps a source's batches."""
+        """Return the folder of a source's batches in its agent."""
         agent = next(name for name, text in _SOURCES.items() if f'"{source}"' in text)
         return self.folder / agent / "state" / source
 
     @property
     def spools(self) -> dict[str, Path]:
-        """Where the agents keep the batches of each source."""
+        """Folders of the agents' batches by source."""
         return {path.stem: self.spool(path.stem) for path in self.tokens.iterdir()}
 
     def start(self) -> None:
-        """Start everything; it answers when this returns."""
+        """Start all units; return when the portal answers."""
         for folder in (self.source / "dumps", self.tokens, self.folder / "log"):
             folder.mkdir(parents=True)
         self._start_services()
@@ -196,17 +196,17 @@ class Installation:
         self._wait_until(self._answers, "the portal does not answer")
 
     def tend(self) -> None:
-        """Restart what has ended, and whatever else is due."""
+        """Restart ended units, and run other due actions."""
         for unit in self.units:
             unit.tend()
 
     def stop(self) -> None:
-        """Put an end to everything that was started."""
+        """Stop all started units."""
         for unit in reversed(self.units):
             unit.stop()
 
     def reconcile(self) -> str:
-        """Let the agents rest; return what the portal says when it re-adds all accounts."""
+        """Stop the agents; return the output of the reconciliation if it fails."""
         for agent in self.kinds["agent"]:
             agent.stop()
         reconciled = subprocess.run(
@@ -219,7 +219,7 @@ class Installation:
         return reconciled.stderr if reconciled.returncode else ""
 
     def flush_broker(self) -> bool:
-        """Have the broker forget all that it holds; tell whether it heard."""
+        """Flush the broker; return whether it answered."""
         try:
             with socket.socket(socket.AF_UNIX) as broker:
                 broker.settimeout(POLL_S)
@@ -232,7 +232,7 @@ class Installation:
     def _start_services(self) -> None:
         servers = choose().servers
         if servers is None:
-            raise Problem("The database is to be killed: unset DATABASE_URL, use local programs")
+            raise Problem("This command kills the database: unset DATABASE_URL, use local programs")
         programs = servers(self.folder / "services")
         daemons.create_folders(programs)
         for name, server, command, stop_signal in (
@@ -320,5 +320,5 @@ class Installation:
 
 
 def _ending_with_us(command: Sequence[str]) -> Sequence[str]:
-    """Return the command of a server that ends with this process, whatever wraps it."""
+    """Return a server's command that ends with this process, even inside a wrapper."""
     return [command[0], "--die-with-parent", *command[1:]] if command[0] == "bwrap" else command

@@ -1,4 +1,4 @@
-"""What servers and the batch system write, as text."""
+"""Logs of servers and of the batch system."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rpc(moment: datetime, xid: int, *, nid: str, opcode: int, job: str, us: tupl
 
 
 def job_stats(target: str, entries: Mapping[str, Mapping[str, int]], now: datetime) -> str:
-    """Return what a target shows: operations by job id and kind; bytes are sums of 4 kB each."""
+    """Return a target's job_stats: operations by job id and kind; bytes are sums of 4 kB each."""
     lines = [f"{'mdt' if '-MDT' in target else 'obdfilter'}.{target}.job_stats=", "job_stats:"]
     for job, counters in entries.items():
         lines += [f"- job_id:          {job}", f"  snapshot_time:   {int(now.timestamp())}"]
@@ -43,7 +43,7 @@ def job_stats(target: str, entries: Mapping[str, Mapping[str, int]], now: dateti
 
 @dataclass(frozen=True)
 class Job:
-    """A batch job as accounting tells it."""
+    """A batch job in accounting."""
 
     batch_id: str
     nodes: str
@@ -54,7 +54,7 @@ class Job:
 
 
 def sacct(*jobs: Job) -> str:
-    """Return what `sacct --parsable2` prints of jobs."""
+    """Return the output of `sacct --parsable2`."""
     lines = [
         f"{job.batch_id}|{job.batch_id}|anvil|alice|PHY12|batch|COMPLETED|0:0|"
         f"{_local(job.submit)}|{_local(job.start)}|{_local(job.end)}|{job.node_count}|16|01:00:00|"

@@ -1,7 +1,7 @@
-"""Fill an empty database as an administrator does: ``python -m chaos.prepare SITE TOKENS``.
+"""Prepare an empty database like an administrator: ``python -m chaos.prepare SITE TOKENS``.
 
-It migrates, registers the site that the file SITE tells of, and puts a token of each of its sources
-into the folder TOKENS.
+Migrates it, registers the site of the file SITE, and writes a token for each source into the folder
+TOKENS.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was done and what became of it: on the terminal, and in ``var/chaos.json``."""
+"""Results: on the terminal, and in ``var/chaos.json``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 20
 
 @dataclass
 class Outcome:
-    """What became of a seed."""
+    """Result of a seed."""
 
     seed: int
     seconds: float = 0.0
@@ -30,11 +30,11 @@ class Outcome:
     duplicated: int = 0
     wrong: list[str] = field(default_factory=list)  # sentences
 
-    def line(self, done: int, of: int) -> str:
-        """Return it for people."""
+    def line(self, done: int, seeds: int) -> str:
+        """Return a line for the terminal."""
         end = "; ".join(["", *self.wrong[:_SHOWN]]).replace("; ", "\n      ")
         return (
-            f"{done:>4}/{of} seed {self.seed:<5} {self.seconds:5.1f} s {self.rpcs:>7,} RPCs "
+            f"{done:>4}/{seeds} seed {self.seed:<5} {self.seconds:5.1f} s {self.rpcs:>7,} RPCs "
             f"{self.operations:>9,} operations  lost {self.lost}  duplicated {self.duplicated}{end}"
         )
 
@@ -42,10 +42,10 @@ class Outcome:
 def save(
     outcomes: list[Outcome],
     faults: Mapping[str, Mapping[str, int]],
-    others: Mapping[str, int],
+    counts: Mapping[str, int],
     wrong: Sequence[str],
 ) -> None:
-    """Write what is known so far; `wrong` is of no seed."""
+    """Write the results so far; `wrong` contains problems outside of seeds."""
     seconds = [outcome.seconds for outcome in outcomes]
     content = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -55,7 +55,7 @@ def save(
         "lost": sum(outcome.lost for outcome in outcomes),
         "duplicated": sum(outcome.duplicated for outcome in outcomes),
         **{what: dict(sorted(kinds.items())) for what, kinds in faults.items()},
-        **others,
+        **counts,
         "seconds_per_seed": {
             "median": round(statistics.median(seconds), 1),
             "longest": round(max(seconds), 1),

@@ -1,4 +1,4 @@
-"""Seed after seed against one installation: write, break, wait, compare."""
+"""Runs seeds against one installation: write, inject faults, wait, compare."""
 
 from __future__ import annotations
 
@@ -25,52 +25,50 @@ if TYPE_CHECKING:
 BEAT_S = 0.03
 LOOK_EVERY_S = 0.4
 SETTLES_WITHIN_S = 60.0
-IMPATIENT_S = 3.0  # so long an agent may deliver nothing
+IMPATIENT_S = 3.0  # maximum time without deliveries of an agent
 
 
 class Run:
-    """One installation and what is done to it."""
+    """One installation and the seeds on it."""
 
     def __init__(self, site: Installation) -> None:
         self._site = site
         self._targets = Targets(site.source)
         self._copies = Copies(site)
         self._faults = Faults(site, self._copies)
-        self._others: Counter[str] = Counter()
-        self._told: Counter[str] = Counter()  # by layer, of all seeds
-        # What each agent had to deliver when it was looked at, and since when it delivers nothing.
+        self._counts: Counter[str] = Counter()
+        self._expected: Counter[str] = Counter()  # by layer, of all seeds
+        # Pending batches of each agent at the last look, and the time of its last delivery.
         self._shipping: dict[str, tuple[frozenset[Path], float]] = {}
         self.outcomes: list[Outcome] = []
 
     def seeds(self, seeds: Iterable[int]) -> Iterator[Outcome]:
-        """Do one seed after the other; yield what became of each."""
+        """Run the seeds one after the other; yield the outcome of each."""
         for seed in seeds:
             self.outcomes.append(self._seed(seed, len(self.outcomes)))
             yield self.outcomes[-1]
 
     def conclude(self) -> list[str]:
-        """Return what is wrong with the whole, once all seeds are done."""
+        """Return the problems of the complete run, after all seeds."""
         wrong = [self._site.reconcile()]
         with psycopg.connect(self._site.database) as database:
-            for layer, found in truth.totals(database).items():
-                if found != (
-                    told := self._told[layer]
-                ):  # what came after its seed, and is too much
-                    wrong.append(f"{layer}: {told} told by all seeds, {found} stored")
-            off, self._others["roll_ups_of_operations"] = truth.off_roll_ups(database)
+            for layer, actual in truth.totals(database).items():
+                if actual != (expected := self._expected[layer]):  # arrived after its seed
+                    wrong.append(f"{layer}: {expected} expected of all seeds, {actual} stored")
+            off, self._counts["roll_ups_of_operations"] = truth.off_roll_ups(database)
         if off:
-            wrong.append(f"{off} sums of ten minutes are not those of their polls")
+            wrong.append(f"{off} sums of ten minutes differ from their polls")
         return [sentence for sentence in wrong if sentence]
 
     @property
     def sums_compared(self) -> int:
-        """How many sums of ten minutes were held against their polls."""
-        return self._others["roll_ups_of_operations"]
+        """Number of sums of ten minutes compared with their polls."""
+        return self._counts["roll_ups_of_operations"]
 
     def save(self, wrong: Sequence[str] = ()) -> None:
-        """Write down what is known so far."""
-        self._others["redelivered"] = self._copies.sent
-        report.save(self.outcomes, self._faults.done, self._others, wrong)
+        """Write the results so far."""
+        self._counts["redelivered"] = self._copies.sent
+        report.save(self.outcomes, self._faults.done, self._counts, wrong)
 
     def _seed(self, seed: int, number: int) -> Outcome:
         begun = monotonic()
@@ -79,32 +77,32 @@ class Run:
             before = truth.stored(database, source)
         faults = self._faults.schedule(seed, Random(f"{seed} faults"))
         self._play([*source.schedule(), *faults], source)
-        told = truth.told(source)
-        for layer, counts in told.items():
-            self._told[layer] += counts.total()
-        found, is_settled = self._settle(source, told, before)
+        expected = truth.expected(source)
+        for layer, counts in expected.items():
+            self._expected[layer] += counts.total()
+        actual, is_settled = self._settle(source, expected, before)
         outcome = Outcome(
             seed,
-            rpcs=told["raw RPCs"].total(),
+            rpcs=expected["raw RPCs"].total(),
             operations=sum(
                 count
-                for (*_, kind), count in told["raw operations"].items()
+                for (*_, kind), count in expected["raw operations"].items()
                 if kind not in truth.BYTES
             ),
             wrong=self._refused(),
         )
         if not is_settled:
-            outcome.wrong.append(f"it was not at rest after {SETTLES_WITHIN_S:.0f} s")
-        for layer, counts in told.items():
-            self._compare(outcome, layer, counts, found[layer])
-        self._others["rotations"] += source.rotations
-        self._others["truncations"] += source.truncations
+            outcome.wrong.append(f"pending work remained after {SETTLES_WITHIN_S:.0f} s")
+        for layer, counts in expected.items():
+            self._compare(outcome, layer, counts, actual[layer])
+        self._counts["rotations"] += source.rotations
+        self._counts["truncations"] += source.truncations
         self._copies.forget()
         outcome.seconds = monotonic() - begun
         return outcome
 
     def _play(self, events: list[tuple[float, Callable[[], object]]], source: Source) -> None:
-        """Do each thing at its moment."""
+        """Run each event at its time."""
         begun = monotonic()
         waiting = sorted(events, key=lambda event: event[0])
         while waiting or monotonic() - begun < max(WRITES_S, LAST_S):
@@ -120,14 +118,14 @@ class Run:
         sleep(BEAT_S)
 
     def _settle(
-        self, source: Source, told: dict[str, Counts], before: dict[str, Counts]
+        self, source: Source, expected: dict[str, Counts], before: dict[str, Counts]
     ) -> tuple[dict[str, Counts], bool]:
-        """Wait until all is there that was told; return what is there, and whether it came to rest.
+        """Wait until the database has all data; return its content, and whether work has finished.
 
-        What waited in the spools when all was there first is delivered before it is believed.
+        Batches that are in the spools when all data is first present must be delivered, too.
         """
         begun = looked = monotonic()
-        found: dict[str, Counts] = {layer: Counter() for layer in told}
+        actual: dict[str, Counts] = {layer: Counter() for layer in expected}
         last: list[Path] | None = None
         while monotonic() - begun < SETTLES_WITHIN_S:
             self._tick(source)
@@ -136,17 +134,17 @@ class Run:
             looked = monotonic()
             self._hurry()
             try:
-                is_pending, found = self._stored(source, before)
+                is_pending, actual = self._stored(source, before)
             except psycopg.OperationalError:
                 continue
-            if found == told and not is_pending and source.flush() and self._copies.is_idle:
+            if actual == expected and not is_pending and source.flush() and self._copies.is_idle:
                 last = self._waiting() if last is None else last
                 if not any(batch.exists() for batch in last):
-                    return found, True
-        return found, False
+                    return actual, True
+        return actual, False
 
     def _stored(self, source: Source, before: dict[str, Counts]) -> tuple[bool, dict[str, Counts]]:
-        """Return whether something is pending, and what came since the seed began."""
+        """Return whether work is pending, and the data stored since the seed started."""
         with psycopg.connect(self._site.database, connect_timeout=2) as database:
             is_pending = truth.pending(database, source) > 0
             stored = truth.stored(database, source)
@@ -155,41 +153,43 @@ class Run:
         return is_pending, {layer: +counts for layer, counts in stored.items()}
 
     def _waiting(self) -> list[Path]:
-        """Return the batches that wait for delivery."""
+        """Return the batches in the spools."""
         return [
             batch for spool in self._spools() for batch in (spool / "batches").glob("[0-9]*.batch")
         ]
 
     def _hurry(self) -> None:
-        """Restart agents that deliver nothing for a while: they may rest for minutes by now."""
+        """Restart agents without deliveries: their retry interval may be minutes."""
         for agent in self._site.kinds["agent"]:
             waiting = (self._site.folder / agent.name).glob("state/*/batches/[0-9]*.batch")
             shipping = frozenset(waiting)
             before, since = self._shipping.get(agent.name, (shipping, monotonic()))
-            if not before <= shipping:  # some of them are delivered
+            if not before <= shipping:  # some were delivered
                 since = monotonic()
             elif before and monotonic() - since > IMPATIENT_S:
-                self._others["hurried_agents"] += agent.restart()
+                self._counts["hurried_agents"] += agent.restart()
                 since = monotonic() + IMPATIENT_S  # it takes a while to start
             self._shipping[agent.name] = shipping, since
 
     def _refused(self) -> list[str]:
-        """Return what is wrong besides sums: batches that the portal will not have."""
-        found = [
+        """Return problems other than sums: batches that the portal refused."""
+        refusals = [
             f"refused: {path}" for spool in self._spools() for path in (spool / "refused").iterdir()
         ]
-        found += self._copies.refused
+        refusals += self._copies.refused
         self._copies.refused.clear()
-        return found
+        return refusals
 
     def _spools(self) -> list[Path]:
         return [spool for spool in self._site.spools.values() if spool.exists()]
 
     @staticmethod
-    def _compare(outcome: Outcome, layer: str, told: Counts, found: Counts) -> None:
-        lost, duplicated = (told - found).total(), (found - told).total()
+    def _compare(outcome: Outcome, layer: str, expected: Counts, actual: Counts) -> None:
+        lost, duplicated = (expected - actual).total(), (actual - expected).total()
         outcome.lost = max(outcome.lost, lost)
         outcome.duplicated = max(outcome.duplicated, duplicated)
-        for key in sorted(set(told) | set(found), key=str):
-            if told[key] != found[key]:
-                outcome.wrong.append(f"{layer} {key}: {told[key]} told, {found[key]} stored")
+        for key in sorted(set(expected) | set(actual), key=str):
+            if expected[key] != actual[key]:
+                outcome.wrong.append(
+                    f"{layer} {key}: {expected[key]} expected, {actual[key]} stored"
+                )

@@ -1,7 +1,7 @@
-"""A known source, fresh for every seed: what servers write for some seconds, drawn by chance.
+"""A source with known content, new for every seed: random logs of some seconds.
 
-Traces are of another year, in ten minutes of the seed's own, so that their roll-ups are due at
-once; counters are read now. All that is written is kept besides, for `truth` to count.
+Traces are of another year, in ten minutes per seed, so that their roll-ups are due immediately;
+counters are read now. All output is also stored for `truth` to count.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 OWN_TIME = timedelta(minutes=10)
 WRITES_S = 3.5
-_PIPE_BYTES = 30_000  # written at once at most: half of what a pipe holds
+_PIPE_BYTES = 30_000  # maximum per write: half of a pipe's capacity
 _OPCODES = (33, 35, 36, 37, 101, 103)
 _MDT_KINDS = ("open", "close", "mkdir", "unlink", "getattr", "setattr", "statfs")
 _OST_KINDS = ("read_bytes", "write_bytes", "punch", "setattr")
 
-Principal = tuple[str, str]  # a kind, and whom or what it names
+Principal = tuple[str, str]  # kind and name
 
 
 class Targets:
-    """The counters of a filesystem's targets, which outlive seeds."""
+    """The counters of a filesystem's targets, which persist over seeds."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._counts: dict[str, dict[str, dict[str, int]]] = {target: {} for target in (MDT, *OSTS)}
-        self.texts: dict[str, str] = {}  # by target: what it shows
+        self.texts: dict[str, str] = {}  # content by target
 
     def forget_jobs(self) -> None:
-        """Drop the entries of jobs, as Lustre does when nobody has used them for a while."""
+        """Drop the entries of jobs, like Lustre after an idle time."""
         for entries in self._counts.values():
             for job in filter(None, [*entries]):
                 del entries[job]
         self._show()
 
     def count(self, random: Random, jobs: Collection[str]) -> None:
-        """Let jobs do something."""
+        """Add operations of jobs."""
         for target, entries in self._counts.items():
             kinds = _MDT_KINDS if target == MDT else _OST_KINDS
             for job in jobs:
@@ -70,13 +70,13 @@ class Targets:
 
 
 class Source:
-    """What one seed writes.
+    """The output of one seed.
 
     Args:
-        site: where the agents look for it.
-        targets: whose counters it makes grow.
-        random: decides everything.
-        number: of the seed in this run: its time and its jobs are its own.
+        site: installation with the agents.
+        targets: targets with the counters.
+        random: random generator.
+        number: number of the seed in this run, which determines its time and jobs.
     """
 
     def __init__(self, site: Installation, targets: Targets, random: Random, number: int) -> None:
@@ -87,24 +87,24 @@ class Source:
         self._pipe = _Pipe(self._folder / "pipe")
         self.begin = BEGIN + number * OWN_TIME
         self.end = self.begin + OWN_TIME
-        self.written: dict[str, bytes] = defaultdict(bytes)  # by server: its whole trace
+        self.written: dict[str, bytes] = defaultdict(bytes)  # complete trace by server
         targets.forget_jobs()
         self.counters_before = targets.texts
         self.rotations = self.truncations = 0
         self._moment = dict.fromkeys(("mds1", "mds2", "mds3"), self.begin)
         self._xid = number * 10**9
-        self._torn = b""  # the end of a line of which the beginning is written
-        self._recent: list[bytes] = []  # lines that may be dumped once more
+        self._torn = b""  # end of a line whose start is written
+        self._recent: list[bytes] = []  # lines that may be dumped again
         self._dump = b""
         self._dumps = 0
         self._prepare_jobs(100_000 + 100 * number)
         self._forget_old()
 
     def _prepare_jobs(self, first: int) -> None:
-        """Choose who will do something, and whom accounting will know."""
+        """Choose active jobs, and jobs in accounting."""
         ids = [str(first + n) for n in range(10)]
-        self._alone, self._one, self._other, self._counted, self._twice = ids[:5]
-        unknown = ids[5]  # accounting never tells of it
+        self._exclusive, self._first, self._second, self._counted, self._twice = ids[:5]
+        unknown = ids[5]  # never in accounting
         now = datetime.now(UTC).replace(microsecond=0)
 
         def traced(batch_id: str, nodes: str, node_count: int) -> logs.Job:
@@ -116,21 +116,21 @@ class Source:
             return logs.Job(batch_id, "n30", 1, submit, now - timedelta(seconds=9), now)
 
         self.jobs = [
-            traced(self._alone, "n[1-4]", 4),
-            traced(self._one, "n5", 1),
-            traced(self._other, "n5", 1),
+            traced(self._exclusive, "n[1-4]", 4),
+            traced(self._first, "n5", 1),
+            traced(self._second, "n5", 1),
             counted(self._counted, 60),
             counted(self._twice, 60),
             counted(self._twice, 50),
         ]
-        # NID and job id of an RPC, and whom it is charged to.
+        # NID and job id of an RPC, and the principal of its attribution.
         stranger = f"10.9.0.{first % 250}@o2ib9"
         self.rpc_principals: dict[tuple[str, str], Principal] = {
-            **{(f"{n}@gni", ""): ("job", self._alone) for n in range(1, 5)},
-            ("1@gni", "ptlrpcd.0"): ("job", self._alone),
+            **{(f"{n}@gni", ""): ("job", self._exclusive) for n in range(1, 5)},
+            ("1@gni", "ptlrpcd.0"): ("job", self._exclusive),
             ("5@gni", ""): ("ambiguous", "5@gni"),
-            ("5@gni", self._one): ("job", self._one),
-            ("7@gni", self._other): ("job", self._other),
+            ("5@gni", self._first): ("job", self._first),
+            ("7@gni", self._second): ("job", self._second),
             ("8@gni", ""): ("host", "8@gni"),
             ("9@gni", "rsync.0"): ("process", "rsync.0"),
             ("9@gni", unknown): ("pending", unknown),
@@ -145,17 +145,17 @@ class Source:
         }
 
     def schedule(self) -> Iterator[tuple[float, Callable[[], object]]]:
-        """Yield what is to be done, and when, in seconds from the start of the seed."""
+        """Yield the actions of a seed, with their times in seconds from its start."""
         random = self._random
-        yield random.uniform(0, WRITES_S + 1), self._tell_accounting
-        for write, least, most in (
+        yield random.uniform(0, WRITES_S + 1), self._write_accounting
+        for write, lower, upper in (
             (self._grow_log, 4, 12),
             (self._grow_dump, 2, 6),
             (self._write_to_pipe, 3, 8),
             (self._count, 2, 6),
         ):
-            if random.random() < 0.85:  # noqa: PLR2004  (not every source says something)
-                for _ in range(random.randint(least, most)):
+            if random.random() < 0.85:  # noqa: PLR2004  (some sources are silent)
+                for _ in range(random.randint(lower, upper)):
                     yield random.uniform(0.1, WRITES_S), write
         for _ in range(random.choice([0, 0, 1, 2])):
             yield random.uniform(0.5, WRITES_S), self._rotate
@@ -165,11 +165,11 @@ class Source:
 
     @property
     def counters(self) -> dict[str, str]:
-        """What each target shows now."""
+        """Content of each target."""
         return self._targets.texts
 
     def flush(self) -> bool:
-        """Write on to the pipe; tell whether all is written."""
+        """Continue writing to the pipe; return whether everything is written."""
         return self._pipe.flush()
 
     def _lines(self, server: str, count: int) -> list[bytes]:
@@ -191,7 +191,7 @@ class Source:
         return lines
 
     def _grow_log(self) -> None:
-        """Append to the log; some lines come twice, and the last one is torn sometimes."""
+        """Append to the log; some lines repeat, and the last line may be torn."""
         lines = self._lines("mds1", self._random.randint(1, 200))
         self._recent = (self._recent + lines)[-30:]
         if self._random.random() < 0.3:  # noqa: PLR2004
@@ -213,7 +213,7 @@ class Source:
         self._torn = b""
 
     def _rotate(self) -> None:
-        """Give the log another name; the next line begins a new one."""
+        """Rename the log; the next line starts a new one."""
         self._complete()
         log = self._folder / "trace.log"
         if log.exists():
@@ -221,12 +221,12 @@ class Source:
             log.rename(log.with_name(f"trace.log.{self.begin:%Y%m%d%H%M}{self.rotations:02}"))
 
     def _truncate(self) -> None:
-        """Empty the log, if all of it was read: what was not would be lost, and rightly so."""
+        """Empty the log, if it was read completely: unread lines would be lost."""
         self._complete()
         log = self._folder / "trace.log"
         if log.exists() and _is_read(log, self._site.spool("mds1-trace")):
             os.truncate(log, 0)
-            self._recent = []  # an agent that starts anew cannot know them again
+            self._recent = []  # a restarted agent cannot recognise them
             self.truncations += 1
 
     def _grow_dump(self) -> None:
@@ -235,10 +235,10 @@ class Source:
         self.written["mds2"] += b"".join(lines)
         if self._random.random() < 0.5:  # noqa: PLR2004
             self._finish_dump()
-            self._dump = b"".join(lines[-5:])  # racing dumpers write them once more
+            self._dump = b"".join(lines[-5:])  # racing dumpers repeat them
 
     def _finish_dump(self) -> None:
-        """Put what was dumped into a file of its own."""
+        """Write the dump to a file."""
         self._dumps += 1
         name, text = f"{self.begin:%d%H%M}-{self._dumps}.log", self._dump
         if self._random.random() < 0.3:  # noqa: PLR2004
@@ -254,14 +254,14 @@ class Source:
         self._pipe.write(text)
 
     def _count(self) -> None:
-        """Let jobs do something to the targets."""
+        """Add operations of jobs to the targets."""
         self._targets.count(self._random, [*self.job_principals])
 
-    def _tell_accounting(self) -> None:
+    def _write_accounting(self) -> None:
         replace(self._folder / "accounting", logs.sacct(*self.jobs))
 
     def _forget_old(self) -> None:
-        """Drop what the seed before left: it was read."""
+        """Remove the previous seed's files, which were read."""
         for path in (*self._folder.glob("trace.log.*"), *self._folder.glob("dumps/*")):
             path.unlink()
 
@@ -272,7 +272,7 @@ class Source:
 
 
 class _Pipe:
-    """A named pipe; held open, as systemd does, so that what is in it survives its readers."""
+    """A named pipe, held open like systemd does, so that its content survives its readers."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -288,7 +288,7 @@ class _Pipe:
         self.flush()
 
     def flush(self) -> bool:
-        """Write what fits; tell whether all is written."""
+        """Write as much as fits; return whether everything is written."""
         try:
             written = os.write(self._pipe, self._waiting[:_PIPE_BYTES]) if self._waiting else 0
         except BlockingIOError:
@@ -298,14 +298,14 @@ class _Pipe:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file that is seen whole or not at all."""
+    """Write a file atomically."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     unfinished.write_text(text)
     unfinished.rename(path)
 
 
 def _is_read(log: Path, spool: Path) -> bool:
-    """Tell whether an agent is known to have read a log to its end, some time ago."""
+    """Return whether an agent has read a log to its end, some time ago."""
     try:
         place = json.loads((spool / "state.json").read_text())["checkpoint"]["file"]
     except (OSError, KeyError):

@@ -1,7 +1,7 @@
-"""What a source said, counted in its text, and what the database makes of it.
+"""Content of a source, counted in its text, and the corresponding content of the database.
 
-Neither the project's parsers nor its queries have a part in this: the text is taken apart by two
-patterns, and the tables are read with SQL.
+The project's parsers and queries are not used: two patterns parse the text, and SQL reads the
+tables.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ WHERE w.start >= %(begin)s AND w.start < %(end)s GROUP BY 1, 2, 3
 """
 _CHARGED_TABLES = {
     "charged RPCs": "chargedrpc",
-    "RPCs by the minute": "rpcminute",
+    "RPCs by minute": "rpcminute",
     "RPCs by ten minutes": "rpctenminutes",
-    "load by the minute": "loadminute",
+    "load by minute": "loadminute",
     "load by ten minutes": "loadtenminutes",
 }
 _SUMS = ", ".join(f'sum(w."{kind}")' for kind in _KINDS)
@@ -61,7 +61,7 @@ FROM telemetry_jobdelta w LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
 LEFT JOIN site_target t ON t.id = w.target_id
 WHERE {_OF_SEED} GROUP BY 1, 2
 """
-_CHARGED_OPERATIONS = f"""
+_ATTRIBUTED_OPERATIONS = f"""
 SELECT w.kind, CASE WHEN w.kind = 1 THEN j.batch_id ELSE coalesce(s.text, '') END, {_SUMS}
 FROM telemetry_iowindow w LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
 LEFT JOIN jobs_job j ON j.id = w.job_id
@@ -74,14 +74,14 @@ _TOTALS = {
         for layer, table in _CHARGED_TABLES.items()
     },
     "raw operations": f"SELECT {_ALL} FROM telemetry_jobdelta w",
-    "charged operations": f"SELECT {_ALL} FROM telemetry_iowindow w",
+    "attributed operations": f"SELECT {_ALL} FROM telemetry_iowindow w",
 }
 _PENDING = """
 SELECT (SELECT count(*) FROM ingest_touchedtrace) + (SELECT count(*) FROM ingest_touchedreads)
     + (SELECT count(*) FROM ingest_touchedjob) + (SELECT count(*) FROM ingest_toucheddeltas)
     + (SELECT count(*) FROM telemetry_touchedrpcs WHERE start < %(end)s)
 """
-# Operations of the same ten minutes, as far as these are rolled up.
+# Operations of the same ten minutes, as far as they are rolled up.
 _OFF_ROLL_UPS = """
 WITH open_since AS (
     SELECT least(min(start), now() - interval '2 minutes') - interval '10 minutes' AS moment
@@ -101,8 +101,8 @@ WHERE bucket * 600 < (SELECT extract(epoch FROM moment) FROM open_since)
 """.format(sums=", ".join(f'sum(w."{kind}") AS "{kind}"' for kind in _KINDS))
 
 
-def told(source: Source) -> dict[str, Counts]:
-    """Count what a source said, for each place where the database keeps it."""
+def expected(source: Source) -> dict[str, Counts]:
+    """Count a source's operations, for each layer of the database."""
     rpcs = Counter(
         (server, nid, job, opcode)
         for server, text in source.written.items()
@@ -120,24 +120,24 @@ def told(source: Source) -> dict[str, Counts]:
         "raw RPCs": Counter(rpcs),
         **dict.fromkeys(_CHARGED_TABLES, charged),
         "raw operations": +operations,
-        "charged operations": +_by_principal(operations, source.job_principals),
+        "attributed operations": +_by_principal(operations, source.job_principals),
     }
 
 
 def stored(database: psycopg.Connection[Any], source: Source) -> dict[str, Counts]:
-    """Return what the database has of a source; of entries that outlive seeds, all there is."""
+    """Return the stored data of a source; entries that persist over seeds are complete."""
     values = {"begin": source.begin, "end": source.end, "jobs": [*source.job_principals]}
-    found: dict[str, Counts] = {
+    layers: dict[str, Counts] = {
         "raw RPCs": Counter(
             {tuple(key): int(count) for *key, count in database.execute(_RAW_RPCS, values)}
         )
     }
     for layer, table in _CHARGED_TABLES.items():
         rows = database.execute(_ATTRIBUTED_RPCS.format(table=table), values)
-        found[layer] = Counter()
+        layers[layer] = Counter()
         for server, kind, name, count in rows:
-            found[layer][server, _PRINCIPALS[kind - 1], name] += int(count)
-    found["raw operations"] = Counter(
+            layers[layer][server, _PRINCIPALS[kind - 1], name] += int(count)
+    layers["raw operations"] = Counter(
         {
             (target, job, kind): int(amount)
             for target, job, *amounts in database.execute(_RAW_OPERATIONS, values)
@@ -145,19 +145,19 @@ def stored(database: psycopg.Connection[Any], source: Source) -> dict[str, Count
             if amount
         }
     )
-    found["charged operations"] = Counter(
+    layers["attributed operations"] = Counter(
         {
             (_PRINCIPALS[principal - 1], name, kind): int(amount)
-            for principal, name, *amounts in database.execute(_CHARGED_OPERATIONS, values)
+            for principal, name, *amounts in database.execute(_ATTRIBUTED_OPERATIONS, values)
             for kind, amount in zip(_KINDS, amounts, strict=True)
             if amount
         }
     )
-    return found
+    return layers
 
 
 def totals(database: psycopg.Connection[Any]) -> dict[str, int]:
-    """Return what the database has of all seeds."""
+    """Return the stored totals of all seeds."""
     return {
         layer: int(database.execute(query).fetchall()[0][0] or 0)
         for layer, query in _TOTALS.items()
@@ -165,19 +165,19 @@ def totals(database: psycopg.Connection[Any]) -> dict[str, int]:
 
 
 def pending(database: psycopg.Connection[Any], source: Source) -> int:
-    """Count what waits to be charged or rolled up."""
+    """Count intervals that wait for attribution or roll-up."""
     [(waiting,)] = database.execute(_PENDING, {"end": source.end}).fetchall()
     return int(waiting)
 
 
 def off_roll_ups(database: psycopg.Connection[Any]) -> tuple[int, int]:
-    """Return how many sums of ten minutes of operations are off, and of how many."""
+    """Return the number of wrong ten-minute sums of operations, and of all such sums."""
     [(off, sums)] = database.execute(_OFF_ROLL_UPS).fetchall()
     return int(off), int(sums)
 
 
 def _records(text: bytes) -> Iterator[tuple[str, str, str, int]]:
-    """Yield xid, NID, job id and opcode of each RPC; a line that was dumped twice is one."""
+    """Yield xid, NID, job id and opcode of each RPC; a repeated line counts once."""
     for line in dict.fromkeys(text.splitlines()):
         if match := _RPC.search(line):
             xid, nid, opcode, job = (part.decode() for part in match.groups())

@@ -1,4 +1,4 @@
-"""Processes as systemd runs them: a unit is restarted when it ends, and leaves nothing behind."""
+"""Processes like systemd units: restarted when they end, without leftovers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ STOP_WITHIN_S = 10.0
 
 @dataclass(frozen=True)
 class Program:
-    """What a unit runs.
+    """The program of a unit.
 
-    All its processes, and no others, work in `folder`: by this they are known, whoever started
-    them and whatever they call themselves.
+    All of its processes, and no others, work in `folder`. This identifies them, regardless of their
+    parent and name.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Program:
 
 
 class Unit:
-    """A program that is kept running, to be killed, paused and restarted."""
+    """A program that is restarted when it ends, with methods to kill, pause and restart it."""
 
     def __init__(self, program: Program) -> None:
         self.name = program.name
@@ -45,11 +45,11 @@ class Unit:
         self._process: subprocess.Popen[bytes] | None = None
         self._ended_at: float | None = None
         self._away_s = RESTART_AFTER_S
-        self._killed_at: float | None = None  # when it is, if it has not stopped by then
+        self._killed_at: float | None = None  # deadline of a stop
         self._resumed_at: float | None = None
 
     def start(self) -> None:
-        """Start it; it ends with this process, even if that is killed."""
+        """Start the program; it ends with this process, even if that is killed."""
         self._ended_at = self._killed_at = self._resumed_at = None
         self._away_s = RESTART_AFTER_S
         with self._program.log.open("ab") as log:
@@ -60,11 +60,11 @@ class Unit:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches us alone
+                start_new_session=True,  # Ctrl-C reaches only this process
             )
 
     def tend(self) -> None:
-        """Do what is due: let it go on, put an end to it, or start it again."""
+        """Run due actions: resume, kill or restart the program."""
         now = monotonic()
         if self._resumed_at and now >= self._resumed_at:
             self.resume()
@@ -73,12 +73,12 @@ class Unit:
                 self._signal(signal.SIGKILL)
         elif self._ended_at is None:
             self._ended_at = now
-            self._signal(signal.SIGKILL)  # what it left behind
+            self._signal(signal.SIGKILL)  # leftovers
         elif now >= self._ended_at + self._away_s and not self.pids():
             self.start()
 
     def kill(self, random: Random) -> bool:
-        """Kill its main process or any of it, without a warning; tell whether there was one."""
+        """Kill its main process or any other; return whether there was one."""
         pids = self.pids()
         if not pids:
             return False
@@ -86,7 +86,7 @@ class Unit:
         return True
 
     def pause(self, seconds: float, *, main_only: bool = False) -> bool:
-        """Stop all of it for a while; tell whether there was anything to stop."""
+        """Pause all processes for some time; return whether there were any."""
         self._resumed_at = monotonic() + seconds
         pids = self.pids()
         for pid in [self._main(pids)] if main_only and pids else pids:
@@ -94,17 +94,17 @@ class Unit:
         return bool(pids)
 
     def resume(self) -> None:
-        """Let all of it go on."""
+        """Resume all processes."""
         self._resumed_at = None
         self._signal(signal.SIGCONT)
 
     def restart(self, away_s: float = RESTART_AFTER_S) -> bool:
-        """Ask it to stop, and leave it stopped for a while; tell whether it ran."""
+        """Stop the program for some time; return whether it was running."""
         self._away_s = away_s
         return self._ask_to_stop()
 
     def stop(self) -> None:
-        """Put an end to it."""
+        """Stop the program."""
         if self._process is None:
             return
         self._ask_to_stop()
@@ -117,7 +117,7 @@ class Unit:
         self._signal(signal.SIGKILL)
 
     def pids(self) -> list[int]:
-        """Return its processes."""
+        """Return the process ids."""
         return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and self._owns(p)]
 
     def _owns(self, process: Path) -> bool:

@@ -1,9 +1,9 @@
-"""Make this machine ready: Debian packages from outside, Python packages in ``.venv``.
+"""Prepare this machine: Debian packages, and Python packages in ``.venv``.
 
 usage: python -m scripts.bootstrap LOCK [NEED...]
 
-LOCK names a lock file of requirements/; each NEED is a program or a shared library that is wanted
-besides those of the services. Quick when there is nothing to do; runs on Python's standard library.
+LOCK names a lock file of requirements/; each NEED is a program or a shared library, in addition to
+the needs of the services. Fast when there is nothing to do; uses only Python's standard library.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OLDEST_PYTHON = (3, 11)
 PACKAGE_OF = {
     "bwrap": "bubblewrap",
     "chromium": "chromium",
-    "libatomic.so.1": "libatomic1",  # wanted by what Playwright brings along
+    "libatomic.so.1": "libatomic1",  # needed by Playwright's browsers
     "mawk": "mawk",
     "mmdebstrap": "mmdebstrap",
     "nginx": "nginx",
@@ -45,14 +45,14 @@ def bootstrap(lock: str, needs: list[str]) -> None:
 
 
 def install_debian_packages(needs: list[str]) -> None:
-    """Install what is missing as root; otherwise name the line that root must run."""
+    """Install missing packages as root; otherwise name the command for root."""
     missing = [PACKAGE_OF[need] for need in needs if not is_there(need)]
     if importlib.util.find_spec("ensurepip") is None:
         missing.append("python3-venv")
     if not missing:
         return
     if shutil.which("apt-get") is None:
-        raise Problem(f"Not a Debian machine: install {', '.join(missing)} by your own means")
+        raise Problem(f"Not a Debian machine: install {', '.join(missing)} manually")
     update = ("apt-get", "update")
     install = ("apt-get", "install", "--yes", "--no-install-recommends", *missing)
     if not is_root():
@@ -65,7 +65,7 @@ def install_debian_packages(needs: list[str]) -> None:
 
 
 def unpack_nginx() -> None:
-    """Unpack nginx below var/, for a test: installed, its package starts a server on port 80."""
+    """Unpack nginx below var/ for a test; the installed package would start a server on port 80."""
     if shutil.which("nginx") or NGINX.exists():
         return
     new = NGINX.with_name("nginx.new")
@@ -80,7 +80,7 @@ def unpack_nginx() -> None:
 
 
 def is_there(need: str) -> bool:
-    """Whether a program is on PATH, or a shared library can be loaded."""
+    """Return whether a program is on PATH, or a shared library can be loaded."""
     if ".so" not in need:
         return shutil.which(need) is not None
     try:
@@ -91,13 +91,13 @@ def is_there(need: str) -> bool:
 
 
 def install_python_packages(lock: str) -> None:
-    """Bring .venv to what the lock file says; "dev" contains "base"."""
+    """Install the packages of the lock file into .venv; "dev" contains "base"."""
     digest = digest_of_locks()
     if digest in (stamped("dev"), stamped(lock)):
         return
     if stamped("base") != digest:
         say("Creating the virtual environment .venv")
-        python = str(Path(sys.executable).resolve())  # never that of .venv itself
+        python = str(Path(sys.executable).resolve())  # not the interpreter in .venv
         run_logged((python, "-m", "venv", "--clear", str(VENV)), "venv")
         pip_install("installer")
     say(f"Installing the Python packages of requirements/{lock}.txt")
@@ -117,7 +117,7 @@ def stamped(lock: str) -> str | None:
 
 
 def digest_of_locks() -> str:
-    """Of all that .venv depends on: it works for one Python, in one place, for one set of locks."""
+    """Return a digest of .venv's dependencies: Python version, location and lock files."""
     digest = hashlib.sha256(f"{sys.version} {CHECKOUT}".encode())
     for path in sorted(LOCKS.glob("*.txt")):
         digest.update(path.read_bytes())

@@ -1,4 +1,4 @@
-"""What the scripts share: where things are in this checkout, how they speak and how they fail."""
+"""Shared by the scripts: paths of this checkout, messages and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES_SHOWN = 15
 
 
 class Problem(Exception):  # noqa: N818 - it ends a command with advice, it is not a defect
-    """A command cannot go on; the message says why and what to do."""
+    """A command cannot continue; the message has the reason and the remedy."""
 
 
 def say(message: str) -> None:
@@ -34,7 +34,7 @@ def is_root() -> bool:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Let one command at a time change what is below var/."""
+    """Allow one command at a time to change files below var/."""
     LOGS.mkdir(parents=True, exist_ok=True)
     if VAR.stat().st_uid != os.geteuid():
         raise Problem(f"{VAR} belongs to the user {VAR.owner()}: run this as that user")
@@ -55,7 +55,7 @@ def run_logged(
     env: Mapping[str, str] = os.environ,
     text: str = "",
 ) -> None:
-    """Run `command` with `text` as its input; keep its output in var/log, show it on failure."""
+    """Run `command` with `text` as its input; write its output to var/log, show it on failure."""
     log = LOGS / f"{log_name}.log"
     with log.open("w") as output:
         done = subprocess.run(
@@ -73,13 +73,13 @@ def run_logged(
 
 
 def failure(what: str, log: Path) -> Problem:
-    """A problem that shows the end of the log in which its reason stands."""
+    """Return a problem with the end of the log."""
     last_lines = log.read_text(errors="replace").splitlines()[-LINES_SHOWN:]
     return Problem("\n".join([f"{what}, see {log}:", *last_lines]))
 
 
 def exit_status(action: Callable[[], None]) -> int:
-    """Run `action`; a problem is told in a line and becomes exit status 1."""
+    """Run `action`; a problem is printed and becomes exit status 1."""
     try:
         action()
     except (Problem, OSError) as problem:

@@ -1,4 +1,4 @@
-"""Create, once, the secrets that docker-compose.yml hands to its containers as files."""
+"""Create the secrets that docker-compose.yml passes to its containers as files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def create() -> None:
         return
     new = CHECKOUT / "secrets.new"
     shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(mode=0o700)  # keeps others out; inside the containers users differ,
+    new.mkdir(mode=0o700)  # keeps other users out; users differ inside the containers,
     for name in NAMES:
         (new / name).write_text(secrets.token_urlsafe(50))
         (new / name).chmod(0o444)  # and all of them must read the file
     new.rename(FOLDER)
-    say("Created secrets/: keep a copy where you keep passwords")
+    say("Created secrets/: store a copy with your passwords")
 
 
 def read(name: str) -> str:

@@ -1,12 +1,12 @@
-"""Run the portal in the foreground until told to stop: web server, Celery worker and Celery beat.
+"""Run the portal in the foreground until a signal: web server, Celery worker and Celery beat.
 
 usage: python -m scripts.serve PORT
 
-With the demo, the simulated centre goes on beside it: it writes logs, and an agent ships them.
+With the demo, the simulated centre continues in parallel: it writes logs, and an agent ships them.
 
-Their output goes to var/log/NAME.log. If one of them ends, all do, and the end of its log is shown.
-Their settings are in the environment (``python -m scripts.services run``). Where PORT is taken, the
-next free one is used.
+Output goes to var/log/NAME.log. If one program ends, all are stopped, and the end of its log is
+shown. Settings come from the environment (``python -m scripts.services run``). If PORT is used, the
+next free one is taken.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 PORTAL = OwnProcess("the portal", VAR / "portal", "portal.pid", ("python", "python3"))
 DEMO_LOGIN = VAR / "demo_login"  # "name password", written by `manage.py demo_data`
-LIVE = VAR / "live"  # the demo's logs of today, and what tells agents of them
+LIVE = VAR / "live"  # the demo's logs of today, and the configuration of its agent
 HOST = "127.0.0.1"
 PORTS_TRIED = 100
 ASGI = "ioportal.asgi:application"
@@ -49,10 +49,10 @@ POLL_S = 0.2
 
 
 def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
-    """The three programs, by the name of their log."""
+    """Return the three programs, by the name of their log."""
     programs = CHECKOUT / ".venv/bin"
     granian = [f"{programs}/granian", "--interface", "asginl", "--host", HOST, "--port", str(port)]
-    # Only HTTP/1 has a time limit for headers; it must not be negotiated away.
+    # Only HTTP/1 has a time limit for headers; negotiation must not replace it.
     limits = ["--http", "1", "--no-ws", "--http1-header-read-timeout", HEADERS_WITHIN_MS]
     celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
     return {
@@ -63,14 +63,14 @@ def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
 
 
 def demo(port: int) -> dict[str, list[str]]:
-    """What belongs to the demo: a centre that writes logs, and an agent that ships them here."""
+    """Return the programs of the demo: a centre that writes logs, and an agent that ships them."""
     if not LIVE.exists():
         return {}
     simulator = [f"{CHECKOUT}/.venv/bin/python", "-m", "simulator"]
     portal = f"http://{HOST}:{port}"
     run_logged([*simulator, "feeds", "--portal", portal, "--out", str(LIVE)], "feeds")
     agent = [f"{CHECKOUT}/.venv/bin/python", "-m", "collectors", "run"]
-    # The commands of the agent print files, of which this one is written last.
+    # The commands of the agent print files, and this one is written last.
     wait = ["sh", "-c", 'until [ -e "$0" ]; do sleep 1; done; exec "$@"', f"{LIVE}/sacct.txt"]
     return {
         "centre": [*simulator, "live", "--out", str(LIVE)],
@@ -79,10 +79,10 @@ def demo(port: int) -> dict[str, list[str]]:
 
 
 async def serve(port: int, programs: dict[str, list[str]]) -> None:
-    """Return when told to stop; a program that ends by itself is a problem."""
-    told_to_stop = asyncio.Event()
+    """Return after a signal; raise a problem if a program ends by itself."""
+    stop_requested = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
     children: dict[str, Process] = {}
     async with asyncio.TaskGroup() as tasks:
         say(f"Starting the portal, with logs in {LOGS}")
@@ -90,7 +90,7 @@ async def serve(port: int, programs: dict[str, list[str]]) -> None:
             children[name] = await start(command, log_of(name))
         announcing = tasks.create_task(announce(port))
         ends = [asyncio.create_task(child.wait(), name=name) for name, child in children.items()]
-        stopping = asyncio.create_task(told_to_stop.wait())
+        stopping = asyncio.create_task(stop_requested.wait())
         ended, _ = await asyncio.wait([stopping, *ends], return_when=asyncio.FIRST_COMPLETED)
         announcing.cancel()
         await asyncio.gather(*map(end, children.values()))
@@ -106,20 +106,20 @@ def log_of(name: str) -> Path:
 async def start(command: list[str], log: Path) -> Process:
     with log.open("wb") as output:
         return await asyncio.create_subprocess_exec(
-            # It ends with this process, even if that is killed.
+            # The program ends with this process, even if that is killed.
             *("setpriv", "--pdeathsig", "TERM"),
             *command,
             cwd=CHECKOUT,
             stdin=DEVNULL,
             stdout=output,
             stderr=STDOUT,
-            start_new_session=True,  # Ctrl-C reaches us alone, and we stop each in its own way
+            start_new_session=True,  # Ctrl-C reaches only this process, which stops each program
         )
 
 
 async def announce(port: int) -> None:
-    """Say where the portal is and how to log in, once it answers."""
-    while not await answers(port):  # noqa: ASYNC110 - only asking tells
+    """Print the portal's address and the log-in, once it answers."""
+    while not await answers(port):  # noqa: ASYNC110 - readiness can only be polled
         await asyncio.sleep(POLL_S)
     say(f"The portal is at http://{HOST}:{port}/ (Ctrl-C or `make stop` ends it)")
     if DEMO_LOGIN.exists():
@@ -148,7 +148,7 @@ async def end(child: Process) -> None:
 
 
 def empty(folder: Path) -> Path:
-    """Make a folder anew: counts of the web processes before are not of these."""
+    """Create an empty folder: counts of earlier web processes must not remain."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     return folder
@@ -170,7 +170,7 @@ def main() -> None:
     if PORTAL.pid():
         raise Problem("The portal is running already: `make stop` stops it")
     PORTAL.folder.mkdir(parents=True, exist_ok=True)
-    os.chdir(PORTAL.folder)  # by which it is recognised
+    os.chdir(PORTAL.folder)  # identifies this process
     PORTAL.pid_file.write_text(str(os.getpid()))
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(empty(PORTAL.folder / "metrics"))
     port = free_port(int(sys.argv[1]))

@@ -1,9 +1,9 @@
-"""Watch the demo: how long after a metadata storm began its job is on top of the overview.
+"""Measure in the demo the time from the onset of a metadata storm until its job leads the overview.
 
 usage: python -m scripts.storms [PORTAL [HOW_MANY]]
 
-The onset is what the simulator's truth says; who is on top is what the overview's data say to
-somebody who is logged in and asks every second.
+Onsets come from the simulator's truth. The leading job comes from the overview's data, requested
+every second by a logged-in user.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def logged_in(url: str) -> httpx.Client:
 
 
 def onsets() -> dict[str, float]:
-    """When each storm that has begun did, by its job."""
+    """Return the onset of each storm that has started, by its job."""
     try:
-        told = map(json.loads, (LIVE / "truth.jsonl").read_text().splitlines())
+        events = map(json.loads, (LIVE / "truth.jsonl").read_text().splitlines())
     except FileNotFoundError:
         return {}
     return {
-        one["job"]: datetime.fromisoformat(one["onset"]).timestamp()
-        for one in told
-        if one["kind"] == STORM
+        event["job"]: datetime.fromisoformat(event["onset"]).timestamp()
+        for event in events
+        if event["kind"] == STORM
     }
 
 
@@ -63,13 +63,13 @@ def on_top(client: httpx.Client) -> str:
 
 def watch(url: str, how_many: int) -> None:
     client = logged_in(url)
-    known = set(onsets())
+    observed = set(onsets())
     say(f"Waiting for {how_many} storms")
     while how_many:
         time.sleep(1)
         for job, onset in onsets().items():
-            if job not in known:
-                known.add(job)
+            if job not in observed:
+                observed.add(job)
                 how_many -= 1
                 waited_s = seconds_until_top(client, job, onset)
                 say(f"Job {job} was on top {waited_s:.1f} s after its storm began")

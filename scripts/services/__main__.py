@@ -12,7 +12,7 @@ from scripts.services import compose, daemons
 from scripts.services.choice import choose
 
 SECRET_KEY, SECRET_KEY_FILE = "IOPORTAL_SECRET_KEY", "IOPORTAL_SECRET_KEY_FILE"
-# A checkout's logs may be of any year, and its demo shows all of one: nothing is dropped.
+# Logs in a checkout may be of any year, and its demo covers a year: nothing is dropped.
 RAW_RETENTION = "IOPORTAL_RAW_RETENTION"
 USAGE = "usage: python -m scripts.services start | stop | env | run COMMAND..."
 
@@ -29,7 +29,7 @@ def stop() -> None:
         PORTAL.stop()
         daemons.stop()
         compose.stop()
-        say("Nothing that this checkout started is running")
+        say("No services of this checkout are running")
 
 
 def env() -> None:
@@ -38,11 +38,11 @@ def env() -> None:
 
 
 def run(command: list[str]) -> None:
-    os.execvpe(command[0], command, os.environ | environment())  # noqa: S606 - its very purpose
+    os.execvpe(command[0], command, os.environ | environment())  # noqa: S606 - runs the user's command
 
 
 def environment() -> dict[str, str]:
-    """What ioportal/settings.py must be told to work from this checkout."""
+    """Return the settings for ioportal/settings.py in this checkout."""
     with alone():
         return {
             **choose().addresses(),
@@ -52,7 +52,7 @@ def environment() -> dict[str, str]:
 
 
 def secret_key() -> dict[str, str]:
-    """The key given in the environment, or one of our own, created once."""
+    """Return the key in the environment, or this checkout's own key."""
     if given := {SECRET_KEY, SECRET_KEY_FILE} & os.environ.keys():
         return {name: os.environ[name] for name in given}
     path = VAR / "secret_key"

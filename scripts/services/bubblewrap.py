@@ -1,4 +1,4 @@
-"""How a server is shown a root folder, its own folder and nothing else, as an unprivileged user."""
+"""Runs a server as an unprivileged user with a root folder and its own folder only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 def wrapper(*root: str, uid: int, home: Path, shown_as: str = "") -> tuple[str, ...]:
-    """The words before a command: `root` mounts make up its /, and it writes below `home` only.
+    """Return the words before a command: `root` mounts form its /, and only `home` is writable.
 
-    PostgreSQL refuses to run as root; in its user namespace it runs as `uid`, which is whoever
-    started it outside. There is no --die-with-parent: servers outlive the command that starts them.
-    Process ids stay shared, so that those in pid files mean the same on both sides.
+    PostgreSQL refuses to run as root; in its user namespace it runs as `uid`, mapped to the user
+    outside. There is no --die-with-parent: servers outlive the command that starts them. Process
+    ids are shared, so pid files have the same meaning on both sides.
     """
     inside = shown_as or str(home)
     return (

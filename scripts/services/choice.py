@@ -1,4 +1,4 @@
-"""Which way to PostgreSQL and Valkey this machine and this environment get."""
+"""Selection of the way to PostgreSQL and Valkey on this machine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def choose() -> Way:
-    """The first way that applies: given, installed, private Debian root, containers.
+    """Return the first available way: given, installed, private Debian root, containers.
 
-    A private root stays the way once it is there, because the data below var/ is its PostgreSQL's.
-    It is also the way where none applies: its programs are then asked for.
+    An existing private root is always used, because its PostgreSQL owns the data below var/.
+    It is also used if no way is available: its missing programs are then reported.
     """
     ours = [*daemons.addresses().values(), *compose.addresses().values()]
     if way := given.way(ours):

@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey as docker-compose.yml has them, on ports of this machine only."""
+"""PostgreSQL and Valkey from docker-compose.yml, on ports of this machine only."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SERVICES = ("db", "valkey")
 
 
 def way() -> Way | None:
-    """The way of containers; None without an engine."""
+    """Return the way of containers; None without an engine."""
     return Way("docker compose", addresses, start) if works() else None
 
 
 def works() -> bool:
-    """Whether there is an engine to talk to, and compose to do it."""
+    """Return whether a container engine and compose are available."""
     if shutil.which("docker") is None:
         return False
     probes = (["docker", "info"], ["docker", "compose", "version"])
@@ -33,7 +33,7 @@ def works() -> bool:
 
 
 def addresses() -> dict[str, str]:
-    """Addresses of the two containers; empty before they were first started."""
+    """Return the addresses of the two containers; empty before their first start."""
     if not PORTS.exists():
         return {}
     ports = dict(line.split("=") for line in PORTS.read_text().split())
@@ -59,7 +59,7 @@ def stop() -> None:
 
 
 def compose() -> tuple[str, ...]:
-    # Two checkouts on one machine are two projects.
+    # Each checkout is a separate compose project.
     checkout = hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]
     files = (
         CHECKOUT / "docker-compose.yml",
@@ -68,7 +68,7 @@ def compose() -> tuple[str, ...]:
     return (
         *("docker", "compose", "--project-name", f"ioportal-{checkout}"),
         *("--env-file", str(PORTS)),
-        *(word for file in files for word in ("--file", str(file))),
+        *(argument for file in files for argument in ("--file", str(file))),
     )
 
 

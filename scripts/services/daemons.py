@@ -1,9 +1,9 @@
-"""PostgreSQL and Valkey as processes of this checkout, whatever programs they are run from.
+"""PostgreSQL and Valkey as processes of this checkout, with programs of any origin.
 
-They write below ``var/services`` only and listen on unix sockets in its folder ``run``, which only
-its owner can enter, and on no port: checkouts cannot collide, and nobody else on the machine can
-connect. Every path they are given is relative, because they may see that folder under another name
-(`debian_root`) and because the paths of sockets must be short.
+They write only below ``var/services`` and listen only on unix sockets in its folder ``run``, which
+only its owner can enter: checkouts cannot collide, and other users cannot connect. All paths are
+relative, because the servers may see that folder under another name (`debian_root`) and because
+paths of sockets must be short.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ VALKEY = OwnProcess("Valkey", HOME / "valkey", "valkey.pid", ("valkey-server", "
 ROLE = DATABASE = "ioportal"
 CONFIGURATION = Path(__file__).with_name("postgresql.conf")
 ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": os.environ.get("PATH", os.defpath)}
-# sockaddr_un holds 107 bytes and a zero; the longest name behind the folder is PostgreSQL's.
+# sockaddr_un has 107 bytes and a zero; the longest name in the folder is PostgreSQL's.
 LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.5432")
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Where the two servers are, and the words before them that make them run unprivileged."""
+    """Location of the two servers, and the words before them for an unprivileged run."""
 
-    postgres_folder: Path  # of initdb and postgres
+    postgres_folder: Path  # contains initdb and postgres
     valkey: Path
     wrapper: tuple[str, ...]
-    home: Path  # all they write is below it
+    home: Path  # the only writable folder
 
     def initdb(self, folder: Path) -> tuple[str, ...]:
-        # "trust" is right here: the socket is in a folder that only its owner can enter.
+        # "trust" is safe here: only its owner can enter the folder of the socket.
         options = (f"--username={ROLE}", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8")
         return (*self.wrapper, f"{self.postgres_folder}/initdb", "-D", folder.name, *options)
 
@@ -61,14 +61,14 @@ class Programs:
             *(*self.wrapper, str(self.valkey)),
             *("--dir", VALKEY.folder.name, "--pidfile", VALKEY.pid_file.name),
             *("--port", "0", "--unixsocket", "../run/valkey.sock", "--unixsocketperm", "700"),
-            *("--save", ""),  # it carries wake-ups only: losing them costs seconds
+            *("--save", ""),  # only wake-ups: their loss costs seconds
         )
 
 
 def start(programs: Programs) -> None:
     create_folders(programs)
-    start_one(POSTGRES, programs.postgres_server(), postgres_is_ready)
-    start_one(VALKEY, programs.valkey_server(), valkey_is_ready)
+    start_server(POSTGRES, programs.postgres_server(), postgres_is_ready)
+    start_server(VALKEY, programs.valkey_server(), valkey_is_ready)
 
 
 def stop() -> None:
@@ -77,7 +77,7 @@ def stop() -> None:
 
 
 def create_folders(programs: Programs) -> None:
-    """Make all that the servers want to be there when they start."""
+    """Create the folders that the servers need at their start."""
     (programs.home / SOCKETS.name).mkdir(parents=True, exist_ok=True)
     (programs.home / VALKEY.folder.name).mkdir(exist_ok=True)
     programs.home.chmod(0o700)
@@ -87,7 +87,7 @@ def create_folders(programs: Programs) -> None:
 
 
 def create_cluster(programs: Programs, cluster: Path) -> None:
-    """Create the database cluster with our database, once; an interrupted attempt leaves none."""
+    """Create the database cluster and database once; an interrupted attempt leaves no files."""
     if cluster.exists():
         return
     say("Creating the database")
@@ -100,7 +100,7 @@ def create_cluster(programs: Programs, cluster: Path) -> None:
     new.rename(cluster)
 
 
-def start_one(process: OwnProcess, command: Sequence[str], is_ready: Callable[[], bool]) -> None:
+def start_server(process: OwnProcess, command: Sequence[str], is_ready: Callable[[], bool]) -> None:
     log = LOGS / f"{process.name.lower()}.log"
     not_ready = f"{process.name} does not answer, see {log}"
     if process.pid():
@@ -121,11 +121,11 @@ def start_one(process: OwnProcess, command: Sequence[str], is_ready: Callable[[]
         )
     wait_until(lambda: started.poll() is not None or is_ready(), otherwise=not_ready)
     if started.poll() is not None:
-        raise failure(f"{process.name} ended at once", log)
+        raise failure(f"{process.name} ended during its start", log)
 
 
 def postgres_is_ready() -> bool:
-    """Whether PostgreSQL says so in the last line of its pid file, where its pg_ctl looks too."""
+    """Return whether the last line of PostgreSQL's pid file reports readiness, like pg_ctl."""
     return POSTGRES.pid() is not None and POSTGRES.pid_file.read_text().rstrip().endswith("\nready")
 
 
@@ -140,18 +140,18 @@ def valkey_is_ready() -> bool:
 
 
 def addresses() -> dict[str, str]:
-    """Where the two listen, for libpq and for Celery."""
+    """Return the addresses of both servers, for libpq and for Celery."""
     sockets = quote(str(reachable_sockets()))
     return {
         "DATABASE_URL": f"postgresql://{ROLE}@/{DATABASE}?host={sockets}",
         "IOPORTAL_BROKER_URL": f"redis+socket://{sockets}/valkey.sock",
-        # Under the name that it has here: the server may see it under another one.
+        # The path on this side: the server may see it under another name.
         "IOPORTAL_DATABASE_FOLDERS": str(POSTGRES.folder),
     }
 
 
 def reachable_sockets() -> Path:
-    """`SOCKETS`, or a link to it in a short private folder where its own path is too long."""
+    """Return `SOCKETS`, or a link to it in a short private folder if its path is too long."""
     if len(os.fsencode(SOCKETS)) <= LONGEST_SOCKET_FOLDER:
         return SOCKETS
     remembered = VAR / "short_socket_folder"

@@ -1,7 +1,7 @@
-"""A private Debian below ``var/root``: the servers' programs, unpacked, never installed.
+"""A private Debian below ``var/root``: the servers' programs, unpacked but not installed.
 
-mmdebstrap checks and unpacks the packages without running anything of theirs; bubblewrap then shows
-their ``/usr`` to the servers as a machine with one unprivileged user. Works as root and as anybody.
+mmdebstrap checks and unpacks the packages without running them; bubblewrap then provides their
+``/usr`` to the servers as a machine with one unprivileged user. Works for root and other users.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from scripts.services import bubblewrap, daemons
 from scripts.services.way import Way
 
 ROOT = VAR / "root"
-DEBIAN = "trixie"  # the first with TimescaleDB
+DEBIAN = "trixie"  # the first release with TimescaleDB
 PACKAGES = ("postgresql-17-timescaledb", "valkey-server", "dash")
 PROGRAMS = ("mmdebstrap", "bwrap")
 UID = 1000
 
 
 def way() -> Way:
-    """The way that needs nothing but a Debian mirror and two small programs."""
+    """Return the way that needs only a Debian mirror and two small programs."""
     return Way("a private Debian root in var/root", daemons.addresses, start, PROGRAMS, programs)
 
 
 def is_possible() -> bool:
-    """Whether the programs are there, or can be: root may install them."""
+    """Return whether the programs are available, or can be installed by root."""
     return all(map(shutil.which, PROGRAMS)) or (is_root() and shutil.which("apt-get") is not None)
 
 
@@ -37,13 +37,13 @@ def start() -> None:
 
 
 def build() -> None:
-    """Unpack the private root unless it is there; an interrupted attempt leaves none."""
+    """Unpack the private root unless it exists; an interrupted attempt leaves no files."""
     if ROOT.exists():
         return
     say(f"Unpacking PostgreSQL, TimescaleDB and Valkey of Debian {DEBIAN} into var/root")
     new = VAR / "root.new"
     shutil.rmtree(new, ignore_errors=True)
-    # Of the modes that need no root rights, in "chrootless" the files belong to whoever runs it.
+    # Of the modes without root rights, only "chrootless" gives the files to the current user.
     mode = "root" if is_root() else "chrootless"
     options = (f"--mode={mode}", "--variant=extract", f"--include={','.join(PACKAGES)}")
     run_logged(("mmdebstrap", *options, DEBIAN, str(new)), "mmdebstrap")

@@ -1,4 +1,4 @@
-"""Servers that somebody else runs: their addresses are in the environment, nothing is started."""
+"""External servers: their addresses are in the environment, and no server is started."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PATIENCE_S = 5
 
 
 def way(our_addresses: Iterable[str]) -> Way | None:
-    """The way of given addresses; None without any.
+    """Return the way of given addresses; None without any.
 
-    `our_addresses` are those of servers that this checkout starts itself: a shell that got them
-    from ``make env`` still wants them started.
+    `our_addresses` belong to servers that this checkout starts itself: a shell with the output of
+    ``make env`` still needs them to be started.
     """
     given = {name: os.environ.get(name, "") for name in (DATABASE, BROKER)}
     if set(given.values()) <= {"", *our_addresses}:
@@ -31,14 +31,14 @@ def way(our_addresses: Iterable[str]) -> Way | None:
 
 
 def check(given: Mapping[str, str]) -> None:
-    """Fail with a clear message unless both servers answer and PostgreSQL has TimescaleDB."""
+    """Raise a problem unless both servers answer and PostgreSQL has TimescaleDB."""
     say("Checking the servers whose addresses are given in the environment")
     check_database(given[DATABASE])
     check_broker(given[BROKER])
 
 
 def check_database(url: str) -> None:
-    import psycopg  # noqa: PLC0415 - of all ways only this one needs the virtual environment
+    import psycopg  # noqa: PLC0415 - only this way needs the virtual environment
 
     query = "SELECT FROM pg_available_extensions WHERE name = 'timescaledb'"
     try:
@@ -51,7 +51,7 @@ def check_database(url: str) -> None:
 
 
 def check_broker(url: str) -> None:
-    import kombu.exceptions  # noqa: PLC0415 - likewise
+    import kombu.exceptions  # noqa: PLC0415 - only this way needs the virtual environment
 
     try:
         with kombu.Connection(url, connect_timeout=PATIENCE_S) as connection:

@@ -1,6 +1,6 @@
-"""PostgreSQL with TimescaleDB and Valkey or Redis, where this machine has them installed.
+"""PostgreSQL with TimescaleDB and Valkey or Redis, installed on this machine.
 
-Only their programs are used: the machine's own servers, if they run, are left alone.
+Only the programs are used: the machine's own servers are not changed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from scripts.checkout import is_root
 from scripts.services import bubblewrap, daemons
 from scripts.services.way import Way
 
-# Debian keeps its versions out of PATH, so do the PGDG packages for RPM systems.
+# Debian and the PGDG packages for RPM systems keep PostgreSQL's versions outside of PATH.
 POSTGRES_FOLDERS = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin")
 
 
 def way() -> Way | None:
-    """The way of the newest PostgreSQL that has TimescaleDB; None without it, or without Valkey."""
+    """Return the way of the latest PostgreSQL with TimescaleDB; None if a program is missing."""
     valkey = shutil.which("valkey-server") or shutil.which("redis-server")
     folders = [folder for folder in postgres_folders() if has_timescaledb(folder)]
     if valkey is None or not folders:
@@ -30,7 +30,7 @@ def way() -> Way | None:
     def programs(home: Path) -> daemons.Programs:
         wrapper: tuple[str, ...] = ()
         if is_root():
-            uid = pwd.getpwnam("daemon").pw_uid  # initdb wants a user that has a name
+            uid = pwd.getpwnam("daemon").pw_uid  # initdb needs a user with a name
             wrapper = bubblewrap.wrapper("--ro-bind", "/", "/", uid=uid, home=home)
         return daemons.Programs(newest, Path(valkey), wrapper, home)
 
@@ -44,10 +44,10 @@ def way() -> Way | None:
 
 
 def postgres_folders() -> set[Path]:
-    found = {folder for pattern in POSTGRES_FOLDERS for folder in Path("/").glob(pattern)}
+    folders = {folder for pattern in POSTGRES_FOLDERS for folder in Path("/").glob(pattern)}
     if on_path := shutil.which("postgres"):
-        found.add(Path(on_path).resolve().parent)
-    return {folder for folder in found if (folder / "pg_config").exists()}
+        folders.add(Path(on_path).resolve().parent)
+    return {folder for folder in folders if (folder / "pg_config").exists()}
 
 
 def has_timescaledb(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""What a way to PostgreSQL and Valkey is, whoever runs them."""
+"""Definition of a way to PostgreSQL and Valkey."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Way:
-    """How the two servers are had, under a name for people."""
+    """A way to provide the two servers, with a name for people."""
 
     name: str
     addresses: Callable[
         [], Mapping[str, str]
     ]  # settings by name, as ioportal/settings.py reads them
-    start: Callable[[], None]  # returns when both answer; safe to call when they already do
+    start: Callable[[], None]  # returns when both answer; safe to repeat
     programs: tuple[str, ...] = ()  # needed on PATH to start them
-    # The servers' own programs, for whoever wants a pair of them in a folder of its own.
+    # The servers' own programs, for separate instances in another folder.
     servers: Callable[[Path], Programs] | None = None
