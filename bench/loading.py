@@ -46,18 +46,18 @@ def measure(scale: float) -> Iterator[Figure]:
         parts = list(rpc_trace.parse(Source.open(trace)))
     _load(parts)  # creates names
     copied = _as_copied()
-    portal.forget_traces()
+    portal.clear_traces()
     rows = sum(part.table.height for part in parts)
     ways = {
-        "COPY": Way(partial(_copy, copied), prepare=portal.forget_traces),
-        "load": Way(partial(_load, parts), prepare=portal.forget_traces),
+        "COPY": Way(partial(_copy, copied), prepare=portal.clear_traces),
+        "load": Way(partial(_load, parts), prepare=portal.clear_traces),
     }
     with portal.served() as address:
         deliver = _Deliveries(f"{address}/api/v1/ingest/batches", parts)
         deliver()  # creates names there, too
-        ways["endpoint"] = Way(deliver, prepare=portal.forget_traces)
+        ways["endpoint"] = Way(deliver, prepare=portal.clear_traces)
         timed = in_turn(f"{rows:,} rows", ways)
-    portal.forget_traces()
+    portal.clear_traces()
     ratios = {
         "load": ("Loading parsed windows / bare COPY", _GOAL),
         "endpoint": ("Batches to the ingest endpoint / bare COPY", _ENDPOINT_GOAL),

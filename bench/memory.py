@@ -46,7 +46,7 @@ def measure(scale: float) -> Iterator[Figure]:
 
 def _peak_bytes(trace: Path) -> int:
     """Load a trace in a separate process; return its peak memory."""
-    portal.forget_traces()
+    portal.clear_traces()
     process = subprocess.Popen(
         [sys.executable, "manage.py", "ingest", "rpctrace", "--server", portal.SERVER, str(trace)],
         cwd=settings.BASE_DIR,
@@ -58,5 +58,5 @@ def _peak_bytes(trace: Path) -> int:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, process.args)
-    portal.forget_traces()
+    portal.clear_traces()
     return usage.ru_maxrss * _KIB

@@ -233,7 +233,7 @@ def ingest(*arguments: str) -> None:
     call_command("ingest", *arguments, stdout=io.StringIO(), stderr=io.StringIO())
 
 
-def forget_traces() -> None:
+def clear_traces() -> None:
     """Remove raw and attributed rows of traces."""
     with connection.cursor() as cursor:
         cursor.execute(

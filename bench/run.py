@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from bench import (
     agent,
     counters,
+    evaluation,
     flag_quality,
-    judging,
     lag,
     loading,
     memory,
@@ -33,7 +33,7 @@ _BENCHES: dict[str, Callable[[float], Iterator[Figure]]] = {
     "counters": counters.measure,
     "pages": pages.measure,
     "overview": overview.measure,
-    "judging": judging.measure,
+    "judging": evaluation.measure,
 }
 _LAG = "lag"
 _FLAG_QUALITY = "flag-quality"

@@ -44,10 +44,10 @@ def _of_trace(trace: Path, lines: int, nids: int, goal: float) -> Iterator[Figur
             "grep": Way(partial(_run, "grep", "-c", "Handled RPC", str(trace))),
             "mawk": Way(partial(group, trace)),
             "parser": Way(partial(_parse, trace)),
-            "attributed": Way(load, prepare=portal.forget_traces),
+            "attributed": Way(load, prepare=portal.clear_traces),
         },
     )
-    portal.forget_traces()
+    portal.clear_traces()
     ratios = {
         "parser": (f"RPC trace, {prefix}: parser alone / mawk", _PARSER_GOAL),
         "attributed": (f"RPC trace, {prefix}: file to attributed rows / mawk", goal),

@@ -73,7 +73,7 @@ class Copies:
             self._queued += 1
             self._to_send.put((source, copy))
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drop all copies; no delivery is pending."""
         for copy in self._taken:
             copy.unlink()

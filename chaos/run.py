@@ -97,7 +97,7 @@ class Run:
             self._compare(outcome, layer, counts, actual[layer])
         self._counts["rotations"] += source.rotations
         self._counts["truncations"] += source.truncations
-        self._copies.forget()
+        self._copies.clear()
         outcome.seconds = monotonic() - begun
         return outcome
 

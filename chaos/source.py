@@ -43,7 +43,7 @@ class Targets:
         self._counts: dict[str, dict[str, dict[str, int]]] = {target: {} for target in (MDT, *OSTS)}
         self.texts: dict[str, str] = {}  # content by target
 
-    def forget_jobs(self) -> None:
+    def drop_jobs(self) -> None:
         """Drop the entries of jobs, like Lustre after an idle time."""
         for entries in self._counts.values():
             for job in filter(None, [*entries]):
@@ -88,7 +88,7 @@ class Source:
         self.begin = BEGIN + number * OWN_TIME
         self.end = self.begin + OWN_TIME
         self.written: dict[str, bytes] = defaultdict(bytes)  # complete trace by server
-        targets.forget_jobs()
+        targets.drop_jobs()
         self.counters_before = targets.texts
         self.rotations = self.truncations = 0
         self._moment = dict.fromkeys(("mds1", "mds2", "mds3"), self.begin)
@@ -98,7 +98,7 @@ class Source:
         self._dump = b""
         self._dumps = 0
         self._prepare_jobs(100_000 + 100 * number)
-        self._forget_old()
+        self._remove_old()
 
     def _prepare_jobs(self, first: int) -> None:
         """Choose active jobs, and jobs in accounting."""
@@ -260,7 +260,7 @@ class Source:
     def _write_accounting(self) -> None:
         replace(self._folder / "accounting", logs.sacct(*self.jobs))
 
-    def _forget_old(self) -> None:
+    def _remove_old(self) -> None:
         """Remove the previous seed's files, which were read."""
         for path in (*self._folder.glob("trace.log.*"), *self._folder.glob("dumps/*")):
             path.unlink()

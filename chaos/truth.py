@@ -45,8 +45,8 @@ LEFT JOIN jobs_job j ON j.id = w.job_id LEFT JOIN site_sourcejobid s ON s.id = w
 LEFT JOIN site_nid n ON n.id = w.nid_id
 WHERE w.start >= %(begin)s AND w.start < %(end)s GROUP BY 1, 2, 3
 """
-_CHARGED_TABLES = {
-    "charged RPCs": "chargedrpc",
+_ATTRIBUTED_TABLES = {
+    "attributed RPCs": "chargedrpc",
     "RPCs by minute": "rpcminute",
     "RPCs by ten minutes": "rpctenminutes",
     "load by minute": "loadminute",
@@ -71,7 +71,7 @@ _TOTALS = {
     "raw RPCs": "SELECT sum(count) FROM telemetry_rpcwindow",
     **{
         layer: f"SELECT sum(count) FROM telemetry_{table}"
-        for layer, table in _CHARGED_TABLES.items()
+        for layer, table in _ATTRIBUTED_TABLES.items()
     },
     "raw operations": f"SELECT {_ALL} FROM telemetry_jobdelta w",
     "attributed operations": f"SELECT {_ALL} FROM telemetry_iowindow w",
@@ -108,9 +108,9 @@ def expected(source: Source) -> dict[str, Counts]:
         for server, text in source.written.items()
         for _, nid, job, opcode in _records(text)
     )
-    charged: Counts = Counter()
+    attributed: Counts = Counter()
     for (server, nid, job, _), count in rpcs.items():
-        charged[server, *source.rpc_principals[nid, job]] += count
+        attributed[server, *source.rpc_principals[nid, job]] += count
     operations: Counts = Counter()
     for target in source.counters:
         for texts, sign in ((source.counters, 1), (source.counters_before, -1)):
@@ -118,7 +118,7 @@ def expected(source: Source) -> dict[str, Counts]:
                 operations["OSTs" if "-OST" in target else target, job, kind] += sign * amount
     return {
         "raw RPCs": Counter(rpcs),
-        **dict.fromkeys(_CHARGED_TABLES, charged),
+        **dict.fromkeys(_ATTRIBUTED_TABLES, attributed),
         "raw operations": +operations,
         "attributed operations": +_by_principal(operations, source.job_principals),
     }
@@ -132,7 +132,7 @@ def stored(database: psycopg.Connection[Any], source: Source) -> dict[str, Count
             {tuple(key): int(count) for *key, count in database.execute(_RAW_RPCS, values)}
         )
     }
-    for layer, table in _CHARGED_TABLES.items():
+    for layer, table in _ATTRIBUTED_TABLES.items():
         rows = database.execute(_ATTRIBUTED_RPCS.format(table=table), values)
         layers[layer] = Counter()
         for server, kind, name, count in rows:
@@ -196,7 +196,7 @@ def _counters(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _by_principal(operations: Counts, principals: Mapping[str, Principal]) -> Counts:
-    charged: Counts = Counter()
+    attributed: Counts = Counter()
     for (_, job, kind), amount in operations.items():
-        charged[(*principals[str(job)], kind)] += amount
-    return charged
+        attributed[(*principals[str(job)], kind)] += amount
+    return attributed

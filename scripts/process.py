@@ -55,7 +55,7 @@ class OwnProcess:
         pid = self.recorded_pid()
         return pid if pid is not None and self.owns(pid) else None
 
-    def forget_crash(self) -> None:
+    def wait_after_crash(self) -> None:
         """After a crash: wait for the end of child processes, so that a new start succeeds."""
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
         leftovers = [pid for pid in pids if self.owns(pid)]

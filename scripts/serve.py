@@ -79,7 +79,7 @@ def demo(port: int) -> dict[str, list[str]]:
 
 
 async def serve(port: int, programs: dict[str, list[str]]) -> None:
-    """Return after a signal; raise a problem if a program ends by itself."""
+    """Return after a signal; raise a problem if a program ends without a signal."""
     stop_requested = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
@@ -96,7 +96,7 @@ async def serve(port: int, programs: dict[str, list[str]]) -> None:
         await asyncio.gather(*map(end, children.values()))
     if stopping not in ended:
         name = ended.pop().get_name()
-        raise failure(f"{name} ended by itself, so the others were stopped", log_of(name))
+        raise failure(f"{name} ended unexpectedly, so the others were stopped", log_of(name))
 
 
 def log_of(name: str) -> Path:

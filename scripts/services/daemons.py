@@ -107,7 +107,7 @@ def start_server(process: OwnProcess, command: Sequence[str], is_ready: Callable
         say(f"{process.name} is running already")
         wait_until(is_ready, otherwise=not_ready)
         return
-    process.forget_crash()
+    process.wait_after_crash()
     say(f"Starting {process.name}")
     with log.open("ab") as output:
         started = subprocess.Popen(
@@ -154,10 +154,10 @@ def reachable_sockets() -> Path:
     """Return `SOCKETS`, or a link to it in a short private folder if its path is too long."""
     if len(os.fsencode(SOCKETS)) <= LONGEST_SOCKET_FOLDER:
         return SOCKETS
-    remembered = VAR / "short_socket_folder"
-    link = Path(remembered.read_text()) if remembered.exists() else None
+    record = VAR / "short_socket_folder"
+    link = Path(record.read_text()) if record.exists() else None
     if link is None or not link.is_symlink() or link.readlink() != SOCKETS:
         link = Path(tempfile.mkdtemp(prefix="ioportal-", dir="/tmp"), "run")
         link.symlink_to(SOCKETS)
-        remembered.write_text(str(link))
+        record.write_text(str(link))
     return link

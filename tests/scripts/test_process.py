@@ -74,7 +74,7 @@ def test_an_invalid_pid_file_is_ignored(sleeper, text):
 def test_the_end_of_a_killed_process_includes_its_children(sleeper, run):
     child = run("sleep", "0.3", cwd=sleeper.folder)
 
-    sleeper.forget_crash()
+    sleeper.wait_after_crash()
 
     assert child.wait(timeout=1) == 0
 
@@ -89,6 +89,6 @@ def test_the_end_of_a_killed_process_includes_its_children(sleeper, run):
 def test_a_stale_pid_file_does_not_prevent_the_next_start(sleeper, pid, stays):
     sleeper.pid_file.write_text(pid)
 
-    sleeper.forget_crash()
+    sleeper.wait_after_crash()
 
     assert sleeper.pid_file.exists() is stays

@@ -59,7 +59,7 @@ def test_the_end_of_one_program_stops_the_others_and_shows_its_log(run, tmp_path
 
     problem_lines = str(problem.value).splitlines()
     assert problem_lines[0] == (
-        f"worker ended by itself, so the others were stopped, see {tmp_path}/worker.log:"
+        f"worker ended unexpectedly, so the others were stopped, see {tmp_path}/worker.log:"
     )
     assert problem_lines[1:] == [*map(str, range(87, 101)), "out of memory"]
 

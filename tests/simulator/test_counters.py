@@ -65,13 +65,13 @@ def test_a_remount_ends_an_idle_entry():
 
 
 def test_the_whole_target_counts_operations_without_an_id():
-    nobody = Source(None, np.array([0]), (Burst(0, 100, {"open": 7}),))
+    without_id = Source(None, np.array([0]), (Burst(0, 100, {"open": 7}),))
     totals = counters.mdt_totals(
-        [opens((0, 100, 10)), nobody], np.array([100, 300]), Server(TEN_MINUTES, [200])
+        [opens((0, 100, 10)), without_id], np.array([100, 300]), Server(TEN_MINUTES, [200])
     )
 
     assert totals[:, OPEN].tolist() == [17, 0]
-    assert not list(counters.mdt_sightings(nobody, np.array([100]), Server(TEN_MINUTES)))
+    assert not list(counters.mdt_sightings(without_id, np.array([100]), Server(TEN_MINUTES)))
 
 
 def test_failed_opens_do_not_count_after_an_upgrade():
