@@ -1,4 +1,4 @@
-"""The web server's entry point: which requests share threads, and how long their statements run."""
+"""Entry point of the web server: lanes of requests and their statement limits."""
 
 from typing import Any
 from urllib.parse import parse_qs
@@ -11,7 +11,7 @@ from ioportal.wsgi import application as django
 
 
 def _limit_statements() -> None:
-    """Limit statements of the calling thread's connection."""
+    """Limit the statements of this thread's connection."""
     connection.statement_timeout_s = settings.STATEMENT_TIMEOUT.total_seconds()  # type: ignore[attr-defined]  # ioportal.postgres
 
 

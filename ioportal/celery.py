@@ -1,7 +1,7 @@
-"""The queue, and the one place that knows in which order the stages work.
+"""The task queue and the order of the stages.
 
-The database holds what is to be done; a message only saves waiting for the next beat. So one that
-is lost, doubled or out of order changes nothing.
+Pending work is stored in the database; a message only avoids the wait for the next beat. Lost,
+duplicate or reordered messages change nothing.
 """
 
 import os
@@ -24,7 +24,7 @@ STAGES = (ATTRIBUTE_PENDING, REFRESH_STATISTICS, ROLL_UP, EVALUATE)
 
 log = structlog.get_logger()
 
-# Requests never wait for the broker: one thread sends, and a stage waits there once at most.
+# Requests never wait for the broker: one thread sends, and queues each stage at most once.
 _sender = ThreadPoolExecutor(1, thread_name_prefix="wake-up")
 _unsent: set[str] = set()
 
@@ -34,7 +34,7 @@ app.autodiscover_tasks()
 
 
 def wake(stage: str) -> None:
-    """Have a stage run soon; without a broker it runs at its next beat."""
+    """Wake a stage up; without a broker it runs at its next beat."""
     if stage not in _unsent:
         _unsent.add(stage)
         _sender.submit(_send, stage)
@@ -50,6 +50,6 @@ def _send(stage: str) -> None:
 
 @signals.task_success.connect
 def wake_next(sender: Any, **_: Any) -> None:
-    """When a stage is done, have the one after it look."""
+    """Wake up the next stage after the success of a stage."""
     if sender.name in STAGES[:-1]:
         wake(STAGES[STAGES.index(sender.name) + 1])

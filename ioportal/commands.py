@@ -1,4 +1,4 @@
-"""The base of our management commands."""
+"""Base class of the management commands."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    """A command whose output cannot control the terminal, whatever names it prints."""
+    """A command whose output contains no control characters, whatever names it prints."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Run the command on streams that show hidden characters as codes."""
-        style_of_errors = self.stderr.style_func
+        """Run the command on streams that print hidden characters as codes."""
+        error_style = self.stderr.style_func
         self.stdout = _Output(options.pop("stdout", None) or sys.stdout)
         self.stderr = _Output(options.pop("stderr", None) or sys.stderr)
-        self.stderr.style_func = style_of_errors
+        self.stderr.style_func = error_style
         return super().execute(*args, **options)
 
 

@@ -1,4 +1,4 @@
-"""Configuration from the environment: a missing or nonsensical value stops the start."""
+"""Configuration from the environment; missing and invalid values stop the start."""
 
 import os
 import re
@@ -30,13 +30,13 @@ def text(name: str, default: str | None = None) -> str:
 
 def items(name: str, default: str) -> list[str]:
     """Return a comma-separated variable as a list."""
-    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+    return [item.strip() for item in text(name, default).split(",") if item.strip()]
 
 
 def networks(name: str, default: str) -> list[IPv4Network | IPv6Network]:
     """Return a comma-separated variable of addresses and networks (``10.0.0.1,fd00::/8``)."""
     try:
-        return [ip_network(word) for word in items(name, default)]
+        return [ip_network(item) for item in items(name, default)]
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}.") from error
 
@@ -45,7 +45,7 @@ def flag(name: str, *, default: bool) -> bool:
     """Return a yes/no variable."""
     value = os.environ.get(name, str(default)).lower()
     if value not in _TRUE | _FALSE:
-        raise ImproperlyConfigured(f"{name}={value!r}: say yes or no.")
+        raise ImproperlyConfigured(f"{name}={value!r} is not valid. Set yes or no.")
     return value in _TRUE
 
 
@@ -54,7 +54,9 @@ def duration(name: str, default: str) -> timedelta:
     value = text(name, default)
     match = _DURATION.fullmatch(value)
     if not match:
-        raise ImproperlyConfigured(f"{name}={value!r}: give a number and s, m, h or d, like 48h.")
+        raise ImproperlyConfigured(
+            f"{name}={value!r} is not valid. Set a number and s, m, h or d, like 48h."
+        )
     return timedelta(seconds=int(match[1]) * _UNIT_SECONDS[match[2]])
 
 
@@ -64,10 +66,10 @@ def retention(name: str, default: str) -> timedelta | None:
 
 
 def number(name: str, default: str) -> int:
-    """Return a whole number above 0."""
+    """Return a positive integer."""
     value = text(name, default)
     if not value.isdecimal() or not int(value):
-        raise ImproperlyConfigured(f"{name}={value!r}: give a whole number above 0.")
+        raise ImproperlyConfigured(f"{name}={value!r} is not valid. Set a whole number above 0.")
     return int(value)
 
 
@@ -76,12 +78,14 @@ def size(name: str, default: str) -> int:
     value = text(name, default)
     match = _SIZE.fullmatch(value)
     if not match:
-        raise ImproperlyConfigured(f"{name}={value!r}: give a whole number and MB, GB or TB.")
+        raise ImproperlyConfigured(
+            f"{name}={value!r} is not valid. Set a whole number and MB, GB or TB."
+        )
     return int(match[1]) * _UNIT_BYTES[match[2]]
 
 
 def folders(name: str) -> list[str]:
-    """Return a comma-separated list of existing folders; empty where the variable is not set."""
+    """Return a comma-separated list of existing folders; empty if the variable is not set."""
     paths = items(name, "")
     for path in paths:
         if not Path(path).is_dir():
@@ -90,7 +94,7 @@ def folders(name: str) -> list[str]:
 
 
 def secret(name: str) -> str:
-    """Return a secret from the variable itself or from the file that ``NAME_FILE`` names."""
+    """Return a secret from the variable or from the file named by ``NAME_FILE``."""
     if path := os.environ.get(f"{name}_FILE"):
         try:
             return Path(path).read_text().strip()
@@ -100,14 +104,14 @@ def secret(name: str) -> str:
 
 
 def database(name: str) -> dict[str, object]:
-    """Return Django's entry for a PostgreSQL address (``postgresql://user@host:port/name``).
+    """Return Django's settings for a PostgreSQL URL (``postgresql://user@host:port/name``).
 
-    ``NAME_PASSWORD_FILE`` may hold the password instead of the address.
+    The password may be in the file named by ``NAME_PASSWORD_FILE`` instead.
     """
     try:
         parts = conninfo_to_dict(text(name))
     except ProgrammingError as error:
-        raise ImproperlyConfigured(f"{name} is not a PostgreSQL address: {error}") from error
+        raise ImproperlyConfigured(f"{name} is not a PostgreSQL URL: {error}") from error
     return {
         "ENGINE": "ioportal.postgres",
         "NAME": parts.get("dbname", "ioportal"),
@@ -121,16 +125,16 @@ def database(name: str) -> dict[str, object]:
 def mail(name: str, default: str) -> dict[str, object]:
     """Return Django's settings for an SMTP server (``smtp://user:password@host:587``).
 
-    The scheme says how it is spoken to: ``smtp`` in the clear, ``smtps`` by TLS from the start,
-    ``smtp+starttls`` by TLS once connected. ``NAME_PASSWORD_FILE`` may hold the password instead.
+    The scheme selects the encryption: ``smtp`` for none, ``smtps`` for TLS, ``smtp+starttls`` for
+    STARTTLS. The password may be in the file named by ``NAME_PASSWORD_FILE`` instead.
     """
     parts = urlsplit(text(name, default))
     try:
         port = parts.port or _SMTP_PORTS[parts.scheme]
     except (KeyError, ValueError) as error:
-        known = ", ".join(f"{scheme}://host:port" for scheme in _SMTP_PORTS)
+        schemes = ", ".join(f"{scheme}://host:port" for scheme in _SMTP_PORTS)
         raise ImproperlyConfigured(
-            f"{name} is not the address of a mail server: {known}."
+            f"{name} is not the URL of a mail server ({schemes})."
         ) from error
     return {
         "EMAIL_HOST": parts.hostname or "localhost",
@@ -143,7 +147,7 @@ def mail(name: str, default: str) -> dict[str, object]:
     }
 
 
-def _password(name: str, told: object) -> object:
-    """Return the password that an address told, unless ``NAME_PASSWORD_FILE`` names its file."""
+def _password(name: str, password: object) -> object:
+    """Return the password from the file named by ``NAME_PASSWORD_FILE``, or from the URL."""
     has_file = os.environ.get(f"{name}_PASSWORD_FILE")
-    return secret(f"{name}_PASSWORD") if has_file else told
+    return secret(f"{name}_PASSWORD") if has_file else password

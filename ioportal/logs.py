@@ -1,4 +1,4 @@
-"""How faults are logged."""
+"""Filters of log records."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from django.db import InterfaceError, OperationalError
 
 
 class ShortOutages(logging.Filter):
-    """Log one line, without a traceback, for a request that failed because of the database.
+    """Log requests that failed because of the database in one line, without a traceback.
 
-    During an outage every page that reloads itself fails, and the cause is always the same.
+    During an outage every page that reloads itself fails, always for the same reason.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Shorten the record."""
+        """Shorten records of database errors."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, OperationalError | InterfaceError):
             cause = next(iter(str(error).splitlines()), type(error).__name__)

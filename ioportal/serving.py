@@ -1,8 +1,8 @@
-"""Runs a WSGI application on an ASGI server, so that slow clients never hold a thread.
+"""Run a WSGI application on an ASGI server, so that slow clients never block a thread.
 
 The event loop receives a whole request, within limits of size and time, before a thread is used.
-It also sends responses, except what is left of very large ones. Each kind of request has threads
-and room for bodies of its own.
+It also sends responses, except the rest of very large ones. Each kind of request has its own
+threads and its own memory for bodies.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     Environ: TypeAlias = dict[str, Any]
     Wsgi: TypeAlias = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
-BODY_BYTES = 34 << 20  # the application has smaller limits of its own
+BODY_BYTES = 34 << 20  # the application has lower limits
 BODY_WITHIN_S = 120.0  # the whole body
 PART_BYTES = 1 << 16
-PART_WITHIN_S = 10.0  # the next part of a body, and of a response that the client reads
+PART_WITHIN_S = 10.0  # for each part of a body or a response
 THREAD_WITHIN_S = 20.0
-HELD_BYTES = 8 << 20  # of a response, until its thread is free
+BUFFERED_BYTES = 8 << 20  # of a response before its thread must send
 _IN_MEMORY_BYTES = 1 << 16  # of a body or a response; the rest is in a temporary file
 
 
@@ -47,7 +47,7 @@ class Lane:
     threads: int
     accepts: Callable[[Scope], bool]
     prepare_thread: Callable[[], None] | None = None
-    room_bytes: int = 256 << 20  # for bodies of all requests that a process receives or serves
+    free_body_bytes: int = 256 << 20  # for bodies of all requests of a process
     executor: ThreadPoolExecutor = field(init=False)
     free: asyncio.Semaphore = field(init=False)
 
@@ -58,7 +58,7 @@ class Lane:
         self.free = asyncio.Semaphore(self.threads)
 
 
-class _Refusal(Exception):  # noqa: N818  (an answer, not a fault)
+class _Refusal(Exception):  # noqa: N818  (a response, not a fault)
     """A request that does not reach the application."""
 
     def __init__(self, status: HTTPStatus, code: str, message: str) -> None:
@@ -80,11 +80,11 @@ _BUSY = _Refusal(
 
 
 class _Disconnected(Exception):  # noqa: N818  (nothing is wrong with the application)
-    """The client left, or does not read."""
+    """The client disconnected or does not read."""
 
 
 class Server:
-    """An ASGI application; the first lane that accepts a request serves it."""
+    """An ASGI application that serves each request in the first lane that accepts it."""
 
     def __init__(self, application: Wsgi, lanes: Sequence[Lane]) -> None:
         self._application = application
@@ -108,18 +108,18 @@ class Server:
             except _Disconnected:
                 pass
             finally:
-                lane.room_bytes += body.seek(0, SEEK_END)
+                lane.free_body_bytes += body.seek(0, SEEK_END)
 
     def _respond(
         self, environ: Environ, response: IO[bytes], send: Send, loop: asyncio.AbstractEventLoop
     ) -> list[Message]:
         """Run the application; called in a thread of the lane.
 
-        The response is written to a file. Only one that becomes larger than `HELD_BYTES` is sent
-        from here, all but its end.
+        The response is written to a file. Only a response larger than `BUFFERED_BYTES` is sent from
+        this thread, except its end.
 
         Returns:
-            The message that starts the response, if it is still to send.
+            The message that starts the response, unless it was sent.
         """
         start: Message = {"type": "http.response.start"}
 
@@ -134,7 +134,7 @@ class Server:
         try:
             for part in parts:
                 response.write(part)
-                if response.tell() > HELD_BYTES:
+                if response.tell() > BUFFERED_BYTES:
                     for message in chain(pending, _parts(response, is_last=False)):
                         asyncio.run_coroutine_threadsafe(_deliver(message, send), loop).result()
                     pending = []
@@ -151,7 +151,7 @@ def _file() -> SpooledTemporaryFile[bytes]:
 
 
 def _parts(response: IO[bytes], *, is_last: bool) -> Iterator[Message]:
-    """Yield the messages of what is in a file."""
+    """Yield the messages for the content of a file."""
     left = response.tell()
     response.seek(0)
     while left > PART_BYTES:
@@ -165,7 +165,7 @@ def _part(body: bytes, *, more_body: bool) -> Message:
 
 
 async def _deliver(message: Message, send: Send) -> None:
-    """Send a message to a client that reads; the response to any other is aborted."""
+    """Send a message; abort the response if the client does not read."""
     try:
         await asyncio.wait_for(send(message), PART_WITHIN_S)
     except TimeoutError:
@@ -173,7 +173,7 @@ async def _deliver(message: Message, send: Send) -> None:
 
 
 async def _receive(lane: Lane, scope: Scope, receive: Receive, body: IO[bytes]) -> None:
-    """Receive the body of a request, `PART_BYTES` at least in each `PART_WITHIN_S`."""
+    """Receive the body of a request, at least `PART_BYTES` per `PART_WITHIN_S`."""
     length = dict(scope["headers"]).get(b"content-length", b"0")
     if length.isdigit() and int(length) > BODY_BYTES:
         raise _TOO_LARGE
@@ -186,10 +186,10 @@ async def _receive(lane: Lane, scope: Scope, receive: Receive, body: IO[bytes]) 
                     raise _Disconnected
                 part = message.get("body", b"")
                 body.write(part)
-                lane.room_bytes -= len(part)
+                lane.free_body_bytes -= len(part)
                 if body.tell() > BODY_BYTES:
                     raise _TOO_LARGE
-                if lane.room_bytes < 0:
+                if lane.free_body_bytes < 0:
                     raise _BUSY
                 if body.tell() >= expected:
                     expected = body.tell() + PART_BYTES
@@ -208,7 +208,7 @@ async def _wait_for_thread(lane: Lane) -> None:
 
 
 async def _refuse(refusal: _Refusal, scope: Scope, send: Send) -> None:
-    """Respond to a program with JSON, to a browser with text."""
+    """Respond with JSON to programs and with text to browsers."""
     body, kind = str(refusal), b"text/plain; charset=utf-8"
     if scope["path"].startswith("/api/"):
         body, kind = json.dumps({"code": refusal.code, "message": body}), b"application/json"
@@ -249,7 +249,7 @@ def _environ(scope: Scope, body: IO[bytes]) -> Environ:
     }
     for name_bytes, value_bytes in scope["headers"]:
         name, value = name_bytes.decode("latin-1"), value_bytes.decode("latin-1")
-        if "_" in name:  # it would be taken for the one with a hyphen, which a proxy sets
+        if "_" in name:  # it would replace the header with a hyphen, which a proxy sets
             continue
         key = name.upper().replace("-", "_")
         key = key if key in {"CONTENT_LENGTH", "CONTENT_TYPE"} else f"HTTP_{key}"

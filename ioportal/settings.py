@@ -14,7 +14,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 SECRET_KEY = env.secret("IOPORTAL_SECRET_KEY")
 DEBUG = env.flag("IOPORTAL_DEBUG", default=False)
 ALLOWED_HOSTS = env.items("IOPORTAL_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-# Behind a proxy that speaks HTTPS: cookies travel encrypted only, browsers stay on HTTPS.
+# Behind an HTTPS proxy: secure cookies, and HSTS.
 HTTPS_ONLY = env.flag("IOPORTAL_HTTPS", default=False)
 
 INSTALLED_APPS = [
@@ -87,19 +87,19 @@ DATABASES = {
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 3,
-            # A host that disappears without a word: noticed within a minute.
+            # Detect a vanished host within a minute.
             "keepalives_idle": 30,
             "keepalives_interval": 10,
             "keepalives_count": 3,
             "tcp_user_timeout": 60_000,
-            # Late data may change any number of rows of a compressed chunk; the default is 100,000.
+            # Late data may change many rows of a compressed chunk; the default limit is 100,000.
             "options": "-c timescaledb.max_tuples_decompressed_per_dml_transaction=0",
         },
     }
 }
-# Of one statement of a page or an export; agents' batches and the stages take the time they need.
+# For statements of pages and exports; batches of agents and stages have no limit.
 STATEMENT_TIMEOUT = env.duration("IOPORTAL_STATEMENT_TIMEOUT", "30s")
-# Beside the data: what is cached can be neither lost nor old without it.
+# In the database: the cache is always consistent with the data.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
@@ -125,7 +125,7 @@ LOGOUT_REDIRECT_URL = "login"
 LANGUAGE_CODE = "en-us"
 USE_I18N = False
 USE_TZ = True
-TIME_ZONE = env.text("IOPORTAL_TIME_ZONE", "UTC")  # of the pages; everything inside is UTC
+TIME_ZONE = env.text("IOPORTAL_TIME_ZONE", "UTC")  # of the pages; stored times are UTC
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
@@ -135,7 +135,7 @@ STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "ioportal.web.common.finders.PlotlyFinder",
 ]
-WHITENOISE_KEEP_ONLY_HASHED_FILES = True  # compressing Plotly once is slow enough
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True  # avoids compressing Plotly twice
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
@@ -145,7 +145,7 @@ STORAGES = {
     },
 }
 
-# No inline script, nothing from another machine. Plotly sets style attributes on its own SVG.
+# No inline scripts and no external resources. Plotly sets style attributes on its SVG.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
@@ -170,7 +170,7 @@ CSRF_TRUSTED_ORIGINS = env.items("IOPORTAL_TRUSTED_ORIGINS", "")
 X_FRAME_OPTIONS = "DENY"
 
 CELERY_BROKER_URL = env.text("IOPORTAL_BROKER_URL")
-# A frozen broker still accepts connections: every read and write needs its own limit.
+# A frozen broker still accepts connections, so every read and write has a limit.
 BROKER_TIMEOUT_S = 1
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": BROKER_TIMEOUT_S,
@@ -180,9 +180,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # however long the broker is away
-# A lost wake-up costs at most this long (docs/architecture.md, "Stages").
-WAKE_UP_EXPIRES_S = 60  # without a worker they must not pile up
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # retry without limit
+WAKE_UP_EXPIRES_S = 60  # without a worker, messages must not accumulate
 _STAGES = (
     "ioportal.ingest.tasks.attribute_pending",
     "ioportal.jobs.tasks.refresh_statistics",
@@ -202,33 +201,32 @@ CELERY_BEAT_SCHEDULE = {
 vars().update(env.mail("IOPORTAL_SMTP_URL", "smtp://localhost:25"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("IOPORTAL_MAIL_FROM", "ioportal@localhost")
 
-# While a job runs, its statistics are computed this often at most: every batch adds to them.
+# Minimum interval between computations of the statistics of a running job.
 STATISTICS_INTERVAL = env.duration("IOPORTAL_STATISTICS_INTERVAL", "60s")
 
-# Two reads of a target further apart than this leave a gap: entries idle for longer than its
-# job_cleanup_interval may have been dropped in between. A target that keeps them for longer than
-# this may be read as seldom.
+# Two reads of a target further apart leave a gap: entries idle for longer than the target's
+# job_cleanup_interval may have been dropped in between. A longer job_cleanup_interval raises it.
 POLL_GAP = env.duration("IOPORTAL_POLL_GAP", "20m")
 
-# How long the rows of each level stay (docs/operations.md, "Storage"); a level is kept at least as
-# long as the one that it is made of. Statistics of jobs stay for good.
+# Retention of each level (docs/operations.md, "Storage"); a level is retained at least as long as
+# its source level. Job statistics are never dropped.
 RAW_RETENTION = env.retention("IOPORTAL_RAW_RETENTION", "48h")
 WINDOWS_RETENTION = env.retention("IOPORTAL_WINDOWS_RETENTION", "30d")
 MINUTES_RETENTION = env.retention("IOPORTAL_MINUTES_RETENTION", "180d")
 TOTALS_RETENTION = env.retention("IOPORTAL_TOTALS_RETENTION", "400d")
 POLLS_RETENTION = env.retention("IOPORTAL_POLLS_RETENTION", "400d")
 TEN_MINUTES_RETENTION = env.retention("IOPORTAL_TEN_MINUTES_RETENTION", "forever")
-# Where the licence of the database allows it: what is older is hardly ever changed.
+# If the licence of the database allows it.
 COMPRESSED_AFTER = env.duration("IOPORTAL_COMPRESSED_AFTER", "3d")
 
-# Agents are told to wait while more than this many intervals of a kind wait to be charged.
+# Batches are refused while more dirty intervals of a kind are waiting for attribution.
 PENDING_LIMIT = env.number("IOPORTAL_PENDING_LIMIT", "5000")
-# PostgreSQL cannot start on a full disk: no data is accepted while less than this is free there.
+# Data is refused while less is free on the database's disk: PostgreSQL cannot start on a full disk.
 DATABASE_FREE_BYTES = env.size("IOPORTAL_DATABASE_FREE", "4GB")
-# On the disks of the database; not set: its data folder, where the portal sees it.
+# Folders on the disks of the database; default: its data folder, if it is visible.
 DATABASE_FOLDERS = env.folders("IOPORTAL_DATABASE_FOLDERS")
 
-# Faults go to stderr with their traceback; Django alone would mail them, to nobody.
+# Errors go to stderr with a traceback; Django's default mails them.
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -239,10 +237,10 @@ LOGGING = {
     },
     "loggers": {
         "django": {"handlers": ["stderr"], "level": "INFO"},
-        "django.request": {"level": "ERROR"},  # who asks for what is not there is no news
+        "django.request": {"level": "ERROR"},  # without responses 4xx
     },
 }
-# Our own events: a JSON object per line, in which no text from outside can forge another.
+# Events of the portal: a JSON object per line, so that external text cannot forge an event.
 structlog.configure(
     processors=[
         structlog.processors.add_log_level,

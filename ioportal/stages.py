@@ -1,4 +1,4 @@
-"""Stages claim pending rows; this runs one until there are none, and records its failures."""
+"""Run stages until no pending rows are left, and record their failures."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ioportal.telemetry.models import StageFailure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_WORKERS_LOCK = 7_310  # any number that no other advisory lock uses; the second is the stage's
+_WORKERS_LOCK = 7_310  # unique among advisory locks; the second key is the stage
 
 log = structlog.get_logger()
 
 
 def drain(stage: Callable[[], int]) -> None:
-    """Run a stage until it finds nothing to do."""
+    """Run a stage until no pending rows are left."""
     while stage():
         pass
 
 
 def drain_alone(name: str, stage: Callable[[], int]) -> None:
-    """Run a stage until it finds nothing to do, unless another worker does.
+    """Run a stage until no pending rows are left, unless another worker runs it.
 
-    That one goes on until it finds nothing: there is no need to wait for it, and other work to do.
+    Each stage runs on one worker at a time; others skip it.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [_WORKERS_LOCK, name])
@@ -42,7 +42,7 @@ def drain_alone(name: str, stage: Callable[[], int]) -> None:
 
 @contextmanager
 def failures_recorded(stage: str) -> Iterator[None]:
-    """Record the failure of a stage's run for the health page; a successful run removes it."""
+    """Record a failed run of a stage for the health page; a successful run removes the record."""
     try:
         yield
     except Exception as error:

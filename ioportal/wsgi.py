@@ -1,4 +1,4 @@
-"""The web server's entry point."""
+"""WSGI entry point."""
 
 import os
 

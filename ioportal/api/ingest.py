@@ -1,4 +1,4 @@
-"""``POST /api/v1/ingest/batches``: agents deliver (docs/api.md)."""
+"""``POST /api/v1/ingest/batches``: deliveries of agents (docs/api.md)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ router = Router()
 
 
 class Stored(Schema):
-    """A batch is stored, and survives whatever comes."""
+    """The batch is stored durably."""
 
     already: bool
 
@@ -65,16 +65,16 @@ class Stored(Schema):
     openapi_extra=_BODY,
 )
 def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
-    """Store a batch of the token's source; answer once it is committed."""
-    if behind := backpressure.overload():
-        raise Problem(429, "behind", behind.reason, retry_after_s=behind.retry_after_s)
+    """Store a batch of the token's source; respond after the commit."""
+    if overload := backpressure.overload():
+        raise Problem(429, "behind", overload.reason, retry_after_s=overload.retry_after_s)
     token: Token = request.auth  # type: ignore[attr-defined]  # ninja sets it
     manifest, rows = _parts(request)
     if request.headers.get("Idempotency-Key") != manifest.key:
         raise Problem(
             422,
             "idempotency_key",
-            f"The header Idempotency-Key must be {manifest.key}, as the part 'batch' says.",
+            f"The header Idempotency-Key must be {manifest.key}, as in the part 'batch'.",
         )
     assert token.source  # noqa: S101  (a constraint of the database)
     try:
@@ -87,24 +87,24 @@ def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
 
 
 def _parts(request: HttpRequest) -> tuple[Manifest, batches.Rows]:
-    """Read the parts of the body; files go to the disk as they come."""
+    """Read the parts of the body; files are written to disk."""
     _expect_bounded_body(request)
     request.upload_handlers = [TemporaryFileUploadHandler(request)]
     try:
-        told = _manifest_bytes(request)
+        manifest_bytes = _manifest_bytes(request)
         rows = request.FILES.get("rows")
     except RequestDataTooBig as error:
         raise Problem(413, "too_large", "The part 'batch' is too large.") from error
     except (MultiPartParserError, SuspiciousOperation, UnreadablePostError) as error:
         raise Problem(422, "body", f"The body cannot be read: {error}") from error
-    if told is None or not isinstance(rows, TemporaryUploadedFile):
+    if manifest_bytes is None or not isinstance(rows, TemporaryUploadedFile):
         raise Problem(
-            422, "parts", "Send a part 'batch' (JSON), and a part 'rows' with a file name."
+            422, "parts", "Send a part 'batch' (JSON) and a part 'rows' with a file name."
         )
     try:
-        manifest = Manifest.model_validate_json(told)
+        manifest = Manifest.model_validate_json(manifest_bytes)
     except ValidationError as error:
-        raise _wrong(error) from error
+        raise _invalid(error) from error
     return manifest, batches.Rows(Path(rows.temporary_file_path()), rows.content_type or "")
 
 
@@ -112,7 +112,7 @@ def _expect_bounded_body(request: HttpRequest) -> None:
     if request.content_type != "multipart/form-data":
         raise Problem(415, "content_type", "Send multipart/form-data.")
     if not request.headers.get("Content-Length"):
-        raise Problem(411, "length", "Say with Content-Length how long the body is.")
+        raise Problem(411, "length", "Send the header Content-Length.")
     if int(request.headers["Content-Length"]) > BODY_BYTES:
         raise Problem(
             413,
@@ -123,7 +123,7 @@ def _expect_bounded_body(request: HttpRequest) -> None:
 
 
 def _manifest_bytes(request: HttpRequest) -> str | bytes | None:
-    """Return the part `batch`, whether it came as a field or as a file."""
+    """Return the part `batch`, a field or a file."""
     file: Any = request.FILES.get("batch")
     if file is None:
         return request.POST.get("batch")
@@ -133,10 +133,10 @@ def _manifest_bytes(request: HttpRequest) -> str | bytes | None:
     return content
 
 
-def _wrong(error: ValidationError) -> Problem:
+def _invalid(error: ValidationError) -> Problem:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
     return Problem(
-        422, "batch", f"The part 'batch' is not as it should be: {place}: {first['msg']}",
+        422, "batch", f"The part 'batch' is invalid: {place}: {first['msg']}",
         column=place, reason=first["msg"],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""``GET /api/v1/metrics``: the site's health, and the web processes' requests, for Prometheus."""
+"""``GET /api/v1/metrics``: health of the site and requests of the web processes, for Prometheus."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 
 router = Router()
 
-_OF_SOURCES: tuple[tuple[str, str, Callable[[SourceHealth], float | None]], ...] = (
+_SOURCE_METRICS: tuple[tuple[str, str, Callable[[SourceHealth], float | None]], ...] = (
     (
         "last_batch_timestamp_seconds",
-        "When its last batch came",
-        lambda one: _epoch_s(one.source.last_batch_at),
+        "Arrival of the latest batch",
+        lambda health: _epoch_s(health.source.last_batch_at),
     ),
     (
         "newest_record_timestamp_seconds",
-        "The last record of its newest batch",
-        lambda one: _epoch_s(one.latest_record_at),
+        "Last record of the latest batch",
+        lambda health: _epoch_s(health.latest_record_at),
     ),
-    ("lag_seconds", "How old that record was when it was stored", lambda one: one.lag_s),
-    ("gap_seconds", "How long it was not observed within a day", lambda one: one.gap_s),
-    ("rejected_lines", "Lines of a day that were not readable", lambda one: one.rejected),
-    ("spool_batches", "Batches on its disk", lambda one: one.source.spool_batches),
-    ("spool_bytes", "What they take there", lambda one: one.source.spool_bytes),
+    ("lag_seconds", "Age of that record when it was stored", lambda health: health.lag_s),
+    ("gap_seconds", "Total gaps within a day", lambda health: health.gap_s),
+    ("rejected_lines", "Rejected lines of a day", lambda health: health.rejected),
+    ("spool_batches", "Batches in the spool", lambda health: health.source.spool_batches),
+    ("spool_bytes", "Size of the spool", lambda health: health.source.spool_bytes),
     (
         "clock_offset_seconds",
-        "Its clock less the portal's",
-        lambda one: one.source.clock_offset_s,
+        "Clock of the agent minus clock of the portal",
+        lambda health: health.source.clock_offset_s,
     ),
-    ("problems", "What is wrong with it", lambda one: len(one.problems)),
+    ("problems", "Number of problems on the health page", lambda health: len(health.problems)),
 )
-_OF_STAGES: tuple[tuple[str, str, Callable[[Backlog], float]], ...] = (
-    ("rows", "Pieces of work that wait", lambda one: one.rows),
-    ("age_seconds", "How long the oldest of them has waited", lambda one: one.age_s or 0),
+_BACKLOG_METRICS: tuple[tuple[str, str, Callable[[Backlog], float]], ...] = (
+    ("rows", "Pending work items", lambda backlog: backlog.rows),
+    ("age_seconds", "Age of the oldest item", lambda backlog: backlog.age_s or 0),
 )
 
 
@@ -65,9 +65,9 @@ _OF_STAGES: tuple[tuple[str, str, Callable[[Backlog], float]], ...] = (
     response=dict.fromkeys((401, 403, 429, 503), ProblemResponse),
 )
 def metrics(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  (ninja's name)
-    """Answer in Prometheus' text format."""
+    """Respond in the text format of Prometheus."""
     requests = REGISTRY
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:  # of all web processes together
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:  # over all web processes
         requests = CollectorRegistry()
         MultiProcessCollector(requests)  # type: ignore[no-untyped-call]
     site = CollectorRegistry()
@@ -78,27 +78,29 @@ def metrics(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  (ninja's nam
 
 
 class _Site:
-    """What the database says, asked anew at each scrape."""
+    """Metrics read from the database at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families of metrics."""
+        """Yield the metric families."""
         now = timezone.now()
-        sources, waiting = health.sources(now), health.backlogs(now)
-        for name, about, value_of in _OF_SOURCES:
+        sources, backlogs = health.sources(now), health.backlogs(now)
+        for name, description, source_value in _SOURCE_METRICS:
             family = GaugeMetricFamily(
-                f"ioportal_source_{name}", about, labels=["source", "format"]
+                f"ioportal_source_{name}", description, labels=["source", "format"]
             )
-            for one in sources:
-                if (value := value_of(one)) is not None:
-                    family.add_metric([one.source.name, one.source.format], value)
+            for state in sources:
+                if (value := source_value(state)) is not None:
+                    family.add_metric([state.source.name, state.source.format], value)
             yield family
-        for name, about, value_of_stage in _OF_STAGES:
-            family = GaugeMetricFamily(f"ioportal_pending_{name}", about, labels=["stage", "of"])
-            for two in waiting:
-                family.add_metric([two.stage, two.what], value_of_stage(two))
+        for name, description, backlog_value in _BACKLOG_METRICS:
+            family = GaugeMetricFamily(
+                f"ioportal_pending_{name}", description, labels=["stage", "kind"]
+            )
+            for backlog in backlogs:
+                family.add_metric([backlog.stage, backlog.kind], backlog_value(backlog))
             yield family
         yield GaugeMetricFamily(
-            "ioportal_database_bytes", "What the database takes", storage.database_bytes()
+            "ioportal_database_bytes", "Size of the database", storage.database_bytes()
         )
         if (free := storage.free_bytes()) is not None:
             yield GaugeMetricFamily(
@@ -111,7 +113,9 @@ class _Site:
             failing.add_metric([failure.stage], failure.runs)
         yield failing
         licence = GaugeMetricFamily(
-            "ioportal_timescaledb_info", "What TimescaleDB it is", labels=["version", "licence"]
+            "ioportal_timescaledb_info",
+            "Version and licence of TimescaleDB",
+            labels=["version", "licence"],
         )
         licence.add_metric([storage.version(), retention.licence()], 1)
         yield licence

@@ -1,4 +1,4 @@
-"""Tokens: who may call the API, and for what."""
+"""Tokens of the API and their scopes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ioportal.site.models import Source
 if TYPE_CHECKING:
     from datetime import datetime
 
-_PREFIX = "ioportal_"  # so that scanners of published code can tell what leaked
+_PREFIX = "ioportal_"  # lets secret scanners recognise a leaked token
 _SECRET_BYTES = 32
-_USED_WITHIN = timedelta(minutes=1)  # not worth another write
+_USE_RECORDED_EVERY = timedelta(minutes=1)
 
 
 class TokenQuerySet(models.QuerySet["Token"]):
@@ -28,14 +28,14 @@ class TokenQuerySet(models.QuerySet["Token"]):
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
 
     def for_secret(self, secret: str, now: datetime) -> Token | None:
-        """Return the valid token of a secret, and note that it was used."""
-        found = self.valid(now).select_related("source").filter(digest=_digest(secret)).first()
-        if found and (found.last_used_at is None or now - found.last_used_at > _USED_WITHIN):
-            self.filter(pk=found.pk).update(last_used_at=now)
-        return found
+        """Return the valid token of a secret and record its use."""
+        token = self.valid(now).select_related("source").filter(digest=_digest(secret)).first()
+        if token and (token.last_used_at is None or now - token.last_used_at > _USE_RECORDED_EVERY):
+            self.filter(pk=token.pk).update(last_used_at=now)
+        return token
 
     def issue(self, scope: Token.Scope, **facts: object) -> tuple[Token, str]:
-        """Create a token; return it and its secret, which is kept nowhere."""
+        """Create a token; return it with its secret, which is not stored."""
         secret = _PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
         token = self.model(scope=scope, digest=_digest(secret), **facts)
         token.full_clean()
@@ -44,18 +44,18 @@ class TokenQuerySet(models.QuerySet["Token"]):
 
 
 class Token(models.Model):
-    """A right to call the API. Its secret is known to its bearer alone: here is its digest.
+    """A right to call the API; only the digest of its secret is stored.
 
-    The secret is random and long, so that one round of SHA-256 is all it takes.
+    The secret is long and random, so one round of SHA-256 suffices.
     """
 
     class Scope(models.TextChoices):
-        """What it is a right to."""
+        """The requests that a token permits."""
 
         INGEST = "ingest", "send batches of one source"
         METRICS = "metrics", "read the portal's metrics"
 
-    name = models.CharField(max_length=128, blank=True)  # whose it is, for people
+    name = models.CharField(max_length=128, blank=True)  # label, such as the host of the agent
     scope = models.CharField(max_length=8, choices=Scope)
     source = models.ForeignKey(Source, models.CASCADE, null=True, blank=True, related_name="tokens")
     digest = models.CharField(max_length=64, unique=True)
@@ -72,7 +72,7 @@ class Token(models.Model):
                 name="token_of_a_source",
                 condition=Q(scope="ingest", source__isnull=False)
                 | ~Q(scope="ingest") & Q(source__isnull=True),
-                violation_error_message="A token to send batches is of one source.",
+                violation_error_message="A token to send batches belongs to one source.",
             )
         ]
 

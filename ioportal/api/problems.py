@@ -1,4 +1,4 @@
-"""Answers that say what is wrong: for programs a code, for people a sentence."""
+"""Error responses: a code for programs and a sentence for people."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from ninja import NinjaAPI
 
-_DATABASE_RETRY_S = 2  # it is back soon, or agents pause for longer by themselves
+_DATABASE_RETRY_S = 2  # agents lengthen the pause themselves
 
 
 class ProblemResponse(Schema):
-    """Why a request was not done."""
+    """The body of an error response."""
 
     code: str
     message: str
 
 
-class Problem(Exception):  # noqa: N818  (an answer, not a fault)
-    """A request that is not done."""
+class Problem(Exception):  # noqa: N818  (a response, not a fault)
+    """A request that is refused."""
 
     def __init__(
         self,
@@ -36,19 +36,19 @@ class Problem(Exception):  # noqa: N818  (an answer, not a fault)
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.answer = {"code": code, "message": message, **details}
+        self.body = {"code": code, "message": message, **details}
         self.retry_after_s = retry_after_s
 
 
 def add_handlers(api: NinjaAPI) -> None:
-    """Have an API answer problems, and a database that is away."""
-    api.exception_handler(Problem)(_answer)
+    """Handle problems and an unavailable database in an API."""
+    api.exception_handler(Problem)(_respond)
     for fault in (OperationalError, InterfaceError):
-        api.exception_handler(fault)(_database_is_away)
+        api.exception_handler(fault)(_database_unavailable)
 
 
-def _answer(_request: HttpRequest, problem: Problem) -> HttpResponse:
-    response = JsonResponse(problem.answer, status=problem.status)
+def _respond(_request: HttpRequest, problem: Problem) -> HttpResponse:
+    response = JsonResponse(problem.body, status=problem.status)
     if problem.retry_after_s is not None:
         response["Retry-After"] = str(problem.retry_after_s)
     if problem.status == 401:  # noqa: PLR2004
@@ -56,13 +56,13 @@ def _answer(_request: HttpRequest, problem: Problem) -> HttpResponse:
     return response
 
 
-def _database_is_away(request: HttpRequest, _fault: Exception) -> HttpResponse:
-    return _answer(
+def _database_unavailable(request: HttpRequest, _fault: Exception) -> HttpResponse:
+    return _respond(
         request,
         Problem(
             503,
             "database",
-            "The database does not answer. Nothing was stored; try again.",
+            "The database is not available. Nothing was stored. Try again.",
             retry_after_s=_DATABASE_RETRY_S,
         ),
     )

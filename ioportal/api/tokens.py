@@ -1,4 +1,4 @@
-"""``Authorization: Token <secret>``: who calls."""
+"""Authentication of requests by ``Authorization: Token <secret>``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ioportal.throttling.limits import Limit, TooManyAttempts, count_attempt
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-_INVALID_TOKENS = Limit("invalid tokens", 60, timedelta(seconds=5))  # of an address
+_INVALID_TOKENS = Limit("invalid tokens", 60, timedelta(seconds=5))  # per address
 
 log = structlog.get_logger()
 
 
 class ScopedToken(APIKeyHeader):
-    """A token with a scope."""
+    """A valid token with a given scope."""
 
     param_name = "Authorization"
 
@@ -43,16 +43,18 @@ class ScopedToken(APIKeyHeader):
             raise Problem(
                 401,
                 "token",
-                "Send a valid token: 'Authorization: Token ...'. This one is unknown, expired or "
-                "revoked, or there is none.",
+                "Send a valid token: 'Authorization: Token ...'. The token is missing, unknown, "
+                "expired or revoked.",
             )
         if token.scope != self._scope:
-            raise Problem(403, "scope", f"This token is not one to {self._scope.label}.")
+            raise Problem(
+                403, "scope", f"The scope of this token does not permit to {self._scope.label}."
+            )
         return token
 
 
 def _count_failure(request: HttpRequest) -> None:
-    """Log an invalid token, and limit how many an address may try.
+    """Log an invalid token and limit the attempts of its address.
 
     Valid tokens are not counted: 256 random bits cannot be guessed, and one agent with an invalid
     token must not stop the other agents on its host.
@@ -66,7 +68,7 @@ def _count_failure(request: HttpRequest) -> None:
         raise Problem(
             429,
             "attempts",
-            "Too many requests without a valid token came from this address.",
+            "Too many requests without a valid token from this address.",
             retry_after_s=refusal.retry_after_s,
         ) from refusal
     log.warning("token_refused", **attempt)

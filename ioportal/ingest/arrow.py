@@ -1,10 +1,10 @@
-"""What an Arrow stream claims to hold, told before anything of it is decompressed.
+"""The size that an Arrow stream claims, read before anything is decompressed.
 
-Reads nothing but the metadata of its messages (flatbuffers) and the length that each compressed
-buffer begins with: a few bytes may claim gigabytes, and whoever decompresses them has to have them.
+Reads only the metadata of its messages (flatbuffers) and the length prefix of each compressed
+buffer: a few bytes may claim gigabytes, which decompression would allocate.
 
 Source: Apache Arrow's format documents, "Encapsulated message format" and "Buffer compression";
-the tables' fields are numbered as in Message.fbs and Schema.fbs.
+table fields are numbered as in Message.fbs and Schema.fbs.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 _CONTINUATION = 0xFFFF_FFFF
 _METADATA_BYTES = 1 << 20
-_SCHEMA, _RECORD_BATCH = 1, 3  # kinds of messages; dictionaries are the second
-_FLAT = {2, 3, 5, 10, 20, 24}  # types: integers, floats, three kinds of text, timestamps
+_SCHEMA, _RECORD_BATCH = 1, 3  # kinds of messages; 2 is a dictionary
+_FLAT = {2, 3, 5, 10, 20, 24}  # types: integers, floats, three string types, timestamps
 _UNCOMPRESSED = -1
 
 
-class Malformed(Exception):  # noqa: N818  (a state of the stream)
-    """It is no Arrow stream of plain columns."""
+class Malformed(Exception):  # noqa: N818  (describes the stream)
+    """Not an Arrow stream of flat columns."""
 
 
 @dataclass(frozen=True)
 class Claims:
-    """Column names, and what the record batches would be in memory."""
+    """Column names, and the size of the record batches in memory."""
 
     columns: tuple[str, ...]
     rows: int
@@ -38,10 +38,10 @@ class Claims:
 
 
 def claims(stream: mmap) -> Claims:
-    """Return what a stream claims.
+    """Return the claims of a stream.
 
     Raises:
-        Malformed: it is cut, or has anything but record batches of flat columns.
+        Malformed: it is truncated, or contains anything but record batches of flat columns.
     """
     columns: tuple[str, ...] | None = None
     rows = size = 0
@@ -54,9 +54,9 @@ def claims(stream: mmap) -> Claims:
                 rows += batch_rows
                 size += batch_size
             else:
-                raise Malformed("it has other messages than a schema and record batches")
+                raise Malformed("it contains messages other than a schema and record batches")
     except (struct.error, UnicodeDecodeError) as error:
-        raise Malformed("it is cut short or garbled") from error
+        raise Malformed("it is truncated or corrupt") from error
     if columns is None:
         raise Malformed("it has no schema")
     return Claims(columns, rows, size)
@@ -73,16 +73,16 @@ class _Table:
         self._size = self._number("<H", self._fields)
 
     def number(self, field: int, form: str) -> int:
-        """Return a number; 0 where it is left out."""
+        """Return a number; 0 if it is absent."""
         at = self._position(field)
         return self._number(form, at) if at else 0
 
     def has(self, field: int) -> bool:
-        """Tell whether a field is there."""
+        """Return whether a field is present."""
         return self._position(field) > 0
 
     def table(self, field: int, kind: int = 0) -> _Table:
-        """Return a table inside."""
+        """Return a nested table."""
         return _Table(self._data, self._reference(self._position(field)), kind)
 
     def tables(self, field: int) -> list[_Table]:
@@ -96,7 +96,7 @@ class _Table:
         return list(struct.iter_unpack("<qq", self._data[first : first + 16 * count]))
 
     def text(self, field: int) -> str:
-        """Return a text."""
+        """Return a string."""
         size, first = self._vector(field)
         return self._data[first : first + size].decode()
 
@@ -107,7 +107,7 @@ class _Table:
         start = self._reference(at)
         count = self._number("<I", start)
         if count > len(self._data):
-            raise Malformed("it is garbled")
+            raise Malformed("it is corrupt")
         return count, start + 4
 
     def _position(self, field: int) -> int:
@@ -120,18 +120,18 @@ class _Table:
 
     def _number(self, form: str, at: int) -> int:
         if at < 0:
-            raise Malformed("it is garbled")
+            raise Malformed("it is corrupt")
         number: int = struct.unpack_from(form, self._data, at)[0]
         return number
 
 
 def _messages(stream: mmap) -> Iterator[tuple[_Table, int, int]]:
-    """Yield each message's header, and where its body lies."""
+    """Yield the header of each message, and the offset and size of its body."""
     at = 0
     while at < len(stream):
         marker, size = struct.unpack_from("<Ii", stream, at)
         if marker != _CONTINUATION or not 0 <= size <= _METADATA_BYTES:
-            raise Malformed("it does not begin like an Arrow stream")
+            raise Malformed("it does not start like an Arrow stream")
         if size == 0:
             return
         data = stream[at + 8 : at + 8 + size]
@@ -139,7 +139,7 @@ def _messages(stream: mmap) -> Iterator[tuple[_Table, int, int]]:
         body, body_size = at + 8 + size, message.number(3, "<q")
         at = body + body_size
         if body_size < 0 or at > len(stream):
-            raise Malformed("it is cut short")
+            raise Malformed("it is truncated")
         yield message.table(2, kind=message.number(1, "<B")), body, body_size
 
 
@@ -147,19 +147,19 @@ def _flat_columns(schema: _Table) -> Iterator[str]:
     for field in schema.tables(1):
         name = field.text(0)
         if field.number(2, "<B") not in _FLAT or field.has(4) or field.tables(5):
-            raise Malformed(f"column {name[:64]!r} is not of numbers, texts or times")
+            raise Malformed(f"column {name[:64]!r} does not contain numbers, strings or times")
         yield name
 
 
 def _record_batch(batch: _Table, stream: mmap, body: int, body_size: int) -> tuple[int, int]:
     rows = batch.number(0, "<q")
     if rows < 0 or any(length != rows for length, _ in batch.pairs(1)):
-        raise Malformed("its columns are not of one length")
+        raise Malformed("its columns differ in length")
     is_compressed = batch.has(3)
     size = 0
     for offset, length in batch.pairs(2):
         if min(offset, length) < 0 or offset + length > body_size:
-            raise Malformed("a buffer lies outside of its message")
+            raise Malformed("a buffer is outside its message")
         if is_compressed and length:
             (claimed,) = struct.unpack_from("<q", stream, body + offset)
             size += length if claimed == _UNCOMPRESSED else max(0, claimed)

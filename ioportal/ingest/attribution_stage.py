@@ -1,8 +1,7 @@
-"""The charging stage: claims touched intervals and derives their rows anew.
+"""The attribution stage: claim dirty intervals and derive their rows again.
 
-One charger runs at a time (a lock until its transaction ends), so that two cannot insert the same
-rows from what each saw of the other's half-done work. Loading goes on beside it: what commits while
-a charge runs has left a touched interval of its own.
+One worker attributes at a time (a lock until its transaction ends): two would insert the same rows.
+Loading continues meanwhile; every load leaves a dirty interval.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 _ATTRIBUTION_LOCK = 7_302  # any number that no other advisory lock uses
 _WINDOW = timedelta(seconds=10)
-# What is to be there where something is charged: raw rows, and those that are made anew.
+# Levels that must be retained where rows are attributed: raw rows and derived rows.
 _RPC_LEVELS = (levels.RPC_WINDOWS, levels.ATTRIBUTED_RPCS)
 _IO_LEVELS = (levels.JOB_SNAPSHOTS, levels.IO_WINDOWS)
 _DELTA_LEVELS = (levels.JOB_DELTAS, levels.IO_WINDOWS)
@@ -46,9 +45,9 @@ _MOMENT = timedelta(microseconds=1)
 
 
 def attribute_pending(limit: int = 500) -> int:
-    """Claim up to `limit` touched intervals of each kind and derive their rows; return how many.
+    """Claim up to `limit` dirty intervals of each kind, derive their rows, and return their number.
 
-    The caller goes on until it is 0. Safe to run twice and beside itself.
+    The caller repeats it until it returns 0. Safe to run repeatedly and concurrently.
     """
     with transaction.atomic():
         lock()
@@ -56,7 +55,7 @@ def attribute_pending(limit: int = 500) -> int:
         polled = TouchedReads.objects.claim(limit)
         differences = TouchedDeltas.objects.claim(limit)
         jobs = TouchedJob.objects.claim(limit)
-        changed = (  # jobs, and since when: one that ended has nobody else's whole run judged again
+        changed = (  # jobs and the start of the change: only later evidence is evaluated again
             (_attribute_traces(traces), [row.start for row in traces]),
             (_attribute_reads(polled), [_between_reads(row).start for row in polled]),
             (
@@ -66,28 +65,28 @@ def attribute_pending(limit: int = 500) -> int:
             (_attribute_jobs(jobs), [row.start - STARTS_WITHIN for row in jobs]),
         )
         StaleStatistics.objects.ask_for(set(chain.from_iterable(stale for stale, _ in changed)))
-        for stale, begun in changed:
+        for stale, starts in changed:
             if stale:
-                StaleEvidence.objects.ask_for(stale, floor_to_window(min(begun)))
+                StaleEvidence.objects.ask_for(stale, floor_to_window(min(starts)))
         return len(traces) + len(polled) + len(differences) + len(jobs)
 
 
 def lock() -> None:
-    """Wait until nobody charges, and let nobody until this transaction ends."""
+    """Exclude other attribution until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ATTRIBUTION_LOCK])
 
 
 def mark_all_dirty(**_: Any) -> None:
-    """Ask for all derived rows anew that can be: the registered site changed."""
+    """Mark all derivable rows as dirty after a change of the registered site."""
     traces = Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
-    gone = retention.dropped(_RPC_LEVELS, *retention.ALWAYS)
+    dropped = retention.dropped(_RPC_LEVELS, *retention.ALWAYS)
     TouchedTrace.objects.bulk_create(
         TouchedTrace(
             server_id=trace.source_id, start=part.start, end=part.end - _MOMENT, again=True
         )
         for trace in traces
-        for part in coverage.gaps(gone, trace.start, trace.end + _MOMENT)
+        for part in coverage.gaps(dropped, trace.start, trace.end + _MOMENT)
     )
     TouchedReads.objects.bulk_create(
         TouchedReads(target_id=row["source_id"], start=row["first"], end=row["last"], again=True)
@@ -95,7 +94,7 @@ def mark_all_dirty(**_: Any) -> None:
         .values("source_id")
         .annotate(first=Min("start"), last=Max("end"))
     )
-    gone = retention.dropped(_DELTA_LEVELS, *retention.ALWAYS)
+    dropped = retention.dropped(_DELTA_LEVELS, *retention.ALWAYS)
     TouchedDeltas.objects.bulk_create(
         TouchedDeltas(
             segment=segment,
@@ -109,14 +108,14 @@ def mark_all_dirty(**_: Any) -> None:
         ).select_related("batch__source__server__filesystem", "batch__source__filesystem")
         if segment.start
         and segment.end
-        and not any(one.start <= segment.end and one.end > segment.start for one in gone)
+        and not any(part.start <= segment.end and part.end > segment.start for part in dropped)
     )
 
 
-def _attribute_traces(touched: list[TouchedTrace]) -> set[int]:
-    """Charge servers' windows; return the jobs of which more is known, or less, than before."""
+def _attribute_traces(dirty: list[TouchedTrace]) -> set[int]:
+    """Attribute the windows of servers; return the jobs whose windows may have changed."""
     spans: dict[int, list[_Span]] = defaultdict(list)
-    for row in touched:
+    for row in dirty:
         spans[row.server_id].append(_Span(row.start, row.end))
     stale: set[int] = set()
     for server in Server.objects.filter(pk__in=spans):
@@ -131,28 +130,28 @@ def _attribute_traces(touched: list[TouchedTrace]) -> set[int]:
 
 
 def _attribute_server(server_id: int, start: datetime, end: datetime) -> None:
-    """Charge a server's windows where all is there that they follow from."""
+    """Attribute the windows of a server where all source rows are retained."""
     parts = retention.retained(_RPC_LEVELS, start, end)
     for part in parts:
         rpcs.attribute_server(server_id, *part)
         rollups.mark_server_dirty(server_id, *part)
     TooLate.objects.bulk_create(
-        TooLate(server_id=server_id, start=gone.start, end=gone.end)
-        for gone in coverage.gaps(parts, start, end)
+        TooLate(server_id=server_id, start=gap.start, end=gap.end)
+        for gap in coverage.gaps(parts, start, end)
     )
 
 
-def _attribute_reads(touched: list[TouchedReads]) -> set[int]:
-    """Derive the windows around some reads; return the jobs of which more or less is known."""
+def _attribute_reads(dirty: list[TouchedReads]) -> set[int]:
+    """Derive the windows around reads; return the jobs whose windows may have changed."""
     spans: dict[tuple[int, int], list[_Span]] = defaultdict(list)
-    targets = Target.objects.in_bulk({row.target_id for row in touched})
-    for row in touched:
+    targets = Target.objects.in_bulk({row.target_id for row in dirty})
+    for row in dirty:
         target = targets[row.target_id]
         folded_target = target.pk if target.kind == Target.Kind.MDT else 0
         spans[target.filesystem_id, folded_target].append(_between_reads(row))
     stale: set[int] = set()
-    for (filesystem, folded_target), wanted in spans.items():
-        together = (
+    for (filesystem, folded_target), dirty_spans in spans.items():
+        folded = (
             [folded_target]
             if folded_target
             else list(
@@ -161,7 +160,7 @@ def _attribute_reads(touched: list[TouchedReads]) -> set[int]:
                 )
             )
         )
-        for span in _merged(wanted):
+        for span in _merged(dirty_spans):
             windows = IoWindow.objects.filter(
                 filesystem_id=filesystem,
                 target_id=folded_target,
@@ -170,44 +169,44 @@ def _attribute_reads(touched: list[TouchedReads]) -> set[int]:
             )
             stale |= _jobs_of(windows)
             for start, end in _derivable(span):
-                reads.derive(filesystem, together, folded_target, start, end)
+                reads.derive(filesystem, folded, folded_target, start, end)
                 rollups.mark_target_dirty(filesystem, folded_target, start, end + _MOMENT)
             stale |= _jobs_of(windows) | _running(filesystem, span.start, span.end)
     TooLate.objects.bulk_create(
         TooLate(target_id=row.target_id, start=row.start, end=row.end)
-        for row in touched
+        for row in dirty
         if not retention.is_retained(_IO_LEVELS, _between_reads(row).start, row.end)
     )
     return stale
 
 
 def _derivable(span: _Span) -> list[Interval]:
-    """Return the parts of a span, from read to read, of which all snapshots are there."""
+    """Return the parts of a span, from read to read, whose snapshots are all retained."""
     return [
         Interval(start, end if end == span.end else end - _MOMENT)
         for start, end in retention.retained(_IO_LEVELS, span.start, span.end)
     ]
 
 
-def _attribute_deltas(touched: TouchedDeltas) -> set[int]:
-    """Derive the windows of a batch of differences; return the jobs of which more is known."""
-    if not retention.is_retained(_DELTA_LEVELS, touched.start, touched.end):
-        TooLate.objects.create(segment_id=touched.segment_id, start=touched.start, end=touched.end)
+def _attribute_deltas(dirty: TouchedDeltas) -> set[int]:
+    """Derive the windows of a batch of differences; return the jobs that may have changed."""
+    if not retention.is_retained(_DELTA_LEVELS, dirty.start, dirty.end):
+        TooLate.objects.create(segment_id=dirty.segment_id, start=dirty.start, end=dirty.end)
         return set()
-    windows = IoWindow.objects.filter(segment_id=touched.segment_id)
+    windows = IoWindow.objects.filter(segment_id=dirty.segment_id)
     stale = _jobs_of(windows)
-    deltas.derive(touched.segment_id, touched.start, touched.end)
-    begun = windows.values("target_id").annotate(first=Min("start"), last=Max("start"))
-    for target in begun:
+    deltas.derive(dirty.segment_id, dirty.start, dirty.end)
+    extents = windows.values("target_id").annotate(first=Min("start"), last=Max("start"))
+    for target in extents:
         rollups.mark_target_dirty(
-            touched.filesystem_id, target["target_id"], target["first"], target["last"] + _MOMENT
+            dirty.filesystem_id, target["target_id"], target["first"], target["last"] + _MOMENT
         )
-    return stale | _jobs_of(windows) | _running(touched.filesystem_id, touched.start, touched.end)
+    return stale | _jobs_of(windows) | _running(dirty.filesystem_id, dirty.start, dirty.end)
 
 
-def _attribute_jobs(touched: list[TouchedJob]) -> set[int]:
-    """Charge what some jobs may have done; return the jobs whose windows may have changed."""
-    job_ids = {row.job_id for row in touched}
+def _attribute_jobs(dirty: list[TouchedJob]) -> set[int]:
+    """Attribute the operations of jobs; return the jobs whose windows may have changed."""
+    job_ids = {row.job_id for row in dirty}
     namesakes, source_job_ids = with_namesakes(job_ids)
     io_windows = IoWindow.objects.filter(source_job_id__in=source_job_ids)
     stale = namesakes | _jobs_of(io_windows)
@@ -220,7 +219,7 @@ def _attribute_jobs(touched: list[TouchedJob]) -> set[int]:
     )
     for span in _merged(
         _Span(row.start - margin_before, row.end + margin_after, {row.job_id}, {*row.node_ids})
-        for row in touched
+        for row in dirty
     ):
         traced = Coverage.objects.filter(
             source=Coverage.Source.RPC_TRACE, start__lt=span.end, end__gte=span.start
@@ -231,7 +230,7 @@ def _attribute_jobs(touched: list[TouchedJob]) -> set[int]:
 
 
 def _attribute_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) -> set[int]:
-    """Charge the RPCs of a span's jobs and of all that share their nodes; return these jobs."""
+    """Attribute the RPCs of a span's jobs and of jobs on the same nodes; return all these jobs."""
     start, end = floor_to_window(span.start), floor_to_window(span.end) + _WINDOW
     nodes = span.node_ids.union(
         Allocation.objects.filter(job__in=span.job_ids).values_list("node_id", flat=True)
@@ -256,7 +255,7 @@ def _attribute_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) 
             end=part.end,
         )
         rollups.mark_principals_dirty(jobs | namesakes, set(nids), source_job_ids, *part)
-    if not parts:  # (of a job that runs on, what is gone had been charged)
+    if not parts:  # (dropped rows of a running job were attributed before)
         TooLate.objects.bulk_create(
             TooLate(job_id=job_id, start=start, end=end) for job_id in span.job_ids
         )
@@ -265,7 +264,7 @@ def _attribute_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) 
 
 @dataclass
 class _Span:
-    """An interval, and what is to be charged in it."""
+    """An interval with the jobs and nodes to attribute in it."""
 
     start: datetime
     end: datetime
@@ -274,7 +273,7 @@ class _Span:
 
 
 def _in_windows(span: _Span) -> _Span:
-    """Widen a span to the edges of its windows."""
+    """Widen a span to window boundaries."""
     return _Span(floor_to_window(span.start), floor_to_window(span.end) + _WINDOW)
 
 
@@ -292,10 +291,10 @@ def _merged(spans: Iterable[_Span]) -> list[_Span]:
     return merged
 
 
-def _between_reads(touched: TouchedReads) -> _Span:
-    """Widen an interval to the reads before and after it, between which windows may lie already.
+def _between_reads(dirty: TouchedReads) -> _Span:
+    """Widen an interval to the reads before and after it, which may bound existing windows.
 
-    None do at a read that is still pending: a window that was derived before both came spans it.
+    Pending reads bound none: windows derived before they arrived span them.
     """
     pending = TouchedReads.objects.filter(
         target_id=OuterRef("source_id"), start__lte=OuterRef("start"), end__gte=OuterRef("start")
@@ -303,20 +302,20 @@ def _between_reads(touched: TouchedReads) -> _Span:
     polls = Coverage.objects.filter(
         ~Exists(pending),
         source=Coverage.Source.JOB_STATS,
-        source_id=touched.target_id,
+        source_id=dirty.target_id,
         end=F("start"),
     )
-    before = polls.filter(start__lt=touched.start).order_by("-start").first()
-    after = polls.filter(start__gt=touched.end).order_by("start").first()
+    before = polls.filter(start__lt=dirty.start).order_by("-start").first()
+    after = polls.filter(start__gt=dirty.end).order_by("start").first()
     return _Span(
-        before.start if before else touched.start - _MOMENT, after.start if after else touched.end
+        before.start if before else dirty.start - _MOMENT, after.start if after else dirty.end
     )
 
 
 def _running(filesystem_id: int, first: datetime, last: datetime) -> set[int]:
-    """Return the jobs that may have used a filesystem between two moments: they are observed then.
+    """Return the jobs that may have used a filesystem from `first` to `last`.
 
-    One that did nothing is observed, too; and one that runs is known up to the last record.
+    Their covered time changes, even for jobs without operations.
     """
     jobs = Job.objects.filter(cluster__filesystems=filesystem_id)
     return set(jobs.overlapping(first, last + _MOMENT).values_list("pk", flat=True))

@@ -1,4 +1,4 @@
-"""Whether the stages, or the disk, are too far behind to take more."""
+"""Backpressure: refuse data while the stages have a long backlog or a disk is full."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from django.conf import settings
 from ioportal.ingest.models import TouchedDeltas, TouchedJob, TouchedTrace
 from ioportal.telemetry import storage
 
-_FREE_BYTES = 1 << 30  # on the disk that uploads are kept on while they are read
+_FREE_BYTES = 1 << 30  # on the disk of temporary files for uploads
 _RETRY_S = 30
 
 
 @dataclass(frozen=True)
 class Overload:
-    """Why nothing more is taken, and when to ask again."""
+    """The reason to refuse data, and the time until the next attempt."""
 
     reason: str
     retry_after_s: int = _RETRY_S
 
 
 def overload() -> Overload | None:
-    """Tell whether to wait; None: more can come."""
+    """Return the reason to refuse data; None: data is accepted."""
     if full := database_full():
         return full
     free = shutil.disk_usage(tempfile.gettempdir()).free
     if free < _FREE_BYTES:
-        return Overload(f"The portal's disk for uploads has {free >> 20:,} MiB left.")
+        return Overload(f"The portal's disk for uploads has {free >> 20:,} MiB free.")
     limit = settings.PENDING_LIMIT
     for pending in (TouchedTrace, TouchedDeltas, TouchedJob):
         if pending.objects.order_by()[: limit + 1].count() > limit:
-            return Overload(f"More than {limit:,} pieces of work wait to be charged.")
+            return Overload(f"More than {limit:,} dirty intervals are waiting for attribution.")
     return None
 
 
 def database_full() -> Overload | None:
-    """Report that the database's disk has no room for more data; None: it has, or is not visible.
+    """Return an overload if the database's disk is nearly full; None also if it is not visible.
 
-    PostgreSQL cannot even start on a full disk, so that data is refused well before.
+    PostgreSQL cannot start on a full disk, so data is refused earlier.
     """
     free, required = storage.free_bytes(), settings.DATABASE_FREE_BYTES
     if free is None or free >= required:

@@ -1,4 +1,4 @@
-"""Batches that agents send: each becomes a segment, once, in whatever order they come."""
+"""Batches from agents: each becomes one segment, whatever the order of arrival."""
 
 from __future__ import annotations
 
@@ -30,47 +30,48 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Rows:
-    """A file that was sent, and what it is said to be."""
+    """The uploaded file of rows and its content type."""
 
     path: Path
     content_type: str
 
     def digest(self) -> str:
-        """Return its BLAKE3."""
+        """Return the BLAKE3 digest of the file."""
         return blake3().update_mmap(self.path).hexdigest()
 
 
 def receive(source: Source, manifest: Manifest, rows: Rows, now: datetime) -> bool:
-    """Store a batch, or find that it is stored; it is committed when this returns.
+    """Store and commit a batch, unless it is stored already.
 
-    Returns whether it was stored already.
+    Returns:
+        Whether it was stored already.
 
     Raises:
-        Refusal: it can never be stored.
+        Refusal: the batch can never be stored.
     """
     content = manifest.content(rows.digest())
     already = _is_known(source, manifest, content)
     if not already:
         try:
             _store(source, manifest, rows, content, now)
-        except IntegrityError:  # another delivery of it was committed meanwhile
+        except IntegrityError:  # another delivery was committed meanwhile
             already = _is_known(source, manifest, content)
             if not already:
                 raise
-    _note(source, manifest, now)
+    _update_source(source, manifest, now)
     return already
 
 
 def _is_known(source: Source, manifest: Manifest, content: str) -> bool:
-    known = Batch.objects.filter(
+    stored = Batch.objects.filter(
         source=source, stream=manifest.stream, sequence=manifest.sequence
     ).first()
-    if known and known.content != content:
+    if stored and stored.content != content:
         raise Conflict(
-            f"Batch {manifest.key} of {source} was delivered before, with other content.",
-            remedy="Begin a new stream: nothing is stored twice, and nothing in place of another.",
+            f"Batch {manifest.key} of {source} was delivered before with different content.",
+            remedy="Start a new stream: a stored batch is never replaced.",
         )
-    return known is not None
+    return stored is not None
 
 
 def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: datetime) -> None:
@@ -79,7 +80,7 @@ def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: da
         raise Refusal(
             f"Source {source} sends {table.name}, not {manifest.table!r}.",
             code="table",
-            remedy="Send it with the token of a source of that format.",
+            remedy="Use the token of a source of that format.",
         )
     checks.check_coverage(manifest.coverage, now=now)
     frame = wire.read(rows.path, rows.content_type, table)
@@ -94,7 +95,7 @@ def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: da
         except (Refused, Unreadable) as error:
             raise Refusal(str(error), code="refused") from error
         except DataError as error:
-            raise Refusal(f"The database cannot hold it: {error}") from error
+            raise Refusal(f"The database cannot store the batch: {error}") from error
         batch.segment.save()
     log.info(
         "batch_stored",
@@ -105,18 +106,18 @@ def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: da
 
 
 def _begin(source: Source, manifest: Manifest, content: str) -> Batch:
-    """Create a batch's segment; whoever delivers it a second time waits here for the first."""
+    """Create the segment of a batch; a concurrent delivery of the same batch waits here."""
     account = manifest.account
-    counted = dict(manifest.rejected_by_reason)
-    if rest := account.rejected - sum(counted.values()):
-        counted[OTHER_REASONS] = counted.get(OTHER_REASONS, 0) + rest
+    reasons = dict(manifest.rejected_by_reason)
+    if rest := account.rejected - sum(reasons.values()):
+        reasons[OTHER_REASONS] = reasons.get(OTHER_REASONS, 0) + rest
     segment = Segment(
         format=source.format,
         digest=Batch.digest(source, manifest.stream, manifest.sequence),
         name=f"{source} batch {manifest.sequence}",
         cluster=source.cluster,
         server=source.server,
-        rejected_by_reason=counted,
+        rejected_by_reason=reasons,
         **account.model_dump(),
     )
     segment.save()
@@ -133,12 +134,12 @@ def _begin(source: Source, manifest: Manifest, content: str) -> Batch:
     return batch
 
 
-def _note(source: Source, manifest: Manifest, now: datetime) -> None:
-    """Keep what an agent says of itself."""
-    told: dict[str, object] = {"last_batch_at": now}
-    told |= {f"agent_{key}": value for key, value in manifest.agent.model_dump().items() if value}
+def _update_source(source: Source, manifest: Manifest, now: datetime) -> None:
+    """Store the state that the agent reports with a batch."""
+    state: dict[str, object] = {"last_batch_at": now}
+    state |= {f"agent_{key}": value for key, value in manifest.agent.model_dump().items() if value}
     if manifest.spool:
-        told |= {f"spool_{key}": value for key, value in manifest.spool.model_dump().items()}
+        state |= {f"spool_{key}": value for key, value in manifest.spool.model_dump().items()}
     if manifest.sent_at:
-        told["clock_offset_s"] = (manifest.sent_at - now).total_seconds()
-    Source.objects.filter(pk=source.pk).update(**told)
+        state["clock_offset_s"] = (manifest.sent_at - now).total_seconds()
+    Source.objects.filter(pk=source.pk).update(**state)

@@ -1,4 +1,4 @@
-"""What rows of a batch must be, beyond their types; the first that is not is named."""
+"""Validity of a batch's rows beyond their types; a refusal names the first invalid row."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ if TYPE_CHECKING:
     from ioportal.ingest.manifest import Observed
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
-AHEAD = timedelta(days=1)  # of the portal's clock
-SPAN = timedelta(days=31)  # of one batch's windows: each hour is a table of its own
+MAX_CLOCK_LEAD = timedelta(days=1)
+MAX_SPAN = timedelta(days=31)  # of one batch's windows: each hour has its own chunk
 _WINDOW = pl.duration(seconds=10)
 _TEXT_BYTES = 1 << 20
-_LARGEST = 2**40  # of a window's counts and times, in µs: 12 days; sums of many stay bigints
+_LARGEST = 2**40  # of a window's counts and times in µs (12 days), so that sums remain bigints
 _SIGNED = {"exit_status", "exit_signal"}
 
 
 def check(table: Table, rows: pl.DataFrame, *, now: datetime) -> None:
-    """Refuse rows that cannot be true.
+    """Refuse impossible rows.
 
     Raises:
-        Refusal: naming column, row and reason.
+        Refusal: the message names column, row and reason.
     """
-    broken = [*_of_columns(table, now), *_OF_TABLES.get(table.name, ())]
-    found = rows.lazy().select(
-        bad.fill_null(value=False).arg_true().first().alias(str(n))
-        for n, (_, bad, _) in enumerate(broken)
+    rules = [*_column_rules(table, now), *_TABLE_RULES.get(table.name, ())]
+    invalid_rows = rows.lazy().select(
+        invalid.fill_null(value=False).arg_true().first().alias(str(n))
+        for n, (_, invalid, _) in enumerate(rules)
     )
-    for (column, _, reason), row in zip(broken, found.collect().row(0), strict=True):
+    for (column, _, reason), row in zip(rules, invalid_rows.collect().row(0), strict=True):
         if row is not None:
             raise Refusal(
                 f"Row {row + 1}: {column} {reason}.",
                 column=column,
                 row=row + 1,
                 reason=reason,
-                remedy="Mend what sends it; nothing of the batch was stored.",
+                remedy="Fix the sender. Nothing of the batch was stored.",
             )
     starts = rows["start"] if "start" in table.columns else pl.Series([], dtype=tables.UTC_US)
     first, last = starts.min(), starts.max()
-    if isinstance(first, datetime) and isinstance(last, datetime) and last - first > SPAN:
+    if isinstance(first, datetime) and isinstance(last, datetime) and last - first > MAX_SPAN:
         raise Refusal(
-            f"Its windows lie {last - first} apart.",
+            f"The windows span {last - first}.",
             column="start",
-            reason=f"more than {SPAN.days} days apart",
+            reason=f"a batch spans at most {MAX_SPAN.days} days",
             remedy="Send them as several batches.",
         )
 
 
 def check_coverage(observed: Sequence[Observed], *, now: datetime) -> None:
-    """Refuse coverage that cannot be true.
+    """Refuse impossible coverage.
 
     Raises:
-        Refusal: naming the interval.
+        Refusal: the message names the interval.
     """
     for number, interval in enumerate(observed, start=1):
-        if interval.start < EARLIEST or interval.end > now + AHEAD:
-            reason = f"is before {EARLIEST:%Y} or lies in the future"
-        elif interval.end - interval.start > SPAN:
-            reason = f"is longer than {SPAN.days} days"
+        if interval.start < EARLIEST or interval.end > now + MAX_CLOCK_LEAD:
+            reason = f"is before {EARLIEST:%Y} or in the future"
+        elif interval.end - interval.start > MAX_SPAN:
+            reason = f"is longer than {MAX_SPAN.days} days"
         else:
             continue
         raise Refusal(
@@ -75,44 +75,44 @@ def check_coverage(observed: Sequence[Observed], *, now: datetime) -> None:
         )
 
 
-def _of_columns(table: Table, now: datetime) -> Iterator[tuple[str, pl.Expr, str]]:
-    """Yield what holds for columns of a type: which, what is wrong, and in words."""
+def _column_rules(table: Table, now: datetime) -> Iterator[tuple[str, pl.Expr, str]]:
+    """Yield the rules for columns by type: column, expression of invalid rows, and reason."""
     for name, dtype in table.columns.items():
         column = pl.col(name)
         if name not in table.nullable:
             yield name, column.is_null(), "is missing"
         if isinstance(dtype, pl.Datetime):
             yield name, column < EARLIEST, f"is before {EARLIEST:%Y}"
-            yield name, column > now + AHEAD, "lies in the future"
+            yield name, column > now + MAX_CLOCK_LEAD, "is in the future"
         elif dtype == pl.String:
             yield name, column.str.len_bytes() > _TEXT_BYTES, "is longer than 1 MiB"
         elif dtype == pl.Float64:
-            yield name, ~column.is_finite() | (column < 0), "is no number from 0 on"
+            yield name, ~column.is_finite() | (column < 0), "is not a number of at least 0"
         elif name not in _SIGNED:
             yield name, column < 0, "is negative"
 
 
 _DELTAS = (
     ("end", pl.col("end") < pl.col("start"), "is before start"),
-    ("basis", ~pl.col("basis").is_in(tables.BASES), f"is none of {', '.join(tables.BASES)}"),
+    ("basis", ~pl.col("basis").is_in(tables.BASES), f"is not one of {', '.join(tables.BASES)}"),
     (
         "basis",
         (pl.col("start") == pl.col("end")) & (pl.col("basis") != "total"),
-        "is total where start and end are one moment",
+        "must be total if start equals end",
     ),
 )
 _LINES = (
-    ("line", pl.col("line") < 1, "counts from 1"),
-    ("line", pl.col("line").is_duplicated(), "recurs"),
+    ("line", pl.col("line") < 1, "is less than 1"),
+    ("line", pl.col("line").is_duplicated(), "is not unique"),
 )
 _ENDS = ("ended_at", pl.col("ended_at") < pl.col("started_at"), "is before started_at")
 _WINDOWS = (
-    ("start", pl.col("start").dt.truncate("10s") != pl.col("start"), "is no multiple of 10 s"),
+    ("start", pl.col("start").dt.truncate("10s") != pl.col("start"), "is not a multiple of 10 s"),
     ("first", pl.col("first") < pl.col("start"), "is before start"),
     ("last", pl.col("last") < pl.col("first"), "is before first"),
     ("last", pl.col("last") >= pl.col("start") + _WINDOW, "is after the window's end"),
 )
-_OF_TABLES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
+_TABLE_RULES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
     tables.RPC_WINDOWS.name: (
         *_WINDOWS,
         ("timed", pl.col("timed") > pl.col("count"), "is more than count"),
@@ -132,12 +132,12 @@ _OF_TABLES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
         (
             "unit",
             ~pl.col("unit").is_in(tables.SERVICE_UNITS),
-            f"is none of {', '.join(tables.SERVICE_UNITS)}",
+            f"is not one of {', '.join(tables.SERVICE_UNITS)}",
         ),
     ),
     tables.JOBS.name: (
         *_LINES,
-        ("state", ~pl.col("state").is_in(STATES), f"is none of {', '.join(STATES)}"),
+        ("state", ~pl.col("state").is_in(STATES), f"is not one of {', '.join(STATES)}"),
         _ENDS,
     ),
     tables.LAUNCHES.name: _LINES,

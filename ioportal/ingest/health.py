@@ -1,4 +1,4 @@
-"""Whether data come, and whether the stages keep up: the health page, and what monitoring reads."""
+"""Health of sources and backlogs of stages, for the health page and the metrics."""
 
 from __future__ import annotations
 
@@ -31,48 +31,50 @@ if TYPE_CHECKING:
     from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.models import Pending
 
-PERIOD: Final = timedelta(days=1)  # gaps and refused lines are those of this long
-_MISSED_POLLS = 3  # one may be late, or lost on the way
-_AT_LEAST = timedelta(minutes=1)  # nothing is silent, or behind, sooner
-_CLOCK_S = 5.0  # windows are of ten seconds
+PERIOD: Final = timedelta(days=1)  # of reported gaps and rejected lines
+_MISSED_POLLS = 3  # tolerates a late or lost batch
+_SHORTEST_SILENCE = timedelta(minutes=1)
+_CLOCK_TOLERANCE_S = 5.0  # windows are ten seconds wide
 
 
 @dataclass(frozen=True)
 class SourceHealth:
-    """A source: what its agent says of itself, and what came of it."""
+    """A source, the state that its agent reported, and the data received from it."""
 
     source: Source
     now: datetime
-    latest_record_at: datetime | None  # the last record of its newest batch
-    latest_stored_at: datetime | None  # when that batch was stored
+    latest_record_at: datetime | None  # of its latest batch
+    latest_stored_at: datetime | None  # time at which that batch was stored
     rejected: int  # lines, within `PERIOD`
-    gaps: list[Interval] | None  # within `PERIOD`, since it first sent; None: its format has none
+    gaps: (
+        list[Interval] | None
+    )  # within `PERIOD`, since the first batch; None: format without coverage
 
     @property
     def lag_s(self) -> float | None:
-        """How old the last record of the newest batch was when it was stored."""
+        """Age of the last record of the latest batch when it was stored."""
         if self.latest_record_at is None or self.latest_stored_at is None:
             return None
         return (self.latest_stored_at - self.latest_record_at).total_seconds()
 
     @property
     def gap_s(self) -> float | None:
-        """How long it was not observed."""
+        """Total length of the gaps."""
         return None if self.gaps is None else coverage.seconds(self.gaps)
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with it, worst first."""
-        found = [] if (told := problem(self.source, self.now)) is None else [told]
+        """Problems of the source, worst first."""
+        problems = [] if (first := problem(self.source, self.now)) is None else [first]
         offset = self.source.clock_offset_s
-        if offset is not None and abs(offset) > _CLOCK_S:
-            way = "ahead of" if offset > 0 else "behind"
-            found.append(f"its clock is {abs(offset):,.0f} s {way} the portal's: run NTP")
+        if offset is not None and abs(offset) > _CLOCK_TOLERANCE_S:
+            relation = "ahead of" if offset > 0 else "behind"
+            problems.append(f"its clock is {abs(offset):,.0f} s {relation} the portal's: run NTP")
         if self.gaps:
-            found.append(f"not observed for {self.gap_s:,.0f} s of the last day")
+            problems.append(f"not observed for {self.gap_s:,.0f} s of the last day")
         if self.rejected:
-            found.append(f"{self.rejected:,} lines of the last day were not readable")
-        return found
+            problems.append(f"{self.rejected:,} lines of the last day were rejected")
+        return problems
 
 
 @dataclass(frozen=True)
@@ -80,49 +82,49 @@ class Backlog:
     """The pending rows of one table."""
 
     stage: str
-    what: str
+    kind: str
     rows: int
     oldest: datetime | None
-    late_after: timedelta  # a stage that works has none as old as this
+    late_after: timedelta  # maximum age while the stage works normally
     now: datetime
 
     @property
     def age_s(self) -> float | None:
-        """How long the oldest of them has waited."""
+        """Age of the oldest row."""
         return None if self.oldest is None else (self.now - self.oldest).total_seconds()
 
     @property
     def is_late(self) -> bool:
-        """Whether nobody seems to do them."""
+        """Whether the stage seems to be stopped."""
         return self.age_s is not None and self.age_s > self.late_after.total_seconds()
 
 
 def problem(source: Source, now: datetime) -> str | None:
-    """Say what is wrong with a source as far as its own row tells; None: nothing."""
-    patience = max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _AT_LEAST)
+    """Return the problem of a source as far as its own row shows; None: no problem."""
+    patience = max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _SHORTEST_SILENCE)
     if source.last_batch_at is None:
-        return "has sent nothing yet: see that its agent runs, and with its token"
+        return "has sent nothing yet: check that its agent runs with its token"
     if now - source.last_batch_at > patience:
-        return "is silent: ask “python -m collectors status” on its host"
+        return "is silent: run “python -m collectors status” on its host"
     if source.spool_oldest_at and source.last_batch_at - source.spool_oldest_at > patience:
-        return f"is behind: {source.spool_batches:,} batches wait on its disk"
+        return f"is behind: {source.spool_batches:,} batches are waiting on its disk"
     return None
 
 
 def sources_with_problems(now: datetime) -> list[tuple[Source, str]]:
-    """Return the sources that are silent or behind, and what is wrong with each."""
-    told = ((source, problem(source, now)) for source in Source.objects.all())
-    return [(source, what) for source, what in told if what is not None]
+    """Return the sources that are silent or behind, each with its problem."""
+    checked = ((source, problem(source, now)) for source in Source.objects.all())
+    return [(source, found_problem) for source, found_problem in checked if found_problem]
 
 
 def sources(now: datetime) -> list[SourceHealth]:
-    """Return all sources, by name: in six statements, however many there are."""
+    """Return all sources by name, with a constant number of queries."""
     batches = Batch.objects.filter(source=OuterRef("pk"))
-    newest, first = batches.order_by("-pk"), batches.order_by("pk")
-    found = list(
+    latest, first = batches.order_by("-pk"), batches.order_by("pk")
+    registered = list(
         Source.objects.select_related("cluster", "filesystem", "server__filesystem").annotate(
-            newest=Subquery(newest.values("segment__end")[:1]),
-            arrived=Subquery(newest.values("segment__loaded_at")[:1]),
+            latest_record_at=Subquery(latest.values("segment__end")[:1]),
+            latest_stored_at=Subquery(latest.values("segment__loaded_at")[:1]),
             first=Subquery(first.values("segment__loaded_at")[:1]),
         )
     )
@@ -131,13 +133,18 @@ def sources(now: datetime) -> list[SourceHealth]:
         .values_list("batch__source")
         .annotate(lines=Sum("rejected"))
     )
-    since = {source.pk: max(source.first or now, now - PERIOD) for source in found}
-    gaps = _gaps(found, since, now)
+    since = {source.pk: max(source.first or now, now - PERIOD) for source in registered}
+    gaps = _gaps(registered, since, now)
     return [
         SourceHealth(
-            source, now, source.newest, source.arrived, rejected.get(source.pk, 0), gaps[source.pk]
+            source,
+            now,
+            source.latest_record_at,
+            source.latest_stored_at,
+            rejected.get(source.pk, 0),
+            gaps[source.pk],
         )
-        for source in found
+        for source in registered
     ]
 
 
@@ -147,11 +154,11 @@ def failing_stages() -> list[StageFailure]:
 
 
 def backlogs(now: datetime) -> list[Backlog]:
-    """Return what waits for each stage."""
+    """Return the backlogs of all stages."""
     return [
         Backlog(
             stage,
-            what,
+            kind,
             late_after=late_after,
             now=now,
             **pending._default_manager.aggregate(  # noqa: SLF001  (documented)
@@ -159,7 +166,7 @@ def backlogs(now: datetime) -> list[Backlog]:
             ),
         )
         for stage, late_after, tables in _STAGES
-        for what, pending in tables.items()
+        for kind, pending in tables.items()
     ]
 
 
@@ -175,12 +182,12 @@ _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] =
         },
     ),
     ("statistics", timedelta(minutes=2), {"jobs": StaleStatistics}),
-    # Rows wait until the ten minutes that they are of have ended.
+    # Rows stay pending until the end of their ten minutes.
     ("roll-up", timedelta(minutes=20), {"RPCs": TouchedRpcs, "counters": TouchedIo}),
     (
         "evaluate",
         timedelta(minutes=2),
-        {"jobs": StaleEvidence, "who makes others wait": TouchedImpact},
+        {"jobs": StaleEvidence, "impact": TouchedImpact},
     ),
 )
 
@@ -194,43 +201,51 @@ _COVERAGE: Final = {
 
 
 def _gaps(
-    found: Sequence[Source], since: Mapping[int, datetime], now: datetime
+    sources: Sequence[Source], since: Mapping[int, datetime], now: datetime
 ) -> dict[int, list[Interval] | None]:
-    """Return when each source was not observed, between `since` and its newest record.
+    """Return the gaps of each source between `since` and its latest record.
 
-    What comes after that is not missing, but awaited.
+    Data after the latest record is expected, not missing.
     """
-    gaps: dict[int, list[Interval] | None] = {source.pk: None for source in found}
-    for kind, watched in _watched(found).items():
-        apart = {pk: gap for things in watched.values() for pk, gap in things.items()}
+    gaps: dict[int, list[Interval] | None] = {source.pk: None for source in sources}
+    for kind, observed_by_source in _observed_components(sources).items():
+        poll_gaps = {
+            pk: gap for components in observed_by_source.values() for pk, gap in components.items()
+        }
         observed = defaultdict(list)
-        for pk, interval in coverage.by_source(kind, apart, now - PERIOD, now):
+        for pk, interval in coverage.by_source(kind, poll_gaps, now - PERIOD, now):
             observed[pk].append(interval)
-        for source, things in watched.items():
-            seen = sorted(interval for pk in things for interval in observed[pk])
-            last = max((interval.end for interval in seen), default=now)
+        for source, components in observed_by_source.items():
+            intervals = sorted(interval for pk in components for interval in observed[pk])
+            last = max((interval.end for interval in intervals), default=now)
             gaps[source] = [
                 gap
-                for gap in coverage.gaps(seen, since[source], last)
+                for gap in coverage.gaps(intervals, since[source], last)
                 if gap.end - gap.start >= coverage.SHORTEST_GAP
             ]
     return gaps
 
 
-def _watched(found: Sequence[Source]) -> dict[Coverage.Source, dict[int, dict[int, timedelta]]]:
-    """Return what each source observes, and how far apart reads of that may be without a gap."""
+def _observed_components(
+    sources: Sequence[Source],
+) -> dict[Coverage.Source, dict[int, dict[int, timedelta]]]:
+    """Return the servers or targets that each source observes, with their poll gaps."""
     targets = list(Target.objects.all())
-    watched: dict[Coverage.Source, dict[int, dict[int, timedelta]]] = defaultdict(dict)
-    for source in found:
+    observed: dict[Coverage.Source, dict[int, dict[int, timedelta]]] = defaultdict(dict)
+    for source in sources:
         kind = _COVERAGE.get(BY_NAME[source.format].table)
         if kind in {Coverage.Source.JOB_STATS, Coverage.Source.MD_STATS}:
-            watched[kind][source.pk] = {
+            observed[kind][source.pk] = {
                 target.pk: target.poll_gap
                 for target in targets
                 if source.server_id in {None, target.server_id}
                 and source.filesystem_id in {None, target.filesystem_id}
             }
         elif kind is not None:
-            apart = coverage.polled if kind is Coverage.Source.MDS_STATS else coverage.contiguous
-            watched[kind][source.pk] = apart([cast("int", source.server_id)])  # by `Source.clean`
-    return watched
+            poll_gaps = (
+                coverage.polled if kind is Coverage.Source.MDS_STATS else coverage.contiguous
+            )
+            observed[kind][source.pk] = poll_gaps(
+                [cast("int", source.server_id)]
+            )  # by `Source.clean`
+    return observed

@@ -1,4 +1,4 @@
-"""Jobs whose accounting came after what they did."""
+"""Jobs whose accounting arrived after their telemetry."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LateAccounting:
-    """What had come before anything explained it: until then it was charged to no job."""
+    """Segments of a job that were loaded before its first record."""
 
     segments: int
-    since: datetime  # when the first of them was loaded
-    until: datetime  # when the first record of the job was
+    since: datetime  # when the first segment was loaded
+    until: datetime  # when the first record was loaded
 
 
 def for_job(job: Job) -> LateAccounting | None:
-    """Return what was loaded of a job before its first record; None: nothing, or no record."""
+    """Return the late accounting of a job; None if a record came first or there is none."""
     recorded = job.records.aggregate(at=Min("segment__loaded_at"))["at"]
     if recorded is None or job.started_at is None or job.known_until is None:
         return None
     start, end = job.started_at - STARTS_WITHIN, job.known_until + ENDED_WITHIN
-    charged = [
+    segments = [
         windows.objects.between(start, end).for_job(job.pk).values("segment_id").distinct()
         for windows in (ChargedRpc, IoWindow)
     ]
-    before = Segment.objects.filter(pk__in=charged[0].union(charged[1]), loaded_at__lt=recorded)
-    found = before.aggregate(segments=Count("pk"), since=Min("loaded_at"))
-    return LateAccounting(**found, until=recorded) if found["segments"] else None
+    before = Segment.objects.filter(pk__in=segments[0].union(segments[1]), loaded_at__lt=recorded)
+    extent = before.aggregate(segments=Count("pk"), since=Min("loaded_at"))
+    return LateAccounting(**extent, until=recorded) if extent["segments"] else None

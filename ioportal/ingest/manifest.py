@@ -1,6 +1,6 @@
-"""What a batch says of its rows: part `batch` of a delivery (docs/api.md).
+"""The manifest of a batch: part `batch` of a delivery (docs/api.md).
 
-Keys that are not known are ignored: an agent may be newer than the portal.
+Unknown keys are ignored: an agent may be newer than the portal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:
-        raise ValueError("lies outside of the calendar") from error
+        raise ValueError("is outside the calendar") from error
 
 
 def _storable(text: str) -> str:
@@ -30,12 +30,12 @@ def _storable(text: str) -> str:
 _Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 _Count = Annotated[int, Field(ge=0, le=LARGEST_BIGINT)]
 _Text = Annotated[str, Field(max_length=REJECT_TEXT_CHARACTERS), AfterValidator(_storable)]
-# What differs between two deliveries of one batch.
-_OF_THE_DELIVERY = {"sent_at", "spool", "agent"}
+# Keys that may differ between two deliveries of one batch.
+_DELIVERY_KEYS = {"sent_at", "spool", "agent"}
 
 
 class Account(BaseModel):
-    """Where every line went that the batch was read from."""
+    """The lines of the input of a batch, by result."""
 
     lines: _Count
     accepted: _Count
@@ -45,7 +45,7 @@ class Account(BaseModel):
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
         if self.lines != self.accepted + self.rejected + self.irrelevant:
-            raise ValueError("lines are not accepted + rejected + irrelevant")
+            raise ValueError("lines must equal accepted + rejected + irrelevant")
         return self
 
 
@@ -64,7 +64,7 @@ class Observed(BaseModel):
 
 
 class Reject(BaseModel):
-    """A line that claims to be data and is not readable."""
+    """A data line that cannot be parsed."""
 
     line: _Count
     text: _Text
@@ -72,7 +72,7 @@ class Reject(BaseModel):
 
 
 class Spool(BaseModel):
-    """What the agent has not delivered yet."""
+    """The undelivered batches of the agent."""
 
     batches: _Count = 0
     bytes: _Count = 0
@@ -80,14 +80,14 @@ class Spool(BaseModel):
 
 
 class Agent(BaseModel):
-    """Who delivers."""
+    """Version and host of the agent."""
 
     version: Annotated[str, Field(max_length=64), AfterValidator(_storable)] = ""
     host: Annotated[str, Field(max_length=255), AfterValidator(_storable)] = ""
 
 
 class Manifest(BaseModel):
-    """A batch, but for its rows."""
+    """A batch without its rows."""
 
     stream: UUID
     sequence: Annotated[int, Field(ge=1, le=LARGEST_BIGINT)]
@@ -102,9 +102,9 @@ class Manifest(BaseModel):
 
     @model_validator(mode="after")
     def _rejects_add_up(self) -> Self:
-        named = sum(self.rejected_by_reason.values())
-        if max(named, len(self.rejects)) > self.account.rejected:
-            raise ValueError("more lines are rejected by reason than in the account")
+        by_reason = sum(self.rejected_by_reason.values())
+        if max(by_reason, len(self.rejects)) > self.account.rejected:
+            raise ValueError("rejects exceed the rejected lines of the account")
         return self
 
     @property
@@ -113,6 +113,6 @@ class Manifest(BaseModel):
         return f"{self.stream}/{self.sequence}"
 
     def content(self, rows_digest: str) -> str:
-        """Return the digest of what must be the same in every delivery."""
-        said = self.model_dump_json(exclude=_OF_THE_DELIVERY)
-        return hashlib.sha256(f"{said}\n{rows_digest}".encode()).hexdigest()
+        """Return the digest of the content, which must be equal in every delivery."""
+        manifest = self.model_dump_json(exclude=_DELIVERY_KEYS)
+        return hashlib.sha256(f"{manifest}\n{rows_digest}".encode()).hexdigest()

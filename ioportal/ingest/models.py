@@ -1,4 +1,4 @@
-"""What was loaded, what was refused, and which derived rows wait to be made anew."""
+"""Segments, batches, rejects, and dirty intervals that await attribution."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ class SegmentQuerySet(models.QuerySet["Segment"]):
     """Questions about segments."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Segments `user` may see: raw logs name everybody's jobs, so staff only."""
+        """Segments `user` may see: staff only, because raw logs contain the jobs of all users."""
         return self if user.is_staff else self.none()
 
     def loaded(self) -> Self:
-        """Segments that are complete: not those of the load that asks."""
+        """Complete segments, without those of the current load."""
         return self.exclude(digest__startswith=Segment.LOADING)
 
 
 class Segment(models.Model):
-    """A file or batch that was loaded, once."""
+    """A file or batch that was loaded."""
 
-    LOADING = "loading "  # begins the digest of one that is not complete
+    LOADING = "loading "  # prefix of the digest of an incomplete segment
 
     format = models.CharField(max_length=16)  # one of `collectors.formats`
-    # SHA-256 of what the text is said to be and of its BLAKE3: the same text twice is one segment.
+    # SHA-256 of the origin and the content: a file that is given twice is one segment.
     digest = models.CharField(max_length=64, unique=True)
-    name = models.CharField(max_length=1024)  # of the file, for people
+    name = models.CharField(max_length=1024)  # of the file
     cluster = models.ForeignKey(Cluster, models.CASCADE, null=True, blank=True)
     server = models.ForeignKey(Server, models.CASCADE, null=True, blank=True)
     targets = models.ManyToManyField(Target, blank=True)
-    start = models.DateTimeField(null=True)  # first record; of counters, the moment of the read
+    start = models.DateTimeField(null=True)  # first record; for counters, the time of the read
     end = models.DateTimeField(null=True)  # last record
     loaded_at = models.DateTimeField(auto_now_add=True)
 
@@ -69,10 +69,10 @@ class Segment(models.Model):
             )
         ]
         indexes = [
-            # The ingest page; a server's loaded extents.
+            # The ingest page; extents of a server.
             models.Index(name="segment_recent", fields=["-loaded_at"]),
             models.Index(name="segment_extent", fields=["format", "server", "start"]),
-            # Whose lines were refused of late.
+            # Recent segments with rejects.
             models.Index(
                 name="segment_rejected", fields=["-loaded_at"], condition=models.Q(rejected__gt=0)
             ),
@@ -93,21 +93,21 @@ class Segment(models.Model):
 
     @property
     def is_batch(self) -> bool:
-        """Whether an agent sent it; asked once of each object, or with `select_related`."""
+        """Whether an agent sent it; use `select_related` to avoid a query per object."""
         return hasattr(self, "batch")
 
 
 class Batch(models.Model):
-    """Where a segment came from that an agent sent: its place in a stream, delivered once.
+    """The stream and sequence number of a segment that an agent sent.
 
-    A stream begins when an agent's state is made; sequences count up by one in it.
+    A stream starts when the state of an agent is created; its sequence numbers increase by one.
     """
 
     segment = models.OneToOneField(Segment, models.CASCADE, related_name="batch")
     source = models.ForeignKey(Source, models.CASCADE, related_name="batches")
     stream = models.UUIDField()
     sequence = models.BigIntegerField()
-    content = models.CharField(max_length=64)  # SHA-256: what comes again must be the same
+    content = models.CharField(max_length=64)  # SHA-256; equal in every delivery
 
     class Meta:
         constraints = [
@@ -125,7 +125,7 @@ class Batch(models.Model):
 
 
 class Reject(models.Model):
-    """A line that claims to be data and is not readable; the first of each reason are kept."""
+    """A data line that cannot be parsed; only the first ones of each reason are stored."""
 
     segment = models.ForeignKey(Segment, models.CASCADE, related_name="rejects")
     line = models.BigIntegerField()
@@ -140,7 +140,7 @@ class Reject(models.Model):
 
 
 class AccountingRecord(models.Model):
-    """Where facts of a job, a launch or a PanDA job were read: one row per record."""
+    """The line of a segment that contains a record of a job, launch or PanDA job."""
 
     segment = models.ForeignKey(Segment, models.CASCADE, related_name="accounting_records")
     line = models.BigIntegerField()
@@ -152,11 +152,11 @@ class AccountingRecord(models.Model):
 
 
 class _Touched(Pending):
-    """An interval whose derived rows no longer follow from the raw ones."""
+    """An interval whose derived rows are missing or outdated."""
 
     start = models.DateTimeField()
     end = models.DateTimeField()
-    # Whether rows were derived there before: those are shown until they are replaced.
+    # Whether derived rows exist; pages show them until they are replaced.
     again = models.BooleanField(default=False)
 
     class Meta:
@@ -164,7 +164,7 @@ class _Touched(Pending):
 
 
 class TouchedTrace(_Touched):
-    """Raw RPC windows of a server came or went."""
+    """Raw RPC windows of a server changed."""
 
     server = models.ForeignKey(Server, models.CASCADE)
 
@@ -173,7 +173,7 @@ class TouchedTrace(_Touched):
 
 
 class TouchedReads(_Touched):
-    """Snapshots of a target came or went."""
+    """Snapshots of a target changed."""
 
     target = models.ForeignKey(Target, models.CASCADE)
 
@@ -182,7 +182,7 @@ class TouchedReads(_Touched):
 
 
 class TouchedDeltas(_Touched):
-    """Differences came that an agent reckoned."""
+    """Differences from an agent arrived."""
 
     segment = models.ForeignKey(Segment, models.CASCADE)
     filesystem = models.ForeignKey(Filesystem, models.CASCADE)
@@ -192,22 +192,22 @@ class TouchedDeltas(_Touched):
 
 
 class TouchedJob(_Touched):
-    """A job's time or nodes changed."""
+    """The time range or the nodes of a job changed."""
 
     job = models.ForeignKey(Job, models.CASCADE)
-    node_ids = ArrayField(models.BigIntegerField())  # nodes it held before, and holds no more
+    node_ids = ArrayField(models.BigIntegerField())  # former nodes
 
     def __str__(self) -> str:
         return f"{self.job} {self.start} to {self.end}"
 
 
 class TooLate(models.Model):
-    """What came after the rows had been dropped that it is to be charged with."""
+    """Data that arrived after retention dropped the rows needed to attribute it."""
 
-    server = models.ForeignKey(Server, models.CASCADE, null=True)  # a trace of it
-    target = models.ForeignKey(Target, models.CASCADE, null=True)  # a read of it
-    job = models.ForeignKey(Job, models.CASCADE, null=True)  # its record
-    segment = models.ForeignKey(Segment, models.CASCADE, null=True)  # differences of an agent
+    server = models.ForeignKey(Server, models.CASCADE, null=True)  # of a trace
+    target = models.ForeignKey(Target, models.CASCADE, null=True)  # of a read
+    job = models.ForeignKey(Job, models.CASCADE, null=True)  # of a record
+    segment = models.ForeignKey(Segment, models.CASCADE, null=True)  # of differences
     start = models.DateTimeField()
     end = models.DateTimeField()
     noticed_at = models.DateTimeField(auto_now_add=True)

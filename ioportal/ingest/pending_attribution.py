@@ -1,4 +1,4 @@
-"""What was observed and is not attributed yet: its figures are pending, not zero."""
+"""Observed intervals that await attribution: their figures are pending, not zero."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def trace_intervals(
     server_ids: Iterable[int], start: datetime, end: datetime
 ) -> dict[int, list[Interval]]:
-    """Return when traces of servers are pending in a range, in order, by server."""
+    """Return the intervals of pending traces in a range, in order, by server."""
     rows = TouchedTrace.objects.filter(
         server__in=server_ids, again=False, start__lt=end, end__gte=start
     )
@@ -26,9 +26,9 @@ def trace_intervals(
 def delta_intervals(
     target_ids: Iterable[int], start: datetime, end: datetime
 ) -> dict[int, list[Interval]]:
-    """Return when agents' differences of targets are pending in a range, in order, by target.
+    """Return the intervals of pending differences from agents in a range, in order, by target.
 
-    (Loading whole reads attributes them in the same command.)
+    Reads loaded from files are attributed in the same command.
     """
     rows = TouchedDeltas.objects.filter(
         segment__targets__in=target_ids, again=False, start__lt=end, end__gte=start

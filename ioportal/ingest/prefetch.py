@@ -1,4 +1,4 @@
-"""Making the next thing while the last one is used."""
+"""Produce the next item of an iterator in a thread while the caller uses the current one."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-_Thing = TypeVar("_Thing")
+_Item = TypeVar("_Item")
 
 
-def prefetch(things: Iterator[_Thing]) -> Generator[_Thing]:
-    """Yield the same things; a thread makes the next one while the caller works on this one.
+def prefetch(items: Iterator[_Item]) -> Generator[_Item]:
+    """Yield the same items; a thread produces the next one meanwhile.
 
-    Parsing and copying then use two processors, for neither holds Python's lock for long. The
-    thread has no database connection of its own: `things` must not need one. Who may leave off
-    early closes the generator, so that the thread is done.
+    Parsing and copying then use two processors, because neither holds Python's lock for long.
+    `items` must not use the database: the thread has no connection. A caller that may stop early
+    closes the generator, which ends the thread.
     """
     with ThreadPoolExecutor(max_workers=1) as thread:
-        coming = thread.submit(next, things, None)
-        while (thing := coming.result()) is not None:
-            coming = thread.submit(next, things, None)
-            yield thing
+        upcoming = thread.submit(next, items, None)
+        while (item := upcoming.result()) is not None:
+            upcoming = thread.submit(next, items, None)
+            yield item

@@ -1,4 +1,4 @@
-"""Accounts: where every line and operation of a segment went, re-added from what is stored."""
+"""Reconciliation: re-add the stored rows of a segment and compare them with its account."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _DELTAS: dict[Table, Any] = {
     tables.JOB_COUNTERS: JobDelta,
     tables.TARGET_COUNTERS: TargetDelta,
 }
-# Where the rows of a table are: as they came, from files and from agents, and attributed.
+# Levels of a table's rows: raw from files, raw from agents, attributed.
 _LEVELS: dict[Table, tuple[Level, Level, Level | None]] = {
     tables.RPC_WINDOWS: (levels.RPC_WINDOWS, levels.RPC_WINDOWS, levels.ATTRIBUTED_RPCS),
     tables.JOB_COUNTERS: (levels.JOB_SNAPSHOTS, levels.JOB_DELTAS, levels.IO_WINDOWS),
@@ -68,7 +68,7 @@ _OPERATIONS: Any = reduce(add, (Coalesce(F(name), Value(0)) for name in OPERATIO
 
 @dataclass
 class SegmentAccount:
-    """What a segment, or several, brought; operations of counters are those since the last read."""
+    """Lines and operations of one or more segments; counters count since the previous read."""
 
     lines: int = 0
     accepted: int = 0
@@ -84,7 +84,7 @@ class SegmentAccount:
 
     @classmethod
     def for_segments(cls, segments: Collection[Segment]) -> SegmentAccount:
-        """Add up segments' lines as counted, and their operations as they are attributed now."""
+        """Add up the lines of segments and their operations by current attribution."""
         account = cls()
         for name in ("lines", "accepted", "rejected", "irrelevant"):
             setattr(account, name, sum(getattr(segment, name) for segment in segments))
@@ -98,7 +98,7 @@ class SegmentAccount:
 
 
 def attributed_operations(*segments: Segment) -> dict[Principal, int]:
-    """Return segments' operations by the kind of principal they are attributed to."""
+    """Return operations of segments by kind of principal."""
     reads = [segment.pk for segment in segments if segment.table is tables.JOB_COUNTERS]
     windows: list[tuple[QuerySet[Any], Any]] = []
     if reads:
@@ -107,28 +107,28 @@ def attributed_operations(*segments: Segment) -> dict[Principal, int]:
         if segment.table is tables.RPC_WINDOWS:
             attributed = _within(segment, ChargedRpc.objects.all())
             windows.append((attributed.filter(segment_id=segment.pk), _RPCS))
-    found: dict[Principal, int] = defaultdict(int)
+    operations: dict[Principal, int] = defaultdict(int)
     for rows, amount in windows:
         for row in rows.values("kind").annotate(amount=Sum(amount)):
-            found[Principal(row["kind"])] += int(row["amount"])
-    return dict(found)  # templates would take `items` for a key of one with defaults
+            operations[Principal(row["kind"])] += int(row["amount"])
+    return dict(operations)  # a template would look up `items` as a key of a defaultdict
 
 
 def clusters_without_jobs(segment: Segment) -> list[str]:
-    """Return the clusters that a segment is to be attributed to, if no job of its time is known."""
+    """Return the clusters of a segment if no job of its time range is known."""
     if segment.start is None or segment.end is None or segment.table not in _ATTRIBUTABLE:
         return []
     clusters = Cluster.objects.filter(
         Q(filesystems__servers=segment.server) | Q(filesystems__targets__segment=segment)
     ).distinct()
-    ran = Job.objects.filter(cluster__in=clusters).overlapping(
+    jobs = Job.objects.filter(cluster__in=clusters).overlapping(
         segment.start - job_ids.ENDED_WITHIN, segment.end + job_ids.STARTS_WITHIN
     )
-    return [] if ran.exists() else [cluster.name for cluster in clusters]
+    return [] if jobs.exists() else [cluster.name for cluster in clusters]
 
 
 def unlinked_workload_jobs(segment: Segment) -> int:
-    """Return how many PanDA jobs of a segment are linked to no batch job."""
+    """Return the number of PanDA jobs of a segment without a link to a batch job."""
     if segment.table is not tables.WORKLOAD_JOBS:
         return 0
     return WorkloadJob.objects.filter(records__segment=segment, jobs=None).distinct().count()
@@ -136,75 +136,79 @@ def unlinked_workload_jobs(segment: Segment) -> int:
 
 @dataclass(frozen=True)
 class RetainedParts:
-    """What retention has left of a segment's rows, and so what can be re-added."""
+    """The parts of a segment that retention has left and that can be re-added."""
 
     raw: bool
     attributed: bool
-    expected: bool  # what it has to charge can be reckoned
+    expected: bool  # the operations to attribute can be computed
 
     @property
-    def whole(self) -> bool:
-        """Whether all of it can be re-added."""
+    def complete(self) -> bool:
+        """Whether all parts can be re-added."""
         return self.raw and self.attributed and self.expected
 
 
 def retained_parts(segment: Segment) -> RetainedParts:
-    """Tell what of a segment can still be re-added."""
+    """Return which parts of a segment can still be re-added."""
     if segment.table not in _LEVELS or segment.start is None or segment.end is None:
         return RetainedParts(raw=True, attributed=True, expected=True)
     from_file, from_agent, attributed = _LEVELS[segment.table]
     start, end = floor_to_window(segment.start), segment.end
-    too_late = TooLate.objects.filter(start__lte=end, end__gte=start).filter(
+    late_rows = TooLate.objects.filter(start__lte=end, end__gte=start).filter(
         Q(server=segment.server) | Q(target__segment=segment) | Q(segment=segment)
     )
     is_raw = retention.is_retained([from_agent if segment.is_batch else from_file], start, end)
     return RetainedParts(
         raw=is_raw,
         attributed=attributed is None
-        or (retention.is_retained([attributed], start, end) and not too_late.exists()),
+        or (retention.is_retained([attributed], start, end) and not late_rows.exists()),
         expected=segment.is_batch or segment.table is not tables.JOB_COUNTERS or is_raw,
     )
 
 
 def discrepancies(segment: Segment, parts: RetainedParts) -> list[str]:
-    """Re-add what is stored of a segment; return a sentence for every figure that is off.
+    """Re-add the stored rows of a segment; return a sentence for every figure that differs.
 
-    What retention has dropped, as `there` says, is not re-added.
+    Only the retained `parts` are re-added.
     """
-    found = []
+    sentences = []
     if segment.lines != segment.accepted + segment.rejected + segment.irrelevant:
-        found.append(f"{segment.lines} lines are not the sum of their kinds")
+        sentences.append(f"{segment.lines} lines are not the sum of their kinds")
     if sum(segment.rejected_by_reason.values()) != segment.rejected:
-        found.append(f"{segment.rejected} rejects are not the sum of their reasons")
+        sentences.append(f"{segment.rejected} rejects are not the sum of their reasons")
     if parts.raw:
         records, operations = _stored(segment)
         if records != segment.records:
-            found.append(f"{segment.records} records were accepted, {records} are stored")
+            sentences.append(f"{segment.records} records were accepted, {records} are stored")
         if operations != segment.operations:
-            found.append(f"{segment.operations} operations were counted, {operations} are stored")
+            sentences.append(
+                f"{segment.operations} operations were counted, {operations} are stored"
+            )
     if parts.attributed and parts.expected:
         attributed = sum(attributed_operations(segment).values())
         expected = _expected(segment)
         if attributed != expected:
-            found.append(f"{expected} operations are to be attributed, {attributed} are")
-    if off := _links_off(segment):
-        found.append(f"{off} links of its PanDA jobs to batch jobs are missing or wrong")
-    return found
+            sentences.append(f"{expected} operations expected, {attributed} attributed")
+    if wrong_links := _wrong_links(segment):
+        sentences.append(
+            f"{wrong_links} links of its PanDA jobs to batch jobs are missing or wrong"
+        )
+    return sentences
 
 
 def _within(segment: Segment, windows: WindowQuerySet) -> WindowQuerySet:
-    """Return the windows that begin where the segment's records lie."""
+    """Return the windows that begin within the time range of the segment."""
     if segment.start is None or segment.end is None:
         return windows.none()
     return windows.between(floor_to_window(segment.start), segment.end + _MOMENT)
 
 
 def last_counter_changes(reads: Collection[Segment]) -> dict[int, datetime]:
-    """Return when the counters of reads changed last, by segment, where their texts tell."""
-    found: dict[int, datetime] = {}
-    moments = [read.start for read in reads if read.start]
-    if not moments:
-        return found
+    """Return the latest change of counters by segment, where the input contains its time."""
+    changes: dict[int, datetime] = {}
+    read_times = [read.start for read in reads if read.start]
+    if not read_times:
+        return changes
     targets = Target.objects.filter(segment__in=reads).values_list("pk", flat=True)
     of_targets = {"target_id__in": set(targets)}
     of_servers = {"server_id__in": {read.server_id for read in reads if read.server_id}}
@@ -213,20 +217,20 @@ def last_counter_changes(reads: Collection[Segment]) -> dict[int, datetime]:
         (TargetSnapshot, of_targets),
         (ServiceSnapshot, of_servers),
     )
-    for model, whose in snapshots:
+    for model, filters in snapshots:
         rows = model.objects.filter(
             segment_id__in=[read.pk for read in reads],
-            taken_at__gte=min(moments),
-            taken_at__lte=max(moments),
+            taken_at__gte=min(read_times),
+            taken_at__lte=max(read_times),
             snapshot_at__isnull=False,
-            **whose,
+            **filters,
         )
-        found |= dict(rows.values_list("segment_id").annotate(Max("snapshot_at")))
-    return found
+        changes |= dict(rows.values_list("segment_id").annotate(Max("snapshot_at")))
+    return changes
 
 
 def _stored(segment: Segment) -> tuple[int, int]:
-    """Return how many raw rows a segment has, and their operations."""
+    """Return the number of raw rows of a segment and the sum of their operations."""
     raw: QuerySet[Any]
     read_at = segment.end
     if segment.table is tables.RPC_WINDOWS:
@@ -251,50 +255,63 @@ def _stored(segment: Segment) -> tuple[int, int]:
 
 
 def _requests() -> Any:
-    """Return the requests that a snapshot of a service's counter tells of."""
+    """Return the expression for the requests in a snapshot of a service counter."""
     wait = Counter.objects.filter(name=WAIT).values("pk")
     return Case(When(counter_id__in=wait, then=F("samples")), default=Value(0))
 
 
-def _links_off(segment: Segment) -> int:
-    """Return how many links of a segment's PanDA jobs to batch jobs are missing or wrong.
+def _wrong_links(segment: Segment) -> int:
+    """Return the number of missing or wrong links of a segment's PanDA jobs to batch jobs.
 
-    Reckoned here, not in the database, so that it is not the derivation checked against itself.
+    Computed in Python, independently of the SQL that creates the links.
     """
     if segment.table is not tables.WORKLOAD_JOBS:
         return 0
-    inside = list(WorkloadJob.objects.filter(records__segment=segment).distinct())
+    workload_jobs = list(WorkloadJob.objects.filter(records__segment=segment).distinct())
     jobs: dict[str, list[Job]] = defaultdict(list)
     for job in Job.objects.filter(
         cluster=segment.cluster,
-        batch_id__in={one.batch_id for one in inside} - {""},
+        batch_id__in={job.batch_id for job in workload_jobs} - {""},
         started_at__isnull=False,
     ):
         jobs[job.batch_id].append(job)
-    expected = {(one.pk, job.pk) for one in inside for job in _held(one, jobs[one.batch_id])}
+    expected = {
+        (workload_job.pk, job.pk)
+        for workload_job in workload_jobs
+        for job in _enclosing_jobs(workload_job, jobs[workload_job.batch_id])
+    }
     links = WorkloadJob.jobs.through.objects.filter(workloadjob__records__segment=segment)
     return len(expected.symmetric_difference(links.values_list("workloadjob_id", "job_id")))
 
 
-def _held(inside: WorkloadJob, jobs: list[Job]) -> list[Job]:
-    """Return those of the batch jobs of its id that a PanDA job ran inside: one of each task."""
-    known = filter(None, (inside.started_at, inside.ended_at, inside.modified_at))
-    start = next(known, None)
+def _enclosing_jobs(workload_job: WorkloadJob, jobs: list[Job]) -> list[Job]:
+    """Return the batch jobs, one per array index, in which a PanDA job ran.
+
+    Args:
+        workload_job: the PanDA job.
+        jobs: the candidates, all with its batch id.
+    """
+    times = filter(None, (workload_job.started_at, workload_job.ended_at, workload_job.modified_at))
+    start = next(times, None)
     if start is None:
         return []
-    end = inside.ended_at or max(start, inside.modified_at or start)
+    end = workload_job.ended_at or max(start, workload_job.modified_at or start)
 
     def fit(job: Job) -> tuple[bool, timedelta, timedelta]:
-        begun = job.started_at or start
-        return begun > start + workloads.CLOCKS_DIFFER, abs(begun - start), start - job.submitted_at
+        started = job.started_at or start
+        return (
+            started > start + workloads.CLOCKS_DIFFER,
+            abs(started - start),
+            start - job.submitted_at,
+        )
 
     nearest: dict[str, Job] = {}
     for job in sorted(jobs, key=fit):
-        begun, ended = job.started_at, job.ended_at
+        started, ended = job.started_at, job.ended_at
         if (
-            inside.array_index in {"", job.array_index}
-            and begun
-            and begun <= end + workloads.CLOCKS_DIFFER
+            workload_job.array_index in {"", job.array_index}
+            and started
+            and started <= end + workloads.CLOCKS_DIFFER
             and (ended is None or ended >= start - workloads.CLOCKS_DIFFER)
         ):
             nearest.setdefault(job.array_index, job)
@@ -302,7 +319,7 @@ def _held(inside: WorkloadJob, jobs: list[Job]) -> list[Job]:
 
 
 def _expected(segment: Segment) -> int:
-    """Return the operations that a segment has to charge."""
+    """Return the number of operations of a segment to attribute."""
     if segment.table is tables.RPC_WINDOWS:
         return segment.operations
     if segment.table is not tables.JOB_COUNTERS or segment.end is None:
@@ -310,13 +327,13 @@ def _expected(segment: Segment) -> int:
     if segment.is_batch:
         return segment.operations
     targets = segment.targets.values_list("pk", flat=True)
-    return sum(_added(target_id, segment.end) for target_id in targets)
+    return sum(_gained_operations(target_id, segment.end) for target_id in targets)
 
 
-def _added(target_id: int, read_at: datetime) -> int:
-    """Return what a target's counters gained since the read before, entry by entry.
+def _gained_operations(target_id: int, read_at: datetime) -> int:
+    """Return the operations that a target's counters gained since the previous read.
 
-    Reckoned here, not in the database, so that it is not the derivation checked against itself.
+    Computed in Python, independently of the SQL that derives I/O windows.
     """
     reads = Coverage.objects.filter(
         source=Coverage.Source.JOB_STATS, source_id=target_id, end=F("start")
@@ -325,13 +342,15 @@ def _added(target_id: int, read_at: datetime) -> int:
     now = _snapshot(target_id, read_at)
     old = _snapshot(target_id, before.start) if before else now.clear()
     both = now.join(
-        old.with_columns(seen=pl.lit(value=True)), on="source_job_id", how="left", suffix="_old"
+        old.with_columns(was_read=pl.lit(value=True)), on="source_job_id", how="left", suffix="_old"
     )
     fell = pl.any_horizontal(pl.col(name) < pl.col(f"{name}_old") for name in COUNTERS)
-    began_again = pl.col("entry_started_at") > pl.col("entry_started_at_old")
-    went_on = pl.col("seen") & ~(fell.fill_null(value=False) | began_again.fill_null(value=False))
-    gained = [  # null, and so left out, where the counter was not read both times
-        pl.col(name) - pl.when(went_on).then(pl.col(f"{name}_old")).otherwise(0)
+    restarted = pl.col("entry_started_at") > pl.col("entry_started_at_old")
+    continued = pl.col("was_read") & ~(
+        fell.fill_null(value=False) | restarted.fill_null(value=False)
+    )
+    gained = [  # null, and therefore not added, where the counter is missing in one of the reads
+        pl.col(name) - pl.when(continued).then(pl.col(f"{name}_old")).otherwise(0)
         for name in OPERATIONS
     ]
     return int(both.select(pl.sum_horizontal(gained).sum()).item() or 0)

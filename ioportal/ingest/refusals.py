@@ -1,4 +1,4 @@
-"""Why a batch is not taken, as a program can read it."""
+"""Refusals of batches, with codes for programs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 
 class Refusal(Exception):  # noqa: N818  (a decision about the input, not a fault)
-    """A batch that cannot be stored, however often it is sent.
+    """A batch that cannot be stored; a retry cannot help.
 
     Args:
-        message: what is wrong, for people.
-        code: likewise, for programs.
-        details: what it is about: `column`, `row` (from 1), `reason`, `remedy` and the like.
+        message: the error, for people.
+        code: the error, for programs.
+        details: `column`, `row` (from 1), `reason`, `remedy` and similar values.
     """
 
     code = "values"
@@ -24,18 +24,18 @@ class Refusal(Exception):  # noqa: N818  (a decision about the input, not a faul
 
 
 class Conflict(Refusal):
-    """Its key was delivered before, with other content."""
+    """The key was delivered before with different content."""
 
     code = "conflict"
 
 
 class TooLarge(Refusal):
-    """It has more than is taken at once."""
+    """The batch exceeds a limit of size."""
 
     code = "too_large"
 
 
 class UnknownType(Refusal):
-    """Its rows are in no format that is known."""
+    """The content type of the rows is not supported."""
 
     code = "content_type"

@@ -1,4 +1,4 @@
-"""The retention stage: drops what was kept long enough, once nothing waits for it."""
+"""The retention stage: drop old chunks that no stage still needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 _RETENTION_LOCK = 7_306  # any number that no other advisory lock uses
-_CHARGED_FROM: dict[str, type[Model]] = {
+_ATTRIBUTED_FROM: dict[str, type[Model]] = {
     levels.RPC_WINDOWS.table: TouchedTrace,
     levels.JOB_SNAPSHOTS.table: TouchedReads,
     levels.JOB_DELTAS.table: TouchedDeltas,
@@ -35,13 +35,13 @@ _CHARGED_FROM: dict[str, type[Model]] = {
 
 
 class RetentionFailed(Exception):  # noqa: N818  (the failure of a run, not one kind of error)
-    """Some steps of a run failed; the others are done."""
+    """Some steps of a run failed; the others were completed."""
 
 
 def retain(now: datetime | None = None) -> None:
-    """Drop chunks that every stage is done with; compress older ones where that is allowed.
+    """Drop old chunks that no stage still needs; compress others where the licence allows it.
 
-    Safe to run twice and beside itself.
+    Safe to run repeatedly and concurrently.
 
     Raises:
         RetentionFailed: some steps failed, after all others were run.
@@ -61,7 +61,7 @@ def retain(now: datetime | None = None) -> None:
 
 
 def _steps(now: datetime) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield the steps with their names; none of them depends on the success of another."""
+    """Yield the names and functions of the steps, which are independent of each other."""
     yield "attribution of pending rows", partial(drain, attribution_stage.attribute_pending)
     yield "roll-up of pending rows", partial(drain, rollups.roll_up)
     for level in levels.LEVELS:
@@ -77,15 +77,15 @@ def _drop(level: Level, before: datetime) -> None:
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RETENTION_LOCK])
-        # Charging and rolling up wait: what they read must not go meanwhile.
+        # Attribution and roll-up must not read chunks that are being dropped.
         attribution_stage.lock()
         rollups.lock()
-        going = retention.old_chunks(level, before, _needed_from(level))
+        expired = retention.old_chunks(level, before, _needed_from(level))
         if level is levels.ATTRIBUTED_RPCS:
-            incidents.remember(going)
-        retention.drop(level, going)
-    if going:
-        log.info("chunks_dropped", table=level.table, chunks=len(going), until=going[-1].end)
+            incidents.remember(expired)
+        retention.drop(level, expired)
+    if expired:
+        log.info("chunks_dropped", table=level.table, chunks=len(expired), until=expired[-1].end)
 
 
 def _compress(level: Level, before: datetime) -> None:
@@ -94,9 +94,9 @@ def _compress(level: Level, before: datetime) -> None:
 
 
 def _needed_from(level: Level) -> datetime | None:
-    """Return from when on a stage has still to read rows of a level."""
-    waiting = _CHARGED_FROM.get(level.table)
-    if waiting is None:
+    """Return the start of the rows of a level that a stage still needs."""
+    pending = _ATTRIBUTED_FROM.get(level.table)
+    if pending is None:
         return rollups.pending_since(level)
-    first: datetime | None = waiting._default_manager.aggregate(first=Min("start"))["first"]  # noqa: SLF001  (documented)
+    first: datetime | None = pending._default_manager.aggregate(first=Min("start"))["first"]  # noqa: SLF001  (documented)
     return first

@@ -1,4 +1,4 @@
-"""What streams of batches observed, joined: a row per day and gap, not one per batch."""
+"""Coverage of streams of batches, joined to one row per day and gap."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def from_other_streams(batch: Batch, kind: Coverage.Source, source_id: int) -> QuerySet[Coverage]:
-    """Coverage of a server or target that other streams, or files, brought."""
-    return _covered(kind, source_id).exclude(segment_id__in=_segments(batch))
+    """Return the coverage of a server or target from other streams and from files."""
+    return _coverage(kind, source_id).exclude(segment_id__in=_segments(batch))
 
 
 def add(batch: Batch, kind: Coverage.Source, source_id: int, intervals: Iterable[Interval]) -> None:
-    """Add intervals to what a batch's stream observed.
+    """Add intervals to the coverage of a batch's stream.
 
-    Rows that meet become one, but none goes beyond a day (in UTC): looking for those around a
-    moment is then looking for those that begin at most a day before.
+    Adjacent rows are joined, but no row spans more than a day (in UTC), so that a search for the
+    rows around a time is limited to those that start within a day before it.
     """
     for interval in intervals:
         for day in _days(interval):
@@ -32,8 +32,8 @@ def add(batch: Batch, kind: Coverage.Source, source_id: int, intervals: Iterable
 
 
 def _join(batch: Batch, kind: Coverage.Source, source_id: int, part: Interval) -> None:
-    meeting = list(
-        _covered(kind, source_id)
+    adjacent = list(
+        _coverage(kind, source_id)
         .filter(
             start__gte=_midnight(part.start),
             start__lte=part.end,
@@ -46,16 +46,16 @@ def _join(batch: Batch, kind: Coverage.Source, source_id: int, part: Interval) -
         source=kind,
         source_id=source_id,
         start=part.start,
-        end=max([part.end, *(row.end for row in meeting)]),
+        end=max([part.end, *(row.end for row in adjacent)]),
         segment_id=batch.segment_id,
     )
-    if meeting and meeting[0].start <= part.start:  # it stays that of the batch it began with
-        joined.start, joined.segment_id = meeting[0].start, meeting[0].segment_id
-    Coverage.objects.filter(pk__in=[row.pk for row in meeting]).delete()
+    if adjacent and adjacent[0].start <= part.start:  # keeps the segment of its first batch
+        joined.start, joined.segment_id = adjacent[0].start, adjacent[0].segment_id
+    Coverage.objects.filter(pk__in=[row.pk for row in adjacent]).delete()
     joined.save()
 
 
-def _covered(kind: Coverage.Source, source_id: int) -> QuerySet[Coverage]:
+def _coverage(kind: Coverage.Source, source_id: int) -> QuerySet[Coverage]:
     return Coverage.objects.filter(source=kind, source_id=source_id)
 
 

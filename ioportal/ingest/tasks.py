@@ -1,4 +1,4 @@
-"""The stages of charging and of retention as tasks."""
+"""Tasks of the attribution and retention stages."""
 
 from celery import shared_task
 from django.db import OperationalError
@@ -9,12 +9,12 @@ from ioportal.stages import drain_alone, failures_recorded
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def attribute_pending() -> None:
-    """Charge what is touched."""
+    """Attribute the rows of dirty intervals."""
     drain_alone("attribution", attribution_stage.attribute_pending)
 
 
 @shared_task
 def retain() -> None:
-    """Drop what was kept long enough."""
+    """Drop and compress old chunks."""
     with failures_recorded("retention"):
         retention_stage.retain()

@@ -1,7 +1,7 @@
-"""The rows of a batch as bytes: nothing in them is trusted.
+"""Untrusted rows of a batch, as bytes.
 
-A reader is told the table that the rows must be of, and gives back a frame of exactly its columns,
-or a refusal that names column, row and reason.
+A reader returns a frame with exactly the columns of the table, or refuses the rows and names
+column, row and reason.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from collectors.tables import Table
 
-ROWS = 500_000  # in one batch
-SIZE_BYTES = 256 << 20  # in memory, of one batch
-_LINES_TOGETHER = 10_000
+MAX_ROWS = 500_000
+MAX_SIZE_BYTES = 256 << 20  # of the frame in memory
+_LINES_PER_FRAME = 10_000
 _REMEDY = "Send exactly the columns of docs/formats.md, each of its type."
 _BITS: dict[pl.DataType, int] = {pl.Int16(): 15, pl.Int32(): 31, pl.Int64(): 63}
 
@@ -34,12 +34,12 @@ def read(path: Path, content_type: str, table: Table) -> pl.DataFrame:
     """Return the rows of a file.
 
     Raises:
-        Refusal: they are not of the table, or too many.
+        Refusal: they do not match the table, or exceed a limit.
     """
     if content_type not in _READERS:
         raise UnknownType(
-            f"Rows of type {content_type[:100]!r} cannot be read.",
-            remedy=f"Send them as one of {', '.join(_READERS)}.",
+            f"Content type {content_type[:100]!r} is not supported.",
+            remedy=f"Send rows as one of {', '.join(_READERS)}.",
         )
     if not path.stat().st_size:
         return table.empty()
@@ -69,7 +69,7 @@ def _ndjson(path: Path, table: Table) -> pl.DataFrame:
         for number, line in enumerate(lines, start=1):
             _expect_bounded(number, 0)
             rows.append(_object(line, number, table))
-            if len(rows) == _LINES_TOGETHER:
+            if len(rows) == _LINES_PER_FRAME:
                 frames.append(table.frame(rows))
                 rows.clear()
     return pl.concat([*frames, table.frame(rows)])
@@ -79,12 +79,12 @@ _READERS: dict[str, Callable[[Path, Table], pl.DataFrame]] = {
     "application/vnd.apache.arrow.stream": _arrow,
     "application/x-ndjson": _ndjson,
 }
-# A fault in polars' own code arrives as a panic, which is no plain Exception.
+# An error inside polars is a panic, which is not a subclass of Exception.
 _FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
 
 
 def _expect_columns(names: tuple[str, ...], table: Table) -> None:
-    """Refuse any other set of columns."""
+    """Refuse missing, additional or repeated columns."""
     missing = [name for name in table.columns if name not in names]
     extra = [name[:64] for name in names if name not in table.columns]
     if missing or extra or len(names) != len(table.columns):
@@ -98,15 +98,15 @@ def _expect_columns(names: tuple[str, ...], table: Table) -> None:
 
 
 def _expect_bounded(rows: int, size_bytes: int) -> None:
-    if rows > ROWS or size_bytes > SIZE_BYTES:
+    if rows > MAX_ROWS or size_bytes > MAX_SIZE_BYTES:
         raise TooLarge(
-            f"A batch has at most {ROWS:,} rows and {SIZE_BYTES:,} bytes, decompressed.",
-            remedy="Send them as several batches.",
+            f"A batch has at most {MAX_ROWS:,} rows and {MAX_SIZE_BYTES:,} bytes, decompressed.",
+            remedy="Send the rows as several batches.",
         )
 
 
 def _typed(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """Refuse columns of other types than the table's; return them in its order."""
+    """Refuse columns of wrong types; return the columns in the order of the table."""
     for name, dtype in table.columns.items():
         if frame.schema[name] != dtype:
             raise Refusal(
@@ -121,47 +121,49 @@ def _typed(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
 def _object(line: bytes, row: int, table: Table) -> dict[str, object]:
     """Read a line of NDJSON."""
     try:
-        found = json.loads(line)
+        row_values = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise Refusal(
             f"Line {row} is not JSON.", code="unreadable", row=row, reason=str(error)[:200]
         ) from error
-    if not isinstance(found, dict):
-        raise Refusal(f"Line {row} is not an object.", code="unreadable", row=row, remedy=_REMEDY)
-    _expect_columns(tuple(found), table)
+    if not isinstance(row_values, dict):
+        raise Refusal(
+            f"Line {row} is not a JSON object.", code="unreadable", row=row, remedy=_REMEDY
+        )
+    _expect_columns(tuple(row_values), table)
     for name, dtype in table.columns.items():
         try:
-            found[name] = _value(found[name], dtype)
+            row_values[name] = _value(row_values[name], dtype)
         except (ValueError, OverflowError) as error:
             raise Refusal(
                 f"Line {row}: {name} {error}.", code="type", column=name, row=row, remedy=_REMEDY
             ) from error
-    return found
+    return row_values
 
 
-def _value(told: Any, dtype: pl.DataType) -> object:
-    """Return a value of JSON as one of a column; the error says what it is to be."""
-    if told is None:
+def _value(value: Any, dtype: pl.DataType) -> object:
+    """Convert a JSON value to the type of a column; the error names the expected type."""
+    if value is None:
         return None
     if dtype == pl.String:
-        if isinstance(told, str) and told.isprintable():
-            return told
-        if isinstance(told, str):
-            return told.encode(errors="replace").decode()  # half a surrogate pair is no text
-        raise ValueError("is not a text")
+        if isinstance(value, str) and value.isprintable():
+            return value
+        if isinstance(value, str):
+            return value.encode(errors="replace").decode()  # replaces unpaired surrogates
+        raise ValueError("is not a string")
     if isinstance(dtype, pl.Datetime):
-        moment = datetime.fromisoformat(told) if isinstance(told, str) else None
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
         if moment is None or moment.tzinfo is None:
-            raise ValueError("is not a time with its zone, like 2017-07-06T13:52:55Z")
+            raise ValueError("is not a time with a zone, like 2017-07-06T13:52:55Z")
         return moment.astimezone(UTC)
-    if isinstance(told, bool) or not isinstance(told, int | float) or not isfinite(told):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise ValueError("is not a number")
     if dtype == pl.Float64:
-        return float(told)
-    if not isinstance(told, int) or abs(told) >= 1 << _BITS[dtype]:
-        raise ValueError(f"is not a whole number of {dtype}")
-    return told
+        return float(value)
+    if not isinstance(value, int) or abs(value) >= 1 << _BITS[dtype]:
+        raise ValueError(f"is not an integer of type {dtype}")
+    return value
 
 
-def _unreadable(what: str, error: BaseException) -> Refusal:
-    return Refusal(f"The rows are not {what}: {str(error)[:200]}.", code="unreadable")
+def _unreadable(expected: str, error: BaseException) -> Refusal:
+    return Refusal(f"The rows are not {expected}: {str(error)[:200]}.", code="unreadable")

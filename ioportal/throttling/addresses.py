@@ -1,4 +1,4 @@
-"""The address that a request comes from."""
+"""Client addresses of requests."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 _Address: TypeAlias = IPv4Address | IPv6Address
-_IPV6_SITE = 64  # bits: one host has all addresses below
+_IPV6_SITE = 64  # bits; one host may use all addresses of a /64
 
 
 def client_address(request: HttpRequest | None) -> str:
     """Return the address of a client; "" if the web server does not know it.
 
-    `X-Forwarded-For` is read from the right, and only as far as trusted proxies wrote it: clients
-    can send anything.
+    `X-Forwarded-For` is read from the right, only as far as trusted proxies wrote it: a client can
+    send any value.
     """
     if request is None:
         return ""
@@ -32,7 +32,7 @@ def client_address(request: HttpRequest | None) -> str:
 
 
 def network(address: str) -> str:
-    """Return what an address is counted as: itself, or its /64 network if it is IPv6."""
+    """Return the key by which attempts are counted: the address, or the /64 network for IPv6."""
     if isinstance(_parsed(address), IPv6Address):
         return str(ip_network((address, _IPV6_SITE), strict=False))
     return address

@@ -1,4 +1,4 @@
-"""Log-ins by user name and password, limited and logged; Django's admin uses them, too."""
+"""Password log-ins with limits and logs, for the portal and Django's admin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _USER_AND_ADDRESS = Limit("user and address", 10, timedelta(minutes=1))
 _ADDRESS = Limit("address", 100, timedelta(seconds=5))  # many users may share one
-# Only at addresses without a recent log-in of the user: guesses from many cannot lock a user out.
+# Not counted at addresses with a recent log-in, so that others cannot lock a user out.
 _USER = Limit("user", 50, timedelta(seconds=10))
 _ADDRESS_KNOWN = timedelta(days=30)
 
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 
 class ThrottledBackend(ModelBackend):
-    """Checks passwords, as often as the limits allow, whether or not there is such a user."""
+    """Checks passwords within limits, whether or not the user exists."""
 
     def authenticate(
         self,
@@ -37,21 +37,21 @@ class ThrottledBackend(ModelBackend):
         password: str | None = None,
         **kwargs: Any,
     ) -> User | None:
-        """Return the user whose password it is.
+        """Return the user if the password is correct.
 
         Raises:
-            TooManyAttempts: the password was not looked at.
+            TooManyAttempts: the password was not checked.
         """
         if username is None or password is None:
             return None
         address = client_address(request)
         name, origin = get_user_model().normalize_username(username), network(address)
         attempt = {"user": _loggable(name), "address": address}
-        known = digest("known", name, origin)
-        here, *others = counters = [
+        recent_log_in = digest("known", name, origin)
+        own_counter, *shared_counters = counters = [
             _USER_AND_ADDRESS.counter_for(name, origin),
             _ADDRESS.counter_for(origin),
-            *([] if _is_valid(known) else [_USER.counter_for(name)]),
+            *([] if _is_valid(recent_log_in) else [_USER.counter_for(name)]),
         ]
         try:
             count_attempt(*counters)
@@ -62,11 +62,11 @@ class ThrottledBackend(ModelBackend):
         if user is None:
             log.warning("log_in_failed", **attempt)
             return None
-        here.clear()
-        for counter in others:
+        own_counter.clear()
+        for counter in shared_counters:
             counter.give_back()
         expiry = timezone.now() + _ADDRESS_KNOWN
-        Record.objects.update_or_create(key=known, defaults={"expires_at": expiry})
+        Record.objects.update_or_create(key=recent_log_in, defaults={"expires_at": expiry})
         log.info("log_in_accepted", **attempt)
         return user
 

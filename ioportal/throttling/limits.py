@@ -1,7 +1,7 @@
-"""Limits of attempts: so many at once, then one each interval.
+"""Limits of attempts: a burst, then one attempt per interval.
 
-An attempt is counted before its password is checked, and given back if that was right. Many
-attempts at the same moment therefore cannot exceed a limit.
+An attempt is counted before its password is checked and given back if the password was correct.
+Concurrent attempts therefore cannot exceed a limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ioportal.throttling.models import Record
 if TYPE_CHECKING:
     from datetime import datetime
 
-_PURGED_AT_ONCE = 100
+_PURGED_PER_ATTEMPT = 100
 
 # A row expires when all of its attempts are allowed again.
 _COUNT = """
@@ -33,8 +33,8 @@ RETURNING key, expires_at
 """
 
 
-class TooManyAttempts(Exception):  # noqa: N818  (an answer, not a fault)
-    """An attempt that was refused unseen."""
+class TooManyAttempts(Exception):  # noqa: N818  (a response, not a fault)
+    """An attempt that was refused without a check."""
 
     def __init__(self, wait: timedelta) -> None:
         super().__init__("Too many attempts.")
@@ -43,7 +43,7 @@ class TooManyAttempts(Exception):  # noqa: N818  (an answer, not a fault)
 
 @dataclass(frozen=True)
 class Limit:
-    """A number of attempts at once, and the interval after which one more is allowed."""
+    """The size of a burst of attempts, and the interval after which one more is allowed."""
 
     name: str
     attempts: int
@@ -71,12 +71,12 @@ class Counter:
 
 
 def digest(*parts: str) -> str:
-    """Return the key of something that may be secret: people type passwords as user names."""
+    """Return a keyed digest: user names may contain passwords typed by mistake."""
     return salted_hmac("ioportal.throttling", "\0".join(parts), algorithm="sha256").hexdigest()
 
 
 def count_attempt(*counters: Counter) -> None:
-    """Count an attempt on all counters, which callers give in one order (their rows are locked).
+    """Count an attempt on all counters; callers pass them in one order, which avoids deadlocks.
 
     Raises:
         TooManyAttempts: a limit is reached; nothing was counted.
@@ -86,7 +86,8 @@ def count_attempt(*counters: Counter) -> None:
     with transaction.atomic():
         expiries = _counted(counters, now)
         wait = max(
-            expiries[one.key] - now - one.limit.attempts * one.limit.interval for one in counters
+            expiries[counter.key] - now - counter.limit.attempts * counter.limit.interval
+            for counter in counters
         )
         if wait > timedelta(0):
             raise TooManyAttempts(wait)
@@ -97,8 +98,8 @@ def _counted(counters: tuple[Counter, ...], now: datetime) -> dict[str, datetime
         cursor.execute(
             _COUNT,
             {
-                "keys": [one.key for one in counters],
-                "first_expiries": [now + one.limit.interval for one in counters],
+                "keys": [counter.key for counter in counters],
+                "first_expiries": [now + counter.limit.interval for counter in counters],
                 "now": now,
             },
         )
@@ -106,8 +107,8 @@ def _counted(counters: tuple[Counter, ...], now: datetime) -> dict[str, datetime
 
 
 def _purge(now: datetime) -> None:
-    """Delete some expired rows; more than one attempt adds, so that their number stays small."""
+    """Delete expired rows, more per attempt than an attempt adds."""
     with transaction.atomic():
         expired = Record.objects.filter(expires_at__lt=now).select_for_update(skip_locked=True)
-        keys = list(expired.values_list("pk", flat=True)[:_PURGED_AT_ONCE])
+        keys = list(expired.values_list("pk", flat=True)[:_PURGED_PER_ATTEMPT])
         Record.objects.filter(pk__in=keys).delete()

@@ -1,4 +1,4 @@
-"""Used-up attempts, in the database: all web processes count together."""
+"""Counted attempts, shared by all web processes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from django.db import models
 
 
 class Record(models.Model):
-    """Attempts under one key, or a user's known network; meaningless once it has expired."""
+    """Attempts under one key, or a recent log-in of a user from a network."""
 
-    key = models.CharField(max_length=64, primary_key=True)  # a keyed digest, without user names
+    key = models.CharField(max_length=64, primary_key=True)  # a keyed digest
     expires_at = models.DateTimeField()
 
     class Meta:
         indexes = [
-            # The oldest are removed first.
+            # Purge of the oldest.
             models.Index(name="record_expired", fields=["expires_at"])
         ]
 

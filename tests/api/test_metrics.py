@@ -52,7 +52,7 @@ def test_a_source_says_how_it_is(deliver, scrape):
 
 def test_what_waits_for_a_stage_is_counted_until_it_is_done(deliver, charge, scrape):
     deliver(batches.traced(1, "12:00:00", "12:00:10", batches.window("12:00:00")))
-    waiting = 'ioportal_pending_rows{of="traces",stage="attribution"}'
+    waiting = 'ioportal_pending_rows{kind="traces",stage="attribution"}'
 
     before = scrape()[waiting]
     charge()

@@ -31,7 +31,7 @@ def test_invalid_tokens_are_logged_and_limited_and_valid_ones_go_on(client, call
     assert answers[-1]["Retry-After"] == "5"
     assert answers[-1].json() == {
         "code": "attempts",
-        "message": "Too many requests without a valid token came from this address.",
+        "message": "Too many requests without a valid token from this address.",
     }
     assert scrape(secret).status_code == 200
     assert scrape("guess", address="192.0.2.2").status_code == 401

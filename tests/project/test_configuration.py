@@ -66,7 +66,7 @@ def test_sizes_have_a_unit(monkeypatch):
 def test_an_invalid_size_is_refused(monkeypatch, size):
     monkeypatch.setenv("FREE", size)
 
-    with pytest.raises(ImproperlyConfigured, match="give a whole number and MB, GB or TB"):
+    with pytest.raises(ImproperlyConfigured, match="Set a whole number and MB, GB or TB"):
         env.size("FREE", "4GB")
 
 

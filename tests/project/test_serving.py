@@ -18,7 +18,13 @@ def send_request():
     """Send the parts of a body, each after a pause; return the status, or None, and the body."""
 
     def send(
-        *parts, pause_s=0.0, headers=(), path="/", room_bytes=1 << 20, application=echo, reads=True
+        *parts,
+        pause_s=0.0,
+        headers=(),
+        path="/",
+        free_body_bytes=1 << 20,
+        application=echo,
+        reads=True,
     ):
         incoming = iter(parts)
 
@@ -40,9 +46,9 @@ def send_request():
             "method": "POST", "path": path, "query_string": b"", "http_version": "1.1",
             "scheme": "http", "headers": list(headers),
         }  # fmt: skip
-        lane = Lane("all", 1, lambda _: True, room_bytes=room_bytes)
+        lane = Lane("all", 1, lambda _: True, free_body_bytes=free_body_bytes)
         asyncio.run(Server(application, [lane])(scope, receive, answer))
-        assert lane.room_bytes == room_bytes
+        assert lane.free_body_bytes == free_body_bytes
         body = b"".join(message.get("body", b"") for message in answers)
         return (answers[0]["status"] if answers else None), body
 
@@ -84,7 +90,7 @@ def test_a_body_that_is_too_slow_is_refused(send_request, monkeypatch):
 @pytest.mark.parametrize("size", [0, 1, 10, 11, 25, 40, 41, 999])
 def test_a_response_of_any_size_arrives_whole(send_request, monkeypatch, size):
     monkeypatch.setattr(serving, "PART_BYTES", 10)
-    monkeypatch.setattr(serving, "HELD_BYTES", 40)
+    monkeypatch.setattr(serving, "BUFFERED_BYTES", 40)
     content = bytes(n % 251 for n in range(size))
 
     def download(_, start_response):
@@ -111,17 +117,17 @@ def test_a_client_that_does_not_read_holds_no_thread(send_request, monkeypatch):
 
     assert send_request(b".", application=download, reads=False) == (200, b"x" * 100)
     assert is_closed == [True]
-    monkeypatch.setattr(serving, "HELD_BYTES", 40)
+    monkeypatch.setattr(serving, "BUFFERED_BYTES", 40)
     monkeypatch.setattr(serving, "PART_BYTES", 10)
     assert send_request(b".", application=download, reads=False) == (200, b"x" * 10)
     assert is_closed == [True, True]
 
 
 def test_a_body_without_room_is_refused_with_a_retry(send_request):
-    assert send_request(b"x" * 10, b".", room_bytes=9) == (
+    assert send_request(b"x" * 10, b".", free_body_bytes=9) == (
         503, b"The portal is busy. Try again in 5 seconds.",
     )  # fmt: skip
-    assert send_request(b"x" * 10, b".", path="/api/v1/batches", room_bytes=9) == (
+    assert send_request(b"x" * 10, b".", path="/api/v1/batches", free_body_bytes=9) == (
         503, b'{"code": "busy", "message": "The portal is busy. Try again in 5 seconds."}',
     )  # fmt: skip
 

@@ -1,6 +1,5 @@
-"""Who did it: derived rows from raw ones, made anew wherever something relevant arrived.
+"""Attribution: derive rows by principal from raw rows and the known jobs.
 
-Raw windows and snapshots are never changed. What is charged follows from them and from the jobs
-known now; when either changes, the derived rows of the touched interval are deleted and inserted
-again. docs/architecture.md, "Attribution", tells the rules in words.
+Raw windows and snapshots are never changed. When they or the jobs change, the derived rows of the
+dirty interval are deleted and inserted again. Rules: docs/architecture.md, "Attribution".
 """

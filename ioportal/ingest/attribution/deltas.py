@@ -1,4 +1,4 @@
-"""Differences that agents reckoned, charged by the job ids that they carry."""
+"""Attribution of the differences that agents computed, by their job ids."""
 
 from __future__ import annotations
 
@@ -32,21 +32,24 @@ SELECT w.start, w."end", w.segment_id, w.filesystem_id, w.target_id, w.source_jo
 FROM telemetry_jobdelta w
 CROSS JOIN LATERAL jobs_job_named(w.source_job_id, w.start, w."end") n
 LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
-WHERE w.segment_id = %(segment)s AND w."end" >= %(start)s AND w."end" <= %(end)s AND ({something})
+WHERE w.segment_id = %(segment)s AND w."end" >= %(start)s AND w."end" <= %(end)s AND ({has_values})
 """
 ).format(
     names=sql.SQL(", ").join(map(sql.Identifier, COUNTERS)),
     values=sql.SQL(", ").join(sql.Identifier("w", name) for name in COUNTERS),
-    something=sql.SQL(" OR ").join(
+    has_values=sql.SQL(" OR ").join(
         sql.SQL("{} > 0").format(sql.Identifier("w", name)) for name in COUNTERS
     ),
 )
 
 
 def derive(segment_id: int, start: datetime, end: datetime) -> None:
-    """Derive the windows of a batch: one for each of its rows that tells of anything.
+    """Derive the windows of a batch: one for each row with an operation.
 
-    All of them lie in [start, end].
+    Args:
+        segment_id: the segment of the batch.
+        start: earliest start of its rows.
+        end: latest end of its rows.
     """
     values = {
         **reads.CONSTANTS,

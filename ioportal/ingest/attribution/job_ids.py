@@ -1,19 +1,20 @@
-"""The job ids that telemetry carries, and the jobs that they may name."""
+"""The job ids in telemetry and the jobs that they may name."""
 
 from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import connection
 
-# As in the function jobs_job_named of the database: how far from its run a job is named still.
+# As in the database function jobs_job_named: a job id names a job only this close to its run.
 STARTS_WITHIN = timedelta(minutes=5)
 ENDED_WITHIN = timedelta(hours=1)
 
 
 def with_namesakes(job_ids: Iterable[int]) -> tuple[set[int], set[int]]:
-    """Return these jobs and all that share a source job id with them, and all their ids.
+    """Return jobs with all jobs that share a source job id, and all their source job ids.
 
-    What carries one of the ids is one of the jobs', or of several, or pending: nobody else's.
+    Telemetry with one of these ids belongs to one of these jobs, is ambiguous among them, or is
+    pending.
     """
     jobs = set(job_ids)
     while True:

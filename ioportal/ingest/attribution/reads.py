@@ -1,4 +1,4 @@
-"""Differences between reads of job_stats, charged by the job ids that they carry."""
+"""Attribution of differences between reads of job_stats, by their job ids."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ JOB = "CASE WHEN n.jobs = 1 THEN n.job_id ELSE 0 END"
 
 
 def _each(form: str, separator: str = ", ") -> sql.Composed:
-    """Return `form` once per counter: {0} is its name, {1} that of its value before."""
+    """Return `form` once per counter: {0} is its name, {1} that of its previous value."""
     return sql.SQL(separator).join(
         sql.SQL(form).format(sql.Identifier(name), sql.Identifier(f"old_{name}"))
         for name in COUNTERS
     )
 
 
-# Every snapshot beside the same entry's one before it: sorted, never joined, for the planner knows
-# nothing of rows that came a moment ago, and would take one join of many for one of a few.
+# Pairs each snapshot with the previous one of its entry by a window function. A join is avoided:
+# the planner has no statistics of recent rows and would expect few of them.
 _DERIVE = sql.SQL(
     """
 WITH reads AS MATERIALIZED (
@@ -64,11 +64,11 @@ entries AS (
     WHERE target_id = ANY(%(targets)s) AND taken_at >= %(start)s AND taken_at <= %(end)s
     WINDOW entry AS (PARTITION BY target_id, source_job_id ORDER BY taken_at)
 ),
-judged AS (
+classified AS (
     SELECT n.*, r.previous_at,
         CASE
             WHEN r.previous_at IS NULL THEN %(TOTAL)s
-            -- It is older than the read that lacked it: that read was not whole.
+            -- It is older than the read that lacked it: that read was incomplete.
             WHEN n.old_taken_at IS DISTINCT FROM r.previous_at
                 AND n.entry_started_at < r.previous_at THEN %(TOTAL)s
             WHEN n.old_taken_at IS DISTINCT FROM r.previous_at THEN %(NEW_ENTRY)s
@@ -80,12 +80,12 @@ judged AS (
         END AS basis
     FROM entries n JOIN reads r USING (target_id, taken_at) JOIN site_target t ON t.id = target_id
     WHERE r.previous_at IS NULL OR r.previous_at >= %(start)s
-    OFFSET 0  -- reckons each basis once, not wherever it is used below
+    OFFSET 0  -- computes each basis once, not at each use below
 ),
 windows AS MATERIALIZED (
     SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end",
         source_job_id, segment_id, max(basis) AS basis, {added}
-    FROM judged
+    FROM classified
     GROUP BY 1, 2, 3, 4
 )
 INSERT INTO telemetry_iowindow (
@@ -100,25 +100,25 @@ SELECT w.start, w."end", w.segment_id, %(filesystem)s, %(folded_target)s, w.sour
 FROM windows w
 CROSS JOIN LATERAL jobs_job_named(w.source_job_id, w.start, w."end") n
 LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
-WHERE {something} OR w.basis = %(RESET)s -- (what was cleared may show nothing yet)
+WHERE {has_values} OR w.basis = %(RESET)s -- (cleared counters may still be 0)
 """
 ).format(
     now=_each("{0}"),
     before=_each("lag({0}) OVER entry AS {1}"),
     fell=_each("n.{0} < n.{1}", " OR "),
-    # What the counter shows now, less what it showed before where it went on from there.
+    # The current value, minus the previous one where the counter continued.
     added=_each("sum({0} - CASE WHEN basis = %(DIFFERENCE)s THEN {1} ELSE 0 END) AS {0}"),
     names=_each("{0}"),
-    # No real counters add up to more than a bigint; made-up ones must not stop the stage.
+    # Real counters never exceed a bigint; forged ones must not stop the stage.
     sums=_each("CASE WHEN w.{0} > %(largest)s THEN %(largest)s ELSE w.{0} END"),
-    something=_each("w.{0} > 0", " OR "),
+    has_values=_each("w.{0} > 0", " OR "),
 )
 
 _CLEAR = """
 DELETE FROM telemetry_iowindow w
 WHERE filesystem_id = %(filesystem)s AND target_id = %(folded_target)s
     AND start >= %(start)s AND "end" > %(start)s AND "end" <= %(end)s
-    -- What agents reckoned on other hosts of the filesystem stays.
+    -- Rows that agents on other hosts of the filesystem computed stay.
     AND NOT EXISTS (SELECT 1 FROM ingest_batch b WHERE b.segment_id = w.segment_id)
 """
 
@@ -142,14 +142,14 @@ _REATTRIBUTE = (
 def derive(
     filesystem_id: int, targets: list[int], folded_target: int, start: datetime, end: datetime
 ) -> None:
-    """Derive the windows between all reads of `targets` that lie in (start, end].
+    """Derive the windows between all reads of `targets` in (start, end].
 
     Args:
-        filesystem_id: the filesystem of all of them.
-        targets: one MDT, or all OSTs of the filesystem: what one text says of several is added up.
-        folded_target: what the windows say their target is: the MDT, or 0 for the OSTs.
-        start: a read, or a moment before the first one.
-        end: a read.
+        filesystem_id: the filesystem of the targets.
+        targets: one MDT, or all OSTs of the filesystem, whose operations are added up.
+        folded_target: the target id of the windows: the MDT, or 0 for OSTs.
+        start: the time of a read, or a time before the first read.
+        end: the time of a read.
     """
     values = {
         **CONSTANTS,
@@ -165,6 +165,6 @@ def derive(
 
 
 def reattribute(source_job_ids: set[int]) -> None:
-    """Charge existing windows of some job ids anew: a job that they may name came or changed."""
+    """Attribute existing windows of source job ids again after a job that they may name changed."""
     with connection.cursor() as cursor:
         cursor.execute(_REATTRIBUTE, {**CONSTANTS, "source_job_ids": sorted(source_job_ids)})

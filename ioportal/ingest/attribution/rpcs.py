@@ -1,4 +1,4 @@
-"""Charging RPC windows: by the job id they carry, else by who held the node."""
+"""Attribution of RPC windows: by their job id, otherwise by the allocation of their node."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ioportal.telemetry.models import Method, Principal
 if TYPE_CHECKING:
     from datetime import datetime
 
-# The rows that one of the two charges below makes anew. A row carries a job id (`named`), or is
-# found by its node: never both, so that what is deleted is exactly what is inserted.
+# The rows that a server's or some jobs' attribution replaces. A row is attributed by its job id
+# (`named`) or by its node, never by both: exactly the deleted rows are inserted again.
 _OF_SERVER = "w.server_id = %(server)s"
-# ("Not 0" is said for the sake of indexes which hold no zeros, here and below.)
+# ("<> 0", here and below, selects the partial indexes, which contain no zeros.)
 _OF_JOBS = """(
     w.nid_id = ANY(%(nids)s)
     OR w.source_job_id <> 0 AND w.source_job_id = ANY(%(source_job_ids)s)
 )"""
 
-# The NIDs that windows have, and their nodes. (A table, of which the planner knows the size.)
+# The NIDs of the windows and their nodes, in a table so that the planner knows their number.
 _NIDS = """
 CREATE TEMP TABLE attribution_nids ON COMMIT DROP AS
 SELECT id, node_id, node_id IS NULL AND text <> '0@lo' AS unknown
@@ -32,8 +32,8 @@ WHERE id IN (
 )
 """
 
-# Who held the node of each of these NIDs. Its time is cut wherever a job begins or ends on it:
-# `since` has these moments in order, `jobs` and `job_ids` what runs from each of them on.
+# The allocations of the node of each NID: `since` lists the times at which a job starts or ends
+# on the node, `jobs` and `job_ids` the number and the sum of ids of the jobs from each time on.
 _HOLDERS = """
 CREATE TEMP TABLE attribution_holders ON COMMIT DROP AS
 WITH active AS MATERIALIZED (
@@ -74,7 +74,7 @@ SELECT i.id AS nid_id, i.unknown, n.since, n.jobs, n.job_ids
 FROM attribution_nids i LEFT JOIN nodes n ON n.node_id = i.node_id
 """
 
-# Whom each job id names that may name a job, in each of its windows (`starts`).
+# The jobs that each source job id names in each of its windows (`starts`).
 _NAMED = """
 CREATE TEMP TABLE attribution_named ON COMMIT DROP AS
 SELECT k.source_job_id, array_agg(k.start ORDER BY k.start) AS starts,
@@ -89,8 +89,8 @@ CROSS JOIN LATERAL jobs_job_named(k.source_job_id, k.start, k.start + interval '
 GROUP BY k.source_job_id
 """
 
-_CHARGE = """
-WITH found AS (
+_ATTRIBUTE = """
+WITH candidates AS (
     SELECT w.*, h.unknown,
         h.jobs[width_bucket(w.first, h.since)] AS jobs,
         h.job_ids[width_bucket(w.first, h.since)] AS job_id,
@@ -109,16 +109,16 @@ attributed AS (
             WHEN named_jobs = 0 THEN %(PENDING)s
             WHEN named_jobs = 1 THEN %(JOB)s
             WHEN named_jobs > 1 THEN %(AMBIGUOUS)s
-            -- Never across a job's begin or end: the window's own records tell.
+            -- Not across a start or end of a job: first and last record must be on one side.
             WHEN jobs = 1 AND last < until THEN %(JOB)s
             WHEN source_job_id <> 0 THEN %(PROCESS)s
             WHEN jobs > 1 OR last >= until THEN %(AMBIGUOUS)s
             WHEN unknown THEN %(UNATTRIBUTED)s
             ELSE %(HOST)s
         END AS kind,
-        CASE WHEN named THEN named_job_id ELSE job_id END AS found_job_id
-    FROM found
-    OFFSET 0  -- reckons each kind once, not wherever it is used below
+        CASE WHEN named THEN named_job_id ELSE job_id END AS matched_job_id
+    FROM candidates
+    OFFSET 0  -- computes each kind once, not at each use below
 )
 INSERT INTO telemetry_chargedrpc (
     start, segment_id, server_id, service_id, opcode, kind, job_id, source_job_id, nid_id, method,
@@ -126,15 +126,15 @@ INSERT INTO telemetry_chargedrpc (
     queue_us_min, queue_us_max, total_us_sum
 )
 SELECT start, segment_id, server_id, service_id, opcode, kind,
-    CASE WHEN kind = %(JOB)s THEN found_job_id ELSE 0 END AS charged_job,
-    CASE WHEN kind = %(JOB)s THEN 0 ELSE source_job_id END AS charged_source_job,
-    CASE WHEN kind = %(JOB)s OR named THEN 0 ELSE nid_id END AS charged_nid,
+    CASE WHEN kind = %(JOB)s THEN matched_job_id ELSE 0 END AS principal_job,
+    CASE WHEN kind = %(JOB)s THEN 0 ELSE source_job_id END AS principal_source_job,
+    CASE WHEN kind = %(JOB)s OR named THEN 0 ELSE nid_id END AS principal_nid,
     CASE
         WHEN kind <> %(JOB)s THEN %(BY_NONE)s
         WHEN named THEN %(BY_JOB_ID)s
         WHEN source_job_id <> 0 THEN %(BY_NODE_PROCESS)s
         ELSE %(BY_NODE)s
-    END AS charged_by,
+    END AS attributed_by,
     sum(count), sum(timed), sum(service_us_sum),
     coalesce(min(service_us_min) FILTER (WHERE timed > 0), 0), max(service_us_max),
     coalesce(min(queue_us_min) FILTER (WHERE timed > 0), 0), max(queue_us_max),
@@ -143,10 +143,10 @@ FROM attributed
 WHERE %(jobs)s::bigint[] IS NULL
     OR CASE
         WHEN named THEN source_job_id = ANY(%(source_job_ids)s::integer[])
-        ELSE kind <> %(JOB)s OR found_job_id = ANY(%(jobs)s)
+        ELSE kind <> %(JOB)s OR matched_job_id = ANY(%(jobs)s)
     END
 GROUP BY start, segment_id, server_id, service_id, opcode, kind,
-    charged_job, charged_source_job, charged_nid, charged_by
+    principal_job, principal_source_job, principal_nid, attributed_by
 """
 
 _CLEAR_SERVER = """
@@ -174,10 +174,10 @@ _CONSTANTS: dict[str, Any] = {
 
 
 def attribute_server(server_id: int, start: datetime, end: datetime) -> None:
-    """Derive all charged rows of a server in [start, end), both at a window's edge."""
+    """Derive all attributed rows of a server in [start, end), both window boundaries."""
     values = {"server": server_id, "start": start, "end": end}
     values |= {"jobs": None, "source_job_ids": None}
-    _charge(_CLEAR_SERVER, _OF_SERVER, values)
+    _attribute(_CLEAR_SERVER, _OF_SERVER, values)
 
 
 def attribute_jobs(
@@ -189,16 +189,16 @@ def attribute_jobs(
     start: datetime,
     end: datetime,
 ) -> None:
-    """Derive what was charged by some nodes and by some job ids in [start, end).
+    """Derive the rows attributed by nodes and by job ids in [start, end).
 
     Args:
-        job_ids: jobs to charge by their nodes.
-        nids: those of all their nodes, now and before. Rows of a job fold its nodes, so a part of
-            them would not do.
-        namesakes: jobs to charge by the job ids that telemetry carries.
-        source_job_ids: all ids that name one of these; for the same reason all of them.
-        start: a window's edge.
-        end: likewise.
+        job_ids: jobs to attribute by their nodes.
+        nids: the NIDs of all their nodes, current and former. Rows of a job fold its nodes, so all
+            are needed.
+        namesakes: jobs to attribute by source job ids.
+        source_job_ids: all ids that name one of the namesakes.
+        start: a window boundary.
+        end: a window boundary.
     """
     values = {
         "jobs": sorted(job_ids),
@@ -208,10 +208,10 @@ def attribute_jobs(
         "start": start,
         "end": end,
     }
-    _charge(_CLEAR_JOBS, _OF_JOBS, values)
+    _attribute(_CLEAR_JOBS, _OF_JOBS, values)
 
 
-def _charge(clear: str, rows: str, values: dict[str, Any]) -> None:
+def _attribute(clear: str, rows: str, values: dict[str, Any]) -> None:
     values = _CONSTANTS | values
     with connection.cursor() as cursor:
         cursor.execute(clear, values)
@@ -220,7 +220,7 @@ def _charge(clear: str, rows: str, values: dict[str, Any]) -> None:
         for create in (_HOLDERS, _NAMED):
             cursor.execute(create.format(rows=rows), values)
         cursor.execute("ANALYZE attribution_holders, attribution_named")
-        # Groups of an hour fit in this memory.
+        # The groups of an hour fit in this memory.
         with planner.settings(enable_nestloop="off", enable_sort="off", work_mem="128MB"):
-            cursor.execute(_CHARGE.format(rows=rows), values)
+            cursor.execute(_ATTRIBUTE.format(rows=rows), values)
         cursor.execute("DROP TABLE attribution_nids, attribution_holders, attribution_named")

@@ -105,7 +105,7 @@ class Health:
             "waiting": [
                 {
                     "stage": waiting.stage,
-                    "what": waiting.what,
+                    "kind": waiting.kind,
                     "rows": waiting.rows,
                     "oldest": waiting.oldest,
                     "is_late": waiting.is_late,

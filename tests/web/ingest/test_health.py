@@ -106,7 +106,7 @@ def test_a_gap_between_batches_is_told_but_what_is_awaited_is_none(as_staff, sen
         pytest.param({"last_batch_at": -61}, "is silent", id="silent for six polls and a minute"),
         pytest.param({"last_batch_at": -59}, "", id="a minute is not long"),
         pytest.param(
-            {"spool_batches": 90, "spool_oldest_at": -120}, "90 batches wait", id="behind"
+            {"spool_batches": 90, "spool_oldest_at": -120}, "90 batches are waiting", id="behind"
         ),
         pytest.param({"clock_offset_s": 12.3}, "12 s ahead of the portal's", id="clock ahead"),
         pytest.param({"clock_offset_s": -400.0}, "400 s behind the portal's", id="clock behind"),

@@ -18,22 +18,22 @@ _CLOCK = "%Y-%m-%d %H:%M"
 class Command(commands.Command):
     """Creates, lists and revokes tokens."""
 
-    help = "Create a token of the API (its secret is printed once), list them, or revoke one."
+    help = "Create a token of the API and print its secret once, list tokens, or revoke a token."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
         commands = parser.add_subparsers(dest="command", required=True)
-        create = commands.add_parser("create", help="print the secret of a new token, once")
+        create = commands.add_parser("create", help="create a token and print its secret once")
         create.add_argument("scope", choices=Token.Scope.values)
-        create.add_argument("--source", help="the registered source that it may send batches of")
-        create.add_argument("--name", default="", help="whose it is, for people")
-        create.add_argument("--days", type=int, help="how long it is valid; else until revoked")
-        commands.add_parser("list", help="list all tokens, without their secrets")
-        revoke = commands.add_parser("revoke", help="make a token worthless from now on")
-        revoke.add_argument("number", type=int, help="as 'list' shows it")
+        create.add_argument("--source", help="registered source whose batches it may send")
+        create.add_argument("--name", default="", help="label, such as the host of the agent")
+        create.add_argument("--days", type=int, help="validity in days; default: until revoked")
+        commands.add_parser("list", help="list all tokens without their secrets")
+        revoke = commands.add_parser("revoke", help="revoke a token")
+        revoke.add_argument("number", type=int, help="number of the token in 'list'")
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
-        """Do what was asked."""
+        """Run the subcommand."""
         now = datetime.now(UTC)
         {"create": self._create, "list": self._list, "revoke": self._revoke}[options["command"]](
             options, now
@@ -49,9 +49,9 @@ class Command(commands.Command):
                 expires_at=None if days is None else now + timedelta(days=days),
             )
         except (ValidationError, OverflowError) as error:
-            said = error.messages if isinstance(error, ValidationError) else [str(error)]
-            raise CommandError(" ".join(said)) from error
-        self.stderr.write(f"Token {token.pk}. Its secret is shown only now:")
+            messages = error.messages if isinstance(error, ValidationError) else [str(error)]
+            raise CommandError(" ".join(messages)) from error
+        self.stderr.write(f"Token {token.pk}. Its secret is shown only once:")
         self.stdout.write(secret)
 
     def _list(self, _options: dict[str, Any], now: datetime) -> None:
@@ -68,9 +68,9 @@ class Command(commands.Command):
             self.stdout.write("  ".join(filter(None, facts)))
 
     def _revoke(self, options: dict[str, Any], now: datetime) -> None:
-        found = Token.objects.filter(pk=options["number"], revoked_at=None)
-        if not found.update(revoked_at=now):
-            raise CommandError(f"No token {options['number']} that is not revoked already.")
+        tokens = Token.objects.filter(pk=options["number"], revoked_at=None)
+        if not tokens.update(revoked_at=now):
+            raise CommandError(f"Token {options['number']} does not exist or is revoked already.")
         self.stdout.write(f"Token {options['number']} is revoked.")
 
 

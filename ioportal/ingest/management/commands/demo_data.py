@@ -1,4 +1,4 @@
-"""Fill the portal with a made-up centre: ``manage.py demo_data``."""
+"""Load the logs of a simulated centre: ``manage.py demo_data``."""
 
 from __future__ import annotations
 
@@ -27,62 +27,62 @@ if TYPE_CHECKING:
 
 _VAR = settings.BASE_DIR / "var"
 _LOGIN = _VAR / "demo_login"  # "name password"
-_PORTAL = "http://127.0.0.1:8000"  # `make serve` tells agents where it is
+_PORTAL = "http://127.0.0.1:8000"  # the address of `make serve`, for agents
 _ADMINISTRATOR = "admin"
 _CLUSTER, _ANALYSIS_CLUSTER, _SERVER = "titan", "rhea", "atlas2-mds1"
 
 
 class Command(commands.Command):
-    """Writes raw logs of the simulated centre and loads them through the collectors."""
+    """Simulates a centre and loads its logs through the collectors."""
 
     help = (
         "Write the raw logs of a simulated centre, register it and load the logs through the "
-        "collectors. What is loaded already is not loaded again."
+        "collectors. Loaded files are skipped."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("--seed", type=int, default=1, help="of the simulation (1)")
-        parser.add_argument("--logs", type=Path, default=_VAR / "demo", help="where logs go")
+        parser.add_argument("--seed", type=int, default=1, help="seed of the simulation (1)")
+        parser.add_argument("--logs", type=Path, default=_VAR / "demo", help="folder for the logs")
         parser.add_argument(
-            "--live", type=Path, default=_VAR / "live", help="where today's logs are to go"
+            "--live", type=Path, default=_VAR / "live", help="folder for today's logs"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
         """Simulate, register, load, compute, and create the log-in."""
         logs: Path = options["logs"]
-        begun = time.monotonic()
+        start = time.monotonic()
 
-        def say(what: str) -> None:
-            self.stdout.write(f"  {time.monotonic() - begun:5.0f} s  {what}")
+        def report(step: str) -> None:
+            self.stdout.write(f"  {time.monotonic() - start:5.0f} s  {step}")
 
         if not (logs / "site.toml").exists():
-            say("simulating a year of a centre")
+            report("simulating a year of a centre")
             _simulator("demo", "--seed", str(options["seed"]), "--out", str(logs))
-        say("registering the site")
+        report("registering the site")
         call_command("register", logs / "site.toml", stdout=self.stderr)
-        for what, arguments in _loads(logs):
-            say(f"loading {what}")
+        for content, arguments in _loads(logs):
+            report(f"loading {content}")
             call_command("ingest", *arguments, stdout=self.stderr)
-        say("computing job statistics")
+        report("computing job statistics")
         drain(attribution_stage.attribute_pending)
         drain(statistics.refresh_statistics)
-        say("registering what today's logs tell, as agents ship them")
+        report("registering the sources of today's logs")
         _register_live(options["live"])
         name, password = _login()
-        say(f"done; log in as {name} with the password {password}")
+        report(f"done; log in as {name} with the password {password}")
 
 
 def _simulator(*arguments: str) -> None:
-    """Run the simulator as a program of its own: it shares nothing with the portal."""
+    """Run the simulator as a separate program: it shares no code with the portal."""
     subprocess.run(  # noqa: S603  (a program of this project)
         [sys.executable, "-m", "simulator", *arguments], cwd=settings.BASE_DIR, check=True
     )
 
 
 def _loads(logs: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield what is loaded, in order, and the arguments of `ingest` for it."""
-    for what, arguments, pattern in (
+    """Yield the content and the arguments of each `ingest` command, in order."""
+    for content, arguments, pattern in (
         ("launches", ["alps", "--cluster", _CLUSTER], "alps/*"),
         ("jobs", ["pbs", "--cluster", _CLUSTER], "pbs/*"),
         ("jobs on shared nodes", ["sacct", "--cluster", _ANALYSIS_CLUSTER], "sacct/*"),
@@ -90,28 +90,28 @@ def _loads(logs: Path) -> Iterator[tuple[str, list[str]]]:
         ("RPC traces", ["rpctrace", "--server", _SERVER], "rpctrace/*"),
         ("counters of the MDT", ["md_stats"], "md_stats/*/*"),
         ("counters by job", ["job_stats"], "job_stats/*/*"),
-        ("accounting that came late", ["pbs", "--cluster", _CLUSTER], "late/pbs-*"),
+        ("late accounting", ["pbs", "--cluster", _CLUSTER], "late/pbs-*"),
     ):
         if files := sorted(map(str, logs.glob(pattern))):
-            yield f"{what}: {len(files)} files", [*arguments, *files]
+            yield f"{content}: {len(files)} files", [*arguments, *files]
 
 
 def _register_live(folder: Path) -> None:
-    """Register the sources of today's logs, and put a token for each beside them."""
+    """Register the sources of today's logs and write a token file for each."""
     _simulator("feeds", "--portal", _PORTAL, "--out", str(folder))
     call_command("register", folder / "site.toml", stdout=io.StringIO())
     for source in tomllib.loads((folder / "site.toml").read_text())["source"]:
         file = folder / f"{source['name']}.token"
         if not file.exists():
             secret = io.StringIO()
-            asked = ("create", "ingest", "--source", source["name"], "--name", "demo")
-            call_command("token", *asked, stdout=secret, stderr=io.StringIO())
+            arguments = ("create", "ingest", "--source", source["name"], "--name", "demo")
+            call_command("token", *arguments, stdout=secret, stderr=io.StringIO())
             file.touch(mode=0o600)
             file.write_text(secret.getvalue())
 
 
 def _login() -> tuple[str, str]:
-    """Return the administrator's name and password, made up at the first run."""
+    """Return the administrator's name and password; they are generated in the first run."""
     if _LOGIN.exists():
         name, password = _LOGIN.read_text().split()
     else:

@@ -1,4 +1,4 @@
-"""Re-add the stored figures against every segment's account: ``manage.py reconcile``."""
+"""Compare the stored rows of every segment with its account: ``manage.py reconcile``."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ from ioportal.stages import drain
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import Coverage
 
-_SAY_EVERY_S = 5
+_REPORT_EVERY_S = 5
 
 
 class Command(commands.Command):
-    """Checks every segment's account."""
+    """Reconciles all segments."""
 
     help = (
-        "Charge what is pending, then re-add what is stored of every segment against its account; "
-        "exit 1 on a difference."
+        "Attribute pending rows, then re-add the stored rows of every segment and compare "
+        "them with its account. Exit code 1 on a difference."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
-        """Check every segment."""
+        """Reconcile every segment."""
         drain(attribution_stage.attribute_pending)
         drain(rollups.roll_up)
-        segments = off = unread = 0
-        said = time.monotonic()
+        segments = differences = partial = 0
+        reported_at = time.monotonic()
         for segment in Segment.objects.loaded().select_related("batch").order_by("pk").iterator():
             segments += 1
             parts = retained_parts(segment)
-            unread += not parts.whole
-            if time.monotonic() - said > _SAY_EVERY_S:
-                said = time.monotonic()
+            partial += not parts.complete
+            if time.monotonic() - reported_at > _REPORT_EVERY_S:
+                reported_at = time.monotonic()
                 self.stderr.write(f"{segments:,} segments so far")
-            found = discrepancies(segment, parts)
-            if found:  # it was loaded, or charged anew, since the first drain, perhaps
+            sentences = discrepancies(segment, parts)
+            if sentences:  # perhaps loaded, or attributed again, since the first drain
                 drain(attribution_stage.attribute_pending)
-                found = discrepancies(segment, parts)
-            for sentence in found:
-                off += 1
+                sentences = discrepancies(segment, parts)
+            for sentence in sentences:
+                differences += 1
                 self.stderr.write(f"segment {segment.pk}, {segment.name}: {sentence}")
-        for sentence in self._roll_ups_off():
-            off += 1
+        for sentence in self._roll_up_discrepancies():
+            differences += 1
             self.stderr.write(sentence)
-        if off:
-            raise CommandError(f"{off} differences in {segments} segments.")
+        if differences:
+            raise CommandError(f"{differences} differences in {segments} segments.")
         self.stdout.write(f"{segments} segments reconcile.")
-        if unread:
+        if partial:
             self.stdout.write(
-                f"{unread} of them were checked in part: rows were dropped "
+                f"{partial} of them were checked in part: rows were dropped "
                 "(IOPORTAL_..._RETENTION), or data arrived after retention."
             )
 
-    def _roll_ups_off(self) -> list[str]:
+    def _roll_up_discrepancies(self) -> list[str]:
         traced = Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
         extent = traced.aggregate(start=Min("start"), end=Max("end"))
         if extent["start"] is None:
