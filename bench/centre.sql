@@ -125,7 +125,7 @@ WHERE coalesce(j.ended_at, %(ended)s) > %(ended)s::timestamptz - interval '2 day
 INSERT INTO telemetry_coverage (source, source_id, start, "end", segment_id)
 SELECT 'rpctrace', id, %(ended)s::timestamptz - interval '1 day', %(ended)s, 0 FROM site_server;
 
-INSERT INTO telemetry_chargedrpc (start, job_id, segment_id, server_id, source_job_id, nid_id,
+INSERT INTO telemetry_attributedrpc (start, job_id, segment_id, server_id, source_job_id, nid_id,
     service_id, opcode, kind, method, count, timed, service_us_sum, service_us_min, service_us_max,
     queue_us_min, queue_us_max, total_us_sum)
 SELECT at, j.id, 0, s.id, 0, 0, 1, opcode, 1, 2, 90, 90, 9000, 20, 900, 5, 500, 12000

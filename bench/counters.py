@@ -48,7 +48,7 @@ def _only_first(read: Path) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "TRUNCATE telemetry_jobsnapshot, telemetry_iowindow, telemetry_coverage, "
-            "ingest_touchedreads, jobs_stalestatistics"
+            "ingest_dirtyreads, jobs_dirtystatistics"
         )
         cursor.execute("DELETE FROM ingest_segment_targets")
         cursor.execute("DELETE FROM ingest_segment WHERE format = 'job_stats'")

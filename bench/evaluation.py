@@ -15,11 +15,11 @@ from bench import centre, portal
 from bench.figures import Figure, say
 from ioportal.flags import backtest, evaluation
 from ioportal.flags.models import BackTest
-from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.site.models import Server
 from ioportal.stages import drain
 from ioportal.telemetry import levels, rollups
-from ioportal.telemetry.models import TouchedImpact
+from ioportal.telemetry.models import DirtyImpact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ FROM generate_series(%(start)s::timestamptz, %(end)s::timestamptz - interval '10
 WHERE j.id %% 2 + 1 = t.n
 """
 _REQUESTS = """
-INSERT INTO telemetry_chargedrpc (start, job_id, segment_id, server_id, source_job_id, nid_id,
+INSERT INTO telemetry_attributedrpc (start, job_id, segment_id, server_id, source_job_id, nid_id,
     service_id, opcode, kind, method, count, timed, service_us_sum, service_us_min, service_us_max,
     queue_us_min, queue_us_max, total_us_sum)
 SELECT w, j.id, 1, s.id, j.id, 0, 1, opcode, 1, 1, 9, 9, 900, 20, 900, 5, 500, 1200
@@ -125,9 +125,9 @@ def _arrive(start: datetime) -> None:
             cursor.execute(statement, {"start": start, "end": end})
         cursor.execute('UPDATE telemetry_coverage SET "end" = %s', [end])
     _roll_up(start, end)
-    StaleEvidence.objects.ask_for(Job.objects.values_list("pk", flat=True), start)
+    DirtyEvidence.objects.mark(Job.objects.values_list("pk", flat=True), start)
     for server in Server.objects.all():
-        TouchedImpact.objects.create(server_id=server.pk, start=start, end=end)
+        DirtyImpact.objects.create(server_id=server.pk, start=start, end=end)
 
 
 def _roll_up(start: datetime, end: datetime) -> None:

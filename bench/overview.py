@@ -17,7 +17,7 @@ from ioportal.jobs.models import Job
 from ioportal.site.models import Server
 from ioportal.stages import drain
 from ioportal.telemetry import levels, rollups
-from ioportal.telemetry.models import TouchedRpcs
+from ioportal.telemetry.models import DirtyRpcs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ _DATABASE = "ioportal_bench_overview"
 _STATEMENTS = Path(__file__).with_suffix(".sql")
 # Few principals are busy: the first sends a thousand times as much as the last.
 _CHARGED = """
-INSERT INTO telemetry_chargedrpc
+INSERT INTO telemetry_attributedrpc
 SELECT w, p.job_id, 1, s.id, p.source_job_id, p.nid_id, 1, opcode, p.kind, 0,
     1 + 20000 / p.n, 1 + 20000 / p.n, 50 * (1 + 20000 / p.n), 20, 900, 5, 4000,
     80 * (1 + 20000 / p.n)
@@ -53,7 +53,7 @@ FROM generate_series(%(start)s::timestamptz, %(end)s::timestamptz - interval '1 
     (SELECT id, filesystem_id, row_number() OVER (ORDER BY id) - 1 AS n FROM site_target) t
 WHERE p.n %% 2 = t.n AND p.kind <> 3
 """
-_ROWS = "SELECT count(*) FROM telemetry_chargedrpc WHERE start >= %s AND start < %s"
+_ROWS = "SELECT count(*) FROM telemetry_attributedrpc WHERE start >= %s AND start < %s"
 
 
 def measure(scale: float) -> Iterator[Figure]:
@@ -110,8 +110,8 @@ def _fill(hours: int) -> None:
                 say(f"{level.table}: {hour + 1} of {hours} hours")
     _roll_up(start, hours)
     for server in Server.objects.all():
-        TouchedRpcs.objects.create(
-            level=TouchedRpcs.Level.MINUTE,
+        DirtyRpcs.objects.create(
+            level=DirtyRpcs.Level.MINUTE,
             server_id=server.pk,
             start=_END - timedelta(minutes=1),
             end=_END,

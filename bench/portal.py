@@ -237,8 +237,8 @@ def clear_traces() -> None:
     """Remove raw and attributed rows of traces."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "TRUNCATE telemetry_rpcwindow, telemetry_chargedrpc, telemetry_coverage, "
-            "ingest_touchedtrace, ingest_batch, jobs_stalestatistics"
+            "TRUNCATE telemetry_rpcwindow, telemetry_attributedrpc, telemetry_coverage, "
+            "ingest_dirtytrace, ingest_batch, jobs_dirtystatistics"
         )
         cursor.execute("DELETE FROM ingest_segment WHERE format = 'rpctrace'")
 

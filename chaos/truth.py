@@ -46,7 +46,7 @@ LEFT JOIN site_nid n ON n.id = w.nid_id
 WHERE w.start >= %(begin)s AND w.start < %(end)s GROUP BY 1, 2, 3
 """
 _ATTRIBUTED_TABLES = {
-    "attributed RPCs": "chargedrpc",
+    "attributed RPCs": "attributedrpc",
     "RPCs by minute": "rpcminute",
     "RPCs by ten minutes": "rpctenminutes",
     "load by minute": "loadminute",
@@ -77,15 +77,15 @@ _TOTALS = {
     "attributed operations": f"SELECT {_ALL} FROM telemetry_iowindow w",
 }
 _PENDING = """
-SELECT (SELECT count(*) FROM ingest_touchedtrace) + (SELECT count(*) FROM ingest_touchedreads)
-    + (SELECT count(*) FROM ingest_touchedjob) + (SELECT count(*) FROM ingest_toucheddeltas)
-    + (SELECT count(*) FROM telemetry_touchedrpcs WHERE start < %(end)s)
+SELECT (SELECT count(*) FROM ingest_dirtytrace) + (SELECT count(*) FROM ingest_dirtyreads)
+    + (SELECT count(*) FROM ingest_dirtyjob) + (SELECT count(*) FROM ingest_dirtydeltas)
+    + (SELECT count(*) FROM telemetry_dirtyrpcs WHERE start < %(end)s)
 """
 # Operations of the same ten minutes, as far as they are rolled up.
 _OFF_ROLL_UPS = """
 WITH open_since AS (
     SELECT least(min(start), now() - interval '2 minutes') - interval '10 minutes' AS moment
-    FROM telemetry_touchedio WHERE start > '2000-01-01'
+    FROM telemetry_dirtyio WHERE start > '2000-01-01'
 ),
 windows AS (
     SELECT floor(extract(epoch FROM start) / 600) AS bucket, kind, job_id, source_job_id, {sums}

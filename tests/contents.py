@@ -41,7 +41,7 @@ RAW = (
     "telemetry_servicesnapshot", "telemetry_requestwindow",
     "telemetry_jobdelta", "telemetry_targetdelta",
 )  # fmt: skip
-DERIVED = ("telemetry_chargedrpc", "telemetry_iowindow", "jobs_jobstatistics")
+DERIVED = ("telemetry_attributedrpc", "telemetry_iowindow", "jobs_jobstatistics")
 FACTS = (
     "jobs_job", "jobs_allocation", "jobs_launch", "jobs_workloadjob", "jobs_workloadjob_jobs",
     "site_nid", "ingest_segment", "ingest_batch", "ingest_reject", "ingest_accountingrecord",

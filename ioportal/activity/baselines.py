@@ -143,7 +143,7 @@ def _of_their_time(server_ids: Collection[int], at: datetime) -> dict[int, list[
     periods = [
         last
         for last in _done(server_ids, at)
-        if last.end > at - _SERVES and (last.end == end or last.end - last.seen_from >= _SERVES)
+        if last.end > at - _SERVES and (last.end == end or last.end - last.traced_from >= _SERVES)
     ]
     found: dict[int, list[_Kind]] = {period.server_id: [] for period in periods}
     stored = Baseline.objects.filter(period__in=periods)
@@ -153,14 +153,14 @@ def _of_their_time(server_ids: Collection[int], at: datetime) -> dict[int, list[
     start = end - LOOKS_BACK
     for server, first in _traced_from(due, start, end):
         found[server] = _reckon(
-            BaselinePeriod(server_id=server, start=start, end=end, seen_from=max(first, start))
+            BaselinePeriod(server_id=server, start=start, end=end, traced_from=max(first, start))
         )
     return found
 
 
 def _done(server_ids: Collection[int], at: datetime) -> Any:
     """Return the newest period of each server that was reckoned and ends by a moment."""
-    done = BaselinePeriod.objects.filter(server_id__in=server_ids, reckoned_at__isnull=False)
+    done = BaselinePeriod.objects.filter(server_id__in=server_ids, computed_at__isnull=False)
     return done.filter(end__lte=at).order_by("server_id", "-end").distinct("server_id")
 
 
@@ -180,11 +180,11 @@ def _reckon(of: BaselinePeriod) -> list[_Kind]:
         kinds = _reckoned(period, slow)
     with transaction.atomic():
         locked = BaselinePeriod.objects.select_for_update().filter(pk=period.pk).first()
-        if locked and not locked.reckoned_at:
+        if locked and not locked.computed_at:
             rows = (Baseline(period=locked, **kind._asdict()) for kind in kinds)
             Baseline.objects.bulk_create(rows)
-            locked.reckoned_at = datetime.now(UTC)
-            locked.save(update_fields=["reckoned_at"])
+            locked.computed_at = datetime.now(UTC)
+            locked.save(update_fields=["computed_at"])
     return kinds
 
 
@@ -195,7 +195,7 @@ def _begun(of: BaselinePeriod) -> BaselinePeriod:
     Totals that change after this delete it; and while it is stored, none change.
     """
     rollups.lock()
-    facts = {"start": of.start, "seen_from": of.seen_from}
+    facts = {"start": of.start, "traced_from": of.traced_from}
     period, _ = BaselinePeriod.objects.get_or_create(
         server_id=of.server_id, end=of.end, defaults=facts
     )

@@ -21,7 +21,7 @@ SELECT start, server_id, service_id, opcode,
     kind || ':' || CASE kind WHEN %(JOB)s THEN job_id WHEN %(PROCESS)s THEN source_job_id
         WHEN %(HOST)s THEN nid_id ELSE 0 END AS principal,
     sum(timed)::bigint, sum(service_us_sum)::bigint, sum(total_us_sum)::bigint
-FROM telemetry_chargedrpc
+FROM telemetry_attributedrpc
 WHERE server_id = ANY(%(servers)s) AND start >= %(start)s AND start < %(end)s
 GROUP BY start, server_id, service_id, opcode, principal
 """

@@ -18,7 +18,7 @@ from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import evidence, impact_windows, lifecycle, locks, peaks
 from ioportal.flags.models import Flag
 from ioportal.flags.thresholds import Place, ThresholdBook
-from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.jobs.models import Job, DirtyEvidence
 from ioportal.site.models import Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
@@ -122,7 +122,7 @@ def by_thresholds(
 # Claims all pending rows of a job together: changed windows, statistics and impact.
 _CLAIM = """
 WITH claimed AS (
-    DELETE FROM jobs_staleevidence WHERE job_id = ANY(%s) RETURNING job_id, since
+    DELETE FROM jobs_dirtyevidence WHERE job_id = ANY(%s) RETURNING job_id, since
 )
 SELECT job_id, min(since) FROM claimed GROUP BY 1
 """
@@ -130,7 +130,7 @@ SELECT job_id, min(since) FROM claimed GROUP BY 1
 
 def _claim(limit: int) -> dict[int, datetime | None]:
     """Claim pending jobs; return the start of the changed windows of each."""
-    jobs = {row.job_id for row in StaleEvidence.objects.next(limit)}
+    jobs = {row.job_id for row in DirtyEvidence.objects.next(limit)}
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, [list(jobs)])
         return dict(cursor.fetchall())

@@ -13,15 +13,15 @@ from ioportal.activity import baselines, impact
 from ioportal.analysis.impact import SlownessCriteria, by_window
 from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.flags import evidence
-from ioportal.jobs.models import StaleEvidence
+from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Server
 from ioportal.telemetry import levels, retention, rollups
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
+    DirtyImpact,
     ImpactWindow,
     Principal,
-    TouchedImpact,
     ceil_to_window,
     floor_to_window,
 )
@@ -43,7 +43,7 @@ def compute_pending(limit: int = 500) -> int:
     The caller repeats it until it returns 0, behind the lock of flag creation.
     """
     with transaction.atomic():
-        claimed = TouchedImpact.objects.claim(limit)
+        claimed = DirtyImpact.objects.claim(limit)
         metadata_servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
         for server in metadata_servers:
             changed = [
@@ -58,7 +58,7 @@ def compute_pending(limit: int = 500) -> int:
         return len(claimed)
 
 
-def _slow_windows(server: int, reattributed: list[TouchedImpact]) -> list[Interval]:
+def _slow_windows(server: int, reattributed: list[DirtyImpact]) -> list[Interval]:
     """Return the computed slow windows of a server within some intervals.
 
     A new attribution of the same RPCs does not change the server's speed: only these windows
@@ -87,7 +87,7 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
             changed |= _store(impact.windows([server], slow.start, slow.end), usual)
         start = until
     if changed:
-        StaleEvidence.objects.ask_for(changed, first)
+        DirtyEvidence.objects.mark(changed, first)
 
 
 def _store(windows: pl.DataFrame, usual: pl.DataFrame) -> set[int]:

@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules.rule import Subject, advise
 from ioportal.flags.models import Flag, FlagEvent
-from ioportal.jobs.models import JobStatistics, StaleEvidence
+from ioportal.jobs.models import JobStatistics, DirtyEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -163,7 +163,7 @@ def _unmute(now: datetime) -> None:
     FlagEvent.objects.bulk_create(
         FlagEvent(flag=flag, kind=_Kind.REOPENED, text="The mute period ended.") for flag in flags
     )
-    StaleEvidence.objects.ask_for([flag.job_id for flag in flags if flag.job_id])
+    DirtyEvidence.objects.mark([flag.job_id for flag in flags if flag.job_id])
 
 
 def _findings(rule: Rule, thresholds: dict[str, float], frame: pl.DataFrame) -> dict[str, _Finding]:

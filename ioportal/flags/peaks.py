@@ -52,7 +52,7 @@ WITH own AS MATERIALIZED (
         coalesce(sum(w.service_us_sum::float8) FILTER (WHERE w.opcode = %(enqueue)s), 0)
             AS enqueue_us
     FROM {wanted}
-    JOIN telemetry_chargedrpc w
+    JOIN telemetry_attributedrpc w
         ON w.job_id = wanted.job_id AND w.job_id <> 0 AND w.start >= wanted.since
     JOIN site_server s ON s.id = w.server_id AND s.kind = 'mds'
     GROUP BY 1, 2, 3
@@ -60,7 +60,7 @@ WITH own AS MATERIALIZED (
 everybody AS MATERIALIZED (
     SELECT server_id, start, sum(timed::float8) AS timed,
         sum(service_us_sum::float8) AS service_us_sum
-    FROM telemetry_total
+    FROM telemetry_rpctotal
     WHERE opcode = %(enqueue)s AND start >= (SELECT min(start) FROM own)
         AND start <= (SELECT max(start) FROM own)
     GROUP BY 1, 2

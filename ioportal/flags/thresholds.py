@@ -14,7 +14,7 @@ from ioportal.analysis.rules.evidence import EVIDENCE
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import locks
 from ioportal.flags.models import Flag, ThresholdSet
-from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.jobs.models import Job, DirtyEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +45,7 @@ def apply_thresholds(threshold_set: ThresholdSet) -> bool:
     if previous is not None and previous.has_same_content(threshold_set):
         return False
     threshold_set.save()
-    StaleEvidence.objects.ask_for(_affected_jobs(threshold_set.rule))
+    DirtyEvidence.objects.mark(_affected_jobs(threshold_set.rule))
     return True
 
 

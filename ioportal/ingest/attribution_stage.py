@@ -19,18 +19,18 @@ from collectors import formats, tables
 from ioportal.ingest.attribution import deltas, reads, rpcs
 from ioportal.ingest.attribution.job_ids import ENDED_WITHIN, STARTS_WITHIN, with_namesakes
 from ioportal.ingest.models import (
+    DirtyDeltas,
+    DirtyJob,
+    DirtyReads,
+    DirtyTrace,
+    LateRows,
     Segment,
-    TooLate,
-    TouchedDeltas,
-    TouchedJob,
-    TouchedReads,
-    TouchedTrace,
 )
-from ioportal.jobs.models import Allocation, Job, StaleEvidence, StaleStatistics
+from ioportal.jobs.models import Allocation, DirtyEvidence, DirtyStatistics, Job
 from ioportal.site.models import Nid, Server, Target
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import ChargedRpc, Coverage, IoWindow, floor_to_window
+from ioportal.telemetry.models import AttributedRpc, Coverage, IoWindow, floor_to_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,10 +51,10 @@ def attribute_pending(limit: int = 500) -> int:
     """
     with transaction.atomic():
         lock()
-        traces = TouchedTrace.objects.claim(limit)
-        polled = TouchedReads.objects.claim(limit)
-        differences = TouchedDeltas.objects.claim(limit)
-        jobs = TouchedJob.objects.claim(limit)
+        traces = DirtyTrace.objects.claim(limit)
+        polled = DirtyReads.objects.claim(limit)
+        differences = DirtyDeltas.objects.claim(limit)
+        jobs = DirtyJob.objects.claim(limit)
         changed = (  # jobs and the start of the change: only later evidence is evaluated again
             (_attribute_traces(traces), [row.start for row in traces]),
             (_attribute_reads(polled), [_between_reads(row).start for row in polled]),
@@ -64,10 +64,10 @@ def attribute_pending(limit: int = 500) -> int:
             ),
             (_attribute_jobs(jobs), [row.start - STARTS_WITHIN for row in jobs]),
         )
-        StaleStatistics.objects.ask_for(set(chain.from_iterable(stale for stale, _ in changed)))
+        DirtyStatistics.objects.mark(set(chain.from_iterable(stale for stale, _ in changed)))
         for stale, starts in changed:
             if stale:
-                StaleEvidence.objects.ask_for(stale, floor_to_window(min(starts)))
+                DirtyEvidence.objects.mark(stale, floor_to_window(min(starts)))
         return len(traces) + len(polled) + len(differences) + len(jobs)
 
 
@@ -81,27 +81,27 @@ def mark_all_dirty(**_: Any) -> None:
     """Mark all derivable rows as dirty after a change of the registered site."""
     traces = Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
     dropped = retention.dropped(_RPC_LEVELS, *retention.ALWAYS)
-    TouchedTrace.objects.bulk_create(
-        TouchedTrace(
-            server_id=trace.source_id, start=part.start, end=part.end - _MOMENT, again=True
+    DirtyTrace.objects.bulk_create(
+        DirtyTrace(
+            server_id=trace.source_id, start=part.start, end=part.end - _MOMENT, has_rows=True
         )
         for trace in traces
         for part in coverage.gaps(dropped, trace.start, trace.end + _MOMENT)
     )
-    TouchedReads.objects.bulk_create(
-        TouchedReads(target_id=row["source_id"], start=row["first"], end=row["last"], again=True)
+    DirtyReads.objects.bulk_create(
+        DirtyReads(target_id=row["source_id"], start=row["first"], end=row["last"], has_rows=True)
         for row in Coverage.objects.filter(source=Coverage.Source.JOB_STATS, end=F("start"))
         .values("source_id")
         .annotate(first=Min("start"), last=Max("end"))
     )
     dropped = retention.dropped(_DELTA_LEVELS, *retention.ALWAYS)
-    TouchedDeltas.objects.bulk_create(
-        TouchedDeltas(
+    DirtyDeltas.objects.bulk_create(
+        DirtyDeltas(
             segment=segment,
             filesystem=segment.batch.source.scope_filesystem,
             start=segment.start,
             end=segment.end,
-            again=True,
+            has_rows=True,
         )
         for segment in Segment.objects.filter(
             batch__source__format__in=formats.names(tables.JOB_COUNTERS)
@@ -112,7 +112,7 @@ def mark_all_dirty(**_: Any) -> None:
     )
 
 
-def _attribute_traces(dirty: list[TouchedTrace]) -> set[int]:
+def _attribute_traces(dirty: list[DirtyTrace]) -> set[int]:
     """Attribute the windows of servers; return the jobs whose windows may have changed."""
     spans: dict[int, list[_Span]] = defaultdict(list)
     for row in dirty:
@@ -120,7 +120,9 @@ def _attribute_traces(dirty: list[TouchedTrace]) -> set[int]:
     stale: set[int] = set()
     for server in Server.objects.filter(pk__in=spans):
         for span in _merged(map(_in_windows, spans[server.pk])):
-            windows = ChargedRpc.objects.between(span.start, span.end).filter(server_id=server.pk)
+            windows = AttributedRpc.objects.between(span.start, span.end).filter(
+                server_id=server.pk
+            )
             stale |= _jobs_of(windows)
             _attribute_server(server.pk, span.start, span.end)
             stale |= _jobs_of(windows)
@@ -135,13 +137,13 @@ def _attribute_server(server_id: int, start: datetime, end: datetime) -> None:
     for part in parts:
         rpcs.attribute_server(server_id, *part)
         rollups.mark_server_dirty(server_id, *part)
-    TooLate.objects.bulk_create(
-        TooLate(server_id=server_id, start=gap.start, end=gap.end)
+    LateRows.objects.bulk_create(
+        LateRows(server_id=server_id, start=gap.start, end=gap.end)
         for gap in coverage.gaps(parts, start, end)
     )
 
 
-def _attribute_reads(dirty: list[TouchedReads]) -> set[int]:
+def _attribute_reads(dirty: list[DirtyReads]) -> set[int]:
     """Derive the windows around reads; return the jobs whose windows may have changed."""
     spans: dict[tuple[int, int], list[_Span]] = defaultdict(list)
     targets = Target.objects.in_bulk({row.target_id for row in dirty})
@@ -172,8 +174,8 @@ def _attribute_reads(dirty: list[TouchedReads]) -> set[int]:
                 reads.derive(filesystem, folded, folded_target, start, end)
                 rollups.mark_target_dirty(filesystem, folded_target, start, end + _MOMENT)
             stale |= _jobs_of(windows) | _running(filesystem, span.start, span.end)
-    TooLate.objects.bulk_create(
-        TooLate(target_id=row.target_id, start=row.start, end=row.end)
+    LateRows.objects.bulk_create(
+        LateRows(target_id=row.target_id, start=row.start, end=row.end)
         for row in dirty
         if not retention.is_retained(_IO_LEVELS, _between_reads(row).start, row.end)
     )
@@ -188,10 +190,10 @@ def _derivable(span: _Span) -> list[Interval]:
     ]
 
 
-def _attribute_deltas(dirty: TouchedDeltas) -> set[int]:
+def _attribute_deltas(dirty: DirtyDeltas) -> set[int]:
     """Derive the windows of a batch of differences; return the jobs that may have changed."""
     if not retention.is_retained(_DELTA_LEVELS, dirty.start, dirty.end):
-        TooLate.objects.create(segment_id=dirty.segment_id, start=dirty.start, end=dirty.end)
+        LateRows.objects.create(segment_id=dirty.segment_id, start=dirty.start, end=dirty.end)
         return set()
     windows = IoWindow.objects.filter(segment_id=dirty.segment_id)
     stale = _jobs_of(windows)
@@ -204,7 +206,7 @@ def _attribute_deltas(dirty: TouchedDeltas) -> set[int]:
     return stale | _jobs_of(windows) | _running(dirty.filesystem_id, dirty.start, dirty.end)
 
 
-def _attribute_jobs(dirty: list[TouchedJob]) -> set[int]:
+def _attribute_jobs(dirty: list[DirtyJob]) -> set[int]:
     """Attribute the operations of jobs; return the jobs whose windows may have changed."""
     job_ids = {row.job_id for row in dirty}
     namesakes, source_job_ids = with_namesakes(job_ids)
@@ -256,8 +258,8 @@ def _attribute_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) 
         )
         rollups.mark_principals_dirty(jobs | namesakes, set(nids), source_job_ids, *part)
     if not parts:  # (dropped rows of a running job were attributed before)
-        TooLate.objects.bulk_create(
-            TooLate(job_id=job_id, start=start, end=end) for job_id in span.job_ids
+        LateRows.objects.bulk_create(
+            LateRows(job_id=job_id, start=start, end=end) for job_id in span.job_ids
         )
     return jobs
 
@@ -291,12 +293,12 @@ def _merged(spans: Iterable[_Span]) -> list[_Span]:
     return merged
 
 
-def _between_reads(dirty: TouchedReads) -> _Span:
+def _between_reads(dirty: DirtyReads) -> _Span:
     """Widen an interval to the reads before and after it, which may bound existing windows.
 
     Pending reads bound none: windows derived before they arrived span them.
     """
-    pending = TouchedReads.objects.filter(
+    pending = DirtyReads.objects.filter(
         target_id=OuterRef("source_id"), start__lte=OuterRef("start"), end__gte=OuterRef("start")
     )
     polls = Coverage.objects.filter(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from ioportal.ingest.models import TouchedDeltas, TouchedJob, TouchedTrace
+from ioportal.ingest.models import DirtyDeltas, DirtyJob, DirtyTrace
 from ioportal.telemetry import storage
 
 _FREE_BYTES = 1 << 30  # on the disk of temporary files for uploads
@@ -31,7 +31,7 @@ def overload() -> Overload | None:
     if free < _FREE_BYTES:
         return Overload(f"The portal's disk for uploads has {free >> 20:,} MiB free.")
     limit = settings.PENDING_LIMIT
-    for pending in (TouchedTrace, TouchedDeltas, TouchedJob):
+    for pending in (DirtyTrace, DirtyDeltas, DirtyJob):
         if pending.objects.order_by()[: limit + 1].count() > limit:
             return Overload(f"More than {limit:,} dirty intervals are waiting for attribution.")
     return None

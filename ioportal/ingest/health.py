@@ -13,16 +13,16 @@ from collectors import tables
 from collectors.formats import BY_NAME
 from ioportal.ingest.models import (
     Batch,
+    DirtyDeltas,
+    DirtyJob,
+    DirtyReads,
+    DirtyTrace,
     Segment,
-    TouchedDeltas,
-    TouchedJob,
-    TouchedReads,
-    TouchedTrace,
 )
-from ioportal.jobs.models import StaleEvidence, StaleStatistics
+from ioportal.jobs.models import DirtyEvidence, DirtyStatistics
 from ioportal.site.models import Source, Target
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, StageFailure, TouchedImpact, TouchedIo, TouchedRpcs
+from ioportal.telemetry.models import Coverage, DirtyImpact, DirtyIo, DirtyRpcs, StageFailure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -162,7 +162,7 @@ def backlogs(now: datetime) -> list[Backlog]:
             late_after=late_after,
             now=now,
             **pending._default_manager.aggregate(  # noqa: SLF001  (documented)
-                rows=Count("pk"), oldest=Min("asked_at")
+                rows=Count("pk"), oldest=Min("created_at")
             ),
         )
         for stage, late_after, tables in _STAGES
@@ -175,19 +175,19 @@ _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] =
         "attribution",
         timedelta(minutes=1),
         {
-            "traces": TouchedTrace,
-            "reads of counters": TouchedReads,
-            "differences from agents": TouchedDeltas,
-            "jobs": TouchedJob,
+            "traces": DirtyTrace,
+            "reads of counters": DirtyReads,
+            "differences from agents": DirtyDeltas,
+            "jobs": DirtyJob,
         },
     ),
-    ("statistics", timedelta(minutes=2), {"jobs": StaleStatistics}),
+    ("statistics", timedelta(minutes=2), {"jobs": DirtyStatistics}),
     # Rows stay pending until the end of their ten minutes.
-    ("roll-up", timedelta(minutes=20), {"RPCs": TouchedRpcs, "counters": TouchedIo}),
+    ("roll-up", timedelta(minutes=20), {"RPCs": DirtyRpcs, "counters": DirtyIo}),
     (
         "evaluate",
         timedelta(minutes=2),
-        {"jobs": StaleEvidence, "impact": TouchedImpact},
+        {"jobs": DirtyEvidence, "impact": DirtyImpact},
     ),
 )
 

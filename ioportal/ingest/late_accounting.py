@@ -9,7 +9,7 @@ from django.db.models import Count, Min
 
 from ioportal.ingest.attribution.job_ids import ENDED_WITHIN, STARTS_WITHIN
 from ioportal.ingest.models import Segment
-from ioportal.telemetry.models import ChargedRpc, IoWindow
+from ioportal.telemetry.models import AttributedRpc, IoWindow
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,7 +34,7 @@ def for_job(job: Job) -> LateAccounting | None:
     start, end = job.started_at - STARTS_WITHIN, job.known_until + ENDED_WITHIN
     segments = [
         windows.objects.between(start, end).for_job(job.pk).values("segment_id").distinct()
-        for windows in (ChargedRpc, IoWindow)
+        for windows in (AttributedRpc, IoWindow)
     ]
     before = Segment.objects.filter(pk__in=segments[0].union(segments[1]), loaded_at__lt=recorded)
     extent = before.aggregate(segments=Count("pk"), since=Min("loaded_at"))

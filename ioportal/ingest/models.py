@@ -151,19 +151,19 @@ class AccountingRecord(models.Model):
         return f"{self.segment} line {self.line}"
 
 
-class _Touched(Pending):
+class _Dirty(Pending):
     """An interval whose derived rows are missing or outdated."""
 
     start = models.DateTimeField()
     end = models.DateTimeField()
     # Whether derived rows exist; pages show them until they are replaced.
-    again = models.BooleanField(default=False)
+    has_rows = models.BooleanField(default=False)
 
     class Meta:
         abstract = True
 
 
-class TouchedTrace(_Touched):
+class DirtyTrace(_Dirty):
     """Raw RPC windows of a server changed."""
 
     server = models.ForeignKey(Server, models.CASCADE)
@@ -172,7 +172,7 @@ class TouchedTrace(_Touched):
         return f"{self.server} {self.start} to {self.end}"
 
 
-class TouchedReads(_Touched):
+class DirtyReads(_Dirty):
     """Snapshots of a target changed."""
 
     target = models.ForeignKey(Target, models.CASCADE)
@@ -181,7 +181,7 @@ class TouchedReads(_Touched):
         return f"{self.target} {self.start} to {self.end}"
 
 
-class TouchedDeltas(_Touched):
+class DirtyDeltas(_Dirty):
     """Differences from an agent arrived."""
 
     segment = models.ForeignKey(Segment, models.CASCADE)
@@ -191,7 +191,7 @@ class TouchedDeltas(_Touched):
         return f"{self.segment} {self.start} to {self.end}"
 
 
-class TouchedJob(_Touched):
+class DirtyJob(_Dirty):
     """The time range or the nodes of a job changed."""
 
     job = models.ForeignKey(Job, models.CASCADE)
@@ -201,7 +201,7 @@ class TouchedJob(_Touched):
         return f"{self.job} {self.start} to {self.end}"
 
 
-class TooLate(models.Model):
+class LateRows(models.Model):
     """Data that arrived after retention dropped the rows needed to attribute it."""
 
     server = models.ForeignKey(Server, models.CASCADE, null=True)  # of a trace
@@ -213,7 +213,7 @@ class TooLate(models.Model):
     noticed_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        indexes = [models.Index(name="toolate_recent", fields=["-noticed_at"])]
+        indexes = [models.Index(name="laterows_recent", fields=["-noticed_at"])]
 
     def __str__(self) -> str:
         return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from ioportal.ingest.models import TouchedDeltas, TouchedTrace
+from ioportal.ingest.models import DirtyDeltas, DirtyTrace
 from ioportal.telemetry.coverage import Interval
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ def trace_intervals(
     server_ids: Iterable[int], start: datetime, end: datetime
 ) -> dict[int, list[Interval]]:
     """Return the intervals of pending traces in a range, in order, by server."""
-    rows = TouchedTrace.objects.filter(
-        server__in=server_ids, again=False, start__lt=end, end__gte=start
+    rows = DirtyTrace.objects.filter(
+        server__in=server_ids, has_rows=False, start__lt=end, end__gte=start
     )
     return _by_source(rows.values_list("server_id", "start", "end"))
 
@@ -30,8 +30,8 @@ def delta_intervals(
 
     Reads loaded from files are attributed in the same command.
     """
-    rows = TouchedDeltas.objects.filter(
-        segment__targets__in=target_ids, again=False, start__lt=end, end__gte=start
+    rows = DirtyDeltas.objects.filter(
+        segment__targets__in=target_ids, has_rows=False, start__lt=end, end__gte=start
     )
     return _by_source(rows.values_list("segment__targets", "start", "end"))
 

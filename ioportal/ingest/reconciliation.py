@@ -17,13 +17,13 @@ from collectors import tables
 from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import job_ids
-from ioportal.ingest.models import TooLate
+from ioportal.ingest.models import LateRows
 from ioportal.jobs import workloads
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.site.models import Cluster, Counter, Target
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import (
-    ChargedRpc,
+    AttributedRpc,
     Coverage,
     IoWindow,
     JobDelta,
@@ -105,7 +105,7 @@ def attributed_operations(*segments: Segment) -> dict[Principal, int]:
         windows.append((IoWindow.objects.filter(segment_id__in=reads), _OPERATIONS))
     for segment in segments:
         if segment.table is tables.RPC_WINDOWS:
-            attributed = _within(segment, ChargedRpc.objects.all())
+            attributed = _within(segment, AttributedRpc.objects.all())
             windows.append((attributed.filter(segment_id=segment.pk), _RPCS))
     operations: dict[Principal, int] = defaultdict(int)
     for rows, amount in windows:
@@ -154,7 +154,7 @@ def retained_parts(segment: Segment) -> RetainedParts:
         return RetainedParts(raw=True, attributed=True, expected=True)
     from_file, from_agent, attributed = _LEVELS[segment.table]
     start, end = floor_to_window(segment.start), segment.end
-    late_rows = TooLate.objects.filter(start__lte=end, end__gte=start).filter(
+    late_rows = LateRows.objects.filter(start__lte=end, end__gte=start).filter(
         Q(server=segment.server) | Q(target__segment=segment) | Q(segment=segment)
     )
     is_raw = retention.is_retained([from_agent if segment.is_batch else from_file], start, end)

@@ -13,7 +13,7 @@ from django.db.models import Min
 
 from ioportal.activity import incidents
 from ioportal.ingest import attribution_stage
-from ioportal.ingest.models import TouchedDeltas, TouchedReads, TouchedTrace
+from ioportal.ingest.models import DirtyDeltas, DirtyReads, DirtyTrace
 from ioportal.stages import drain
 from ioportal.telemetry import levels, retention, rollups
 
@@ -28,9 +28,9 @@ log = structlog.get_logger()
 
 _RETENTION_LOCK = 7_306  # any number that no other advisory lock uses
 _ATTRIBUTED_FROM: dict[str, type[Model]] = {
-    levels.RPC_WINDOWS.table: TouchedTrace,
-    levels.JOB_SNAPSHOTS.table: TouchedReads,
-    levels.JOB_DELTAS.table: TouchedDeltas,
+    levels.RPC_WINDOWS.table: DirtyTrace,
+    levels.JOB_SNAPSHOTS.table: DirtyReads,
+    levels.JOB_DELTAS.table: DirtyDeltas,
 }
 
 

@@ -16,7 +16,7 @@ from django.db import connection
 
 from collectors.batch import hostlists
 from ioportal.jobs import locks, workloads
-from ioportal.jobs.models import Allocation, Job, Launch, StaleStatistics
+from ioportal.jobs.models import Allocation, DirtyStatistics, Job, Launch
 from ioportal.jobs.precedence import standing
 from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_frame
@@ -101,7 +101,7 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
         relinked,
     )
     workloads.link_to_jobs(cluster, {job.batch_id for job in told})
-    StaleStatistics.objects.ask_for(job.pk for job in told)
+    DirtyStatistics.objects.mark(job.pk for job in told)
     return Recorded(changes, {row["line"]: ids[_identity(row)] for row in rows})
 
 

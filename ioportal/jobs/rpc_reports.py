@@ -13,7 +13,7 @@ from ioportal.analysis.rpc_report import RpcReport, RpcRow, Times
 from ioportal.jobs.accounting import STILL_RUNNING
 from ioportal.site.models import Nid, Server, SourceJobId
 from ioportal.telemetry import coverage, levels, retention, rollups
-from ioportal.telemetry.models import ChargedRpc, Method, Principal, RpcWindow
+from ioportal.telemetry.models import AttributedRpc, Method, Principal, RpcWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,7 +160,7 @@ def methods_of_job(
     within = _within(job.started_at, job.ended_at, start, end, levels.RPC_WINDOWS.width)
     if not retention.is_retained([levels.ATTRIBUTED_RPCS], *within):
         return []
-    charged = _Windows(ChargedRpc.objects.for_job(job.pk), levels.RPC_WINDOWS.width)
+    charged = _Windows(AttributedRpc.objects.for_job(job.pk), levels.RPC_WINDOWS.width)
     rows = (
         _inside(charged, job.cluster.metadata_server_ids, within)
         .values_list("method")

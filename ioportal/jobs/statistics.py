@@ -18,16 +18,16 @@ from collectors.lustre import opcodes
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.jobs import locks
-from ioportal.jobs.models import Job, JobStatistics, StaleEvidence, StaleStatistics
+from ioportal.jobs.models import DirtyEvidence, DirtyStatistics, Job, JobStatistics
 from ioportal.jobs.runs import LATEST_END
 from ioportal.site.models import Target
 from ioportal.telemetry import levels, planner, retention
 from ioportal.telemetry.models import (
     LARGEST_BIGINT,
     Coverage,
-    Dropped,
     IoWindow,
     Principal,
+    RetentionLog,
 )
 from ioportal.telemetry.sums import metadata_operations
 
@@ -173,7 +173,7 @@ SELECT w.job_id, sum(w.count) AS rpcs, sum(w.timed) AS timed,
     ) AS counted_enqueues,
     sum(w.service_us_sum) AS service_us, max(w.service_us_max) AS longest_us,
     sum(w.total_us_sum) - sum(w.service_us_sum) AS queue_us
-FROM telemetry_chargedrpc w JOIN site_server s ON s.id = w.server_id AND s.kind = 'mds'
+FROM telemetry_attributedrpc w JOIN site_server s ON s.id = w.server_id AND s.kind = 'mds'
 LEFT JOIN counted ON counted.filesystem_id = s.filesystem_id
 WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
 GROUP BY w.job_id
@@ -273,7 +273,7 @@ operations AS (
     GROUP BY n.job_id
 ),
 windows AS MATERIALIZED (
-    SELECT start, nid_id, source_job_id, count FROM telemetry_chargedrpc
+    SELECT start, nid_id, source_job_id, count FROM telemetry_attributedrpc
     WHERE kind = %(AMBIGUOUS)s AND start >= %(first)s - interval '10 seconds' AND start < %(last)s
 ),
 rpcs AS (
@@ -349,9 +349,9 @@ def refresh_statistics(limit: int = 500) -> int:
         running = JobStatistics.objects.filter(
             job__ended_at=None, computed_at__gt=datetime.now(UTC) - settings.STATISTICS_INTERVAL
         )
-        pending = StaleStatistics.objects.exclude(job_id__in=running.values("job_id"))
+        pending = DirtyStatistics.objects.exclude(job_id__in=running.values("job_id"))
         claimed = {row.job_id for row in pending.next(limit)}
-        StaleStatistics.objects.filter(job_id__in=claimed).delete()
+        DirtyStatistics.objects.filter(job_id__in=claimed).delete()
         jobs = list(Job.objects.filter(pk__in=claimed, started_at__isnull=False).order_by("pk"))
         figures = _Figures.of(jobs)
         rows = [figures.statistics(job) for job in jobs]
@@ -363,7 +363,7 @@ def refresh_statistics(limit: int = 500) -> int:
             update_fields=_COMPUTED,
         )
         _tell_jobs(rows)
-        StaleEvidence.objects.ask_for(row.job_id for row in rows)
+        DirtyEvidence.objects.mark(row.job_id for row in rows)
         return len(claimed)
 
 
@@ -400,7 +400,7 @@ _Row = dict[str, Any]
 
 def _keep_what_windows_told(jobs: list[Job], rows: list[JobStatistics]) -> None:
     """Leave figures as they were where windows of the run that they came from are gone."""
-    if not Dropped.objects.exists():
+    if not RetentionLog.objects.exists():
         return
     always = retention.ALWAYS
     before = JobStatistics.objects.in_bulk([job.pk for job in jobs])

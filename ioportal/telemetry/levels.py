@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from django.conf import settings
 
 from ioportal.telemetry.models import (
-    ChargedRpc,
+    AttributedRpc,
     ImpactWindow,
     IoTenMinutes,
     IoTotal,
@@ -22,13 +22,13 @@ from ioportal.telemetry.models import (
     RequestWindow,
     RpcMinute,
     RpcTenMinutes,
+    RpcTotal,
+    RpcTotalMinute,
+    RpcTotalTenMinutes,
     RpcWindow,
     ServiceSnapshot,
     TargetDelta,
     TargetSnapshot,
-    Total,
-    TotalMinute,
-    TotalTenMinutes,
 )
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ RPC_WINDOWS: Final = Level(
     by="server_id",
 )
 ATTRIBUTED_RPCS: Final = Level(
-    ChargedRpc,
+    AttributedRpc,
     "RPCs by 10 s and principal",
     "WINDOWS_RETENTION",
     made_of=RPC_WINDOWS,
@@ -129,7 +129,7 @@ LOAD_TEN_MINUTES: Final = Level(
     width=_TEN_MINUTES,
 )
 RPC_TOTALS: Final = Level(
-    Total,
+    RpcTotal,
     "RPCs by 10 s, of all principals together",
     "TOTALS_RETENTION",
     made_of=ATTRIBUTED_RPCS,
@@ -137,7 +137,7 @@ RPC_TOTALS: Final = Level(
     by="server_id",
 )
 RPC_TOTAL_MINUTES: Final = Level(
-    TotalMinute,
+    RpcTotalMinute,
     "the same by the minute",
     "TOTALS_RETENTION",
     made_of=RPC_TOTALS,
@@ -145,7 +145,7 @@ RPC_TOTAL_MINUTES: Final = Level(
     by="server_id",
 )
 RPC_TOTAL_TEN_MINUTES: Final = Level(
-    TotalTenMinutes,
+    RpcTotalTenMinutes,
     "the same by ten minutes",
     "TEN_MINUTES_RETENTION",
     made_of=RPC_TOTAL_MINUTES,

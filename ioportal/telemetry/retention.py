@@ -9,7 +9,7 @@ from django.db import connection
 from psycopg import sql
 
 from ioportal.telemetry.coverage import Interval, gaps
-from ioportal.telemetry.models import Dropped
+from ioportal.telemetry.models import RetentionLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,18 +57,18 @@ def drop(level: Level, chunks: Iterable[Interval]) -> None:
 
 def record_dropped(level: Level, gone: Interval) -> None:
     """Record an interval as dropped; those that meet become one."""
-    meeting = Dropped.objects.filter(
+    meeting = RetentionLog.objects.filter(
         table=level.table, start__lte=gone.end, end__gte=gone.start
     ).order_by("start")
     known = [*meeting.values_list("start", "end"), gone]
     meeting.delete()
     start, end = min(start for start, _ in known), max(end for _, end in known)
-    Dropped.objects.create(table=level.table, start=start, end=end)
+    RetentionLog.objects.create(table=level.table, start=start, end=end)
 
 
 def dropped(levels: Iterable[Level], start: datetime, end: datetime) -> list[Interval]:
     """Return the parts of [start, end) of which rows of any of some levels are gone, in order."""
-    rows = Dropped.objects.filter(
+    rows = RetentionLog.objects.filter(
         table__in=[level.table for level in levels], start__lt=end, end__gt=start
     )
     return [Interval(*row) for row in rows.order_by("start").values_list("start", "end")]
@@ -81,7 +81,7 @@ def retained(levels: Iterable[Level], start: datetime, end: datetime) -> list[In
 
 def is_retained(levels: Iterable[Level], start: datetime, end: datetime) -> bool:
     """Tell whether nothing of [start, end] was dropped from some levels."""
-    return not Dropped.objects.filter(
+    return not RetentionLog.objects.filter(
         table__in=[level.table for level in levels], start__lte=end, end__gt=start
     ).exists()
 

@@ -25,10 +25,10 @@ from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import (
     LARGEST_BIGINT,
     BaselinePeriod,
+    DirtyImpact,
+    DirtyIo,
+    DirtyRpcs,
     IoWindow,
-    TouchedImpact,
-    TouchedIo,
-    TouchedRpcs,
 )
 from ioportal.telemetry.sums import metadata_operations
 
@@ -68,7 +68,7 @@ class RollUp:
 class RpcRollUp:
     """The levels of RPCs in buckets of one width; all are made of finer ones."""
 
-    pending: TouchedRpcs.Level
+    pending: DirtyRpcs.Level
     width: timedelta
     settled_after: timedelta  # from the end of a bucket: most of its records have come
     roll_ups: tuple[RollUp, ...]
@@ -116,7 +116,7 @@ _BY_OPCODE = (*_PRINCIPAL, "service_id", "opcode")
 
 RPC_ROLL_UPS = (
     RpcRollUp(
-        TouchedRpcs.Level.TEN_SECONDS,
+        DirtyRpcs.Level.TEN_SECONDS,
         timedelta(seconds=10),
         timedelta(0),  # they are few: what comes late is added up once more
         (
@@ -125,7 +125,7 @@ RPC_ROLL_UPS = (
         ),
     ),
     RpcRollUp(
-        TouchedRpcs.Level.MINUTE,
+        DirtyRpcs.Level.MINUTE,
         timedelta(minutes=1),
         timedelta(seconds=30),
         (
@@ -135,7 +135,7 @@ RPC_ROLL_UPS = (
         ),
     ),
     RpcRollUp(
-        TouchedRpcs.Level.TEN_MINUTES,
+        DirtyRpcs.Level.TEN_MINUTES,
         timedelta(minutes=10),
         timedelta(seconds=30),
         (
@@ -178,8 +178,8 @@ ORDER BY start
 
 def mark_server_dirty(server_id: int, start: datetime, end: datetime) -> None:
     """Ask for the roll-ups of a server's charged windows of [start, end) anew."""
-    TouchedRpcs.objects.create(
-        level=TouchedRpcs.Level.TEN_SECONDS, server_id=server_id, start=start, end=end
+    DirtyRpcs.objects.create(
+        level=DirtyRpcs.Level.TEN_SECONDS, server_id=server_id, start=start, end=end
     )
 
 
@@ -191,8 +191,8 @@ def mark_principals_dirty(
     end: datetime,
 ) -> None:
     """Ask for the roll-ups of some jobs', nodes' and ids' charged windows of [start, end) anew."""
-    TouchedRpcs.objects.create(
-        level=TouchedRpcs.Level.TEN_SECONDS,
+    DirtyRpcs.objects.create(
+        level=DirtyRpcs.Level.TEN_SECONDS,
         start=start,
         end=end,
         job_ids=sorted(jobs),
@@ -203,7 +203,7 @@ def mark_principals_dirty(
 
 def mark_target_dirty(filesystem_id: int, target_id: int, start: datetime, end: datetime) -> None:
     """Ask for the roll-up of a target's I/O windows that begin in [start, end) anew."""
-    TouchedIo.objects.create(filesystem_id=filesystem_id, target_id=target_id, start=start, end=end)
+    DirtyIo.objects.create(filesystem_id=filesystem_id, target_id=target_id, start=start, end=end)
 
 
 def mark_source_jobs_dirty(source_jobs: Collection[int]) -> None:
@@ -211,7 +211,7 @@ def mark_source_jobs_dirty(source_jobs: Collection[int]) -> None:
     windows = IoWindow.objects.filter(source_job_id__in=source_jobs)
     span = windows.aggregate(first=Min("start"), last=Max("start"))
     if span["first"]:
-        TouchedIo.objects.create(
+        DirtyIo.objects.create(
             source_job_ids=sorted(source_jobs),
             start=span["first"],
             end=span["last"] + timedelta(microseconds=1),
@@ -243,9 +243,9 @@ def pending_since(level: Level) -> datetime | None:
     """Return from when on rows of a level are still to be rolled up; None: all are."""
     touched: Any
     if level is levels.IO_WINDOWS:
-        touched = TouchedIo.objects.all()
+        touched = DirtyIo.objects.all()
     elif level in _READ_BY_ROLL_UPS:
-        touched = TouchedRpcs.objects.all()
+        touched = DirtyRpcs.objects.all()
     else:
         return None
     first: datetime | None = touched.aggregate(first=Min("start"))["first"]
@@ -282,26 +282,26 @@ def _claim(touched: Any, fields: tuple[str, ...], limit: int) -> list[_Asked]:
 def roll_rpcs(kind: RpcRollUp, now: datetime, limit: int) -> int:
     """Roll up to one level what has ended by now; return how many intervals were claimed."""
     ended = floor(now - kind.settled_after, kind.width)
-    due = TouchedRpcs.objects.filter(level=kind.pending, start__lt=ended)
+    due = DirtyRpcs.objects.filter(level=kind.pending, start__lt=ended)
     fields = ("server_id", "job_ids", "nid_ids", "source_job_ids")
     claimed = _claim(due, fields, limit)
-    again: list[TouchedRpcs] = []
+    again: list[DirtyRpcs] = []
     for asked in claimed:
         done, left = _divided(asked.spans, kind.width, ended)
-        again += [TouchedRpcs(level=kind.pending, **asked.who, start=s, end=e) for s, e in left]
+        again += [DirtyRpcs(level=kind.pending, **asked.who, start=s, end=e) for s, e in left]
         for span in done:
             for one in kind.roll_ups:
                 for part in retention.retained((one.made_of, one.level), *span):
                     _roll_rpcs_of(one, asked.who, part)
         if kind is RPC_ROLL_UPS[0]:
             server = asked.who["server_id"]
-            TouchedImpact.objects.bulk_create(
-                TouchedImpact(server_id=server, start=s, end=e) for s, e in done
+            DirtyImpact.objects.bulk_create(
+                DirtyImpact(server_id=server, start=s, end=e) for s, e in done
             )
         if kind is not RPC_ROLL_UPS[-1]:
             coarser = RPC_ROLL_UPS[RPC_ROLL_UPS.index(kind) + 1].pending
-            again += [TouchedRpcs(level=coarser, **asked.who, start=s, end=e) for s, e in done]
-    TouchedRpcs.objects.bulk_create(again)
+            again += [DirtyRpcs(level=coarser, **asked.who, start=s, end=e) for s, e in done]
+    DirtyRpcs.objects.bulk_create(again)
     return sum(len(asked.spans) for asked in claimed)
 
 
@@ -340,19 +340,19 @@ def _roll_rpcs_of(one: RollUp, who: dict[str, Any], span: Interval) -> None:
 
 def _roll_io(now: datetime, limit: int) -> int:
     ended = floor(now - _IO_SETTLED_AFTER, _IO_WIDTH)
-    due = TouchedIo.objects.filter(start__lt=ended)
+    due = DirtyIo.objects.filter(start__lt=ended)
     claimed = _claim(due, ("filesystem_id", "target_id", "source_job_ids"), limit)
-    again: list[TouchedIo] = []
+    again: list[DirtyIo] = []
     for asked in claimed:
         done, left = _divided(asked.spans, _IO_WIDTH, ended)
-        again += [TouchedIo(**asked.who, start=s, end=e) for s, e in left]
+        again += [DirtyIo(**asked.who, start=s, end=e) for s, e in left]
         for span in done:
             for part in retention.retained((levels.IO_WINDOWS, levels.IO_TEN_MINUTES), *span):
                 _roll_io_of(asked.who, part)
             if asked.who["target_id"] is not None:  # totals do not change with who is charged
                 for part in retention.retained((levels.IO_WINDOWS, levels.IO_TOTALS), *span):
                     _roll_io_totals_of(asked.who, part)
-    TouchedIo.objects.bulk_create(again)
+    DirtyIo.objects.bulk_create(again)
     return sum(len(asked.spans) for asked in claimed)
 
 
@@ -470,11 +470,11 @@ def _open(level: Level, start: datetime, end: datetime) -> list[Interval]:
     """Return the parts of a range in which a source's rows are still to be rolled up."""
     if level in {levels.IO_TEN_MINUTES, levels.IO_TOTALS}:
         width = _IO_WIDTH
-        touched: Any = TouchedIo.objects.filter(target_id__isnull=False)
+        touched: Any = DirtyIo.objects.filter(target_id__isnull=False)
     else:
         (kind,) = (kind for kind in RPC_ROLL_UPS if level in kind.levels)
         width = kind.width
-        touched = TouchedRpcs.objects.filter(level__lte=kind.pending, server_id__isnull=False)
+        touched = DirtyRpcs.objects.filter(level__lte=kind.pending, server_id__isnull=False)
     rows = touched.filter(start__lt=end, end__gt=start).values_list("start", "end")
     whole = [
         Interval(max(span.start, start), min(span.end, end))

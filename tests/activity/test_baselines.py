@@ -39,7 +39,7 @@ def total(mds, service):
     def store(*rows):
         with connection.cursor() as cursor:
             cursor.executemany(
-                "INSERT INTO telemetry_total VALUES (%s, %s, %s, %s, %s, %s, 0, 0, 0, 0, 0, %s)",
+                "INSERT INTO telemetry_rpctotal VALUES (%s, %s, %s, %s, %s, %s, 0, 0, 0, 0, 0, %s)",
                 [
                     (NOON - timedelta(seconds=ago), mds, service, opcode, rpcs, rpcs, us)
                     for ago, opcode, rpcs, us in rows

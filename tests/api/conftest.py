@@ -120,7 +120,7 @@ def charged(queries, charge):
                 """
                 SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed'])
                     [w.kind], coalesce(j.batch_id, ''), sum(count)
-                FROM telemetry_chargedrpc w LEFT JOIN jobs_job j ON j.id = w.job_id GROUP BY 1, 2
+                FROM telemetry_attributedrpc w LEFT JOIN jobs_job j ON j.id = w.job_id GROUP BY 1, 2
                 """
             )
         }

@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection, transaction
 
 from collectors import tables
-from ioportal.ingest.models import Batch, Segment, TouchedTrace
+from ioportal.ingest.models import Batch, DirtyTrace, Segment
 from ioportal.site.models import Server, Source
 from tests import contents
 from tests.batches import ARROW, NDJSON, STREAM, arrow, batch, ndjson, traced, window
@@ -357,8 +357,8 @@ def test_a_token_that_is_revoked_or_expired_is_worth_nothing(deliver, token, cal
 def test_who_is_far_behind_is_told_to_wait(deliver, settings):
     settings.PENDING_LIMIT = 2
     server = Server.objects.get(name="mds1")
-    TouchedTrace.objects.bulk_create(
-        TouchedTrace(server=server, start=at("12:00"), end=at("12:00")) for _ in range(3)
+    DirtyTrace.objects.bulk_create(
+        DirtyTrace(server=server, start=at("12:00"), end=at("12:00")) for _ in range(3)
     )
 
     status, answer = deliver(BATCH)

@@ -179,5 +179,5 @@ def test_the_example_of_the_documentation_works(server, token, tmp_path, charge,
 
     assert done.stdout == '{"already": false}', done.stderr
     charge()
-    assert queries("SELECT sum(count) FROM telemetry_chargedrpc") == [(7,)]
+    assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(7,)]
     assert Path(tmp_path / "rows.ndjson").exists()

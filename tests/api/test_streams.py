@@ -9,7 +9,7 @@ from django.core.management import CommandError
 from django.db import transaction
 
 from collectors import tables
-from ioportal.ingest.models import TouchedTrace
+from ioportal.ingest.models import DirtyTrace
 from tests import contents
 from tests.batches import batch as batch_of
 from tests.batches import delta, traced, window
@@ -87,7 +87,7 @@ def test_a_batch_touches_its_own_windows_only(deliver, charge):
     charge()
     deliver(STREAM[1])
 
-    [touched] = TouchedTrace.objects.all()
+    [touched] = DirtyTrace.objects.all()
     assert (touched.start, touched.end) == (at("12:00:10"), at("12:00:20"))
 
 
@@ -360,5 +360,5 @@ def test_requests_that_a_server_kept_are_stored_once_and_charged_to_nobody(
 
     assert [answer["already"] for _, answer in answers] == [False, True]
     assert queries("SELECT sum(count)::int FROM telemetry_requestwindow") == [(4,)]
-    assert queries("SELECT count(*) FROM telemetry_chargedrpc") == [(0,)]
+    assert queries("SELECT count(*) FROM telemetry_attributedrpc") == [(0,)]
     assert reconcile() == "1 segments reconcile."

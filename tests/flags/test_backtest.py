@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from ioportal.flags import backtest, evidence
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
 from ioportal.flags.thresholds import apply_thresholds
-from ioportal.jobs.models import Job, JobStatistics, StaleEvidence
+from ioportal.jobs.models import Job, JobStatistics, DirtyEvidence
 from ioportal.site.models import Cluster
 from ioportal.stages import drain
 from tests.conftest import REPOSITORY
@@ -124,7 +124,7 @@ def test_whom_the_live_judge_flagged_beside_others_is_flagged_in_the_past_too(ev
         )
         for job, (_, operations, read) in zip(jobs, rows, strict=True)
     )
-    StaleEvidence.objects.ask_for(job.pk for job in jobs)
+    DirtyEvidence.objects.mark(job.pk for job in jobs)
     live = set(evaluate())
 
     tests = {rule: back_test(rule) for rule in ("outlier", "bytes-above-peers")}

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from ioportal.flags import evaluation
 from ioportal.flags.models import Flag, FlagEvent, JobEvidence
 from ioportal.jobs import statistics
-from ioportal.jobs.models import StaleEvidence
+from ioportal.jobs.models import DirtyEvidence
 from ioportal.stages import drain
 from tests.logs import Run, at, job_stats, sacct
 
@@ -53,18 +53,18 @@ def test_several_judges_at_once_flag_each_job_once(too_many):
     opened = FlagEvent.objects.filter(kind="opened", flag__rule="metadata-operations")
     assert opened.count() == JOBS
     assert JobEvidence.objects.count() == JOBS
-    assert not StaleEvidence.objects.exists()
+    assert not DirtyEvidence.objects.exists()
 
 
 def test_what_a_judge_that_died_had_claimed_is_judged_by_the_next(too_many):
-    waiting = set(StaleEvidence.objects.values_list("job_id", flat=True))
+    waiting = set(DirtyEvidence.objects.values_list("job_id", flat=True))
     with transaction.atomic():
         evaluation.evaluate_pending()
         assert flagged()
         transaction.set_rollback(True)  # as the database does where a connection is cut
 
     assert flagged() == []
-    assert set(StaleEvidence.objects.values_list("job_id", flat=True)) == waiting
+    assert set(DirtyEvidence.objects.values_list("job_id", flat=True)) == waiting
 
     drain(evaluation.evaluate_pending)
 

@@ -13,9 +13,9 @@ from ioportal.flags import evaluation, lifecycle
 from ioportal.flags.models import Flag, FlagEvent, JobEvidence, ThresholdSet
 from ioportal.flags.thresholds import apply_thresholds
 from ioportal.ingest import attribution_stage
-from ioportal.ingest.models import TouchedJob, TouchedTrace
+from ioportal.ingest.models import DirtyJob, DirtyTrace
 from ioportal.jobs import statistics
-from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.site.models import Cluster, Server
 from ioportal.stages import drain
 from ioportal.telemetry import rollups
@@ -238,12 +238,12 @@ def test_a_job_that_ends_has_no_other_judged_anew_by_its_whole_run(logs, ingest,
     evaluate()
     one, other = (Job.objects.get(batch_id=batch_id) for batch_id in ("77", "78"))
     span = {"start": at("12:20"), "end": at("12:21")}
-    TouchedTrace.objects.create(server=Server.objects.get(name="mds1"), **span)
-    TouchedJob.objects.create(job=other, start=at("09:00"), end=at("12:30"), node_ids=[])
+    DirtyTrace.objects.create(server=Server.objects.get(name="mds1"), **span)
+    DirtyJob.objects.create(job=other, start=at("09:00"), end=at("12:30"), node_ids=[])
 
     drain(attribution_stage.attribute_pending)
 
-    pending = StaleEvidence.objects.values_list("job_id").annotate(Min("since"))
+    pending = DirtyEvidence.objects.values_list("job_id").annotate(Min("since"))
     assert dict(pending) == {one.pk: at("12:20"), other.pk: at("08:55")}
 
 
@@ -254,7 +254,7 @@ def test_all_that_is_pending_of_a_job_is_judged_at_once(jobs, read, evaluate):
     evaluate()
     job = Job.objects.get(batch_id="77")
     for since in (None, at("12:05"), at("11:59"), None):
-        StaleEvidence.objects.ask_for([job.pk], since)
+        DirtyEvidence.objects.mark([job.pk], since)
 
     assert [evaluation.evaluate_pending(limit=1) for _ in range(2)] == [1, 0]
 
@@ -332,7 +332,7 @@ def test_late_data_of_another_day_say_nothing_of_a_users_newest_one(jobs, logs, 
         counted(at(clock), {job: {"getattr": operations} for job in ("77", "78")})
     flag = evaluate()["campaign", "alice"]
 
-    StaleEvidence.objects.ask_for([Job.objects.get(batch_id="70").pk])
+    DirtyEvidence.objects.mark([Job.objects.get(batch_id="70").pk])
 
     assert evaluate()["campaign", "alice"].pk == flag.pk
 
@@ -413,7 +413,7 @@ def test_what_rests_is_opened_again_only_when_there_is_news_of_it(jobs, read, ev
     def judged_again():
         """Judge all that is there, and let rest what ended long before the newest data."""
         for job in Job.objects.all():
-            StaleEvidence.objects.ask_for([job.pk])
+            DirtyEvidence.objects.mark([job.pk])
         evaluate()
         lifecycle.expire(timezone.now(), at("13:00") + LONG)
         flags = Flag.objects.filter(rule=TOO_MANY[0]).order_by("pk")
@@ -463,9 +463,9 @@ def test_the_order_of_evaluation_does_not_change_what_is_flagged(
         text = job_stats(MDT, entries | {"80": {"getattr": late + 1}}, snapshot=clock)
         ingest("job_stats", logs(f"read-{clock}", text), at=at(clock).isoformat())
     refresh()
-    StaleEvidence.objects.all().delete()
+    DirtyEvidence.objects.all().delete()
     for job in order:
-        StaleEvidence.objects.ask_for([Job.objects.get(batch_id=job).pk])
+        DirtyEvidence.objects.mark([Job.objects.get(batch_id=job).pk])
         evaluation.evaluate_pending()
 
     assert not Flag.objects.unresolved().filter(rule="campaign").exists()
@@ -476,7 +476,7 @@ def test_live_jobs_and_hosts_are_evaluated_before_a_backlog(jobs, read, send, ev
     jobs(RUNNING)
     read("11:59", None)
     evaluate()
-    StaleEvidence.objects.ask_for(range(1_000_000, 1_001_000))  # (jobs that are gone)
+    DirtyEvidence.objects.mark(range(1_000_000, 1_001_000))  # (jobs that are gone)
     read("12:09", 2_100_000)
     send("mds1", 0, 10)
     drain(statistics.refresh_statistics)
@@ -484,15 +484,15 @@ def test_live_jobs_and_hosts_are_evaluated_before_a_backlog(jobs, read, send, ev
 
     evaluation.evaluate_round()
 
-    assert StaleEvidence.objects.count() > 300
+    assert DirtyEvidence.objects.count() > 300
     rules = set(Flag.objects.unresolved().values_list("rule", flat=True))
     assert rules >= {"metadata-operations", "host-outside-jobs"}
 
 
 def test_a_share_of_each_slice_is_the_oldest_work(db):
-    StaleEvidence.objects.ask_for(range(1, 41))
+    DirtyEvidence.objects.mark(range(1, 41))
 
-    claimed = [row.job_id for row in StaleEvidence.objects.claim(8)]
+    claimed = [row.job_id for row in DirtyEvidence.objects.claim(8)]
 
     assert claimed == [1, 2, 35, 36, 37, 38, 39, 40]
-    assert StaleEvidence.objects.count() == 32
+    assert DirtyEvidence.objects.count() == 32

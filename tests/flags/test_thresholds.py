@@ -5,7 +5,7 @@ import pytest
 from ioportal.analysis.rules import BY_CODE
 from ioportal.flags.models import Flag, ThresholdSet
 from ioportal.flags.thresholds import Place, ThresholdBook, apply_thresholds
-from ioportal.jobs.models import Job, StaleEvidence
+from ioportal.jobs.models import Job, DirtyEvidence
 from ioportal.site.models import Cluster, Filesystem
 from tests.logs import Run, at, job_stats, sacct
 
@@ -114,7 +114,7 @@ def test_those_are_judged_anew_whom_it_concerns_and_no_others(logs, ingest, eval
 
     apply_thresholds(thresholds(1_000))
 
-    asked = StaleEvidence.objects.values_list("job_id", flat=True)
+    asked = DirtyEvidence.objects.values_list("job_id", flat=True)
     ids = Job.objects.filter(pk__in=asked).values_list("batch_id", flat=True)
     assert set(ids) == {"77", "79"}  # flagged, or running
     flags = evaluate()

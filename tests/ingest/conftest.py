@@ -27,7 +27,7 @@ def charged(queries):
                         (SELECT text FROM site_sourcejobid WHERE id = w.source_job_id),
                         (SELECT text FROM site_nid WHERE id = w.nid_id)
                     ), sum(count)
-                FROM telemetry_chargedrpc w GROUP BY 1, 2
+                FROM telemetry_attributedrpc w GROUP BY 1, 2
                 """
             )
         }

@@ -181,7 +181,9 @@ def test_process_names_are_charged_to_the_only_job_of_their_node(load, charged, 
     )
 
     assert charged() == {("job", "anvil 77"): 1, ("process", "cp.0"): 1}
-    assert queries("SELECT DISTINCT method FROM telemetry_chargedrpc WHERE job_id <> 0") == [(3,)]
+    assert queries("SELECT DISTINCT method FROM telemetry_attributedrpc WHERE job_id <> 0") == [
+        (3,)
+    ]
 
 
 def test_a_process_on_a_node_that_jobs_share_is_charged_as_the_process(load, charged):

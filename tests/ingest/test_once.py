@@ -220,7 +220,7 @@ def test_an_overlapping_trace_replaces_the_loaded_one_when_asked(logs, ingest, q
     account = ingest("rpctrace", logs("two", SECOND), server="mds1", replace=True)
 
     assert account["operations"] == 8
-    assert queries("SELECT sum(count) FROM telemetry_chargedrpc") == [(8,)]
+    assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(8,)]
     assert queries("SELECT count(*) FROM telemetry_coverage") == [(1,)]
     assert reconcile()
 
@@ -234,7 +234,7 @@ def test_the_loaded_trace_may_be_given_again_beside_the_one_that_overlaps_it(
     account = ingest("rpctrace", one, two, server="mds1", replace=True)
 
     assert account["operations"] == 12
-    assert queries("SELECT sum(count) FROM telemetry_chargedrpc") == [(12,)]
+    assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(12,)]
     assert reconcile()
 
 
@@ -245,7 +245,7 @@ def test_a_loaded_trace_does_not_keep_its_neighbour_from_being_loaded(logs, inge
     account = ingest("rpctrace", one, later, server="mds1")
 
     assert account["operations"] == 9
-    assert queries("SELECT sum(count) FROM telemetry_chargedrpc") == [(9,)]
+    assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(9,)]
 
 
 def test_traces_of_two_servers_may_overlap(logs, ingest, reconcile):
@@ -261,6 +261,6 @@ def test_traces_that_share_a_window_add_up_in_it(logs, ingest, queries, reconcil
 
     assert queries(
         "SELECT sum(count), min(service_us_min), max(service_us_max), sum(total_us_sum) "
-        "FROM telemetry_chargedrpc"
+        "FROM telemetry_attributedrpc"
     ) == [(2, 10, 30, 70)]
     assert reconcile()

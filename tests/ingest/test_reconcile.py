@@ -29,9 +29,9 @@ def test_untouched_segments_reconcile(reconcile):
 TAMPERINGS = [
     "UPDATE telemetry_rpcwindow SET count = count + 1",
     "DELETE FROM telemetry_rpcwindow",
-    "UPDATE telemetry_chargedrpc SET count = count - 1 WHERE job_id <> 0",
-    "DELETE FROM telemetry_chargedrpc WHERE job_id = 0",
-    "INSERT INTO telemetry_chargedrpc SELECT * FROM telemetry_chargedrpc",
+    "UPDATE telemetry_attributedrpc SET count = count - 1 WHERE job_id <> 0",
+    "DELETE FROM telemetry_attributedrpc WHERE job_id = 0",
+    "INSERT INTO telemetry_attributedrpc SELECT * FROM telemetry_attributedrpc",
     "UPDATE telemetry_jobsnapshot SET open = open + 1",
     "DELETE FROM telemetry_jobsnapshot WHERE open = 1",
     "UPDATE telemetry_iowindow SET open = open + 1 WHERE job_id <> 0",
@@ -63,12 +63,12 @@ def test_tampering_shows(call, subtests):
 @pytest.mark.usefixtures("loaded")
 def test_a_difference_names_its_segment_and_its_figures(call, capsys):
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE telemetry_chargedrpc SET count = count + 4 WHERE job_id <> 0")
+        cursor.execute("UPDATE telemetry_attributedrpc SET count = count + 4 WHERE job_id <> 0")
 
     with pytest.raises(CommandError):
         call("reconcile")
 
-    assert "/t: 3 operations are to be charged, 11 are" in capsys.readouterr().err
+    assert "/t: 3 operations expected, 11 attributed" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("site")

@@ -8,11 +8,11 @@ from django.db import NotSupportedError, connection, transaction
 from psycopg import sql
 
 from ioportal.ingest import retention_stage
-from ioportal.ingest.models import TooLate
+from ioportal.ingest.models import LateRows
 from ioportal.jobs import rpc_reports
-from ioportal.jobs.models import Job, JobStatistics, StaleStatistics
+from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics
 from ioportal.telemetry import levels, retention
-from ioportal.telemetry.models import Dropped
+from ioportal.telemetry.models import RetentionLog
 from tests.logs import Run, at, job_stats, rpc, sacct
 
 TRACE = "\n".join(rpc(f"12:{minute:02}:05", "1@gni") for minute in range(60))
@@ -54,13 +54,13 @@ def traced_job(site, logs, ingest, refresh):
 
 def test_logs_of_long_ago_are_kept_from_when_they_are_loaded(traced_job, after, rows):
     after(days=1)
-    assert rows("rpcwindow", "chargedrpc", "rpcminute") == [60, 60, 60]
+    assert rows("rpcwindow", "attributedrpc", "rpcminute") == [60, 60, 60]
 
     after(days=3)
-    assert rows("rpcwindow", "chargedrpc", "rpcminute") == [0, 60, 60]
+    assert rows("rpcwindow", "attributedrpc", "rpcminute") == [0, 60, 60]
 
     after(days=31)
-    assert rows("chargedrpc", "rpcminute", "rpctenminutes", "loadtenminutes") == [0, 60, 6, 6]
+    assert rows("attributedrpc", "rpcminute", "rpctenminutes", "loadtenminutes") == [0, 60, 6, 6]
 
     assert rows("loadwindow", "loadminute", "total", "totalminute") == [0, 60, 60, 60]
 
@@ -82,7 +82,7 @@ def test_figures_and_reports_outlive_the_windows(traced_job, after, refresh, set
     report = rpc_reports.of_job(traced_job)
     after(days=31)
 
-    StaleStatistics.objects.ask_for([traced_job.pk])
+    DirtyStatistics.objects.mark([traced_job.pk])
     refresh()
 
     now = JobStatistics.objects.get()
@@ -104,7 +104,7 @@ def test_what_comes_too_late_is_reported_and_spoils_nothing(
     ingest("sacct", logs("j2", sacct(Run("77", nodes="n1", end="12:30"))), cluster="anvil")
 
     assert charged() == {("job", "anvil 77"): 60, ("host", "1@gni"): 2}
-    assert [str(row) for row in TooLate.objects.filter(server__name="mds2")] == [
+    assert [str(row) for row in LateRows.objects.filter(server__name="mds2")] == [
         f"mds2 {at('12:59:50')} to {at('13:00')}"
     ]
     assert "not re-added" in reconcile()
@@ -140,7 +140,7 @@ def test_intervals_that_were_dropped_become_one(traced_job):
     for start, end in (("10:00", "11:00"), ("12:00", "13:00"), ("11:00", "12:00")):
         retention.record_dropped(levels.RPC_WINDOWS, retention.Interval(at(start), at(end)))
 
-    assert list(Dropped.objects.values_list("start", "end")) == [(at("10:00"), at("13:00"))]
+    assert list(RetentionLog.objects.values_list("start", "end")) == [(at("10:00"), at("13:00"))]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_level_that_fails_keeps_no_other_from_being_dropped(traced_job, after,
     ):
         after(days=31)
 
-    assert rows("rpcwindow", "chargedrpc", "rpcminute") == [60, 0, 60]
+    assert rows("rpcwindow", "attributedrpc", "rpcminute") == [60, 0, 60]
 
 
 def test_late_data_reconcile_where_chunks_may_be_compressed(
@@ -219,7 +219,7 @@ def test_late_data_reconcile_where_chunks_may_be_compressed(
     after(days=4)
 
     is_timescale = retention.licence() == "timescale"
-    tables = ["telemetry_chargedrpc", "telemetry_iowindow"]
+    tables = ["telemetry_attributedrpc", "telemetry_iowindow"]
     statuses = queries(
         "SELECT DISTINCT _timescaledb_functions.chunk_status(chunk) "
         "FROM unnest(%s::text[]) AS name, show_chunks(name::regclass) AS chunk",

@@ -45,7 +45,7 @@ def test_every_handled_rpc_is_counted_once_as_grep_counts_them(trace, ingest, qu
     assert account["lines"] == grep("", trace)
     assert account["operations"] == account["accepted"] == 8
     assert queries("SELECT sum(count) FROM telemetry_rpcwindow") == [(8,)]
-    assert queries("SELECT sum(count) FROM telemetry_chargedrpc") == [(8,)]
+    assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(8,)]
     assert (
         sum(account["attributed"].values())
         + account["pending"]
@@ -63,7 +63,7 @@ def test_service_times_add_up_as_awk_adds_them(trace, ingest, queries):
         match($0, /in [0-9]+us/); s += substr($0, RSTART + 3, RLENGTH - 5) } END { print s }"""
     served_us = awk(script, trace)
     assert queries("SELECT sum(service_us_sum) FROM telemetry_rpcwindow") == [(served_us,)]
-    assert queries("SELECT sum(service_us_sum) FROM telemetry_chargedrpc") == [(served_us,)]
+    assert queries("SELECT sum(service_us_sum) FROM telemetry_attributedrpc") == [(served_us,)]
 
 
 def test_without_any_accounting_nobody_is_a_job(trace, ingest):
@@ -85,7 +85,7 @@ def test_jobs_are_charged_by_id_by_node_and_by_the_process_on_their_node(
     assert account["attributed"] == {"job": 5, "process": 0, "host": 2}
     assert account["unattributed"] == 1
     by_method = queries(
-        "SELECT j.batch_id, c.method, sum(c.count) FROM telemetry_chargedrpc c "
+        "SELECT j.batch_id, c.method, sum(c.count) FROM telemetry_attributedrpc c "
         "JOIN jobs_job j ON j.id = c.job_id GROUP BY 1, 2 ORDER BY 1, 2"
     )
     job_id, node, node_process = 1, 2, 3

@@ -11,7 +11,7 @@ from django.db import connection
 from kombu import Connection
 
 from ioportal.celery import ATTRIBUTE_PENDING, app
-from ioportal.ingest.models import Segment, TouchedTrace
+from ioportal.ingest.models import DirtyTrace, Segment
 from ioportal.jobs.models import JobStatistics
 from tests.conftest import REPOSITORY, SITE, broker_of_our_own
 from tests.logs import Run, at, job_stats, rpc, sacct
@@ -129,21 +129,21 @@ def test_a_worker_that_is_killed_leaves_nothing_undone(
     lines = [rpc(f"12:{n // 600:02}:{n / 10 % 60:.1f}", f"{n % 500}@gni") for n in range(20_000)]
     ingest("rpctrace", logs("t", "\n".join(lines)), server="mds1")
     ingest("sacct", logs("s", sacct(Run("77", nodes="n[1-20]", node_count=20))), cluster="anvil")
-    before = queries("SELECT sum(count) FROM telemetry_chargedrpc WHERE job_id <> 0")
+    before = queries("SELECT sum(count) FROM telemetry_attributedrpc WHERE job_id <> 0")
     register(SITE)  # whatever is stored is to be charged anew
     send(ATTRIBUTE_PENDING)
     # It dies while it charges, or before, or after: nothing may depend on when.
-    wait_for(lambda: not TouchedTrace.objects.exists() or _is_charging(queries), "the worker")
+    wait_for(lambda: not DirtyTrace.objects.exists() or _is_charging(queries), "the worker")
 
     _kill(worker)
     # (until the database has noticed, its lock says that somebody is at work)
     wait_for(_nobody_is_at_work, "the end of what the worker had begun")
     charge()
 
-    assert not TouchedTrace.objects.exists()
-    assert queries("SELECT sum(count) FROM telemetry_chargedrpc WHERE job_id <> 0") == before
-    assert queries("SELECT sum(count) FROM telemetry_chargedrpc") == [(20_000,)]
+    assert not DirtyTrace.objects.exists()
+    assert queries("SELECT sum(count) FROM telemetry_attributedrpc WHERE job_id <> 0") == before
+    assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(20_000,)]
 
 
 def _is_charging(queries):
-    return queries(f"{AT_WORK} AND position('telemetry_chargedrpc' IN query) > 0")
+    return queries(f"{AT_WORK} AND position('telemetry_attributedrpc' IN query) > 0")

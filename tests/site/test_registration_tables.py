@@ -3,7 +3,7 @@
 import pytest
 from django.core.management import CommandError
 
-from ioportal.ingest.models import TouchedTrace
+from ioportal.ingest.models import DirtyTrace
 from ioportal.site.models import Nid, Node, UserAccount
 from tests.logs import rpc
 
@@ -70,10 +70,10 @@ def test_users_charge_nothing_anew_and_nids_do(table, ingest, logs):
     ingest("rpctrace", logs("t", rpc("12:10", "10.9.9.9@tcp")), server="mds1")
 
     table("users", USERS)
-    assert not TouchedTrace.objects.exists()
+    assert not DirtyTrace.objects.exists()
 
     table("nids", "n1 10.9.9.9@tcp", "--cluster=anvil")
-    assert TouchedTrace.objects.exists()
+    assert DirtyTrace.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from collectors.tables import COUNTERS, UTC_US
 from ioportal.telemetry.copy import copy_frame, read_frame, replace_frame
-from ioportal.telemetry.models import Coverage, TargetSnapshot, TouchedImpact
+from ioportal.telemetry.models import Coverage, DirtyImpact, TargetSnapshot
 
 pytestmark = pytest.mark.django_db
 
@@ -146,10 +146,10 @@ def test_rows_take_the_place_of_those_of_the_same_key():
     schema = {"id": pl.Int64, "server_id": pl.Int32, "start": UTC_US, "end": UTC_US}
     before = [(1, 5, start, end), (2, 5, start, end)]
     after = [(2, None, start, start), (3, 6, end, end)]
-    copy_frame(TouchedImpact, pl.DataFrame(before, schema, orient="row"))
+    copy_frame(DirtyImpact, pl.DataFrame(before, schema, orient="row"))
 
     for _ in range(2):
-        replace_frame(TouchedImpact, pl.DataFrame(after, schema, orient="row"), key="id")
+        replace_frame(DirtyImpact, pl.DataFrame(after, schema, orient="row"), key="id")
 
-    found = TouchedImpact.objects.order_by("id").values_list(*schema)
+    found = DirtyImpact.objects.order_by("id").values_list(*schema)
     assert list(found) == [before[0], *after]

@@ -182,11 +182,12 @@ def test_a_total_that_is_off_is_told(trace, roll_up, queries):
     roll_up()
 
     queries(
-        "UPDATE telemetry_total SET total_us_sum = 0 WHERE start < '2017-07-05 12:05Z' RETURNING 1"
+        "UPDATE telemetry_rpctotal SET total_us_sum = 0"
+        " WHERE start < '2017-07-05 12:05Z' RETURNING 1"
     )
 
     [sentence] = rollups.discrepancies(at("12:00"), at("12:20"))
-    assert "telemetry_total: 80 µs from arrival to end are charged" in sentence
+    assert "telemetry_rpctotal: 80 µs from arrival to end are charged" in sentence
     assert "40 are rolled up" in sentence
 
 
@@ -261,4 +262,4 @@ def test_a_worker_has_nothing_to_do_for_what_lies_ahead(trace, roll_up, queries)
     roll_up()
 
     assert queries("SELECT count(*) FROM telemetry_rpcminute") == [(0,)]
-    assert queries("SELECT count(*) FROM telemetry_touchedrpcs") == [(1,)]
+    assert queries("SELECT count(*) FROM telemetry_dirtyrpcs") == [(1,)]

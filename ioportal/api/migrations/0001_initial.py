@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="token_of_a_source",
-                        violation_error_message="A token to send batches is of one source.",
+                        violation_error_message="A token to send batches belongs to one source.",
                     )
                 ],
             },

@@ -19,7 +19,7 @@ from ioportal.site.models import Server
 from ioportal.telemetry import levels
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import ChargedRpc
+from ioportal.telemetry.models import AttributedRpc
 from ioportal.telemetry.sums import metadata_operations
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ STARTUP = HistorySource(
 def _unexplained(flag: Flag, _over: Interval) -> pl.DataFrame:
     """Take from the enqueues by each read of the counters what these explain."""
     servers = Server.objects.filter(kind=Server.Kind.MDS).values("pk")
-    enqueues = ChargedRpc.objects.for_job(_job(flag).pk).filter(
+    enqueues = AttributedRpc.objects.for_job(_job(flag).pk).filter(
         server_id__in=servers, opcode=opcodes.LDLM_ENQUEUE
     )
     rows = enqueues.values("start").annotate(count=Sum("count")).order_by("start")

@@ -120,7 +120,7 @@ attributed AS (
     FROM candidates
     OFFSET 0  -- computes each kind once, not at each use below
 )
-INSERT INTO telemetry_chargedrpc (
+INSERT INTO telemetry_attributedrpc (
     start, segment_id, server_id, service_id, opcode, kind, job_id, source_job_id, nid_id, method,
     count, timed, service_us_sum, service_us_min, service_us_max,
     queue_us_min, queue_us_max, total_us_sum
@@ -150,12 +150,12 @@ GROUP BY start, segment_id, server_id, service_id, opcode, kind,
 """
 
 _CLEAR_SERVER = """
-DELETE FROM telemetry_chargedrpc
+DELETE FROM telemetry_attributedrpc
 WHERE server_id = %(server)s AND start >= %(start)s AND start < %(end)s
 """
 
 _CLEAR_JOBS = """
-DELETE FROM telemetry_chargedrpc
+DELETE FROM telemetry_attributedrpc
 WHERE start >= %(start)s AND start < %(end)s AND (
     job_id <> 0 AND job_id = ANY(%(jobs)s) AND method <> %(BY_JOB_ID)s
     OR job_id <> 0 AND job_id = ANY(%(namesakes)s) AND method = %(BY_JOB_ID)s

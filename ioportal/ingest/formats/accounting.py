@@ -9,7 +9,7 @@ import polars as pl
 from collectors.format import Origin as InputOrigin
 from ioportal.ingest.formats.common import LoadOptions, needed, parsed_parts
 from ioportal.ingest.loading import Refused
-from ioportal.ingest.models import AccountingRecord, Segment, TouchedJob
+from ioportal.ingest.models import AccountingRecord, DirtyJob, Segment
 from ioportal.jobs import accounting, workloads
 from ioportal.telemetry.copy import copy_frame
 
@@ -50,8 +50,8 @@ class _AccountingLoader:
 
     def finish(self) -> None:
         """Request the attribution of what the changed jobs may have done."""
-        TouchedJob.objects.bulk_create(
-            TouchedJob(
+        DirtyJob.objects.bulk_create(
+            DirtyJob(
                 job_id=change.job_id,
                 start=change.start,
                 end=change.end,

@@ -12,7 +12,7 @@ from collectors.formats import BY_NAME
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.lustre.targets import folded
 from ioportal.ingest.loading import Refused
-from ioportal.ingest.models import Segment, TouchedReads, TouchedTrace
+from ioportal.ingest.models import DirtyReads, DirtyTrace, Segment
 from ioportal.telemetry.models import (
     Coverage,
     JobSnapshot,
@@ -109,8 +109,8 @@ def discard(segment: Segment) -> None:
         RpcWindow.objects.between(floor_to_window(segment.start), segment.end + _MOMENT).filter(
             segment_id=segment.pk
         ).delete()
-        TouchedTrace.objects.bulk_create(
-            TouchedTrace(server_id=extent.source_id, start=extent.start, end=extent.end)
+        DirtyTrace.objects.bulk_create(
+            DirtyTrace(server_id=extent.source_id, start=extent.start, end=extent.end)
             for extent in covered
         )
     elif segment.table is tables.REQUEST_WINDOWS:
@@ -123,8 +123,7 @@ def discard(segment: Segment) -> None:
     else:
         for snapshots in (JobSnapshot, TargetSnapshot):
             snapshots.objects.filter(segment_id=segment.pk, taken_at=segment.start).delete()
-        TouchedReads.objects.bulk_create(
-            TouchedReads(target_id=read.source_id, start=read.start, end=read.end)
-            for read in covered
+        DirtyReads.objects.bulk_create(
+            DirtyReads(target_id=read.source_id, start=read.start, end=read.end) for read in covered
         )
     segment.delete()

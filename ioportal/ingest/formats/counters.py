@@ -17,7 +17,7 @@ from ioportal.ingest.formats.common import (
     unregistered,
 )
 from ioportal.ingest.loading import Refused
-from ioportal.ingest.models import Segment, TouchedReads
+from ioportal.ingest.models import DirtyReads, Segment
 from ioportal.site import name_ids, registration
 from ioportal.site.models import Target
 from ioportal.telemetry.copy import copy_frame
@@ -96,9 +96,8 @@ class _ReadLoader:
             )
             for target in targets
         )
-        TouchedReads.objects.bulk_create(
-            TouchedReads(target=target, start=self._read_at, end=self._read_at)
-            for target in targets
+        DirtyReads.objects.bulk_create(
+            DirtyReads(target=target, start=self._read_at, end=self._read_at) for target in targets
         )
 
     def placed(self, parsed: Parsed) -> pl.DataFrame:

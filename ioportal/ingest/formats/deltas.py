@@ -16,7 +16,7 @@ from collectors.tables import BASES, OPERATIONS
 from ioportal.ingest import stream_coverage
 from ioportal.ingest.formats.common import needed, overlap, segment_of, unregistered
 from ioportal.ingest.loading import Refused
-from ioportal.ingest.models import TouchedDeltas
+from ioportal.ingest.models import DirtyDeltas
 from ioportal.site import name_ids
 from ioportal.site.models import Target
 from ioportal.telemetry.copy import copy_frame
@@ -170,7 +170,7 @@ class JobDeltasLoader(_DeltasLoader):
         """Ask for what the polls tell of jobs besides."""
         super().finish()
         if self.segment.start and self.segment.end:
-            TouchedDeltas.objects.create(
+            DirtyDeltas.objects.create(
                 segment=self.segment,
                 filesystem=self.filesystem,
                 start=self.segment.start,

@@ -19,7 +19,7 @@ from ioportal.ingest.formats.common import (
     segment_of,
     with_repeats,
 )
-from ioportal.ingest.models import Batch, Segment, TouchedTrace
+from ioportal.ingest.models import Batch, DirtyTrace, Segment
 from ioportal.site import name_ids
 from ioportal.site.models import Server
 from ioportal.telemetry.copy import copy_frame
@@ -78,8 +78,8 @@ class _Windows:
             self._segment.start, self._segment.end = extents[0].start, extents[-1].end
             # Held until the commit: two loads cannot both find an extent free.
             Server.objects.select_for_update().get(pk=self._server.pk)
-            TouchedTrace.objects.bulk_create(
-                TouchedTrace(server=self._server, start=first, end=last) for first, last in extents
+            DirtyTrace.objects.bulk_create(
+                DirtyTrace(server=self._server, start=first, end=last) for first, last in extents
             )
         return extents
 

@@ -148,7 +148,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="TooLate",
+            name="LateRows",
             fields=[
                 (
                     "id",
@@ -186,7 +186,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="TouchedDeltas",
+            name="DirtyDeltas",
             fields=[
                 (
                     "id",
@@ -195,12 +195,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "asked_at",
+                    "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("start", models.DateTimeField()),
                 ("end", models.DateTimeField()),
-                ("again", models.BooleanField(default=False)),
+                ("has_rows", models.BooleanField(default=False)),
                 (
                     "filesystem",
                     models.ForeignKey(
@@ -219,7 +219,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="TouchedJob",
+            name="DirtyJob",
             fields=[
                 (
                     "id",
@@ -228,12 +228,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "asked_at",
+                    "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("start", models.DateTimeField()),
                 ("end", models.DateTimeField()),
-                ("again", models.BooleanField(default=False)),
+                ("has_rows", models.BooleanField(default=False)),
                 (
                     "node_ids",
                     django.contrib.postgres.fields.ArrayField(
@@ -250,7 +250,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="TouchedReads",
+            name="DirtyReads",
             fields=[
                 (
                     "id",
@@ -259,12 +259,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "asked_at",
+                    "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("start", models.DateTimeField()),
                 ("end", models.DateTimeField()),
-                ("again", models.BooleanField(default=False)),
+                ("has_rows", models.BooleanField(default=False)),
                 (
                     "target",
                     models.ForeignKey(
@@ -277,7 +277,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="TouchedTrace",
+            name="DirtyTrace",
             fields=[
                 (
                     "id",
@@ -286,12 +286,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "asked_at",
+                    "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("start", models.DateTimeField()),
                 ("end", models.DateTimeField()),
-                ("again", models.BooleanField(default=False)),
+                ("has_rows", models.BooleanField(default=False)),
                 (
                     "server",
                     models.ForeignKey(
@@ -352,7 +352,7 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddIndex(
-            model_name="toolate",
-            index=models.Index(fields=["-noticed_at"], name="toolate_recent"),
+            model_name="laterows",
+            index=models.Index(fields=["-noticed_at"], name="laterows_recent"),
         ),
     ]

@@ -72,7 +72,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="StaleEvidence",
+            name="DirtyEvidence",
             fields=[
                 (
                     "id",
@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "asked_at",
+                    "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("job_id", models.BigIntegerField()),
@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="StaleStatistics",
+            name="DirtyStatistics",
             fields=[
                 (
                     "id",
@@ -101,7 +101,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "asked_at",
+                    "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("job_id", models.BigIntegerField()),

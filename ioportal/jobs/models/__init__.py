@@ -1,17 +1,17 @@
 """Jobs, their statistics and their PanDA jobs."""
 
 from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
-from ioportal.jobs.models.statistics import JobStatistics, StaleEvidence, StaleStatistics
+from ioportal.jobs.models.statistics import DirtyEvidence, DirtyStatistics, JobStatistics
 from ioportal.jobs.models.workload import WorkloadJob, WorkloadJobQuerySet
 
 __all__ = [
     "Allocation",
+    "DirtyEvidence",
+    "DirtyStatistics",
     "Job",
     "JobQuerySet",
     "JobStatistics",
     "Launch",
-    "StaleEvidence",
-    "StaleStatistics",
     "WorkloadJob",
     "WorkloadJobQuerySet",
 ]

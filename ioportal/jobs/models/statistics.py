@@ -95,19 +95,19 @@ for _kind in METADATA_OPERATIONS:
 
 _ASK_FOR = """
 WITH waiting AS MATERIALIZED (
-    SELECT job_id FROM jobs_stalestatistics WHERE job_id = ANY(%(jobs)s)
+    SELECT job_id FROM jobs_dirtystatistics WHERE job_id = ANY(%(jobs)s)
     FOR KEY SHARE SKIP LOCKED
 )
-INSERT INTO jobs_stalestatistics (job_id)
+INSERT INTO jobs_dirtystatistics (job_id)
 SELECT id FROM unnest(%(jobs)s::bigint[]) AS wanted (id)
 WHERE id NOT IN (SELECT job_id FROM waiting)
 """
 
 
-class StaleStatisticsQuerySet(PendingQuerySet):
+class DirtyStatisticsQuerySet(PendingQuerySet):
     """Asks for statistics."""
 
-    def ask_for(self, job_ids: Iterable[int]) -> None:
+    def mark(self, job_ids: Iterable[int]) -> None:
         """Ask for those of these jobs anew: in one statement, for a read may touch 100,000.
 
         A job that waits already is not asked for twice. Its pending row is held until this commits,
@@ -117,39 +117,39 @@ class StaleStatisticsQuerySet(PendingQuerySet):
             cursor.execute(_ASK_FOR, {"jobs": sorted(job_ids)})
 
 
-class StaleStatistics(Pending):
+class DirtyStatistics(Pending):
     """A job whose windows or record changed since its statistics were computed."""
 
     job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
 
-    objects = StaleStatisticsQuerySet.as_manager()  # type: ignore[misc]  # (the abstract one has another)
+    objects = DirtyStatisticsQuerySet.as_manager()  # type: ignore[misc]  # (the abstract one has another)
 
     def __str__(self) -> str:
         return f"job {self.job_id}"
 
 
 _ASK_FOR_EVIDENCE = """
-INSERT INTO jobs_staleevidence (job_id, since)
+INSERT INTO jobs_dirtyevidence (job_id, since)
 SELECT id, %(since)s FROM unnest(%(jobs)s::bigint[]) AS wanted (id)
 """
 
 
-class StaleEvidenceQuerySet(PendingQuerySet):
+class DirtyEvidenceQuerySet(PendingQuerySet):
     """Asks for evidence."""
 
-    def ask_for(self, job_ids: Iterable[int], since: datetime | None = None) -> None:
+    def mark(self, job_ids: Iterable[int], since: datetime | None = None) -> None:
         """Ask for that of these jobs anew; `since`: windows that begin then or later changed."""
         with connection.cursor() as cursor:
             cursor.execute(_ASK_FOR_EVIDENCE, {"jobs": sorted(job_ids), "since": since})
 
 
-class StaleEvidence(Pending):
+class DirtyEvidence(Pending):
     """A job whose windows or statistics changed since it was judged."""
 
     job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
     since = models.DateTimeField(null=True)  # null: its windows are as they were
 
-    objects = StaleEvidenceQuerySet.as_manager()  # type: ignore[misc]  # (the abstract one has another)
+    objects = DirtyEvidenceQuerySet.as_manager()  # type: ignore[misc]  # (the abstract one has another)
 
     def __str__(self) -> str:
         return f"job {self.job_id}"

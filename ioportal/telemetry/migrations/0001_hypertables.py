@@ -47,7 +47,7 @@ TABLES = (
         """,
     ),
     (
-        "chargedrpc", "start", "1 day",
+        "attributedrpc", "start", "1 day",
         f"""
         start timestamptz NOT NULL, job_id bigint NOT NULL, segment_id bigint NOT NULL,
         server_id integer NOT NULL, source_job_id integer NOT NULL, nid_id integer NOT NULL,
@@ -60,9 +60,9 @@ TABLES = (
     ("loadwindow", "start", "1 day", LOAD),
     ("loadminute", "start", "1 day", LOAD),
     ("loadtenminutes", "start", "7 days", LOAD),
-    ("total", "start", "7 days", TOTAL),
-    ("totalminute", "start", "30 days", TOTAL),
-    ("totaltenminutes", "start", "90 days", TOTAL),
+    ("rpctotal", "start", "7 days", TOTAL),
+    ("rpctotalminute", "start", "30 days", TOTAL),
+    ("rpctotaltenminutes", "start", "90 days", TOTAL),
     (
         "impactwindow", "start", "7 days",
         """
@@ -161,15 +161,15 @@ INDEXES = {
         "source_job": "(source_job_id, start) WHERE source_job_id <> 0",
     },
     # Ambiguous operations are few, and are read whenever statistics of a job are computed.
-    "chargedrpc": BY_PRINCIPAL | {"ambiguous": "(start) WHERE kind = 5"},
+    "attributedrpc": BY_PRINCIPAL | {"ambiguous": "(start) WHERE kind = 5"},
     "rpcminute": BY_PRINCIPAL,
     "rpctenminutes": BY_PRINCIPAL,
     "loadwindow": BY_PRINCIPAL,
     "loadminute": BY_PRINCIPAL,
     "loadtenminutes": BY_PRINCIPAL,
-    "total": {"server": "(server_id, start)"},
-    "totalminute": {"server": "(server_id, start)"},
-    "totaltenminutes": {"server": "(server_id, start)"},
+    "rpctotal": {"server": "(server_id, start)"},
+    "rpctotalminute": {"server": "(server_id, start)"},
+    "rpctotaltenminutes": {"server": "(server_id, start)"},
     "impactwindow": {"who": "(kind, who, start)", "server": "(server_id, start)"},
     "requestwindow": {"server": "(server_id, start)"},
     "servicesnapshot": {"server": "(server_id, taken_at)"},

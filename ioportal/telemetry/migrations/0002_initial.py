@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="ChargedRpc",
+            name="AttributedRpc",
             fields=[
                 ("count", models.BigIntegerField()),
                 ("timed", models.BigIntegerField()),
@@ -60,9 +60,9 @@ class Migration(migrations.Migration):
                     "method",
                     models.SmallIntegerField(
                         choices=[
-                            (1, "the job id that the source carried"),
-                            (2, "the only job on the node"),
-                            (3, "the only job on the node of that process"),
+                            (1, "job id in the source"),
+                            (2, "only job on the node"),
+                            (3, "only job on the node of the process"),
                             (0, "no job"),
                         ]
                     ),
@@ -155,10 +155,10 @@ class Migration(migrations.Migration):
                     models.SmallIntegerField(
                         choices=[
                             (1, "difference of two reads"),
-                            (2, "an entry that began between two reads"),
-                            (3, "an entry that idled, was dropped and began again"),
-                            (4, "counters fell without a reason: operations may be missing"),
-                            (5, "first read of the target: a total of unknown duration"),
+                            (2, "entry created between two reads"),
+                            (3, "entry dropped while idle and created again"),
+                            (4, "unexplained decrease of counters: operations may be missing"),
+                            (5, "first read of the target: total of unknown duration"),
                         ]
                     ),
                 ),
@@ -226,10 +226,10 @@ class Migration(migrations.Migration):
                     models.SmallIntegerField(
                         choices=[
                             (1, "difference of two reads"),
-                            (2, "an entry that began between two reads"),
-                            (3, "an entry that idled, was dropped and began again"),
-                            (4, "counters fell without a reason: operations may be missing"),
-                            (5, "first read of the target: a total of unknown duration"),
+                            (2, "entry created between two reads"),
+                            (3, "entry dropped while idle and created again"),
+                            (4, "unexplained decrease of counters: operations may be missing"),
+                            (5, "first read of the target: total of unknown duration"),
                         ]
                     ),
                 ),
@@ -279,10 +279,10 @@ class Migration(migrations.Migration):
                     models.SmallIntegerField(
                         choices=[
                             (1, "difference of two reads"),
-                            (2, "an entry that began between two reads"),
-                            (3, "an entry that idled, was dropped and began again"),
-                            (4, "counters fell without a reason: operations may be missing"),
-                            (5, "first read of the target: a total of unknown duration"),
+                            (2, "entry created between two reads"),
+                            (3, "entry dropped while idle and created again"),
+                            (4, "unexplained decrease of counters: operations may be missing"),
+                            (5, "first read of the target: total of unknown duration"),
                         ]
                     ),
                 ),
@@ -902,7 +902,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Total",
+            name="RpcTotal",
             fields=[
                 ("count", models.BigIntegerField()),
                 ("timed", models.BigIntegerField()),
@@ -935,7 +935,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="TotalMinute",
+            name="RpcTotalMinute",
             fields=[
                 ("count", models.BigIntegerField()),
                 ("timed", models.BigIntegerField()),
@@ -968,7 +968,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="TotalTenMinutes",
+            name="RpcTotalTenMinutes",
             fields=[
                 ("count", models.BigIntegerField()),
                 ("timed", models.BigIntegerField()),
@@ -1018,7 +1018,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="TouchedImpact",
+            name="DirtyImpact",
             fields=[
                 (
                     "id",
@@ -1027,7 +1027,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "asked_at",
+                    "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("start", models.DateTimeField()),
@@ -1039,7 +1039,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="TouchedIo",
+            name="DirtyIo",
             fields=[
                 (
                     "id",
@@ -1048,7 +1048,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "asked_at",
+                    "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("start", models.DateTimeField()),
@@ -1067,7 +1067,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="TouchedRpcs",
+            name="DirtyRpcs",
             fields=[
                 (
                     "id",
@@ -1076,7 +1076,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "asked_at",
+                    "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("start", models.DateTimeField()),
@@ -1084,7 +1084,7 @@ class Migration(migrations.Migration):
                 (
                     "level",
                     models.SmallIntegerField(
-                        choices=[(0, "by 10 s"), (1, "by the minute"), (2, "by ten minutes")]
+                        choices=[(0, "by 10 s"), (1, "by minute"), (2, "by ten minutes")]
                     ),
                 ),
                 ("server_id", models.IntegerField(null=True)),
@@ -1123,8 +1123,8 @@ class Migration(migrations.Migration):
                 ("server_id", models.IntegerField()),
                 ("start", models.DateTimeField()),
                 ("end", models.DateTimeField()),
-                ("seen_from", models.DateTimeField()),
-                ("reckoned_at", models.DateTimeField(null=True)),
+                ("traced_from", models.DateTimeField()),
+                ("computed_at", models.DateTimeField(null=True)),
             ],
             options={
                 "constraints": [
@@ -1149,7 +1149,7 @@ class Migration(migrations.Migration):
                             ("job_stats", "job_stats of a target"),
                             ("md_stats", "md_stats of a target"),
                             ("mds_stats", "statistics of a server's services"),
-                            ("req_history", "requests that a server kept"),
+                            ("req_history", "request history of a server"),
                         ],
                         max_length=16,
                     ),
@@ -1178,7 +1178,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Dropped",
+            name="RetentionLog",
             fields=[
                 (
                     "id",
@@ -1191,7 +1191,7 @@ class Migration(migrations.Migration):
                 ("end", models.DateTimeField()),
             ],
             options={
-                "indexes": [models.Index(fields=["table", "start"], name="dropped_table")],
+                "indexes": [models.Index(fields=["table", "start"], name="retentionlog_table")],
             },
         ),
     ]

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
-from ioportal.jobs.models import Job, StaleStatistics
+from ioportal.jobs.models import DirtyStatistics, Job
 from ioportal.reporting.series import last_observed
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.telemetry import coverage
@@ -172,7 +172,7 @@ class StaffHome:
         return {
             **segments.waiting(),
             "rejects": segments.up_to_many(rejects),
-            "recomputations": segments.up_to_many(StaleStatistics.objects.all()),
+            "recomputations": segments.up_to_many(DirtyStatistics.objects.all()),
         }
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from ioportal.analysis.storage import Growth
-from ioportal.ingest.models import TooLate
+from ioportal.ingest.models import LateRows
 from ioportal.telemetry import retention, storage
 
 if TYPE_CHECKING:
@@ -133,9 +133,9 @@ class Storage:
         return settings.COMPRESSED_AFTER / _DAY
 
     @cached_property
-    def too_late(self) -> list[TooLate]:
+    def too_late(self) -> list[LateRows]:
         """The newest of what could not be charged."""
-        rows = TooLate.objects.select_related("server", "target", "job__cluster", "segment")
+        rows = LateRows.objects.select_related("server", "target", "job__cluster", "segment")
         return list(rows.order_by("-noticed_at")[:_TOO_LATE_SHOWN])
 
     def twin(self) -> Iterator[tuple[object, ...]]:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from ioportal.analysis.populations import FEWEST
 from ioportal.ingest import late_accounting
 from ioportal.jobs import workloads
-from ioportal.jobs.models import Job, StaleStatistics
+from ioportal.jobs.models import DirtyStatistics, Job
 from ioportal.reporting import job_facts
 from ioportal.reporting.ranges import TimeRange
 from ioportal.reporting.series import JobSeries
@@ -75,7 +75,7 @@ def detail(request: UserRequest, pk: int) -> HttpResponseBase:
         "job": job,
         "statistics": statistics,
         "hosts": job_facts.hosts(job),
-        "is_stale": StaleStatistics.objects.filter(job_id=job.pk).exists(),
+        "is_stale": DirtyStatistics.objects.filter(job_id=job.pk).exists(),
         "launches": job.launches.order_by("started_at", "name"),
         "namesakes": _namesakes(request, job),
         "records": _records(request, job),

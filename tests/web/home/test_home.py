@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from ioportal.ingest.models import Segment, TouchedDeltas
+from ioportal.ingest.models import DirtyDeltas, Segment
 from ioportal.site.models import Filesystem
 from tests.logs import Run, at, job_stats, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
@@ -44,7 +44,7 @@ def test_pending_time_does_not_count_as_idle(as_staff, busy):
     segment = Segment.objects.filter(targets__name="lake-MDT0000").latest("pk")
     lake = Filesystem.objects.get(name="lake")
     span = {"start": at("11:00"), "end": at("13:00")}
-    TouchedDeltas.objects.create(segment=segment, filesystem=lake, **span)
+    DirtyDeltas.objects.create(segment=segment, filesystem=lake, **span)
 
     about = json_of(as_staff.get("/load/?format=json&hours=1"))
 

@@ -10,7 +10,7 @@ from ioportal.ingest import retention_stage
 from ioportal.site.models import Server
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import ChargedRpc
+from ioportal.telemetry.models import AttributedRpc
 from tests.logs import Run, at, rpc, sacct
 from tests.web.reading import csv_of, json_of, words_of
 
@@ -187,7 +187,7 @@ def test_an_incident_outlives_its_windows(client, sam, alice, kept, settings):
     before = told(sam), told(alice)
     retention_stage.retain(datetime.now(UTC) + timedelta(days=31))
 
-    assert not ChargedRpc.objects.exists()
+    assert not AttributedRpc.objects.exists()
     assert (told(sam), told(alice)) == before
     assert "alice" not in str(Incident.objects.get().figures)
 

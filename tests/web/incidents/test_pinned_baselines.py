@@ -33,8 +33,8 @@ def reckoned(mds, service):
         server_id=mds,
         start=NOON - baselines.LOOKS_BACK,
         end=NOON,
-        seen_from=NOON - baselines.LOOKS_BACK,
-        reckoned_at=timezone.now(),
+        traced_from=NOON - baselines.LOOKS_BACK,
+        computed_at=timezone.now(),
     )
     for opcode, us in ((ENQUEUE, 100), (CLOSE, 50)):
         Baseline.objects.create(

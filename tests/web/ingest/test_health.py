@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import ProgrammingError, connection, transaction
 
-from ioportal.ingest.models import Batch, Segment, TouchedTrace
+from ioportal.ingest.models import Batch, DirtyTrace, Segment
 from ioportal.site.models import Source
 from ioportal.stages import failures_recorded
 from ioportal.telemetry.models import Coverage
@@ -128,11 +128,11 @@ def test_what_is_wrong_with_a_source_is_said(as_staff, trace, facts, trouble):
 
 
 def test_work_that_nobody_does_is_loud(as_staff, trace):
-    TouchedTrace.objects.create(
+    DirtyTrace.objects.create(
         server=trace.server,
         start=datetime.now(UTC),
         end=datetime.now(UTC),
-        asked_at=datetime.now(UTC) - timedelta(minutes=2),
+        created_at=datetime.now(UTC) - timedelta(minutes=2),
     )
 
     page = words_of(as_staff.get("/ingest/health/"))
@@ -149,7 +149,7 @@ def test_a_failing_stage_is_shown_with_its_error_and_remedy(as_staff, sent):
             failures_recorded("attribution"),
             transaction.atomic(),
         ):
-            connection.cursor().execute("SELECT share FROM telemetry_chargedrpc")
+            connection.cursor().execute("SELECT share FROM telemetry_attributedrpc")
 
     page = words_of(as_staff.get("/ingest/health/"))
     export = json_of(as_staff.get("/ingest/health/?format=json"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ioportal.ingest.models import TooLate
+from ioportal.ingest.models import LateRows
 from ioportal.site.models import Server
 from tests.logs import at
 from tests.web.reading import json_of
@@ -33,7 +33,7 @@ def test_an_empty_database_has_a_storage_page(as_staff):
 
 @pytest.mark.usefixtures("heavy_job")
 def test_what_came_too_late_is_told(as_staff):
-    TooLate.objects.create(
+    LateRows.objects.create(
         server=Server.objects.get(name="mds1"), start=at("12:00"), end=at("13:00")
     )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ioportal.jobs import statistics
-from ioportal.jobs.models import Job, Launch, StaleStatistics
+from ioportal.jobs.models import DirtyStatistics, Job, Launch
 from ioportal.stages import drain
 from tests.logs import Run, at, job_stats, rpc, sacct
 from tests.web.reading import csv_of, text_of, words_of
@@ -87,14 +87,14 @@ def test_a_job_that_was_traced_and_sent_nothing_has_its_page(page, account, logs
 
 def test_figures_that_are_on_their_way_are_promised(page, new_job):
     job = new_job()
-    StaleStatistics.objects.create(job_id=job.pk)
+    DirtyStatistics.objects.create(job_id=job.pk)
 
     assert "Its figures are being computed" in words_of(page(job))
 
 
 def test_figures_that_new_data_overtook_are_marked(page, new_job):
     job = new_job({})
-    StaleStatistics.objects.create(job_id=job.pk)
+    DirtyStatistics.objects.create(job_id=job.pk)
 
     assert "New data arrived since" in words_of(page(job))
 

@@ -5,7 +5,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from ioportal.ingest.models import Segment, TouchedDeltas, TouchedTrace
+from ioportal.ingest.models import DirtyDeltas, DirtyTrace, Segment
 from ioportal.site.models import Server
 from ioportal.stages import drain
 from ioportal.telemetry import rollups
@@ -122,16 +122,16 @@ def pend(site, queries):
                 query = f"DELETE FROM telemetry_{table} WHERE start >= %s RETURNING 1"  # noqa: S608  (of these)
                 queries(query, at(start))
         mds, span = Server.objects.get(name="mds1"), {"start": at(start), "end": at(end), **facts}
-        TouchedTrace.objects.create(server=mds, **span)
+        DirtyTrace.objects.create(server=mds, **span)
         segment = Segment.objects.filter(targets__name="lake-MDT0000").latest("pk")
-        TouchedDeltas.objects.create(segment=segment, filesystem=mds.filesystem, **span)
+        DirtyDeltas.objects.create(segment=segment, filesystem=mds.filesystem, **span)
 
     return make
 
 
 def test_pending_time_has_no_rates(as_staff, busy_site, pend):
     pend("12:20", "12:30")
-    pend("12:05", "12:10", again=True)  # attributed, but to be replaced
+    pend("12:05", "12:10", has_rows=True)  # its figures are shown until they are replaced
 
     rpcs, operations = top(as_staff, "rpcs"), top(as_staff, "operations")
 
@@ -250,7 +250,7 @@ def test_sums_over_others_are_rounded_to_two_digits(as_alice, busy_site):
 
 def test_coarse_steps_read_roll_ups_with_equal_shares(as_staff, busy_site, queries):
     fine = top(as_staff, "rpcs")
-    queries("DELETE FROM telemetry_chargedrpc RETURNING 1")
+    queries("DELETE FROM telemetry_attributedrpc RETURNING 1")
     rolled = top(as_staff, "rpcs", "start=2017-07-05T00:00:00Z&end=2017-07-06T00:00:00Z")
 
     assert (fine["bin_s"], rolled["bin_s"]) == (60, 600)

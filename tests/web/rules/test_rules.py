@@ -7,7 +7,7 @@ from ioportal.analysis.rules import RULES
 from ioportal.flags import backtest
 from ioportal.flags.models import BackTest, ThresholdSet
 from ioportal.flags.thresholds import Place, ThresholdBook
-from ioportal.jobs.models import StaleEvidence
+from ioportal.jobs.models import DirtyEvidence
 from ioportal.stages import drain
 from tests.logs import at
 from tests.web.conftest import NOON
@@ -167,7 +167,7 @@ def test_limits_that_nobody_would_be_judged_by_are_not_offered(as_staff, cluster
 
 def test_a_form_that_is_sent_twice_counts_once(set_thresholds, as_staff):
     set_thresholds()
-    StaleEvidence.objects.all().delete()
+    DirtyEvidence.objects.all().delete()
 
     assert "They hold already: everywhere." in words_of(set_thresholds(why="Again."))
     form = {"threshold_metadata_operations": 1, **PERIOD, "try": "1"}

@@ -1,0 +1,217 @@
+"""RPCs: raw windows, attributed windows, roll-ups, totals and impact.
+
+These tables are hypertables without unique keys, created by SQL in `migrations/`: a raw row belongs
+to its segment, and each segment is loaded once.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from ioportal.telemetry.models.windows import Method, Principal, WindowQuerySet
+
+
+class _RpcTimes(models.Model):
+    """Counts and times of a group of RPCs; times in microseconds, over the timed RPCs."""
+
+    count = models.BigIntegerField()
+    timed = models.BigIntegerField()
+    service_us_sum = models.BigIntegerField()
+    service_us_min = models.BigIntegerField()  # 0 if timed is 0, like the three below
+    service_us_max = models.BigIntegerField()
+    queue_us_min = models.BigIntegerField()
+    queue_us_max = models.BigIntegerField()
+    total_us_sum = models.BigIntegerField()
+
+    class Meta:
+        abstract = True
+
+
+class RpcWindow(_RpcTimes):
+    """Raw and immutable: 10 s x server x NID x job id x service x opcode of one segment."""
+
+    pk = models.CompositePrimaryKey("segment_id", "start", "nid_id", "opcode")  # for Django only
+    start = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    server_id = models.IntegerField()
+    nid_id = models.IntegerField()
+    source_job_id = models.IntegerField()  # 0: request without a job id
+    service_id = models.IntegerField()
+    opcode = models.SmallIntegerField()
+    first = models.DateTimeField()
+    last = models.DateTimeField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
+class _PrincipalRow(models.Model):
+    """Values of one principal on a server in the interval that starts at `start`.
+
+    `nid_id` is 0 for jobs, whose nodes are folded, and for principals attributed by job id.
+    """
+
+    pk = models.CompositePrimaryKey("start", "server_id", "kind", "job_id")  # for Django only
+    start = models.DateTimeField()
+    server_id = models.IntegerField()
+    kind = models.SmallIntegerField(choices=Principal)
+    job_id = models.BigIntegerField()
+    source_job_id = models.IntegerField()
+    nid_id = models.IntegerField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+
+class _AttributedTimes(_PrincipalRow, _RpcTimes):
+    """RPCs of one principal by service and opcode."""
+
+    service_id = models.IntegerField()
+    opcode = models.SmallIntegerField()
+
+    class Meta:
+        abstract = True
+
+
+class RequestWindow(models.Model):
+    """Raw and immutable: requests in a server's history, by 10 s x NID x service x opcode.
+
+    A history contains an unknown part of all requests, so it is never added to traces.
+    """
+
+    pk = models.CompositePrimaryKey("segment_id", "start", "nid_id", "opcode")  # for Django only
+    start = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    server_id = models.IntegerField()
+    nid_id = models.IntegerField()
+    service_id = models.IntegerField()
+    opcode = models.SmallIntegerField()
+    count = models.BigIntegerField()
+    first = models.DateTimeField()
+    last = models.DateTimeField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
+class AttributedRpc(_AttributedTimes):
+    """Derived from raw windows: 10 s x server x service x opcode of one principal."""
+
+    method = models.SmallIntegerField(choices=Method)
+    segment_id = models.BigIntegerField()  # for reconciliation of each segment
+
+    class Meta:
+        managed = False
+
+
+class RpcMinute(_AttributedTimes):
+    """Rolled up from `AttributedRpc` by minute, over segments and methods."""
+
+    class Meta:
+        managed = False
+
+
+class RpcTenMinutes(_AttributedTimes):
+    """Rolled up from `RpcMinute`."""
+
+    class Meta:
+        managed = False
+
+
+class _Load(_PrincipalRow):
+    """All RPCs of one principal on a server, for overviews."""
+
+    count = models.BigIntegerField()
+    timed = models.BigIntegerField()
+    service_us_sum = models.BigIntegerField()
+    total_us_sum = models.BigIntegerField()
+
+    class Meta:
+        abstract = True
+
+
+class LoadWindow(_Load):
+    """Added up from `AttributedRpc` by 10 s."""
+
+    class Meta:
+        managed = False
+
+
+class LoadMinute(_Load):
+    """Rolled up from `LoadWindow`."""
+
+    class Meta:
+        managed = False
+
+
+class LoadTenMinutes(_Load):
+    """Rolled up from `LoadMinute`."""
+
+    class Meta:
+        managed = False
+
+
+class _Total(_RpcTimes):
+    """RPCs of all principals by service and opcode, in the interval that starts at `start`."""
+
+    pk = models.CompositePrimaryKey("start", "server_id", "service_id", "opcode")  # for Django only
+    start = models.DateTimeField()
+    server_id = models.IntegerField()
+    service_id = models.IntegerField()
+    opcode = models.SmallIntegerField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+
+class RpcTotal(_Total):
+    """Added up from `AttributedRpc` by 10 s."""
+
+    class Meta:
+        managed = False
+
+
+class RpcTotalMinute(_Total):
+    """Rolled up from `RpcTotal`."""
+
+    class Meta:
+        managed = False
+
+
+class RpcTotalTenMinutes(_Total):
+    """Rolled up from `RpcTotalMinute`."""
+
+    class Meta:
+        managed = False
+
+
+class ImpactWindow(models.Model):
+    """Derived: the impact of a principal on others, by 10 s x server.
+
+    `who` is a job, a source job id or a NID, depending on the kind; 0 for other kinds. An impact
+    below 0.01 s has no row.
+    """
+
+    pk = models.CompositePrimaryKey("start", "server_id", "kind", "who")  # for Django only
+    start = models.DateTimeField()
+    server_id = models.IntegerField()
+    kind = models.SmallIntegerField(choices=Principal)
+    who = models.BigIntegerField()
+    impact_us = models.BigIntegerField()
+    service_us = models.BigIntegerField()  # of the principal's RPCs
+    work_us = models.BigIntegerField()  # service time of all RPCs
+    others_us = models.BigIntegerField()  # total time of others' RPCs, including the queue
+    others_usual_us = models.BigIntegerField()  # the usual total time of these RPCs
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
