@@ -18,7 +18,7 @@ from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import evidence, impact_windows, lifecycle, locks, peaks
 from ioportal.flags.models import Flag
 from ioportal.flags.thresholds import Place, ThresholdBook
-from ioportal.jobs.models import Job, DirtyEvidence
+from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.site.models import Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage

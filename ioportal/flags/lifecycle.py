@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules.rule import Subject, advise
 from ioportal.flags.models import Flag, FlagEvent
-from ioportal.jobs.models import JobStatistics, DirtyEvidence
+from ioportal.jobs.models import DirtyEvidence, JobStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

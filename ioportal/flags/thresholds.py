@@ -14,7 +14,7 @@ from ioportal.analysis.rules.evidence import EVIDENCE
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import locks
 from ioportal.flags.models import Flag, ThresholdSet
-from ioportal.jobs.models import Job, DirtyEvidence
+from ioportal.jobs.models import DirtyEvidence, Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from ioportal.flags import backtest, evidence
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
 from ioportal.flags.thresholds import apply_thresholds
-from ioportal.jobs.models import Job, JobStatistics, DirtyEvidence
+from ioportal.jobs.models import DirtyEvidence, Job, JobStatistics
 from ioportal.site.models import Cluster
 from ioportal.stages import drain
 from tests.conftest import REPOSITORY

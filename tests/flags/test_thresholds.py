@@ -5,7 +5,7 @@ import pytest
 from ioportal.analysis.rules import BY_CODE
 from ioportal.flags.models import Flag, ThresholdSet
 from ioportal.flags.thresholds import Place, ThresholdBook, apply_thresholds
-from ioportal.jobs.models import Job, DirtyEvidence
+from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.site.models import Cluster, Filesystem
 from tests.logs import Run, at, job_stats, sacct
 
