@@ -7,10 +7,11 @@ ADVISORIES ?= pypi
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-data serve test check format audit bench chaos incidents flag-quality services \
+.PHONY: help demo demo-data serve test test-deep check format audit bench chaos incidents flag-quality services \
         stop env secrets lock clean setup setup-dev setup-test setup-bench migrate
 
 VENV := .venv/bin
+PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 RUN := $(PYTHON) -m scripts.services run
 MANAGE := $(RUN) $(VENV)/python manage.py
 LOCK := $(VENV)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
@@ -30,7 +31,11 @@ serve: migrate staticfiles/staticfiles.json  ## Run web, worker and beat until C
 
 test: setup-test services check  ## Run the checks and the whole test suite
 	@echo "==> Running the tests"
-	@$(RUN) $(VENV)/pytest --numprocesses auto --dist loadfile
+	@$(RUN) $(VENV)/pytest $(PARALLEL)
+
+test-deep: setup-test services  ## Run the property tests with 100 times as many examples (nightly)
+	@$(RUN) $(VENV)/pytest $(PARALLEL) --hypothesis-profile deep -m hypothesis \
+	    --override-ini faulthandler_timeout=0
 
 check: setup-dev services  ## Run the linters, the type checker and the project's contracts
 	@echo "==> ruff"

@@ -1,5 +1,6 @@
 """The database, a site registered in it, and log files ingested as an admin would."""
 
+import fcntl
 import io
 import json
 import os
@@ -8,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import hypothesis
 import pytest
 from django.core.management import call_command
 from django.db import connection
@@ -18,9 +20,10 @@ from ioportal.flags.models import Flag
 from ioportal.jobs import statistics, tasks
 from ioportal.stages import drain
 from ioportal.telemetry import rollups
-from tests import contents
+from tests import contents, properties  # noqa: F401  (it registers the profiles)
 
 pytest_plugins = ["tests.processes"]
+hypothesis.settings.load_profile("quick")
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -95,6 +98,11 @@ name = "pond-MDT0000"
 filesystem = "pond"
 server = "pond-mds"
 """
+
+
+def pytest_collection_modifyitems(items):
+    """Start long files first, so that no worker is left with one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 def broker_of_our_own():
@@ -232,6 +240,27 @@ def environment(db):
         "IOPORTAL_STATISTICS_INTERVAL": "0s",
         "PYTHONPATH": str(REPOSITORY),
     }
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory, request):
+    """Write a folder once for all workers of a test run."""
+    is_worker = hasattr(request.config, "workerinput")
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if is_worker else base
+
+    def written(name, write):
+        folder = base / name
+        with (base / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                unfinished = base / f"{name}.unfinished"
+                unfinished.mkdir()
+                write(unfinished)
+                unfinished.rename(folder)
+        return folder
+
+    return written
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from ioportal.stages import drain
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import BaselinePeriod, Coverage
 from tests.logs import at, rpc
+from tests.properties import examples
 
 ENQUEUE, CLOSE = 101, 35
 NOON = at("12:00")
@@ -142,7 +143,7 @@ def _by_numpy(windows):
     return {opcode: np.median(of) for opcode, of in means.items() if len(of) >= 3}
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
 @given(
     st.dictionaries(
         st.tuples(st.integers(1, 30).map(lambda n: 10 * n), st.sampled_from([ENQUEUE, CLOSE])),

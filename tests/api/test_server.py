@@ -22,7 +22,11 @@ from tests.batches import ARROW, arrow, traced, window
 from tests.conftest import REPOSITORY
 from tests.processes import ENDS_WITH_PARENT
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("sources")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("sources"),
+]
 
 WITHIN_S = 60
 WAITING_FOR_US = """

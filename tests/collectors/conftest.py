@@ -4,14 +4,10 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from hypothesis import settings
 
 from collectors import tables
 from collectors.parsed import Account, Parsed
 from collectors.source import Source
-
-settings.register_profile("busy machine", deadline=None)
-settings.load_profile("busy machine")
 
 REPOSITORY = Path(__file__).parents[2]
 FIXTURES = REPOSITORY / "tests" / "fixtures"

@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 import zstandard
 from blake3 import blake3
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors import source as source_module
@@ -56,7 +56,6 @@ def test_chunks_and_digest_depend_on_the_content_only(packed, stream):
     assert source.digest == blake3(TEXT).hexdigest()
 
 
-@settings(deadline=None)
 @given(text=st.binary(max_size=300), chunk_bytes=st.integers(1, 50))
 def test_chunks_are_whole_lines_with_their_numbers(text, chunk_bytes):
     chunks = read(io.BytesIO(b"-" + text), chunk_bytes)  # "-" prevents an accidental magic number
@@ -115,7 +114,6 @@ def test_compression_is_recognised_by_content(tmp_path):
     assert joined(Source.open(path).chunks()) == TEXT
 
 
-@settings(deadline=None)
 @given(
     lines=st.lists(st.integers(0, 350), max_size=12),
     chunk_bytes=st.integers(1, 500),

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from tests.logs import rpc
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.django_db(transaction=True),
     # Static files come from their finders here; nothing is collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),

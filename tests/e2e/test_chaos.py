@@ -10,6 +10,8 @@ from chaos.installation import Installation
 from chaos.run import Run
 from scripts.services.choice import choose
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def site():

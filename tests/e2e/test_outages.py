@@ -30,7 +30,7 @@ from tests.batches import ARROW, arrow, traced, window
 from tests.conftest import REPOSITORY
 from tests.processes import ENDS_WITH_PARENT
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
 STARTS_WITHIN_S = 60
 ANSWERS_WITHIN_S = 15.0  # a minute and more without the limits

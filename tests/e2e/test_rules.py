@@ -20,6 +20,7 @@ from tests.logs import Run, at, job_stats, sacct
 from tests.processes import ENDS_WITH_PARENT
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.django_db(transaction=True),
     # Static files come from their finders here; nothing is collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),

@@ -9,6 +9,8 @@ from ioportal.flags.models import FlagEvent
 from ioportal.telemetry.models import ImpactWindow, Principal
 from simulator import incident
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def storm(tmp_path, register, ingest):

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+from functools import partial
 from itertools import permutations
 
 import pytest
@@ -26,8 +27,9 @@ from tests.logs import (
     sacct,
     starting,
 )
+from tests.properties import examples
 
-pytestmark = pytest.mark.usefixtures("site")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("site")]
 
 FIRST = "\n".join(rpc(f"12:00:{second:02}", "1@gni", xid=second) for second in range(0, 40, 5))
 # Racing dumpers: the second file begins with what the first one ends with.
@@ -117,6 +119,12 @@ def afresh(refresh):
     return run
 
 
+@pytest.fixture
+def loaded_in_order(day, load, afresh):
+    """Return the tables after all files were loaded one by one."""
+    return afresh(*(partial(load, name) for name in day))
+
+
 def test_a_text_that_is_loaded_again_changes_nothing(day, load):
     first = {name: load(name) for name in day}
     before = contents.everything()
@@ -129,23 +137,27 @@ def test_a_text_that_is_loaded_again_changes_nothing(day, load):
         assert [account[key] for key in lines] == [again[name][key] for key in lines]
 
 
-def test_every_order_of_loading_gives_the_same_tables(day, load, afresh, reconcile):
+def test_every_order_of_loading_gives_the_same_tables(
+    day, load, afresh, loaded_in_order, reconcile
+):
     names = list(day)
-    expected = afresh(*(lambda name=name: load(name) for name in names))
     shuffler = random.Random(2017)  # noqa: S311  (an order, not a secret)
     for _ in range(4):
         order = shuffler.sample(names * 2, k=2 * len(names))
 
-        found = afresh(*(lambda name=name: load(name) for name in order), reconcile)
+        tables = afresh(*(partial(load, name) for name in order), reconcile)
 
-        assert found == expected, order
+        assert tables == loaded_in_order, order
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(12),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
-def test_loading_and_the_stages_may_be_interleaved_anyhow(day, load, afresh, refresh, data):
+def test_loading_and_the_stages_may_be_interleaved_anyhow(
+    day, load, afresh, loaded_in_order, refresh, data
+):
     """Texts are loaded as agents do: the stages run when they do."""
     names = list(day)
     order = data.draw(st.permutations(names))
@@ -161,9 +173,9 @@ def test_loading_and_the_stages_may_be_interleaved_anyhow(day, load, afresh, ref
                 attribution_stage.attribute_pending(limit)
                 refresh()
 
-        found = afresh(*(lambda name=name: step(name) for name in order))
+        tables = afresh(*(partial(step, name) for name in order))
 
-    assert found == afresh(*(lambda name=name: load(name) for name in names))
+    assert tables == loaded_in_order
 
 
 def test_a_text_given_twice_in_one_command_is_loaded_once(logs, ingest, queries, reconcile):

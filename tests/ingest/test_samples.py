@@ -8,6 +8,8 @@ from django.db import transaction
 from tests import contents
 from tests.collectors.batch.test_samples import SONAR_FORMAT
 
+pytestmark = pytest.mark.long
+
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"
 
 CLUSTERS = (

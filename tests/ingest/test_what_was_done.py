@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from ioportal.ingest import attribution_stage
 from tests.logs import at, job_stats
+from tests.properties import examples
 
-pytestmark = pytest.mark.usefixtures("site")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("site")]
 
 OSTS = ("lake-OST0000", "lake-OST0001")
 TARGETS = ("lake-MDT0000", *OSTS)
@@ -68,8 +69,7 @@ def _gained(job, shown, old, idled):
 
 
 @settings(
-    max_examples=20,
-    deadline=None,
+    max_examples=examples(20),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # each takes long; none grows smaller
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

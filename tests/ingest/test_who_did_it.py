@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from ioportal.ingest import attribution_stage
 from tests.logs import Run, at, pbs, rpc, sacct
+from tests.properties import examples
 
-pytestmark = pytest.mark.usefixtures("site")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("site")]
 
 NODE_OF = {"1@gni": "n1", "2@gni": "n2", "10.0.0.1@o2ib": "b1", "0@lo": None, "10.9.9.9@tcp": None}
 UNREGISTERED = "10.9.9.9@tcp"
@@ -106,8 +107,7 @@ def _name(job):
 
 
 @settings(
-    max_examples=25,
-    deadline=None,
+    max_examples=examples(25),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # each takes long; none grows smaller
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

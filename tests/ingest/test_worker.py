@@ -17,7 +17,11 @@ from tests.conftest import REPOSITORY, SITE, broker_of_our_own
 from tests.logs import Run, at, job_stats, rpc, sacct
 from tests.processes import ENDS_WITH_PARENT
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("site")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("site"),
+]
 
 WITHIN_S = 60
 AT_WORK = """

@@ -7,11 +7,9 @@ from simulator.plan import full_days
 
 
 @pytest.fixture(scope="session")
-def centre(tmp_path_factory):
+def centre(shared_folder):
     """Return the folder with the files of the three detailed days."""
-    out = tmp_path_factory.mktemp("centre")
-    demo.write(full_days(), out)
-    return out
+    return shared_folder("centre", lambda out: demo.write(full_days(), out))
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ import pytest
 
 from tests.simulator.reading import alps_lines, pbs_records, unfold
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def records(centre):

@@ -15,6 +15,8 @@ from simulator.cases.scene import Scene
 from simulator.cases.traffic import Traffic
 from tests.simulator.reading import RPC
 
+pytestmark = pytest.mark.long
+
 SEED, SHARE = 3, 0.12
 TARGET = re.compile(r"(?:mdt|obdfilter)\.(\S+)\.job_stats=.*")
 JOB = re.compile(r"- job_id: +(\S+)")

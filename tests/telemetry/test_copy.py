@@ -13,6 +13,7 @@ from psycopg import sql
 from collectors.tables import COUNTERS, UTC_US
 from ioportal.telemetry.copy import copy_frame, read_frame, replace_frame
 from ioportal.telemetry.models import Coverage, DirtyImpact, TargetSnapshot
+from tests.properties import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +43,8 @@ ROWS = st.fixed_dictionaries(
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(25),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(rows=st.lists(ROWS, max_size=12))
 def test_rows_arrive_as_they_were_sent(db, rows):

@@ -13,6 +13,7 @@ from ioportal.ingest import attribution_stage
 from ioportal.stages import drain
 from ioportal.telemetry import levels, rollups
 from tests.logs import Run, at, job_stats, rpc, sacct
+from tests.properties import examples
 
 RPC_TABLES = [level.table for level in (*levels.RPC_LEVELS, *levels.LOAD_LEVELS)]
 
@@ -151,7 +152,7 @@ _BATCHES = st.lists(
 )
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(5), suppress_health_check=list(HealthCheck))
 @given(_BATCHES)
 def test_totals_are_the_sums_of_the_raw_windows(site, logs, ingest, queries, batches):
     """Whatever comes, from whomever; and a job that is known late changes none."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from collectors.agent.files.tail import LogTail
 from collectors.agent.files.traces import TraceReader
 from tests.collectors.agent.traces import trace
+from tests.properties import examples
 
 
 class Site:
@@ -97,7 +98,7 @@ ACTIONS = (
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(actions=st.lists(st.sampled_from(ACTIONS), max_size=12))
 def test_every_line_is_read_once(tmp_path_factory, actions):
     site = Site(tmp_path_factory.mktemp("site"))

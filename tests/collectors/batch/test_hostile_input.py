@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from collectors.batch import alps, hostlists, htcondor, lsf, pbs, sacct, sge, states
+from tests.properties import examples
 
 BERLIN = ZoneInfo("Europe/Berlin")
 CASES = [
@@ -72,7 +73,7 @@ def assert_sound(parsed, text):
 
 
 @given(damage=DAMAGE)
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_damaged_file_raises_nothing_and_loses_no_line(case, damage):
     parse, good = case
     text = damaged(good, damage)
@@ -81,7 +82,7 @@ def test_a_damaged_file_raises_nothing_and_loses_no_line(case, damage):
 
 
 @given(text=st.binary(max_size=300))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_no_bytes_raise_anything(case, text):
     assume(not text.startswith(PACKED))
     assume(text.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in {b"{", b"["})  # JSON has no lines
@@ -91,7 +92,7 @@ def test_no_bytes_raise_anything(case, text):
 
 
 @given(damage=DAMAGE, chunk_bytes=st.integers(1, 3_000))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_where_the_text_is_cut_into_chunks_changes_nothing(case, damage, chunk_bytes):
     parse, good = case
     text = damaged(good, damage)

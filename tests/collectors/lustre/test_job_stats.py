@@ -11,6 +11,7 @@ from collectors.parsed import Account
 from collectors.source import CHUNK_BYTES
 from collectors.tables import COUNTERS, JOB_COUNTERS, OPERATIONS, REJECTS
 from tests.collectors.lustre.counters import FIXTURES, awk, read, row_sum, samples
+from tests.properties import examples
 
 FOLDER = FIXTURES / "lustre_job_stats"
 DAMAGED = FOLDER / "damaged_2.8.txt"
@@ -590,7 +591,7 @@ def assert_account_covers_every_line(content, rows, rejects, account):
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_random_bytes_never_raise(content):
     content = b"job_stats:\n- job_id: 1\n" + content
 
@@ -598,7 +599,7 @@ def test_random_bytes_never_raise(content):
 
 
 @given(TEXTS, st.integers(1, 400))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_chunk_boundaries_do_not_matter(content, chunk_bytes):
     rows, rejects, account = read(job_stats, JOB_COUNTERS, content)
 
@@ -613,7 +614,7 @@ def test_chunk_boundaries_do_not_matter(content, chunk_bytes):
 
 
 @given(TEXTS, st.integers(1, 400))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_rejects_quote_the_numbered_line(content, chunk_bytes):
     lines = numbered(content)
 
@@ -679,7 +680,7 @@ def printed_counter(name, samples, unit, blank):
 
 
 @given(st.data(), st.sampled_from(sorted(VERSIONS)), JOBS, st.integers(1, 4000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_generated_output_of_any_version_is_parsed_exactly(data, version, jobs, chunk_bytes):
     names, unit, blank, how, escapes = VERSIONS[version]
     lines, expected = ["mdt.a-MDT0000.job_stats=", HEADER], []
@@ -715,7 +716,7 @@ def hard_wrapped(line, width):
 
 
 @given(st.sampled_from(sorted(FOLDER.glob("get_param_*.txt"))), st.integers(40, 200))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_hard_wrapped_counters_equal_unwrapped_counters(path, width):
     """The slow path, which joins lines, agrees with the fast path."""
     content = path.read_text()

@@ -12,6 +12,7 @@ from collectors.parsed import Account
 from collectors.source import Source
 from collectors.tables import COUNTERS, OPERATIONS, REJECTS, TARGET_COUNTERS
 from tests.collectors.lustre.counters import FIXTURES, awk, read, row_sum, samples
+from tests.properties import examples
 
 FOLDER = FIXTURES / "lustre_md_stats"
 
@@ -289,7 +290,7 @@ TEXTS = st.tuples(
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_random_bytes_never_raise(content):
     content = text(NAME, TIME) + content
 
@@ -300,7 +301,7 @@ def test_random_bytes_never_raise(content):
 
 
 @given(TEXTS, st.integers(1, 400))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_chunk_boundaries_do_not_matter(content, chunk_bytes):
     rows, rejects, account = read(md_stats, TARGET_COUNTERS, content)
 
@@ -330,7 +331,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
     st.integers(10, 35),
     st.integers(1, 1000),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_generated_output_of_any_version_is_parsed_exactly(blocks, tail, width, chunk_bytes):
     lines, expected = [], []
     for number, (us, counters) in enumerate(blocks):

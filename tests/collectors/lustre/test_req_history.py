@@ -9,6 +9,7 @@ from collectors.parsed import Account
 from collectors.source import Source
 from collectors.tables import REJECTS, REQUEST_WINDOWS
 from tests.collectors.lustre.counters import FIXTURES, awk, read
+from tests.properties import examples
 
 FOLDER = FIXTURES / "lustre_req_history"
 
@@ -83,7 +84,7 @@ def test_unreadable_lines_are_rejected(line, reason):
     assert account == Account(lines=3, accepted=1, rejected=1, irrelevant=1)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_random_bytes_never_raise(noise, offset):
     text = f"{NAME}\n{REQUEST}\n".encode()

@@ -15,6 +15,7 @@ from collectors.lustre import rpc_exact, rpc_plain, rpc_repeats, rpc_trace
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import Account, SourceUnavailable
 from collectors.source import Source
+from tests.properties import examples
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "lustre_rpctrace"
 REPOSITORY = Path(__file__).parents[3]
@@ -544,7 +545,7 @@ def none_is_plain(text, first_line):
     return newlines, rpc_plain.Plain(numbers, plain.names)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(text=texts, chunk_bytes=st.sampled_from([300, 1_000, 1 << 20]))
 def test_fast_and_exact_path_agree_on_any_text(text, chunk_bytes):
     table, rejects, account = parse(text, chunk_bytes)
@@ -603,7 +604,7 @@ def test_fast_and_exact_path_agree_on_damaged_lines(first):
     assert_frame_equal(plain.names, exact.names, check_row_order=False)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(text=texts)
 def test_the_account_covers_every_line(text):
     _, rejects, account = parse(text)
@@ -613,7 +614,6 @@ def test_the_account_covers_every_line(text):
     assert account.rejected == len(rejects)
 
 
-@settings(deadline=None)
 @given(content=st.binary(max_size=2_000))
 def test_random_bytes_raise_only_the_declared_error(content):
     try:

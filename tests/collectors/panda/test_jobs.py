@@ -14,6 +14,7 @@ from collectors.panda import jobs
 from collectors.parsed import Account
 from collectors.source import Source
 from tests.collectors.batch.test_hostile_input import DAMAGE, PACKED, damaged
+from tests.properties import examples
 
 RECORD = {"pandaid": 3_558_462_700, "jobstatus": "finished"}
 
@@ -192,7 +193,7 @@ def assert_sound(parsed):
 
 
 @given(records=st.lists(RECORDS, max_size=5), files=st.lists(JSON, max_size=3))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_the_account_covers_every_record(parse, records, files):
     assume(not any(isinstance(file, list) for file in files))
     text = json.dumps({"files": files, "jobs": records, "count": 5})
@@ -205,7 +206,7 @@ def test_the_account_covers_every_record(parse, records, files):
 
 
 @given(text=st.binary(max_size=300) | st.text('{}[]",: \\pandaidjobs01').map(str.encode))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_random_bytes_never_raise(parse, text):
     assume(not text.startswith(PACKED))
 
@@ -213,7 +214,7 @@ def test_random_bytes_never_raise(parse, text):
 
 
 @given(damage=DAMAGE, block_bytes=st.integers(1, 200), longest=st.integers(400, 2_000))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_block_boundaries_do_not_matter(parse, fixture_text, damage, block_bytes, longest):
     text = damaged(fixture_text("panda", "jobs.json"), damage)
     with pytest.MonkeyPatch.context() as patch:

@@ -18,8 +18,10 @@ from ioportal.web.flags.inbox import FlagFilter
 from ioportal.web.ingest.segments import SegmentFilter
 from ioportal.web.urls import urlpatterns
 from tests.logs import at
+from tests.properties import examples
 
-EXAMPLES = 100
+pytestmark = pytest.mark.long
+
 
 VALUES = [
     "",
@@ -156,6 +158,7 @@ def test_no_value_of_a_parameter_breaks_a_page(as_staff, names, settings):
         tried |= {*parameters} - {"start", "end"}
 
 
+@pytest.mark.hypothesis
 def test_no_combination_of_parameters_breaks_a_page(client, names, sam, alice):
     values = st.lists(st.sampled_from([*VALUES, *MORE_VALUES]), min_size=1, max_size=2)
     addresses = st.sampled_from(list(PAGES)).flatmap(
@@ -167,7 +170,7 @@ def test_no_combination_of_parameters_breaks_a_page(client, names, sam, alice):
         )
     )
 
-    @hypothesis.settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
+    @hypothesis.settings(max_examples=examples(100), derandomize=True, database=None)
     @given(addresses, st.sampled_from([sam, alice]))
     @example(
         ("/populations/", {"beside": "others", "start": "2017-07-06", "end": "2017-07-05"}), alice

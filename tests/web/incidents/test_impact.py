@@ -12,6 +12,8 @@ import pytest
 from simulator import incident
 from tests.web.reading import json_of
 
+pytestmark = pytest.mark.long
+
 SEEDS = range(1, int(os.environ.get("IOPORTAL_TEST_INCIDENTS", "3")) + 1)
 AT_LEAST_TIMES = 5  # as much harm by the harmful job
 AT_MOST_SHARE = 0.01  # of the true waiting that may be laid on the busy job

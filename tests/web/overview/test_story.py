@@ -22,6 +22,8 @@ from simulator.plan import FULL_POLL_S, Plan
 from tests import contents
 from tests.web.reading import csv_of, json_of
 
+pytestmark = pytest.mark.long
+
 DAYS = [
     (local(2016, 10, 24), local(2016, 11, 2)),  # the table's week
     (local(2016, 11, 13), local(2016, 11, 18)),
