@@ -1,4 +1,4 @@
-"""Every metric once: name, unit, formula, source, caveats. docs/metrics.md is written from here."""
+"""Definitions of all metrics: name, unit, formula, source, caveats; source of docs/metrics.md."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from collectors.tables import METADATA_OPERATIONS
 
 
 class Unit(StrEnum):
-    """What a metric's number counts."""
+    """The unit of a metric."""
 
     COUNT = "operations"
     PER_SECOND = "operations/s"
@@ -27,7 +27,7 @@ class Unit(StrEnum):
 
 
 class Source(StrEnum):
-    """The one source that a metric is computed from."""
+    """The source of a metric."""
 
     ACCOUNTING = "accounting"
     JOB_STATS_MDT = "job_stats of the MDTs"
@@ -38,9 +38,9 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """A number about a job."""
+    """A figure of a job."""
 
-    name: str  # of a batch job, the column of JobStatistics; never renamed
+    name: str  # for batch jobs, the column of JobStatistics; never renamed
     title: str
     unit: Unit
     source: Source
@@ -49,11 +49,11 @@ class Metric:
 
 
 _OPEN_CAVEAT = (
-    "What `open` counts depends on the server's version: failures too up to 2.13, none of the "
-    "look-ups that fail in 2.14 and 2.15, successes only from 2.16 on."
+    "The meaning of `open` depends on the server's version: up to 2.13 with failures, in 2.14 and "
+    "2.15 without failed look-ups, from 2.16 on successes only."
 )
 
-_BYTES_CAVEAT = "Unknown where no OST of its filesystems is registered, or none was observed."
+_BYTES_CAVEAT = "Unknown if no OST of its filesystems is registered and observed."
 
 METRICS = (
     Metric(
@@ -61,7 +61,7 @@ METRICS = (
         "Duration",
         Unit.SECONDS,
         Source.ACCOUNTING,
-        "end - start; while it runs, the last record of its filesystems - start, at most its time "
+        "end - start; of a running job, last record of its filesystems - start, at most its time "
         "limit + 1 hour",
     ),
     Metric("node_count", "Nodes", Unit.NODES, Source.ACCOUNTING, "nodes of the job's allocation"),
@@ -133,7 +133,7 @@ METRICS = (
         Unit.RATIO,
         Source.JOB_STATS_MDT,
         "opens / closes",
-        "Measures failed look-ups only where the servers run 2.13 or older.",
+        "Measures failed look-ups only with servers up to 2.13.",
     ),
     Metric(
         "metadata_operations_per_node",
@@ -154,12 +154,12 @@ METRICS = (
         "Peak metadata rate",
         Unit.PER_SECOND,
         Source.JOB_STATS_MDT,
-        "metadata operations / seconds of each MDT's poll interval, added where intervals of "
-        "several MDTs overlap; the largest sum",
-        "Shown with the longest of the intervals it was measured over: shorter polls see higher "
-        "peaks. Where a poll interval reaches beyond the run, the peak divides by all of it and "
-        "the mean by its part inside the run: the mean may then be the larger one. Unknown where "
-        "that interval is longer than the run.",
+        "metadata operations / seconds of each MDT's poll interval, summed over overlapping "
+        "intervals of several MDTs; the maximum of these sums",
+        "Shown with the longest interval of its measurement: shorter polls give higher peaks. If a "
+        "poll interval extends beyond the run, the peak divides by the whole interval and the mean "
+        "by its part inside the run, so the mean may be larger. Unknown if the interval is longer "
+        "than the run.",
     ),
     Metric(
         "startup_share",
@@ -168,7 +168,7 @@ METRICS = (
         Source.JOB_STATS_MDT,
         "metadata operations of windows that end in the first 10 % of the run "
         "/ metadata operations",
-        "Unknown where a poll interval is longer than 10 % of the run.",
+        "Unknown if a poll interval is longer than 10 % of the run.",
     ),
     Metric(
         "largest_target_share",
@@ -187,7 +187,7 @@ METRICS = (
         Unit.RPCS,
         Source.RPC_TRACE,
         "LDLM_ENQUEUE RPCs handled by the MDSs",
-        "An open, a stat and a look-up that fails are each one of them: a trace cannot tell which.",
+        "Opens, stats and failed look-ups each cause one; a trace does not distinguish them.",
     ),
     Metric(
         "metadata_rpc_rate",
@@ -220,7 +220,7 @@ METRICS = (
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
 
-# Of a PanDA job itself. Whatever else is said of it is its batch job's.
+# Figures of the PanDA job itself; all others belong to its batch job.
 PANDA_METRICS = (
     Metric(
         "panda_duration_s",
@@ -236,7 +236,7 @@ PANDA_METRICS = (
         Unit.SECONDS,
         Source.PANDA,
         "starttime - creationtime",
-        "Unknown where it seems to start before it was created: two clocks tell these times.",
+        "Unknown if the start is before the creation: the times come from two clocks.",
     ),
     Metric(
         "panda_setup_s",
@@ -244,14 +244,14 @@ PANDA_METRICS = (
         Unit.SECONDS,
         Source.PANDA,
         "the last of the five times in pilottiming",
-        "How long the pilot prepared the program, such as by validating its software.",
+        "Preparation of the program by the pilot, such as software validation.",
     ),
     Metric(
         "panda_core_count",
         "Cores",
         Unit.CORES,
         Source.PANDA,
-        "actualcorecount, or else corecount",
+        "actualcorecount, otherwise corecount",
     ),
     Metric(
         "panda_cpu_s",

@@ -7,25 +7,31 @@ from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, FEWEST
 
 _SLOWNESS = SlownessCriteria()
+_GOOD, _PARTIAL = f"{quality.GOOD_COVERED:.0%}", f"{quality.PARTIAL_COVERED:.0%}"
+_GOOD_AMBIGUOUS = f"{quality.GOOD_AMBIGUOUS:.0%}"
+_PARTIAL_AMBIGUOUS = f"{quality.PARTIAL_AMBIGUOUS:.0%}"
 _HEAD = """# Metrics
 
-Every figure that ioportal shows about a job is defined here, once. Code, pages and exports use
-these names. A figure that is not known is empty, never zero.
+This page defines every figure of a job. Code, pages and exports use these names. Unknown figures
+are empty, never zero.
 
-This page is written from `ioportal/analysis/metrics.py`; a test holds the two together.
+This page is written from `ioportal/analysis/metrics.py`; a test keeps both consistent.
 
-**Sources.** *accounting*: the batch system's record of the job. *job_stats*: counters by job id
-that the MDTs and OSTs keep; differences between reads are I/O windows. *rpctrace*: the debug log of
-a server; 10-second RPC windows. *PanDA record*: what PanDA says of a job of its own. Metadata
-operations (job_stats) and metadata RPCs (rpctrace) are two different metrics: one open is one
-operation and may be several RPCs, or none that a trace can tell from a look-up. They are never
-added, and one never stands in for the other.
+| source | content |
+|---|---|
+| accounting | the batch system's record of the job |
+| job_stats | counters of the MDTs and OSTs by job id; differences between reads are I/O windows |
+| rpctrace | the debug log of a server; RPC windows of 10 s |
+| PanDA record | PanDA's record of its own job |
 
-**Rates** divide by observed seconds only: time between two reads of the counters that are at most
-`IOPORTAL_POLL_GAP` apart, or time that a trace covers. A target that is registered to keep idle
-jobs' counters for longer (its `job_cleanup_interval`) may be read as seldom as that: counters are
-cumulative, and nothing is missed. The first read of a target gives totals of unknown duration: they
-count in totals and are kept out of rates.
+**Operations and RPCs.** Metadata operations (job_stats) and metadata RPCs (rpctrace) are different
+metrics. An open is one operation and may cause several RPCs, or none that differ from a look-up in
+a trace. The two metrics are never added, and neither replaces the other.
+
+**Rates** divide by observed seconds: time between two reads of the counters that are at most
+`IOPORTAL_POLL_GAP` apart, or time covered by a trace. With a registered `job_cleanup_interval`,
+reads of a target may be that far apart, because counters are cumulative. The first read of a
+target gives totals of unknown duration, which count in totals but not in rates.
 
 ## Figures of a job
 
@@ -44,109 +50,114 @@ def _row(metric: Metric) -> str:
 
 
 _REST = f"""
-Operations by kind are kept besides: {", ".join(f"`count_{kind}`" for kind in METADATA_OPERATIONS)}.
-`samedir_rename` and `crossdir_rename` are counted inside `rename`.
+Operations by kind are also stored: {", ".join(f"`count_{kind}`" for kind in METADATA_OPERATIONS)}.
+`samedir_rename` and `crossdir_rename` are counted in `rename`.
 
 ## Figures of a PanDA job
 
-From its own record:
+Figures of its own record:
 
 {"".join([_TABLE, *map(_row, PANDA_METRICS)])}
-Everything else that is said of a PanDA job is its *batch job's*: servers see batch jobs. Where
-several PanDA jobs share one, each of them has its whole value, never a part of it; so these values
-must not be added up over PanDA jobs. They are unknown where PanDA's record names no batch job that
-is known, or several tasks of an array.
+All other figures belong to its *batch job*, because servers see batch jobs. If several PanDA jobs
+share a batch job, each has the full value, so these values must not be added over PanDA jobs. They
+are unknown if PanDA's record refers to no known batch job, or to several tasks of an array.
 
 ## Quality
 
-*Good*: the counters of the metadata targets were observed in at least {quality.GOOD_COVERED:.0%} of
-the run (of those filesystems where anything of the job was counted; of a job that was counted
-nowhere, of all that its cluster mounts), at most {quality.GOOD_AMBIGUOUS:.0%} of the operations may
-be another job's, and no counter fell for no known reason. *Partial*: observed in at least
-{quality.PARTIAL_COVERED:.0%}, at most {quality.PARTIAL_AMBIGUOUS:.0%} ambiguous. *Poor*: anything
-below. The reasons are stored with the grade and shown beside it.
+| grade | counters of the metadata targets observed | ambiguous operations |
+|---|---|---|
+| *good* | at least {_GOOD} of the run, without unexplained resets | at most {_GOOD_AMBIGUOUS} |
+| *partial* | at least {_PARTIAL} of the run | at most {_PARTIAL_AMBIGUOUS} |
+| *poor* | less | more |
 
-Bytes and sizes of requests have a grade of their own, `bytes_quality`, by the OSTs: *good* where
-their counters were observed in at least {quality.GOOD_COVERED:.0%} of the run on average, *partial*
-from {quality.PARTIAL_COVERED:.0%} on, otherwise *poor*. A server that was not read, or a filesystem
-without registered OSTs beside one that has some, lowers that share. Where no OST is registered or
-none was observed, bytes are unknown, never 0. Rules about bytes need both grades to be good.
+The metadata targets belong to the filesystems that counted operations of the job. Without any
+operations, they are all targets that its cluster mounts. The grade is stored with its reasons.
+
+Bytes and request sizes have a separate grade, `bytes_quality`. It is *good* if the counters of
+the OSTs were observed in at least {_GOOD} of the run on average, *partial* from {_PARTIAL}, and
+otherwise *poor*. Unread servers, and filesystems without registered OSTs, lower the average.
+Without any registered and observed OST, bytes are unknown, never 0. Rules about bytes need both
+grades to be good.
 
 ## Node-hours
 
-Nodes times hours of the run, inside the period: on the pages of users and projects and in trends
-alike, a job that runs across midnight counts in each of both days with its part. While a job runs,
-it counts up to when its statistics know it. A job without a recorded end counts at most until one
-hour after its time limit, where that is known. Where jobs share nodes (the cluster's registered
-`cores_per_node`), the nodes of a job are its cores / the cores of a node, at most those of its
-allocation. Elsewhere, and where accounting does not know its cores, a job has whole nodes.
+Node-hours are nodes times hours of the run inside the period. On pages of users and projects and
+in trends, a job that runs across midnight counts partly in each of both days. A running job
+counts up to the time of its statistics. A job without a recorded end counts at most until one
+hour after its time limit, if that is known.
+
+Where jobs share nodes (the cluster's registered `cores_per_node`), the nodes of a job are its
+cores / the cores of a node, at most its allocated nodes. Elsewhere, and without known cores, a
+job has whole nodes.
 
 ## Populations
 
-Jobs by any filters: batch jobs, or PanDA jobs. Of each metric: *known* and *unknown* jobs, and of
-the known values least, greatest, mean, standard deviation (of a sample: the sum of squares is
-divided by n - 1) and the 50th, 90th and 99th percentile, interpolated linearly between the two
-nearest values. Unknown values are left out of all of these.
+A population is a set of batch jobs or PanDA jobs by filters. For each metric it has the numbers
+of *known* and *unknown* values, and for the known values minimum, maximum, mean, standard
+deviation (of a sample, with n - 1) and the 50th, 90th and 99th percentile (linear interpolation).
 
-Histograms have half-open bins, so that each known value is in exactly one of them and the job
-list finds by `opens_from` and `opens_below` (likewise `read_bytes`, `write_bytes`, `closes`) as
-many jobs as a bar says. Linear bins are 1, 2 or 5 times a power of ten wide. Logarithmic ones
-lie between preferred numbers (1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8 times a power of ten;
-every second of them above four decades), and zeros have a bin of their own.
+**Histograms** have half-open bins, so each known value is in exactly one bin. The job list returns
+the jobs of a bin with `opens_from` and `opens_below` (similarly for `read_bytes`, `write_bytes`,
+`closes`). Linear bins have a width of 1, 2 or 5 times a power of ten. Logarithmic bins lie between
+preferred numbers (1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8 times a power of ten; every second of
+these above four decades). Zeros have a separate bin.
 
-Whose jobs they are: everybody sees the figures of jobs that they may see one by one. Of all
-others, people who are not staff are told how many there are, percentiles with {FEWEST} values or
-more on either side, and bars of {FEWEST} jobs or more, without the {FEWEST - 1} least and
-{FEWEST - 1} greatest values; of fewer than {FEWEST} jobs nothing. Least and greatest are values
-of single jobs and are not told, nor are mean and deviation: where two populations differ by one
-job, these give its value away. Such jobs are chosen by cluster, queue, time, size, state and
-quality only, never by what names a person or a job, or by a figure. Times are widened to whole days
-of the site's zone.
+**Visibility.** Users see the figures of all jobs that they may see individually. Of other jobs,
+users other than staff see:
 
-Values of other people's jobs are rounded to {DIGITS} significant digits, halves away from zero,
-before anything is computed from them: percentiles, histograms, and where a job stands among its
-peers. So no number of ranges, populations or jobs of one's own, compared with each other, tells
-more of a job than its rounded value. Linear bins are no narrower than that. In the overview, rates
-of all others are sums of {FEWEST} jobs or more in each step, rounded likewise; steps with fewer are
-empty, and shares and means follow from the steps that are shown. Sums over others in an incident
-are rounded, too.
+- the number of jobs, if it is at least {FEWEST};
+- percentiles with at least {FEWEST} values on either side;
+- histogram bars of at least {FEWEST} jobs, without the {FEWEST - 1} smallest and {FEWEST - 1}
+  largest values.
 
-With PanDA jobs as the unit n counts PanDA jobs, chosen by what their records say and by figures of
-their batch job. The value of a batch job counts once for each PanDA job inside; the table says how
-many batch jobs stand behind. The *failed share* is failed / (finished + failed). Of other people's
-PanDA jobs nothing is told unless {FEWEST} batch jobs stand behind, and no value of a batch job at
-all: a few of these may hold hundreds of PanDA jobs. They are chosen by cluster, time, site and
-state only.
+Minimum and maximum are values of single jobs and are not shown. Mean and deviation are not shown,
+because two populations that differ by one job would reveal its value. Filters for other jobs are
+limited to cluster, queue, time, size, state and quality. Times are widened to whole days of the
+site's zone.
+
+**Rounding.** Values of other users' jobs are rounded to {DIGITS} significant digits, halves away
+from zero, before percentiles, histograms and ranks are computed. No combination of ranges,
+populations and own jobs therefore reveals more about a job than its rounded value. Linear bins
+are at least as wide as the rounding. In the overview, rates of all others are rounded sums of at
+least {FEWEST} jobs per step; other steps are empty, and shares and means use the shown steps.
+Sums over others in an incident are rounded, too.
+
+**PanDA jobs.** With PanDA jobs as the unit, n is their number. They are filtered by their records
+and by figures of their batch job. A batch job's value counts once per PanDA job; the table shows
+the number of batch jobs. The *failed share* is failed / (finished + failed). Figures of other
+users' PanDA jobs need {FEWEST} batch jobs, exclude all values of batch jobs (a few of these may
+contain hundreds of PanDA jobs), and are filtered only by cluster, time, site and state.
 
 ## RPC report
 
-Counts, rates and times of the RPCs of a launch, a job or another principal in a range. A range
-is widened to whole windows of 10 s. A rate is the count divided by the traced seconds inside it;
-where a whole trace lies in the range, that is its own extent, first record to last. Service time is
-time in the handler; queue time is arrival to start of handling. Both are over timed RPCs: lines
-without a timing tail count and are not timed.
+An RPC report has counts, rates and times of the RPCs of a launch, a job or another principal in a
+range. The range is widened to whole windows of 10 s. A rate is the count divided by the traced
+seconds in the range. For a whole trace inside the range, these are its own extent, from first to
+last record. Service time is time in the handler; queue time is arrival to start of handling. Both
+cover timed RPCs only: lines without a timing tail are counted but not timed.
 
 ## Impact
 
-Busy is not harmful. In each 10 s and service of a metadata server, a principal answers for its
-share of the service time of ``max(0, others' time - what as many RPCs of the same kinds usually
-take)``, where an RPC's time is from its arrival to its end. Added up over the windows of a range,
-this is *others' waiting*, in seconds; others are those who kept the service less busy than itself.
-Its *own waiting* is likewise its own time beyond the usual.
+A busy job is not necessarily harmful. In each window of 10 s and service of a metadata server,
+the impact of a principal is its share of the service time, times ``max(0, others' time - usual
+time of as many RPCs of the same kinds)``. An RPC's time lasts from its arrival to its end.
+*Others* are principals with a smaller share of the service time. The impact in a range is the sum
+over its windows, in seconds. A principal's *own waiting* is the excess of its own time over the
+usual time.
 
-*Usual* is the baseline of a server, service and opcode: of the mean times in the windows of the
-four weeks before, the median over those in which the service handled no more RPCs than in its
-median window. Slow intervals, by what was usual before, do not count, so that an incident does
-not become usual. It is reckoned anew daily, and a range is judged by what was usual when it began;
-staff may pin another value. With fewer than {MIN_BASELINE_WINDOWS:,} such windows it is not
-known, and RPCs of that kind are left out; the share of RPCs whose baseline is known is told.
+*Usual times* are the baseline of a server, service and opcode. This is the median of the mean times
+in the windows of the four weeks before, restricted to windows with at most the median number of
+RPCs. Slow intervals are excluded, so an incident does not become usual. The baseline is computed
+daily; a range is evaluated with the baseline of its start. Staff may pin another value. With
+fewer than {MIN_BASELINE_WINDOWS:,} such windows the baseline is unknown, and RPCs of that kind
+are excluded; the share of RPCs with a known baseline is shown.
 
 ## Slow intervals
 
-A server is slow while its RPCs take {_SLOWNESS.leave:g} times as long as as many of the same kinds
-usually do, if some window reaches {_SLOWNESS.enter:g} times. Pauses of up to
-{_SLOWNESS.max_pause.seconds // 60} minutes belong to it; intervals of less than
-{_SLOWNESS.min_duration.seconds} s do not count.
+A server is slow while its RPCs take at least {_SLOWNESS.leave:g} times the usual time, if at
+least one window reaches {_SLOWNESS.enter:g} times. Pauses of up to
+{_SLOWNESS.max_pause.seconds // 60} minutes are included; intervals shorter than
+{_SLOWNESS.min_duration.seconds} s are ignored.
 """
 
 
