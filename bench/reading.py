@@ -38,11 +38,11 @@ def main() -> None:
         settled_s=0,
     )
     spool = Spool(state, _SPOOL_BYTES)
-    keeper = ReadLoop(sources.reader_of(source, state), spool, _EVERY_S, Health("trace"))
+    loop = ReadLoop(sources.reader_of(source, state), spool, _EVERY_S, Health("trace"))
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.read()
-    keeper.step(Event())
+    loop.step(Event())
     if not spool.depth().batches:
         sys.exit(f"{trace} was not read")
 

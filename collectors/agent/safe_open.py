@@ -115,7 +115,7 @@ def _check(path: Path, file: os.stat_result, folders: list[os.stat_result]) -> N
         )
     is_of_root = _is_trusted(shared)
     if is_of_root and not shared.st_mode & stat.S_IWOTH:
-        return  # the group is trusted, as that of /var/log
+        return  # a trusted group, as for /var/log
     if file.st_uid not in {shared.st_uid, os.geteuid()}:
         raise UnsafeFile(
             f"{path}: belongs to uid {file.st_uid}, and other users can write to its folder, which "

@@ -46,7 +46,7 @@ def reader_of(source: SourceConfig, folder: Path) -> Reader:
 
 def has_journal(source: SourceConfig) -> bool:
     """Whether the source can be read only once."""
-    prints_once = source.format.table is RPC_WINDOWS  # the kernel forgets what it has dumped
+    prints_once = source.format.table is RPC_WINDOWS  # a dump clears the kernel's log
     return source.kind == "pipe" or (source.kind == "command" and prints_once)
 
 

@@ -240,7 +240,7 @@ def _unwrap(odd: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame
         )
         .with_columns(prior=pl.col("braces").cum_sum().over("group") - pl.col("braces"))
         .with_columns(
-            # Up to the brace that closes the first one.
+            # Up to the closing brace of the counter.
             is_part=(pl.col("opens") | (prior > 0)).cast(pl.Int8).cum_min().over("group") == 1
         )
     )

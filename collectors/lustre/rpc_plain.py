@@ -1,7 +1,7 @@
 """The fast path for RPC traces: plain lines, whose fields are located by colons.
 
 A plain line has the fields of its version, in typical sizes, a timing tail, and no IPv6 address.
-Its record is the same as that of `rpc_exact`, which parses all other lines.
+The exact path (`rpc_exact`) gives the same record, and parses all other lines.
 
 Source: docs/formats.md, "RPC trace".
 """

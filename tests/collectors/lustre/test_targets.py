@@ -1,4 +1,4 @@
-"""Names of targets: their parts, and ranges of them."""
+"""Names of targets: parts and ranges."""
 
 import pytest
 from hypothesis import given

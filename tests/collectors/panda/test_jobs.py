@@ -173,7 +173,7 @@ JSON = st.recursive(
 )
 NAMES = ["pandaid", "jobstatus", "batchid", "starttime", "endtime", "corecount", "transexitcode"]
 RECORDS = st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES, JSON)) | st.builds(
-    lambda number, other: {**RECORD, "pandaid": number, **other},
+    lambda number, extra: {**RECORD, "pandaid": number, **extra},
     st.integers(0, 2**40),
     st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES[2:], st.text(max_size=25))),
 )
@@ -219,14 +219,14 @@ def test_block_boundaries_do_not_matter(parse, fixture_text, damage, block_bytes
     text = damaged(fixture_text("panda", "jobs.json"), damage)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "LONGEST", longest)
-        at_once = parse(text)
+        unsplit = parse(text)
         patch.setattr("collectors.source.BLOCK_BYTES", block_bytes)
         in_blocks = parse(text)
 
-    assert_sound(at_once)
-    assert in_blocks.table.equals(at_once.table)
-    assert in_blocks.rejects.equals(at_once.rejects)
-    assert in_blocks.account == at_once.account
+    assert_sound(unsplit)
+    assert in_blocks.table.equals(unsplit.table)
+    assert in_blocks.rejects.equals(unsplit.rejects)
+    assert in_blocks.account == unsplit.account
 
 
 @pytest.mark.parametrize(
@@ -248,12 +248,12 @@ def test_a_nonsensical_input_is_parsed_in_time(parse, text):
 @pytest.mark.parametrize(
     ("timing", "setup_s"),
     [
-        pytest.param("0|35|2900|1|1320", 1_320, id="told"),
-        pytest.param("||||40", 40, id="nothing else is told"),
+        pytest.param("0|35|2900|1|1320", 1_320, id="all parts"),
+        pytest.param("||||40", 40, id="set-up only"),
         pytest.param("0|35|2900|1", None, id="fewer parts"),
         pytest.param("0|35|2900|1|40|7", None, id="more parts"),
-        pytest.param("0|35|2900|1|-40", None, id="no number"),
-        pytest.param(None, None, id="not told"),
+        pytest.param("0|35|2900|1|-40", None, id="not a number"),
+        pytest.param(None, None, id="null"),
     ],
 )
 def test_the_set_up_time_is_the_last_part_of_the_pilot_timing(parse, timing, setup_s):
