@@ -1,9 +1,9 @@
-"""What is usual on a metadata server: the median time of an RPC in its calm windows of four weeks.
+"""Baselines of metadata servers: the median RPC time in windows of low load over four weeks.
 
-Reckoned from the totals of 10 s, in the database: four weeks of them are millions of rows. What is
-reckoned is stored with its period, and serves for a day; of a site that has been traced for less
-than a day, for ten minutes. Intervals in which the server was slow, by what was usual before, do
-not count: what is usual does not follow an incident.
+Computed in the database from 10 s totals: four weeks have millions of rows. Baselines are stored
+with their period and are valid for a day, or for ten minutes while a server has been traced for
+less than a day. Intervals in which the server was slow by the previous baseline are excluded, so
+that baselines do not follow an incident.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
     from ioportal.telemetry.rollups import Piece
 
-LOOKS_BACK = timedelta(days=28)
-_SERVES = timedelta(days=1)
-_STEP = timedelta(minutes=10)  # periods end at whole ones
-_MOMENT = timedelta(microseconds=1)
-_LATE = timedelta(minutes=10)  # by then most of what agents send has come
+PERIOD = timedelta(days=28)
+_VALIDITY = timedelta(days=1)
+_STEP = timedelta(minutes=10)  # periods end at multiples
+_MICROSECOND = timedelta(microseconds=1)
+_DELAY = timedelta(minutes=10)  # most batches of agents have arrived by then
 
 _FROM_TOTALS = sql.SQL("""
 SELECT server_id, start, service_id, opcode, timed, total_us_sum
@@ -54,7 +54,7 @@ GROUP BY 1, 2, 3, 4
 """)
 # Slow windows are excluded first. Loads are window sums rather than a join with their groups: where
 # the totals have no statistics yet, the planner would join every row with every group.
-_RECKONED = sql.SQL("""
+_MEDIANS = sql.SQL("""
 WITH kinds AS MATERIALIZED (
     SELECT service_id, opcode, timed, total_us_sum,
         (sum(timed) OVER same)::float8 AS load, row_number() OVER same AS number
@@ -70,21 +70,21 @@ SELECT service_id, opcode,
 FROM kinds JOIN usual USING (service_id)
 WHERE kinds.load <= usual.load
 GROUP BY 1, 2
-HAVING count(*) >= %(fewest)s
+HAVING count(*) >= %(min_windows)s
 """)
 _TIMES = sql.SQL("""
 SELECT server_id, start, sum(total_us_sum)::float8, sum(timed * baseline_us)
 FROM ({rows}) k
-JOIN unnest(%(of)s::integer[], %(services)s::integer[], %(opcodes)s::smallint[],
-    %(usual)s::float8[]) AS b (server_id, service_id, opcode, baseline_us)
+JOIN unnest(%(server_ids)s::integer[], %(services)s::integer[], %(opcodes)s::smallint[],
+    %(baselines)s::float8[]) AS b (server_id, service_id, opcode, baseline_us)
     USING (server_id, service_id, opcode)
 GROUP BY 1, 2
-HAVING sum(total_us_sum) >= %(least)s * sum(timed * baseline_us)
+HAVING sum(total_us_sum) >= %(end_ratio)s * sum(timed * baseline_us)
 """)
 
 
 class _Kind(NamedTuple):
-    """What is usual for one kind of RPC on a server."""
+    """The baseline of one kind of RPC on a server."""
 
     service_id: int
     opcode: int
@@ -92,20 +92,20 @@ class _Kind(NamedTuple):
     windows: int
 
 
-def usual(server_ids: Collection[int], at: datetime) -> pl.DataFrame:
-    """Return what was usual on some servers at a moment: columns of `analysis.impact.BASELINES`.
+def at_time(server_ids: Collection[int], time: datetime) -> pl.DataFrame:
+    """Return the baselines of servers at a time: columns of `analysis.impact.BASELINES`.
 
-    What is pinned goes before what is reckoned; what was not reckoned yet is, and is stored.
+    Pinned baselines replace computed ones. Missing ones are computed and stored.
     """
-    found = {
+    baselines = {
         (server, kind.service_id, kind.opcode): kind.baseline_us
-        for server, kinds in _of_their_time(server_ids, at).items()
+        for server, kinds in _computed_at(server_ids, time).items()
         for kind in kinds
     }
-    pinned = PinnedBaseline.objects.at(at).filter(server__in=server_ids)
-    rows_of = pinned.values_list("server", "service", "opcode", "baseline_us")
-    found |= {(server, service, opcode): us for server, service, opcode, us in rows_of}
-    rows = [(*key, baseline_us) for key, baseline_us in sorted(found.items())]
+    pinned = PinnedBaseline.objects.at(time).filter(server__in=server_ids)
+    pinned_rows = pinned.values_list("server", "service", "opcode", "baseline_us")
+    baselines |= {(server, service, opcode): us for server, service, opcode, us in pinned_rows}
+    rows = [(*key, baseline_us) for key, baseline_us in sorted(baselines.items())]
     return pl.DataFrame(rows, schema=BASELINES, orient="row")
 
 
@@ -116,13 +116,13 @@ def slowdowns(
     baseline: pl.DataFrame,
     criteria: SlownessCriteria | None = None,
 ) -> list[Slowdown]:
-    """Find the intervals in [start, end) in which servers left a baseline, worst first."""
+    """Return the intervals in [start, end) in which servers left a baseline, worst first."""
     used = criteria or SlownessCriteria()
-    columns = ("of", "services", "opcodes", "usual")
+    columns = ("server_ids", "services", "opcodes", "baselines")
     values: dict[str, Any] = {
         **dict(zip(columns, (baseline[name].to_list() for name in BASELINES), strict=True)),
         "servers": list(server_ids),
-        "least": used.leave,
+        "end_ratio": used.leave,
     }
     query = _TIMES.format(rows=_rows(start, end))
     with connection.cursor() as cursor:
@@ -132,52 +132,53 @@ def slowdowns(
 
 
 def refresh(now: datetime | None = None) -> None:
-    """Have what is usual by now of all metadata servers; safe to run twice and beside itself."""
+    """Compute missing baselines of all metadata servers; safe to run twice and concurrently."""
     servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
-    _of_their_time(list(servers), (now or datetime.now(UTC)) - _LATE)
+    _computed_at(list(servers), (now or datetime.now(UTC)) - _DELAY)
 
 
-def _of_their_time(server_ids: Collection[int], at: datetime) -> dict[int, list[_Kind]]:
-    """Return what is stored of a day before a moment, of each server; reckon what is not."""
-    end = rollups.floor(at, _STEP)
+def _computed_at(server_ids: Collection[int], time: datetime) -> dict[int, list[_Kind]]:
+    """Return the valid baselines of each server at a time; missing ones are computed."""
+    end = rollups.floor(time, _STEP)
     periods = [
-        last
-        for last in _done(server_ids, at)
-        if last.end > at - _SERVES and (last.end == end or last.end - last.traced_from >= _SERVES)
+        period
+        for period in _latest_periods(server_ids, time)
+        if period.end > time - _VALIDITY
+        and (period.end == end or period.end - period.traced_from >= _VALIDITY)
     ]
-    found: dict[int, list[_Kind]] = {period.server_id: [] for period in periods}
+    baselines: dict[int, list[_Kind]] = {period.server_id: [] for period in periods}
     stored = Baseline.objects.filter(period__in=periods)
     for server, *kind in stored.values_list("period__server_id", *_Kind._fields):
-        found[server].append(_Kind(*kind))
-    due = [server for server in server_ids if server not in found]
-    start = end - LOOKS_BACK
-    for server, first in _traced_from(due, start, end):
-        found[server] = _reckon(
+        baselines[server].append(_Kind(*kind))
+    due = [server for server in server_ids if server not in baselines]
+    start = end - PERIOD
+    for server, first in _traced_servers(due, start, end):
+        baselines[server] = _compute(
             BaselinePeriod(server_id=server, start=start, end=end, traced_from=max(first, start))
         )
-    return found
+    return baselines
 
 
-def _done(server_ids: Collection[int], at: datetime) -> Any:
-    """Return the newest period of each server that was reckoned and ends by a moment."""
-    done = BaselinePeriod.objects.filter(server_id__in=server_ids, computed_at__isnull=False)
-    return done.filter(end__lte=at).order_by("server_id", "-end").distinct("server_id")
+def _latest_periods(server_ids: Collection[int], time: datetime) -> Any:
+    """Return the latest computed period of each server that ends by a time."""
+    computed = BaselinePeriod.objects.filter(server_id__in=server_ids, computed_at__isnull=False)
+    return computed.filter(end__lte=time).order_by("server_id", "-end").distinct("server_id")
 
 
-def _traced_from(server_ids: Collection[int], start: datetime, end: datetime) -> Any:
-    """Return those servers that were traced in [start, end), and since when."""
+def _traced_servers(server_ids: Collection[int], start: datetime, end: datetime) -> Any:
+    """Return the servers with a trace in [start, end), and its start."""
     traced = Coverage.objects.filter(
         source=Coverage.Source.RPC_TRACE, source_id__in=server_ids, start__lt=end, end__gt=start
     )
     return traced.values_list("source_id").annotate(Min("start"))
 
 
-def _reckon(of: BaselinePeriod) -> list[_Kind]:
-    """Reckon what is usual by the end of a period, and store it unless data changed meanwhile."""
-    period = _begun(of)
-    kinds = _reckoned(period, slow=())
-    if slow := _slow(period, kinds):
-        kinds = _reckoned(period, slow)
+def _compute(new_period: BaselinePeriod) -> list[_Kind]:
+    """Compute the baselines of a period, and store them unless data changed meanwhile."""
+    period = _stored_period(new_period)
+    kinds = _medians(period, slow=())
+    if slow := _slow_intervals(period, kinds):
+        kinds = _medians(period, slow)
     with transaction.atomic():
         locked = BaselinePeriod.objects.select_for_update().filter(pk=period.pk).first()
         if locked and not locked.computed_at:
@@ -189,50 +190,51 @@ def _reckon(of: BaselinePeriod) -> list[_Kind]:
 
 
 @transaction.atomic
-def _begun(of: BaselinePeriod) -> BaselinePeriod:
-    """Store that a period is being reckoned.
+def _stored_period(period: BaselinePeriod) -> BaselinePeriod:
+    """Store a period before its computation.
 
-    Totals that change after this delete it; and while it is stored, none change.
+    A later change of its totals deletes it; the lock excludes a change at the same time.
     """
     rollups.lock()
-    facts = {"start": of.start, "traced_from": of.traced_from}
-    period, _ = BaselinePeriod.objects.get_or_create(
-        server_id=of.server_id, end=of.end, defaults=facts
+    stored, _ = BaselinePeriod.objects.get_or_create(
+        server_id=period.server_id,
+        end=period.end,
+        defaults={"start": period.start, "traced_from": period.traced_from},
     )
-    return period
+    return stored
 
 
-def _slow(period: BaselinePeriod, kinds: list[_Kind]) -> list[Slowdown]:
-    """Return when a server was slow: by what is pinned or was usual before, else by `kinds`."""
+def _slow_intervals(period: BaselinePeriod, kinds: list[_Kind]) -> list[Slowdown]:
+    """Return when a server was slow, by pinned or previous baselines, else by `kinds`."""
     server = period.server_id
-    known = {(kind.service_id, kind.opcode): kind.baseline_us for kind in kinds}
-    before = _done([server], period.end - _MOMENT).filter(end__gt=period.start)
-    known |= _by_kind(Baseline.objects.filter(period__in=list(before)))
-    known |= _by_kind(PinnedBaseline.objects.at(period.end).filter(server=server))
-    rows = [(server, *kind, us) for kind, us in known.items()]
-    usual_then = pl.DataFrame(rows, schema=BASELINES, orient="row")
-    return slowdowns([server], period.start, period.end, usual_then)
+    baselines = {(kind.service_id, kind.opcode): kind.baseline_us for kind in kinds}
+    previous = _latest_periods([server], period.end - _MICROSECOND).filter(end__gt=period.start)
+    baselines |= _by_kind(Baseline.objects.filter(period__in=list(previous)))
+    baselines |= _by_kind(PinnedBaseline.objects.at(period.end).filter(server=server))
+    rows = [(server, *kind, us) for kind, us in baselines.items()]
+    frame = pl.DataFrame(rows, schema=BASELINES, orient="row")
+    return slowdowns([server], period.start, period.end, frame)
 
 
 def _by_kind(rows: Any) -> dict[tuple[int, int], float]:
-    found = rows.values_list("service", "opcode", "baseline_us")
-    return {(service, opcode): baseline_us for service, opcode, baseline_us in found}
+    columns = rows.values_list("service", "opcode", "baseline_us")
+    return {(service, opcode): baseline_us for service, opcode, baseline_us in columns}
 
 
-def _reckoned(period: BaselinePeriod, slow: Sequence[Slowdown]) -> list[_Kind]:
-    spans = ", ".join(f"[{one.start.isoformat()}, {one.end.isoformat()})" for one in slow)
+def _medians(period: BaselinePeriod, slow: Sequence[Slowdown]) -> list[_Kind]:
+    spans = ", ".join(f"[{part.start.isoformat()}, {part.end.isoformat()})" for part in slow)
     values: dict[str, Any] = {
         "servers": [period.server_id],
         "slow": "{" + spans + "}",
-        "fewest": MIN_BASELINE_WINDOWS,
+        "min_windows": MIN_BASELINE_WINDOWS,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_RECKONED.format(rows=_rows(period.start, period.end)), values)
+        cursor.execute(_MEDIANS.format(rows=_rows(period.start, period.end)), values)
         return [_Kind(*row) for row in cursor.fetchall()]
 
 
 def _rows(start: datetime, end: datetime) -> sql.Composed:
-    """Return the totals of [start, end); where they are not added up yet, what they are made of."""
+    """Return a query of the totals in [start, end), from windows where totals are pending."""
     whole = (
         rollups.floor(start, levels.RPC_TOTALS.width),
         rollups.ceil(end, levels.RPC_TOTALS.width),

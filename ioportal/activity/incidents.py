@@ -1,4 +1,4 @@
-"""What is known of an interval of servers: told by its windows, or stored before they went."""
+"""Impact analysis of an interval of servers, from its windows or stored before they expired."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Who carried the load and who suffered, how long RPCs took, and when servers were slow."""
+class Analysis:
+    """Load and impact by principal, RPC times, and slow intervals."""
 
     impact: Impact
     latency: pl.DataFrame  # columns of `analysis.impact.latency`
     slow: list[Slowdown]
 
 
-def judge(server_ids: Collection[int], start: datetime, end: datetime) -> Judged | None:
-    """Judge the windows of some servers that touch [start, end).
+def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Analysis | None:
+    """Analyse the windows of servers that overlap [start, end).
 
-    None: there are none, or not all any more. Of a rest nobody is judged: who is missing would look
-    harmless.
+    None if there are none, or some have expired: missing principals would look harmless.
     """
     start = floor_to_window(start)
     if not retention.is_retained([levels.ATTRIBUTED_RPCS], start, end):
@@ -44,53 +43,53 @@ def judge(server_ids: Collection[int], start: datetime, end: datetime) -> Judged
     windows = impact.windows(server_ids, start, end)
     if windows.is_empty():
         return None
-    usual = baselines.usual(server_ids, start)
-    return Judged(
-        impact_of(windows, usual),
-        latency_of(windows, usual),
-        [] if usual.is_empty() else baselines.slowdowns(server_ids, start, end, usual),
+    baseline = baselines.at_time(server_ids, start)
+    return Analysis(
+        impact_of(windows, baseline),
+        latency_of(windows, baseline),
+        [] if baseline.is_empty() else baselines.slowdowns(server_ids, start, end, baseline),
     )
 
 
-def of(incident: Incident) -> Judged | None:
-    """Return what is known of an incident; None: nothing is."""
+def analyse_incident(incident: Incident) -> Analysis | None:
+    """Return the analysis of an incident; None if its windows expired before it was saved."""
     if incident.figures is not None:
         return _restored(incident.figures)
-    return judge([incident.server_id], incident.start, incident.end)
+    return analyse([incident.server_id], incident.start, incident.end)
 
 
-def remember(going: Sequence[Interval]) -> None:
-    """Store what is known of incidents of which windows are about to be dropped.
+def store_figures(expiring: Sequence[Interval]) -> None:
+    """Store the analyses of incidents whose windows are about to be dropped.
 
-    Up to then it is told by the windows themselves, late ones too.
+    Until then incidents are analysed from their windows, so that late data counts.
     """
-    touched = Q()
-    for start, end in going:
-        touched |= Q(start__lt=end, end__gt=start)
-    for incident in Incident.objects.filter(touched, figures__isnull=True) if going else ():
-        if judged := of(incident):
-            incident.figures = _stored(judged)
+    overlaps = Q()
+    for start, end in expiring:
+        overlaps |= Q(start__lt=end, end__gt=start)
+    for incident in Incident.objects.filter(overlaps, figures__isnull=True) if expiring else ():
+        if analysis := analyse_incident(incident):
+            incident.figures = _figures(analysis)
             incident.save(update_fields=["figures"])
 
 
-def _stored(judged: Judged) -> dict[str, Any]:
+def _figures(analysis: Analysis) -> dict[str, Any]:
     return {
-        "known_share": judged.impact.known_share,
-        "principals": judged.impact.principals.to_dicts(),
-        "latency": judged.latency.to_dicts(),
-        "slow": [asdict(one) for one in judged.slow],
+        "known_share": analysis.impact.known_share,
+        "principals": analysis.impact.principals.to_dicts(),
+        "latency": analysis.latency.to_dicts(),
+        "slow": [asdict(interval) for interval in analysis.slow],
     }
 
 
-def _restored(figures: dict[str, Any]) -> Judged:
+def _restored(figures: dict[str, Any]) -> Analysis:
     slow = (
-        one | {name: datetime.fromisoformat(one[name]) for name in ("start", "end")}
-        for one in figures["slow"]
+        interval | {name: datetime.fromisoformat(interval[name]) for name in ("start", "end")}
+        for interval in figures["slow"]
     )
-    return Judged(
+    return Analysis(
         Impact(_frame(figures["principals"]), figures["known_share"]),
         _frame(figures["latency"]),
-        [Slowdown(**one) for one in slow],
+        [Slowdown(**interval) for interval in slow],
     )
 
 
