@@ -1,4 +1,4 @@
-"""What `ioportal.analysis.impact` judges, read from the charged windows of 10 s."""
+"""The input of `ioportal.analysis.impact`, read from attributed 10 s windows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROUP BY start, server_id, service_id, opcode, principal
 
 
 def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.DataFrame:
-    """Return the windows of some servers that begin in [start, end), by principal."""
+    """Return the windows of servers that start in [start, end), by principal."""
     kinds = {kind.name: kind.value for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST)}
     values: dict[str, Any] = {**kinds, "servers": list(server_ids), "start": start, "end": end}
     with connection.cursor() as cursor:
@@ -37,6 +37,6 @@ def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.D
 
 
 def who(principal: str) -> Who:
-    """Return the principal that a window names."""
+    """Return the principal of a window."""
     kind, _, which = principal.partition(":")
     return int(kind), int(which)

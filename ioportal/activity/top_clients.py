@@ -1,4 +1,4 @@
-"""Who sent the requests that a server kept: nodes, and the jobs that held them then."""
+"""Top clients of a server in its request history: NIDs, and the jobs on their nodes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from ioportal.jobs.models import Job
 
-MOST = 50
+MAX_CLIENTS = 50
 
 
 @dataclass(frozen=True)
-class Sender:
-    """A NID, and what it sent; `jobs` are those that held its node while it sent something."""
+class Client:
+    """A NID and its requests; `jobs` ran on its node between its first and last request."""
 
     nid: Nid
     requests: int
@@ -33,28 +33,28 @@ class Sender:
     jobs: list[Job]
 
 
-def senders(server_id: int, start: datetime, end: datetime) -> list[Sender]:
-    """Return those of whom a server kept most requests of [start, end): at most `MOST`."""
-    kept = RequestWindow.objects.between(start, end).filter(server_id=server_id)
+def top_clients(server_id: int, start: datetime, end: datetime) -> list[Client]:
+    """Return the clients with the most requests in [start, end), at most `MAX_CLIENTS`."""
+    windows = RequestWindow.objects.between(start, end).filter(server_id=server_id)
     most = (
-        kept.values("nid_id")
+        windows.values("nid_id")
         .annotate(requests=Sum("count"), begun=Min("first"), ended=Max("last"))
-        .order_by("-requests", "nid_id")[:MOST]
+        .order_by("-requests", "nid_id")[:MAX_CLIENTS]
     )
     rows = list(most)
     nids = Nid.objects.select_related("node__cluster").in_bulk([row["nid_id"] for row in rows])
     kinds: dict[int, Counter[str]] = defaultdict(Counter)
-    counted = kept.filter(nid_id__in=nids).values_list("nid_id", "opcode")
+    counted = windows.filter(nid_id__in=nids).values_list("nid_id", "opcode")
     for nid_id, opcode, count in counted.annotate(requests=Sum("count")):
         kinds[nid_id][opcodes.name_of(opcode)] += int(count)
-    held: dict[int, list[Job]] = defaultdict(list)
+    jobs_on: dict[int, list[Job]] = defaultdict(list)
     allocations = Allocation.objects.filter(
         node__in=[nid.node_id for nid in nids.values() if nid.node_id], job__started_at__lt=end
     ).exclude(job__ended_at__lte=start)
     for allocation in allocations.select_related("job__cluster").order_by("job__started_at"):
-        held[allocation.node_id].append(allocation.job)
+        jobs_on[allocation.node_id].append(allocation.job)
     return [
-        Sender(
+        Client(
             nid,
             int(row["requests"]),
             row["begun"],
@@ -62,7 +62,7 @@ def senders(server_id: int, start: datetime, end: datetime) -> list[Sender]:
             kinds[nid.pk].most_common(),
             [
                 job
-                for job in held.get(nid.node_id or 0, ())
+                for job in jobs_on.get(nid.node_id or 0, ())
                 if job.started_at
                 and job.started_at <= row["ended"]
                 and (job.ended_at is None or job.ended_at > row["begun"])

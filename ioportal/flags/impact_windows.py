@@ -82,7 +82,7 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
     while start < end:
         # The baseline of that time, not one that includes an old log loaded with it.
         until = min(rollups.floor(start, _READ_SPAN) + _READ_SPAN, end)
-        usual = baselines.usual([server], start)
+        usual = baselines.at_time([server], start)
         for slow in baselines.slowdowns([server], start, until, usual, _SLOW):
             changed |= _store(impact.windows([server], slow.start, slow.end), usual)
         start = until

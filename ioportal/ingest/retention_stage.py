@@ -82,7 +82,7 @@ def _drop(level: Level, before: datetime) -> None:
         rollups.lock()
         expired = retention.old_chunks(level, before, _needed_from(level))
         if level is levels.ATTRIBUTED_RPCS:
-            incidents.remember(expired)
+            incidents.store_figures(expired)
         retention.drop(level, expired)
     if expired:
         log.info("chunks_dropped", table=level.table, chunks=len(expired), until=expired[-1].end)

@@ -55,7 +55,7 @@ def usual(mds):
     """What is usual by opcode."""
 
     def read(moment=NOON):
-        rows = baselines.usual([mds], moment).select("opcode", "baseline_us").rows()
+        rows = baselines.at_time([mds], moment).select("opcode", "baseline_us").rows()
         return {opcode: pytest.approx(us) for opcode, us in rows}
 
     return read
@@ -86,7 +86,7 @@ def test_an_incident_does_not_become_usual(total, usual, mds):
     assert usual() == {ENQUEUE: 100}
 
     [slow] = baselines.slowdowns(
-        [mds], NOON - timedelta(days=1), NOON, baselines.usual([mds], NOON)
+        [mds], NOON - timedelta(days=1), NOON, baselines.at_time([mds], NOON)
     )
     assert (slow.start, slow.end) == (NOON - timedelta(seconds=30_000), NOON)
     assert slow.factor == pytest.approx(8)
@@ -96,7 +96,7 @@ def test_another_mix_of_rpcs_is_no_slowness(total, usual, mds):
     total(*calm(1_500, us=50, opcode=CLOSE), *calm(1_500, us=900, until_s=20_000))
 
     assert usual() == {CLOSE: 50, ENQUEUE: 900}
-    known = baselines.usual([mds], NOON)
+    known = baselines.at_time([mds], NOON)
     assert baselines.slowdowns([mds], NOON - timedelta(days=1), NOON, known) == []
 
 

@@ -3,7 +3,7 @@
 import pytest
 from django.core.management import CommandError
 
-from ioportal.activity.top_clients import senders
+from ioportal.activity.top_clients import top_clients
 from ioportal.site.models import Server
 from ioportal.times import moment
 from tests.collectors.lustre.counters import FIXTURES
@@ -37,7 +37,9 @@ def test_senders_are_named_with_the_jobs_that_held_their_nodes(load, ingest, rec
     account = ingest("req_history", HISTORY, server="mds1")
 
     server = Server.objects.get(name="mds1")
-    most, other = senders(server.pk, moment("2017-07-05T12:00:00Z"), moment("2017-07-05T13:00:00Z"))
+    most, other = top_clients(
+        server.pk, moment("2017-07-05T12:00:00Z"), moment("2017-07-05T13:00:00Z")
+    )
     assert (most.nid.text, most.nid.node.name, most.requests) == ("1@gni", "n1", 20)
     assert [job.batch_id for job in most.jobs] == ["77"]
     assert most.kinds == [("LDLM_ENQUEUE", 10), ("MDS_GETATTR", 5), ("MDS_CLOSE", 5)]

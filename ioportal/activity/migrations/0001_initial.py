@@ -85,7 +85,7 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("end__gt", models.F("start"))),
                         name="incident_ends_after_start",
-                        violation_error_message="It must end after it starts.",
+                        violation_error_message="The end must be after the start.",
                     )
                 ],
             },
@@ -104,7 +104,7 @@ class Migration(migrations.Migration):
                 ("since", models.DateTimeField(default=django.utils.timezone.now)),
                 (
                     "until",
-                    models.DateTimeField(blank=True, help_text="Empty: it holds.", null=True),
+                    models.DateTimeField(blank=True, help_text="Empty: still valid.", null=True),
                 ),
                 ("why", models.CharField(blank=True, max_length=200)),
                 ("pinned_by", models.CharField(editable=False, max_length=150)),
@@ -127,20 +127,20 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(
                         condition=models.Q(("until", None)),
                         fields=("server", "service", "opcode"),
-                        name="pinnedbaseline_one_holds",
-                        violation_error_message="One is pinned already: end that one first.",
+                        name="pinnedbaseline_single",
+                        violation_error_message="A baseline is pinned already. Set its end first.",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
                             ("until", None), ("until__gte", models.F("since")), _connector="OR"
                         ),
                         name="pinnedbaseline_ends_after_start",
-                        violation_error_message="It must end after it begins.",
+                        violation_error_message="The end must be after the start.",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("baseline_us__gt", 0)),
                         name="pinnedbaseline_takes_time",
-                        violation_error_message="An RPC takes time.",
+                        violation_error_message="The baseline must be greater than 0.",
                     ),
                 ],
             },
@@ -158,7 +158,7 @@ class Migration(migrations.Migration):
                     "at",
                     models.DateTimeField(default=django.utils.timezone.now, verbose_name="when"),
                 ),
-                ("words", models.TextField(max_length=1000, verbose_name="what happened")),
+                ("words", models.TextField(max_length=1000, verbose_name="description")),
                 ("reported_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "filesystem",

@@ -1,4 +1,4 @@
-"""How long RPCs of a kind take where a server is calm: as reckoned, and as somebody decided."""
+"""Baselines: usual RPC times of a server at low load, computed and pinned."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class Baseline(models.Model):
-    """What is usual for one kind of RPC by the end of a period; with too few windows there is none.
+    """The usual time of one kind of RPC in a period; absent with too few windows.
 
-    Times are of one RPC from its arrival to its end.
+    The time of an RPC is from its arrival to its end.
     """
 
     period = models.ForeignKey(BaselinePeriod, models.CASCADE)
     service = models.ForeignKey(Service, models.CASCADE)
     opcode = models.SmallIntegerField()
     baseline_us = models.FloatField()
-    windows = models.IntegerField()  # the calm ones, of which it is the median
+    windows = models.IntegerField()  # number of windows of low load
 
     class Meta:
         constraints = [
@@ -38,22 +38,22 @@ class Baseline(models.Model):
 
 
 class PinnedBaselineQuerySet(models.QuerySet["PinnedBaseline"]):
-    """Questions about pinned baselines."""
+    """Queries of pinned baselines."""
 
     def at(self, moment: datetime) -> Self:
-        """Those that hold at a moment."""
+        """Baselines valid at a time."""
         return self.filter(since__lte=moment).filter(Q(until=None) | Q(until__gt=moment))
 
 
 class PinnedBaseline(models.Model):
-    """What somebody decided to be usual, from a moment on; it goes before what is reckoned."""
+    """A baseline set by an admin; it replaces the computed one while valid."""
 
     server = models.ForeignKey(Server, models.CASCADE)
     service = models.ForeignKey(Service, models.CASCADE)
     opcode = models.SmallIntegerField()
     baseline_us = models.FloatField("baseline [µs]")
     since = models.DateTimeField(default=timezone.now)
-    until = models.DateTimeField(null=True, blank=True, help_text="Empty: it holds.")
+    until = models.DateTimeField(null=True, blank=True, help_text="Empty: still valid.")
     why = models.CharField(max_length=200, blank=True)
     pinned_by = models.CharField(max_length=150, editable=False)
     pinned_at = models.DateTimeField(auto_now_add=True)
@@ -63,20 +63,20 @@ class PinnedBaseline(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                name="pinnedbaseline_one_holds",
+                name="pinnedbaseline_single",
                 fields=["server", "service", "opcode"],
                 condition=Q(until=None),
-                violation_error_message="One is pinned already: end that one first.",
+                violation_error_message="A baseline is pinned already. Set its end first.",
             ),
             models.CheckConstraint(
                 name="pinnedbaseline_ends_after_start",
                 condition=Q(until=None) | Q(until__gte=F("since")),
-                violation_error_message="It must end after it begins.",
+                violation_error_message="The end must be after the start.",
             ),
             models.CheckConstraint(
                 name="pinnedbaseline_takes_time",
                 condition=Q(baseline_us__gt=0),
-                violation_error_message="An RPC takes time.",
+                violation_error_message="The baseline must be greater than 0.",
             ),
         ]
 

@@ -1,4 +1,4 @@
-"""Incidents that staff keep, and what users report."""
+"""Saved incidents, and problem reports of users."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Incident(models.Model):
-    """An interval of a metadata server that is worth to be remembered.
+    """A saved interval of a metadata server.
 
-    Its title and notes are for staff, who may name people in them.
+    Only staff see its title and notes, which may name people.
     """
 
     title = models.CharField(max_length=120)
@@ -30,7 +30,7 @@ class Incident(models.Model):
     start = models.DateTimeField()
     end = models.DateTimeField()
     notes = models.TextField(blank=True, max_length=10_000)
-    # What its windows of 10 s told before they were dropped (`ioportal.activity.incidents`).
+    # The stored analysis, once its 10 s windows have expired (`ioportal.activity.incidents`).
     figures = models.JSONField(null=True, editable=False, encoder=DjangoJSONEncoder)
     kept_by = models.CharField(max_length=150, editable=False)
     kept_at = models.DateTimeField(auto_now_add=True)
@@ -41,11 +41,11 @@ class Incident(models.Model):
             models.CheckConstraint(
                 name="incident_ends_after_start",
                 condition=Q(end__gt=F("start")),
-                violation_error_message="It must end after it starts.",
+                violation_error_message="The end must be after the start.",
             ),
         ]
         indexes = [
-            # What a report falls into, and what is suggested no more.
+            # Incidents of a report; suggestions that are already saved.
             models.Index(name="incident_of_server", fields=["server", "start"]),
         ]
 
@@ -54,37 +54,37 @@ class Incident(models.Model):
 
 
 class ReportQuerySet(models.QuerySet["Report"]):
-    """Questions about what users report."""
+    """Queries of problem reports."""
 
     def visible_to(self, user: User) -> Self:
-        """Staff read all, others their own."""
+        """Reports `user` may see: staff see all, others their own."""
         return self if user.is_staff else self.filter(reporter=user)
 
     def about(self, filesystem: int, start: datetime, end: datetime) -> Self:
-        """Those that belong to [start, end) on a filesystem, give or take a while."""
+        """Reports about [start, end) on a filesystem, with tolerance."""
         return self.filter(
             filesystem=filesystem, at__gte=start - Report.EARLY, at__lt=end + Report.LATE
         )
 
     def without_incident(self) -> Self:
-        """Those that belong to no incident that was kept."""
-        kept = Incident.objects.filter(
+        """Reports without a saved incident."""
+        incidents = Incident.objects.filter(
             server__filesystem=OuterRef("filesystem"),
             start__lte=OuterRef("at") + Report.EARLY,
             end__gt=OuterRef("at") - Report.LATE,
         )
-        return self.exclude(Exists(kept))
+        return self.exclude(Exists(incidents))
 
 
 class Report(models.Model):
-    """What a user says of a filesystem at a moment; it belongs to incidents by its time."""
+    """A user's report of a problem on a filesystem; its time relates it to incidents."""
 
-    # People tell the time from memory, and report once they have waited.
+    # People report from memory, and after waiting for a while.
     EARLY, LATE = timedelta(minutes=10), timedelta(minutes=30)
 
     filesystem = models.ForeignKey(Filesystem, models.CASCADE, related_name="reports")
     at = models.DateTimeField("when", default=timezone.now)
-    words = models.TextField("what happened", max_length=1_000)
+    words = models.TextField("description", max_length=1_000)
     reporter = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="reports", editable=False
     )
@@ -95,9 +95,9 @@ class Report(models.Model):
     class Meta:
         ordering = ["-at", "-pk"]
         indexes = [
-            # Those that belong to an incident.
+            # Reports of an incident.
             models.Index(name="report_of_filesystem", fields=["filesystem", "at"]),
-            # One's own, and how many of a day.
+            # A user's reports, and their number per day.
             models.Index(name="report_of_reporter", fields=["reporter", "-reported_at"]),
         ]
 
@@ -106,15 +106,15 @@ class Report(models.Model):
 
     @property
     def since(self) -> datetime:
-        """From when on something may have happened that it tells of."""
+        """The earliest time of the reported problem."""
         return self.at - self.LATE
 
     @property
     def until(self) -> datetime:
-        """Up to when something may have happened that it tells of."""
+        """The latest time of the reported problem."""
         return self.at + self.EARLY
 
     def belongs_to(self, incident: Incident) -> bool:
-        """Whether it tells of an incident: on its filesystem, at about its time."""
-        is_its_time = incident.start <= self.until and incident.end > self.since
-        return is_its_time and incident.server.filesystem_id == self.filesystem_id
+        """Whether the report matches an incident by filesystem and time."""
+        overlaps = incident.start <= self.until and incident.end > self.since
+        return overlaps and incident.server.filesystem_id == self.filesystem_id

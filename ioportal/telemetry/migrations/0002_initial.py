@@ -703,6 +703,105 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="RpcTotal",
+            fields=[
+                ("count", models.BigIntegerField()),
+                ("timed", models.BigIntegerField()),
+                ("service_us_sum", models.BigIntegerField()),
+                ("service_us_min", models.BigIntegerField()),
+                ("service_us_max", models.BigIntegerField()),
+                ("queue_us_min", models.BigIntegerField()),
+                ("queue_us_max", models.BigIntegerField()),
+                ("total_us_sum", models.BigIntegerField()),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "start",
+                        "server_id",
+                        "service_id",
+                        "opcode",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("start", models.DateTimeField()),
+                ("server_id", models.IntegerField()),
+                ("service_id", models.IntegerField()),
+                ("opcode", models.SmallIntegerField()),
+            ],
+            options={
+                "managed": False,
+            },
+        ),
+        migrations.CreateModel(
+            name="RpcTotalMinute",
+            fields=[
+                ("count", models.BigIntegerField()),
+                ("timed", models.BigIntegerField()),
+                ("service_us_sum", models.BigIntegerField()),
+                ("service_us_min", models.BigIntegerField()),
+                ("service_us_max", models.BigIntegerField()),
+                ("queue_us_min", models.BigIntegerField()),
+                ("queue_us_max", models.BigIntegerField()),
+                ("total_us_sum", models.BigIntegerField()),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "start",
+                        "server_id",
+                        "service_id",
+                        "opcode",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("start", models.DateTimeField()),
+                ("server_id", models.IntegerField()),
+                ("service_id", models.IntegerField()),
+                ("opcode", models.SmallIntegerField()),
+            ],
+            options={
+                "managed": False,
+            },
+        ),
+        migrations.CreateModel(
+            name="RpcTotalTenMinutes",
+            fields=[
+                ("count", models.BigIntegerField()),
+                ("timed", models.BigIntegerField()),
+                ("service_us_sum", models.BigIntegerField()),
+                ("service_us_min", models.BigIntegerField()),
+                ("service_us_max", models.BigIntegerField()),
+                ("queue_us_min", models.BigIntegerField()),
+                ("queue_us_max", models.BigIntegerField()),
+                ("total_us_sum", models.BigIntegerField()),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "start",
+                        "server_id",
+                        "service_id",
+                        "opcode",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("start", models.DateTimeField()),
+                ("server_id", models.IntegerField()),
+                ("service_id", models.IntegerField()),
+                ("opcode", models.SmallIntegerField()),
+            ],
+            options={
+                "managed": False,
+            },
+        ),
+        migrations.CreateModel(
             name="RpcWindow",
             fields=[
                 ("count", models.BigIntegerField()),
@@ -902,122 +1001,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="RpcTotal",
-            fields=[
-                ("count", models.BigIntegerField()),
-                ("timed", models.BigIntegerField()),
-                ("service_us_sum", models.BigIntegerField()),
-                ("service_us_min", models.BigIntegerField()),
-                ("service_us_max", models.BigIntegerField()),
-                ("queue_us_min", models.BigIntegerField()),
-                ("queue_us_max", models.BigIntegerField()),
-                ("total_us_sum", models.BigIntegerField()),
-                (
-                    "pk",
-                    models.CompositePrimaryKey(
-                        "start",
-                        "server_id",
-                        "service_id",
-                        "opcode",
-                        blank=True,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("start", models.DateTimeField()),
-                ("server_id", models.IntegerField()),
-                ("service_id", models.IntegerField()),
-                ("opcode", models.SmallIntegerField()),
-            ],
-            options={
-                "managed": False,
-            },
-        ),
-        migrations.CreateModel(
-            name="RpcTotalMinute",
-            fields=[
-                ("count", models.BigIntegerField()),
-                ("timed", models.BigIntegerField()),
-                ("service_us_sum", models.BigIntegerField()),
-                ("service_us_min", models.BigIntegerField()),
-                ("service_us_max", models.BigIntegerField()),
-                ("queue_us_min", models.BigIntegerField()),
-                ("queue_us_max", models.BigIntegerField()),
-                ("total_us_sum", models.BigIntegerField()),
-                (
-                    "pk",
-                    models.CompositePrimaryKey(
-                        "start",
-                        "server_id",
-                        "service_id",
-                        "opcode",
-                        blank=True,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("start", models.DateTimeField()),
-                ("server_id", models.IntegerField()),
-                ("service_id", models.IntegerField()),
-                ("opcode", models.SmallIntegerField()),
-            ],
-            options={
-                "managed": False,
-            },
-        ),
-        migrations.CreateModel(
-            name="RpcTotalTenMinutes",
-            fields=[
-                ("count", models.BigIntegerField()),
-                ("timed", models.BigIntegerField()),
-                ("service_us_sum", models.BigIntegerField()),
-                ("service_us_min", models.BigIntegerField()),
-                ("service_us_max", models.BigIntegerField()),
-                ("queue_us_min", models.BigIntegerField()),
-                ("queue_us_max", models.BigIntegerField()),
-                ("total_us_sum", models.BigIntegerField()),
-                (
-                    "pk",
-                    models.CompositePrimaryKey(
-                        "start",
-                        "server_id",
-                        "service_id",
-                        "opcode",
-                        blank=True,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("start", models.DateTimeField()),
-                ("server_id", models.IntegerField()),
-                ("service_id", models.IntegerField()),
-                ("opcode", models.SmallIntegerField()),
-            ],
-            options={
-                "managed": False,
-            },
-        ),
-        migrations.CreateModel(
-            name="StageFailure",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("stage", models.CharField(max_length=63, unique=True)),
-                ("since", models.DateTimeField(auto_now_add=True)),
-                ("failed_at", models.DateTimeField()),
-                ("runs", models.IntegerField(default=1)),
-                ("error", models.TextField()),
-                ("sqlstate", models.CharField(blank=True, max_length=5)),
-            ],
-        ),
-        migrations.CreateModel(
             name="DirtyImpact",
             fields=[
                 (
@@ -1110,6 +1093,23 @@ class Migration(migrations.Migration):
             options={
                 "abstract": False,
             },
+        ),
+        migrations.CreateModel(
+            name="StageFailure",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("stage", models.CharField(max_length=63, unique=True)),
+                ("since", models.DateTimeField(auto_now_add=True)),
+                ("failed_at", models.DateTimeField()),
+                ("runs", models.IntegerField(default=1)),
+                ("error", models.TextField()),
+                ("sqlstate", models.CharField(blank=True, max_length=5)),
+            ],
         ),
         migrations.CreateModel(
             name="BaselinePeriod",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from django.utils import timezone
 
-from ioportal.activity import target_load
+from ioportal.activity.load import target_load
 from ioportal.analysis.timelines import OBSERVED, Steps, coarsened, rates, within
 from ioportal.charts import palette
 from ioportal.charts import timelines as charts
@@ -109,9 +109,7 @@ class MetadataLoad:
             return pl.DataFrame(schema=_COLUMNS)
         # Whole seconds, so that bins of polls every minute are whole polls.
         width = timedelta(seconds=ceil(self.hours * 3600 / _BINS))
-        rows = target_load.of_targets(
-            self.last_observed.keys(), self.window.start, self.window.end, width
-        )
+        rows = target_load(self.last_observed.keys(), self.window.start, self.window.end, width)
         return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 
     @cached_property

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.activity.incidents import Judged
+    from ioportal.activity.incidents import Analysis
     from ioportal.activity.top_consumers import Who
     from ioportal.analysis.impact import Slowdown
     from ioportal.site.models import Filesystem
@@ -83,7 +83,7 @@ class Examined:
     """
 
     def __init__(
-        self, servers: Mapping[int, str], window: TimeRange, judged: Judged | None, user: User
+        self, servers: Mapping[int, str], window: TimeRange, judged: Analysis | None, user: User
     ) -> None:
         self.servers = servers
         self.window = window
@@ -210,14 +210,14 @@ class Examined:
 def of_filesystem(filesystem: Filesystem, window: TimeRange, user: User) -> Examined:
     """Look at all metadata servers of a filesystem."""
     servers = dict(_servers(filesystem).values_list("pk", "name"))
-    return Examined(servers, window, judging.judge(servers, window.start, window.end), user)
+    return Examined(servers, window, judging.analyse(servers, window.start, window.end), user)
 
 
 def of_incident(incident: Incident, user: User) -> Examined:
     """Look at an incident that was kept."""
     window = TimeRange(incident.start, incident.end)
     servers = {incident.server_id: incident.server.name}
-    return Examined(servers, window, judging.of(incident), user)
+    return Examined(servers, window, judging.analyse_incident(incident), user)
 
 
 def default_range(filesystem: Filesystem) -> TimeRange | None:
@@ -233,7 +233,7 @@ def suggested() -> list[tuple[Server, Slowdown]]:
         return []
     kept = Incident.objects.filter(start__lt=window.end, end__gt=window.start)
     spans = list(kept.values_list("server", "start", "end"))
-    usual = baselines.usual(servers, window.end)
+    usual = baselines.at_time(servers, window.end)
     found = baselines.slowdowns(servers, window.start, window.end, usual)
     return [
         (servers[one.server], one)

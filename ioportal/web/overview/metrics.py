@@ -118,7 +118,7 @@ class Operations(Section):
         return top_consumers.operation_amounts(rows, self.window.start, self.window.end, reached)
 
     def _latest_rate(self, amount: Amount) -> float:
-        return amount.newest
+        return amount.latest
 
     def _windows(self, source: int) -> pl.DataFrame:
         return self._pivoted(source)
@@ -185,7 +185,7 @@ class Rpcs(Section):
         return seconds_within(self.attributed, self._latest.start, self._latest.end)
 
     def _latest_rate(self, amount: Amount) -> float:
-        return amount.newest / self._latest_s if self._latest_s else 0.0
+        return amount.latest / self._latest_s if self._latest_s else 0.0
 
     def _windows(self, source: int) -> pl.DataFrame:
         windows = self._pivoted(source)

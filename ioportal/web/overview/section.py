@@ -202,7 +202,7 @@ class Section(Observation):
             [*(layer.principals for layer in self.layers), *own_rest],
             self.bin,
             self._bins.start,
-            count_unshown=not self._user.is_staff,
+            count_rest=not self._user.is_staff,
         )
 
     def _visible_bins(self, source: int) -> list[Bin]:
@@ -213,7 +213,7 @@ class Section(Observation):
         return [
             each if each.layer else each._replace(amount=coarse(each.amount))
             for each in bins
-            if each.layer or each.unshown_jobs >= _MIN_OTHER_JOBS
+            if each.layer or each.rest_jobs >= _MIN_OTHER_JOBS
         ]
 
     @cached_property

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from ioportal.activity.top_clients import Sender
+    from ioportal.activity.top_clients import Client
 
 READS_SHOWN = 300
 LIST_HEADER = (
@@ -297,7 +297,7 @@ def drawn(kind: _Kind, series: ServerSeries, window: TimeRange) -> StepsChart:
     return StepsChart(kind.chart, kind.steps(series), lambda: series.marks, window)
 
 
-def sender_row(sender: Sender) -> tuple[Any, ...]:
+def sender_row(sender: Client) -> tuple[Any, ...]:
     """Return the row of a sender's twins: `SENDER_HEADER`."""
     node = sender.nid.node
     return (

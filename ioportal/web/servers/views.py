@@ -77,8 +77,10 @@ def server(request: UserRequest, name: str) -> HttpResponseBase:
             "charts": [
                 servers.drawn(kind, series, window) for kind in servers.KINDS if series and window
             ],
-            "senders": top_clients.senders(shown.pk, window.start, window.end) if window else [],
-            "most_senders": top_clients.MOST,
+            "senders": top_clients.top_clients(shown.pk, window.start, window.end)
+            if window
+            else [],
+            "most_senders": top_clients.MAX_CLIENTS,
             "simulated": shown.filesystem.simulated,
         },
     )
@@ -93,8 +95,8 @@ def who_sent(request: UserRequest, name: str) -> HttpResponseBase:
     window, refused = _window(request, shown)
     if refused:
         return exports.refuse({"range": refused})
-    found = top_clients.senders(shown.pk, window.start, window.end) if window else []
-    about = {**_about(shown, window), "at_most": top_clients.MOST}
+    found = top_clients.top_clients(shown.pk, window.start, window.end) if window else []
+    about = {**_about(shown, window), "at_most": top_clients.MAX_CLIENTS}
     rows = map(servers.sender_row, found)
     return exports.twin(request, f"{shown.name}-senders", about, servers.SENDER_HEADER, rows)
 

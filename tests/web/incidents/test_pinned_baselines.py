@@ -31,9 +31,9 @@ def reckoned(mds, service):
     """Of mds1 it is known what was usual by noon."""
     period = BaselinePeriod.objects.create(
         server_id=mds,
-        start=NOON - baselines.LOOKS_BACK,
+        start=NOON - baselines.PERIOD,
         end=NOON,
-        traced_from=NOON - baselines.LOOKS_BACK,
+        traced_from=NOON - baselines.PERIOD,
         computed_at=timezone.now(),
     )
     for opcode, us in ((ENQUEUE, 100), (CLOSE, 50)):
@@ -44,7 +44,7 @@ def reckoned(mds, service):
 
 @pytest.fixture
 def usual(mds):
-    return lambda: dict(baselines.usual([mds], NOON).select("opcode", "baseline_us").rows())
+    return lambda: dict(baselines.at_time([mds], NOON).select("opcode", "baseline_us").rows())
 
 
 def test_what_is_pinned_goes_before_what_is_reckoned(reckoned, usual, as_staff):

@@ -1,4 +1,4 @@
-"""Who loads the metadata targets: users, processes outside of jobs, and what has no name."""
+"""Load of metadata targets by user, by process outside jobs, and unattributed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime, timedelta
 
-# A window of a job is charged to its owner, and another one to its process, or to why it has none.
-# Windows that begin and end in the same bins are one; a total of unknown duration is no load.
+# Windows of a job belong to its owner, others to their process or unattributed kind. Windows that
+# start and end in the same bins are added up; totals of unknown duration are excluded.
 _LOAD = sql.SQL(
     """
 SELECT w.target_id,
@@ -38,12 +38,12 @@ GROUP BY 1, 2, 3, 4, 5
 ).format(operations=metadata_operations("w"))
 
 
-def of_targets(
+def target_load(
     targets: Collection[int], start: datetime, end: datetime, width: timedelta
 ) -> list[tuple[int, datetime, datetime, int, str, float]]:
-    """Return operations on metadata targets by bins of `width` and by who did them.
+    """Return operations on metadata targets by bins of `width` and by user or process.
 
-    Windows that begin in [start, end): target, begin, end, `Principal`, name, operations.
+    Each row has target, start, end, `Principal`, name and operations of windows in [start, end).
     """
     values: dict[str, Any] = {
         "JOB": Principal.JOB.value,
