@@ -41,7 +41,7 @@ class Format:
     scopes: tuple[Scope, ...]  # a source of this format sends data of one of these
     options: tuple[Option, ...]  # of `manage.py ingest`
     agent_inputs: tuple[AgentInput, ...] = ()
-    agent_table: Table | None = None  # of the agent's batches, if not that of a file
+    agent_table: Table | None = None  # of the agent's batches, if it differs
     has_local_times: bool = False
 
     @property

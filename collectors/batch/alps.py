@@ -1,4 +1,4 @@
-"""What Cray's ALPS placed where: the apsys and aprun lines of its syslog.
+"""ALPS launches: the apsys and aprun lines of a Cray syslog.
 
 Source: docs/formats.md, "ALPS".
 """
@@ -32,15 +32,15 @@ _NO_BATCH_ID = frozenset({"", "unknown", "none", "0"})
 
 
 def parse(source: Lines) -> Iterator[Parsed]:
-    """Read the starts and the ends of launches.
+    """Read starts and ends of launches.
 
     Args:
-        source: a syslog (RFC 5424) of a Cray; its times carry their offset from UTC.
+        source: a syslog (RFC 5424) of a Cray; times have a UTC offset.
 
     Yields:
         Parts with a frame of `tables.LAUNCHES`, one row per Starting and per Finishing record. All
-        other lines are irrelevant. Syslog cuts long lines: one whose node list is not whole is
-        rejected, because a part of the nodes would be charged with the work of all.
+        other lines are irrelevant. Syslog cuts long lines: a line with an incomplete node list is
+        rejected, because its operations would be attributed to too few nodes.
 
     Raises:
         SourceUnavailable: the source cannot be read to its end.
@@ -54,16 +54,16 @@ def _read(record: Record) -> Row | None:
     syslog = _PROGRAM.match(record.text)
     if syslog is None:
         if _SUBJECT in record.text and any(kind in record.text for kind in _KINDS):
-            raise Unreadable("the line does not begin as a syslog record of aprun or apsys")
+            raise Unreadable("the line does not begin like a syslog record of aprun or apsys")
         return None
     *head, text = record.text.split(" ", _HEAD_FIELDS)
     if len(head) < _HEAD_FIELDS:
-        raise Unreadable("the line is cut in its head")
+        raise Unreadable("the line is cut inside its header")
     if not head[-1].startswith(_SUBJECT):
         return None
     event = _EVENT.fullmatch(text)
     if event is None:
-        raise Unreadable("the line is cut before it says what happened")
+        raise Unreadable("the line is cut before the event")
     if event["kind"] == "Starting":
         return _start(event["apid"], event["rest"], _time(syslog["time"]))
     if event["kind"] == "Finishing":
@@ -74,9 +74,9 @@ def _read(record: Record) -> Row | None:
 def _start(apid: str, text: str, at: datetime) -> Row:
     placements = list(_PLACEMENT.finditer(text))
     if not placements:
-        raise Unreadable("the line is cut before the end of node_list: its nodes are not known")
+        raise Unreadable("the line is cut before the end of node_list: nodes unknown")
     if len(placements) > 1:
-        raise Unreadable("the line has more than one node_list: its nodes are not known")
+        raise Unreadable("the line has more than one node_list: nodes unknown")
     head, _, command = text[: placements[0].start()].partition(_COMMAND)
     nodes = _nodes(placements[0]["nodes"])
     node_count = whole_number(placements[0]["count"], "num_nodes", INT32_MAX)
@@ -114,10 +114,10 @@ def _launch(apid: str, values: dict[str, str]) -> Row:
 
 
 def _values(text: str) -> dict[str, str]:
-    """Return the values that are whole.
+    """Return the complete values.
 
-    The last of a line may be cut. That loses a batch id (the apid still tells which launch ends),
-    unless the server part has begun, but no signal: they are the last thing on a whole line.
+    The last value of a line may be cut. A batch id counts once its server part has begun; without
+    it, the apid identifies the launch. Signals end a complete line.
     """
     return {
         name: value
@@ -127,7 +127,7 @@ def _values(text: str) -> dict[str, str]:
 
 
 def _numbers(values: dict[str, str], name: str) -> list[int]:
-    """Return the numbers of "139:0", one for each binary that ran; none if `name` is missing."""
+    """Return the numbers of "139:0", per binary; none if `name` is missing."""
     texts = filter(None, values.get(name, "").split(":"))
     return [whole_number(text, name, INT32_MAX) for text in texts]
 

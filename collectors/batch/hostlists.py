@@ -1,8 +1,8 @@
-"""Host lists: "n[01-04],login1" and the names behind it.
+"""Host lists such as "n[01-04],login1".
 
-ClusterShell folds and expands the ranges. Its parser of whole lists is not used: it takes "@", "!",
-"&", "^" and blanks for operators, looks groups up in files, and expands before it counts. Here the
-grammar is checked first, and ranges whose names would not fit into memory are refused unexpanded.
+ClusterShell folds and expands the ranges. Its parser of complete lists is not used: it treats "@",
+"!", "&", "^" and blanks as operators, looks up groups in files, and expands before it counts. Here
+the grammar and the number of names are checked before any expansion.
 """
 
 import re
@@ -12,7 +12,7 @@ from math import prod
 
 from ClusterShell.RangeSet import RangeSet  # type: ignore[import-untyped]  # it ships no types
 
-from collectors.batch.values import Unreadable, shown
+from collectors.batch.values import Unreadable, quoted
 
 NODES_MAX = 200_000  # ten times the largest machines
 
@@ -23,17 +23,17 @@ _BRACKETS = re.compile(_RANGES, re.ASCII)
 # An atomic group, not nested possessive repeats: Python 3.11.2 takes "n[1" for a match of those.
 _ITEM = re.compile(rf"(?>(?:[A-Za-z0-9._-]+|{_RANGES})+)", re.ASCII)
 _LIST = re.compile(rf"{_ITEM.pattern}(?:,{_ITEM.pattern})*", re.ASCII)
-# The number that tells hosts of one kind apart: the last one before the domain.
+# Hosts of a kind differ in the last number before the domain.
 _NUMBERED = re.compile(r"(|[^.]*[^.\d])(\d{1,9})([^.\d]*(?:\..*)?)", re.ASCII)
 
 
 def fold(names: Iterable[str]) -> str:
-    """Return host names as one short text: n01, n02, n03 are "n[01-03]".
+    """Return host names as a folded list: n01, n02, n03 are "n[01-03]".
 
-    Names are folded along one number, so that the time is linear in their number.
+    Names are folded along a single number, so that the time is linear in the number of names.
 
     Raises:
-        Unreadable: a name holds what no host name holds, or there are more than `NODES_MAX`.
+        Unreadable: a name is no host name, or there are more than `NODES_MAX`.
     """
     numbers: dict[tuple[str, str], list[str]] = {}
     plain = []
@@ -41,7 +41,7 @@ def fold(names: Iterable[str]) -> str:
     _check_size(len(unique))
     for name in unique:
         if not _NAME.fullmatch(name):
-            raise Unreadable(f"{shown(name)} is not a host name")
+            raise Unreadable(f"{quoted(name)} is not a host name")
         if numbered := _NUMBERED.fullmatch(name):
             head, number, tail = numbered.groups()
             numbers.setdefault((head, tail), []).append(number)
@@ -52,7 +52,7 @@ def fold(names: Iterable[str]) -> str:
 
 
 def expand(text: str) -> list[str]:
-    """Return the names of a host list, each once; "" is none.
+    """Return the distinct names of a host list; none for "".
 
     Raises:
         Unreadable: it is not a host list, or has more than `NODES_MAX` names.
@@ -66,7 +66,7 @@ def expand(text: str) -> list[str]:
 
 
 def count(text: str) -> int:
-    """Return how many names `expand` would give, at most (one given twice counts twice).
+    """Return an upper bound of the number of names; a repeated name counts twice.
 
     Raises:
         Unreadable: as `expand`.
@@ -80,7 +80,7 @@ def _items(text: str) -> Sequence[str]:
     if _NAME.fullmatch(text):  # most jobs have one node
         return [text]
     if not _LIST.fullmatch(text):
-        raise Unreadable(f"{shown(text)} is not a host list")
+        raise Unreadable(f"{quoted(text)} is not a host list")
     items = _ITEM.findall(text)
     _check_size(sum(_size(item) for item in items))
     return items
@@ -89,7 +89,7 @@ def _items(text: str) -> Sequence[str]:
 def _size(item: str) -> int:
     brackets = _BRACKETS.findall(item)
     if len(item) - sum(map(len, brackets)) > _NAME_CHARACTERS:
-        raise Unreadable(f"{shown(item)} is longer than a host name")
+        raise Unreadable(f"{quoted(item)} is longer than a host name")
     return prod(
         sum(_range_size(*part.partition("-")[::2]) for part in bracket[1:-1].split(","))
         for bracket in brackets

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from collectors.batch import hostlists, localtime, states
 from collectors.batch.records import Record, Row, is_json, numbered_lines, parts
-from collectors.batch.values import INT32_MAX, Unreadable, shown, whole_number
+from collectors.batch.values import INT32_MAX, Unreadable, quoted, whole_number
 from collectors.format import Format
 from collectors.json_stream import Element, elements
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Parsed
@@ -178,7 +178,7 @@ def _job(ad: _Ad) -> Row:
         raise Unreadable("no ClusterId and ProcId: not the ad of a job")
     submitted_at = _moment(ad, "QDate")
     if submitted_at is None:
-        raise Unreadable("no QDate: jobs with the same id cannot be told apart")
+        raise Unreadable("no QDate: the submit time distinguishes jobs with the same id")
     state = _state(ad)
     started_at, ended_at = _run(ad, state)
     hosts = _hosts(ad) if started_at else []
@@ -288,7 +288,7 @@ def _number(ad: _Ad, name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool | str) or not isfinite(value):
-        raise Unreadable(f"{name} {shown(str(value))} is not a number")
+        raise Unreadable(f"{name} {quoted(str(value))} is not a number")
     return value
 
 

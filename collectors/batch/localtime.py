@@ -1,8 +1,8 @@
-"""Local times without a zone, read in the zone of the cluster, and the runs between them.
+"""Local times without a UTC offset, read in the zone of the cluster.
 
-Twice a year a wall clock does not name one moment. In autumn an hour comes twice: both readings are
-kept until something decides between them. In spring an hour is skipped; a time inside it can only
-come from a clock that had not been put forward yet, and is read with the offset before the change.
+An hour repeats in autumn: a time inside it has two readings until other data decides. An hour is
+skipped in spring: a time inside it comes from a clock that is not yet adjusted, and is read with
+the offset before the change.
 """
 
 import re
@@ -11,7 +11,7 @@ from itertools import product
 from math import inf
 from zoneinfo import ZoneInfo
 
-from collectors.batch.values import Unreadable, shown
+from collectors.batch.values import Unreadable, quoted
 
 EARLIEST_S = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp())
 LATEST_S = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
@@ -20,15 +20,15 @@ _STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d", re.ASCII)
 
 _SHOWN = "%Y-%m-%dT%H:%M:%SZ"
 
-Readings = tuple[datetime, ...]  # in UTC, the earlier first: none (not known), one, or two
+Readings = tuple[datetime, ...]  # UTC, ascending: empty (unknown), or one or two
 
 
 def stamp(text: str, what: str) -> datetime:
-    """Return the time that ``YYYY-MM-DDTHH:MM:SS`` names, naive unless an offset follows.
+    """Return the time ``YYYY-MM-DDTHH:MM:SS``, naive unless an offset follows.
 
     Args:
         text: as printed; a fraction of a second and an offset may follow.
-        what: what messages call it.
+        what: the name in messages.
 
     Raises:
         Unreadable: it is not such a time.
@@ -38,14 +38,14 @@ def stamp(text: str, what: str) -> datetime:
             return datetime.fromisoformat(text)
     except ValueError:
         pass  # a month 13, or trailing text
-    raise Unreadable(f"{what} {shown(text)} is not a time")
+    raise Unreadable(f"{what} {quoted(text)} is not a time")
 
 
 def readings(wall: datetime, zone: ZoneInfo) -> Readings:
-    """Return the moments that `wall` may mean in `zone`: one, or two; one if it has an offset.
+    """Return the readings of `wall` in `zone`: two in a repeated hour, otherwise a single time.
 
     Raises:
-        Unreadable: the moment lies outside the calendar.
+        Unreadable: the time lies outside the calendar.
     """
     if wall.tzinfo:
         return (utc(wall),)
@@ -60,7 +60,7 @@ def utc(aware: datetime) -> datetime:
     """Return an aware time in UTC.
 
     Raises:
-        Unreadable: it lies outside the calendar there.
+        Unreadable: the time lies outside the calendar.
     """
     try:
         return aware.astimezone(UTC)
@@ -69,10 +69,10 @@ def utc(aware: datetime) -> datetime:
 
 
 def moment(epoch_s: int) -> datetime:
-    """Return the moment `epoch_s` seconds after 1970.
+    """Return the time `epoch_s` seconds after 1970.
 
     Raises:
-        Unreadable: there were no batch systems then; a number of something else stands here.
+        Unreadable: it is before 1990 or after 9998: no time of a job.
     """
     if not EARLIEST_S <= epoch_s <= LATEST_S:
         raise Unreadable(f"{epoch_s} is not the time of a job in epoch seconds")
@@ -82,16 +82,16 @@ def moment(epoch_s: int) -> datetime:
 def run_between(
     starts: Readings, ends: Readings, lasted_s: float | None
 ) -> tuple[datetime | None, datetime | None]:
-    """Return when a run started and ended, of all readings those that fit best.
+    """Return start and end of a run: the pair of readings with the best fit.
 
     Args:
         starts: readings of the start.
         ends: readings of the end.
-        lasted_s: seconds between the two as the source counted them; None: it does not say.
+        lasted_s: duration by the source; None: unknown.
 
     Returns:
-        The pair that lasted as long as `lasted_s` says; without that, one that does not end before
-        it starts. Of equally good pairs the earliest.
+        The pair closest to `lasted_s`; without it, a pair that does not end before it starts. The
+        earliest of equal pairs.
 
     Raises:
         Unreadable: every pair ends before it starts.

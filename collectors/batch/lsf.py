@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from collectors.batch import hostlists, localtime, states
 from collectors.batch.records import Record, Row, numbered_lines, parts
-from collectors.batch.values import INT32_MAX, Unreadable, shown, whole_number
+from collectors.batch.values import INT32_MAX, Unreadable, quoted, whole_number
 from collectors.format import LineFormat
 from collectors.parsed import Parsed
 from collectors.source import Lines
@@ -98,8 +98,8 @@ def _fields(text: str) -> list[str]:
         field = _FIELD.match(text, at)
         if field is None:
             raise Unreadable(f"field {len(fields) + 1} has a quote that is not closed")
-        quoted, bare = field.groups()
-        fields.append(bare if quoted is None else quoted.replace('""', '"'))
+        string, bare = field.groups()
+        fields.append(bare if string is None else string.replace('""', '"'))
         at = field.end() + 1
     return fields
 
@@ -151,10 +151,10 @@ def _hosts(fields: list[str]) -> tuple[dict[str, int], int]:
     for text in fields[at + 1 : after]:
         host = _SLOTS.fullmatch(text)
         if host is None:
-            raise Unreadable(f"execution host {shown(text)} is not a host")
+            raise Unreadable(f"execution host {quoted(text)} is not a host")
         slots = hosts.get(host["host"], 0) + int(host["slots"] or 1)
         if slots > INT32_MAX:
-            raise Unreadable(f"execution host {shown(text)} has too many slots")
+            raise Unreadable(f"execution host {quoted(text)} has too many slots")
         hosts[host["host"]] = slots
     return hosts, after
 
@@ -184,7 +184,7 @@ def _cpu_s(own: list[str]) -> float | None:
 
 def _decimal(fields: list[str], at: int, what: str) -> float:
     if not _DECIMAL.fullmatch(fields[at]):
-        raise Unreadable(f"{what} {shown(fields[at])} is not a number")
+        raise Unreadable(f"{what} {quoted(fields[at])} is not a number")
     return float(fields[at])
 
 

@@ -1,4 +1,4 @@
-"""What PBS Pro, OpenPBS and Torque accounted for: the files ``accounting/YYYYMMDD``.
+"""PBS Pro, OpenPBS and Torque accounting: the files ``accounting/YYYYMMDD``.
 
 Source: docs/formats.md, "PBS accounting".
 """
@@ -11,16 +11,23 @@ from zoneinfo import ZoneInfo
 
 from collectors.batch import hostlists, localtime, states
 from collectors.batch.records import Record, Row, numbered_lines, parts
-from collectors.batch.values import INT32_MAX, Unreadable, batch_id, duration_s, shown, whole_number
+from collectors.batch.values import (
+    INT32_MAX,
+    Unreadable,
+    batch_id,
+    duration_s,
+    quoted,
+    whole_number,
+)
 from collectors.format import LineFormat, Origin
 from collectors.parsed import Parsed
 from collectors.source import Lines
 from collectors.tables import JOBS
 
-RECORD_CHARACTERS = 1024 * 1024  # lines beyond that are not taken for the rest of a record
+RECORD_CHARACTERS = 1024 * 1024  # lines beyond that do not continue a record
 
-# A record begins with a date, or at least has a type where records have theirs: a line whose head
-# is lost is a damaged record, not the rest of the one before.
+# A record begins with a date, or has at least a type in the second field: a line without its header
+# is a damaged record and does not continue the previous record.
 _BEGINNING = re.compile(r"\s*\d{1,4}/\d{1,4}/|[^;=]*;[A-Za-z];", re.ASCII)
 _RECORD = re.compile(
     r"(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4}) (?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)?"
@@ -43,9 +50,8 @@ _SIGNALLED = range(_SIGNAL_OFFSET + 1, _SIGNAL_OFFSET + 128)
 
 _ENDED = "E"
 _STATES = {"Q": states.PENDING, "S": states.RUNNING, "s": states.RUNNING, "R": states.REQUEUED}
-# Licences, reservations, provisioning, checkpoints, moves, alterations and wishes tell no job fact.
-# A and D (aborted, to be deleted) do not say which job of that number they mean; one that ran has
-# an E besides.
+# Licences, reservations, provisioning, checkpoints, moves, alterations and requests hold no job
+# facts. A and D (aborted, deleted) do not identify the job; a job that ran also has an E.
 _IRRELEVANT = frozenset("ABCDFKLMPTUYacekpruz")
 
 
@@ -56,15 +62,15 @@ def parse(
 
     Args:
         source: the file.
-        zone: of the times at the heads of the records: the cluster's. A job's own times are epoch
-            seconds; the head stands in where they are missing.
-        exec_hosts_are_compute_nodes: False on a Cray, where exec_host is the node that runs the
-            job's script: the rows then name no nodes, and `alps` tells them.
+        zone: of the record headers' times. A job's own times are epoch seconds; the header
+            replaces missing ones.
+        exec_hosts_are_compute_nodes: False on a Cray, where exec_host is the node of the job
+            script: the rows then have no nodes; those are in ALPS launches.
 
     Yields:
         Parts with a frame of `tables.JOBS`, one row per record of type E (ended), S or s (started),
-        R (requeued, if it says which run) and Q (queued, if it says when). Other known types are
-        irrelevant, and so are the lines that continue a record.
+        R (requeued, with a start) and Q (queued, with a time). Other known types are irrelevant,
+        and so are lines that continue a record.
 
     Raises:
         SourceUnavailable: the source cannot be read to its end.
@@ -79,8 +85,8 @@ def parse(
 
 
 def _records(source: Lines, read: Callable[[Record], Row | None]) -> Iterator[Record]:
-    """Yield records, with the lines that a mail or a tool has wrapped joined again."""
-    first, texts, room = 0, [], 0  # `room`: for so many characters more; 0: nothing to continue
+    """Yield records; lines that a mail or a tool has wrapped are joined."""
+    first, texts, room = 0, [], 0  # `room`: remaining characters; 0: no record to continue
     for line, text in numbered_lines(source):
         begins = bool(_BEGINNING.match(text))
         if not begins and text.strip() and len(text) <= room:
@@ -95,12 +101,12 @@ def _records(source: Lines, read: Callable[[Record], Row | None]) -> Iterator[Re
 
 
 def _joined(first: int, texts: list[str], read: Callable[[Record], Row | None]) -> Iterator[Record]:
-    """Yield the record in some lines, and the lines behind it that make it unreadable."""
+    """Yield the record in some lines, and trailing lines that make it unreadable."""
     texts = [text.strip() for text in texts]
     own = len(texts)
     while own > 1 and not _ATTRIBUTE.search(texts[own - 1]):
         own -= 1
-    # The line break has taken the place of a blank.
+    # A line break replaced a blank.
     whole, alone = (Record(first, " ".join(texts[:n]), n) for n in (len(texts), own))
     if own == len(texts) or _is_readable(whole, read) or not _is_readable(alone, read):
         yield whole
@@ -135,10 +141,10 @@ def _read(record: Record, zone: ZoneInfo, *, with_nodes: bool) -> Row | None:
 
 
 def _attributes(text: str) -> dict[str, str]:
-    """Return the attributes of a record; of one that is given twice, the first."""
+    """Return the attributes of a record; the first value of a repeated attribute."""
     return {
-        found["name"]: found["double"] or found["single"] or found["bare"] or ""
-        for found in reversed(list(_ATTRIBUTE.finditer(text)))
+        match["name"]: match["double"] or match["single"] or match["bare"] or ""
+        for match in reversed(list(_ATTRIBUTE.finditer(text)))
     }
 
 
@@ -149,7 +155,7 @@ class _Times(NamedTuple):
 
 
 def _times(kind: str, attributes: dict[str, str], head: localtime.Readings) -> _Times | None:
-    """Return the times of the job; None: the record does not say which job or run it means."""
+    """Return the times of the job; None: the record does not identify a job or run."""
     created = next(
         filter(None, (_epoch(attributes, key) for key in ("ctime", "qtime", "etime"))), ()
     )
@@ -206,7 +212,7 @@ def _job(
 
 def _end_state(attributes: dict[str, str], exit_status: int | None, limit_s: float | None) -> str:
     used_s = _duration_s(attributes, "resources_used.walltime")
-    return states.of_pbs(
+    return states.from_pbs(
         exit_status,
         openpbs=any(key in attributes for key in _OPENPBS_ONLY),
         over_limit=used_s is not None and limit_s is not None and used_s >= limit_s,
@@ -214,7 +220,7 @@ def _end_state(attributes: dict[str, str], exit_status: int | None, limit_s: flo
 
 
 def _exit(status: int | None) -> Row:
-    """Return status and signal apart, as Slurm tells them."""
+    """Return status and signal separately, as Slurm prints them."""
     if status is None:
         return {"exit_status": None, "exit_signal": None}
     if status in _SIGNALLED:
@@ -223,7 +229,7 @@ def _exit(status: int | None) -> Row:
 
 
 def _exec_hosts(attributes: dict[str, str]) -> tuple[list[str], int | None]:
-    """Return the hosts of a job, each once, and its slots on them (None: not told)."""
+    """Return the distinct hosts of a job and its slots (None: unknown)."""
     text = attributes.get("exec_host", "")
     if not text:
         return [
@@ -241,7 +247,7 @@ def _slots(text: str) -> int:
     for part in text.split(",") if text else ():
         slot = _SLOT.fullmatch(part)
         if slot is None:
-            raise Unreadable(f"exec_host: {shown(part)} are not slots")
+            raise Unreadable(f"exec_host: {quoted(part)} is not a range of slots")
         first, copies, last = slot.groups()
         total += int(copies) if copies else int(last or first) - int(first) + 1
     return total
@@ -253,7 +259,7 @@ def _vnodes(attributes: dict[str, str]) -> list[str]:
 
 
 def _cores(attributes: dict[str, str], slots: int | None) -> int | None:
-    """Return the cores of a job: granted, if the record tells, or else asked for."""
+    """Return the cores of a job: granted if known, otherwise requested."""
     cores = (
         sum(map(int, _NCPUS.findall(attributes.get("exec_vnode", ""))))
         or _number(attributes, "total_execution_slots")
@@ -276,7 +282,7 @@ def _duration_s(attributes: dict[str, str], key: str) -> float | None:
 
 
 def _number(attributes: dict[str, str], *keys: str) -> int | None:
-    """Return the first of `keys` that the record has."""
+    """Return the first value among `keys`."""
     key = next((key for key in keys if attributes.get(key)), None)
     return None if key is None else whole_number(attributes[key], key, INT32_MAX)
 

@@ -1,4 +1,4 @@
-"""Records of low-volume formats: read one by one, given back in bounded parts."""
+"""Records of low-volume formats: read one at a time, returned in bounded parts."""
 
 import io
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ Row = dict[str, object]
 
 @dataclass(frozen=True)
 class Record:
-    """One record: a line, and the lines that continue it."""
+    """A line, and the lines that continue it."""
 
     line: int  # of its first line, 1-based
     text: str  # without the last newline
@@ -29,10 +29,10 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 def numbered_lines(source: Lines) -> Iterator[tuple[int, str]]:
-    """Yield every line with its number, without its end, as text.
+    """Yield every line as number and text, without its newline.
 
-    Bytes that are not UTF-8, and NUL, which no database stores, become U+FFFD. Leading NULs are
-    dropped: a host that crashed leaves them where its file goes on.
+    Bytes that are not UTF-8, and NUL, which no database stores, become U+FFFD. Leading NULs, as a
+    crash of a host leaves them, are dropped.
 
     Raises:
         SourceUnavailable: the source cannot be read to its end.
@@ -51,15 +51,15 @@ def is_json(source: Source) -> bool:
 def parts(
     table: Table, records: Iterable[AnyRecord], read: Callable[[AnyRecord], Row | None]
 ) -> Iterator[Parsed]:
-    """Read every record and give the rows back in parts that fit into memory.
+    """Read every record and yield the rows in bounded parts.
 
-    Of a record that spans lines, the first counts as accepted, rejected or irrelevant; those that
-    continue it are irrelevant, being no records. So there are as many accepted lines as rows.
+    The first line of a record counts as accepted, rejected or irrelevant. Lines that continue it
+    are irrelevant, so that the number of accepted lines is the number of rows.
 
     Args:
-        table: what the rows are of.
-        records: in the order of the text.
-        read: returns the row of a record, None when it is irrelevant; raises `Unreadable`.
+        table: the table of the rows.
+        records: in order of their lines.
+        read: returns the row of a record, or None if it is irrelevant; raises `Unreadable`.
     """
     part = _Part(table)
     for record in records:

@@ -1,4 +1,4 @@
-"""What Slurm accounted for: ``sacct --parsable2`` (or ``--parsable``, or ``--json``).
+"""Slurm accounting: ``sacct --parsable2`` (or ``--parsable``, or ``--json``).
 
 Source: docs/formats.md, "sacct"; src/sacct/print.c and src/common/parse_time.c of Slurm.
 """
@@ -18,7 +18,7 @@ from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import JOBS
 
-# What accounting exports commonly ask for. JobName stands last: only there may it hold a "|".
+# Columns of common accounting exports. JobName is last: only there may it contain "|".
 COLUMNS = (
     "jobid",
     "jobidraw",
@@ -47,7 +47,7 @@ COLUMNS = (
     "nodelist",
     "jobname",
 )
-JOB_NAME_CHARACTERS = 1_024  # Slurm refuses longer names, so more lines than that are no name
+JOB_NAME_CHARACTERS = 1_024  # Slurm refuses longer names
 
 _BAR = "|"
 _BEGINS_JOB_ID = re.compile(r"\d+(?:[_+.].*)?", re.ASCII | re.DOTALL)  # of a cut line, too
@@ -58,11 +58,11 @@ def parse(source: Source, zone: ZoneInfo, columns: Sequence[str] = COLUMNS) -> I
     """Read the jobs and steps of an sacct export.
 
     Args:
-        source: the export. A header line, wherever it stands, names the columns after it; JSON is
-            told by its first character.
-        zone: of the times, which sacct prints without one: the cluster's. Epoch seconds
-            (``SLURM_TIME_FORMAT=%s``) and times with an offset need none.
-        columns: the columns of a text without a header, in any case.
+        source: the export. A header line, at any position, names the columns that follow. JSON is
+            recognised by its first character.
+        zone: the cluster's, for times without a UTC offset. Epoch seconds
+            (``SLURM_TIME_FORMAT=%s``) need none.
+        columns: the columns of an export without a header, in any case.
 
     Yields:
         Parts with a frame of `tables.JOBS`. A newline in a job name continues its record; header,
@@ -88,8 +88,8 @@ def read(
     """Read records whose cells are separated by bars.
 
     Args:
-        source: as of `parse`.
-        layout: of a text without a header, and what headers are like.
+        source: see `parse`.
+        layout: columns of an export without a header, and names in headers.
         row_of: returns the row of a record's cells by column; raises `Unreadable`.
     """
     return parts(JOBS, _records(source, layout), lambda record: _read(record, row_of))
@@ -100,18 +100,18 @@ class Layout:
     """The columns of a record."""
 
     columns: tuple[str, ...]  # in lower case
-    header: str = ""  # the line that names them; "": there is none
-    tool: str = "sacct --parsable2"  # what prints it
-    names: Mapping[str, str] = field(default_factory=dict)  # of columns that sacct names otherwise
+    header: str = ""  # the line that names them; "": none
+    tool: str = "sacct --parsable2"  # the command that prints it
+    names: Mapping[str, str] = field(default_factory=dict)  # sacct's names of other tools' columns
 
-    def of_header(self, text: str) -> Self | None:
-        """Return the layout that `text` announces; None: it is no header."""
+    def from_header(self, text: str) -> Self | None:
+        """Return the layout of a header line; None: `text` is not a header."""
         lowered = text.lower()
         if "jobid" not in lowered:
             return None
         columns: list[str] = []
-        for told in lowered.removesuffix(_BAR).split(_BAR):
-            name = self.names.get(told, told)
+        for column in lowered.removesuffix(_BAR).split(_BAR):
+            name = self.names.get(column, column)
             columns.append(self.names.get(f"second {name}", name) if name in columns else name)
         layout = replace(self, columns=tuple(columns), header=text)
         is_header = layout.names_the_job and all(map(_COLUMN.fullmatch, layout.columns))
@@ -119,7 +119,7 @@ class Layout:
 
     @property
     def names_the_job(self) -> bool:
-        """Whether records say which job they are of."""
+        """Whether there is a column with a job id."""
         return "jobid" in self.columns or "jobidraw" in self.columns
 
     @cached_property
@@ -128,14 +128,14 @@ class Layout:
 
     @cached_property
     def _bars_after_name(self) -> int:
-        """How many "|" follow the job name; -1: there is no such column."""
+        """Number of "|" after the job name; -1: no such column."""
         return self.columns[::-1].index("jobname") if "jobname" in self.columns else -1
 
     def fields(self, text: str) -> dict[str, str]:
         """Return the cells of a record by column.
 
         Raises:
-            Unreadable: it has another number of columns.
+            Unreadable: the number of columns differs.
         """
         text = self._without_last_bar(text)
         cells = text.split(_BAR, len(self.columns) - 1 if self._bars_after_name == 0 else -1)
@@ -144,22 +144,22 @@ class Layout:
         return dict(zip(self.columns, cells, strict=True))
 
     def misfit(self, text: str) -> str:
-        """Return how the columns of `text` differ in number, and what helps; "": they do not."""
-        found, expected = text.count(_BAR) + 1, len(self.columns)
-        if found == expected:
+        """Return the difference in the number of columns, and its remedy; "": none."""
+        count, expected = text.count(_BAR) + 1, len(self.columns)
+        if count == expected:
             return ""
-        if found == 1:
+        if count == 1:
             remedy = f"this is not the output of {self.tool}"
         elif not self.header:
             remedy = "export with a header line (without --noheader), or name the columns in order"
-        elif found > expected and self._bars_after_name > 0:
+        elif count > expected and self._bars_after_name > 0:
             remedy = "if a name holds a '|', export with JobName as the last column"
         else:
             remedy = "the line is cut, or belongs to another export"
-        return f"columns found: {found}, expected: {expected}; {remedy}"
+        return f"columns found: {count}, expected: {expected}; {remedy}"
 
     def _without_last_bar(self, text: str) -> str:
-        """Take off the "|" that --parsable prints after the last column, too."""
+        """Remove the "|" that --parsable prints after the last column."""
         if self.header:
             closed = self.header.endswith(_BAR)
         else:
@@ -167,16 +167,16 @@ class Layout:
         return text.removesuffix(_BAR) if closed else text
 
     def begins_record(self, text: str) -> bool:
-        """Tell whether a job id stands where records have theirs."""
+        """Return whether there is a job id in its column."""
         cells = text.split(_BAR, self._id_column + 1)
         return len(cells) > self._id_column and bool(
             _BEGINS_JOB_ID.fullmatch(cells[self._id_column])
         )
 
     def continues(self, record: str, text: str) -> bool:
-        """Tell whether the line `text` belongs to the job name that ends, or breaks off, `record`.
+        """Return whether the line `text` continues the job name at the end of `record`.
 
-        A line that looks like most of a record is a damaged record, not a name.
+        A line with at least half of a record's columns is a damaged record, not a name.
         """
         after = self._bars_after_name
         if after < 0 or self.begins_record(text) or not self.begins_record(record):
@@ -200,7 +200,7 @@ class _Record(Record):
 def _records(source: Source, layout: Layout) -> Iterator[_Record]:
     record: _Record | None = None
     for line, text in numbered_lines(source):
-        header = layout.of_header(text)
+        header = layout.from_header(text)
         if record and not header and layout.continues(record.text, text):
             record = replace(record, text=f"{record.text}\n{text}", lines=record.lines + 1)
             continue
@@ -220,7 +220,7 @@ def _read(record: _Record, row_of: Callable[[dict[str, str]], Row]) -> Row | Non
     try:
         return row_of(fields)
     except Unreadable as error:
-        # Bars in a job name are legal; with a wrong list of columns they are the trace of it.
+        # Job names may contain bars. Without a header, bars also show a wrong list of columns.
         doubt = "" if layout.header else layout.misfit(text)
         raise Unreadable(f"{error}; {doubt}" if doubt else str(error)) from error
 

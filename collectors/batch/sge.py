@@ -13,7 +13,7 @@ from collectors.batch.values import (
     INT64_MAX,
     Unreadable,
     duration_s,
-    shown,
+    quoted,
     whole_number,
 )
 from collectors.format import LineFormat
@@ -164,7 +164,7 @@ def _whole(fields: list[str], at: int, what: str, largest: int = INT64_MAX) -> i
 
 def _decimal(fields: list[str], at: int, what: str) -> float:
     if not _DECIMAL.fullmatch(fields[at]):
-        raise Unreadable(f"{what} {shown(fields[at])} is not a number")
+        raise Unreadable(f"{what} {quoted(fields[at])} is not a number")
     return float(fields[at])
 
 

@@ -1,4 +1,4 @@
-"""What Slurm tells of a job or a step, cell by cell as sacct names and prints them.
+"""Rows of Slurm jobs and steps, from cells by sacct's names.
 
 Source: docs/formats.md, "sacct"; src/sacct/print.c and src/common/parse_time.c of Slurm.
 """
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from collectors.batch import hostlists, localtime, states
 from collectors.batch.records import Row
-from collectors.batch.values import INT32_MAX, Unreadable, duration_s, shown, whole_number
+from collectors.batch.values import INT32_MAX, Unreadable, duration_s, quoted, whole_number
 
 _JOB_ID = re.compile(
     r"(?P<job>\d{1,20})"
@@ -28,14 +28,14 @@ def row_of(fields: dict[str, str], zone: ZoneInfo) -> Row:
     """Return a row of `tables.JOBS` without its line.
 
     Args:
-        fields: cells by the names of sacct's columns, in lower case; what is missing is not told.
+        fields: cells by the names of sacct's columns, in lower case; a missing cell is unknown.
         zone: of times without an offset.
 
     Raises:
-        Unreadable: a cell claims to be something and is not.
+        Unreadable: a cell has an invalid value.
     """
     batch_id, array_index, launch = _identity(fields)
-    state = states.of_slurm(fields["state"]) if "state" in fields else states.UNKNOWN
+    state = states.from_slurm(fields["state"]) if "state" in fields else states.UNKNOWN
     submitted = _readings(fields, "submit", zone)
     started_at, ended_at = _run(fields, state, zone)
     exit_status, exit_signal = _exit(fields.get("exitcode", ""))
@@ -54,13 +54,13 @@ def row_of(fields: dict[str, str], zone: ZoneInfo) -> Row:
         "state": state,
         "exit_status": exit_status,
         "exit_signal": exit_signal,
-        # In autumn's repeated hour the earlier: every export of the job must say the same.
+        # The earlier reading in autumn: every export of a job must give the same submit time.
         "submitted_at": submitted[0] if submitted else None,
         "started_at": started_at,
         "ended_at": ended_at,
         "node_count": _count(fields, "nnodes", "allocnodes") or hosts or None,
         "core_count": _cores(fields),
-        # Slurm adds up when a job ends; until then it prints zeros.
+        # Slurm adds up when a job ends; before, it prints zeros.
         "cpu_s": None if state in states.NOT_ENDED else _cpu_s(fields),
         "time_limit_s": _time_limit_s(fields),
         "nodes": nodes if started_at else "",
@@ -70,33 +70,33 @@ def row_of(fields: dict[str, str], zone: ZoneInfo) -> Row:
 def _identity(fields: dict[str, str]) -> tuple[str, str, str]:
     """Return batch id, array index and step of a record.
 
-    JobIDRaw is a task's or a component's own number, the one that its processes carry. Without it
-    a heterogeneous job's component keeps its offset ("123+1"), so that no two are taken for one.
+    JobIDRaw is the number of a task or component in its processes' environment. Without it, a
+    component of a heterogeneous job keeps its offset ("123+1"), so that ids stay unique.
     """
     job_id = fields.get("jobid") or fields.get("jobidraw", "")
     match = _JOB_ID.fullmatch(job_id)
     if match is None:
-        raise Unreadable(f"JobID {shown(job_id)} is not a job id")
+        raise Unreadable(f"JobID {quoted(job_id)} is not a job id")
     raw = fields.get("jobidraw", "").partition(".")[0]
     batch_id = (
         str(whole_number(raw, "JobIDRaw")) if raw else match["job"] + (match["component"] or "")
     )
-    tasks = (match["tasks"] or "").partition("%")[0]  # "%7": how many may run at once
+    tasks = (match["tasks"] or "").partition("%")[0]  # "%7": the limit of concurrent tasks
     return batch_id, match["task"] or tasks, match["step"] or ""
 
 
 def _run(
     fields: dict[str, str], state: str, zone: ZoneInfo
 ) -> tuple[datetime | None, datetime | None]:
-    """Return start and end; a job that was cancelled while it waited has an end only."""
+    """Return start and end; a job that was cancelled while pending has only an end."""
     elapsed_s = _duration_s(fields, "elapsed")
     if elapsed_s is None:
         elapsed_s = _count(fields, "elapsedraw")
     waited = state == states.PENDING or (fields.get("nodelist") == _NO_NODES and not elapsed_s)
     starts = () if waited else _readings(fields, "start", zone)
-    # Some exports print the start, or now, as the end of a job that still runs.
+    # Some exports print the start, or the current time, as the end of a running job.
     ends = () if state in states.NOT_ENDED else _readings(fields, "end", zone)
-    # Elapsed leaves out the time that the job was suspended.
+    # Elapsed excludes suspension.
     lasted_s = None if elapsed_s is None else elapsed_s + (_duration_s(fields, "suspended") or 0)
     return localtime.run_between(starts, ends, lasted_s)
 
@@ -116,7 +116,7 @@ def _exit(text: str) -> tuple[int | None, int | None]:
 
 
 def _count(fields: dict[str, str], *columns: str) -> int | None:
-    """Return the first of `columns` that holds a number."""
+    """Return the first number among `columns`."""
     for column in columns:
         if text := fields.get(column):
             return whole_number(text, column, INT32_MAX)

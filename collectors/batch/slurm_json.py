@@ -1,8 +1,8 @@
 """Slurm's JSON: ``sacct --json`` and ``squeue --json``, of every version of its data.
 
-Versions are not asked for: texts are saved and edited, and what they say of themselves goes wrong.
+The version field is ignored, because saved and edited responses may state a wrong version.
 A number is a number, null, or an object with ``set``, ``infinite`` and ``number``; a state is a
-word or a list of words. What is found is handed on as the cells that sacct prints.
+word or a list of words. Values are converted to the cells that sacct prints.
 
 Source: docs/formats.md, "sacct --json"; src/plugins/data_parser of Slurm.
 """
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from collectors.batch import slurm, states
 from collectors.batch.records import Record, Row, parts
-from collectors.batch.values import Unreadable, shown, whole_number
+from collectors.batch.values import Unreadable, quoted, whole_number
 from collectors.json_stream import Element, Members, elements
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Parsed
 from collectors.source import Source
@@ -27,15 +27,15 @@ _Cells: TypeAlias = dict[str, str]
 
 
 def parse(source: Source, zone: ZoneInfo) -> Iterator[Parsed]:
-    """Read the jobs and steps of an answer of sacct or squeue.
+    """Read the jobs and steps of a response of sacct or squeue.
 
     Args:
-        source: one answer, or several.
-        zone: of times; Slurm's JSON has epoch seconds, which need none.
+        source: a response, or several.
+        zone: of times without a UTC offset; Slurm's JSON has epoch seconds.
 
     Yields:
-        Parts with a frame of `tables.JOBS`. What counts as a line is a job, and after it each of
-        its steps; what else an answer holds is irrelevant.
+        Parts with a frame of `tables.JOBS`. Each job and each step counts as a line; other
+        members of a response are irrelevant.
 
     Raises:
         SourceUnavailable: the source cannot be read to its end.
@@ -75,13 +75,13 @@ def _read(record: Element | _Step, zone: ZoneInfo) -> Row | None:
 
 
 def _accounted_cells(job: Members) -> _Cells:
-    """Return what sacct prints of a job that it gave as JSON."""
+    """Return the cells that sacct prints for an accounted job."""
     if "time" not in job or "state" not in job:
-        raise Unreadable("a record without job_state, and without time and state, is no job's")
+        raise Unreadable("neither job_state nor time and state: not the record of a job")
     association = _object(job, "association")
     array, times = _object(job, "array"), _object(job, "time")
     state = _object(job, "state").get("current")
-    told = {name: _number(times, name) for name in ("submission", "end", "elapsed", "suspended")}
+    seconds = {name: _number(times, name) for name in ("submission", "end", "elapsed", "suspended")}
     return {
         **_identity(
             _number(job, "job_id"),
@@ -91,12 +91,12 @@ def _accounted_cells(job: Members) -> _Cells:
         ),
         **_names(job, _text(job, "user") or _text(association, "user")),
         "cluster": _text(job, "cluster") or _text(association, "cluster"),
-        "state": states.one_of_slurm(_words(state)),
-        "submit": told["submission"],
+        "state": states.sacct_state(_words(state)),
+        "submit": seconds["submission"],
         "start": _start(job, times, state),
-        "end": told["end"],
-        "elapsed": told["elapsed"],
-        "suspended": told["suspended"],
+        "end": seconds["end"],
+        "elapsed": seconds["elapsed"],
+        "suspended": seconds["suspended"],
         "timelimitraw": _number(times, "limit"),
         "exitcode": _exit_code(job),
         "nodelist": _text(job, "nodes"),
@@ -107,10 +107,10 @@ def _accounted_cells(job: Members) -> _Cells:
 
 
 def _start(job: Members, times: Members, state: Any) -> str:
-    """Return when a job started.
+    """Return the start of a job.
 
-    Up to 22.05, Slurm gave the time when the job became eligible: where that was given, and does
-    not fit, the end less what elapsed is the start, or of a running job that of its first step.
+    Slurm up to 22.05 prints the time of eligibility as the start. Then the start is the end minus
+    elapsed and suspended time; for a running job, the start of its first step.
     """
     start = _number(times, "start")
     if not start or start != _number(times, "eligible"):
@@ -119,7 +119,7 @@ def _start(job: Members, times: Members, state: Any) -> str:
     if end and end != "0":
         lasted_s = int(elapsed or 0) + int(_number(times, "suspended") or 0)
         return str(max(int(start), int(end) - lasted_s))
-    if isinstance(state, str):  # of a later version it is a list, or the time is right
+    if isinstance(state, str):  # later versions have a list, and a correct start
         steps = job.get("steps")
         begun = (
             _number(_object(step, "time"), "start")
@@ -132,7 +132,7 @@ def _start(job: Members, times: Members, state: Any) -> str:
 
 def _step_cells(job: Members, step: Any) -> _Cells:
     if not isinstance(step, dict):
-        raise Unreadable("a step that is no object")
+        raise Unreadable("the step is not an object")
     named, times, nodes = _object(step, "step"), _object(step, "time"), _object(step, "nodes")
     name = named.get("id")
     if isinstance(name, dict):
@@ -144,7 +144,7 @@ def _step_cells(job: Members, step: Any) -> _Cells:
         "jobidraw": raw,
         "cluster": _text(job, "cluster"),
         "jobname": _text(named, "name"),
-        "state": states.one_of_slurm(_words(step.get("state"))),
+        "state": states.sacct_state(_words(step.get("state"))),
         "start": _number(times, "start"),
         "end": _number(times, "end"),
         "elapsed": _number(times, "elapsed"),
@@ -158,7 +158,7 @@ def _step_cells(job: Members, step: Any) -> _Cells:
 
 
 def _queued_cells(job: Members) -> _Cells:
-    """Return what sacct would print of a job that squeue gave as JSON."""
+    """Return the cells that sacct would print for a job in the queue."""
     return {
         **_identity(
             _number(job, "job_id"),
@@ -168,7 +168,7 @@ def _queued_cells(job: Members) -> _Cells:
         ),
         **_names(job, _text(job, "user_name")),
         "cluster": _text(job, "cluster"),
-        "state": states.one_of_slurm(_words(job.get("job_state"))),
+        "state": states.sacct_state(_words(job.get("job_state"))),
         "submit": _number(job, "submit_time"),
         "start": _number(job, "start_time"),
         "end": _number(job, "end_time"),
@@ -181,7 +181,7 @@ def _queued_cells(job: Members) -> _Cells:
 
 
 def _identity(raw: str, array: str, task: str, tasks: str) -> _Cells:
-    """Return JobID and JobIDRaw; of what is no array, the array is 0."""
+    """Return JobID and JobIDRaw; array 0: not an array."""
     if array in {"", "0"}:
         return {"jobid": raw, "jobidraw": raw}
     index = task or (f"[{tasks}]" if tasks else "")
@@ -199,14 +199,14 @@ def _names(job: Members, user: str) -> _Cells:
 
 def _exit_code(thing: Members) -> str:
     code = thing.get("exit_code")
-    if not isinstance(code, dict):  # a number that is no status, or nothing
+    if not isinstance(code, dict):  # a plain number is no status
         return ""
     signal = _object(code, "signal")
     return f"{_number(code, 'return_code')}:{_number(signal, 'id') or _number(signal, 'signal_id')}"
 
 
 def _allocated(thing: Members, kind: str) -> str:
-    """Return how much of a resource was allocated; "" where it is not told."""
+    """Return the allocated amount of a resource; "": unknown."""
     for resource in _object(thing, "tres").get("allocated") or ():
         if isinstance(resource, dict) and resource.get("type") == kind:
             return _number(resource, "count")
@@ -222,39 +222,39 @@ def _cpu(times: Members) -> str:
 def _words(state: Any) -> list[str]:
     words = state if isinstance(state, list) else [state]
     if not words or not all(isinstance(word, str) for word in words):
-        raise Unreadable(f"state {shown(str(state))} is not a word, nor a list of words")
+        raise Unreadable(f"state {quoted(str(state))} is not a word, nor a list of words")
     return words
 
 
 def _object(thing: Members, name: str) -> Members:
-    """Return a member that is an object; an empty one where it is missing."""
-    found = thing.get(name)
-    if found is None:
+    """Return a member that is an object; empty if it is missing."""
+    member = thing.get(name)
+    if member is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(member, dict):
         raise Unreadable(f"{name} is not an object")
-    return found
+    return member
 
 
 def _text(thing: Members, name: str) -> str:
-    found = thing.get(name)
-    if found is None:
+    member = thing.get(name)
+    if member is None:
         return ""
-    if not isinstance(found, str | int) or isinstance(found, bool):
+    if not isinstance(member, str | int) or isinstance(member, bool):
         raise Unreadable(f"{name} is not a text")
-    return str(found).encode(errors="replace").decode().replace("\0", "\ufffd")
+    return str(member).encode(errors="replace").decode().replace("\0", "\ufffd")
 
 
 def _number(thing: Members, name: str) -> str:
-    """Return a whole number as text; "" where it is not told, or has no bound."""
-    found = thing.get(name)
-    if isinstance(found, dict):
-        if not found.get("set", True) or found.get("infinite"):
+    """Return a whole number as text; "": unknown or unlimited."""
+    member = thing.get(name)
+    if isinstance(member, dict):
+        if not member.get("set", True) or member.get("infinite"):
             return ""
-        found = found.get("number")
-    if found is None or found == "":
+        member = member.get("number")
+    if member is None or member == "":
         return ""
-    if isinstance(found, bool | dict | list):
+    if isinstance(member, bool | dict | list):
         raise Unreadable(f"{name} is not a number")
-    number = int(found) if isinstance(found, float) and found.is_integer() else found
+    number = int(member) if isinstance(member, float) and member.is_integer() else member
     return str(whole_number(str(number), name))

@@ -1,4 +1,4 @@
-"""Jobs that wait or run now: ``squeue`` with bars between its cells, or ``--json``.
+"""Pending and running jobs: ``squeue`` with bars between cells, or ``--json``.
 
 Source: docs/formats.md, "squeue"; src/squeue/print.c of Slurm.
 """
@@ -14,7 +14,7 @@ from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import JOBS
 
-# squeue's headers in the words of sacct's. %i and %A have one header: the second is the raw number.
+# sacct's names of squeue's columns. %i and %A have the same header: the second is the raw number.
 _NAMES = {
     "second jobid": "jobidraw",
     "name": "jobname",
@@ -50,8 +50,8 @@ def parse(source: Source, zone: ZoneInfo) -> Iterator[Parsed]:
     """Read the jobs in a queue.
 
     Args:
-        source: the output. A header line names its columns; without one they are `COLUMNS`.
-        zone: of the times, which squeue prints without one: the cluster's.
+        source: the output. A header line names the columns; the default is `COLUMNS`.
+        zone: the cluster's, for times without a UTC offset.
 
     Yields:
         Parts with a frame of `tables.JOBS`.
@@ -68,10 +68,10 @@ def parse(source: Source, zone: ZoneInfo) -> Iterator[Parsed]:
 
 
 def _row(cells: dict[str, str], zone: ZoneInfo) -> Row:
-    if "state" not in cells:  # its times are those that Slurm expects, until the state says more
-        raise Unreadable("no column STATE (%T), which tells what the times mean")
+    if "state" not in cells:  # times are predictions until the job has started
+        raise Unreadable("no column STATE (%T): the meaning of the times depends on it")
     nodes = cells.get("nodelist", "")
-    # Where a job waits, %R has the reason in parentheses.
+    # %R of a pending job is the reason in parentheses.
     return slurm.row_of({**cells, "nodelist": "" if nodes.startswith("(") else nodes}, zone)
 
 

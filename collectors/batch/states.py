@@ -1,14 +1,14 @@
-"""How far a job came: one vocabulary for every batch system."""
+"""Job states: a common vocabulary for all batch systems."""
 
 import re
 from collections.abc import Sequence
 
-from collectors.batch.values import Unreadable, shown
+from collectors.batch.values import Unreadable, quoted
 
 PENDING = "pending"
 RUNNING = "running"
 SUSPENDED = "suspended"
-REQUEUED = "requeued"  # this run is over, and the job goes on in another record
+REQUEUED = "requeued"  # this run ended; the job continues in another record
 COMPLETED = "completed"
 FAILED = "failed"
 CANCELLED = "cancelled"
@@ -41,15 +41,15 @@ _SLURM = {
     "RESV_DEL_HOLD": PENDING,
     "EXPEDITING": PENDING,
     "RUNNING": RUNNING,
-    "CONFIGURING": RUNNING,  # its nodes are held and booting
-    "COMPLETING": RUNNING,  # its nodes are held still, and Slurm hides how it ended
+    "CONFIGURING": RUNNING,  # allocated nodes are booting
+    "COMPLETING": RUNNING,  # nodes are still allocated, and Slurm hides the final state
     "SIGNALING": RUNNING,
     "STAGE_OUT": RUNNING,
     "SUSPENDED": SUSPENDED,
     "STOPPED": SUSPENDED,
     "REQUEUED": REQUEUED,
     "SPECIAL_EXIT": REQUEUED,
-    "RESIZING": REQUEUED,  # the record of the old size, closed
+    "RESIZING": REQUEUED,  # closes the record of the old size
     "COMPLETED": COMPLETED,
     "FAILED": FAILED,
     "LAUNCH_FAILED": FAILED,
@@ -71,8 +71,8 @@ _SLURM_STATES = frozenset(  # without flags
 )  # fmt: skip
 _SLURM_WORD = re.compile(r"[A-Z_]+\+?|\?")
 
-# Negative exit states are the server's own verdicts. Those down to -8 are common to both servers;
-# below, the same number means different things.
+# Negative exit states come from the server. Down to -8 they are common to both servers; below, the
+# meanings differ.
 _PBS_COMMON = {-3: REQUEUED, -4: NODE_FAIL, -5: NODE_FAIL, -6: NODE_FAIL, -7: NODE_FAIL}
 _OPENPBS = {
     -11: REQUEUED,
@@ -85,43 +85,43 @@ _OPENPBS = {
 _TORQUE = {-10: OUT_OF_MEMORY, -11: TIMEOUT, -12: TIMEOUT}
 
 
-def of_slurm(text: str) -> str:
-    """Return the state that sacct prints as `text`.
+def from_slurm(text: str) -> str:
+    """Return the state for sacct's `text`.
 
-    ``CANCELLED by 380693`` and words cut to a column's width (``CANCELLED+``) are understood; a
-    word that a later Slurm adds is "unknown".
+    ``CANCELLED by 380693`` and words cut to the width of a column (``CANCELLED+``) are read. Words
+    of later Slurm versions are "unknown".
 
     Raises:
-        Unreadable: it is not a state at all.
+        Unreadable: the text is not a state.
 
     Source: docs/formats.md, "sacct".
     """
     word = text.partition(" ")[0]
     if not _SLURM_WORD.fullmatch(word):
-        raise Unreadable(f"state {shown(text)} is not a word in capitals")
+        raise Unreadable(f"state {quoted(text)} is not a word in capitals")
     if word.endswith("+"):
         meant = {state for name, state in _SLURM.items() if name.startswith(word[:-1])}
         return meant.pop() if len(meant) == 1 else UNKNOWN
     return _SLURM.get(word, UNKNOWN)
 
 
-def one_of_slurm(words: Sequence[str]) -> str:
-    """Return of a state and its flags, as Slurm's JSON lists them, the one that sacct prints.
+def sacct_state(words: Sequence[str]) -> str:
+    """Return the word that sacct prints for a state and flags of Slurm's JSON.
 
-    A flag that says more (``COMPLETING``) stands for the state; one that says nothing of the state
-    (``POWER_UP_NODE``) does not.
+    A flag that refines the state (``COMPLETING``) replaces it; other flags (``POWER_UP_NODE``) do
+    not.
     """
     flags = (word for word in words if word in _SLURM and word not in _SLURM_STATES)
     return next(flags, words[0])
 
 
-def of_pbs(exit_status: int | None, *, openpbs: bool, over_limit: bool) -> str:
-    """Return how a PBS or Torque job ended.
+def from_pbs(exit_status: int | None, *, openpbs: bool, over_limit: bool) -> str:
+    """Return the final state of a PBS or Torque job.
 
     Args:
-        exit_status: as in the record; None: the record has none.
-        openpbs: whether OpenPBS or PBS Pro wrote the record, not Torque: their numbers differ.
-        over_limit: whether the job used all the wall time it had asked for.
+        exit_status: as in the record; None: missing.
+        openpbs: the record is from OpenPBS or PBS Pro, not from Torque: their numbers differ.
+        over_limit: the job reached its wall time limit.
 
     Source: docs/formats.md, "PBS accounting".
     """
@@ -131,5 +131,5 @@ def of_pbs(exit_status: int | None, *, openpbs: bool, over_limit: bool) -> str:
         return COMPLETED
     if exit_status > 0:
         return TIMEOUT if over_limit else FAILED
-    verdicts = _PBS_COMMON | (_OPENPBS if openpbs else _TORQUE)
-    return verdicts.get(exit_status, FAILED)
+    states_by_status = _PBS_COMMON | (_OPENPBS if openpbs else _TORQUE)
+    return states_by_status.get(exit_status, FAILED)

@@ -18,29 +18,29 @@ _BATCH_ID = re.compile(
 )
 
 
-class Unreadable(Exception):  # noqa: N818  (a verdict on a record, which becomes its reject)
-    """A value that claims to be data and is not readable; the message is the reason."""
+class Unreadable(Exception):  # noqa: N818  (a result for a record, which becomes its reject)
+    """A value that cannot be read; the message is the reject reason."""
 
 
-def shown(text: str) -> str:
-    """Return `text` as messages quote it: short, and on one line."""
+def quoted(text: str) -> str:
+    """Return `text` quoted for messages: short, and on a single line."""
     return repr(text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}...")
 
 
 def whole_number(text: str, what: str, largest: int = INT64_MAX) -> int:
-    """Return a whole number that may carry a minus sign.
+    """Return a whole number, which may be negative.
 
     Args:
         text: as printed.
-        what: what messages call it.
-        largest: of the number's size, either side of zero.
+        what: the name in messages.
+        largest: the largest absolute value.
 
     Raises:
         Unreadable: it is not a number, or it is larger than `largest`.
     """
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
-        raise Unreadable(f"{what} {shown(text)} is not a whole number")
+        raise Unreadable(f"{what} {quoted(text)} is not a whole number")
     number = int(text)
     if abs(number) > largest:
         raise Unreadable(f"{what} {text} is too large")
@@ -52,18 +52,18 @@ def duration_s(text: str, what: str) -> float:
     """Return a duration in seconds.
 
     Args:
-        text: ``[D-]HH:MM:SS``, ``D:HH:MM:SS``, ``MM:SS`` or ``SS``; hours may pass 24, seconds
+        text: ``[D-]HH:MM:SS``, ``D:HH:MM:SS``, ``MM:SS`` or ``SS``; hours may exceed 24, seconds
             may have a fraction (``22:53.824`` is 22 minutes).
-        what: what messages call it.
+        what: the name in messages.
 
     Raises:
-        Unreadable: it has none of these forms.
+        Unreadable: the text has another form.
 
     Source: docs/formats.md, "sacct" and "PBS accounting".
     """
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise Unreadable(f"{what} {shown(text)} is not a duration")
+        raise Unreadable(f"{what} {quoted(text)} is not a duration")
     days, more_days, hours, minutes, seconds = match.groups()
     whole = (int(days or 0) + int(more_days or 0)) * 86_400
     return whole + int(hours or 0) * 3_600 + int(minutes or 0) * 60 + float(seconds)
@@ -76,11 +76,11 @@ def batch_id(text: str) -> tuple[str, str]:
     ("123", "4"); the parent of an array, ``123[].server``, is ("123", "").
 
     Raises:
-        Unreadable: it has none of these forms.
+        Unreadable: the text has another form.
 
     Source: docs/formats.md, "PBS accounting".
     """
     match = _BATCH_ID.fullmatch(text)
     if match is None:
-        raise Unreadable(f"job id {shown(text)} is not a number with an optional index and server")
+        raise Unreadable(f"job id {quoted(text)} is not a number with an optional index and server")
     return match["number"], match["index"] or match["old_index"] or ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from collectors.batch import htcondor, localtime
 from collectors.batch.records import Row, parts
-from collectors.batch.values import INT32_MAX, INT64_MAX, Unreadable, batch_id, shown, whole_number
+from collectors.batch.values import INT32_MAX, INT64_MAX, Unreadable, batch_id, quoted, whole_number
 from collectors.format import Format
 from collectors.json_stream import Element, Members, elements
 from collectors.parsed import Parsed
@@ -58,7 +58,7 @@ def _job(members: Members) -> Row:
     if panda_id is None or not state:
         raise Unreadable("pandaid or jobstatus is missing: not a PanDA job")
     if not _STATE.fullmatch(state):
-        raise Unreadable(f"jobstatus {shown(state)} is not a valid state")
+        raise Unreadable(f"jobstatus {quoted(state)} is not a valid state")
     started_at, ended_at = localtime.run_between(
         _readings(members, "starttime"), _readings(members, "endtime"), None
     )
@@ -122,7 +122,7 @@ def _readings(members: Members, name: str) -> localtime.Readings:
     stamp = localtime.stamp(text, name)
     moment = localtime.utc(stamp) if stamp.tzinfo else stamp.replace(tzinfo=UTC)
     if not localtime.EARLIEST_S <= moment.timestamp() <= localtime.LATEST_S:
-        raise Unreadable(f"{name} {shown(text)} is out of range for a job")
+        raise Unreadable(f"{name} {quoted(text)} is out of range for a job")
     return (moment,)
 
 

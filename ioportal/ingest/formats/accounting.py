@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _AccountingLoader:
-    """What all accounting has in common."""
+    """Base of the accounting loaders."""
 
     time_column: str | None = None
 

@@ -1,4 +1,4 @@
-"""What every format's loader needs."""
+"""Parts shared by the loaders."""
 
 from __future__ import annotations
 
@@ -56,26 +56,26 @@ def parsed_parts(
 
 
 def needed(thing: _Thing | None, what: str) -> _Thing:
-    """Return `thing`, which a format cannot do without."""
+    """Return `thing`, which the format requires."""
     if thing is None:
         raise Refused(f"Give {what}.")
     return thing
 
 
 def unregistered(what: str, target_names: Collection[str], remedy: str) -> Refused:
-    """Return the refusal of a text or batch with targets that are not registered."""
+    """Return the refusal of a file or batch with unregistered targets."""
     count = len(target_names)
     are = "target is" if count == 1 else "targets are"
     return Refused(f"{what}: {count:,} {are} not registered: {folded(target_names)}. {remedy}")
 
 
 def segment_of(coverage: Coverage) -> Segment:
-    """Return the segment that brought some coverage, or the first of those that did."""
+    """Return the first segment of a coverage interval."""
     return Segment.objects.get(pk=coverage.segment_id)
 
 
 def with_repeats(parts: Iterator[Parsed], seen: RepeatedRecords) -> Iterator[tuple[Parsed, int]]:
-    """Yield parts, each with how many records it lacks because another text has them."""
+    """Yield parts, each with its number of records that another file contains."""
     while True:
         before = seen.dropped
         parsed = next(parts, None)
@@ -85,21 +85,21 @@ def with_repeats(parts: Iterator[Parsed], seen: RepeatedRecords) -> Iterator[tup
 
 
 def overlap(segment: Segment, other: Segment, of: str) -> Refused:
-    """Return the refusal of a text or batch whose records another one may hold already."""
+    """Return the refusal of a file or batch that may repeat stored records."""
     clash = (
         f"{segment.name} overlaps {other.name} of {of}, loaded {other.loaded_at:%Y-%m-%d %H:%M} "
         f"UTC with records from {other.start} to {other.end}. Nothing was loaded."
     )
     if segment.is_batch or other.is_batch:
-        return Refused(f"{clash} What an agent sends, or sent, takes no other's place.")
+        return Refused(f"{clash} Batches of agents are never replaced.")
     return Refused(
-        f"{clash} Give both files in one command with --replace: records that both have are then "
+        f"{clash} Load both files in a single command with --replace: common records are then "
         "loaded once."
     )
 
 
 def discard(segment: Segment) -> None:
-    """Drop a segment, its raw rows and its coverage; what was derived from them is made anew."""
+    """Delete a segment with its raw rows and coverage; derived rows are recomputed."""
     coverage = Coverage.objects.filter(segment_id=segment.pk)
     covered = list(coverage)
     coverage.delete()

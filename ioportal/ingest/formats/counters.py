@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from ioportal.site.models import Filesystem
 
 
-_MOST_LISTED = 10_000  # targets of one text
+_MOST_LISTED = 10_000  # targets in a file
 
 
 class _ReadLoader:
-    """What both kinds of read have in common."""
+    """Base of the counter loaders."""
 
     coverage: ClassVar[Coverage.Source]
     time_column: str | None = None
@@ -53,33 +53,33 @@ class _ReadLoader:
         self._unregistered: set[str] = set()
 
     def parts(self, source: Source) -> Iterator[Parsed]:
-        """Parse the text."""
+        """Parse the file."""
         return parsed_parts(self._segment, source)
 
     def recognises(self, account: Account) -> bool:
-        """Tell whether there is a line of the counters: a dump of lctl has other parameters."""
+        """Return whether there are counters: output of lctl may have other parameters."""
         return account.accepted > 0
 
     def finish(self) -> None:
-        """Cover the moment of the read, unless it was loaded from another text."""
+        """Cover the time of the read, unless another file covers it."""
         if self._unregistered:
             raise self._refusal()
         segment = self._segment
         targets = sorted(set(self._read.values()), key=lambda target: target.pk)
         if not targets:
             return
-        # Held until the commit: two loads cannot both find the moment free.
+        # Locked until the commit: two loads cannot cover the same time.
         list(
             Target.objects.select_for_update().filter(pk__in=[t.pk for t in targets]).order_by("pk")
         )
         covered = Coverage.objects.filter(
             source=self.coverage, source_id__in=[t.pk for t in targets]
         )
-        polled = Q(start__lt=self._read_at, end__gt=F("start"))  # by an agent, until now or before
+        polled = Q(start__lt=self._read_at, end__gt=F("start"))  # by an agent
         for earlier in covered.filter(Q(start=self._read_at, end=self._read_at) | polled):
             other = Segment.objects.filter(pk=earlier.segment_id).first()
             if other is None:
-                continue  # discarded a moment ago, for another of its targets
+                continue  # already deleted for another of its targets
             if not self._options.replace or earlier.end > earlier.start:
                 target = Target.objects.get(pk=earlier.source_id)
                 raise overlap(segment, other, f"target {target}")
@@ -101,11 +101,11 @@ class _ReadLoader:
         )
 
     def placed(self, parsed: Parsed) -> pl.DataFrame:
-        """Add what both kinds of snapshot store besides the counters."""
-        found = parsed.observed.union(parsed.table["target"].unique())
-        self._register({name for name in found if name and name not in self._registered})
+        """Add the common columns of snapshots."""
+        names_read = parsed.observed.union(parsed.table["target"].unique())
+        self._register({name for name in names_read if name and name not in self._registered})
         table = parsed.table.filter(~pl.col("target").is_in(list(self._unregistered)))
-        for name in sorted(found - self._unregistered):
+        for name in sorted(names_read - self._unregistered):
             self._read[name] = self._target(name)
         self._segment.records += table.height
         operations = table.select(pl.sum_horizontal(pl.col(OPERATIONS).cast(pl.Int128).sum()))
@@ -118,7 +118,7 @@ class _ReadLoader:
         )
 
     def _register(self, target_names: set[str]) -> None:
-        """Register targets if the command says so; otherwise read on, to list all of them."""
+        """Register targets with --register-targets; otherwise collect their names."""
         if target_names and self._options.register_targets:
             try:
                 added = registration.add_targets(target_names, self._origin.filesystem)
@@ -140,7 +140,7 @@ class _ReadLoader:
 
     def _target(self, name: str) -> Target:
         if not name:
-            return needed(self._origin.target, "--target: the text does not name its target")
+            return needed(self._origin.target, "--target: the file does not name its target")
         target = self._registered[name]
         self._origin.check(target)
         return target
@@ -169,7 +169,7 @@ class JobStatsLoader(_ReadLoader):
 
 
 class MdStatsLoader(_ReadLoader):
-    """md_stats of MDTs: totals that job_stats are held against, read when they are compared."""
+    """md_stats of MDTs: totals for comparison with job_stats."""
 
     coverage = Coverage.Source.MD_STATS
 

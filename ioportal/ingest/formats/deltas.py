@@ -1,7 +1,7 @@
-"""Batches of differences between polls: job_stats and md_stats, reckoned where they are read.
+"""Increments between polls of job_stats and md_stats, computed by the agent.
 
-A target's counters come from files up to a moment, and from one agent's polls from then on: what
-lies between two reads is derived here, and what lies between two polls was derived there.
+The counters of a target come either from files, whose increments the portal computes, or from the
+polls of an agent.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from ioportal.ingest.models import Batch
     from ioportal.site.models import Filesystem
 
-_FOLDED = 0  # the number of all OSTs together
+_FOLDED = 0  # the target id of all OSTs
 _BASES = {name: IoWindow.Basis[name.upper()].value for name in BASES}
 
 
 class _DeltasLoader:
-    """What both kinds of differences have in common."""
+    """Base of the loaders of increments."""
 
     coverage: ClassVar[Coverage.Source]
 
@@ -62,7 +62,7 @@ class _DeltasLoader:
             self._observe(o.target, o.start, o.end)
 
     def placed(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Add what both kinds of rows store besides the counters."""
+        """Add the common columns."""
         polls = rows.select("target", "start", "end").unique()
         for target, start, end in polls.iter_rows():
             self._observe(target, start, end)
@@ -78,14 +78,14 @@ class _DeltasLoader:
         )
 
     def number(self, name: str) -> int:
-        """Return the number under which rows of a target are stored."""
+        """Return the target id of rows."""
         target = self._registered[name]
         if target.kind != Target.Kind.MDT:
             raise Refused(f"{name} is an OST: fold a host's OSTs into rows of target ''.")
         return target.pk
 
     def finish(self) -> None:
-        """Cover the polls, unless files or another stream cover part of them."""
+        """Cover the polls, unless files or another stream overlap."""
         self._expect_registered()
         observed = {
             target: intervals
@@ -98,7 +98,7 @@ class _DeltasLoader:
         self.segment.start = min(poll.start for poll in polls)
         self.segment.end = max(poll.end for poll in polls)
         self.segment.targets.set(observed)
-        # Held until the commit: two loads cannot both find an interval free.
+        # Locked until the commit: two loads cannot cover the same interval.
         list(
             Target.objects.select_for_update()
             .filter(pk__in=[t.pk for t in observed])
@@ -121,24 +121,24 @@ class _DeltasLoader:
         self._observed[name].append(Interval(start, end))
 
     def _targets(self, name: str) -> list[Target]:
-        """Return the targets that a name stands for: "" for the OSTs of the source."""
+        """Return the targets of a name; "" is all OSTs of the source."""
         if name:
             return [self._registered[name]]
         server = self.batch.source.server
-        found = [
+        osts = [
             target
             for target in self._registered.values()
             if target.kind == Target.Kind.OST and (server is None or target.server_id == server.pk)
         ]
-        if not found:
+        if not osts:
             raise Refused(
                 f"No OST of {server or self.filesystem} is registered: add them on the Site page, "
                 "or as [[target]] to the file that 'manage.py register' reads."
             )
-        return found
+        return osts
 
     def _expect_registered(self) -> None:
-        """Refuse a batch with targets that are not registered, listing all of them."""
+        """Refuse a batch with unregistered targets, and list them."""
         if missing := {name for name in self._observed if name} - self._registered.keys():
             raise unregistered(
                 str(self.filesystem),
@@ -149,12 +149,12 @@ class _DeltasLoader:
 
 
 class JobDeltasLoader(_DeltasLoader):
-    """What job ids added on MDTs, or on the OSTs of a host."""
+    """Increments by job id on MDTs, or on all OSTs of a host."""
 
     coverage = Coverage.Source.JOB_STATS
 
     def store(self, parsed: Parsed) -> None:
-        """Append the differences."""
+        """Append the increments."""
         rows = self.placed(parsed.table).with_columns(
             name_ids.storable(pl.col("job"), name_ids.SOURCE_JOB_ID_CHARACTERS),
             pl.lit(self.filesystem.pk).alias("filesystem_id"),
@@ -163,11 +163,11 @@ class JobDeltasLoader(_DeltasLoader):
         copy_frame(JobDelta, rows.with_columns(ids.alias("source_job_id")))
 
     def number(self, name: str) -> int:
-        """Return the number of an MDT, or that of all OSTs."""
+        """Return the id of an MDT or of all OSTs."""
         return super().number(name) if name else _FOLDED
 
     def finish(self) -> None:
-        """Ask for what the polls tell of jobs besides."""
+        """Request the attribution of the increments."""
         super().finish()
         if self.segment.start and self.segment.end:
             DirtyDeltas.objects.create(
@@ -179,10 +179,10 @@ class JobDeltasLoader(_DeltasLoader):
 
 
 class TargetDeltasLoader(_DeltasLoader):
-    """What all clients together added on MDTs."""
+    """Increments of all clients on MDTs."""
 
     coverage = Coverage.Source.MD_STATS
 
     def store(self, parsed: Parsed) -> None:
-        """Append the differences."""
+        """Append the increments."""
         copy_frame(TargetDelta, self.placed(parsed.table))

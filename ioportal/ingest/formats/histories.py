@@ -1,4 +1,4 @@
-"""Histories of requests: who sent which to a server, of those that it kept."""
+"""Request histories: the latest requests of a server, by client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class HistoryLoader:
-    """A server's history of requests; nothing of it is charged, for it tells a part of them."""
+    """The request history of a server; it is incomplete, and therefore not attributed."""
 
     time_column: str | None = "last"
 
@@ -46,7 +46,7 @@ class HistoryLoader:
         self._extents = pl.DataFrame(schema=EXTENT)
 
     def parts(self, source: Source) -> Iterator[Parsed]:
-        """Parse the text, without requests that another text of this command has."""
+        """Parse the file, without requests of other files of this command."""
         seen = self._options.repeats
         origin = InputOrigin(service=self._origin.service or "", repeats=seen)
         parts = parsed_parts(self._segment, source, origin)
@@ -55,7 +55,7 @@ class HistoryLoader:
             yield parsed
 
     def recognises(self, account: Account) -> bool:
-        """Tell whether there is a request: a dump of lctl has other parameters."""
+        """Return whether there are requests: output of lctl may have other parameters."""
         return account.accepted + self._repeats > 0
 
     def store(self, parsed: Parsed) -> None:
@@ -63,7 +63,7 @@ class HistoryLoader:
         if parsed.table.is_empty():
             return
         if "" in parsed.table["service"]:
-            needed(self._origin.service, "--service: the text does not name its service")
+            needed(self._origin.service, "--service: the file does not name its service")
         rows = parsed.table.with_columns(
             name_ids.storable(pl.col("nid"), name_ids.NID_CHARACTERS),
             name_ids.storable(pl.col("service"), name_ids.SERVICE_CHARACTERS),
@@ -83,13 +83,13 @@ class HistoryLoader:
         self._segment.operations += int(rows["count"].sum())
 
     def finish(self) -> None:
-        """Cover the extents, unless another history of the server covers part of them."""
+        """Cover the intervals, unless another history of the server overlaps."""
         segment = self._segment
         extents = list(self._extents.iter_rows())
         if not extents:
             return
         segment.start, segment.end = extents[0][0], extents[-1][1]
-        # Held until the commit: two loads cannot both find an extent free.
+        # Locked until the commit: two loads cannot cover the same interval.
         Server.objects.select_for_update().get(pk=self._server.pk)
         covered = Coverage.objects.filter(
             source=Coverage.Source.REQ_HISTORY, source_id=self._server.pk

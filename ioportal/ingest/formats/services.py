@@ -1,4 +1,4 @@
-"""Reads of a server's services: how long requests waited, and how many there were."""
+"""Service statistics of servers: numbers and waiting times of requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNITS = {unit.label: unit.value for unit in ServiceSnapshot.Unit}
 
 
 class ServiceStatsLoader:
-    """Statistics of a server's services at one moment; nothing of them is charged to anybody."""
+    """Statistics of a server's services at a point in time; they are not attributed."""
 
     time_column: str | None = None
 
@@ -39,19 +39,19 @@ class ServiceStatsLoader:
         self._counters = name_ids.counters()
 
     def parts(self, source: Source) -> Iterator[Parsed]:
-        """Parse the text."""
+        """Parse the file."""
         return parsed_parts(self._segment, source)
 
     def recognises(self, account: Account) -> bool:
-        """Tell whether there is a line of the counters: a dump of lctl has other parameters."""
+        """Return whether there are counters: output of lctl may have other parameters."""
         return account.accepted > 0
 
     def store(self, parsed: Parsed) -> None:
         """Append the counters."""
         rows = parsed.table
         if "" in rows["service"]:
-            told = needed(self._origin.service, "--service: the text does not name its service")
-            service = service_stats.THREADS.get(told, told)
+            name = needed(self._origin.service, "--service: the file does not name its service")
+            service = service_stats.THREADS.get(name, name)
             rows = rows.with_columns(pl.col("service").replace({"": service}))
         rows = rows.with_columns(
             name_ids.storable(pl.col("service"), name_ids.SERVICE_CHARACTERS),
@@ -73,9 +73,9 @@ class ServiceStatsLoader:
         self._segment.operations = min(self._segment.operations + waited, LARGEST_BIGINT)
 
     def finish(self) -> None:
-        """Cover the moment of the read, unless it was loaded from another text."""
+        """Cover the time of the read, unless another file covers it."""
         segment = self._segment
-        # Held until the commit: two loads cannot both find the moment free.
+        # Locked until the commit: two loads cannot cover the same time.
         Server.objects.select_for_update().get(pk=self._server.pk)
         reads = Coverage.objects.filter(
             source=Coverage.Source.MDS_STATS, source_id=self._server.pk, start=self._read_at

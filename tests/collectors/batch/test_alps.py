@@ -10,7 +10,7 @@ from collectors.batch import alps, hostlists
 from collectors.parsed import Account
 
 APRUN = "<150>1 2016-07-10T00:06:20.261556+01:00 c2-1c0s0n1 aprun 2035 p0-2016 [alps_msgs@34] "
-UNKNOWN_NODES = "the line is cut before the end of node_list: its nodes are not known"
+UNKNOWN_NODES = "the line is cut before the end of node_list: nodes unknown"
 
 
 def start(node_list="22-23", num_nodes=2, command="aprun ./a.out", apid="9205593"):
@@ -37,7 +37,7 @@ def launch(parsed, apid):
     return parsed.table.filter(pl.col("launch") == apid).to_dicts()
 
 
-def test_a_launch_is_a_row_when_it_starts_and_one_when_it_ends(messages):
+def test_starts_and_ends_of_launches_are_rows(messages):
     began, ended = launch(messages, "9205593")
 
     assert messages.table.schema == tables.LAUNCHES.columns
@@ -89,7 +89,7 @@ def test_a_launch_outside_any_job_has_no_batch_id(messages):
     assert (ended["batch_id"], ended["exit_status"], ended["exit_signal"]) == ("", None, None)
 
 
-def test_times_are_read_with_the_offset_that_stands_behind_them(messages):
+def test_times_are_read_with_their_offset(messages):
     began, ended = launch(messages, "9205598")
 
     assert began["started_at"] == datetime(2016, 10, 30, 1, 50, tzinfo=UTC)
@@ -100,7 +100,7 @@ def test_other_lines_are_irrelevant(messages):
     assert messages.account == Account(lines=13, accepted=8, rejected=1, irrelevant=4)
 
 
-def test_a_node_list_of_another_length_than_announced_is_rejected(messages):
+def test_a_node_list_of_wrong_length_is_rejected(messages):
     assert messages.rejects.select("line", "reason").rows() == [
         (11, "num_nodes is 3, but node_list has 2")
     ]
@@ -110,24 +110,24 @@ def test_a_line_cut_before_the_end_of_its_node_list_is_rejected(parse, fixture_t
     parsed = parse(fixture_text("alps", "cut.txt"))
 
     assert parsed.rejects.select("line", "reason").rows() == [
-        (1, "the line is cut in its head"),
-        (2, "the line is cut before it says what happened"),
-        (3, "the line is cut before it says what happened"),
+        (1, "the line is cut inside its header"),
+        (2, "the line is cut before the event"),
+        (3, "the line is cut before the event"),
         (4, UNKNOWN_NODES),
         (5, UNKNOWN_NODES),
         (6, UNKNOWN_NODES),
         (7, UNKNOWN_NODES),
-        (12, "the line does not begin as a syslog record of aprun or apsys"),
+        (12, "the line does not begin like a syslog record of aprun or apsys"),
     ]
 
 
-def test_a_line_cut_behind_its_node_list_is_whole_enough(parse, fixture_text):
+def test_a_line_cut_after_its_node_list_is_accepted(parse, fixture_text):
     began, *_ = parse(fixture_text("alps", "cut.txt")).table.to_dicts()
 
     assert (began["line"], began["nodes"]) == (8, "nid[02258,02263]")
 
 
-def test_values_that_may_be_cut_are_not_believed(parse, fixture_text):
+def test_values_that_may_be_cut_are_ignored(parse, fixture_text):
     _, *ends = parse(fixture_text("alps", "cut.txt")).table.to_dicts()
 
     assert [(end["line"], end["batch_id"], end["exit_status"]) for end in ends] == [
@@ -138,20 +138,20 @@ def test_values_that_may_be_cut_are_not_believed(parse, fixture_text):
 
 
 @given(cut=st.integers(0, len(start("2258-2259,2263", 3))))
-def test_wherever_a_start_is_cut_it_has_all_its_nodes_or_is_no_row(parse, cut):
+def test_a_cut_start_has_all_its_nodes_or_is_no_row(parse, cut):
     parsed = parse(start("2258-2259,2263", 3)[:cut])
 
     nodes = parsed.table["nodes"].to_list() if parsed.account.accepted else []
     assert nodes in ([], ["nid[02258-02259,02263]"])
 
 
-def test_a_command_cannot_pass_for_a_node_list(parse):
+def test_a_command_with_a_node_list_is_rejected(parse):
     fake = './a.out ", num_nodes=1, node_list=7, cwd="/" '
 
     parsed = parse(start(command=fake))
 
     assert parsed.rejects["reason"].to_list() == [
-        "the line has more than one node_list: its nodes are not known"
+        "the line has more than one node_list: nodes unknown"
     ]
 
 
@@ -193,7 +193,7 @@ def test_a_launch_on_the_whole_machine_is_read(parse):
         "\n\n",
     ],
 )
-def test_a_text_without_launches_is_irrelevant_as_a_whole(parse, text):
+def test_other_files_are_irrelevant(parse, text):
     account = parse(text.encode()).account
 
     assert account == Account(lines=text.count("\n"), irrelevant=text.count("\n"))

@@ -1,4 +1,4 @@
-"""What every parser of batch formats owes, whatever it is fed."""
+"""Properties of all batch parsers, for any input."""
 
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -30,7 +30,7 @@ CASES += [
     )
 ]
 
-PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstd: the source judges them
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstd: tested with the source
 SHARP = [b"|", b"\n", b";", b"\0", b'"', b"[0-9", b"9" * 30, b"=", b" end=1 ", b"node_list=1, "]
 DAMAGE = st.lists(
     st.tuples(st.floats(0, 1), st.integers(0, 200), st.binary(max_size=5) | st.sampled_from(SHARP)),
@@ -40,7 +40,7 @@ DAMAGE = st.lists(
 
 @pytest.fixture(scope="session", params=CASES)
 def case(request, source, whole, fixture_text):
-    """A parser, as a function of bytes, and a file that it understands."""
+    """A parser, as a function of bytes, and a valid file."""
     parse, form, name = request.param
 
     def parsed(text, chunk_bytes=1 << 20):
@@ -50,7 +50,7 @@ def case(request, source, whole, fixture_text):
 
 
 def damaged(text, damage):
-    """Put other bytes in the place of some, but for the first, which could make it a gzip file."""
+    """Replace some bytes, but not the first, which could make it a gzip file."""
     for where, length, other in damage:
         at = 1 + int(where * len(text))
         text = text[:at] + other + text[at + length :]
@@ -58,7 +58,7 @@ def damaged(text, damage):
 
 
 def assert_sound(parsed, text):
-    """Every line is accounted for, and what was accepted can be stored and used."""
+    """Every line is accounted for, and accepted rows can be stored."""
     account = parsed.account
     assert account.lines == text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
     assert account.lines == account.accepted + account.rejected + account.irrelevant
@@ -74,7 +74,7 @@ def assert_sound(parsed, text):
 
 @given(damage=DAMAGE)
 @settings(max_examples=examples(50))
-def test_a_damaged_file_raises_nothing_and_loses_no_line(case, damage):
+def test_every_line_of_a_damaged_file_is_accounted_for(case, damage):
     parse, good = case
     text = damaged(good, damage)
 
@@ -83,7 +83,7 @@ def test_a_damaged_file_raises_nothing_and_loses_no_line(case, damage):
 
 @given(text=st.binary(max_size=300))
 @settings(max_examples=examples(50))
-def test_no_bytes_raise_anything(case, text):
+def test_arbitrary_bytes_are_accounted_for(case, text):
     assume(not text.startswith(PACKED))
     assume(text.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in {b"{", b"["})  # JSON has no lines
     parse, _ = case
@@ -93,7 +93,7 @@ def test_no_bytes_raise_anything(case, text):
 
 @given(damage=DAMAGE, chunk_bytes=st.integers(1, 3_000))
 @settings(max_examples=examples(20))
-def test_where_the_text_is_cut_into_chunks_changes_nothing(case, damage, chunk_bytes):
+def test_chunk_boundaries_do_not_matter(case, damage, chunk_bytes):
     parse, good = case
     text = damaged(good, damage)
 
@@ -115,7 +115,7 @@ def test_where_the_text_is_cut_into_chunks_changes_nothing(case, damage, chunk_b
         pytest.param(b"\x7fELF\x02\x01\x01\0" * 50_000, id="binary"),
     ],
 )
-def test_a_text_without_any_sense_is_accounted_for(case, text):
+def test_nonsense_is_accounted_for(case, text):
     parse, _ = case
 
     assert_sound(parse(text), text)

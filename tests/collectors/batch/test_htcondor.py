@@ -114,7 +114,7 @@ def test_json_counts_ads(parse, fixture_text):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("QDate = 0", "no QDate: jobs with the same id cannot be told apart"),
+        ("QDate = 0", "no QDate: the submit time distinguishes jobs with the same id"),
         ('QDate = "today"', "QDate 'today' is not a number"),
         ("ClusterId = undefined", "no ClusterId and ProcId: not the ad of a job"),
         ("JobStatus = 7 * 6", "JobStatus None is not a status of a job"),

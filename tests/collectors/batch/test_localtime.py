@@ -18,14 +18,14 @@ def utc(text):
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def test_most_times_name_one_moment(berlin, new_york):
+def test_most_times_have_a_single_reading(berlin, new_york):
     assert localtime.readings(wall("2024-07-01T12:00:00"), berlin) == (utc("2024-07-01T10:00:00"),)
     assert localtime.readings(wall("2024-07-01T12:00:00"), new_york) == (
         utc("2024-07-01T16:00:00"),
     )
 
 
-def test_the_hour_that_comes_twice_names_two(berlin, new_york):
+def test_the_repeated_hour_has_two_readings(berlin, new_york):
     assert localtime.readings(wall("2024-10-27T02:30:00"), berlin) == (
         utc("2024-10-27T00:30:00"),
         utc("2024-10-27T01:30:00"),
@@ -43,7 +43,7 @@ def test_the_skipped_hour_is_read_with_the_offset_before(berlin, new_york):
     )
 
 
-def test_an_offset_outweighs_the_zone(berlin):
+def test_an_offset_overrides_the_zone(berlin):
     at = wall("2024-10-27T02:30:00-06:00")
 
     assert localtime.readings(at, berlin) == (utc("2024-10-27T08:30:00"),)
@@ -59,7 +59,7 @@ def test_a_time_beyond_the_calendar_is_refused(year, berlin):
 
 
 @given(at=st.datetimes(min_value=datetime(1990, 1, 1), max_value=datetime(2100, 1, 1)))  # noqa: DTZ001 (walls)
-def test_every_moment_is_among_the_readings_of_its_wall_clock(at, berlin):
+def test_readings_of_a_wall_clock_contain_its_time(at, berlin):
     moment = at.replace(tzinfo=UTC)
 
     shown = moment.astimezone(berlin).replace(tzinfo=None)
@@ -70,13 +70,13 @@ def test_every_moment_is_among_the_readings_of_its_wall_clock(at, berlin):
 @pytest.mark.parametrize(
     "text", ["", "2024-13-01T00:00:00", "2024-01-01", "2024-01-01T25:00:00", "now", "2024-W01-1"]
 )
-def test_what_is_no_time_is_named(text):
+def test_an_error_quotes_the_time(text):
     with pytest.raises(Unreadable, match=r"Start .* is not a time"):
         localtime.stamp(text, "Start")
 
 
 @pytest.mark.parametrize("seconds", [0, 7_164, 10**12, -1])
-def test_a_number_that_no_job_can_have_as_its_time_is_refused(seconds):
+def test_an_implausible_epoch_is_refused(seconds):
     with pytest.raises(Unreadable, match="is not the time of a job"):
         localtime.moment(seconds)
 
@@ -98,11 +98,11 @@ BEFORE, AFTER = utc("2024-10-26T23:30:00"), utc("2024-10-27T02:30:00")
         pytest.param((), (), None, (None, None), id="waiting"),
     ],
 )
-def test_of_all_readings_those_that_fit_the_duration_are_taken(starts, ends, lasted_s, expected):
+def test_readings_that_fit_the_duration_are_chosen(starts, ends, lasted_s, expected):
     assert localtime.run_between(starts, ends, lasted_s) == expected
 
 
-def test_a_run_that_ends_before_it_starts_is_refused_with_both_times():
+def test_a_run_that_ends_before_it_starts_is_refused():
     with pytest.raises(
         Unreadable, match=r"ends at 2024-10-26T23:30:00Z, before it starts at 2024-10-27T02:30:00Z"
     ):

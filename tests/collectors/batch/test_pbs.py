@@ -41,7 +41,7 @@ def job(parsed, batch_id, **values):
     return row
 
 
-def test_an_ended_job_is_read_with_all_that_a_record_tells(openpbs):
+def test_an_ended_job_is_read_in_full(openpbs):
     assert openpbs.table.schema == tables.JOBS.columns
     assert job(openpbs, "7001", line=6) == {
         "line": 6,
@@ -67,7 +67,7 @@ def test_an_ended_job_is_read_with_all_that_a_record_tells(openpbs):
     }
 
 
-def test_a_job_is_followed_through_its_life(openpbs):
+def test_all_records_of_a_job_are_read(openpbs):
     life = openpbs.table.filter(pl.col("batch_id") == "7001")
 
     assert life.select("line", "state", "started_at", "ended_at", "nodes").rows() == [
@@ -80,7 +80,7 @@ def test_a_job_is_followed_through_its_life(openpbs):
     assert life["submitted_at"].unique().to_list() == [utc("2024-05-02T07:00:00")]
 
 
-def test_tasks_of_an_array_carry_their_index_and_vnodes_of_one_host_are_one(openpbs):
+def test_array_tasks_have_an_index_and_vnodes_are_merged(openpbs):
     task, parent = openpbs.table.filter(pl.col("batch_id") == "7002").to_dicts()
 
     assert (task["array_index"], task["nodes"], task["core_count"]) == ("4", "c5", 16)
@@ -88,7 +88,7 @@ def test_tasks_of_an_array_carry_their_index_and_vnodes_of_one_host_are_one(open
     assert task["project"] == "BIO03"
 
 
-def test_records_that_tell_no_job_fact_are_irrelevant_and_unknown_ones_are_not(openpbs):
+def test_other_known_records_are_irrelevant(openpbs):
     assert openpbs.account == Account(lines=17, accepted=7, rejected=2, irrelevant=8)
     assert openpbs.rejects.select("line", "reason").rows() == [
         (16, "the job ends at 2024-05-02T09:28:20Z, before it starts at 2024-05-02T09:30:00Z"),
@@ -112,13 +112,13 @@ def test_torque_prints_seconds_or_hours(torque):
     assert (seconds["state"], seconds["exit_status"]) == (states.TIMEOUT, -11)
 
 
-def test_without_hosts_the_request_tells_how_many(torque):
+def test_without_hosts_the_requested_node_count_is_used(torque):
     bare = job(torque, "813")
 
     assert (bare["nodes"], bare["node_count"], bare["core_count"]) == ("", 3, None)
 
 
-def test_the_head_stands_in_for_times_that_are_missing(torque):
+def test_the_header_replaces_missing_times(torque):
     started, by_qtime = job(torque, "814"), job(torque, "815")
 
     assert started["submitted_at"] == started["started_at"] == utc("2016-11-21T10:08:00")
@@ -126,7 +126,7 @@ def test_the_head_stands_in_for_times_that_are_missing(torque):
     assert by_qtime["ended_at"] == utc("2016-11-21T10:10:00")
 
 
-def test_a_record_that_does_not_say_which_run_it_means_is_no_row(torque):
+def test_a_record_without_a_run_is_irrelevant(torque):
     assert torque.account == Account(lines=11, accepted=6, rejected=3, irrelevant=2)
     assert torque.rejects.select("line", "reason").rows() == [
         (6, NOT_A_RECORD),
@@ -143,7 +143,7 @@ def test_a_record_that_does_not_say_which_run_it_means_is_no_row(torque):
         pytest.param("03/31/2024 03:30:00", "00:30:00", "2024-03-31T01:30:00", id="after the gap"),
     ],
 )
-def test_the_wall_time_decides_in_the_hour_that_comes_twice(parse, head, walltime, ended_at):
+def test_the_wall_time_decides_in_the_repeated_hour(parse, head, walltime, ended_at):
     start = int(datetime.fromisoformat(ended_at).replace(tzinfo=UTC).timestamp())
     start -= {"01:00:00": 3_600, "02:00:00": 7_200, "00:30:00": 1_800}[walltime]
 
@@ -152,13 +152,13 @@ def test_the_wall_time_decides_in_the_hour_that_comes_twice(parse, head, walltim
     assert parsed.table["ended_at"].to_list() == [utc(ended_at)]
 
 
-def test_heads_are_read_in_the_zone_of_the_cluster(parse, new_york):
+def test_headers_are_read_in_the_zone_of_the_cluster(parse, new_york):
     parsed = parse("05/02/2024 11:30:05;S;1;user=alice", zone=new_york)
 
     assert parsed.table["started_at"].to_list() == [utc("2024-05-02T15:30:05")]
 
 
-def test_on_a_cray_exec_host_names_no_compute_node(parse, fixture_text):
+def test_exec_host_of_a_cray_is_not_a_compute_node(parse, fixture_text):
     parsed = parse(fixture_text("pbs_accounting", "cray.txt"), exec_hosts_are_compute_nodes=False)
 
     [row] = parsed.table.select("nodes", "node_count", "core_count").rows()
@@ -174,7 +174,7 @@ def test_a_wrapped_record_is_joined(parse, fixture_text):
     ]
 
 
-def test_lines_that_are_no_records_are_rejected_and_not_joined(parse, fixture_text):
+def test_stray_lines_are_rejected_and_not_joined(parse, fixture_text):
     parsed = parse(fixture_text("pbs_accounting", "wrapped.txt"))
 
     assert parsed.rejects.select("line", "reason").rows() == [
@@ -200,7 +200,7 @@ STRAY = "Connection to pbs01 closed."
         pytest.param([ENDED, "\0" * 512 + STRAY], [1], [2], id="NULs and a stray line"),
     ],
 )
-def test_what_follows_a_complete_record_does_not_reject_it(parse, lines, rows, rejects):
+def test_stray_lines_do_not_reject_a_complete_record(parse, lines, rows, rejects):
     parsed = parse(*lines)
 
     assert parsed.table["line"].to_list() == rows
@@ -225,7 +225,7 @@ def test_a_wrapped_record_is_never_read_without_its_bad_attribute(parse, rest):
     assert parsed.rejects["line"].to_list() == [1]
 
 
-def test_a_record_does_not_grow_without_end(parse):
+def test_a_record_is_bounded(parse):
     rest = "x" * 100_000
 
     parsed = parse(f"{HEAD}{TIMES} run_count=1", *[rest] * 12)
@@ -246,7 +246,7 @@ def test_a_record_does_not_grow_without_end(parse):
         ("group=phy", ""),
     ],
 )
-def test_values_end_where_the_next_begins_and_the_first_one_counts(parse, attributes, user):
+def test_the_first_of_repeated_attributes_counts(parse, attributes, user):
     parsed = parse(f"{HEAD}{attributes} {TIMES}")
 
     assert parsed.table["user"].to_list() == [user]
@@ -259,7 +259,7 @@ def test_values_end_where_the_next_begins_and_the_first_one_counts(parse, attrib
         (f"{TIMES} Exit_status=none", "Exit_status 'none' is not a whole number"),
         (f"{TIMES} Exit_status=99999999999", "Exit_status 99999999999 is too large"),
         (f"{TIMES} resources_used.cput=long", "resources_used.cput 'long' is not a duration"),
-        (f"{TIMES} exec_host=c3/x", "exec_host: 'x' are not slots"),
+        (f"{TIMES} exec_host=c3/x", "exec_host: 'x' is not a range of slots"),
         (f"{TIMES} exec_host=[host]/0", "'[host]' is not a host name"),
         (f"{TIMES} exec_host=@all/0", "'@all' is not a host name"),
         (f"{TIMES} exec_host=" + "+".join(["c1/0*999999999"] * 3), "2999999997 cores are too many"),
@@ -288,7 +288,7 @@ VALUES = st.text(
 
 
 @given(values=st.lists(VALUES, min_size=3, max_size=3), chunk_bytes=st.integers(1, 100))
-def test_any_plain_value_is_read_back(parse, values, chunk_bytes):
+def test_plain_values_are_read_unchanged(parse, values, chunk_bytes):
     user, name, queue = values
 
     parsed = parse(

@@ -19,15 +19,15 @@ def test_lines_keep_their_numbers_across_chunks(source):
     assert lines == [(1, "one"), (2, "two"), (3, ""), (4, "four")]
 
 
-def test_line_ends_of_windows_are_no_text(source):
+def test_carriage_returns_are_removed(source):
     assert list(numbered_lines(source(b"one\r\ntwo\r\n"))) == [(1, "one"), (2, "two")]
 
 
-def test_bytes_that_no_database_stores_are_shown_as_such(source):
+def test_unstorable_bytes_are_replaced(source):
     assert list(numbered_lines(source(b"a\0b\xff\n"))) == [(1, "a\ufffdb\ufffd")]
 
 
-def test_nuls_that_a_crash_left_before_a_line_are_no_text(source):
+def test_leading_nuls_are_removed(source):
     assert list(numbered_lines(source(b"one\n\0\0\0two\n\0\0\n\0"))) == [
         (1, "one"),
         (2, "two"),
@@ -50,7 +50,7 @@ def test_every_line_is_accounted_for_and_only_first_lines_are_records():
     assert part.account == Account(lines=6, accepted=1, rejected=1, irrelevant=4)
 
 
-def test_a_long_text_is_handed_over_in_parts():
+def test_long_input_is_split_into_parts():
     lines = records.PART_LINES * 5 // 2
 
     handed = list(parts(JOBS, (Record(line, "a") for line in range(1, lines + 1)), read))
@@ -62,7 +62,7 @@ def test_a_long_text_is_handed_over_in_parts():
     ]
 
 
-def test_long_lines_are_handed_over_sooner():
+def test_long_lines_make_smaller_parts():
     text = "a" * (records.PART_CHARACTERS // 2)
 
     handed = list(parts(JOBS, (Record(line, text) for line in range(1, 6)), read))
@@ -70,7 +70,7 @@ def test_long_lines_are_handed_over_sooner():
     assert [part.account.lines for part in handed] == [2, 2, 1]
 
 
-def test_an_empty_text_has_no_parts():
+def test_empty_input_has_no_parts():
     assert list(parts(JOBS, [], read)) == []
 
 

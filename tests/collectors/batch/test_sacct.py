@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from collectors import tables
 from collectors.batch import sacct, states
-from collectors.batch.values import shown
+from collectors.batch.values import quoted
 from collectors.parsed import Account
 
 PLAIN = (
@@ -46,7 +46,7 @@ def rows_of(parsed, batch_id):
     return parsed.table.filter(pl.col("batch_id") == batch_id).to_dicts()
 
 
-def test_a_job_is_read_with_all_that_a_record_tells(parse):
+def test_a_job_is_read_in_full(parse):
     parsed = parse(PLAIN)
 
     assert parsed.table.schema == tables.JOBS.columns
@@ -87,7 +87,7 @@ def test_a_header_names_the_columns_in_any_order_and_case(header, parse):
     ]
 
 
-def test_a_header_counts_from_where_it_stands(parse):
+def test_a_header_applies_to_later_lines(parse):
     parsed = parse("JobID|State", "1|COMPLETED", "State|JobID", "FAILED|2")
 
     assert parsed.table.select("batch_id", "state").rows() == [("1", "completed"), ("2", "failed")]
@@ -122,7 +122,7 @@ def test_steps_are_launches_of_their_job(header):
         pytest.param("123_4", "", ("123", "4", ""), id="task, own number unknown"),
     ],
 )
-def test_every_form_of_job_id_is_understood(parse, job_id, raw, expected):
+def test_every_form_of_job_id_is_read(parse, job_id, raw, expected):
     parsed = parse("JobID|JobIDRaw", f"{job_id}|{raw}")
 
     assert parsed.table.select("batch_id", "array_index", "launch").rows() == [expected]
@@ -134,7 +134,7 @@ def test_every_form_of_job_id_is_understood(parse, job_id, raw, expected):
 def test_a_record_without_a_job_id_is_rejected(parse, job_id):
     parsed = parse("JobID|State", f"{job_id}|COMPLETED")
 
-    assert parsed.rejects["reason"].to_list() == [f"JobID {shown(job_id)} is not a job id"]
+    assert parsed.rejects["reason"].to_list() == [f"JobID {quoted(job_id)} is not a job id"]
 
 
 def test_names_may_hold_bars_umlauts_and_newlines(parse, fixture_text):
@@ -149,7 +149,7 @@ def test_names_may_hold_bars_umlauts_and_newlines(parse, fixture_text):
     ]
 
 
-def test_damaged_records_are_rejected_and_never_taken_for_a_name(parse, fixture_text):
+def test_damaged_records_are_rejected(parse, fixture_text):
     parsed = parse(fixture_text("slurm_sacct", "no_header.txt"))
 
     assert parsed.account == Account(lines=11, accepted=5, rejected=4, irrelevant=2)
@@ -165,7 +165,7 @@ def test_damaged_records_are_rejected_and_never_taken_for_a_name(parse, fixture_
     assert huge == (11, "the host list names 99999999 hosts, more than 200000")
 
 
-def test_what_follows_a_name_for_too_long_is_no_name(parse):
+def test_a_job_name_is_bounded(parse):
     garbage = ["no record at all"] * 100
 
     parsed = parse(PLAIN, *garbage, PLAIN)
@@ -185,7 +185,7 @@ def test_blank_lines_around_records_are_irrelevant(parse):
     assert parsed.account == Account(lines=5, accepted=2, irrelevant=3)
 
 
-def test_a_bar_may_close_every_line(parse, fixture_text):
+def test_lines_may_end_with_a_bar(parse, fixture_text):
     parsed = parse(fixture_text("slurm_sacct", "closed.txt"))
 
     assert parsed.table.select("line", "batch_id", "name").rows() == [
@@ -201,13 +201,13 @@ def test_a_bar_may_close_every_line(parse, fixture_text):
     )
 
 
-def test_a_bar_may_close_lines_without_a_header(parse):
+def test_lines_without_a_header_may_end_with_a_bar(parse):
     parsed = parse(f"{PLAIN}|", f"{PLAIN}|more|")
 
     assert parsed.table["name"].to_list() == ["plain", "plain|more"]
 
 
-def test_other_columns_are_read_when_they_are_named(parse):
+def test_columns_can_be_given(parse):
     line = "1|COMPLETED|2024-05-03T08:00:10|a name"
 
     named = parse(line, columns=["JobID", "State", "Start", "JobName"])
@@ -217,7 +217,7 @@ def test_other_columns_are_read_when_they_are_named(parse):
     assert unnamed.rejects["reason"][0].startswith(SKIPPED.format(4))
 
 
-def test_a_wrong_list_of_columns_is_told_from_a_bad_value(parse):
+def test_a_wrong_list_of_columns_is_reported(parse):
     longer = PLAIN.replace("COMPLETED", "").replace("|n[01-02]", "|n[01-02]|x|y|z")
 
     [reason] = parse(longer).rejects["reason"].to_list()
@@ -241,7 +241,7 @@ def test_epoch_seconds_need_no_zone(parse, fixture_text, new_york):
     assert (waiting["ended_at"], waiting["time_limit_s"]) == (None, None)
 
 
-def test_an_offset_outweighs_the_zone(parse):
+def test_an_offset_overrides_the_zone(parse):
     parsed = parse(with_cells(start="2024-05-03T08:00:10-0700", end="2024-05-03T16:00:10Z"))
 
     assert parsed.table.select("started_at", "ended_at").rows() == [
@@ -249,7 +249,7 @@ def test_an_offset_outweighs_the_zone(parse):
     ]
 
 
-def test_elapsed_decides_in_the_hour_that_comes_twice(parse, fixture_text):
+def test_elapsed_decides_in_the_repeated_hour(parse, fixture_text):
     parsed = parse(fixture_text("slurm_sacct", "autumn.txt"))
 
     runs = parsed.table.select("batch_id", "started_at", "ended_at").rows()
@@ -264,7 +264,7 @@ def test_elapsed_decides_in_the_hour_that_comes_twice(parse, fixture_text):
     assert parsed.table["submitted_at"][5] == utc("2024-10-27T00:15:00")
 
 
-def test_the_skipped_hour_lengthens_no_run(parse, fixture_text):
+def test_the_skipped_hour_does_not_lengthen_a_run(parse, fixture_text):
     parsed = parse(fixture_text("slurm_sacct", "autumn.txt"))
 
     runs = parsed.table.select("batch_id", "started_at", "ended_at").rows()
@@ -274,7 +274,7 @@ def test_the_skipped_hour_lengthens_no_run(parse, fixture_text):
     ]
 
 
-def test_new_york_changes_its_clock_at_another_hour(parse, new_york):
+def test_clock_changes_depend_on_the_zone(parse, new_york):
     parsed = parse(
         with_cells(start="2024-11-03T00:30:00", end="2024-11-03T01:30:00", elapsed="02:00:00"),
         zone=new_york,
@@ -287,13 +287,13 @@ def test_new_york_changes_its_clock_at_another_hour(parse, new_york):
 @pytest.mark.parametrize(
     "end", ["Unknown", "None", "", "2024-05-03T08:00:10", "2030-01-01T00:00:00"]
 )
-def test_a_job_that_has_not_ended_has_no_end_whatever_its_column_says(parse, state, end):
+def test_an_unfinished_job_has_no_end(parse, state, end):
     parsed = parse(with_cells(state=state, end=end))
 
     assert parsed.table["ended_at"].to_list() == [None]
 
 
-def test_a_running_job_has_nodes_and_no_cpu_time_yet(header):
+def test_a_running_job_has_nodes_and_no_cpu_time(header):
     [running] = rows_of(header, "531")
 
     assert running["nodes"] == "n[07-08]"
@@ -301,7 +301,7 @@ def test_a_running_job_has_nodes_and_no_cpu_time_yet(header):
     assert running["started_at"] == utc("2024-05-02T08:31:00")
 
 
-def test_a_job_cancelled_while_it_waited_never_started(header):
+def test_a_job_cancelled_while_pending_has_no_start(header):
     [cancelled] = rows_of(header, "530")
 
     assert cancelled["state"] == states.CANCELLED
@@ -310,7 +310,7 @@ def test_a_job_cancelled_while_it_waited_never_started(header):
     assert (cancelled["nodes"], cancelled["time_limit_s"]) == ("", None)
 
 
-def test_suspended_time_is_no_part_of_elapsed(header):
+def test_elapsed_excludes_suspension(header):
     [paused] = rows_of(header, "532")
 
     assert (paused["ended_at"] - paused["started_at"]).total_seconds() == 3_600
@@ -342,7 +342,7 @@ def test_every_run_of_a_requeued_job_is_a_row(header):
         ("jobidraw", "x", "JobIDRaw 'x' is not a whole number"),
     ],
 )
-def test_a_bad_value_rejects_its_line_alone(parse, column, value, reason):
+def test_a_bad_value_rejects_only_its_line(parse, column, value, reason):
     bad = with_cells(**{column: value})
 
     parsed = parse(PLAIN, bad, PLAIN)
@@ -362,7 +362,7 @@ def test_other_formats_are_refused_with_the_remedy(parse, fixture_text, name):
     ]
 
 
-def test_a_record_torn_by_a_chunk_is_joined(parse, fixture_text):
+def test_a_record_across_chunks_is_joined(parse, fixture_text):
     text = fixture_text("slurm_sacct", "no_header.txt")
 
     at_once = parse(text)
@@ -381,7 +381,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\n\0"), max_siz
     closed=st.booleans(),
     chunk_bytes=st.integers(1, 200),
 )
-def test_any_name_in_the_last_column_is_read_back(parse, names, closed, chunk_bytes):
+def test_names_in_the_last_column_are_read_unchanged(parse, names, closed, chunk_bytes):
     bar = "|" if closed else ""
     lines = [f"{job}|COMPLETED|{name}{bar}" for job, name in enumerate(names)]
 

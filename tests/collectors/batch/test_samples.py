@@ -75,7 +75,7 @@ def test_a_month_of_jobs_adds_up(sample, whole, new_york):
         ("xdmod_slurm_non-ended-job-state.log", ["", ""]),
     ],
 )
-def test_small_exports_are_read_whole(sample, whole, new_york, name, indices):
+def test_small_exports_are_read_completely(sample, whole, new_york, name, indices):
     path = sample("slurm_sacct", name)
 
     parsed = whole(sacct.parse(Source.open(path), new_york))
@@ -99,7 +99,7 @@ def test_jobs_that_have_not_ended_have_no_end(sample, whole, new_york):
 
 
 @pytest.mark.parametrize("name", ["sonar_sacct-output.txt", "sonar_tests_sacct_resource.txt"])
-def test_an_export_in_another_order_is_read_when_its_columns_are_named(sample, whole, berlin, name):
+def test_an_export_with_other_columns_is_read(sample, whole, berlin, name):
     path = sample("slurm_sacct", name)
 
     parsed = whole(sacct.parse(Source.open(path), berlin, SONAR_FORMAT.split(",")))

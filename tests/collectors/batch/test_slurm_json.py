@@ -67,7 +67,7 @@ def test_every_job_and_step_becomes_a_row(path, read):
     assert parsed.table["submitted_at"].null_count() == steps
 
 
-def test_json_and_text_of_one_job_are_the_same_record(jobs, read):
+def test_json_and_text_give_equal_records(jobs, read):
     text = (
         b"JobID|JobIDRaw|Cluster|Partition|Account|User|Submit|Start|End|Elapsed|ExitCode|State|"
         b"NNodes|AllocCPUS|TotalCPU|Timelimit|NodeList|JobName\n"
@@ -81,7 +81,7 @@ def test_json_and_text_of_one_job_are_the_same_record(jobs, read):
     assert {name: of_json[name] for name in of_text} == of_text
 
 
-def test_a_start_that_is_the_time_of_eligibility_is_mended(jobs):
+def test_a_start_equal_to_eligibility_is_corrected(jobs):
     found = jobs("sacct_22.05.json")
 
     assert found["701", ""]["started_at"] == at(600)  # an hour before its end
@@ -95,7 +95,7 @@ def test_steps_are_launches_under_their_names(jobs):
     assert jobs("sacct_24.11.json")["721", "batch"]["nodes"] == "n01"
 
 
-def test_flags_say_more_than_the_state(jobs):
+def test_flags_refine_the_state(jobs):
     found = jobs("sacct_24.11.json")
     queued = jobs("squeue_24.11.json")
 
@@ -105,7 +105,7 @@ def test_flags_say_more_than_the_state(jobs):
     assert queued["734", ""]["ended_at"] is None
 
 
-def test_tasks_that_wait_together_are_one_record(jobs):
+def test_pending_array_tasks_share_a_record(jobs):
     waiting = jobs("sacct_24.11.json")["722", ""]
 
     assert (waiting["array_index"], waiting["state"]) == ("1-3,7", "pending")
@@ -113,7 +113,7 @@ def test_tasks_that_wait_together_are_one_record(jobs):
     assert waiting["time_limit_s"] is None
 
 
-def test_what_is_no_job_is_rejected(read):
+def test_other_objects_are_rejected(read):
     for text in ((OURS / "other.json").read_bytes(), [{"time": 1}], {"jobs": [1, "x", {}]}):
         parsed = read(text)
 
@@ -133,7 +133,7 @@ def test_what_is_no_job_is_rejected(read):
         ("time", {"submission": 12}, "12 is not the time of a job in epoch seconds"),
     ],
 )
-def test_a_bad_value_rejects_its_record_alone(read, member, value, reason):
+def test_a_bad_value_rejects_only_its_record(read, member, value, reason):
     text = json.loads((OURS / "sacct_24.11.json").read_text())
     bad = {**text["jobs"][0], member: value, "steps": []}
 
@@ -145,7 +145,7 @@ def test_a_bad_value_rejects_its_record_alone(read, member, value, reason):
     assert reason in why
 
 
-def test_a_torn_text_says_so(read):
+def test_a_cut_response_is_rejected(read):
     text = (OURS / "sacct_24.11.json").read_bytes()
 
     parsed = read(text[: len(text) // 2])
@@ -164,7 +164,7 @@ def test_a_job_of_thousands_of_steps_is_read(read):
 
 
 @pytest.mark.parametrize("name", ["slurm_squeue/bars.txt", "slurm_json/squeue_24.11.json"])
-def test_a_queue_tells_of_jobs_that_run_and_wait(read, name):
+def test_a_queue_has_running_and_pending_jobs(read, name):
     parsed = read((FIXTURES / name).read_bytes(), squeue.parse)
 
     rows = {row["batch_id"]: row for row in parsed.table.to_dicts()}
@@ -179,7 +179,7 @@ def test_a_queue_tells_of_jobs_that_run_and_wait(read, name):
     assert rows["734"]["state"] == "running"
 
 
-def test_local_times_of_a_queue_are_read_in_the_clusters_zone(read):
+def test_queue_times_are_read_in_the_zone_of_the_cluster(read):
     parsed = read((FIXTURES / "slurm_squeue/local.txt").read_bytes(), squeue.parse)
 
     rows = {row["batch_id"]: row for row in parsed.table.to_dicts()}

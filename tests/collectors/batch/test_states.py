@@ -19,14 +19,14 @@ from collectors.batch.values import Unreadable
         ("?", states.UNKNOWN),
     ],
 )
-def test_slurm_states_become_our_words(text, state):
-    assert states.of_slurm(text) == state
+def test_slurm_states_are_translated(text, state):
+    assert states.from_slurm(text) == state
 
 
 @pytest.mark.parametrize("text", ["", "completed", "0", "12:00:00", " COMPLETED"])
 def test_what_is_no_slurm_state_is_named(text):
     with pytest.raises(Unreadable, match="is not a word in capitals"):
-        states.of_slurm(text)
+        states.from_slurm(text)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_is_no_slurm_state_is_named(text):
     ],
 )
 def test_pbs_exit_states_become_our_words(status, openpbs, over_limit, state):
-    assert states.of_pbs(status, openpbs=openpbs, over_limit=over_limit) == state
+    assert states.from_pbs(status, openpbs=openpbs, over_limit=over_limit) == state
 
 
 def test_every_state_is_in_the_vocabulary():

@@ -51,7 +51,7 @@ def test_what_is_no_duration_is_named(text):
         pytest.param("123[].server", ("123", ""), id="parent of an array"),
         pytest.param("123[4].server", ("123", "4"), id="task of an array"),
         pytest.param("123-4.server", ("123", "4"), id="task, as old releases of Torque print it"),
-        pytest.param("123.[server]", ("123", ""), id="a server nobody asks about"),
+        pytest.param("123.[server]", ("123", ""), id="a server name"),
     ],
 )
 def test_job_ids_lose_their_server_and_keep_their_index(text, expected):

@@ -277,7 +277,7 @@ def _target_names() -> frozenset[str]:
 
 
 def _read_times(reads: list[Segment]) -> list[str]:
-    """Return which file times stand for the times of reads: a copy has that of copying."""
+    """Return a note if modification times stand for the times of reads."""
     times = sorted(segment.start for segment in reads if segment.start)
     if not times:
         return []
