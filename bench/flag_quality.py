@@ -56,7 +56,7 @@ _CAUSES = {
     "lock-contention": "lock contention",
     "small-reads": "small reads",
     "small-writes": "small writes",
-    "bytes-above-peers": "reads far above similar jobs",
+    "reads-above-usual": "reads far above similar jobs",
     "outlier": "outlier",
     "low-cpu-efficiency": "idle processors with heavy I/O",
     "campaign": "campaign",

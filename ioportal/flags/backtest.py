@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.evidence import DAY
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import evidence, lifecycle, others
+from ioportal.flags import evidence, lifecycle, usual_values
 from ioportal.flags.evaluation import by_thresholds
 from ioportal.flags.models import BackTest, ThresholdSet
 from ioportal.flags.thresholds import Place, ThresholdBook
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.evidence import Evidence
     from ioportal.flags.thresholds import EffectiveThresholds
+    from ioportal.flags.usual_values import UsualOn
 
 log = structlog.get_logger()
 
@@ -153,20 +154,20 @@ def _run(test: BackTest) -> bool:
 def _evidence(rule: Rule, start: datetime, end: datetime) -> Iterator[tuple[float, Evidence]]:
     """Yield the evidence of a period in steps, each with the share that is done after it."""
     step = DAY if rule.subject is Subject.USER else min(max((end - start) / _STEPS, _HOUR), DAY)
-    usual = others.months(rule.usual)
+    usual_on = usual_values.MovingWindow().on if rule.usual else None
     step_start = start
     while step_start < end:
         step_end = min(step_start + step, end)
-        for subjects in _step_evidence(rule, usual, step_start, step_end):
+        for subjects in _step_evidence(rule, usual_on, step_start, step_end):
             yield (step_end - start) / (end - start), subjects
         step_start = step_end
 
 
 def _step_evidence(
-    rule: Rule, usual: others.Usual, start: datetime, end: datetime
+    rule: Rule, usual_on: UsualOn | None, start: datetime, end: datetime
 ) -> Iterator[Evidence]:
     if rule.subject is Subject.JOB:
-        yield evidence.for_ended_jobs(start, end, usual)
+        yield evidence.for_ended_jobs(start, end, usual_on)
     elif rule.subject is Subject.USER:
         jobs = Job.objects.overlapping(end - DAY, end).exclude(owner="")
         owners = jobs.values_list("owner", flat=True).distinct()

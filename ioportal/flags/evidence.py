@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -23,7 +22,8 @@ from ioportal.analysis.rules.evidence import (
     USER_EVIDENCE,
 )
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import others
+from ioportal.flags import usual_values
+from ioportal.jobs import similar_jobs
 from ioportal.jobs.models import JobStatistics
 from ioportal.site.models import Server
 from ioportal.telemetry import coverage, levels, rollups
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime, timedelta
 
+    from ioportal.flags.usual_values import UsualOn
     from ioportal.telemetry.rollups import Piece
 
 _FAILURES_COUNTED_UNTIL = (2, 13)  # Lustre's versions
@@ -73,7 +74,8 @@ SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
     s.counted_enqueues, e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio,
     e.impact_s, e.impact_share, e.impact_times,
     versions.counted, j.ended_at IS NOT NULL,
-    {alike}, j.cluster_id, e.filesystem_id, s.ambiguous_share <= %(ambiguous)s,
+    {size_class}, {user_and_name}, j.started_at,
+    j.cluster_id, e.filesystem_id, s.ambiguous_share <= %(ambiguous)s,
     {until}
 FROM jobs_job j
 JOIN jobs_jobstatistics s ON s.job_id = j.id
@@ -122,7 +124,9 @@ _JOB_COLUMNS = {
             "has_ended",
         )
     },
-    **{kind.alike: pl.Int64() for kind in others.KINDS},
+    "size_class": pl.Int64(),
+    "user_and_name": pl.Int64(),
+    "started_at": _TIME,
     "cluster": CONTEXT["cluster"],
     "filesystem": CONTEXT["filesystem"],
     "is_clear": pl.Boolean(),  # few enough of its RPCs are ambiguous
@@ -136,22 +140,22 @@ _TEXT_COLUMNS = {
 
 def for_jobs(jobs: Collection[int]) -> Evidence:
     """Return what is known of some jobs that have statistics."""
-    usual = {kind: partial(others.kept, kind) for kind in others.KINDS}
-    return _jobs(_THESE, {"jobs": sorted(jobs)}, usual)
+    return _jobs(_THESE, {"jobs": sorted(jobs)}, usual_values.cached)
 
 
-def for_ended_jobs(start: datetime, end: datetime, usual: others.Usual) -> Evidence:
+def for_ended_jobs(start: datetime, end: datetime, usual_on: UsualOn | None) -> Evidence:
     """Return what is known of the jobs that ended in [start, end), and of some kinds of others."""
-    return _jobs(_ENDED, {"start": start, "end": end}, usual)
+    return _jobs(_ENDED, {"start": start, "end": end}, usual_on)
 
 
-def _jobs(which: sql.SQL, values: dict[str, Any], usual: others.Usual) -> Evidence:
+def _jobs(which: sql.SQL, values: dict[str, Any], usual_on: UsualOn | None) -> Evidence:
     query = _JOBS.format(
         which=which,
         metrics=_columns("s", (metric.name for metric in METRICS)),
         kinds=_columns("s", (f"count_{kind}" for kind in METADATA_OPERATIONS)),
         peaks=_columns("e", PEAKS),
-        alike=sql.SQL(", ").join(kind.of for kind in others.KINDS),
+        size_class=similar_jobs.SIZE_CLASS,
+        user_and_name=similar_jobs.USER_AND_NAME,
         until=_UNTIL,
     )
     numbers = read_frame(query, _JOB_COLUMNS, {**values, **_CONSTANTS})
@@ -165,19 +169,8 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual: others.Usual) -> Eviden
         .then(pl.lit(quality.GOOD.value))
         .otherwise(pl.lit(quality.PARTIAL.value)),
     )
-    for kind in others.KINDS:
-        frame = _beside(kind, usual, frame)
+    frame = usual_values.with_usual_values(frame, usual_on)
     return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *CONTEXT))
-
-
-def _beside(kind: others.Kind, usual: others.Usual, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Add what was usual of a kind by the newest of the jobs' data, of each day apart."""
-    if kind not in usual:
-        return jobs.with_columns(pl.lit(None, of).alias(name) for name, of in kind.tells.items())
-    return pl.concat(
-        day.join(usual[kind](until), on=["cluster", kind.alike], how="left")
-        for until, day in by_day(jobs)
-    )
 
 
 def by_day(subjects: pl.DataFrame) -> Iterator[tuple[datetime, pl.DataFrame]]:

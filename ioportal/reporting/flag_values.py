@@ -18,11 +18,10 @@ _TITLES = {
     "counted_enqueues": "Lock enqueues before the counters' newest read",
     "impact_s": "Others' waiting because of it, altogether",
     "largest_job_operations": "Metadata operations of the largest job",
-    "namesakes": "Jobs of the same name",
-    "namesakes_read_bytes": "What these usually read",
     "startup_opens": "Opens at the start",
     "unattributed_rpcs": "RPCs that are charged to nobody",
-    "usual_per_node": "Metadata operations a node, as usual among its peers",
+    "usual_operations": "Usual metadata operations per node",
+    "usual_read_bytes": "Usual bytes read",
     **{f"count_{kind}": f"Operations of kind {kind}" for kind in METADATA_OPERATIONS},
 }
 

@@ -127,10 +127,10 @@ def test_whom_the_live_judge_flagged_beside_others_is_flagged_in_the_past_too(ev
     DirtyEvidence.objects.mark(job.pk for job in jobs)
     live = set(evaluate())
 
-    tests = {rule: back_test(rule) for rule in ("outlier", "bytes-above-peers")}
+    tests = {rule: back_test(rule) for rule in ("outlier", "reads-above-usual")}
 
     past = {(rule, job) for rule, test in tests.items() for job in flagged(test, "current")}
-    assert past == live == {("outlier", "25"), ("bytes-above-peers", "26")}
+    assert past == live == {("outlier", "25"), ("reads-above-usual", "26")}
 
 
 @pytest.mark.usefixtures("jobs")

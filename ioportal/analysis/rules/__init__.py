@@ -1,6 +1,5 @@
 """The rules. A new rule is one file, one test file and one line here."""
 
-from ioportal.analysis.rules.bytes_above_peers import BYTES_ABOVE_PEERS
 from ioportal.analysis.rules.campaign import CAMPAIGN
 from ioportal.analysis.rules.create_unlink_churn import CREATE_UNLINK_CHURN
 from ioportal.analysis.rules.host_outside_jobs import HOST_OUTSIDE_JOBS
@@ -11,6 +10,7 @@ from ioportal.analysis.rules.metadata_operations import METADATA_OPERATIONS
 from ioportal.analysis.rules.metadata_rate import METADATA_RATE
 from ioportal.analysis.rules.open_close_imbalance import OPEN_CLOSE_IMBALANCE
 from ioportal.analysis.rules.outlier import OUTLIER
+from ioportal.analysis.rules.reads_above_usual import READS_ABOVE_USUAL
 from ioportal.analysis.rules.rule import Rule
 from ioportal.analysis.rules.small_reads import SMALL_READS
 from ioportal.analysis.rules.small_writes import SMALL_WRITES
@@ -31,7 +31,7 @@ RULES: tuple[Rule, ...] = (
     LOCK_CONTENTION,
     SMALL_READS,
     SMALL_WRITES,
-    BYTES_ABOVE_PEERS,
+    READS_ABOVE_USUAL,
     OUTLIER,
     LOW_CPU_EFFICIENCY,
     CAMPAIGN,

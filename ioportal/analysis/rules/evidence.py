@@ -27,15 +27,14 @@ PEAKS = {
     "peak_locks_s": _COUNT,  # service time of lock enqueues
     "peak_impact_s": _COUNT,  # extra waiting of other users' RPCs
 }
-# Usual values take time to compute: each rule declares the ones it reads.
-OF_PEERS = {
-    "peers": _COUNT,  # jobs of its size: of 1 node, 2 to 3, 4 to 7, ...; in the month before
-    "peers_median": pl.Float64(),  # of ln(1 + their metadata operations per node)
-    "peers_deviation": pl.Float64(),  # median absolute deviation from it
-}
-OF_NAMESAKES = {
-    "namesakes": _COUNT,  # jobs of the same name on the same cluster
-    "namesakes_read_bytes": _COUNT,  # their median
+# Usual values of similar jobs (`ioportal.jobs.similar_jobs`). They take time to compute: each rule
+# declares the ones it reads.
+USUAL_VALUES = {
+    "similar_jobs": _COUNT,  # with known metadata operations
+    "usual_operations": _COUNT,  # median of metadata operations per node
+    "usual_deviation": pl.Float64(),  # median absolute deviation of ln(1 + operations per node)
+    "similar_jobs_with_bytes": _COUNT,  # with known bytes
+    "usual_read_bytes": _COUNT,  # median
 }
 JOB_EVIDENCE = {
     "subject": pl.String(),
@@ -55,8 +54,7 @@ JOB_EVIDENCE = {
     "impact_times": pl.Float64(),  # time of other users' RPCs / their usual time
     "failures_counted": pl.Boolean(),  # whether its servers count opens that fail
     "has_ended": pl.Boolean(),
-    **OF_PEERS,
-    **OF_NAMESAKES,
+    **USUAL_VALUES,
 }
 USER_EVIDENCE = {
     "subject": pl.String(),

@@ -139,7 +139,7 @@ UNEXPLAINED = HistorySource(
 
 def _z_score(flag: Flag, _over: Interval) -> pl.DataFrame:
     per_node = pl.col("metadata_operations") / _job(flag).node_count
-    score = outlier.score_of(per_node, flag.numbers)
+    score = outlier.score_at(per_node, flag.numbers)
     return _counted(_job(flag).pk).select(*INTERVAL, amount=score)
 
 

@@ -44,7 +44,9 @@ class PeersHistogram:
 
     @cached_property
     def _bars(self) -> tuple[tuple[Bin, ...], charts.Bars]:
-        found = similar_jobs.spread_out(self._job, self.metric.name, list(self._lines.values()))
+        found = similar_jobs.metric_histogram(
+            self._job, self.metric.name, list(self._lines.values())
+        )
         [counts] = found.counts
         return found.bins, charts.Bars("peers", sum(count or 0 for count in counts), counts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_required
@@ -133,10 +134,9 @@ def standings(request: UserRequest, pk: int) -> HttpResponseBase:
             standing.metric.name,
             str(standing.metric.unit),
             standing.value,
-            standing.peers,
+            standing.similar_jobs,
             standing.rank,
-            *(standing.quartiles or (None, None, None)),
-            standing.p90,
+            *(astuple(standing.usual) if standing.usual else (None,) * 4),
         ]
         for standing in found
     )

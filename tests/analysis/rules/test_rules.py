@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from ioportal.analysis.rules import RULES, examples
-from ioportal.analysis.rules.evidence import EVIDENCE, OF_NAMESAKES, OF_PEERS
+from ioportal.analysis.rules.evidence import EVIDENCE, USUAL_VALUES
 from ioportal.analysis.rules.rule import Severity, advise
 
 ALL = [pytest.param(rule, id=rule.code) for rule in RULES]
@@ -58,7 +58,7 @@ def test_a_rule_finds_its_example_by_no_more_than_is_told_of_it(found, rule):
 
 @pytest.mark.parametrize("rule", ALL)
 def test_a_rule_says_what_it_needs_to_know_of_other_jobs(rule):
-    others = {*OF_PEERS, *OF_NAMESAKES} - set(rule.usual)
+    others = USUAL_VALUES.keys() - set(rule.usual)
     known = pl.DataFrame(schema=EVIDENCE[rule.subject]).drop(others, strict=False)
 
     assert rule.check(known, rule.defaults).is_empty()

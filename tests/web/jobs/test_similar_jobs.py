@@ -42,7 +42,7 @@ def test_fewer_than_ten_peers_are_too_few(as_alice, among):
 @pytest.mark.parametrize(
     "facts",
     [
-        pytest.param({"node_count": 5}, id="larger jobs"),
+        pytest.param({"node_count": 4}, id="larger jobs"),
         pytest.param({"started_at": NOON + timedelta(days=31)}, id="jobs of later"),
     ],
 )

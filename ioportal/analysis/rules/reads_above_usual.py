@@ -1,0 +1,60 @@
+"""Reads above usual: a job reads far more than similar jobs."""
+
+import polars as pl
+
+from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
+
+
+def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
+    return jobs.filter(
+        pl.col("read_bytes") >= thresholds["read_bytes"],
+        pl.col("similar_jobs_with_bytes") >= thresholds["similar_jobs"],
+        pl.col("read_bytes") >= thresholds["times_usual"] * pl.col("usual_read_bytes"),
+    ).select(
+        "subject",
+        numbers=pl.struct(
+            "read_bytes",
+            "usual_read_bytes",
+            times_usual=pl.col("read_bytes") / pl.col("usual_read_bytes"),
+            similar_jobs="similar_jobs_with_bytes",
+        ),
+    )
+
+
+READS_ABOVE_USUAL = Rule(
+    code="reads-above-usual",
+    version=1,
+    title="Reads far above usual",
+    meaning=(
+        "The job read far more bytes than similar jobs usually read. It may read the same data "
+        "repeatedly."
+    ),
+    subject=Subject.JOB,
+    source=Source.JOB_STATS,
+    severity=Severity.NOTICE,
+    measure="read_bytes",
+    thresholds={
+        "read_bytes": Threshold(50e9, "Bytes read", Unit.BYTES),
+        "times_usual": Threshold(
+            10, "Bytes read relative to the median of similar jobs", Unit.RATIO, minimum=1
+        ),
+        "similar_jobs": Threshold(20, "Minimum number of similar jobs", Unit.JOBS, minimum=10),
+    },
+    advice=(
+        "{read_bytes:B} read. The median of {similar_jobs:,.0f} similar jobs is "
+        "{usual_read_bytes:B} (threshold {threshold_times_usual:,.0f} times). Check whether the "
+        "job reads the same input repeatedly. Keep it in memory or on a RAM disk."
+    ),
+    check=_check,
+    example=Example(
+        "job 1702188 (reads above usual, 1 node)",
+        {
+            "read_bytes": 276_001_980_416,
+            "similar_jobs_with_bytes": 255,
+            "usual_read_bytes": 7_950_303_232,
+        },
+    ),
+    usual=("similar_jobs_with_bytes", "usual_read_bytes"),
+    units={"usual_read_bytes": Unit.BYTES},
+)

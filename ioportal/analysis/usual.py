@@ -1,0 +1,85 @@
+"""Usual values of similar jobs: quantiles of a metric for pages, medians by group for rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from ioportal.analysis.populations import FEWEST, coarse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ioportal.analysis.populations import Numbers
+
+_QUANTILES = (0.25, 0.5, 0.75, 0.9)
+
+
+@dataclass(frozen=True)
+class Usual:
+    """Quantiles of a metric over similar jobs, to two significant digits."""
+
+    p25: float
+    median: float
+    p75: float
+    p90: float
+
+
+def usual(values: Numbers) -> Usual | None:
+    """Return the quantiles of a metric.
+
+    Args:
+        values: coarse values of similar jobs, ascending.
+
+    Returns:
+        Linearly interpolated quantiles; None below `FEWEST` values.
+    """
+    if values.size < FEWEST:
+        return None
+    return Usual(*(coarse(quantile) for quantile in np.quantile(values, _QUANTILES)))
+
+
+def rank(values: Numbers, value: float) -> float:
+    """Return the share of values below a value, counting equal ones by half: 0 to 1.
+
+    Args:
+        values: coarse values of similar jobs, ascending; at least one.
+        value: value of the job.
+    """
+    below, not_above = (values.searchsorted(coarse(value), side) for side in ("left", "right"))
+    return float(below + not_above) / 2 / values.size
+
+
+def by_group(figures: pl.DataFrame, group: Sequence[str], min_jobs: int = 1) -> pl.DataFrame:
+    """Return the usual values of each group of jobs.
+
+    Args:
+        figures: the group's columns, and metadata_operations_per_node and read_bytes (coarse
+            values; null: unknown).
+        group: columns with equal values within a group.
+        min_jobs: smaller groups are omitted.
+
+    Returns:
+        The group's columns, counts of known values (similar_jobs, similar_jobs_with_bytes), medians
+        (usual_operations, usual_read_bytes), and usual_deviation: the median absolute deviation of
+        ln(1 + metadata operations per node).
+    """
+    operations = pl.col("metadata_operations_per_node")
+    logarithm = (operations + 1).log()
+    center = (operations.median() + 1).log()
+    return (
+        figures.group_by(group)
+        .agg(
+            pl.len().alias("jobs"),
+            similar_jobs=operations.count().cast(pl.Float64),
+            usual_operations=operations.median(),
+            usual_deviation=(logarithm - center).abs().median(),
+            similar_jobs_with_bytes=pl.col("read_bytes").count().cast(pl.Float64),
+            usual_read_bytes=pl.col("read_bytes").median(),
+        )
+        .filter(pl.col("jobs") >= min_jobs)
+        .drop("jobs")
+    )

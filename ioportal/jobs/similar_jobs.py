@@ -1,0 +1,97 @@
+"""Similar jobs: the one definition for job pages and rules.
+
+Similar to a job are the other jobs of its cluster and size class that started in the 30 days up to
+the end of the UTC day of its start. If at least `MIN_SAME_NAME` of them have its user and name,
+only these. Jobs with figures of poor quality are excluded. Size classes are powers of two:
+1 node, 2 to 3, 4 to 7 and so on.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+from django.db.models import Exists, Q
+from psycopg import sql
+
+from collectors.tables import UTC_US
+from ioportal.analysis.populations import coarsened
+from ioportal.jobs.models import Job, JobStatistics
+from ioportal.telemetry.copy import read_frame
+
+if TYPE_CHECKING:
+    from ioportal.jobs.models import JobQuerySet
+
+MIN_SAME_NAME = 20
+_DAY = timedelta(days=1)
+_WINDOW = timedelta(days=30)
+_POOR = JobStatistics.Quality.POOR
+
+# The definition in SQL, of a job `j`: whole part of the binary logarithm of its nodes, and a hash
+# of user and name (frames hold numbers instead of long texts).
+SIZE_CLASS = sql.SQL(
+    "CASE WHEN j.node_count > 0 THEN 32 - position(B'1' IN j.node_count::bit(32)) END"
+)
+USER_AND_NAME = sql.SQL(
+    "CASE WHEN j.owner <> '' AND j.name <> '' THEN"
+    " hashtextextended(j.owner || E'\\n' || j.name, 0) END"
+)
+GROUP = {"cluster": pl.Int64(), "size_class": pl.Int64(), "user_and_name": pl.Int64()}
+FIGURES = {
+    **GROUP,
+    "started_at": UTC_US,
+    "metadata_operations_per_node": pl.Float64(),
+    "read_bytes": pl.Float64(),
+}
+_FIGURES = sql.SQL("""
+SELECT j.cluster_id, {size_class}, {user_and_name}, j.started_at,
+    s.metadata_operations_per_node,
+    CASE WHEN s.bytes_quality IS DISTINCT FROM 'poor' THEN s.read_bytes END
+FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
+WHERE j.started_at >= %(start)s AND j.started_at < %(end)s AND s.quality <> 'poor'
+    AND j.node_count > 0
+""").format(size_class=SIZE_CLASS, user_and_name=USER_AND_NAME)
+
+
+def window(day: date) -> tuple[datetime, datetime]:
+    """Return the interval of starts of jobs similar to one that started on a UTC day."""
+    end = datetime.combine(day, time(), UTC) + _DAY
+    return end - _WINDOW, end
+
+
+def for_job(job: Job) -> JobQuerySet:
+    """Return the jobs similar to a job."""
+    if job.started_at is None or job.node_count < 1:
+        return Job.objects.none()
+    start, end = window(job.started_at.astimezone(UTC).date())
+    smallest = 1 << (job.node_count.bit_length() - 1)
+    similar = Job.objects.filter(
+        cluster=job.cluster_id,
+        node_count__gte=smallest,
+        node_count__lt=2 * smallest,
+        started_at__gte=start,
+        started_at__lt=end,
+        statistics__isnull=False,
+    ).exclude(Q(pk=job.pk) | Q(quality=_POOR))
+    if not (job.owner and job.name):
+        return similar
+    same_name = Q(owner=job.owner, name=job.name)
+    enough = similar.filter(same_name).order_by("pk")[MIN_SAME_NAME - 1 : MIN_SAME_NAME]
+    return similar.filter(same_name | ~Exists(enough))
+
+
+def read_figures(start: datetime, end: datetime) -> pl.DataFrame:
+    """Return figures of jobs that started in [start, end), with the columns of `FIGURES`.
+
+    Figures are rounded like all figures of other users' jobs.
+    """
+    frame = read_frame(_FIGURES, FIGURES, {"start": start, "end": end})
+    names = ("metadata_operations_per_node", "read_bytes")
+    return frame.with_columns(_rounded(frame[name]) for name in names)
+
+
+def _rounded(figures: pl.Series) -> pl.Series:
+    known = figures.is_not_null()
+    rounded = pl.Series(coarsened(figures.fill_null(0).to_numpy()))
+    return pl.select(pl.when(known).then(rounded)).to_series().alias(figures.name)

@@ -1,0 +1,91 @@
+"""Usual values of similar jobs: the groups of rules are the similar jobs of job pages."""
+
+from datetime import UTC, date, datetime, timedelta
+from random import Random
+from statistics import median
+
+import numpy as np
+import pytest
+
+from ioportal.analysis.populations import coarsened
+from ioportal.flags import evidence, usual_values
+from ioportal.flags.usual_values import MovingWindow
+from ioportal.jobs import similar_jobs
+from ioportal.jobs.models import Job, JobStatistics
+from ioportal.site.models import Cluster
+
+pytestmark = pytest.mark.usefixtures("site", "jobs")
+
+DAY = timedelta(days=1)
+FIRST = datetime(2024, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def jobs():
+    """Store jobs of 70 days: some without nodes, name or figures, some of poor quality."""
+    draw = Random(7)  # noqa: S311  (no secret)
+    cluster = Cluster.objects.get(name="anvil")
+    stored = Job.objects.bulk_create(
+        Job(
+            cluster=cluster,
+            batch_id=str(n),
+            submitted_at=FIRST,
+            started_at=FIRST + draw.random() * 70 * DAY,
+            node_count=draw.choice([0, 1, 2, 3, 4, 7]),
+            owner=draw.choice(["alice", "bob"]),
+            name=draw.choice(["", "a,b\nc", "täglich", "täglich"]),
+        )
+        for n in range(500)
+    )
+    JobStatistics.objects.bulk_create(
+        JobStatistics(
+            job=job,
+            computed_at=FIRST,
+            quality="poor" if n % 9 == 0 else "good",
+            metadata_operations_per_node=draw.choice([None, *[draw.randrange(10**6)] * 3]),
+            read_bytes=draw.randrange(10**9),
+        )
+        for n, job in enumerate(stored)
+    )
+
+
+def known(jobs, metric):
+    figures = JobStatistics.objects.filter(job__in=jobs).values_list(metric, flat=True)
+    return [figure for figure in figures if figure is not None]
+
+
+def test_rules_and_pages_have_the_same_similar_jobs():
+    checked = list(Job.objects.filter(statistics__quality="good", node_count__gt=0)[::7])
+    frame = evidence.for_jobs({job.pk for job in checked}).frame
+
+    sizes = set()
+    for job in checked:
+        row = frame.row(by_predicate=frame["subject"] == str(job.pk), named=True)
+        similar = similar_jobs.for_job(job)
+        sizes.add(similar.filter(owner=job.owner, name=job.name).count() == similar.count())
+        assert row["similar_jobs_with_bytes"] == similar.count()
+        group = known([*similar, job], "metadata_operations_per_node")
+        assert row["usual_operations"] == median(coarsened(np.array(group, dtype=float)))
+    assert sizes == {True, False}  # groups by name, and by size class
+
+
+def test_similar_jobs_do_not_depend_on_the_other_evaluated_jobs():
+    ordered = Job.objects.filter(statistics__isnull=False).order_by("started_at")
+    old, new = ordered.filter(node_count=1)[20], ordered.last()
+
+    alone = evidence.for_jobs({old.pk}).frame
+    together = evidence.for_jobs({old.pk, new.pk}).frame.filter(subject=str(old.pk))
+
+    assert alone["similar_jobs"].item() > 0
+    assert together.equals(alone)
+
+
+def test_a_moving_window_equals_windows_of_single_days():
+    moving = MovingWindow()
+    group = ["cluster", "size_class", "user_and_name"]
+
+    for days in (10, 11, 11, 25, 12, 40, 30, 69, 300):
+        day = date(2024, 3, 1) + days * DAY
+        single = MovingWindow().on(day).sort(group)
+        assert moving.on(day).sort(group).equals(single)
+        assert usual_values.cached(day).sort(group).equals(single)
