@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ioportal.analysis.populations import Numbers
 
+MIN_SAME_NAME = 20  # similar jobs of the same user and name that exclude all others
 _QUANTILES = (0.25, 0.5, 0.75, 0.9)
 
 

@@ -12,9 +12,9 @@ import polars as pl
 from django.core.cache import cache
 
 from ioportal.analysis.rules.evidence import USUAL_VALUES
-from ioportal.analysis.usual import by_group
+from ioportal.analysis.usual import MIN_SAME_NAME, by_group
 from ioportal.jobs import similar_jobs
-from ioportal.jobs.similar_jobs import FIGURES, GROUP, MIN_SAME_NAME
+from ioportal.jobs.similar_jobs import FIGURES, GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,13 +17,13 @@ from psycopg import sql
 
 from collectors.tables import UTC_US
 from ioportal.analysis.populations import coarsened
+from ioportal.analysis.usual import MIN_SAME_NAME
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.telemetry.copy import read_frame
 
 if TYPE_CHECKING:
     from ioportal.jobs.models import JobQuerySet
 
-MIN_SAME_NAME = 20
 _DAY = timedelta(days=1)
 _WINDOW = timedelta(days=30)
 _POOR = JobStatistics.Quality.POOR

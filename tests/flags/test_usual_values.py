@@ -60,7 +60,7 @@ def test_rules_and_pages_have_the_same_similar_jobs():
 
     sizes = set()
     for job in checked:
-        row = frame.row(by_predicate=frame["subject"] == str(job.pk), named=True)
+        row = frame.filter(subject=str(job.pk)).row(0, named=True)
         similar = similar_jobs.for_job(job)
         sizes.add(similar.filter(owner=job.owner, name=job.name).count() == similar.count())
         assert row["similar_jobs_with_bytes"] == similar.count()
