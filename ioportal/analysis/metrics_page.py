@@ -5,7 +5,6 @@ from ioportal.analysis import quality
 from ioportal.analysis.impact import MIN_BASELINE_WINDOWS, SlownessCriteria
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, FEWEST
-from ioportal.analysis.usual import MIN_SAME_NAME
 
 _SLOWNESS = SlownessCriteria()
 _GOOD, _PARTIAL = f"{quality.GOOD_COVERED:.0%}", f"{quality.PARTIAL_COVERED:.0%}"
@@ -13,7 +12,6 @@ _GOOD_AMBIGUOUS = f"{quality.GOOD_AMBIGUOUS:.0%}"
 _PARTIAL_AMBIGUOUS = f"{quality.PARTIAL_AMBIGUOUS:.0%}"
 _HEAD = """# Metrics
 
-<<<<<<< HEAD
 This page defines every figure of a job. Code, pages and exports use these names. Unknown figures
 are empty, never zero.
 
@@ -34,24 +32,6 @@ a trace. The two metrics are never added, and neither replaces the other.
 `IOPORTAL_POLL_GAP` apart, or time covered by a trace. With a registered `job_cleanup_interval`,
 reads of a target may be that far apart, because counters are cumulative. The first read of a
 target gives totals of unknown duration, which count in totals but not in rates.
-=======
-This page defines every figure of a job. Code, pages and exports use these names. An unknown figure
-is empty, never zero.
-
-This page is written from `ioportal/analysis/metrics.py`; a test keeps both consistent.
-
-**Sources.** *accounting*: the batch system's record of the job. *job_stats*: counters by job id
-that the MDTs and OSTs keep; differences between reads are I/O windows. *rpctrace*: the debug log of
-a server; 10-second RPC windows. *PanDA record*: PanDA's own data about its jobs. Metadata operations
-(job_stats) and metadata RPCs (rpctrace) are different metrics: one open is one operation and may be
-several RPCs, which a trace cannot distinguish from lookups. They are never added or substituted.
-
-**Rates** divide by observed seconds only: time between two reads of the counters at most
-`IOPORTAL_POLL_GAP` apart, or time covered by a trace. A target with a longer registered
-`job_cleanup_interval` may be read at that interval: counters are cumulative, and nothing is missed.
-The first read of a target gives totals of unknown duration. They count in totals and are excluded
-from rates.
->>>>>>> 0edc191 (metrics: Plain definitions; similar jobs.)
 
 ## Figures of a job
 
@@ -70,20 +50,14 @@ def _row(metric: Metric) -> str:
 
 
 _REST = f"""
-<<<<<<< HEAD
 Operations by kind are also stored: {", ".join(f"`count_{kind}`" for kind in METADATA_OPERATIONS)}.
 `samedir_rename` and `crossdir_rename` are counted in `rename`.
-=======
-Operations by kind are stored too: {", ".join(f"`count_{kind}`" for kind in METADATA_OPERATIONS)}.
-`samedir_rename` and `crossdir_rename` are counted inside `rename`.
->>>>>>> 0edc191 (metrics: Plain definitions; similar jobs.)
 
 ## Figures of a PanDA job
 
 Figures of its own record:
 
 {"".join([_TABLE, *map(_row, PANDA_METRICS)])}
-<<<<<<< HEAD
 All other figures belong to its *batch job*, because servers see batch jobs. If several PanDA jobs
 share a batch job, each has the full value, so these values must not be added over PanDA jobs. They
 are unknown if PanDA's record refers to no known batch job, or to several tasks of an array.
@@ -183,103 +157,6 @@ are excluded; the share of RPCs with a known baseline is shown.
 A server is slow while its RPCs take at least {_SLOWNESS.leave:g} times the usual time, if at
 least one window reaches {_SLOWNESS.enter:g} times. Pauses of up to
 {_SLOWNESS.max_pause.seconds // 60} minutes are included; intervals shorter than
-=======
-All other figures of a PanDA job are those of its *batch job*, because servers see batch jobs only.
-If several PanDA jobs share a batch job, each has its whole value. Do not add these values over PanDA
-jobs. They are unknown if PanDA's record has no known batch job, or matches several array tasks.
-
-## Quality
-
-*Good*: the counters of the metadata targets were observed in at least {quality.GOOD_COVERED:.0%} of
-the run, at most {quality.GOOD_AMBIGUOUS:.0%} of the operations are ambiguous, and no counter
-decreased unexpectedly. Targets of filesystems with operations of the job count, or of all mounted
-filesystems if there are none. *Partial*: observed in at least {quality.PARTIAL_COVERED:.0%}, at most
-{quality.PARTIAL_AMBIGUOUS:.0%} ambiguous. *Poor*: everything else. The reasons are stored and shown
-with the grade.
-
-Bytes and request sizes have their own grade, `bytes_quality`, by the OSTs: *good* if their counters
-were observed in at least {quality.GOOD_COVERED:.0%} of the run on average, *partial* from
-{quality.PARTIAL_COVERED:.0%}, otherwise *poor*. Servers that were not read, and filesystems without
-registered OSTs next to one with OSTs, lower that share. If no OST is registered or observed, bytes
-are unknown, never 0. Rules about bytes need both grades to be good.
-
-## Node-hours
-
-Nodes times hours of the run, inside the period. A job that runs across midnight counts in both days
-with its part. A running job counts up to its latest statistics. A job without a recorded end counts
-at most until one hour after its time limit, if known. If jobs share nodes (the cluster's registered
-`cores_per_node`), the nodes of a job are its cores / the cores of a node, at most its allocation.
-Otherwise, and without cores in accounting, a job has whole nodes.
-
-## Populations
-
-Batch jobs or PanDA jobs selected by filters. Each metric has numbers of *known* and *unknown* jobs,
-and of the known values minimum, maximum, mean, sample standard deviation (divided by n - 1) and 50th,
-90th and 99th percentile, interpolated linearly. Unknown values are excluded.
-
-Histograms have half-open bins: each known value is in exactly one bin. The job list filtered by
-`opens_from` and `opens_below` (same for `read_bytes`, `write_bytes`, `closes`) has as many jobs as a
-bar. Linear bins are 1, 2 or 5 times a power of ten wide. Logarithmic bins lie between preferred
-numbers (1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8 times a power of ten; every second number above
-four decades). Zeros have a separate bin.
-
-Visibility: users see the figures of all jobs they may see individually. About other jobs, users who
-are not staff see the number of jobs, percentiles with at least {FEWEST} values on either side, and
-bars of at least {FEWEST} jobs, without the {FEWEST - 1} lowest and {FEWEST - 1} highest values. Fewer
-than {FEWEST} jobs are not shown. Minimum and maximum belong to single jobs and are not shown. Mean
-and deviation are not shown either: two populations that differ by one job would reveal its value.
-Other users' jobs can be selected by cluster, queue, time, size, state and quality only, never by
-user, name or figure. Times are widened to whole days of the site's time zone.
-
-Values of other users' jobs are rounded to {DIGITS} significant digits, halves away from zero, before
-percentiles, histograms and ranks are computed. Comparing any ranges and populations therefore
-reveals no more of a job than its rounded value. Linear bins are at least as wide. In the overview,
-rates of other users are sums of at least {FEWEST} jobs in each step, rounded in the same way. Steps
-with fewer jobs are empty, and shares and means use the remaining steps. Sums over other users in an
-incident are rounded too.
-
-If PanDA jobs are the unit, n counts PanDA jobs, selected by their records and by figures of their
-batch job. The value of a batch job counts once for each of its PanDA jobs; the table shows the number
-of batch jobs. The *failed share* is failed / (finished + failed). Other users' PanDA jobs are shown
-only with at least {FEWEST} batch jobs, and without values of batch jobs: a few of these may contain
-hundreds of PanDA jobs. They can be selected by cluster, time, site and state only.
-
-## Similar jobs
-
-Similar to a job are the other jobs of its cluster and size class (1, 2-3, 4-7, ... nodes) that started
-in the 30 days up to the end of the UTC day of its start, without jobs of poor quality. If at least
-{MIN_SAME_NAME} of them have its user and name, only these are similar. Job pages show the job's rank
-and the quartiles of the similar jobs, from {FEWEST} known values. Rules compare with their median.
-
-## RPC report
-
-Counts, rates and times of the RPCs of a launch, a job or another principal in a range. A range is
-widened to whole windows of 10 s. A rate is the count divided by the traced seconds in the range. A
-trace that lies in the range counts from its first to its last record. Service time is time in the
-handler; queue time is arrival to start of handling. Both are over timed RPCs: lines without a timing
-tail count and are not timed.
-
-## Impact
-
-Impact is the extra waiting that a principal causes to others. In each 10 s and service of a metadata
-server, it is the principal's share of the service time of ``max(0, others' time - usual time of as
-many RPCs of the same kinds)``. An RPC's time is from its arrival to its end. The sum over a range is
-*others' waiting*, in seconds. *Others* are principals with less service time in that window. A
-principal's *own waiting* is its own time beyond the usual.
-
-*Usual* is the baseline of a server, service and opcode: the median of the mean times in windows of
-the previous four weeks in which the service handled no more RPCs than in its median window. Slow
-intervals are excluded, so that an incident does not become usual. Baselines are computed daily, and
-a range uses the baseline of its start. Staff may pin another value. With fewer than
-{MIN_BASELINE_WINDOWS:,} such windows a baseline is unknown, and RPCs of that kind are excluded. The
-share of RPCs with a known baseline is shown.
-
-## Slow intervals
-
-A server is slow while its RPCs take at least {_SLOWNESS.leave:g} times the usual time of as many RPCs
-of the same kinds, if a window reaches {_SLOWNESS.enter:g} times. Pauses up to
-{_SLOWNESS.max_pause.seconds // 60} minutes are included. Intervals below
->>>>>>> 0edc191 (metrics: Plain definitions; similar jobs.)
 {_SLOWNESS.min_duration.seconds} s are ignored.
 """
 
