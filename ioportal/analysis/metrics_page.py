@@ -5,6 +5,7 @@ from ioportal.analysis import quality
 from ioportal.analysis.impact import MIN_BASELINE_WINDOWS, SlownessCriteria
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, FEWEST
+from ioportal.analysis.usual import MIN_SAME_NAME
 
 _SLOWNESS = SlownessCriteria()
 _GOOD, _PARTIAL = f"{quality.GOOD_COVERED:.0%}", f"{quality.PARTIAL_COVERED:.0%}"
@@ -127,6 +128,14 @@ and by figures of their batch job. A batch job's value counts once per PanDA job
 the number of batch jobs. The *failed share* is failed / (finished + failed). Figures of other
 users' PanDA jobs need {FEWEST} batch jobs, exclude all values of batch jobs (a few of these may
 contain hundreds of PanDA jobs), and are filtered only by cluster, time, site and state.
+
+## Similar jobs
+
+Similar to a job are the other jobs of its cluster and size class (1, 2-3, 4-7, ... nodes) that
+started in the 30 days up to the end of the UTC day of its start, without jobs of poor quality. If
+at least {MIN_SAME_NAME} of them have its user and name, only these are similar. Job pages show the
+job's rank and the quartiles of similar jobs, from {FEWEST} known values. Rules compare with their
+median.
 
 ## RPC report
 

@@ -34,6 +34,7 @@ def jobs():
             node_count=draw.choice([0, 1, 2, 3, 4, 7]),
             owner=draw.choice(["alice", "bob"]),
             name=draw.choice(["", "a,b\nc", "täglich", "täglich"]),
+            quality="poor" if n % 9 == 0 else "good",
         )
         for n in range(500)
     )
@@ -41,11 +42,11 @@ def jobs():
         JobStatistics(
             job=job,
             computed_at=FIRST,
-            quality="poor" if n % 9 == 0 else "good",
+            quality=job.quality,
             metadata_operations_per_node=draw.choice([None, *[draw.randrange(10**6)] * 3]),
             read_bytes=draw.randrange(10**9),
         )
-        for n, job in enumerate(stored)
+        for job in stored
     )
 
 
