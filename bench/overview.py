@@ -30,7 +30,7 @@ _HOUR = timedelta(hours=1)
 _DATABASE = "ioportal_bench_overview"
 _STATEMENTS = Path(__file__).with_suffix(".sql")
 # Few principals are busy: the first sends a thousand times as much as the last.
-_CHARGED = """
+_ATTRIBUTED = """
 INSERT INTO telemetry_attributedrpc
 SELECT w, p.job_id, 1, s.id, p.source_job_id, p.nid_id, 1, opcode, p.kind, 0,
     1 + 20000 / p.n, 1 + 20000 / p.n, 50 * (1 + 20000 / p.n), 20, 900, 5, 4000,
@@ -102,7 +102,7 @@ def _fill(hours: int) -> None:
     start = _END - hours * _HOUR
     with connection.cursor() as cursor:
         cursor.execute(_STATEMENTS.read_text(), {"start": start, "end": _END})
-    for statement, level in ((_CHARGED, levels.ATTRIBUTED_RPCS), (_WINDOWS, levels.IO_WINDOWS)):
+    for statement, level in ((_ATTRIBUTED, levels.ATTRIBUTED_RPCS), (_WINDOWS, levels.IO_WINDOWS)):
         with centre.without_indexes([level.table]), connection.cursor() as cursor:
             for hour in range(hours):
                 begin = start + hour * _HOUR
