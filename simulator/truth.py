@@ -109,9 +109,9 @@ def _processes(plan: Plan, centre: Centre, totals: FileTotals) -> dict[str, dict
 def _file_content(job_id: str, totals: FileTotals) -> dict[str, object]:
     """Return the files' content for a job id: less than its activity where polls missed some."""
     return {
-        "shown_operations": _by_kind(totals.mdt.get(job_id, _NO_COUNTS)),
-        "shown_read_bytes": totals.read_bytes[job_id],
-        "shown_write_bytes": totals.write_bytes[job_id],
+        "polled_operations": _by_kind(totals.mdt.get(job_id, _NO_COUNTS)),
+        "polled_read_bytes": totals.read_bytes[job_id],
+        "polled_write_bytes": totals.write_bytes[job_id],
         "entry_restarts": totals.restarts[job_id],
         "hidden_restarts": totals.hidden_restarts[job_id],
     }

@@ -68,9 +68,9 @@ def test_the_totals_of_the_mdt_equal_the_truth(mdt, truth, fault):
     assert len(truth["jobs"]) > 1_000
     for job in truth["jobs"]:
         if job["started"] and not job["hidden_restarts"]:
-            assert nonzero(sums[job["batch_id"]]) == job["shown_operations"]
+            assert nonzero(sums[job["batch_id"]]) == job["polled_operations"]
             if untouched(job, fault):
-                assert job["shown_operations"] == job["operations"]
+                assert job["polled_operations"] == job["operations"]
 
 
 def test_metadata_operations_exclude_kinds_counted_twice(truth):
@@ -95,9 +95,9 @@ def test_the_bytes_of_the_osts_equal_the_truth(centre, truth, fault, direction):
 
     for job in truth["jobs"]:
         if job["started"] and not job["hidden_restarts"]:
-            assert total[job["batch_id"]] == job[f"shown_{direction}"]
+            assert total[job["batch_id"]] == job[f"polled_{direction}"]
             if untouched(job, fault):
-                assert job[f"shown_{direction}"] == job[direction]
+                assert job[f"polled_{direction}"] == job[direction]
 
 
 def test_the_whole_target_counts_at_least_the_operations_of_job_ids(mdt, whole_mdt):
