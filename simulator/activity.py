@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simulator.jobs import Floats, Ints
+from simulator.batch.jobs import Floats, Ints
 from simulator.site import OSTS
 
 # Operation kinds of an MDT of Lustre 2.8, in its order.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from simulator.activity import Burst, Source, Transfers
-from simulator.jobs import Ints, Job, Kind
+from simulator.batch.jobs import Ints, Job, Kind
 from simulator.plan import Plan
 from simulator.site import LOGIN_NIDS, POLICY_NID, client
 

@@ -4,23 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator import (
-    background,
-    behaviour,
-    campaign,
-    launches,
-    numbers,
-    shared_nodes,
-    storm,
-    story,
-    workloads,
-)
+from simulator import background, storm, story
 from simulator.activity import Source
+from simulator.batch import behaviour, campaign, launches, numbers, shared_nodes, workloads
+from simulator.batch.jobs import Job, Kind
+from simulator.batch.scheduler import Scheduler
 from simulator.clock import local
-from simulator.jobs import Job, Kind
 from simulator.plan import Plan
 from simulator.randomness import stream
-from simulator.scheduler import Scheduler
 from simulator.site import User
 
 _HELD_BACK = 400  # reserved nodes for jobs with fixed starts

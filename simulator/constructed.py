@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from simulator import mds
 from simulator.activity import MDT_KINDS, RENAME, RENAMES
 from simulator.clock import MICROSECONDS, local
-from simulator.counters import Entry
 from simulator.formats import job_stats, rpctrace
 from simulator.formats.rpctrace import Names, Version
 from simulator.progress import say
 from simulator.randomness import stream
+from simulator.servers import mds
+from simulator.servers.counters import Entry
 from simulator.site import BATCH_SERVER, MDT
 
 _BEGIN = local(2017, 7, 6, "10:00:00")

@@ -19,14 +19,16 @@ from pathlib import Path
 
 import numpy as np
 
-from simulator import centre, counter_files, golden, nfs, payloads, server_log, site, traced, truth
+from simulator import centre, site, truth
+from simulator.batch import payloads
+from simulator.batch.payloads import Payloads
 from simulator.centre import Centre
 from simulator.clock import MICROSECONDS, local, utc_week
 from simulator.formats import alps, panda, pbs, rpctrace, sacct, site_toml
-from simulator.payloads import Payloads
 from simulator.plan import Plan
 from simulator.progress import say
 from simulator.randomness import stream
+from simulator.servers import counter_files, golden, nfs, server_log, traced
 
 GOLDEN_FIRST_END_US = local(2017, 7, 5, "14:41:07") * MICROSECONDS + 211_385
 _GOLDEN_NEIGHBOURS = 150  # nodes of other jobs in the golden trace

@@ -8,9 +8,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator import polls, site
+from simulator import site
 from simulator.plan import Plan
-from simulator.polls import What
+from simulator.servers import polls
+from simulator.servers.polls import What
 from simulator.today import PILOT_EVERY_S
 
 

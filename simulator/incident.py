@@ -19,14 +19,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from simulator import dumps, mds, server_log, site
+from simulator import site
+from simulator.batch.jobs import Ints, Job, Kind
 from simulator.clock import DAY_S, HOUR_S, MICROSECONDS, MINUTE_S, iso, local
 from simulator.formats import sacct, site_toml
 from simulator.formats.rpctrace import Version
-from simulator.jobs import Ints, Job, Kind
 from simulator.plan import Plan
 from simulator.randomness import stream
-from simulator.server_log import Served
+from simulator.servers import dumps, mds, server_log
+from simulator.servers.server_log import Served
 from simulator.site import User
 
 SHAPES = ("two servers", "spread out", "alone")

@@ -22,17 +22,19 @@ from time import time
 import numpy as np
 import polars as pl
 
-from simulator import counters, mds, payloads, polls, server_log, site, story, trace
+from simulator import site, story
 from simulator.activity import MDT_KINDS
+from simulator.batch import payloads
+from simulator.batch.jobs import Job
 from simulator.clock import HOUR_S, MICROSECONDS, MINUTE_S, iso, utc_name
-from simulator.counters import Server
 from simulator.formats import job_stats, md_stats, panda, pbs, rpctrace, sacct, squeue
 from simulator.formats.rpctrace import Version
-from simulator.jobs import Job
-from simulator.polls import What
 from simulator.progress import say
 from simulator.randomness import stream
-from simulator.server_log import Served
+from simulator.servers import counters, mds, polls, server_log, trace
+from simulator.servers.counters import Server
+from simulator.servers.polls import What
+from simulator.servers.server_log import Served
 from simulator.today import Today
 
 _CALM_S = 13 * HOUR_S // 2  # before the first run: enough for a baseline

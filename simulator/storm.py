@@ -5,8 +5,8 @@ after each.
 """
 
 from simulator.activity import Burst, Transfers
+from simulator.batch.jobs import Job, Kind
 from simulator.clock import local
-from simulator.jobs import Job, Kind
 from simulator.site import User
 
 START = local(2017, 2, 14, "10:20:00")

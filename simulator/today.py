@@ -12,10 +12,11 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from simulator import background, behaviour, campaign, site, story, workloads
+from simulator import background, site, story
 from simulator.activity import Burst, Source
+from simulator.batch import behaviour, campaign, workloads
+from simulator.batch.jobs import Job, Kind
 from simulator.clock import DAY_S, MINUTE_S
-from simulator.jobs import Job, Kind
 from simulator.plan import Plan
 from simulator.randomness import stream
 from simulator.site import User

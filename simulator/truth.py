@@ -4,15 +4,16 @@ import json
 
 import numpy as np
 
-from simulator import golden, mds, nfs, site, storm, story
+from simulator import site, storm, story
 from simulator.activity import MDT_KINDS, OPERATIONS, Source
+from simulator.batch.jobs import Ints, Job, Kind
+from simulator.batch.payloads import Payloads
 from simulator.centre import Centre
 from simulator.clock import iso
-from simulator.counter_files import FileTotals
-from simulator.jobs import Ints, Job, Kind
-from simulator.payloads import Payloads
 from simulator.plan import Plan
-from simulator.traced import Traced
+from simulator.servers import golden, mds, nfs
+from simulator.servers.counter_files import FileTotals
+from simulator.servers.traced import Traced
 
 _NO_COUNTS = np.zeros(len(MDT_KINDS), dtype=np.int64)
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from simulator import mds, trace
 from simulator.activity import Transfers
 from simulator.cases import causes
 from simulator.cases.causes import Cause
 from simulator.cases.filesystems import LARGE, SMALL, Filesystem
 from simulator.cases.play import Play, phase, shares
 from simulator.clock import MINUTE_S
+from simulator.servers import mds, trace
 
 Chance = np.random.Generator
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from simulator import site
 from simulator.activity import Source
+from simulator.batch.jobs import Ints, Job, Kind
 from simulator.cases import abuse, causes, harmless
 from simulator.cases.causes import BORDERLINE, Cause
 from simulator.cases.filesystems import UNREAD, Filesystem
 from simulator.cases.play import Play, between, later, phase, shares
 from simulator.clock import DAY_S, HOUR_S, MINUTE_S
-from simulator.jobs import Ints, Job, Kind
 from simulator.randomness import stream
 from simulator.site import User
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from simulator import site
 from simulator.activity import Burst, Source
+from simulator.batch.jobs import Ints
 from simulator.cases import causes
 from simulator.cases.cast import CALM_S, STREAM_S
 from simulator.cases.filesystems import MOUNTED_BY, SMALL, Filesystem
 from simulator.cases.play import between, later, phase, shares
 from simulator.clock import MINUTE_S
-from simulator.jobs import Ints
 
 LOGINS = tuple(site.LOGIN_NIDS)
 _CALM_PER_S = 0.12  # per log-in node, before the stream

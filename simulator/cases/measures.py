@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.activity import MDT_KINDS, OPEN, OPERATIONS, Source
+from simulator.batch.jobs import Floats, Ints, Job
 from simulator.cases import causes
 from simulator.cases.causes import Cause, Occurrence
 from simulator.cases.filesystems import Filesystem
 from simulator.formats.releases import counts_failed_opens
-from simulator.jobs import Floats, Ints, Job
 
 _COARSE_S = 30
 _NEAR = 0.6  # relative to the definition of abuse: needs a finer computation

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator import mds, trace
 from simulator.activity import Source
+from simulator.batch.jobs import Floats, Ints
 from simulator.cases import causes
 from simulator.cases.causes import Cause, Occurrence
 from simulator.cases.filesystems import Filesystem
 from simulator.cases.measures import occurrence
 from simulator.cases.scene import Scene
 from simulator.clock import MICROSECONDS
-from simulator.jobs import Floats, Ints
 from simulator.randomness import stream
-from simulator.server_log import Served
-from simulator.trace import Queue
+from simulator.servers import mds, trace
+from simulator.servers.server_log import Served
+from simulator.servers.trace import Queue
 
 _LEAST_REQUESTS = 2_000  # fewer cause no waiting
 _MOST = 0.9  # of the total waiting time

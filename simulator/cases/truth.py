@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from simulator.activity import MDT_KINDS, OPERATIONS
+from simulator.batch.jobs import Ints
 from simulator.cases import causes, measures
 from simulator.cases.cast import GAP_S, Actor
 from simulator.cases.causes import BORDERLINE, Cause, Label, Occurrence, label
@@ -16,7 +17,6 @@ from simulator.cases.measures import History, SimilarJobs
 from simulator.cases.scene import Scene
 from simulator.cases.traffic import Traffic
 from simulator.clock import MICROSECONDS, MINUTE_S, iso
-from simulator.jobs import Ints
 
 Case = dict[str, Any]
 

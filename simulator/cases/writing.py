@@ -8,18 +8,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from simulator import counters, dumps, server_log, site
+from simulator import site
+from simulator.batch.jobs import Ints
 from simulator.cases.cast import GAP_S, NODE_COUNT
 from simulator.cases.filesystems import ALL, KEPT_S, SMALL, UNREAD, Filesystem
 from simulator.cases.scene import Scene
 from simulator.cases.traffic import Traffic
 from simulator.clock import DAY_S, MICROSECONDS, MINUTE_S, iso, utc_name
-from simulator.counters import NEVER, Server, Sightings
 from simulator.formats import job_stats, md_stats, rpctrace, sacct, site_toml, squeue
 from simulator.formats.releases import counts_failed_opens
 from simulator.formats.rpctrace import Version
-from simulator.jobs import Ints
 from simulator.randomness import stream
+from simulator.servers import counters, dumps, server_log
+from simulator.servers.counters import NEVER, Server, Sightings
 
 STEP_S = 10
 _QUEUE_EVERY = 3  # steps

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from simulator.batch.jobs import Ints, Job, Launch
 from simulator.clock import MICROSECONDS, local_month, syslog_stamp
-from simulator.jobs import Ints, Job, Launch
 
 _BOOT = "p0-20170620t081433"
 

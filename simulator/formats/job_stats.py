@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from simulator import site
 from simulator.activity import MDT_KINDS
-from simulator.counters import Entry
 from simulator.formats import usecs
 from simulator.formats.releases import is_timed
+from simulator.servers.counters import Entry
 
 JOB_ID_CHARACTERS = 31  # Lustre cuts longer ids
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from simulator.batch.payloads import FAILED_WITH, Payloads
 from simulator.clock import HOUR_S, MINUTE_S
-from simulator.payloads import FAILED_WITH, Payloads
 
 SITE = "ORNL_Titan_MCORE"
 _RELEASE = "Atlas-19.2.4"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from simulator.batch.jobs import Job
 from simulator.clock import local_month, pbs_stamp
-from simulator.jobs import Job
 from simulator.site import CORES_PER_NODE
 
 

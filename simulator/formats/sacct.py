@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from simulator.batch.jobs import Ints, Job
 from simulator.clock import local_time
 from simulator.formats.durations import days_and_time
-from simulator.jobs import Ints, Job
 
 _COLUMNS = (
     "JobID|JobIDRaw|Cluster|Partition|Account|User|UID|Submit|Start|End|State|ExitCode|NNodes|"

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from simulator import polls, site
+from simulator import site
 from simulator.faults import Kind
 from simulator.plan import Plan
-from simulator.polls import What
+from simulator.servers import polls
+from simulator.servers.polls import What
 
 _KNOWN_SINCE = datetime(2016, 1, 1, tzinfo=UTC)
 

@@ -5,9 +5,9 @@ Times are in the format ``SLURM_TIME_FORMAT=%s``.
 
 from collections.abc import Iterable
 
+from simulator.batch.jobs import Job
 from simulator.formats.durations import days_and_time
 from simulator.formats.sacct import fold
-from simulator.jobs import Job
 
 _COLUMNS = (
     "JOBID|JOBID|PARTITION|ACCOUNT|USER|SUBMIT_TIME|START_TIME|STATE|TIME|TIME_LIMIT|NODES|CPUS|"

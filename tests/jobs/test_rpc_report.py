@@ -8,10 +8,11 @@ import pytest
 from django.core.management import CommandError
 
 from ioportal.site.models import Filesystem
-from simulator import golden, server_log, site
+from simulator import site
 from simulator.formats import rpctrace, site_toml
 from simulator.plan import Plan
 from simulator.randomness import stream
+from simulator.servers import golden, server_log
 from tests.logs import Run, alps, at, pbs, rpc, sacct, starting
 
 LISTING = """\

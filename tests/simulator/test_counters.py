@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from simulator import counters
 from simulator.activity import MDT_KINDS, Burst, Source, Transfers
-from simulator.counters import Server
+from simulator.servers import counters
+from simulator.servers.counters import Server
 
 OPEN = MDT_KINDS.index("open")
 TEN_MINUTES = 600

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simulator import mds
+from simulator.servers import mds
 
 
 def enqueues(arrival_us, service_us):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simulator import numbers
+from simulator.batch import numbers
 
 
 def test_numbers_increase_and_given_numbers_are_exact():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from simulator.jobs import Job, Kind
-from simulator.scheduler import Scheduler
+from simulator.batch.jobs import Job, Kind
+from simulator.batch.scheduler import Scheduler
 from simulator.site import User
 
 ALICE = User("alice", 10_001, "ABC001")

@@ -6,11 +6,13 @@ from statistics import mean, median
 import numpy as np
 import pytest
 
-from simulator import centre, nfs, payloads, story, week
+from simulator import centre, story
+from simulator.batch import payloads, week
+from simulator.batch.jobs import Kind
 from simulator.clock import DAY_S, local, utc_name
-from simulator.jobs import Kind
 from simulator.plan import Plan
 from simulator.randomness import stream
+from simulator.servers import nfs
 
 STEPS = {step.key: step for step in story.STEPS}
 # Steps whose sizes follow from the jobs before and after them.

@@ -10,18 +10,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from simulator import dumps, mds, server_log, site, storm, story, trace
+from simulator import site, storm, story
 from simulator.activity import Source
+from simulator.batch.jobs import Job
 from simulator.centre import Centre
 from simulator.clock import MICROSECONDS, MINUTE_S, iso, local, utc_name
-from simulator.dumps import Account
 from simulator.formats.releases import counts_failed_opens
 from simulator.formats.rpctrace import Version
-from simulator.jobs import Job
 from simulator.plan import Plan
 from simulator.progress import say
 from simulator.randomness import stream
-from simulator.server_log import Served
+from simulator.servers import dumps, mds, server_log, trace
+from simulator.servers.dumps import Account
+from simulator.servers.server_log import Served
 
 _HANDLING_SHARE = 0.06  # share of requests with an additional Handling line
 _DUMPED_TWICE = 400

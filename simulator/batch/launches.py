@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from simulator import numbers
+from simulator.batch import numbers
+from simulator.batch.jobs import Ints, Job, Kind, Launch
 from simulator.clock import MICROSECONDS, local
-from simulator.jobs import Ints, Job, Kind, Launch
 
 _COMMANDS = {
     Kind.SIMULATION: "./solver.x -in input.nml",

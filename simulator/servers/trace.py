@@ -5,11 +5,11 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from simulator import mds
 from simulator.activity import MDT_KINDS, Source
+from simulator.batch.jobs import Ints
 from simulator.clock import MICROSECONDS
-from simulator.jobs import Ints
-from simulator.server_log import Served
+from simulator.servers import mds
+from simulator.servers.server_log import Served
 
 BIN_S = 10
 # Request of each operation. mknod comes with its open; a rename counts where it occurs.

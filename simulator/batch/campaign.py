@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simulator import story, week
+from simulator import story
+from simulator.batch import week
+from simulator.batch.jobs import Demand, Job, Kind
 from simulator.clock import HOUR_S, local, midnight
-from simulator.jobs import Demand, Job, Kind
 from simulator.plan import Plan
 from simulator.site import PANDA
 from simulator.story import Era

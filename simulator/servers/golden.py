@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator import mds
-from simulator.jobs import Ints
-from simulator.server_log import Served
+from simulator.batch.jobs import Ints
+from simulator.servers import mds
+from simulator.servers.server_log import Served
 
 EXTENT_US = 563_009
 _AVERAGE_ABOVE = 0.05  # us above the printed average: gives the same figure rounded and cut

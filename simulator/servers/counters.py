@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.activity import MDT_KINDS, Source
-from simulator.jobs import Ints
+from simulator.batch.jobs import Ints
 
 NEVER = np.iinfo(np.int64).max
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.batch.jobs import Ints, Job
 from simulator.clock import local
-from simulator.jobs import Ints, Job
 from simulator.site import CORES_PER_NODE
 
 FEWEST, MOST = 15, 350

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from simulator.jobs import Ints
+from simulator.batch.jobs import Ints
 
 
 def growing(moments: Ints, anchors: Mapping[int, int], per_s: float, pins: Ints) -> Ints:

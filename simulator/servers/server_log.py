@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from simulator import mds, site
+from simulator import site
+from simulator.batch.jobs import Ints
 from simulator.clock import MICROSECONDS
 from simulator.formats.rpctrace import Names
-from simulator.jobs import Ints
 from simulator.randomness import stream
+from simulator.servers import mds
 
 _CORES_PER_PARTITION = 8
 _FIRST_THREAD_PID = 17_330

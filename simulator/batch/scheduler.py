@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from simulator.jobs import Ints, Job
+from simulator.batch.jobs import Ints, Job
 
 _CYCLE_S = 60  # between two scheduling runs
 _START_DELAY_S = 25  # maximum delay until the batch host starts the job's script

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from simulator.batch.jobs import Ints
+from simulator.batch.payloads import Payloads
 from simulator.clock import DAY_S, utc_name
 from simulator.formats import nfsd
-from simulator.jobs import Ints
-from simulator.payloads import Payloads
 from simulator.plan import Plan
 
 _HOME_CALLS_PER_S = 35  # of all home directories

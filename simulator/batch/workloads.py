@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator import site
+from simulator.batch.jobs import Floats, Ints, Job, Kind
 from simulator.clock import HOUR_S, local_time
-from simulator.jobs import Floats, Ints, Job, Kind
 from simulator.plan import Plan
 from simulator.site import User
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from simulator import storm
 from simulator.activity import EVEN_SPREAD, Burst, Source, Transfers
-from simulator.jobs import Demand, Job, Kind
+from simulator.batch.jobs import Demand, Job, Kind
 from simulator.site import OSTS
 from simulator.story import Era
 

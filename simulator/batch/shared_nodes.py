@@ -4,7 +4,7 @@ import heapq
 
 import numpy as np
 
-from simulator.jobs import Ints, Job
+from simulator.batch.jobs import Ints, Job
 from simulator.site import ANALYSIS_NODE_COUNT, CORES_PER_NODE
 
 _START_DELAY_S = 7

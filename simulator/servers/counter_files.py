@@ -9,18 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
-from simulator import counters, polls, site
+from simulator import site
 from simulator.activity import MDT_KINDS, RENAME, RENAMES, Source
+from simulator.batch.jobs import Ints
 from simulator.clock import MICROSECONDS, utc_name
-from simulator.counters import NEVER, Entry, Server, Sightings
 from simulator.faults import Kind
 from simulator.formats import job_stats, md_stats
 from simulator.formats.releases import counts_failed_opens
-from simulator.jobs import Ints
 from simulator.plan import Plan
-from simulator.polls import What
 from simulator.progress import say
 from simulator.randomness import stream
+from simulator.servers import counters, polls
+from simulator.servers.counters import NEVER, Entry, Server, Sightings
+from simulator.servers.polls import What
 
 _READ_LASTS_US = 43_017  # from job_stats to md_stats of one poll
 _READ_SUM, _WRITE_SUM = 3, 7  # of the counters of counters.ost_sightings

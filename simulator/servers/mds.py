@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.batch.jobs import Floats, Ints
 from simulator.clock import MICROSECONDS
-from simulator.jobs import Floats, Ints
 
 MDS_GETATTR = 33
 MDS_CLOSE = 35

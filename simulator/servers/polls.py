@@ -6,8 +6,8 @@ from enum import Enum
 import numpy as np
 
 from simulator import storm, story
+from simulator.batch.jobs import Ints
 from simulator.clock import DAY_S, HOUR_S, MINUTE_S, local, local_time, midnight
-from simulator.jobs import Ints
 from simulator.plan import FULL_POLL_S, Plan
 
 _CRISIS = (local(2017, 7, 6, "09:40:00"), local(2017, 7, 6, "10:40:00"), MINUTE_S)

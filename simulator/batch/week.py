@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from simulator import story
+from simulator.batch.jobs import Demand, Floats, Ints
 from simulator.clock import HOUR_S, MINUTE_S
-from simulator.jobs import Demand, Floats, Ints
 
 JOB_COUNT = 1_175
 # Every job runs inside the week, by local time and by UTC.

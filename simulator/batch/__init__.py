@@ -1,0 +1,1 @@
+"""Jobs and their batch systems: submission, scheduling, launches, and jobs inside jobs."""

@@ -1,0 +1,1 @@
+"""Servers: queues, counters and their polls, debug logs and dumps."""
