@@ -300,7 +300,7 @@ def _enclosing_jobs(workload_job: WorkloadJob, jobs: list[Job]) -> list[Job]:
     def fit(job: Job) -> tuple[bool, timedelta, timedelta]:
         started = job.started_at or start
         return (
-            started > start + workloads.CLOCKS_DIFFER,
+            started > start + workloads.CLOCK_TOLERANCE,
             abs(started - start),
             start - job.submitted_at,
         )
@@ -311,8 +311,8 @@ def _enclosing_jobs(workload_job: WorkloadJob, jobs: list[Job]) -> list[Job]:
         if (
             workload_job.array_index in {"", job.array_index}
             and started
-            and started <= end + workloads.CLOCKS_DIFFER
-            and (ended is None or ended >= start - workloads.CLOCKS_DIFFER)
+            and started <= end + workloads.CLOCK_TOLERANCE
+            and (ended is None or ended >= start - workloads.CLOCK_TOLERANCE)
         ):
             nearest.setdefault(job.array_index, job)
     return list(nearest.values())

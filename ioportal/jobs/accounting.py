@@ -17,7 +17,7 @@ from django.db import connection
 from collectors.batch import hostlists
 from ioportal.jobs import locks, workloads
 from ioportal.jobs.models import Allocation, DirtyStatistics, Job, Launch
-from ioportal.jobs.precedence import standing
+from ioportal.jobs.precedence import precedence
 from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_frame
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ioportal.site.models import Cluster
 
-STILL_RUNNING = datetime(2200, 1, 1, tzinfo=UTC)  # an end for intervals that have none yet
+OPEN_END = datetime(2200, 1, 1, tzinfo=UTC)  # an end for intervals that have none yet
 
 _BATCH = 2_000
 _AN_HOUR = timedelta(hours=1)  # what a forgotten daylight-saving change shifts a syslog stamp by
@@ -35,7 +35,7 @@ _Identity = tuple[str, str, datetime]  # batch id, array index, submit time
 
 _FACTS = (
     "started_at", "ended_at", "name", "owner", "project", "queue", "state", "exit_status",
-    "exit_signal", "node_count", "core_count", "cpu_s", "time_limit_s", "nodes", "standing",
+    "exit_signal", "node_count", "core_count", "cpu_s", "time_limit_s", "nodes", "precedence",
 )  # fmt: skip
 _TELLING = ("state", "exit_status", "cpu_s", "nodes")  # of records with the same times
 
@@ -65,25 +65,25 @@ class Recorded:
     """What a table of records changed, and which job each of its lines speaks of."""
 
     changes: list[Change]
-    job_of_line: dict[int, int]
+    job_id_by_line: dict[int, int]
 
 
 def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
     """Store jobs; `records` are rows of `tables.JOBS` without launches, all with a submit time."""
     locks.accounting()
     rows = [
-        row | {"standing": standing(row, ("started_at", "ended_at"), _TELLING)}
+        row | {"precedence": precedence(row, ("started_at", "ended_at"), _TELLING)}
         for row in _storable(records).to_dicts()
     ]
     best = {
         _identity(row): row
-        for row in sorted(rows, key=lambda row: (_identity(row), row["standing"]))
+        for row in sorted(rows, key=lambda row: (_identity(row), row["precedence"]))
     }
     known = _known_jobs(cluster, {batch_id for batch_id, _, _ in best})
     told = [
         _job(cluster, row)
         for identity, row in best.items()
-        if identity not in known or row["standing"] > known[identity].standing
+        if identity not in known or row["precedence"] > known[identity].precedence
     ]
     Job.objects.bulk_create(
         told,
@@ -303,6 +303,6 @@ def _change(before: Job | None, job: Job, node_ids: set[int]) -> Change:
     return Change(
         job.pk,
         min(run.started_at for run in runs if run.started_at),
-        max(run.ended_at or STILL_RUNNING for run in runs),
+        max(run.ended_at or OPEN_END for run in runs),
         tuple(sorted(node_ids)),
     )

@@ -13,7 +13,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def standing(row: Mapping[str, Any], times: Collection[str], facts: Collection[str]) -> str:
+def precedence(row: Mapping[str, Any], times: Collection[str], facts: Collection[str]) -> str:
     """Return the text that orders records of one thing: the greatest stands.
 
     Args:

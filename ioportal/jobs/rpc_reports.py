@@ -10,7 +10,7 @@ from django.db.models import Count, Max, Min, Q, Sum
 from collectors.batch import hostlists
 from collectors.lustre import opcodes
 from ioportal.analysis.rpc_report import RpcReport, RpcRow, Times
-from ioportal.jobs.accounting import STILL_RUNNING
+from ioportal.jobs.accounting import OPEN_END
 from ioportal.site.models import Nid, Server, SourceJobId
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.models import AttributedRpc, Method, Principal, RpcWindow
@@ -208,9 +208,7 @@ def _within(
     """Return the part of [start, end), widened to whole buckets, in which something ran."""
     return (
         max(run_start, rollups.floor(start, width)) if start else run_start,
-        min(run_end or STILL_RUNNING, rollups.ceil(end, width))
-        if end
-        else run_end or STILL_RUNNING,
+        min(run_end or OPEN_END, rollups.ceil(end, width)) if end else run_end or OPEN_END,
     )
 
 

@@ -19,7 +19,7 @@ from django.db.models.functions import NullIf
 
 from ioportal.jobs import locks
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.jobs.precedence import standing
+from ioportal.jobs.precedence import precedence
 from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_rows
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
     from ioportal.site.models import Cluster
 
-CLOCKS_DIFFER = timedelta(minutes=5)  # PanDA's and the batch system's, at most
+CLOCK_TOLERANCE = timedelta(minutes=5)  # PanDA's and the batch system's, at most
 _BATCH = 2_000
 _ID_DIGITS = 18  # as many as always fit into 64 bits
 _FACTS = (
@@ -57,21 +57,22 @@ def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
     ).to_dicts()
     changes = ("modified_at", "ended_at", "started_at")
     told = [
-        row | {"cluster_id": cluster.pk, "standing": standing(row, changes, _FACTS)} for row in rows
+        row | {"cluster_id": cluster.pk, "precedence": precedence(row, changes, _FACTS)}
+        for row in rows
     ]
-    best = {row["panda_id"]: row for row in sorted(told, key=itemgetter("panda_id", "standing"))}
+    best = {row["panda_id"]: row for row in sorted(told, key=itemgetter("panda_id", "precedence"))}
     stored = WorkloadJob.objects.filter(cluster=cluster, panda_id__in=list(best))
-    known = dict(stored.values_list("panda_id", "standing"))
-    columns = ("cluster_id", "panda_id", *_FACTS, "standing")
+    known = dict(stored.values_list("panda_id", "precedence"))
+    columns = ("cluster_id", "panda_id", *_FACTS, "precedence")
     new = [row for panda_id, row in best.items() if panda_id not in known]
     copy_rows(WorkloadJob, columns, map(itemgetter(*columns), new))
-    newer = [row for id_, row in best.items() if id_ in known and row["standing"] > known[id_]]
+    newer = [row for id_, row in best.items() if id_ in known and row["precedence"] > known[id_]]
     WorkloadJob.objects.bulk_create(
         [WorkloadJob(**{name: row[name] for name in columns}) for row in newer],
         batch_size=_BATCH,
         update_conflicts=True,
         unique_fields=["panda_id", "cluster"],
-        update_fields=[*_FACTS, "standing"],
+        update_fields=[*_FACTS, "precedence"],
     )
     ids = dict(stored.values_list("panda_id", "pk"))
     _link([ids[row["panda_id"]] for row in (*new, *newer)])
@@ -124,7 +125,7 @@ WHERE id = ANY(%s)
 def _link(ids: list[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM jobs_workloadjob_jobs WHERE workloadjob_id = ANY(%s)", [ids])
-        cursor.execute(_LINK, {"ids": ids, "apart_s": CLOCKS_DIFFER.total_seconds()})
+        cursor.execute(_LINK, {"ids": ids, "apart_s": CLOCK_TOLERANCE.total_seconds()})
         cursor.execute(_SOLE, [ids])
 
 

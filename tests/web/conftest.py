@@ -97,7 +97,7 @@ def new_job(cluster):
                 "queue": "batch",
                 "state": Job.State.COMPLETED,
                 "node_count": 2,
-                "standing": "",
+                "precedence": "",
                 **facts,
             }
         )

@@ -65,7 +65,7 @@ class _AccountingLoader:
         self.extend(records, "submitted_at", "started_at", "ended_at")
         recorded = accounting.record_jobs(self.cluster, records)
         self._changes += recorded.changes
-        self.store_lines(records, job_id=recorded.job_of_line)
+        self.store_lines(records, job_id=recorded.job_id_by_line)
 
     def store_launches(self, records: pl.DataFrame) -> None:
         """Store records of launches with their line numbers."""

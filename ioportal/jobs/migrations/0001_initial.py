@@ -97,7 +97,7 @@ class Migration(migrations.Migration):
                 ("cpu_s", models.FloatField(blank=True, null=True)),
                 ("time_limit_s", models.BigIntegerField(blank=True, null=True)),
                 ("nodes", models.TextField(blank=True)),
-                ("standing", models.CharField(max_length=128)),
+                ("precedence", models.CharField(max_length=128)),
                 ("quality", models.CharField(editable=False, max_length=8, null=True)),
                 (
                     "cluster",
@@ -203,7 +203,7 @@ class Migration(migrations.Migration):
                 ("core_count", models.IntegerField(null=True)),
                 ("cpu_s", models.FloatField(null=True)),
                 ("setup_s", models.FloatField(null=True)),
-                ("standing", models.CharField(max_length=128)),
+                ("precedence", models.CharField(max_length=128)),
                 (
                     "changed_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),

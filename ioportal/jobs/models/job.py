@@ -80,7 +80,7 @@ class Job(models.Model):
     time_limit_s = models.BigIntegerField(null=True, blank=True)
     nodes = models.TextField(blank=True)  # folded host list, as the scheduler gave it
     # Records of one job are ordered by what they know, so that any order of loading ends alike.
-    standing = models.CharField(max_length=128)
+    precedence = models.CharField(max_length=128)
     # Of its statistics, written with them: lists filter and count by it. Null: not computed yet.
     quality = models.CharField(max_length=8, null=True, editable=False)  # noqa: DJ001  (unknown is no text)
 

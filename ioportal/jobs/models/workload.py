@@ -75,7 +75,7 @@ class WorkloadJob(models.Model):
     core_count = models.IntegerField(null=True)
     cpu_s = models.FloatField(null=True)
     setup_s = models.FloatField(null=True)
-    standing = models.CharField(max_length=128)  # as a job's: any order of loading ends alike
+    precedence = models.CharField(max_length=128)  # as a job's: any order of loading ends alike
 
     # Many-to-many: a batch job holds hundreds, and the tasks of an array may share one.
     jobs = models.ManyToManyField(Job, related_name="workload_jobs")

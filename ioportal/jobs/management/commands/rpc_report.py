@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from ioportal import commands
 from ioportal.jobs import rpc_reports
-from ioportal.jobs.accounting import STILL_RUNNING
+from ioportal.jobs.accounting import OPEN_END
 from ioportal.jobs.models import Job, Launch
 from ioportal.site.models import Cluster, Nid, SourceJobId
 from ioportal.telemetry.models import Principal
@@ -86,7 +86,7 @@ def _reports(options: dict[str, Any]) -> Iterator[RpcReport]:
             yield _traced(rpc_reports.of_job(job, start, end), f"job {job}")
     if options["launch"] or options["job"]:
         return
-    start, end = start or _EVER, end or STILL_RUNNING
+    start, end = start or _EVER, end or OPEN_END
     if host := options["host"]:
         report = rpc_reports.of_kind(Principal.HOST, start, end, host=host)
     elif process := options["process"]:
