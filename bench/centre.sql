@@ -12,7 +12,7 @@ FROM generate_series(1, 1400) n LEFT JOIN site_node ON site_node.id %% 1400 = n 
 -- after the twentieth worked only in one quarter of the year.
 INSERT INTO jobs_job (cluster_id, batch_id, array_index, submitted_at, started_at, ended_at, name,
     owner, project, queue, state, exit_status, node_count, core_count, cpu_s, time_limit_s, nodes,
-    standing, quality)
+    precedence, quality)
 SELECT clusters[cluster], 3000000 + n, '', submitted, started,
     CASE WHEN ended < %(ended)s THEN ended END,
     'run_' || floor(30 * random() ^ 2) || '_' || n %% 1000,
@@ -137,7 +137,7 @@ CROSS JOIN generate_series(33, 38) opcode
 CROSS JOIN (SELECT min(id) AS id FROM site_server) s;
 
 INSERT INTO jobs_workloadjob (cluster_id, panda_id, told_batch_id, batch_id, array_index, site, host,
-    state, error, "user", transformation, started_at, ended_at, core_count, cpu_s, standing, batch_job_id,
+    state, error, "user", transformation, started_at, ended_at, core_count, cpu_s, precedence, batch_job_id,
     changed_at)
 SELECT cluster_id, 5000000 + n, batch_id, batch_id, '', 'LAKE', nodes, 'finished', '', 'prod', 'sim',
     started_at, %(ended)s, 16, 3600, '', id, %(ended)s

@@ -2,7 +2,7 @@
 -- servers with polls every 10 s and traces, until %(now)s.
 INSERT INTO jobs_job (
     cluster_id, batch_id, array_index, submitted_at, started_at, name, owner, project, queue, state,
-    node_count, nodes, core_count, standing, quality
+    node_count, nodes, core_count, precedence, quality
 )
 SELECT c.id, 7000000 + n, '', %(began)s, %(began)s, 'run_' || n %% 40, 'u' || n %% 300, 'p' || n %% 40,
     (ARRAY['batch', 'debug', 'large'])[1 + n %% 3], 'running', 1 + n %% 64, '', 16, '', 'good'

@@ -7,7 +7,7 @@ INSERT INTO site_nid (text, registered) SELECT n || '@tcp', false FROM generate_
 
 INSERT INTO jobs_job (
     cluster_id, batch_id, array_index, submitted_at, started_at, ended_at, name, owner, project,
-    queue, state, node_count, nodes, core_count, standing
+    queue, state, node_count, nodes, core_count, precedence
 )
 SELECT c.id, 7000000 + n, '', %(start)s, %(start)s, %(end)s, 'run', 'u' || n %% 300, 'p' || n %% 40,
     'batch', 'completed', 1 + n %% 64, '', 16, ''
