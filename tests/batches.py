@@ -45,8 +45,8 @@ def delta(start, end, job=None, target="lake-MDT0000", basis="difference", **cou
     return poll | of_job | dict.fromkeys(tables.COUNTERS) | counters
 
 
-def batch(sequence, table, rows, coverage=(), **said):
-    """A batch: what it says, and its rows."""
+def batch(sequence, table, rows, coverage=(), **changes):
+    """Return the manifest and the rows of a batch."""
     lines = sum(row.get("count", 1) for row in rows)
     manifest = {
         "stream": str(STREAM),
@@ -59,17 +59,17 @@ def batch(sequence, table, rows, coverage=(), **said):
         ],
         "rejects": [],
         "rejected_by_reason": {},
-    } | said
+    } | changes
     return manifest, rows
 
 
-def traced(sequence, start, end, *rows, **said):
-    """A batch of windows that covers [start, end]."""
-    return batch(sequence, "rpc_windows", rows, [("", start, end)], **said)
+def traced(sequence, start, end, *rows, **changes):
+    """Return a batch of windows that covers [start, end]."""
+    return batch(sequence, "rpc_windows", rows, [("", start, end)], **changes)
 
 
 def arrow(table, rows, **options):
-    """Rows as an agent sends them."""
+    """Encode rows like an agent."""
     stream = io.BytesIO()
     frame = rows if isinstance(rows, pl.DataFrame) else TABLES[table].frame(list(rows))
     frame.write_ipc_stream(stream, **{"compression": "zstd"} | options)
@@ -77,7 +77,7 @@ def arrow(table, rows, **options):
 
 
 def ndjson(_table, rows):
-    """Rows as people send them."""
+    """Encode rows as NDJSON."""
     return "".join(f"{json.dumps(row, default=lambda v: v.isoformat())}\n" for row in rows).encode()
 
 

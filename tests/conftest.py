@@ -1,4 +1,4 @@
-"""The database, a site registered in it, and log files ingested as an admin would."""
+"""Fixtures: a registered site, ingested log files, management commands and shared folders."""
 
 import fcntl
 import io
@@ -27,7 +27,7 @@ hypothesis.settings.load_profile("quick")
 
 REPOSITORY = Path(__file__).parents[1]
 
-# Two clusters on one filesystem (one batch system each), and one filesystem beside it.
+# Two clusters with different batch systems share a filesystem; one cluster has a second filesystem.
 SITE = """
 [[cluster]]
 name = "anvil"
@@ -106,7 +106,7 @@ def pytest_collection_modifyitems(items):
 
 
 def broker_of_our_own():
-    """The broker, in a database where no other worker takes our messages."""
+    """Return the URL of a broker database that no other worker reads."""
     url = os.environ["IOPORTAL_BROKER_URL"]
     if urlsplit(url).scheme == "redis+socket":
         return f"{url}?virtual_host=9"
@@ -115,13 +115,13 @@ def broker_of_our_own():
 
 @pytest.fixture(autouse=True)
 def _statistics_at_once(settings):
-    """Jobs that run are computed whenever they changed."""
+    """Recompute running jobs after every change."""
     settings.STATISTICS_INTERVAL = timedelta(0)
 
 
 @pytest.fixture(autouse=True)
 def _hypertables_are_emptied_too(request, django_db_blocker):
-    """Django empties the tables that it manages after tests that commit; hypertables are not."""
+    """Empty hypertables after tests that commit; Django empties only the tables that it manages."""
     yield
     mark = request.node.get_closest_marker("django_db")
     if mark and mark.kwargs.get("transaction"):
@@ -145,7 +145,7 @@ def logs(tmp_path):
 
 @pytest.fixture
 def register(db, tmp_path):
-    """Register what a TOML text says."""
+    """Register a site from TOML."""
 
     def run(text):
         path = tmp_path / "site.toml"
@@ -157,13 +157,13 @@ def register(db, tmp_path):
 
 @pytest.fixture
 def site(register):
-    """A small site: see `SITE`."""
+    """Register a small site: see `SITE`."""
     register(SITE)
 
 
 @pytest.fixture
 def ingest(db):
-    """Run ``manage.py ingest`` and return its account."""
+    """Run ``manage.py ingest`` and return its counts."""
 
     def run(form, *files, **options):
         out = io.StringIO()
@@ -178,7 +178,7 @@ def ingest(db):
 
 @pytest.fixture
 def call(db):
-    """Run a command of manage.py and return what it prints."""
+    """Run a management command and return its output."""
 
     def run(name, *arguments):
         out = io.StringIO()
@@ -190,19 +190,19 @@ def call(db):
 
 @pytest.fixture
 def reconcile(call):
-    """Run ``manage.py reconcile``, which fails on a difference, and return what it says."""
+    """Run ``manage.py reconcile`` and return its output; differences raise an error."""
     return lambda: call("reconcile")
 
 
 @pytest.fixture
 def refresh(db):
-    """Run the statistics stage, as a worker does."""
+    """Run the statistics stage like a worker."""
     return tasks.refresh_statistics
 
 
 @pytest.fixture
 def evaluate(db):
-    """Run the stages before, and judge; return the unresolved flags by rule and subject."""
+    """Run all stages up to evaluation; return the unresolved flags by rule and subject."""
 
     def run():
         drain(statistics.refresh_statistics)
@@ -231,7 +231,7 @@ def queries(db):
 
 @pytest.fixture
 def environment(db):
-    """What programs need to work on the tests' database."""
+    """Return environment variables for programs that use the test database."""
     database = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
     return {
         **os.environ,
@@ -265,12 +265,12 @@ def shared_folder(tmp_path_factory, request):
 
 @pytest.fixture(scope="session")
 def eventually():
-    """Wait for something to become true."""
+    """Wait until a condition is true."""
 
     def wait(condition, seconds=30):
         deadline = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < deadline, "it did not happen"
+            assert time.monotonic() < deadline, f"not true within {seconds} s"
             time.sleep(0.02)
 
     return wait

@@ -1,4 +1,4 @@
-"""What the database holds, by content: ids may differ from load to load, and nothing else."""
+"""Contents of the database without ids, to compare loads."""
 
 from django.db import connection
 from psycopg import sql
@@ -17,7 +17,7 @@ _NODE = (
     "(SELECT concat_ws('/', c.name, n.name) FROM site_node n "
     "JOIN site_cluster c ON c.id = n.cluster_id WHERE n.id = t.node_id)"
 )
-# Columns that hold ids, and what they stand for.
+# Columns with ids, and a name for each id.
 _MEANING = {
     "job_id": _JOB,
     "batch_job_id": _BATCH_JOB,
@@ -35,7 +35,7 @@ _MEANING = {
     "workloadjob_id": "(SELECT w.panda_id FROM jobs_workloadjob w WHERE w.id = t.workloadjob_id)",
 }
 _OWN_ID = {"id"}
-_CLOCK = {"loaded_at", "computed_at", "changed_at"}  # when it happened to be loaded
+_CLOCK = {"loaded_at", "computed_at", "changed_at"}  # time of loading
 RAW = (
     "telemetry_rpcwindow", "telemetry_jobsnapshot", "telemetry_targetsnapshot",
     "telemetry_servicesnapshot", "telemetry_requestwindow",
@@ -49,18 +49,18 @@ FACTS = (
 )  # fmt: skip
 
 
-def of(*tables):
-    """Return the rows of some tables as sorted lists of texts, with names in place of ids."""
+def rows(*tables):
+    """Return the rows of some tables as sorted lists of strings, with names in place of ids."""
     return {table: _rows(table) for table in tables}
 
 
 def everything():
     """Return the rows of every table that log files fill."""
-    return of(*RAW, *DERIVED, *FACTS)
+    return rows(*RAW, *DERIVED, *FACTS)
 
 
 def forget():
-    """Drop all that was loaded; what is registered stays."""
+    """Empty the tables with loaded data, but keep the registration."""
     loaded = [*RAW, *DERIVED, *(table for table in FACTS if table != "site_nid")]
     with connection.cursor() as cursor:
         for table in loaded:
@@ -68,7 +68,7 @@ def forget():
 
 
 def empty_hypertables():
-    """Drop all rows of the tables that Timescale manages, and Django does not."""
+    """Empty the hypertables, which Django does not manage."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT hypertable_name FROM timescaledb_information.hypertables")
         for (table,) in cursor.fetchall():

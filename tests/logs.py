@@ -1,7 +1,7 @@
 """Log files as servers and batch systems write them, rendered by the tests themselves.
 
-Nothing here is shared with the parsers or with the simulator, so that neither is checked against
-itself. Times of day are those of `DAY`, in UTC.
+The parsers and the simulator use different code, so that tests do not check them against
+themselves. Times of day are on `DAY`, in UTC.
 """
 
 import json
@@ -17,7 +17,7 @@ _xids = count(1_510_963_712_345_678, 16)
 
 
 def at(clock: str) -> datetime:
-    """The moment of `DAY` that "12:00:05.25" names; "30:00" is six in the morning after."""
+    """Return a time of `DAY` from "12:00:05.25"; "30:00" is 06:00 on the next day."""
     hours, minutes, *seconds = clock.split(":")
     return DAY + timedelta(
         hours=int(hours), minutes=int(minutes), seconds=float(seconds[0]) if seconds else 0
@@ -36,7 +36,7 @@ def rpc(
 ) -> str:
     """One handled RPC; `us` are service and total time, None for a server that does not time.
 
-    Without `job` the line is that of Lustre 2.5, with one (which may be empty) that of 2.15.
+    Without `job` the line has the format of Lustre 2.5, with a job id (or "") that of 2.15.
     """
     moment = at(moment) if isinstance(moment, str) else moment
     request, names, label, verb = ("", "nid:opc", "", "procesed")
@@ -57,7 +57,7 @@ def rpc(
 
 
 def handling(moment: datetime | str) -> str:
-    """What a server writes when a request arrives: no record of an RPC."""
+    """Return the line of an arriving request, which is no record of an RPC."""
     return rpc(moment).replace("Handled RPC", "Handling RPC").partition(" Request proc")[0]
 
 
@@ -68,7 +68,7 @@ def job_stats(
     snapshot: datetime | str = "",
     start: datetime | str = "",
 ) -> str:
-    """What `lctl get_param` prints of a target: per job id, operations by kind.
+    """Return the output of `lctl get_param` for a target: operations by job id and kind.
 
     `read_bytes` and `write_bytes` are pairs of requests and bytes. `snapshot` is when each entry
     was updated last, `start` when it began (from Lustre 2.15 on).
@@ -84,7 +84,7 @@ def job_stats(
 
 
 def md_stats(target: str, counters: dict[str, int], *, snapshot: datetime | str = "12:00") -> str:
-    """What `lctl get_param` prints of a whole MDT."""
+    """Return the output of `lctl get_param` for an MDT."""
     lines = [
         f"mdt.{target}.md_stats=",
         f"snapshot_time             {_epoch(snapshot)}.5 secs.usecs",
@@ -95,11 +95,11 @@ def md_stats(target: str, counters: dict[str, int], *, snapshot: datetime | str 
 
 @dataclass(frozen=True)
 class Run:
-    """A batch job as accounting tells it, for `sacct` and `pbs`."""
+    """An accounted batch job, for `sacct` and `pbs`."""
 
     batch_id: str
     start: str | datetime | None = "12:00"
-    end: str | datetime | None = "13:00"  # None: it runs still
+    end: str | datetime | None = "13:00"  # None: still running
     nodes: str = "n1"
     node_count: int = 1
     submit: str | datetime = "11:00"
@@ -124,12 +124,12 @@ _SACCT = (
 
 
 def sacct(*runs: Run) -> str:
-    """What `sacct --parsable2` prints; the cluster's clock shows UTC."""
+    """Return the output of `sacct --parsable2`, in UTC."""
     return "\n".join([_SACCT, *map(_sacct_line, runs)]) + "\n"
 
 
 def squeue(*runs: Run) -> str:
-    """What `squeue` prints of jobs that run or wait; with bars, as our documentation has it."""
+    """Return the output of `squeue` in the documented format."""
     head = "JOBID|JOBID|PARTITION|ACCOUNT|USER|SUBMIT_TIME|START_TIME|STATE|NODES|NODELIST|NAME\n"
     return head + "".join(
         f"{run.batch_id}|{run.batch_id}|{run.queue}|{run.project}|{run.user}|{_epoch(run.submit)}|"
@@ -182,7 +182,7 @@ def alps(*records: str) -> str:
 
 
 def starting(apid: int, batch_id: str, moment: datetime | str, nodes: str, node_count: int) -> str:
-    """The line that says where a launch begins; `nodes` as ALPS writes them: "2-3,7"."""
+    """Return the line of a starting launch; `nodes` in the form of ALPS: "2-3,7"."""
     return (
         f"<150>1 {_moment(moment).isoformat()} c0-0c0s1n1 aprun 2035 p0-20170620t081433 "
         f"[alps_msgs@34] apid={apid}, Starting, user=15311, batch_id={batch_id}.sdb, "
@@ -191,7 +191,7 @@ def starting(apid: int, batch_id: str, moment: datetime | str, nodes: str, node_
 
 
 def finishing(apid: int, batch_id: str, moment: datetime | str) -> str:
-    """The line that says when a launch ended."""
+    """Return the line of an ended launch."""
     return (
         f"<150>1 {_moment(moment).isoformat()} c0-0c0s1n1 apsys 2039 p0-20170620t081433 "
         f"[alps_msgs@34] apid={apid}, Finishing, user=15311, batch_id={batch_id}.sdb, "
@@ -200,7 +200,7 @@ def finishing(apid: int, batch_id: str, moment: datetime | str) -> str:
 
 
 def panda(*records: dict[str, object]) -> str:
-    """What BigPanDA answers: records of `panda_job`, in a list."""
+    """Return a response of BigPanDA with records of `panda_job`."""
     return json.dumps({"jobs": records, "selectionparams": {}}) + "\n"
 
 

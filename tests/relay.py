@@ -1,6 +1,6 @@
-"""Relay a socket of a service: ``python -m tests.relay LISTEN HOST [PORT]``, HOST a socket's path.
+"""Relay a service's socket: ``python -m tests.relay LISTEN HOST [PORT]``; HOST may be a path.
 
-Stopped with SIGSTOP it is like a frozen service: the kernel accepts connections, nobody answers.
+After SIGSTOP it behaves like a frozen service: the kernel accepts connections without a response.
 """
 
 import asyncio

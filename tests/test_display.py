@@ -1,4 +1,4 @@
-"""Names and texts from outside, as they are displayed."""
+"""Display of external names and texts."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from ioportal.display import visible, visible_text
 
 
 @pytest.mark.parametrize(
-    ("hostile", "shown"),
+    ("hostile", "displayed"),
     [
         ("plain ünïcode", "plain ünïcode"),
         ("\x1b[31m\x07", "\\x1b[31m\\x07"),
@@ -15,11 +15,11 @@ from ioportal.display import visible, visible_text
         ("no-break\u00a0space \u3164", "no-break\\xa0space \\u3164"),
     ],
 )
-def test_what_prints_nothing_is_shown_as_a_code(hostile, shown):
-    assert visible(hostile) == shown
+def test_unprintable_characters_are_displayed_as_escapes(hostile, displayed):
+    assert visible(hostile) == displayed
 
 
-def test_a_text_keeps_its_lines_and_spaces():
+def test_line_breaks_and_spaces_are_preserved():
     text = "two\u00a0words\n\tindented\u202e\r\n"
 
     assert visible_text(text) == "two\u00a0words\n\tindented\\u202e\\r\n"

@@ -1,4 +1,4 @@
-"""What a fault looks like in the log."""
+"""Faults in the log."""
 
 import logging
 import logging.config
@@ -23,7 +23,7 @@ def test_an_outage_of_the_database_is_one_line_per_request(capsys):
 
 
 def test_any_other_fault_is_logged_with_its_traceback(capsys):
-    lines = logged(capsys, ValueError("no such thing"))
+    lines = logged(capsys, ValueError("bad value"))
 
-    assert lines[-1] == "ValueError: no such thing"
+    assert lines[-1] == "ValueError: bad value"
     assert "Traceback (most recent call last):" in lines

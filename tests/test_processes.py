@@ -1,4 +1,4 @@
-"""A worker of a test run that is killed: a run of its own, with two workers."""
+"""The death of a worker, in a separate test run."""
 
 import os
 import subprocess

@@ -37,7 +37,9 @@ def test_every_format_of_rows_gives_the_same_tables(deliver, token):
     for kind in (ARROW, NDJSON):
         with transaction.atomic():
             deliver(BATCH, kind=kind)
-            found.append(contents.of("telemetry_rpcwindow", "telemetry_coverage", "ingest_segment"))
+            found.append(
+                contents.rows("telemetry_rpcwindow", "telemetry_coverage", "ingest_segment")
+            )
             transaction.set_rollback(True)
 
     assert found[0] == found[1]

@@ -126,7 +126,7 @@ def test_jobs_come_in_batches_as_they_do_in_files(deliver, logs, ingest, charge,
     runs = [Run("77").running(), Run("77", end="12:30"), Run("78", nodes="n2")]
     with transaction.atomic():
         ingest("sacct", logs("s", sacct(*runs)), cluster="anvil")
-        expected = contents.of("jobs_job", "jobs_allocation", "jobs_jobstatistics")
+        expected = contents.rows("jobs_job", "jobs_allocation", "jobs_jobstatistics")
         transaction.set_rollback(True)
     rows = [_job(number, run) for number, run in enumerate(runs, start=1)]
 
@@ -138,7 +138,7 @@ def test_jobs_come_in_batches_as_they_do_in_files(deliver, logs, ingest, charge,
     charge()
 
     assert answers == [202, 202, 202]
-    assert contents.of("jobs_job", "jobs_allocation", "jobs_jobstatistics") == expected
+    assert contents.rows("jobs_job", "jobs_allocation", "jobs_jobstatistics") == expected
     assert reconcile() == "2 segments reconcile."
 
 

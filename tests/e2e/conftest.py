@@ -1,4 +1,4 @@
-"""A real browser on the real site."""
+"""A browser and a logged-in user for the portal."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from playwright.sync_api import sync_playwright
 
 from tests.web import stories
 
-PASSWORD = "of nobody else"  # noqa: S105  (of a user that lives as long as a test)
+PASSWORD = "password of sam"  # noqa: S105  (a user of one test)
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -23,8 +23,8 @@ ARGUMENTS = [
 
 @pytest.fixture(scope="package")
 def browser():
-    """Debian's chromium, driven by Playwright; its loop ends with these tests."""
-    # Playwright's loop runs in this thread, which Django would take for asynchronous code.
+    """Start Debian's Chromium with Playwright."""
+    # Playwright's event loop runs in this thread, so Django would reject database calls.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "yes"
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
@@ -45,7 +45,7 @@ def _static_files_as_they_are(settings):
 
 @pytest.fixture
 def heavy_job(browser, transactional_db, tmp_path):
-    """The job of `stories.heavy_job`."""
+    """Ingest the job of `stories.heavy_job`."""
     folder = tmp_path / "logs"
     folder.mkdir()
     return stories.heavy_job(folder)
@@ -53,13 +53,13 @@ def heavy_job(browser, transactional_db, tmp_path):
 
 @pytest.fixture
 def complaints():
-    """Errors in the console, uncaught exceptions, answers of 400 and above, requests elsewhere."""
+    """Collect console errors, uncaught exceptions, responses from 400 on and external requests."""
     return []
 
 
 @pytest.fixture
 def visit(browser, live_server, heavy_job, complaints):
-    """Open a tab that staff is logged in with; at the end it must have had no complaint."""
+    """Open a page as staff; the test fails if the browser reported errors."""
     contexts = []
     User.objects.create_superuser("sam", password=PASSWORD)
 

@@ -1,4 +1,4 @@
-"""The portal's settings, with static files as they are: nothing is collected for tests."""
+"""The portal's settings with uncollected static files."""
 
 from ioportal.settings import *  # noqa: F403
 

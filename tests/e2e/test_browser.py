@@ -240,13 +240,13 @@ def test_words_of_marks_and_gaps_cover_neither_figures_nor_each_other(visit, wid
     expect(chart.locator(".annotation")).to_have_count(3)
 
     top = chart.locator(".nsewdrag").bounding_box()["y"]
-    words = [found.bounding_box() for found in chart.locator(".annotation").all()]
-    assert all(box["y"] + box["height"] <= top + 2 for box in words)
+    labels = [label.bounding_box() for label in chart.locator(".annotation").all()]
+    assert all(box["y"] + box["height"] <= top + 2 for box in labels)
     assert not any(
         one["x"] < other["x"] + other["width"]
         and other["x"] < one["x"] + one["width"]
         and abs(one["y"] - other["y"]) < 10
-        for one, other in combinations(words, 2)
+        for one, other in combinations(labels, 2)
     )
 
 
@@ -307,8 +307,8 @@ def test_the_overview_is_asked_for_again_only_while_it_is_seen(visit, logs, inge
     ingest("rpctrace", logs("t", "\n".join(rpc(at) for at in moments)), server="mds1")
     page = visit("/overview/")
     page.locator(DRAWN).first.wait_for()
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests = []
+    page.on("request", lambda request: requests.append(request.url))
     seen = """hidden => {
         Object.defineProperty(document, "hidden", { get: () => hidden, configurable: true });
         document.querySelector("[data-live-status]").dataset.liveEvery = 0.1;
@@ -320,9 +320,9 @@ def test_the_overview_is_asked_for_again_only_while_it_is_seen(visit, logs, inge
     expect(page.locator("[data-live-status]")).to_contain_text("updated")
     page.evaluate(seen, arg=True)
     page.wait_for_load_state("networkidle")
-    asked.clear()
+    requests.clear()
     page.wait_for_timeout(400)
-    assert asked == []
+    assert requests == []
 
     with page.expect_response(re.compile("/overview/rpcs/")):
         page.evaluate(seen, arg=False)

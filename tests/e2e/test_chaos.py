@@ -1,4 +1,4 @@
-"""A short run of what `make chaos` does for longer."""
+"""A short run of `make chaos`."""
 
 import shutil
 import tempfile
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.long
 @pytest.fixture
 def site():
     if choose().servers is None:
-        pytest.skip("somebody else runs the database, which is to be killed")
-    folder = Path(tempfile.mkdtemp(prefix="ioportal-chaos-"))  # short: it holds sockets
+        pytest.skip("the database is external, and this test kills it")
+    folder = Path(tempfile.mkdtemp(prefix="ioportal-chaos-"))  # a short path, for sockets
     site = Installation(folder)
     try:
         site.start()
@@ -27,7 +27,7 @@ def site():
         shutil.rmtree(folder)
 
 
-def test_whatever_is_killed_every_operation_is_counted_once(site):
+def test_killed_processes_lose_and_duplicate_no_operation(site):
     run = Run(site)
 
     assert [outcome.wrong for outcome in run.seeds([1])] == [[]]

@@ -1,4 +1,4 @@
-"""What a viewer chose in a chart outlives its refreshes, and so do the colours."""
+"""Hidden traces, zoom and colours persist when a chart is refreshed."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,11 +10,11 @@ from tests.logs import rpc
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    # Static files come from their finders here; nothing is collected.
+    # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]
 
-# Who is drawn, and in which colour; and who has which swatch in tables.
+# Colours by principal, of drawn traces and of swatches in tables.
 DRAWN = """() => Object.fromEntries(
     document.querySelector("[data-plot^='figure-rpcs']").data
         .filter(trace => trace.visible !== "legendonly")
@@ -33,7 +33,7 @@ REFRESH = """() => {
 
 @pytest.fixture
 def send(logs, ingest):
-    """Load a trace of hosts that send so many RPCs each, some seconds ago."""
+    """Load a trace of some seconds ago, with the number of RPCs of each host."""
 
     def load(name, seconds_ago, **counts):
         begin = datetime.now(UTC) - timedelta(seconds=seconds_ago)
@@ -45,7 +45,7 @@ def send(logs, ingest):
     return load
 
 
-def test_hidden_and_isolated_traces_stay_so_and_principals_keep_their_colours(visit, send):
+def test_refreshes_keep_hidden_traces_and_colours(visit, send):
     send("first", 60, n1=30, n2=20, n3=10)
     page = visit("/overview/?by=job", color_scheme="light")
     page.locator("[data-plot^='figure-rpcs'] .main-svg").first.wait_for()
@@ -77,7 +77,7 @@ def test_hidden_and_isolated_traces_stay_so_and_principals_keep_their_colours(vi
     assert set(page.evaluate(DRAWN)) == {"host n3"}
 
 
-def test_a_zoom_stays_when_the_theme_is_switched(visit):
+def test_switching_the_theme_keeps_the_zoom(visit):
     page = visit("/", color_scheme="light")
     drag = page.locator("[data-plot='figure-load'] .nsewdrag")
     drag.evaluate("layer => layer.scrollIntoView({ block: 'center' })")

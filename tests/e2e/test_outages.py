@@ -1,4 +1,4 @@
-"""The real web server while its database, its broker or its clients are frozen."""
+"""The web server while its database, its broker or its clients are frozen."""
 
 import json
 import os
@@ -35,11 +35,11 @@ pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 STARTS_WITHIN_S = 60
 ANSWERS_WITHIN_S = 15.0  # a minute and more without the limits
 STATEMENT_TIMEOUT_S = 2
-HTTP = {"timeout": 60, "trust_env": False, "verify": False}  # the certificate is the test's own
+HTTP = {"timeout": 60, "trust_env": False, "verify": False}  # the test creates its certificate
 
 
 class Relay:
-    """A service's socket, behind a process that can be frozen and killed."""
+    """A relay to the socket of a service; it can be frozen and killed."""
 
     def __init__(self, listen, *target):
         self._command = [
@@ -90,7 +90,7 @@ def wait_for(condition, what):
 
 
 class Portal:
-    """The web server as `make serve` runs it, its log-in and a source's token."""
+    """A client of the web server, with a session and the token of a source."""
 
     def __init__(self, port, session, secret, url=None):
         self.port = port
@@ -106,7 +106,7 @@ class Portal:
         return self.timed(lambda: self._client.get(path, headers=cookie | headers))
 
     def log_in(self):
-        """Log in as a browser does: the page first, for its token against forgery."""
+        """Log in like a browser: get the form with its CSRF token, then post it."""
         with httpx.Client(base_url=self.url, **HTTP) as browser:
 
             def both():
@@ -137,7 +137,7 @@ class Portal:
         )
 
     def behind(self, url):
-        """The same portal at the address of a proxy."""
+        """Return a client of the same portal at the address of a proxy."""
         return Portal(self.port, self._session, self.secret, url)
 
     @staticmethod
@@ -150,7 +150,7 @@ class Portal:
 
 @pytest.fixture
 def folder():
-    path = Path(tempfile.mkdtemp(prefix="ioportal-", dir="/tmp"))  # short: it holds sockets
+    path = Path(tempfile.mkdtemp(prefix="ioportal-", dir="/tmp"))  # a short path, for sockets
     yield path
     shutil.rmtree(path)
 
@@ -238,7 +238,7 @@ def batch(number):
 
 
 def everything(portal, first):
-    """Requests of every kind, 26 of them."""
+    """Return 26 requests of every kind."""
     return [
         *[lambda path=path: portal.get(path) for path in ("/healthz", "/readyz", "/", "/jobs/")]
         * 4,

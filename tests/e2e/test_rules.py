@@ -22,7 +22,7 @@ from tests.processes import ENDS_WITH_PARENT
 pytestmark = [
     pytest.mark.long,
     pytest.mark.django_db(transaction=True),
-    # Static files come from their finders here; nothing is collected.
+    # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]
 
@@ -31,7 +31,7 @@ WITHIN_MS = 60_000
 
 @pytest.fixture
 def send(environment):
-    """Send a task to a worker of our own, which ends before the tables are emptied."""
+    """Send a task to a worker that ends before the tables are emptied."""
     command = [sys.executable, "-m", "celery", "--quiet", "--app", "ioportal.celery", "worker"]
     with Connection(broker_of_our_own()) as broker:
         worker = subprocess.Popen(
@@ -47,7 +47,7 @@ def send(environment):
 
 @pytest.fixture(autouse=True)
 def _two_jobs(heavy_job, logs):
-    """Let a job of bob do 80,000 stats and end, and one of carol do as many and go on."""
+    """Ingest an ended job of bob and a running job of carol, with 80,000 stats each."""
     ended = Run("3567200", "14:00", "14:30", "n3", user="bob")
     runs = Run("3567201", "14:00", None, "n4", user="carol")
     accounting = logs("sacct.txt", sacct(ended, runs))
@@ -60,7 +60,7 @@ def _two_jobs(heavy_job, logs):
     drain(evaluation.evaluate_pending)
 
 
-def test_a_limit_is_tried_set_and_its_effect_is_seen(visit, send, eventually):
+def test_a_threshold_is_tested_and_changed(visit, send, eventually):
     page = visit("/rules/")
 
     page.get_by_role("link", name="Excessive metadata operations").click()

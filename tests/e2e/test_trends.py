@@ -1,4 +1,4 @@
-"""Where trends are drawn, in a browser: bars, points and marks against the buckets' own spans."""
+"""Positions of bars, points and marks of trend charts in a browser."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -15,11 +15,11 @@ from ioportal.charts.trends import figure
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    # Static files come from their finders here; nothing is collected.
+    # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]
 
-# Begin and end cut a bucket of every step; a change of the clocks lies between them.
+# Each range starts and ends inside a bucket and contains a clock change.
 RANGES = {
     Step.HOUR: ("2017-03-25T22:20Z", "2017-03-26T03:40Z"),
     Step.DAY: ("2017-03-10T07:30Z", "2017-03-28T19:30Z"),
@@ -53,7 +53,7 @@ def test_bars_points_and_marks_are_drawn_within_the_spans_of_their_buckets(visit
         marked = len(cut) // 2
         at = cut.edges[marked] + timedelta(minutes=1)  # an upgrade just after a bucket's begin
         drawn = page.evaluate(DRAWN, json.dumps(_both(cut, Mark(at, "", Meaning.BREAK))))
-        # Hours stand on one clock, so that none is drawn twice; longer ones on the zone's own.
+        # Hours use one UTC offset, so that none is drawn twice; longer steps use the time zone.
         clock = zone if step is not Step.HOUR else start.astimezone(zone).utcoffset()
         spans = [(_on(clock, a), _on(clock, b)) for a, b in pairwise(cut.edges)]
 
@@ -69,7 +69,7 @@ def test_bars_points_and_marks_are_drawn_within_the_spans_of_their_buckets(visit
 
 
 def _both(cut, mark):
-    """Bars and a line of the same values, one figure."""
+    """Return one figure with bars and a line of the same values."""
     frame = pl.DataFrame({"completed": [1] * len(cut)})
     labels = {"completed": "completed"}
     bars, line = (
@@ -80,6 +80,6 @@ def _both(cut, mark):
 
 
 def _on(clock, moment):
-    """A moment on a clock on the wall, in milliseconds since 1970 there."""
+    """Return a moment in local time, as milliseconds since 1970."""
     local = moment + clock if isinstance(clock, timedelta) else moment.astimezone(clock)
     return local.replace(tzinfo=UTC).timestamp() * 1_000

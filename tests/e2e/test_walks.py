@@ -1,4 +1,4 @@
-"""From the first page to the user behind a bar of a histogram: by mouse, and by keyboard alone."""
+"""From the home page to the user behind a histogram bar, by mouse and by keyboard."""
 
 import io
 import re
@@ -13,17 +13,17 @@ from tests.logs import Run, at, job_stats, sacct
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    # Static files come from their finders here; nothing is collected.
+    # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]
 
-MOST_TABS = 150  # from one end of a page to what is looked for
+MOST_TABS = 150  # from the top of a page to the target
 FOCUSED = "(document.activeElement.innerText || '').trim()"
 
 
 @pytest.fixture(autouse=True)
 def _light_jobs(heavy_job, logs):
-    """Let two jobs of bob open a hundred files each, later that day."""
+    """Ingest two jobs of bob that open 100 files each."""
     light = {"3567200": "n3", "3567201": "n4"}
     runs = [Run(job, "14:00", "14:20", nodes, user="bob") for job, nodes in light.items()]
     accounting = logs("sacct.txt", sacct(*runs))
@@ -35,7 +35,7 @@ def _light_jobs(heavy_job, logs):
 
 
 def click_bar(page, figure, number):
-    """Click where a bar is drawn."""
+    """Click a histogram bar."""
     bars = page.locator(f"[data-plot='figure-{figure}'] .barlayer .trace").first
     bar = bars.locator(".point path").nth(number)
     bar.evaluate("bar => bar.scrollIntoView({ block: 'center' })")
@@ -59,16 +59,16 @@ def test_a_bar_leads_to_its_job_and_the_job_to_its_user(visit):
 
 
 def go(page, words):
-    """Press Tab until what says these words has the focus, then Enter."""
+    """Press Tab until the element with this text has the focus, then Enter."""
     for _ in range(MOST_TABS):
         page.keyboard.press("Tab")
         if page.evaluate(FOCUSED) == words:
             page.keyboard.press("Enter")
             return
-    pytest.fail(f"{words!r} is not reached by the keyboard")
+    pytest.fail(f"{words!r} was not reached by Tab")
 
 
-def test_the_same_walk_needs_no_mouse(visit):
+def test_a_keyboard_user_reaches_the_user_page(visit):
     page = visit("/")
 
     go(page, "Populations")
@@ -86,7 +86,7 @@ def test_the_same_walk_needs_no_mouse(visit):
 
 @pytest.fixture
 def _flagged(visit, evaluate, logs):
-    """Let two jobs of carol open 2,500,000 files each, and judge them."""
+    """Ingest and evaluate two jobs of carol that open 2,500,000 files each."""
     jobs = ("3567300", "3567301")
     runs = [Run(job, "15:00", "15:20", f"n{6 + n}", user="carol") for n, job in enumerate(jobs)]
     accounting = logs("sacct.txt", sacct(*runs))

@@ -64,7 +64,7 @@ def refused(ingest):
         told = {name: value for name, value in (OPTIONS[form] | options).items() if value}
         with pytest.raises(CommandError) as refusal:
             ingest(form, *files, **told)
-        assert not any(contents.of(*contents.RAW, *FILLED).values())
+        assert not any(contents.rows(*contents.RAW, *FILLED).values())
         return str(refusal.value)
 
     return run

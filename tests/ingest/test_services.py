@@ -53,13 +53,13 @@ def test_a_counter_that_was_not_printed_before_was_never_hit_before(reads):
 
 
 def test_reads_are_stored_once_and_reconcile(reads, ingest, reconcile):
-    before = contents.of("telemetry_servicesnapshot", "ingest_segment", "telemetry_coverage")
+    before = contents.rows("telemetry_servicesnapshot", "ingest_segment", "telemetry_coverage")
 
     account = ingest("mds_stats", OURS / "get_param_2.12_a.txt", server="mds1", at=NOON)
 
     assert reconcile() == "3 segments reconcile."
     assert account["attributed"] == {"job": 0, "process": 0, "host": 0}
-    assert before == contents.of(
+    assert before == contents.rows(
         "telemetry_servicesnapshot", "ingest_segment", "telemetry_coverage"
     )
 
@@ -81,5 +81,5 @@ def test_a_text_without_names_must_be_told_its_service(site, ingest):
 
     ingest("mds_stats", OURS / "mdt_2.8.txt", server="mds1", at=NOON, service="mdt_readpage")
 
-    assert contents.of("site_service") == {"site_service": ["name=mdt_rdpg"]}
+    assert contents.rows("site_service") == {"site_service": ["name=mdt_rdpg"]}
     assert Segment.objects.get().operations == 1200

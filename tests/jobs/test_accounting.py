@@ -131,11 +131,11 @@ def test_a_syslog_that_forgot_the_change_of_clocks_shifts_no_launch(account):
 
 def test_what_an_export_holds_besides_changes_nothing(account):
     account("sacct", "anvil", sacct(BY_SLURM))
-    before = contents.of("jobs_job", "jobs_allocation")
+    before = contents.rows("jobs_job", "jobs_allocation")
 
     account("sacct", "anvil", "\n" + sacct(replace(BY_SLURM, batch_id="78", nodes="n9")))
 
-    after = contents.of("jobs_job", "jobs_allocation")
+    after = contents.rows("jobs_job", "jobs_allocation")
     assert set(before["jobs_job"]) < set(after["jobs_job"])
     assert set(before["jobs_allocation"]) < set(after["jobs_allocation"])
 
