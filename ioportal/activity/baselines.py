@@ -26,13 +26,13 @@ from ioportal.analysis.impact import (
     slow_intervals,
 )
 from ioportal.site.models import Server
-from ioportal.telemetry import levels, rollups
+from ioportal.telemetry import buckets, levels, piecewise, rollups
 from ioportal.telemetry.models import BaselinePeriod, Coverage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from ioportal.telemetry.rollups import Piece
+    from ioportal.telemetry.piecewise import Piece
 
 PERIOD = timedelta(days=28)
 _VALIDITY = timedelta(days=1)
@@ -139,7 +139,7 @@ def refresh(now: datetime | None = None) -> None:
 
 def _computed_at(server_ids: Collection[int], time: datetime) -> dict[int, list[_Kind]]:
     """Return the valid baselines of each server at a time; missing ones are computed."""
-    end = rollups.floor(time, _STEP)
+    end = buckets.floor(time, _STEP)
     periods = [
         period
         for period in _latest_periods(server_ids, time)
@@ -236,10 +236,10 @@ def _medians(period: BaselinePeriod, slow: Sequence[Slowdown]) -> list[_Kind]:
 def _rows(start: datetime, end: datetime) -> sql.Composed:
     """Return a query of the totals in [start, end), from windows where totals are pending."""
     whole = (
-        rollups.floor(start, levels.RPC_TOTALS.width),
-        rollups.ceil(end, levels.RPC_TOTALS.width),
+        buckets.floor(start, levels.RPC_TOTALS.width),
+        buckets.ceil(end, levels.RPC_TOTALS.width),
     )
-    return sql.SQL(" UNION ALL ").join(map(_piece, rollups.pieces(levels.RPC_TOTALS, *whole)))
+    return sql.SQL(" UNION ALL ").join(map(_piece, piecewise.pieces(levels.RPC_TOTALS, *whole)))
 
 
 def _piece(piece: Piece) -> sql.Composed:

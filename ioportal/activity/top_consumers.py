@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from datetime import datetime, timedelta
 
-    from ioportal.telemetry.rollups import Piece
+    from ioportal.telemetry.piecewise import Piece
 
 Who = tuple[int, int]  # kind and id
 

@@ -26,7 +26,7 @@ from ioportal.flags import usual_values
 from ioportal.jobs import similar_jobs
 from ioportal.jobs.models import JobStatistics
 from ioportal.site.models import Server
-from ioportal.telemetry import coverage, levels, rollups
+from ioportal.telemetry import buckets, coverage, levels, piecewise
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Coverage, Principal
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from ioportal.flags.usual_values import UsualOn
-    from ioportal.telemetry.rollups import Piece
+    from ioportal.telemetry.piecewise import Piece
 
 _FAILURES_COUNTED_UNTIL = (2, 13)  # Lustre's versions
 _TIME = pl.Datetime("us", "UTC")
@@ -291,9 +291,9 @@ def _of_loads(
     servers = Server.objects.filter(filesystem=filesystem, kind=Server.Kind.MDS)
     # Of several bins, each begins where buckets of all levels do that fill it.
     edge = levels.LOAD_WINDOWS.width if span[1] - span[0] <= width else width
-    since, until = rollups.ceil(span[0], edge), rollups.ceil(span[1], edge)
+    since, until = buckets.ceil(span[0], edge), buckets.ceil(span[1], edge)
     filling = [level for level in levels.LOAD_LEVELS if not width % level.width]
-    pieces = rollups.coarsest_pieces(filling, since, until)
+    pieces = piecewise.coarsest_pieces(filling, since, until)
     loads = sql.SQL(" UNION ALL ").join(map(_loads_of, pieces))
     values = {
         **{kind.name: kind.value for kind in Principal},

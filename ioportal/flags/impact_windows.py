@@ -15,7 +15,7 @@ from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.flags import evidence
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Server
-from ioportal.telemetry import levels, retention, rollups
+from ioportal.telemetry import buckets, levels, retention
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
@@ -81,7 +81,7 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
     previous.delete()
     while start < end:
         # The baseline of that time, not one that includes an old log loaded with it.
-        until = min(rollups.floor(start, _READ_SPAN) + _READ_SPAN, end)
+        until = min(buckets.floor(start, _READ_SPAN) + _READ_SPAN, end)
         usual = baselines.at_time([server], start)
         for slow in baselines.slowdowns([server], start, until, usual, _SLOW):
             changed |= _store(impact.windows([server], slow.start, slow.end), usual)

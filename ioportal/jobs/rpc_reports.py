@@ -12,7 +12,7 @@ from collectors.lustre import opcodes
 from ioportal.analysis.rpc_report import RpcReport, RpcRow, Times
 from ioportal.jobs.accounting import OPEN_END
 from ioportal.site.models import Nid, Server, SourceJobId
-from ioportal.telemetry import coverage, levels, retention, rollups
+from ioportal.telemetry import buckets, coverage, levels, retention
 from ioportal.telemetry.models import AttributedRpc, Method, Principal, RpcWindow
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def of_kind(
     windows = _Windows(rows, charged.width)
     title = " ".join(filter(None, (str(kind.label).capitalize(), process, host)))
     servers = Server.objects.filter(kind=Server.Kind.MDS)
-    within = rollups.floor(start, windows.width), rollups.ceil(end, windows.width)
+    within = buckets.floor(start, windows.width), buckets.ceil(end, windows.width)
     return _report(
         title,
         windows,
@@ -136,7 +136,7 @@ def of_everything(start: datetime, end: datetime) -> RpcReport | None:
         return None
     windows = _Windows(charged.model._default_manager.all(), charged.width)  # noqa: SLF001  (documented)
     servers = Server.objects.filter(kind=Server.Kind.MDS)
-    within = rollups.floor(start, windows.width), rollups.ceil(end, windows.width)
+    within = buckets.floor(start, windows.width), buckets.ceil(end, windows.width)
     return _report(
         "Everything",
         windows,
@@ -207,8 +207,8 @@ def _within(
 ) -> tuple[datetime, datetime]:
     """Return the part of [start, end), widened to whole buckets, in which something ran."""
     return (
-        max(run_start, rollups.floor(start, width)) if start else run_start,
-        min(run_end or OPEN_END, rollups.ceil(end, width)) if end else run_end or OPEN_END,
+        max(run_start, buckets.floor(start, width)) if start else run_start,
+        min(run_end or OPEN_END, buckets.ceil(end, width)) if end else run_end or OPEN_END,
     )
 
 
@@ -264,7 +264,7 @@ def _inside(
     start, end = within
     return windows.rows.filter(
         server_id__in=server_ids,
-        start__gte=rollups.floor(start, windows.width),
+        start__gte=buckets.floor(start, windows.width),
         start__lt=end,
     )
 

@@ -29,7 +29,7 @@ from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.ingest import pending_attribution
 from ioportal.reporting.ranges import TimeRange
 from ioportal.site.models import ServerVersion, Target
-from ioportal.telemetry import coverage, levels, retention, rollups
+from ioportal.telemetry import coverage, levels, piecewise, retention
 from ioportal.telemetry.models import Coverage, IoWindow, Principal
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class JobSeries:
             .values("server_id", "bin", "opcode")
             .annotate(**{f"sum_{name}": Sum(name) for name in sums})
             .values_list("server_id", "bin", "opcode", *(f"sum_{name}" for name in sums))
-            for piece in rollups.pieces(level, self._bins.start, self._bins.end)
+            for piece in piecewise.pieces(level, self._bins.start, self._bins.end)
         )
         frame = pl.DataFrame(
             list(rows),

@@ -1,4 +1,6 @@
-"""Sums that statements over windows and snapshots have in common."""
+"""Expressions of SQL statements over windows and snapshots."""
+
+from collections.abc import Iterable
 
 from psycopg import sql
 
@@ -6,10 +8,10 @@ from collectors.tables import METADATA_OPERATIONS
 
 
 def metadata_operations(alias: str) -> sql.Composed:
-    """Return the sum of the metadata operations of a row; what is not counted there adds nothing.
+    """Return the sum of the metadata operations of a row; missing counters add nothing.
 
     Args:
-        alias: that of the table in the statement.
+        alias: the alias of the table in the statement.
     """
     return (
         sql.SQL("(")
@@ -19,3 +21,8 @@ def metadata_operations(alias: str) -> sql.Composed:
         )
         + sql.SQL(")")
     )
+
+
+def expressions(form: str, names: Iterable[str]) -> dict[str, sql.Composable]:
+    """Return an expression for each column: `form` with the name of the column."""
+    return {name: sql.SQL(form).format(sql.Identifier(name)) for name in names}

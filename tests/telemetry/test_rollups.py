@@ -11,7 +11,7 @@ from psycopg import sql
 
 from ioportal.ingest import attribution_stage
 from ioportal.stages import drain
-from ioportal.telemetry import levels, rollups
+from ioportal.telemetry import levels, piecewise, rollups
 from tests.logs import Run, at, job_stats, rpc, sacct
 from tests.properties import examples
 
@@ -100,7 +100,7 @@ def test_a_bucket_that_has_not_ended_waits_and_readers_go_to_finer_levels(trace,
 
     assert sums()["telemetry_loadtenminutes"] == {3: 2}
     assert sums()["telemetry_loadminute"] == {3: 3}
-    read = rollups.pieces(levels.LOAD_TEN_MINUTES, at("12:00"), at("12:20"))
+    read = piecewise.pieces(levels.LOAD_TEN_MINUTES, at("12:00"), at("12:20"))
     counts = {
         (piece.level.table, piece.start): queries(
             _BETWEEN.format(sql.Identifier(piece.level.table)),
@@ -174,7 +174,7 @@ def test_totals_are_the_sums_of_the_raw_windows(site, logs, ingest, queries, bat
                 for table in (level.table, levels.RPC_WINDOWS.table)
             )
             assert told == raw
-        assert rollups.discrepancies(at("12:00"), at("16:00")) == []
+        assert piecewise.discrepancies(at("12:00"), at("16:00")) == []
         transaction.set_rollback(True)
 
 
@@ -187,9 +187,9 @@ def test_a_total_that_is_off_is_told(trace, roll_up, queries):
         " WHERE start < '2017-07-05 12:05Z' RETURNING 1"
     )
 
-    [sentence] = rollups.discrepancies(at("12:00"), at("12:20"))
+    [sentence] = piecewise.discrepancies(at("12:00"), at("12:20"))
     assert "telemetry_rpctotal: 80 µs from arrival to end are charged" in sentence
-    assert "40 are rolled up" in sentence
+    assert "40 rolled up" in sentence
 
 
 def test_operations_of_a_poll_are_added_up_whoever_did_them(site, logs, ingest, roll_up, queries):

@@ -13,7 +13,7 @@ from ioportal.activity import impact
 from ioportal.analysis.rules.evidence import DAY, HOUR, PEAK_SPAN
 from ioportal.flags.history.source import INTERVAL, HistorySource, moving
 from ioportal.site.models import Server
-from ioportal.telemetry import levels, rollups
+from ioportal.telemetry import buckets, levels, piecewise
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Principal
 
@@ -28,7 +28,7 @@ def _sent(level: Level, flag: Flag, over: Interval, whose: Q, **sums: Sum) -> pl
     """Return sums over what was sent to a filesystem's metadata servers, by a level's windows."""
     servers = Server.objects.filter(filesystem=flag.filesystem_id, kind=Server.Kind.MDS)
     frames = [pl.DataFrame(schema={**INTERVAL, **dict.fromkeys(sums, pl.Float64())})]
-    for piece in rollups.pieces(level, *over):
+    for piece in piecewise.pieces(level, *over):
         rows = (
             piece.level.model._default_manager.filter(  # noqa: SLF001  (documented)
                 whose,
@@ -49,8 +49,8 @@ def _sent(level: Level, flag: Flag, over: Interval, whose: Q, **sums: Sum) -> pl
 
 def _around(flag: Flag) -> Interval:
     width = levels.LOAD_WINDOWS.width
-    start = rollups.floor(flag.since - _AROUND - PEAK_SPAN, width)
-    return Interval(start, rollups.ceil(flag.until + PEAK_SPAN, width))
+    start = buckets.floor(flag.since - _AROUND - PEAK_SPAN, width)
+    return Interval(start, buckets.ceil(flag.until + PEAK_SPAN, width))
 
 
 def _of_host(flag: Flag, over: Interval) -> pl.DataFrame:
@@ -71,8 +71,8 @@ OUTSIDE_JOBS = HistorySource(
 
 def _last_day(flag: Flag) -> Interval:
     width = levels.LOAD_MINUTES.width
-    start = rollups.floor(flag.until - DAY - HOUR, width)
-    return Interval(start, rollups.ceil(flag.until, width))
+    start = buckets.floor(flag.until - DAY - HOUR, width)
+    return Interval(start, buckets.ceil(flag.until, width))
 
 
 def _nobodys(flag: Flag, over: Interval) -> pl.DataFrame:

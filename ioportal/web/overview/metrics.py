@@ -16,7 +16,7 @@ from ioportal.charts.timelines import Chart, Style
 from ioportal.ingest import pending_attribution
 from ioportal.reporting.ranges import TimeRange
 from ioportal.reporting.series import mean_times, observed, observed_apart, seconds_within
-from ioportal.telemetry import coverage, levels, retention, rollups
+from ioportal.telemetry import buckets, coverage, levels, piecewise, retention
 from ioportal.telemetry.models import Coverage
 from ioportal.web.overview.charts import LatencyChart
 from ioportal.web.overview.query import servers, targets
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ioportal.site.models import Target
     from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.levels import Level
-    from ioportal.telemetry.rollups import Piece
+    from ioportal.telemetry.piecewise import Piece
 
 _LATEST = timedelta(minutes=1)
 LATENCY = Chart(
@@ -88,7 +88,7 @@ class Operations(Section):
 
     def _rows(self, level: Level) -> top_consumers.Rows:
         """Return intervals that begin in the range, or so shortly before that they reach it."""
-        return self._rows_of(*rollups.pieces(level, self._begin, self._end))
+        return self._rows_of(*piecewise.pieces(level, self._begin, self._end))
 
     def _rows_of(self, *pieces: Piece) -> top_consumers.Rows:
         return top_consumers.Rows(pieces, list(self.sources))
@@ -96,11 +96,11 @@ class Operations(Section):
     @property
     def _begin(self) -> datetime:
         poll_gap = max((target.poll_gap for target in self._mdts), default=settings.POLL_GAP)
-        return rollups.floor(self._bins.start - poll_gap, levels.IO_TEN_MINUTES.width)
+        return buckets.floor(self._bins.start - poll_gap, levels.IO_TEN_MINUTES.width)
 
     @property
     def _end(self) -> datetime:
-        return rollups.ceil(self._bins.end, levels.IO_TEN_MINUTES.width)
+        return buckets.ceil(self._bins.end, levels.IO_TEN_MINUTES.width)
 
     def _amounts(self) -> list[Amount]:
         """Sum coarse rows, and fine rows at the edges and for the latest interval."""
@@ -108,12 +108,12 @@ class Operations(Section):
         beyond = self.window.end + timedelta(days=1)  # for MDTs without attributed time
         reached = [self.attributed_until.get(source, beyond) for source in self.sources]
         latest = top_consumers.reaching_from(self._rows(self.total_level), reached) or self._begin
-        cut = max(rollups.floor(latest, coarse.width), self._begin)
-        begin = min(rollups.ceil(self.window.start, coarse.width), cut)
+        cut = max(buckets.floor(latest, coarse.width), self._begin)
+        begin = min(buckets.ceil(self.window.start, coarse.width), cut)
         rows = self._rows_of(
-            *rollups.pieces(self.level, self._begin, begin),
-            *rollups.pieces(coarse, begin, cut),
-            *rollups.pieces(self.level, cut, self._end),
+            *piecewise.pieces(self.level, self._begin, begin),
+            *piecewise.pieces(coarse, begin, cut),
+            *piecewise.pieces(self.level, cut, self._end),
         )
         return top_consumers.operation_amounts(rows, self.window.start, self.window.end, reached)
 
@@ -160,22 +160,22 @@ class Rpcs(Section):
         return pending_attribution.trace_intervals(self.sources, self.window.start, self.window.end)
 
     def _rows(self, level: Level) -> top_consumers.Rows:
-        pieces = rollups.pieces(level, self._bins.start, self._bins.end)
+        pieces = piecewise.pieces(level, self._bins.start, self._bins.end)
         return top_consumers.Rows(pieces, list(self.sources))
 
     @cached_property
     def _latest(self) -> TimeRange:
         """The latest minute of attributed time, in whole bins."""
         end = max(self.attributed_until.values())
-        return TimeRange(rollups.floor(end - _LATEST, min(self.bin, self.level.width)), end)
+        return TimeRange(buckets.floor(end - _LATEST, min(self.bin, self.level.width)), end)
 
     def _amounts(self) -> list[Amount]:
         """Sum coarse rows, and fine rows for the latest minute."""
         coarser = self.principal_levels[self.principal_levels.index(self.level) :]
         latest = max(self._latest.start, self._bins.start)
         pieces = [
-            *rollups.coarsest_pieces(coarser, self._bins.start, latest),
-            *rollups.pieces(self.level, latest, self._bins.end),
+            *piecewise.coarsest_pieces(coarser, self._bins.start, latest),
+            *piecewise.pieces(self.level, latest, self._bins.end),
         ]
         rows = top_consumers.Rows(pieces, list(self.sources))
         return top_consumers.rpc_amounts(rows, self._latest.start, self._latest.end)

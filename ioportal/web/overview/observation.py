@@ -11,7 +11,7 @@ import polars as pl
 from ioportal.analysis.timelines import OBSERVED
 from ioportal.reporting.ranges import TimeRange
 from ioportal.reporting.series import bin_width, seconds_within, without
-from ioportal.telemetry import levels, retention, rollups
+from ioportal.telemetry import buckets, levels, retention
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Observation:
         self.level = self._coarsest(self.principal_levels, finest)
         self.total_level = self._coarsest(self.total_levels, finest_total)
         self._bins = TimeRange(
-            rollups.floor(window.start, self.bin), rollups.ceil(window.end, self.bin)
+            buckets.floor(window.start, self.bin), buckets.ceil(window.end, self.bin)
         )
 
     def _coarsest(self, choices: Sequence[Level], finest: Level) -> Level:

@@ -10,7 +10,7 @@ from ioportal.reporting.principals import BYS
 from ioportal.reporting.ranges import TimeRange
 from ioportal.reporting.series import last_observed
 from ioportal.site.models import Filesystem, Server, Target
-from ioportal.telemetry import coverage, rollups
+from ioportal.telemetry import buckets, coverage
 from ioportal.telemetry.models import Coverage
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ class OverviewQuery:
         by = by if by in BYS else BYS[0]
         last = query.get("last", "")
         last = last if last in RECENT_RANGES else DEFAULT_RANGE
-        now = rollups.ceil(datetime.now(UTC), _STEP)
+        now = buckets.ceil(datetime.now(UTC), _STEP)
         latest = latest_data()
         is_live = latest is None or latest > now - RECENT_RANGES[last]
-        end = now if is_live or latest is None else rollups.ceil(latest, _STEP)
+        end = now if is_live or latest is None else buckets.ceil(latest, _STEP)
         window = TimeRange.from_query(query, TimeRange(end - RECENT_RANGES[last], end))
         if window.asked:
             return cls(window, "", by, is_live=False)

@@ -13,7 +13,7 @@ from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import Segment
 from ioportal.ingest.reconciliation import discrepancies, retained_parts
 from ioportal.stages import drain
-from ioportal.telemetry import rollups
+from ioportal.telemetry import piecewise, rollups
 from ioportal.telemetry.models import Coverage
 
 _REPORT_EVERY_S = 5
@@ -64,4 +64,4 @@ class Command(commands.Command):
         extent = traced.aggregate(start=Min("start"), end=Max("end"))
         if extent["start"] is None:
             return []
-        return rollups.discrepancies(extent["start"], extent["end"])
+        return piecewise.discrepancies(extent["start"], extent["end"])
