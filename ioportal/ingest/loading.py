@@ -263,7 +263,7 @@ class _Load:
         return _digest(self._form, self._origin, self.source) if self._is_read else ""
 
     def _store_rejects(self, parsed: Parsed) -> None:
-        """Count rejects by reason; store the first ones of each reason."""
+        """Count rejects by reason; store the first rows of each reason."""
         if parsed.rejects.is_empty():
             return
         reasons = parsed.rejects["reason"].value_counts(sort=True)

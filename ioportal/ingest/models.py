@@ -29,7 +29,7 @@ class SegmentQuerySet(models.QuerySet["Segment"]):
         return self if user.is_staff else self.none()
 
     def loaded(self) -> Self:
-        """Complete segments, without those of the current load."""
+        """Complete segments only."""
         return self.exclude(digest__startswith=Segment.LOADING)
 
 
@@ -83,7 +83,7 @@ class Segment(models.Model):
 
     @property
     def table(self) -> Table:
-        """The table of a file of its format: what is done with its rows depends on it alone."""
+        """The table of a file of its format: it determines how rows are stored."""
         return BY_NAME[self.format].table
 
     @property
@@ -125,7 +125,7 @@ class Batch(models.Model):
 
 
 class Reject(models.Model):
-    """A data line that cannot be parsed; only the first ones of each reason are stored."""
+    """A data line that cannot be parsed; the first lines of each reason are stored."""
 
     segment = models.ForeignKey(Segment, models.CASCADE, related_name="rejects")
     line = models.BigIntegerField()

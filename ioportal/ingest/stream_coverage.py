@@ -24,7 +24,7 @@ def add(batch: Batch, kind: Coverage.Source, source_id: int, intervals: Iterable
     """Add intervals to the coverage of a batch's stream.
 
     Adjacent rows are joined, but no row spans more than a day (in UTC), so that a search for the
-    rows around a time is limited to those that start within a day before it.
+    rows around a time is limited to rows that start within a day before it.
     """
     for interval in intervals:
         for day in _days(interval):

@@ -89,7 +89,7 @@ def _expect_columns(names: tuple[str, ...], table: Table) -> None:
     extra = [name[:64] for name in names if name not in table.columns]
     if missing or extra or len(names) != len(table.columns):
         raise Refusal(
-            f"The columns are not those of {table.name}.",
+            f"The columns do not match {table.name}.",
             code="columns",
             missing=missing,
             extra=extra[:20],

@@ -64,7 +64,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 connection, generator, interval, timeout or self._response_s
             )
         except psycopg.OperationalError:
-            # The state is unknown: a late response must not be read as that of a later statement.
+            # The state is unknown: a later statement must not read a late response.
             if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 connection.close()
             raise

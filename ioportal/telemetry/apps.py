@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class TelemetryConfig(AppConfig):
-    """Django's handle on the app."""
+    """Configuration of the app."""
 
     name = "ioportal.telemetry"

@@ -1,4 +1,4 @@
-"""Without a Python object per row: frames into tables by COPY, and queries into frames."""
+"""Copy frames into tables and query results into frames, without a Python object per row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from django.db import models
 
-# PostgreSQL counts microseconds from here.
+# The epoch of PostgreSQL, 2000-01-01, in Unix microseconds.
 _EPOCH_US = 946_684_800_000_000
 _SIGNATURE = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 _TRAILER = b"\xff\xff"
@@ -32,7 +32,7 @@ INSERT INTO {table} ({columns}) SELECT {columns} FROM {new}
 ON CONFLICT ({key}) DO UPDATE SET ({columns}) = ROW ({values});
 DROP TABLE {new}
 """)
-# How PostgreSQL sends a value in eight bytes, null among them.
+# Expressions for values in eight bytes, including null.
 _NULL = -(2**63)
 _SENT: dict[pl.DataType, LiteralString] = {
     pl.Float64(): "float8send(coalesce({}::float8, 'NaN'))",
@@ -47,18 +47,18 @@ def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
 
     Args:
         model: its columns are numbers and timestamps.
-        frame: any number of rows, with the model's columns but those that the database fills in;
-            timestamps as polars datetimes in microseconds.
+        frame: rows with the model's columns, except those with database defaults; timestamps are
+            polars datetimes in microseconds.
     """
     _copy(model, frame, into=_table(model))
 
 
 def replace_frame(model: type[models.Model], frame: pl.DataFrame, key: str) -> None:
-    """Store every row of `frame` in place of that of the same key, in the current transaction.
+    """Insert or replace the rows of `frame` by key, in the current transaction.
 
     Args:
         model: see `copy_frame`.
-        frame: likewise, and no two rows of one key.
+        frame: see `copy_frame`; keys are unique.
         key: the column of the model's primary key.
     """
     parts = {
@@ -87,7 +87,7 @@ def _copy(model: type[models.Model], frame: pl.DataFrame, into: sql.Composable) 
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
         into, sql.SQL(", ").join(map(sql.Identifier, types))
     )
-    # Django names the database's errors for what runs through `execute` only.
+    # Django wraps errors only in `execute`.
     with (
         connection.wrap_database_errors,
         connection.cursor() as cursor,
@@ -103,12 +103,12 @@ def _copy(model: type[models.Model], frame: pl.DataFrame, into: sql.Composable) 
 def copy_rows(
     model: type[models.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> None:
-    """Append rows, texts among their values, to the table of `model`, in the transaction.
+    """Append rows with values of any type to the table of `model`, in the current transaction.
 
     Args:
-        model: whatever columns it has.
-        columns: those that the rows have, in order.
-        rows: any number.
+        model: the model of the table.
+        columns: the columns of the rows, in order.
+        rows: the rows.
     """
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         _table(model), sql.SQL(", ").join(map(sql.Identifier, columns))
@@ -125,13 +125,13 @@ def copy_rows(
 def read_frame(
     query: sql.Composable, columns: Mapping[str, pl.DataType], values: Mapping[str, Any]
 ) -> pl.DataFrame:
-    """Return what a query answers: the bytes of its rows come joined, some thousand rows in one.
+    """Return the result of a query as a frame; each response joins the bytes of many rows.
 
     Args:
-        query: its columns are numbers, booleans and timestamps; any may be null. (NaN is, too.)
-        columns: their names and types in the frame, in order: `Int64`, `Float64`, `Boolean` or a
-            datetime; of one value of the first there are not too many rows for one answer.
-        values: of the query's parameters.
+        query: its columns are numbers, booleans and timestamps; null and NaN become null.
+        columns: names and types in order: `Int64`, `Float64`, `Boolean` or a datetime. Rows with
+            one value of the first column form one response, so they must be few.
+        values: the parameters of the query.
     """
     names = [sql.Identifier(name) for name in columns]
     sent = (
@@ -143,8 +143,8 @@ def read_frame(
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        answer = b"".join(rows for (rows,) in cursor.fetchall())
-    fields = np.frombuffer(answer, ">i8").reshape(-1, len(columns))
+        response = b"".join(rows for (rows,) in cursor.fetchall())
+    fields = np.frombuffer(response, ">i8").reshape(-1, len(columns))
     received = zip(columns.items(), fields.T, strict=True)
     return pl.DataFrame([_received(name, kind, field) for (name, kind), field in received])
 
@@ -159,7 +159,7 @@ def _received(name: str, kind: pl.DataType, field: np.ndarray[Any, Any]) -> pl.S
 
 
 def _by_nulls(frame: pl.DataFrame) -> list[pl.DataFrame]:
-    """Split into frames whose columns are wholly null or free of nulls: one row layout each."""
+    """Split into frames in which each column is all null or without nulls."""
     nullable = [name for name in frame.columns if frame[name].null_count()]
     if not nullable:
         return [frame]

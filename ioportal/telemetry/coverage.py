@@ -1,4 +1,4 @@
-"""When a source was observed. Outside of that nothing is known, and it is never zero."""
+"""Observed intervals of sources. Outside them data is missing, not zero."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-SHORTEST_GAP = timedelta(minutes=1)  # what is closer is one for people: logs rotate within a trace
+SHORTEST_GAP = timedelta(minutes=1)  # shorter gaps are not shown: logs rotate within a trace
 
 
 class Interval(NamedTuple):
@@ -26,10 +26,10 @@ class Interval(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """How long it is: the difference of two times in epoch seconds.
+        """Length in seconds, as a difference of epoch seconds.
 
-        Doubles carry these to a quarter of a microsecond, as in the tools whose rates ours are
-        compared with: 39,012 RPCs from .211385 to .774394 are 69,291.96 per second.
+        Tools with comparable rates compute it in the same way, to a quarter of a microsecond:
+        39,012 RPCs from .211385 to .774394 are 69,291.96 per second.
         """
         return self.end.timestamp() - self.start.timestamp()
 
@@ -43,11 +43,11 @@ SELECT lower(r), upper(r) FROM unnest((
 )) r
 """
 
-# For many sources at once. Rows of one source that meet are one interval, and so are two reads no
-# further apart than its gap: counters are cumulative, and two reads observe all that lies between
-# them, unless entries may have come and gone. What an agent observed says itself how far it goes.
+# For many sources. Adjacent rows of one source are joined, and so are two reads within its poll
+# gap: counters are cumulative, so two reads observe the time between them unless entries may have
+# been dropped. Intervals from agents are complete.
 _BY_SOURCE = """
-WITH seen AS (
+WITH observed AS (
     SELECT c.source_id, c.start, c."end", max(c."end") OVER (
         PARTITION BY c.source_id ORDER BY c.start, c."end"
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -64,7 +64,7 @@ WITH seen AS (
 numbered AS (
     SELECT *, count(*) FILTER (WHERE start > reached)
         OVER (PARTITION BY source_id ORDER BY start, "end") AS island
-    FROM seen
+    FROM observed
 )
 SELECT source_id, min(start), max("end")
 FROM numbered
@@ -74,7 +74,7 @@ ORDER BY source_id, min(start)
 """
 
 
-# Per source the last row that observes: a trace, or a read with another one shortly before it.
+# Per source the last observing row: a trace, or a read with another read shortly before it.
 _LAST = """
 SELECT sources.id, latest."end"
 FROM unnest(%(ids)s::int[], %(gaps)s::interval[]) AS sources(id, gap)
@@ -92,8 +92,8 @@ CROSS JOIN LATERAL (
 """
 
 
-# Which bins of a long range hold a read, or were observed by an agent: a probe of the index for
-# each, however many reads.
+# The bins of a long range with a read or an interval from an agent: one index probe per bin,
+# independent of the number of reads.
 _READ_IN_BINS = """
 SELECT sources.id, array_agg(bins.number)
 FROM unnest(%(ids)s::int[]) AS sources(id)
@@ -110,44 +110,45 @@ GROUP BY sources.id
 
 
 def contiguous(servers: Iterable[int]) -> dict[int, timedelta]:
-    """Return, for traces of some servers, how far apart records may be: nothing may be missing."""
+    """Return poll gaps of 0 for the traces of servers: traces have no polls."""
     return dict.fromkeys(servers, timedelta(0))
 
 
 def polled(servers: Iterable[int]) -> dict[int, timedelta]:
-    """Return how far apart reads of some servers' services may be: their sums go on meanwhile."""
+    """Return the poll gaps of the service statistics of servers."""
     return dict.fromkeys(servers, settings.POLL_GAP)
 
 
-def last_observed(source: Coverage.Source, apart: Mapping[int, timedelta]) -> dict[int, datetime]:
-    """Return when each of some sources was observed last; those that never were are left out.
+def last_observed(
+    source: Coverage.Source, poll_gaps: Mapping[int, timedelta]
+) -> dict[int, datetime]:
+    """Return the latest observation of each source; sources without any are omitted.
 
     Args:
-        source: what was observed.
-        apart: how far apart two reads of each may be without a gap.
+        source: the kind of observation.
+        poll_gaps: maximum distance between two reads without a gap, by source.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_LAST, _sources(source, apart))
+        cursor.execute(_LAST, _sources(source, poll_gaps))
         return dict(cursor.fetchall())
 
 
 def by_source(
-    source: Coverage.Source, apart: Mapping[int, timedelta], start: datetime, end: datetime
+    source: Coverage.Source, poll_gaps: Mapping[int, timedelta], start: datetime, end: datetime
 ) -> list[tuple[int, Interval]]:
-    """Return when each of some sources was observed around [start, end), in order.
+    """Return the observed intervals of each source that overlap [start, end), in order.
 
-    Intervals that begin before it, or end after it, are not cut at it. A single read of counters
-    observes nothing.
+    Intervals are not cut at the range. A single read of counters observes nothing.
 
     Args:
-        source: what was observed.
-        apart: how far apart two reads of each may be without a gap.
-        start: of the range.
-        end: of the range.
+        source: the kind of observation.
+        poll_gaps: maximum distance between two reads without a gap, by source.
+        start: start of the range.
+        end: end of the range.
     """
-    if not apart:
+    if not poll_gaps:
         return []
-    values = _sources(source, apart)
+    values = _sources(source, poll_gaps)
     values |= {"start": start, "end": end}
     with connection.cursor() as cursor:
         cursor.execute(_BY_SOURCE, values)
@@ -155,7 +156,7 @@ def by_source(
 
 
 def traced(server_ids: Collection[int], start: datetime, end: datetime) -> list[Interval]:
-    """Return when at least one of the servers was traced, within [start, end)."""
+    """Return the parts of [start, end) in which at least one of the servers was traced."""
     if start >= end or not server_ids:
         return []
     values: dict[str, Any] = {
@@ -172,10 +173,9 @@ def traced(server_ids: Collection[int], start: datetime, end: datetime) -> list[
 def read_in_bins(
     source: Coverage.Source, ids: Collection[int], start: datetime, width: timedelta, count: int
 ) -> dict[int, set[int]]:
-    """Return the numbers of the bins, each `width` long, in which each target was read, or polled.
+    """Return the numbers of the bins of `width` in which each target was read or polled.
 
-    Targets that were read in none are left out. Bins shorter than the time between two reads would
-    show gaps that are none.
+    Targets without reads are omitted. Bins must not be shorter than the time between two reads.
     """
     values: dict[str, Any] = {"source": source.value, "ids": list(ids)}
     with connection.cursor() as cursor:
@@ -184,34 +184,34 @@ def read_in_bins(
 
 
 def gaps(observed: Iterable[Interval], start: datetime, end: datetime) -> list[Interval]:
-    """Return the parts of [start, end) outside of `observed`, which is in order."""
-    found, since = [], start
+    """Return the parts of [start, end) outside `observed`, which is in order."""
+    parts, since = [], start
     for interval in observed:
         if interval.start >= end:
             break
         if interval.start > since:
-            found.append(Interval(since, interval.start))
+            parts.append(Interval(since, interval.start))
         since = max(since, interval.end)
     if since < end:
-        found.append(Interval(since, end))
-    return found
+        parts.append(Interval(since, end))
+    return parts
 
 
 def joined(observed: list[Interval]) -> list[Interval]:
-    """Take intervals as one where they overlap, or less than `SHORTEST_GAP` lies between them."""
-    found: list[Interval] = []
+    """Join intervals that overlap or are less than `SHORTEST_GAP` apart."""
+    intervals: list[Interval] = []
     for interval in sorted(observed):
-        if found and interval.start - found[-1].end < SHORTEST_GAP:
-            found[-1] = Interval(found[-1].start, max(found[-1].end, interval.end))
+        if intervals and interval.start - intervals[-1].end < SHORTEST_GAP:
+            intervals[-1] = Interval(intervals[-1].start, max(intervals[-1].end, interval.end))
         else:
-            found.append(interval)
-    return found
+            intervals.append(interval)
+    return intervals
 
 
 def seconds(observed: list[Interval]) -> float:
-    """Return how long some disjoint intervals are together."""
+    """Return the total length of disjoint intervals."""
     return sum(interval.seconds for interval in observed)
 
 
-def _sources(source: Coverage.Source, apart: Mapping[int, timedelta]) -> dict[str, Any]:
-    return {"source": source.value, "ids": list(apart), "gaps": list(apart.values())}
+def _sources(source: Coverage.Source, poll_gaps: Mapping[int, timedelta]) -> dict[str, Any]:
+    return {"source": source.value, "ids": list(poll_gaps), "gaps": list(poll_gaps.values())}

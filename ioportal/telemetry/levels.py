@@ -1,4 +1,4 @@
-"""The tables over time: what each is made of, and how long its rows are kept."""
+"""Levels: the tables over time, their source levels and their retention."""
 
 from __future__ import annotations
 
@@ -45,37 +45,37 @@ _MINUTE, _TEN_MINUTES = timedelta(minutes=1), timedelta(minutes=10)
 class Level:
     """One table of rows over time.
 
-    A level is kept at least as long as those that it is `made_of`, whatever its own setting says:
-    pages go from a finer level that is gone to a coarser one.
+    A level is retained at least as long as its source level (`made_of`), whatever its setting:
+    pages fall back from dropped levels to coarser ones.
     """
 
     model: type[Model]
     about: str
     setting: str
-    time: str = "start"  # the column by which rows are put into chunks
+    time: str = "start"  # the column that determines the chunk
     made_of: Level | None = None
-    width: timedelta = timedelta(0)  # of its buckets; 0: each row has its own
-    by: str = "job_id"  # compressed rows stand together by this column,
-    then_by: tuple[str, ...] = ()  # and are sorted by these columns before time
+    width: timedelta = timedelta(0)  # of its buckets; 0: intervals of varying length
+    by: str = "job_id"  # compressed rows are grouped by this column
+    then_by: tuple[str, ...] = ()  # and sorted by these columns before time
 
     @property
     def table(self) -> str:
-        """Its name in the database."""
+        """Name of the table."""
         return self.model._meta.db_table  # noqa: SLF001  (documented meta API)
 
     @property
     def is_raw(self) -> bool:
-        """Whether its rows came from outside: nothing here can make them anew."""
+        """Whether its rows are input, which cannot be derived again."""
         return self.made_of is None
 
     @property
     def is_roll_up(self) -> bool:
-        """Whether it is made of derived rows."""
+        """Whether its source level is derived."""
         return self.made_of is not None and not self.made_of.is_raw
 
     @property
     def retention(self) -> timedelta | None:
-        """How long its rows stay; None: forever."""
+        """Retention of its rows; None: forever."""
         retention: timedelta | None = getattr(settings, self.setting)
         if self.made_of is None or retention is None:
             return retention
@@ -85,7 +85,7 @@ class Level:
 
 RPC_WINDOWS: Final = Level(
     RpcWindow,
-    "RPCs by 10 s and NID, as they came",
+    "RPCs by 10 s and NID, raw",
     "RAW_RETENTION",
     width=_TEN_SECONDS,
     by="server_id",
@@ -99,7 +99,7 @@ ATTRIBUTED_RPCS: Final = Level(
 )
 RPC_MINUTES: Final = Level(
     RpcMinute,
-    "RPCs by the minute and principal",
+    "RPCs by minute and principal",
     "MINUTES_RETENTION",
     made_of=ATTRIBUTED_RPCS,
     width=_MINUTE,
@@ -119,7 +119,7 @@ LOAD_WINDOWS: Final = Level(
     width=_TEN_SECONDS,
 )
 LOAD_MINUTES: Final = Level(
-    LoadMinute, "the same by the minute", "MINUTES_RETENTION", made_of=LOAD_WINDOWS, width=_MINUTE
+    LoadMinute, "the same by minute", "MINUTES_RETENTION", made_of=LOAD_WINDOWS, width=_MINUTE
 )
 LOAD_TEN_MINUTES: Final = Level(
     LoadTenMinutes,
@@ -130,7 +130,7 @@ LOAD_TEN_MINUTES: Final = Level(
 )
 RPC_TOTALS: Final = Level(
     RpcTotal,
-    "RPCs by 10 s, of all principals together",
+    "RPCs by 10 s, all principals",
     "TOTALS_RETENTION",
     made_of=ATTRIBUTED_RPCS,
     width=_TEN_SECONDS,
@@ -138,7 +138,7 @@ RPC_TOTALS: Final = Level(
 )
 RPC_TOTAL_MINUTES: Final = Level(
     RpcTotalMinute,
-    "the same by the minute",
+    "the same by minute",
     "TOTALS_RETENTION",
     made_of=RPC_TOTALS,
     width=_MINUTE,
@@ -154,44 +154,44 @@ RPC_TOTAL_TEN_MINUTES: Final = Level(
 )
 IMPACT: Final = Level(
     ImpactWindow,
-    "others' waiting by 10 s and who caused it",
+    "impact by 10 s and principal",
     "TEN_MINUTES_RETENTION",
     made_of=ATTRIBUTED_RPCS,
     width=_TEN_SECONDS,
     by="who",
 )
 JOB_SNAPSHOTS: Final = Level(
-    JobSnapshot, "counters by job id, as they came", "RAW_RETENTION", "taken_at", by="target_id"
+    JobSnapshot, "counters by job id, raw", "RAW_RETENTION", "taken_at", by="target_id"
 )
 JOB_DELTAS: Final = Level(
-    JobDelta, "differences by job id, as agents sent them", "RAW_RETENTION", "end", by="target_id"
+    JobDelta, "differences by job id, from agents", "RAW_RETENTION", "end", by="target_id"
 )
-# A few rows for each read: they are kept as long as what is compared with them.
+# Few rows per read, retained as long as the I/O windows compared with them.
 TARGET_SNAPSHOTS: Final = Level(
     TargetSnapshot,
-    "counters of whole MDTs, as they came",
+    "counters of whole MDTs, raw",
     "POLLS_RETENTION",
     "taken_at",
     by="target_id",
 )
 TARGET_DELTAS: Final = Level(
     TargetDelta,
-    "differences of whole MDTs, as agents sent them",
+    "differences of whole MDTs, from agents",
     "POLLS_RETENTION",
     "end",
     by="target_id",
 )
 SERVICE_SNAPSHOTS: Final = Level(
     ServiceSnapshot,
-    "statistics of services, as they came",
+    "statistics of services, raw",
     "POLLS_RETENTION",
     "taken_at",
     by="server_id",
 )
 REQUEST_WINDOWS: Final = Level(
-    RequestWindow, "requests that servers kept, by 10 s and NID", "RAW_RETENTION", by="server_id"
+    RequestWindow, "request histories by 10 s and NID", "RAW_RETENTION", by="server_id"
 )
-# A job has few polls in a chunk: a group of rows per job took twice the space of plain rows.
+# Grouped by target: a job has few polls in a chunk, and groups by job took twice the space.
 IO_WINDOWS: Final = Level(
     IoWindow,
     "operations by poll and principal",
@@ -202,7 +202,7 @@ IO_WINDOWS: Final = Level(
 )
 IO_TEN_MINUTES: Final = Level(
     IoTenMinutes,
-    "sums of the polls that begin in ten minutes",
+    "sums of the polls that start in ten minutes",
     "TEN_MINUTES_RETENTION",
     "bucket",
     made_of=IO_WINDOWS,
@@ -212,13 +212,13 @@ IO_TEN_MINUTES: Final = Level(
 )
 IO_TOTALS: Final = Level(
     IoTotal,
-    "metadata operations by poll, of all principals together",
+    "metadata operations by poll, all principals",
     "TOTALS_RETENTION",
     made_of=IO_WINDOWS,
     by="target_id",
 )
 
-# Finer ones first: what a coarser one is made of goes first.
+# Source levels first, because they are dropped first.
 LEVELS: Final = (
     RPC_WINDOWS,
     ATTRIBUTED_RPCS,
@@ -248,7 +248,7 @@ RPC_TOTAL_LEVELS: Final = (RPC_TOTALS, RPC_TOTAL_MINUTES, RPC_TOTAL_TEN_MINUTES)
 IO_LEVELS: Final = (IO_WINDOWS, IO_TEN_MINUTES)
 
 
-def coarsest(of: Sequence[Level], width: timedelta) -> Level:
-    """Return the coarsest of some levels, finest first, whose buckets fill bins of a width."""
-    fitting = (level for level in reversed(of) if level.width and not width % level.width)
-    return next(fitting, of[0])
+def coarsest(hierarchy: Sequence[Level], width: timedelta) -> Level:
+    """Return the coarsest of the levels, finest first, whose buckets fill bins of a width."""
+    fitting = (level for level in reversed(hierarchy) if level.width and not width % level.width)
+    return next(fitting, hierarchy[0])

@@ -1,4 +1,4 @@
-"""What the planner of PostgreSQL is told where it cannot know better."""
+"""Parameters for PostgreSQL's planner where statistics are missing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def settings(**values: str) -> Iterator[None]:
     """Set parameters of the database for some statements of the current transaction.
 
-    The planner knows nothing of rows that came a moment ago, and would take millions for a few:
-    then nested loops never end, and what could be hashed is sorted.
+    The planner has no statistics of recent rows and expects few of them: it would choose nested
+    loops and sorts for millions of rows.
     """
     with connection.cursor() as cursor:
         for name, value in values.items():
             cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
         yield
-        # A statement that failed ends the transaction, and these with it.
+        # A failed statement ends the transaction and the parameters with it.
         for name in values:
             cursor.execute(sql.SQL("SET LOCAL {} TO DEFAULT").format(sql.Identifier(name)))

@@ -1,4 +1,4 @@
-"""Dropping chunks that were kept long enough, and remembering what is gone."""
+"""Retention: drop old chunks and record the dropped intervals; compression; the licence."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 ALWAYS = Interval(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
-# A chunk goes when both what it tells of and its own begin lie far enough back: logs of last year
-# that are loaded today are kept as long as those of today.
+# A chunk is dropped when both its range and its creation are old: logs of last year that are
+# loaded today are retained as long as those of today.
 _OLD_CHUNKS = """
 SELECT c.range_start, c.range_end
 FROM timescaledb_information.chunks c
@@ -30,12 +30,12 @@ ORDER BY c.range_start
 
 
 def old_chunks(level: Level, before: datetime, needed_from: datetime | None) -> list[Interval]:
-    """Return the chunks of a level that end, and were begun, before a moment, in order.
+    """Return the chunks of a level that end, and were created, before a time, in order.
 
     Args:
-        level: whose chunks.
-        before: nothing newer is old.
-        needed_from: what a stage has still to read begins here; None: nothing waits.
+        level: the level of the chunks.
+        before: the latest end and creation.
+        needed_from: start of the rows that a stage still needs; None: no rows.
     """
     with connection.cursor() as cursor:
         cursor.execute(_OLD_CHUNKS, {"table": level.table, "before": before})
@@ -44,7 +44,7 @@ def old_chunks(level: Level, before: datetime, needed_from: datetime | None) -> 
 
 
 def drop(level: Level, chunks: Iterable[Interval]) -> None:
-    """Drop chunks of a level, and remember that they are gone."""
+    """Drop chunks of a level and record their intervals."""
     for chunk in chunks:
         with connection.cursor() as cursor:
             cursor.execute(
@@ -55,19 +55,20 @@ def drop(level: Level, chunks: Iterable[Interval]) -> None:
         record_dropped(level, chunk)
 
 
-def record_dropped(level: Level, gone: Interval) -> None:
-    """Record an interval as dropped; those that meet become one."""
-    meeting = RetentionLog.objects.filter(
-        table=level.table, start__lte=gone.end, end__gte=gone.start
+def record_dropped(level: Level, dropped_interval: Interval) -> None:
+    """Record an interval as dropped and join it with adjacent ones."""
+    adjacent = RetentionLog.objects.filter(
+        table=level.table, start__lte=dropped_interval.end, end__gte=dropped_interval.start
     ).order_by("start")
-    known = [*meeting.values_list("start", "end"), gone]
-    meeting.delete()
-    start, end = min(start for start, _ in known), max(end for _, end in known)
+    intervals = [*adjacent.values_list("start", "end"), dropped_interval]
+    adjacent.delete()
+    start = min(start for start, _ in intervals)
+    end = max(end for _, end in intervals)
     RetentionLog.objects.create(table=level.table, start=start, end=end)
 
 
 def dropped(levels: Iterable[Level], start: datetime, end: datetime) -> list[Interval]:
-    """Return the parts of [start, end) of which rows of any of some levels are gone, in order."""
+    """Return the parts of [start, end) in which rows of any level were dropped, in order."""
     rows = RetentionLog.objects.filter(
         table__in=[level.table for level in levels], start__lt=end, end__gt=start
     )
@@ -75,26 +76,26 @@ def dropped(levels: Iterable[Level], start: datetime, end: datetime) -> list[Int
 
 
 def retained(levels: Iterable[Level], start: datetime, end: datetime) -> list[Interval]:
-    """Return the parts of [start, end) of which all rows of some levels are there, in order."""
+    """Return the parts of [start, end) in which all levels are retained, in order."""
     return gaps(dropped(levels, start, end), start, end)
 
 
 def is_retained(levels: Iterable[Level], start: datetime, end: datetime) -> bool:
-    """Tell whether nothing of [start, end] was dropped from some levels."""
+    """Return whether all levels are retained in [start, end]."""
     return not RetentionLog.objects.filter(
         table__in=[level.table for level in levels], start__lte=end, end__gt=start
     ).exists()
 
 
-def finest(of: Iterable[Level], start: datetime, end: datetime) -> Level | None:
-    """Return the first of some levels, finest first, that is whole in [start, end]; None: none."""
-    return next((level for level in of if is_retained([level], start, end)), None)
+def finest(hierarchy: Iterable[Level], start: datetime, end: datetime) -> Level | None:
+    """Return the finest level that is retained in [start, end]; None if there is none."""
+    return next((level for level in hierarchy if is_retained([level], start, end)), None)
 
 
 def licence() -> str:
-    """Return the licence of TimescaleDB as it runs: ``apache``, or ``timescale``."""
+    """Return the licence of TimescaleDB: ``apache`` or ``timescale``."""
     with connection.cursor() as cursor:
-        # Its settings are known to a session once its library is loaded, by any function of it.
+        # A function of the library loads it, which defines its settings for the session.
         cursor.execute("SELECT time_bucket('1 day', now()), current_setting('server_version')")
         cursor.execute("SELECT coalesce(current_setting('timescaledb.license', true), '')")
         (name,) = cursor.fetchone()
@@ -131,8 +132,8 @@ def enable_compression(level: Level) -> sql.Composed:
 def compress_old(level: Level, before: datetime) -> int:
     """Compress the chunks of a level that end, and were created, before a time; return how many.
 
-    Each chunk is compressed in a transaction of its own, so that one chunk at a time is locked and
-    a failure keeps what was compressed before it.
+    Each chunk is compressed in a separate transaction, so that one chunk at a time is locked and
+    a failure keeps earlier results.
 
     Raises:
         NotSupportedError: the licence does not allow it (`licence`).

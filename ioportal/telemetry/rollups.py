@@ -145,7 +145,7 @@ _OF_TARGET = sql.SQL(
 _OF_IDS = sql.SQL("source_job_id = ANY(%(source_jobs)s) AND {} >= %(start)s AND {} < %(end)s")
 _IO_KEYS = ("filesystem_id", "target_id", "source_job_id", "kind", "job_id")
 _CLEAR_IO = sql.SQL("DELETE FROM telemetry_iotenminutes WHERE {rows}")
-# Totals of unknown duration, like intervals across a gap, have rows of their own: no rates.
+# Totals of unknown duration, like intervals across a gap, have separate rows: no rates.
 _ROLL_IO = sql.SQL("""
 INSERT INTO telemetry_iotenminutes
     (bucket, {keys}, start, "end", basis, metadata_operations, {counters})

@@ -1,4 +1,4 @@
-"""What the services of a server counted between reads: differences of snapshots."""
+"""Service statistics between reads: differences of snapshots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ioportal.telemetry.models import Coverage
 if TYPE_CHECKING:
     from datetime import datetime
 
-# Counters are cumulative: of many reads a few say as much over longer intervals.
+# Counters are cumulative: fewer reads give the same sums over longer intervals.
 _READS = """
 SELECT start FROM (
     SELECT start, row_number() OVER (ORDER BY start) AS number, count(*) OVER () AS reads
@@ -31,32 +31,32 @@ WHERE source = %(source)s AND source_id = %(server)s AND start >= %(end)s
 ORDER BY start LIMIT 1)
 """
 
-# A counter that its service did not print before was never hit before. Where one of a service fell,
-# or it says that it began later, all of them began anew.
+# A counter that was not printed before was 0. If one counter of a service decreased, or its start
+# is later, all counters of the service were reset.
 _DIFFERENCES = """
-WITH shown AS MATERIALIZED (
+WITH snapshots AS MATERIALIZED (
     SELECT * FROM telemetry_servicesnapshot
     WHERE server_id = %(server)s AND taken_at = ANY(%(reads)s)
         AND taken_at BETWEEN %(first)s AND %(last)s
 ), reads AS (
     SELECT service_id, taken_at,
         lag(taken_at) OVER (PARTITION BY service_id ORDER BY taken_at) AS previous
-    FROM (SELECT DISTINCT service_id, taken_at FROM shown) each
+    FROM (SELECT DISTINCT service_id, taken_at FROM snapshots) each
 ), paired AS (
     SELECT now.*, reads.previous, old.samples AS old_samples, old.sum AS old_sum, coalesce(
         bool_or(
             now.samples < old.samples OR now.sum < old.sum OR now.counted_since > old.counted_since
         ) OVER (PARTITION BY now.service_id, now.taken_at), false
-    ) AS anew
-    FROM shown now
+    ) AS is_reset
+    FROM snapshots now
     JOIN reads USING (service_id, taken_at)
-    LEFT JOIN shown old ON old.service_id = now.service_id AND old.counter_id = now.counter_id
+    LEFT JOIN snapshots old ON old.service_id = now.service_id AND old.counter_id = now.counter_id
         AND old.taken_at = reads.previous
     WHERE reads.previous IS NOT NULL
 )
-SELECT service_id, counter_id, unit, previous, taken_at, anew,
-    samples - CASE WHEN anew THEN 0 ELSE coalesce(old_samples, 0) END,
-    sum - CASE WHEN anew THEN 0 ELSE coalesce(old_sum, 0) END
+SELECT service_id, counter_id, unit, previous, taken_at, is_reset,
+    samples - CASE WHEN is_reset THEN 0 ELSE coalesce(old_samples, 0) END,
+    sum - CASE WHEN is_reset THEN 0 ELSE coalesce(old_sum, 0) END
 FROM paired
 ORDER BY taken_at, service_id, counter_id
 """
@@ -67,17 +67,16 @@ DIFFERENCES = {
     "unit": pl.Int64(),  # `ServiceSnapshot.Unit`
     "start": UTC_US,
     "end": UTC_US,
-    "anew": pl.Boolean(),  # it began anew in between: what it counted before that is lost
+    "is_reset": pl.Boolean(),  # reset between the reads: operations before the reset are lost
     "samples": pl.Int64(),
     "sum": pl.Int64(),
 }
 
 
 def differences(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.DataFrame:
-    """Return what each counter of a server gained from read to read: a frame of `DIFFERENCES`.
+    """Return the increase of each counter of a server between reads: a frame of `DIFFERENCES`.
 
-    Intervals reach to the reads before and after [start, end). Where there are more reads than
-    `at_most`, some are left out.
+    Intervals extend to the reads before and after [start, end). At most `at_most` reads are used.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -90,7 +89,7 @@ def differences(server_id: int, start: datetime, end: datetime, at_most: int) ->
                 "at_most": at_most,
             },
         )
-        reads = [moment for (moment,) in cursor.fetchall()]
+        reads = [read_at for (read_at,) in cursor.fetchall()]
         if not reads:
             return pl.DataFrame(schema=DIFFERENCES)
         values = {"server": server_id, "reads": reads, "first": min(reads), "last": max(reads)}

@@ -1,4 +1,4 @@
-"""What the tables over time take on disk."""
+"""Disk usage of the levels and the database."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from ioportal.telemetry.levels import Level
 
-_RATE_OVER = timedelta(days=7)  # of records
+_RATE_PERIOD = timedelta(days=7)
 _DAY = timedelta(days=1)
 
-# Rows are those that the database counted when it last analysed a chunk (less than 0: never), and
-# of a compressed chunk those that were compressed: only rows added since are in its own table.
+# Numbers of rows are estimates of the latest ANALYZE (below 0: none), for compressed chunks plus
+# the number of compressed rows.
 _CHUNKS = """
 SELECT c.range_start, c.range_end, c.is_compressed, s.table_bytes, s.index_bytes, s.total_bytes,
     CASE WHEN c.is_compressed THEN coalesce(z.numrows_pre_compression, 0) + greatest(p.reltuples, 0)
@@ -42,8 +42,8 @@ ORDER BY c.range_start
 """
 
 
-# Without a row: it runs on another host, or the role may not read its settings. Both addresses are
-# NULL on a unix socket, and equal where both ends are on one host.
+# No row if the database runs on another host or the role may not read its settings. Both addresses
+# are NULL on a unix socket, and equal on one host.
 _LOCAL_DATA_FOLDER = """
 SELECT setting FROM pg_settings
 WHERE name = 'data_directory' AND inet_server_addr() IS NOT DISTINCT FROM inet_client_addr()
@@ -63,62 +63,62 @@ class _Chunk:
 
 @dataclass(frozen=True)
 class Stored:
-    """One level as it is on disk."""
+    """Disk usage of one level."""
 
     level: Level
     chunks: list[_Chunk]
-    observed: Interval  # from the first to the last record of any source
+    observed: Interval  # from the first to the last record of all sources
 
     @property
     def total_bytes(self) -> int:
-        """Its rows and their indexes."""
+        """Bytes of rows and indexes."""
         return sum(chunk.total_bytes for chunk in self.chunks)
 
     @property
     def index_bytes(self) -> int:
-        """The indexes among it."""
+        """Bytes of indexes."""
         return sum(chunk.index_bytes for chunk in self.chunks)
 
     @property
     def compressed(self) -> int:
-        """How many of the chunks are."""
+        """Number of compressed chunks."""
         return sum(chunk.is_compressed for chunk in self.chunks)
 
     @property
     def rows(self) -> int | None:
-        """About how many rows; None: some chunk was not analysed yet."""
+        """Estimated number of rows; None: a chunk was not analysed yet."""
         counts = [chunk.rows for chunk in self.chunks]
         return None if any(count < 0 for count in counts) else round(sum(counts))
 
     @property
     def chunk_days(self) -> float:
-        """How long a chunk is."""
+        """Length of a chunk in days."""
         return (self.chunks[-1].end - self.chunks[-1].start) / _DAY if self.chunks else 0.0
 
     @property
     def bytes_per_day(self) -> float | None:
-        """What a day of the newest records takes; None: there are none."""
+        """Bytes per day in the latest chunks; None: no chunks."""
         recent, days = self._recent
         return sum(chunk.total_bytes for chunk in recent) / days if recent else None
 
     @property
     def rows_per_day(self) -> float | None:
-        """How many rows a day of the newest records has; None: not known."""
+        """Rows per day in the latest chunks; None: unknown."""
         recent, days = self._recent
         is_known = recent and all(chunk.rows >= 0 for chunk in recent)
         return sum(chunk.rows for chunk in recent) / days if is_known else None
 
     @property
     def _recent(self) -> tuple[list[_Chunk], float]:
-        """The newest chunks that are full, and the days from the first of them on.
+        """The latest complete chunks and their length in days.
 
-        The last one may still be filling, unless it is the only one.
+        The last chunk counts as incomplete, unless it is the only one.
         """
         if not self.chunks:
             return [], 0.0
         *full, last = self.chunks
         if full:
-            recent = [chunk for chunk in full if chunk.end > last.start - _RATE_OVER] or full[-1:]
+            recent = [chunk for chunk in full if chunk.end > last.start - _RATE_PERIOD] or full[-1:]
             end = min(last.start, recent[-1].end)
         else:
             recent, end = [last], min(last.end, self.observed.end)
@@ -127,34 +127,34 @@ class Stored:
 
 
 def stored() -> list[Stored]:
-    """Return all levels as they are on disk."""
-    found = []
+    """Return the disk usage of all levels."""
+    usage = []
     extent = Coverage.objects.aggregate(start=Min("start"), end=Max("end"))
     observed = Interval(**extent) if extent["start"] else ALWAYS
     with connection.cursor() as cursor:
         for level in LEVELS:
             cursor.execute(_CHUNKS, {"table": level.table})
             chunks = [_Chunk(*row) for row in cursor.fetchall()]
-            found.append(Stored(level, chunks, observed))
-    return found
+            usage.append(Stored(level, chunks, observed))
+    return usage
 
 
 def database_bytes() -> int:
-    """Return what all of the database takes."""
+    """Return the size of the database."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_database_size(current_database())")
         return int(cursor.fetchone()[0])
 
 
 def free_bytes() -> int | None:
-    """Return the free space on the fullest disk of the database; None: not visible here."""
+    """Return the free space on the fullest disk of the database; None: not visible."""
     folders = settings.DATABASE_FOLDERS or _data_folders()
     return min((shutil.disk_usage(folder).free for folder in folders), default=None)
 
 
 @cache
 def _data_folders() -> list[str]:
-    """Return the data folder of a database that runs on this host and shows its folder."""
+    """Return the data folder of a database on this host, if it is visible."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCAL_DATA_FOLDER)
         rows = cursor.fetchall()

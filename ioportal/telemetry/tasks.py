@@ -1,4 +1,4 @@
-"""The roll-up stage as a task."""
+"""Task of the roll-up stage."""
 
 from celery import shared_task
 from django.db import OperationalError
@@ -9,5 +9,5 @@ from ioportal.telemetry import rollups
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def roll_up() -> None:
-    """Roll up what is touched."""
+    """Roll up dirty intervals."""
     drain_alone("roll-up", rollups.roll_up)

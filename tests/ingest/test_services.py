@@ -26,7 +26,7 @@ def reads(site, ingest):
 
 
 def gained(service, counter):
-    """Return what a counter of mds1 gained between reads: seconds, whether anew, samples, sum."""
+    """Return the increase of a counter of mds1 between reads: seconds, reset, samples, sum."""
     server = Server.objects.get(name="mds1")
     found = services.differences(server.pk, moment(NOON), moment(UPGRADED), 100)
     rows = found.filter(
@@ -34,9 +34,9 @@ def gained(service, counter):
         counter_id=Counter.objects.get(name=counter).pk,
     )
     return [
-        ((end - start).total_seconds(), anew, samples, total)
-        for start, end, anew, samples, total in rows.select(
-            "start", "end", "anew", "samples", "sum"
+        ((end - start).total_seconds(), is_reset, samples, total)
+        for start, end, is_reset, samples, total in rows.select(
+            "start", "end", "is_reset", "samples", "sum"
         ).iter_rows()
     ]
 

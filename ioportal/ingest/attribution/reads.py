@@ -33,7 +33,7 @@ JOB = "CASE WHEN n.jobs = 1 THEN n.job_id ELSE 0 END"
 
 
 def _each(form: str, separator: str = ", ") -> sql.Composed:
-    """Return `form` once per counter: {0} is its name, {1} that of its previous value."""
+    """Return `form` once per counter: {0} is its name, {1} the name of its previous value."""
     return sql.SQL(separator).join(
         sql.SQL(form).format(sql.Identifier(name), sql.Identifier(f"old_{name}"))
         for name in COUNTERS

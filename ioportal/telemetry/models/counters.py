@@ -103,7 +103,7 @@ class IoTenMinutes(models.Model):
     """Rolled up from `IoWindow`: sums of the whole poll intervals that start in ten minutes.
 
     Intervals are never divided: `start` is the start of the first interval with operations and
-    `end` the end of the last one, which may be after the bucket. Intervals longer than
+    `end` the end of the last interval, which may be after the bucket. Intervals longer than
     `settings.POLL_GAP` have their own rows.
     """
 

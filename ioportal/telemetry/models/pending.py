@@ -17,7 +17,7 @@ class PendingQuerySet(models.QuerySet[Any]):
     def next(self, limit: int) -> list[Any]:
         """Return up to `limit` rows to process next, in the order of their insertion.
 
-        Most are the newest, so that a backlog does not delay live data. A fixed share are the
+        Most of them are recent, so that a backlog does not delay live data. A fixed share are the
         oldest, so that live data cannot starve the backlog.
         """
         oldest = self.order_by("pk")[: limit // _OLDEST_PART]

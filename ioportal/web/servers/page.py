@@ -168,7 +168,7 @@ class ServerSeries:
         """When services began anew, and when the server's version changed."""
         within_range = {"since__gte": self._window.start, "since__lte": self._window.end}
         versions = ServerVersion.objects.filter(server=self._server, **within_range)
-        fell = self._chosen.filter("anew")["end"].unique(maintain_order=True)
+        fell = self._chosen.filter("is_reset")["end"].unique(maintain_order=True)
         return [
             *(Mark(version.since, version.version, Meaning.BREAK) for version in versions),
             *(Mark(at, "counters fell", Meaning.FAULT) for at in fell),
