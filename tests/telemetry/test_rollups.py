@@ -178,7 +178,7 @@ def test_totals_are_the_sums_of_the_raw_windows(site, logs, ingest, queries, bat
         transaction.set_rollback(True)
 
 
-def test_a_total_that_is_off_is_told(trace, roll_up, queries):
+def test_a_wrong_total_is_reported(trace, roll_up, queries):
     trace("t", "12:00:05", "12:10:00")
     roll_up()
 
@@ -188,7 +188,7 @@ def test_a_total_that_is_off_is_told(trace, roll_up, queries):
     )
 
     [sentence] = piecewise.discrepancies(at("12:00"), at("12:20"))
-    assert "telemetry_rpctotal: 80 µs from arrival to end are charged" in sentence
+    assert "telemetry_rpctotal: 80 µs from arrival to end attributed" in sentence
     assert "40 rolled up" in sentence
 
 
