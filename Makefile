@@ -4,10 +4,11 @@ PYTHON ?= python3
 PORT ?= 8000
 SEEDS ?= 20
 ADVISORIES ?= pypi
+MUTANTS ?= 40
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-data serve test test-deep check format audit bench chaos incidents flag-quality services \
+.PHONY: help demo demo-data serve test test-deep mutants check format audit bench chaos incidents flag-quality services \
         stop env secrets lock clean setup setup-dev setup-test setup-bench migrate
 
 VENV := .venv/bin
@@ -36,6 +37,9 @@ test: setup-test services check  ## Run the checks and the whole test suite
 test-deep: setup-test services  ## Run the property tests with 100 times as many examples (nightly)
 	@$(RUN) $(VENV)/pytest $(PARALLEL) --hypothesis-profile deep -m hypothesis \
 	    --override-ini faulthandler_timeout=0
+
+mutants: setup-dev services  ## Count the code changes that tests detect, in a sample (MUTANTS=40 SEED=1)
+	@$(RUN) $(VENV)/python -m scripts.mutants $(or $(SEED),1) $(MUTANTS)
 
 check: setup-dev services  ## Run the linters, the type checker and the project's contracts
 	@echo "==> ruff"
