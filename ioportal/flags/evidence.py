@@ -1,4 +1,4 @@
-"""The evidence that rules judge, from statistics, peaks and loads; and where each subject is."""
+"""Evidence for rules from statistics, peaks and loads, with the context of each subject."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FAILURES_COUNTED_UNTIL = (2, 13)  # Lustre's versions
 _TIME = pl.Datetime("us", "UTC")
 _CONSTANTS = {"counted": list(_FAILURES_COUNTED_UNTIL), "ambiguous": GOOD_AMBIGUOUS}
 
-# What is known of a subject besides its evidence.
+# Columns about a subject in addition to its evidence.
 CONTEXT = {
     "cluster": pl.Int64(),
     "filesystem": pl.Int64(),
@@ -57,13 +57,13 @@ CONTEXT = {
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of some subjects of a kind: columns of its evidence, and of `CONTEXT`."""
+    """Evidence of subjects of one kind: columns of `EVIDENCE` of the kind, and `CONTEXT`."""
 
     kind: Subject
     frame: pl.DataFrame
 
 
-# Of a job that runs still, the newest data.
+# End of the latest data; of an ended job its end.
 _UNTIL = sql.SQL("""
 coalesce(j.ended_at, greatest(
     j.started_at + make_interval(secs => s.duration_s), e.seen_until, j.started_at
@@ -129,7 +129,7 @@ _JOB_COLUMNS = {
     "started_at": _TIME,
     "cluster": CONTEXT["cluster"],
     "filesystem": CONTEXT["filesystem"],
-    "is_clear": pl.Boolean(),  # few enough of its RPCs are ambiguous
+    "is_clear": pl.Boolean(),  # ambiguous RPCs are within the bound of good quality
     "until": CONTEXT["until"],
 }
 _TEXT_COLUMNS = {
@@ -139,12 +139,12 @@ _TEXT_COLUMNS = {
 
 
 def for_jobs(jobs: Collection[int]) -> Evidence:
-    """Return what is known of some jobs that have statistics."""
+    """Return the evidence of some jobs; jobs without statistics are omitted."""
     return _jobs(_THESE, {"jobs": sorted(jobs)}, usual_values.cached)
 
 
 def for_ended_jobs(start: datetime, end: datetime, usual_on: UsualOn | None) -> Evidence:
-    """Return what is known of the jobs that ended in [start, end), and of some kinds of others."""
+    """Return the evidence of jobs that ended in [start, end); `usual_on` None: no usual values."""
     return _jobs(_ENDED, {"start": start, "end": end}, usual_on)
 
 
@@ -174,14 +174,14 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual_on: UsualOn | None) -> E
 
 
 def by_day(subjects: pl.DataFrame) -> Iterator[tuple[datetime, pl.DataFrame]]:
-    """Yield the rows of each day by their newest data, and when the newest of these are of."""
+    """Group subjects by the day of their latest data; yield the latest time and rows of each."""
     days = subjects.with_columns(day=pl.col("until").dt.date()).sort("day").partition_by("day")
     for day in days:
         until: Any = day["until"].max()
         yield until, day.drop("day")
 
 
-# The jobs of some users that count together: those of good data that ran in [since, until).
+# Jobs of some users with good data that ran in [since, until).
 JOBS_OF_USERS = sql.SQL("""
 jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
     AND j.owner = ANY(%(owners)s) AND s.metadata_operations > 0 AND s.quality = 'good'
@@ -195,7 +195,7 @@ FROM {jobs} GROUP BY 1
 
 
 def for_users(owners: Iterable[str], until: datetime) -> Evidence:
-    """Return what the jobs of some users, of good data, did in the day up to a moment."""
+    """Return totals of the users' jobs with good data over the day before a time."""
     values = {"owners": sorted(set(owners) - {""}), "since": until - DAY, "until": until}
     columns = {**USER_EVIDENCE, "until": _TIME}
     frame = _frame(_USERS, columns, values)
@@ -214,12 +214,12 @@ GROUP BY j.owner, flagged.until HAVING max({until}) > flagged.until
 
 
 def latest_by_user(untils: Mapping[str, datetime]) -> pl.DataFrame:
-    """Return the end of the newest data of users who have data after a moment of theirs."""
+    """Return the end of the latest data of users with data after a time of each."""
     values = {"owners": list(untils), "untils": list(untils.values())}
     return _frame(_LATEST_BY_USER, {"owner": pl.String(), "until": _TIME}, values)
 
 
-# What was sent to a filesystem's metadata servers, by principal and bin.
+# RPCs to a filesystem's metadata servers by principal and bin.
 _LOADS = sql.SQL("""
 SELECT date_bin(%(width)s, start, %(since)s) AS bin, kind,
     CASE kind WHEN %(PROCESS)s THEN source_job_id WHEN %(HOST)s THEN nid_id ELSE 0 END AS who,
@@ -252,27 +252,27 @@ FROM ({loads}) l GROUP BY bin
 
 
 def for_hosts(filesystem: int, until: datetime) -> Evidence:
-    """Return what was sent from outside any job in the five minutes up to a moment."""
+    """Return the load from outside jobs in the five minutes before a time."""
     return for_hosts_between(filesystem, until - PEAK_SPAN, until)
 
 
 def for_hosts_between(filesystem: int, start: datetime, end: datetime) -> Evidence:
-    """Return the same of each five minutes in [start, end): a host may be in it several times."""
+    """Return the load from outside jobs in each five minutes of [start, end); hosts may recur."""
     return _of_loads(Subject.HOST, _OUTSIDE, filesystem, (start, end), PEAK_SPAN)
 
 
 def for_filesystem(filesystem: int, until: datetime) -> Evidence:
-    """Return whose the requests of the hour up to a moment were."""
+    """Return attributed and unattributed RPCs of the hour before a time."""
     return for_filesystem_between(filesystem, until - HOUR, until)
 
 
 def for_filesystem_between(filesystem: int, start: datetime, end: datetime) -> Evidence:
-    """Return the same of each hour in [start, end)."""
+    """Return attributed and unattributed RPCs of each hour in [start, end)."""
     return _of_loads(Subject.FILESYSTEM, _WHOSE, filesystem, (start, end), HOUR)
 
 
 def traced_until() -> dict[int, datetime]:
-    """Return up to when the metadata servers of each filesystem are traced; not traced: absent."""
+    """Return the end of the traces of each filesystem's metadata servers, if traced."""
     of = dict(Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", "filesystem"))
     reached: dict[int, datetime] = {}
     last = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(of))
@@ -289,7 +289,7 @@ def _of_loads(
     width: timedelta,
 ) -> Evidence:
     servers = Server.objects.filter(filesystem=filesystem, kind=Server.Kind.MDS)
-    # Of several bins, each begins where buckets of all levels do that fill it.
+    # Several bins begin at bucket edges of all levels in use.
     edge = levels.LOAD_WINDOWS.width if span[1] - span[0] <= width else width
     since, until = buckets.ceil(span[0], edge), buckets.ceil(span[1], edge)
     filling = [level for level in levels.LOAD_LEVELS if not width % level.width]
@@ -316,16 +316,16 @@ def _loads_of(piece: Piece) -> sql.Composed:
 
 
 def _with_context(kind: Subject, frame: pl.DataFrame, filesystem: int | None = None) -> Evidence:
-    """Add what is known besides; evidence of others than jobs rests on no job's data."""
+    """Add the columns of `CONTEXT`; subjects other than jobs always have good quality."""
     good = pl.lit(JobStatistics.Quality.GOOD.value)
-    told: dict[str, pl.Expr] = {
+    known: dict[str, pl.Expr] = {
         "filesystem": pl.lit(filesystem, dtype=pl.Int64()),
         "quality": good,
         "bytes_quality": good,
         "trace_quality": good,
     }
     missing = {
-        name: told.get(name, pl.lit(None, dtype=of))
+        name: known.get(name, pl.lit(None, dtype=of))
         for name, of in CONTEXT.items()
         if name not in frame.columns
     }

@@ -1,4 +1,4 @@
-"""The most that jobs did within five minutes, from their windows: what their statistics lack."""
+"""Peaks of jobs within five minutes, from their windows: not part of their statistics."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
-_WANTED = "unnest(%(jobs)s::bigint[], %(since)s::timestamptz[]) AS wanted (job_id, since)"
+_REQUESTED = "unnest(%(jobs)s::bigint[], %(since)s::timestamptz[]) AS requested (job_id, since)"
 _TIME = pl.Datetime("us", "UTC")
 
 _IO = sql.SQL("""
 SELECT w.job_id, w.filesystem_id, w.start, w."end", w."end" <= j.started_at + %(within)s,
     {operations}, coalesce(w.getattr, 0), coalesce(w.open, 0)
-FROM {wanted}
-JOIN jobs_job j ON j.id = wanted.job_id
-JOIN telemetry_iowindow w ON w.job_id = wanted.job_id AND w.job_id <> 0 AND w.start >= wanted.since
+FROM {requested}
+JOIN jobs_job j ON j.id = requested.job_id
+JOIN telemetry_iowindow w
+    ON w.job_id = requested.job_id AND w.job_id <> 0 AND w.start >= requested.since
 WHERE w.target_id <> 0 AND w.basis <> %(TOTAL)s AND w."end" > w.start
 """).format(
-    wanted=sql.SQL(_WANTED),
+    requested=sql.SQL(_REQUESTED),
     operations=metadata_operations("w"),
 )
 _IO_COLUMNS = {
@@ -43,17 +44,17 @@ _IO_COLUMNS = {
     "is_startup": pl.Boolean(),
     **dict.fromkeys(("operations", "stats", "opens"), pl.Float64()),
 }
-# Its own RPCs, and others' enqueues on the same server meanwhile, where they are added up. (Sums
-# of whole numbers are exact in doubles, and take a fraction of the time.)
+# RPCs of the job, and other enqueues on the same server in the same windows. Sums of integers are
+# exact in doubles, and much faster.
 _RPCS = sql.SQL("""
 WITH own AS MATERIALIZED (
     SELECT w.job_id, w.start, w.server_id, sum(w.timed::float8) AS rpcs,
         coalesce(sum(w.timed::float8) FILTER (WHERE w.opcode = %(enqueue)s), 0) AS enqueues,
         coalesce(sum(w.service_us_sum::float8) FILTER (WHERE w.opcode = %(enqueue)s), 0)
             AS enqueue_us
-    FROM {wanted}
+    FROM {requested}
     JOIN telemetry_attributedrpc w
-        ON w.job_id = wanted.job_id AND w.job_id <> 0 AND w.start >= wanted.since
+        ON w.job_id = requested.job_id AND w.job_id <> 0 AND w.start >= requested.since
     JOIN site_server s ON s.id = w.server_id AND s.kind = 'mds'
     GROUP BY 1, 2, 3
 ),
@@ -68,7 +69,7 @@ everybody AS MATERIALIZED (
 SELECT own.job_id, own.start, own.rpcs, own.enqueues, own.enqueue_us,
     coalesce(t.timed - own.enqueues, 0), coalesce(t.service_us_sum - own.enqueue_us, 0)
 FROM own LEFT JOIN everybody t USING (server_id, start)
-""").format(wanted=sql.SQL(_WANTED))
+""").format(requested=sql.SQL(_REQUESTED))
 _RPC_AMOUNTS = ("rpcs", "enqueues", "enqueue_us", "others", "others_us")
 _RPC_COLUMNS = {
     "key": pl.Int64(),
@@ -77,10 +78,10 @@ _RPC_COLUMNS = {
 }
 _IMPACT = sql.SQL("""
 SELECT w.who, w.start, w.impact_us, w.service_us, w.work_us, w.others_us, w.others_usual_us
-FROM {wanted}
+FROM {requested}
 JOIN telemetry_impactwindow w
-    ON w.kind = %(JOB)s AND w.who = wanted.job_id AND w.start >= wanted.since
-""").format(wanted=sql.SQL(_WANTED))
+    ON w.kind = %(JOB)s AND w.who = requested.job_id AND w.start >= requested.since
+""").format(requested=sql.SQL(_REQUESTED))
 _IMPACT_AMOUNTS = ("impact_us", "service_us", "work_us", "others_us", "others_usual_us")
 _IMPACT_COLUMNS = {
     "key": pl.Int64(),
@@ -98,39 +99,39 @@ WHERE e.job_id = ANY(%(jobs)s)
 
 
 def refresh(changed: Mapping[int, datetime]) -> None:
-    """Bring the peaks of jobs up to date.
+    """Update the peaks of jobs.
 
-    Only what changed is read, and what lies in one span with it. All of a job's windows are read
-    where its first minutes changed, or a peak was in what changed and is there no more.
+    Reads changed windows and those within one span of them. Reads all windows of a job if its first
+    minutes changed, or if a peak in the changed windows decreased.
 
     Args:
-        changed: since when on windows of each job changed.
+        changed: start of the changed windows of each job.
     """
     columns = sql.SQL(", ").join(sql.Identifier("e", name) for name in _COLUMNS)
     known = read_frame(
         _KNOWN.format(columns=columns), {**_COLUMNS, "started_at": _TIME}, {"jobs": list(changed)}
     )
-    # What is gone cannot be read again: what was known of it stays.
+    # Windows after retention cannot be read again: their peaks stay.
     gone = retention.dropped((levels.IO_WINDOWS, levels.ATTRIBUTED_RPCS), *retention.ALWAYS)
     since = pl.DataFrame(
         {"job_id": list(changed), "since": list(changed.values())},
         schema={"job_id": pl.Int64(), "since": _TIME},
     )
-    goes_on = known.join(since, on="job_id").filter(
+    continued = known.join(since, on="job_id").filter(
         pl.lit(bool(gone)) | (pl.col("since") >= pl.col("started_at") + PEAK_SPAN)
     )
-    rows = _found(changed, goes_on)
+    rows = _current_peaks(changed, continued)
     fell = rows.filter(pl.any_horizontal(map(_has_fallen, PEAKS)))["job_id"].to_list()
     if fell and not gone:
         kept = rows.filter(~pl.col("job_id").is_in(fell))
-        rows = pl.concat([kept, _found(dict.fromkeys(fell, _ALWAYS), goes_on.clear())])
+        rows = pl.concat([kept, _current_peaks(dict.fromkeys(fell, _ALWAYS), continued.clear())])
     replace_frame(JobEvidence, rows.select("job_id", "impact_s", *_greatest()), key="job_id")
 
 
-def _found(changed: Iterable[int], goes_on: pl.DataFrame) -> pl.DataFrame:
-    """Return what windows tell now, and of jobs that go on what they told before."""
+def _current_peaks(changed: Iterable[int], continued: pl.DataFrame) -> pl.DataFrame:
+    """Return the peaks of the windows, next to previous peaks of jobs that are continued."""
     since = dict.fromkeys(changed, _ALWAYS)
-    since |= dict(goes_on.select("job_id", "since").iter_rows())
+    since |= dict(continued.select("job_id", "since").iter_rows())
     of_five_minutes = _values(since, PEAK_SPAN)
     io = read_frame(_IO, _IO_COLUMNS, _values(since, SUSTAINED_SPAN))
     rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, of_five_minutes))
@@ -147,13 +148,13 @@ def _found(changed: Iterable[int], goes_on: pl.DataFrame) -> pl.DataFrame:
         read_frame(_IMPACT_ALTOGETHER, altogether, of_five_minutes),
     ):
         found = found.join(frame, on="key", how="left")
-    return found.rename({"key": "job_id"}).join(goes_on, on="job_id", how="left", suffix=_BEFORE)
+    return found.rename({"key": "job_id"}).join(continued, on="job_id", how="left", suffix=_BEFORE)
 
 
 def windows(job: int, figure: str) -> pl.DataFrame:
-    """Return what a peak of a job, or its start-up, is made of.
+    """Return the windows behind a peak of a job or its start-up figure.
 
-    Columns start, end and amount of its windows, those of one interval together.
+    Columns start, end and amount; windows of one interval are added.
     """
     values = _values({job: _ALWAYS}, timedelta(0))
     if figure == "peak_impact_s":
@@ -181,7 +182,7 @@ _COLUMNS = {
     for field in JobEvidence._meta.concrete_fields  # noqa: SLF001  (documented meta API)
 }
 _BEFORE = "_before"
-# What is told of the same five minutes as a peak.
+# Further figures of the same five minutes as a peak.
 _WITH = {
     "peak_operations": ("filesystem_id",),
     "peak_locks_s": ("lock_share", "lock_ratio"),
@@ -190,7 +191,7 @@ _WITH = {
 
 
 def _has_fallen(peak: str) -> pl.Expr:
-    """Return whether what was the most lay in what changed, and is there no more."""
+    """Return whether a peak in the changed windows decreased."""
     now, before = pl.col(peak).fill_null(0), pl.col(peak + _BEFORE)
     return _lay_in_what_changed(peak) & (now < before)
 
@@ -200,7 +201,7 @@ def _lay_in_what_changed(peak: str) -> pl.Expr:
 
 
 def _greatest() -> Iterator[pl.Expr]:
-    """Yield each peak: the greater one of what is found now and what was before, or the first."""
+    """Yield each peak: the greater of current and previous, or the only one."""
     for peak in PEAKS:
         now, before = pl.col(peak), pl.col(peak + _BEFORE)
         is_now = before.is_null() | (now > before) | (now == before) & _lay_in_what_changed(peak)
@@ -224,7 +225,7 @@ def _of_counters(io: pl.DataFrame) -> pl.DataFrame:
 
 
 def _where(io: pl.DataFrame, peaks: pl.DataFrame) -> pl.DataFrame:
-    """Return the filesystem where each did most of what it did most within five minutes."""
+    """Return the filesystem with most operations at each job's peak."""
     at, start, end = pl.col("peak_operations_at"), pl.col("start"), pl.col("end")
     then = io.join(peaks.select("key", "peak_operations_at"), on="key").filter(
         end <= at, (start >= at - PEAK_SPAN) | (end == at)
@@ -289,7 +290,7 @@ def _windows(of_ten_seconds: pl.DataFrame) -> pl.DataFrame:
 
 
 def _values(changed: Mapping[int, datetime], span: timedelta) -> dict[str, Any]:
-    """Return values of the queries for windows of jobs, and for what is in one span with them."""
+    """Return query values for windows from one span before the changed ones."""
     return {
         "jobs": list(changed),
         "since": [moment - span for moment in changed.values()],

@@ -46,8 +46,7 @@ FIGURES = {
 }
 _FIGURES = sql.SQL("""
 SELECT j.cluster_id, {size_class}, {user_and_name}, j.started_at,
-    s.metadata_operations_per_node,
-    CASE WHEN s.bytes_quality IS DISTINCT FROM 'poor' THEN s.read_bytes END
+    s.metadata_operations_per_node, s.read_bytes
 FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
 WHERE j.started_at >= %(start)s AND j.started_at < %(end)s AND s.quality <> 'poor'
     AND j.node_count > 0

@@ -1,6 +1,6 @@
-"""How the numbers that flags rest on came about over time: `_WAYS` has each that did.
+"""Histories of the numbers in flags: `SOURCES` has those that develop over time.
 
-The highest amount of a course is the flag's number, until more is known of the same time.
+The highest amount of a history is the flag's number, until data of the same time is added.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ioportal.telemetry import levels, retention
 if TYPE_CHECKING:
     from ioportal.flags.models import Flag
 
-_WAYS: dict[tuple[str, str], HistorySource] = {
+SOURCES: dict[tuple[str, str], HistorySource] = {
     (Subject.JOB, "peak_impact_s"): of_peak("peak_impact_s", levels.IMPACT),
     (Subject.JOB, "peak_locks_s"): of_peak("peak_locks_s", levels.ATTRIBUTED_RPCS),
     (Subject.JOB, "peak_stats"): of_peak("peak_stats", levels.IO_WINDOWS),
@@ -43,12 +43,12 @@ _WAYS: dict[tuple[str, str], HistorySource] = {
 
 
 def for_flag(flag: Flag) -> MeasureHistory | None:
-    """Return the course of a flag's measure; if that has none, of what else was over its threshold.
+    """Return the history of a flag's measure, otherwise of another number over its threshold.
 
-    None: nothing of it came about over time, or over what time is not known.
+    None: no number has a history, or its time is unknown.
     """
     for number in dict.fromkeys([flag.measure, *flag.thresholds]):
-        way = _WAYS.get((flag.subject_kind, number))
+        way = SOURCES.get((flag.subject_kind, number))
         found, threshold = flag.numbers.get(number), flag.thresholds.get(number)
         if way is None or found is None or threshold is None or found < threshold:
             continue

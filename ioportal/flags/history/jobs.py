@@ -1,4 +1,4 @@
-"""Courses of what is counted of a job."""
+"""Histories of a job's counters and traces."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import Job
     from ioportal.telemetry.levels import Level
 
-_ADDED_UP = "Added up by the end of each interval that was counted (job_stats)."
+_ADDED_UP = "Cumulative, at the end of each poll interval (job_stats)."
 
 
 def _run(flag: Flag) -> Interval | None:
-    """Return the run of a flag's job; one that still runs is known as far as it was flagged."""
+    """Return the run of a flag's job; a running job ends at the latest data."""
     job = flag.job
     if job is None or job.started_at is None or job.known_until is None:
         return None
@@ -40,7 +40,7 @@ def _run(flag: Flag) -> Interval | None:
 
 
 def of_peak(peak: str, levels: Level, *, by_node: bool = False) -> HistorySource:
-    """Return the way to what a peak is the most of."""
+    """Return the source of a peak's history."""
     span = SUSTAINED_SPAN if peak == "sustained_operations" else PEAK_SPAN
 
     def amounts(flag: Flag, _over: Interval) -> pl.DataFrame:
@@ -49,12 +49,12 @@ def of_peak(peak: str, levels: Level, *, by_node: bool = False) -> HistorySource
         return found.with_columns(pl.col("amount") / nodes)
 
     minutes = span // timedelta(minutes=1)
-    about = f"Within {minutes} minutes, up to the end of each interval that was counted."
+    about = f"Totals of {minutes} minutes, at the end of each interval."
     return HistorySource(about, (levels,), _run, amounts)
 
 
 def of_counters(amount: pl.Expr) -> HistorySource:
-    """Return the way to an amount of counters that add up: those of `_COUNTED`."""
+    """Return the source of an expression over the cumulative counters `_COUNTED`."""
 
     def amounts(flag: Flag, _over: Interval) -> pl.DataFrame:
         return _counted(_job(flag).pk).select(*INTERVAL, amount=amount)
@@ -81,7 +81,7 @@ _COUNTED = ("metadata_operations", *_OF_MDTS, *_OF_ALL_TARGETS)
 
 
 def _counted(job: int) -> pl.DataFrame:
-    """Return what a job had done by the end of each of its windows, by counter."""
+    """Return a job's cumulative counters at the end of each window."""
     columns = {**INTERVAL, **dict.fromkeys(_COUNTED, pl.Float64())}
     found = read_frame(_COUNTERS, columns, {"job": job})
     return found.sort("end", "start").with_columns(pl.col(_COUNTED).fill_null(0).cum_sum())
@@ -97,7 +97,7 @@ def _first_minutes(_flag: Flag, run: Interval) -> Interval:
 
 
 STARTUP = HistorySource(
-    "Of the first five minutes, added up by the end of each interval that was counted (job_stats).",
+    "Of the first five minutes, cumulative, at the end of each poll interval (job_stats).",
     (levels.IO_WINDOWS,),
     _run,
     _of_startup,
@@ -107,7 +107,7 @@ STARTUP = HistorySource(
 
 
 def _unexplained(flag: Flag, _over: Interval) -> pl.DataFrame:
-    """Take from the enqueues by each read of the counters what these explain."""
+    """Subtract explained operations from lock enqueues, at each read of the counters."""
     servers = Server.objects.filter(kind=Server.Kind.MDS).values("pk")
     enqueues = AttributedRpc.objects.for_job(_job(flag).pk).filter(
         server_id__in=servers, opcode=opcodes.LDLM_ENQUEUE
@@ -128,8 +128,8 @@ def _unexplained(flag: Flag, _over: Interval) -> pl.DataFrame:
 
 
 UNEXPLAINED = HistorySource(
-    "Lock enqueues (rpctrace) less the operations but closes (job_stats), both added up by the end "
-    "of each interval that was counted.",
+    "Lock enqueues (rpctrace) minus operations except closes (job_stats), both cumulative, at the "
+    "end of each poll interval.",
     (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS),
     _run,
     _unexplained,
@@ -155,5 +155,5 @@ Z_SCORE = HistorySource(
 
 def _job(flag: Flag) -> Job:
     if flag.job is None:
-        raise ValueError(f"{flag} is about no job.")
+        raise ValueError(f"{flag} has no job.")
     return flag.job

@@ -1,4 +1,4 @@
-"""Courses of what metadata servers were sent from outside jobs."""
+"""Histories of RPCs to metadata servers from outside jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AROUND = timedelta(minutes=30)  # before a host was flagged
 
 
 def _sent(level: Level, flag: Flag, over: Interval, whose: Q, **sums: Sum) -> pl.DataFrame:
-    """Return sums over what was sent to a filesystem's metadata servers, by a level's windows."""
+    """Return sums over RPCs to a filesystem's metadata servers by windows of a level."""
     servers = Server.objects.filter(filesystem=flag.filesystem_id, kind=Server.Kind.MDS)
     frames = [pl.DataFrame(schema={**INTERVAL, **dict.fromkeys(sums, pl.Float64())})]
     for piece in piecewise.pieces(level, *over):
@@ -61,7 +61,7 @@ def _of_host(flag: Flag, over: Interval) -> pl.DataFrame:
 
 
 OUTSIDE_JOBS = HistorySource(
-    "Within five minutes, up to the end of each 10 s in which it sent any (rpctrace).",
+    "Totals of five minutes, at the end of each 10 s with RPCs (rpctrace).",
     (levels.LOAD_WINDOWS,),
     _around,
     _of_host,
@@ -75,17 +75,17 @@ def _last_day(flag: Flag) -> Interval:
     return Interval(start, buckets.ceil(flag.until, width))
 
 
-def _nobodys(flag: Flag, over: Interval) -> pl.DataFrame:
-    of_nobody = Sum("count", filter=Q(kind=Principal.UNATTRIBUTED))
-    sent = _sent(levels.LOAD_MINUTES, flag, over, Q(), all=Sum("count"), nobodys=of_nobody)
-    share = pl.col("nobodys") / pl.col("all")
+def _unattributed_share(flag: Flag, over: Interval) -> pl.DataFrame:
+    unattributed = Sum("count", filter=Q(kind=Principal.UNATTRIBUTED))
+    sent = _sent(levels.LOAD_MINUTES, flag, over, Q(), all=Sum("count"), unattributed=unattributed)
+    share = pl.col("unattributed") / pl.col("all")
     return moving(sent, HOUR).select(*INTERVAL, amount=share)
 
 
 UNATTRIBUTED = HistorySource(
-    "Within an hour, up to the end of each minute of the day before it was found last (rpctrace).",
+    "Of an hour, at the end of each minute of the day before the last finding (rpctrace).",
     (levels.LOAD_MINUTES,),
     _last_day,
-    _nobodys,
+    _unattributed_share,
     lambda _flag, over: Interval(over.start + HOUR, over.end),
 )

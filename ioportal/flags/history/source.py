@@ -1,4 +1,4 @@
-"""What a course is, and a way to find it."""
+"""The `MeasureHistory` of a flag and the `HistorySource` that computes it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ INTERVAL = {"start": UTC_US, "end": UTC_US}
 class MeasureHistory:
     """One of a flag's numbers over time.
 
-    `amounts` has columns ``start``, ``end`` and ``amount``: that of the number at the end of an
-    interval in which something was counted, by that end. None: what it rests on is gone.
+    `amounts` has columns ``start``, ``end`` and ``amount``: the number at the end of each interval
+    with counts. None: the data is no longer retained.
     """
 
     number: str
     about: str
     span: Interval
-    adds_up: bool  # the amount stays while nothing is counted; else there is none then
+    adds_up: bool  # cumulative; otherwise there is no amount between intervals
     amounts: pl.DataFrame | None
 
     def first_reached(self, threshold: float) -> datetime | None:
-        """Return the end of the first interval by which the amount reached a threshold."""
+        """Return the end of the first interval at which the amount reached a threshold."""
         if self.amounts is None:
             return None
         reached = self.amounts.filter(pl.col("amount") >= threshold)
@@ -46,22 +46,22 @@ class MeasureHistory:
 
 @dataclass(frozen=True)
 class HistorySource:
-    """How the course of a number is found."""
+    """Computes the history of a number."""
 
     about: str
     levels: tuple[Level, ...]
-    over: Callable[[Flag], Interval | None]  # the time of which these tell; None: of none
+    over: Callable[[Flag], Interval | None]  # time of the amounts; None: no history
     amounts: Callable[[Flag, Interval], pl.DataFrame]
     shown: Callable[[Flag, Interval], Interval] = lambda _flag, over: over
     adds_up: bool = False
 
 
 def moving(windows: pl.DataFrame, span: timedelta) -> pl.DataFrame:
-    """Return what was done in the span before each window's end.
+    """Return the totals of the span before each window's end.
 
     Args:
         windows: columns of `INTERVAL`, and amounts; they may overlap.
-        span: of time.
+        span: length of time.
 
     Returns:
         The same columns, a row for each end, in order.

@@ -1,4 +1,4 @@
-"""The course of what the jobs of a user do together."""
+"""History of the total of a user's jobs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _day_before(flag: Flag, _over: Interval) -> Interval:
 
 
 def _together(flag: Flag, over: Interval) -> pl.DataFrame:
-    """Return what the jobs that ran within a day had done."""
+    """Return the running total over jobs that ran within a day."""
     values = {**_of_user(flag), "first": over.start, "day": DAY}
     changes = read_frame(_CHANGES, {"end": UTC_US, "amount": pl.Float64()}, values).sort("end")
     before = pl.col("end").shift().fill_null(pl.lit(over.start, UTC_US))
@@ -63,8 +63,8 @@ def _together(flag: Flag, over: Interval) -> pl.DataFrame:
 
 
 TOGETHER = HistorySource(
-    "What the jobs that ran within the day before had done by the end of each interval that was "
-    "counted (job_stats); a job leaves a day after its end.",
+    "Total of the jobs of the last day, at the end of each poll interval (job_stats). A job leaves "
+    "the total one day after its end.",
     (levels.IO_WINDOWS,),
     _since_the_first,
     _together,
