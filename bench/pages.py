@@ -73,7 +73,7 @@ _POPULATIONS = (
     "user=u1",
     "quality=good",
     _JUNE,
-    "user=u1&beside=user%3Du2",
+    "user=u1&compare=user%3Du2",
 )
 _TRENDS = ("", "user=u1", _JUNE)
 
@@ -172,7 +172,7 @@ def _every_page() -> Iterator[Pages]:
         "/jobs/?page=200",
         f"{job}/",
         f"{job}/rpcs/?format=json",
-        f"{job}/peers/?format=json",
+        f"{job}/similar-jobs/?format=json",
         f"{job}/panda/?format=json",
         f"{job}/timelines/metadata/?format=json",
         f"/populations/{named.slug}/",
@@ -185,7 +185,7 @@ def _every_page() -> Iterator[Pages]:
         "/projects/",
         "/projects/prj7/",
         "/ingest/",
-        "/ingest/segments/1/",
+        "/ingest/files/1/",
         "/ingest/coverage/",
         "/ingest/nids/",
         "/ingest/pending/",
@@ -200,7 +200,7 @@ def _every_page() -> Iterator[Pages]:
     yield Pages(
         "populations",
         "Populations",
-        ("/populations/", "/populations/further/", "/populations/?state=completed"),
+        ("/populations/", "/populations/other-metrics/", "/populations/?state=completed"),
         at_most_ms=200,
         cold_at_most_ms=300,
     )

@@ -1,6 +1,7 @@
 """URLs of the site."""
 
 from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
@@ -8,7 +9,7 @@ urlpatterns = [
     path("", include("ioportal.web.urls")),
     path("api/", include("ioportal.api.urls")),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("logout/", login_not_required(LogoutView.as_view()), name="logout"),
     path("admin/", admin.site.urls),
 ]
 handler500 = "ioportal.web.common.outages.failed"

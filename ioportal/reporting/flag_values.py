@@ -1,4 +1,4 @@
-"""The numbers of a flag as pages tell them: title, unit, words."""
+"""The numbers of a flag: title, unit, and text."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.models import Flag
 
-# Of numbers that are neither thresholds nor metrics.
+# Numbers that are neither thresholds nor metrics.
 _TITLES = {
-    "counted_enqueues": "Lock enqueues before the counters' newest read",
-    "impact_s": "Others' waiting because of it, altogether",
+    "counted_enqueues": "Lock enqueues up to the latest counter read",
+    "impact_s": "Impact: extra waiting of other jobs",
     "largest_job_operations": "Metadata operations of the largest job",
-    "startup_opens": "Opens at the start",
-    "unattributed_rpcs": "RPCs that are charged to nobody",
+    "startup_opens": "Opens during start-up",
+    "unattributed_rpcs": "Unattributed RPCs",
     "usual_operations": "Usual metadata operations per node",
     "usual_read_bytes": "Usual bytes read",
     **{f"count_{kind}": f"Operations of kind {kind}" for kind in METADATA_OPERATIONS},
@@ -27,7 +27,7 @@ _TITLES = {
 
 
 def title_of(flag: Flag, number: str) -> str:
-    """Return what one of a flag's numbers is called."""
+    """Return the title of a number."""
     rule = flag.definition
     if rule and number in rule.thresholds:
         return rule.thresholds[number].title
@@ -37,19 +37,19 @@ def title_of(flag: Flag, number: str) -> str:
 
 
 def unit_of(flag: Flag, number: str) -> Unit | None:
-    """Return the unit of one of a flag's numbers, as far as its rule and metrics tell."""
+    """Return the unit of a number; None if unknown."""
     return unit_by(flag.definition, number)
 
 
 def unit_by(rule: Rule | None, number: str) -> Unit | None:
-    """Return the unit of one of the numbers of a rule, as far as it and metrics tell."""
+    """Return the unit of a number of a rule; None if unknown."""
     if rule and (number in rule.thresholds or number in rule.units):
         return rule.unit(number)
     return BY_NAME[number].unit if number in BY_NAME else None
 
 
 def in_words(flag: Flag, number: str, value: float | None) -> str:
-    """Return one of a flag's numbers, or its threshold, with its unit."""
+    """Return a number or threshold with its unit."""
     unit = unit_of(flag, number)
     if unit is None:
         return formatting.UNKNOWN if value is None else formatting.significant(value)

@@ -1,4 +1,4 @@
-"""Numbers as people read them, and exactly. GB is 10**9 bytes, GiB is 2**30; both mean it."""
+"""Numbers as text: readable, and exact. GB is 10**9 bytes, GiB is 2**30 bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DAY_S = 86_400
 _MS_US = 1_000
 _S_US = 1_000_000
 
-# Units of a column of numbers; bytes, times and shares carry theirs in every cell.
+# Units in column headings; cells of bytes, times and shares have their own.
 SHORT_UNITS = {
     Unit.COUNT: "ops",
     Unit.PER_SECOND: "ops/s",
@@ -43,20 +43,20 @@ SHORT_UNITS = {
 
 
 def human(value: float | None, unit: Unit) -> str:
-    """Return a value in three significant digits or more; counts are written out."""
+    """Return a value with about three significant digits; counts have all digits."""
     return UNKNOWN if value is None else _WRITE.get(unit, significant)(value)
 
 
 def with_unit(value: float | None, unit: Unit) -> str:
-    """Return a value as `human` does, with its unit."""
-    words = human(value, unit)
-    return words if value is None or unit in _SAY_THEIR_UNIT else f"{words} {unit}"
+    """Return a value like `human`, with its unit."""
+    text = human(value, unit)
+    return text if value is None or unit in _WITH_OWN_UNIT else f"{text} {unit}"
 
 
 def exact(value: float | None, unit: Unit) -> str:
-    """Return a value in full with its unit, for a title; bytes in binary units besides."""
+    """Return an exact value with its unit; bytes also in binary units."""
     if value is None:
-        return "not known"
+        return "unknown"
     full = f"{value:,}" if isinstance(value, int) else f"{value:,.6f}".rstrip("0").rstrip(".")
     if unit is Unit.BYTES:
         return f"{full} bytes = {_scaled(value, 1024, _BINARY)}"
@@ -66,23 +66,23 @@ def exact(value: float | None, unit: Unit) -> str:
 def significant(value: float) -> str:
     """Return a number with two decimals below 10, one below 100, none above."""
     if value and abs(value) < 0.01:  # noqa: PLR2004  (two decimals would show zero)
-        return f"{Decimal(f'{value:.1g}'):f}"  # no exponent: tables are read at a glance
+        return f"{Decimal(f'{value:.1g}'):f}"  # without an exponent
     decimals = 2 if abs(value) < _SMALL else 1 if abs(value) < _LARGE else 0
     return f"{value:,.{decimals}f}"
 
 
 def decimal_bytes(value: float) -> str:
-    """Return bytes in kB, MB, GB: powers of 1000."""
+    """Return bytes in kB, MB, GB (powers of 1000)."""
     return _scaled(value, 1000, _DECIMAL)
 
 
 def all_bytes(value: int) -> str:
-    """Return bytes in kB, MB, GB with all their digits: a bound that must not be rounded."""
+    """Return bytes in kB, MB, GB with all digits, for bounds."""
     return _all_digits(value, _DECIMAL)
 
 
 def short(value: int) -> str:
-    """Return a count in thousands (k), millions (M) and so on, with all its digits."""
+    """Return a count in k, M, G with all digits."""
     return _all_digits(value, _SHORT)
 
 
@@ -100,7 +100,7 @@ def _scaled(value: float, base: int, names: tuple[str, ...]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as h:mm:ss, with days in front, or as a fraction below one minute."""
+    """Return seconds as [days] h:mm:ss; below one minute, as decimal seconds."""
     if seconds < _MINUTE_S:
         return f"{significant(seconds)} s" if seconds % 1 else f"{seconds:.0f} s"
     days, rest = divmod(round(seconds), _DAY_S)
@@ -118,7 +118,7 @@ def microseconds(value: float) -> str:
     return f"{round(value):d} µs" if value >= _SMALL else f"{significant(value)} µs"
 
 
-_SAY_THEIR_UNIT = {
+_WITH_OWN_UNIT = {
     Unit.BYTES,
     Unit.BYTES_PER_SECOND,
     Unit.SECONDS,
@@ -138,6 +138,4 @@ _WRITE: dict[Unit, Callable[[float], str]] = {
     Unit.JOBS: lambda value: f"{round(value):,}",
     Unit.NODES: lambda value: f"{round(value):,}",
     Unit.CORES: lambda value: f"{round(value):,}",
-    Unit.JOBS: lambda value: f"{round(value):,}",
-    Unit.REQUESTS: lambda value: f"{round(value):,}",
 }

@@ -1,18 +1,22 @@
-"""What the job page says in figures, grouped for people and flat for its JSON twin."""
+"""Facts and figures of a job: grouped for people, flat for programs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from collectors.batch import hostlists
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import BY_NAME, METRICS, Metric
+from ioportal.analysis.populations import FEWEST
 from ioportal.reporting import formatting
+from ioportal.studies import similar_jobs
 
 if TYPE_CHECKING:
     from ioportal.jobs.models import Job, JobStatistics
     from ioportal.jobs.workloads import Inside
+    from ioportal.studies.similar_jobs import Standing
 
 GROUPS = {
     "Metadata": (
@@ -55,10 +59,34 @@ class Figure:
     note: str = ""
 
 
-def hosts(job: Job) -> str:
-    """Return the folded names of a job's nodes; "" where they are not known.
+@dataclass(frozen=True)
+class Comparison:
+    """A job among similar jobs."""
 
-    On a Cray the batch system names none of them: those that its launches were placed on stand in.
+    job: Job
+    statistics: JobStatistics
+    fewest = FEWEST
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        """Ranks by metric."""
+        return similar_jobs.standings(self.job, self.statistics)
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether there are enough similar jobs for any metric."""
+        return any(standing.rank is not None for standing in self.standings)
+
+
+def statistics_of(job: Job) -> JobStatistics | None:
+    """Return the statistics of a job; None while they are pending."""
+    return getattr(job, "statistics", None)
+
+
+def hosts(job: Job) -> str:
+    """Return the folded node names of a job; "" if unknown.
+
+    On a Cray, batch accounting has no node names: the nodes of the launches are used instead.
     """
     if job.nodes:
         return job.nodes
@@ -67,7 +95,7 @@ def hosts(job: Job) -> str:
 
 
 def groups(statistics: JobStatistics) -> dict[str, list[Figure]]:
-    """Return all metrics of a job by what they are about."""
+    """Return all metrics of a job by subject."""
     return {
         title: [_figure(BY_NAME[name], statistics) for name in names]
         for title, names in GROUPS.items()
@@ -75,13 +103,13 @@ def groups(statistics: JobStatistics) -> dict[str, list[Figure]]:
 
 
 def by_kind(statistics: JobStatistics) -> list[tuple[str, int]]:
-    """Return the metadata operations that were counted, most frequent first."""
+    """Return counts of metadata operations above zero, most frequent first."""
     counts = [(kind, getattr(statistics, f"count_{kind}")) for kind in METADATA_OPERATIONS]
     return sorted((pair for pair in counts if pair[1]), key=lambda pair: -pair[1])
 
 
 def sharing(inside: Inside | None) -> dict[str, Any]:
-    """Return how many PanDA jobs ran inside, and whether figures are of several of them."""
+    """Return the number of PanDA jobs inside, and whether they share the figures."""
     return {
         "npandajobs": inside.count if inside else 0,
         "shared_batch": inside.is_shared if inside else False,
@@ -89,8 +117,8 @@ def sharing(inside: Inside | None) -> dict[str, Any]:
 
 
 def facts(job: Job, statistics: JobStatistics | None, inside: Inside | None) -> dict[str, Any]:
-    """Return all that is known of a job under names that never change; times in UTC."""
-    known: dict[str, Any] = {
+    """Return a job as a flat object with stable names; times are in UTC."""
+    values: dict[str, Any] = {
         "id": job.pk,
         "cluster": job.cluster.name,
         "simulated": job.cluster.simulated,
@@ -101,12 +129,12 @@ def facts(job: Job, statistics: JobStatistics | None, inside: Inside | None) -> 
         "quality": None,
     }
     if statistics:
-        known |= {metric.name: getattr(statistics, metric.name) for metric in METRICS}
-        known |= {
+        values |= {metric.name: getattr(statistics, metric.name) for metric in METRICS}
+        values |= {
             f"count_{kind}": getattr(statistics, f"count_{kind}") for kind in METADATA_OPERATIONS
         }
-        known |= {name: getattr(statistics, name) for name in _QUALITY}
-    return known
+        values |= {name: getattr(statistics, name) for name in _QUALITY}
+    return values
 
 
 _FACTS = (

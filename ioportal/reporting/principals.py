@@ -1,4 +1,4 @@
-"""What principals are called on pages that tell who is busy, and who of them may be named."""
+"""Names of principals, as far as a user may see them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from ioportal.activity.top_consumers import Who
 
-BYS = ("job", "user", "project")  # how jobs are told apart
-_LOOKED_UP = 40  # of each kind: more are in no table and no chart
-# (no user's or project's name has a blank)
-_OF_NOBODY = {
+BYS = ("job", "user", "project")  # groupings of jobs
+_NAMED = 40  # of each kind, more than any table or chart shows
+# Names with a blank cannot collide with users or projects.
+_WITHOUT_OWNER = {
     Principal.PENDING: "pending job ids",
     Principal.AMBIGUOUS: "one of several jobs",
     Principal.UNATTRIBUTED: "not attributed",
@@ -33,7 +33,7 @@ _OF_NOBODY = {
 
 @dataclass(frozen=True)
 class Name:
-    """What a principal is called; several may share a name."""
+    """The display name of a principal; several principals may share one."""
 
     words: str
     address: str = ""  # of its page
@@ -41,50 +41,50 @@ class Name:
 
 
 def named(ranked: Sequence[Who], user: User, by: str) -> dict[Who, Name]:
-    """Name the busiest of some principals that `user` may know.
+    """Return names of the busiest principals, as far as `user` may see them.
 
     Args:
         ranked: the principals, busiest first.
-        user: staff know all; others their own jobs and their projects', and all of these.
+        user: staff see all; others see the jobs of their own and their projects.
         by: one of `BYS`.
     """
     keys = {
-        kind: [who for of, who in ranked if of == kind]
+        kind: [key for principal, key in ranked if principal == kind]
         for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST)
     }
     jobs = keys[Principal.JOB]
     if by != BYS[0]:
         names = _groups(jobs, user, by)
     else:
-        names = _jobs(jobs[:_LOOKED_UP] if user.is_staff else jobs, user)
+        names = _jobs(jobs[:_NAMED] if user.is_staff else jobs, user)
     if not user.is_staff:
         return names
-    processes = SourceJobId.objects.filter(pk__in=keys[Principal.PROCESS][:_LOOKED_UP])
+    processes = SourceJobId.objects.filter(pk__in=keys[Principal.PROCESS][:_NAMED])
     for pk, text in processes.values_list("pk", "text"):
         names[Principal.PROCESS, pk] = Name(f"process {text}")
-    hosts = Nid.objects.filter(pk__in=keys[Principal.HOST][:_LOOKED_UP])
+    hosts = Nid.objects.filter(pk__in=keys[Principal.HOST][:_NAMED])
     for pk, text in hosts.values_list("pk", Coalesce("node__name", "text")):
         names[Principal.HOST, pk] = Name(f"host {text}", nodes=1)
-    return names | {(kind, 0): Name(words) for kind, words in _OF_NOBODY.items()}
+    return names | {(kind, 0): Name(text) for kind, text in _WITHOUT_OWNER.items()}
 
 
 def _jobs(keys: Iterable[int], user: User) -> dict[Who, Name]:
-    """Name jobs by their ids and owners."""
+    """Name jobs by id and owner."""
     fields = ("batch_id", "array_index", "owner", "node_count", "started_at")
     jobs = Job.objects.visible_to(user).filter(pk__in=keys).only(*fields)
-    words = {job: f"{job.display_id} {job.owner or 'of nobody'}" for job in jobs}
-    times = Counter(words.values())
-    for job, text in words.items():
-        if times[text] > 1:  # ids repeat
-            words[job] = f"{text} {timezone.localtime(job.started_at):%Y-%m-%d %H:%M:%S}"
+    texts = {job: f"{job.display_id} {job.owner or '(unknown user)'}" for job in jobs}
+    counts = Counter(texts.values())
+    for job, text in texts.items():
+        if counts[text] > 1:  # ids repeat
+            texts[job] = f"{text} {timezone.localtime(job.started_at):%Y-%m-%d %H:%M:%S}"
     return {
         (int(Principal.JOB), job.pk): Name(text, reverse("job", args=[job.pk]), job.node_count)
-        for job, text in words.items()
+        for job, text in texts.items()
     }
 
 
 def _groups(keys: Iterable[int], user: User, by: str) -> dict[Who, Name]:
-    """Name jobs by their user or project: all of one have the nodes of all."""
+    """Name jobs by user or project, with the nodes of all its jobs."""
     field = "owner" if by == "user" else "project"
     jobs: Any = Job.objects.visible_to(user).filter(pk__in=keys)
     rows = list(jobs.values_list("pk", field, "node_count"))
@@ -94,7 +94,7 @@ def _groups(keys: Iterable[int], user: User, by: str) -> dict[Who, Name]:
     names = {
         group: Name(group, reverse(by, args=[group]), count)
         if group
-        else Name(f"jobs of no {by}", nodes=count)
+        else Name(f"jobs without {by}", nodes=count)
         for group, count in nodes.items()
     }
     return {(int(Principal.JOB), pk): names[group] for pk, group, _ in rows}

@@ -1,4 +1,4 @@
-"""The timelines of the job page: which series each shows, and how its twins are laid out."""
+"""Charts of rates over time, with tables and exports; the timelines of a job."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ioportal.reporting.formatting import decimal_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ioportal.analysis.timelines import Steps
+    from ioportal.analysis.timelines import Gap, Steps
     from ioportal.charts.time_axis import Figure, Mark
-    from ioportal.reporting.ranges import TimeRange
-    from ioportal.reporting.series import JobSeries
+    from ioportal.reporting.job_series import JobSeries
+    from ioportal.reporting.time_ranges import TimeRange
 
-ROWS_SHOWN = 100  # of a chart's table on the page; its twins have all
+ROWS_SHOWN = 100  # in the table of a page; exports have all
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A timeline of every job: its chart and the series it draws."""
+    """A timeline that every job has: its chart, series and marks."""
 
     chart: Chart
     steps: Callable[[JobSeries], Steps]
     marks: Callable[[JobSeries], list[Mark]]
-    counts: tuple[str, ...] = ()  # of job_stats: what a first read may hold without a time
+    counts: tuple[str, ...] = ()  # columns of job_stats that a first read may hold undated
 
 
 def _metadata_marks(series: JobSeries) -> list[Mark]:
@@ -44,14 +44,14 @@ def _rpc_marks(series: JobSeries) -> list[Mark]:
     return series.run_marks
 
 
-_FROM_MDTS = "Counted by the MDTs for the job id (job_stats)"
+_FROM_MDTS = "Counted by the MDTs by job id (job_stats)"
 KINDS = (
     Kind(
         Chart(
             "opens-closes",
             "Opens and closes",
             "ops/s",
-            f"{_FROM_MDTS}. What open counts depends on the server's version.",
+            f"{_FROM_MDTS}. The meaning of open depends on the server version.",
             Style.LINES,
             {"open": "opens", "close": "closes"},
         ),
@@ -64,7 +64,7 @@ KINDS = (
             "metadata",
             "Metadata operations by kind",
             "ops/s",
-            f"{_FROM_MDTS}, stacked. These are not RPCs: one look-up may need several, or none.",
+            f"{_FROM_MDTS}, stacked. Not RPCs: one lookup may need several RPCs, or none.",
             Style.STACK,
             {},
         ),
@@ -77,7 +77,7 @@ KINDS = (
             "requests",
             "Reads and writes",
             "requests/s",
-            "Requests counted by the OSTs, and by MDTs that hold small files (job_stats).",
+            "Requests on OSTs, and on MDTs with small files (job_stats).",
             Style.LINES,
             {"read": "reads", "write": "writes"},
         ),
@@ -90,7 +90,7 @@ KINDS = (
             "bytes",
             "Bytes read and written",
             "bytes/s",
-            "Bytes counted by the OSTs, and by MDTs that hold small files (job_stats).",
+            "Bytes on OSTs, and on MDTs with small files (job_stats).",
             Style.LINES,
             {"read_bytes": "read", "write_bytes": "written"},
         ),
@@ -103,7 +103,7 @@ KINDS = (
             "rpcs",
             "Metadata RPCs by opcode",
             "RPCs/s",
-            "Handled by the metadata servers for the job (rpctrace), stacked; per traced second.",
+            "RPCs handled by the metadata servers (rpctrace), stacked; per traced second.",
             Style.STACK,
             {},
         ),
@@ -113,9 +113,9 @@ KINDS = (
     Kind(
         Chart(
             "rpc-times",
-            "Service and queue time of metadata RPCs",
+            "Service and queue times of metadata RPCs",
             "µs",
-            "Means of the timed RPCs: in the handler, and waiting for it (rpctrace).",
+            "Means of timed RPCs: in the handler, and before it (rpctrace).",
             Style.LINES,
             {"service": "mean service time", "queue": "mean queue time"},
         ),
@@ -127,7 +127,7 @@ BY_NAME = {kind.chart.name: kind for kind in KINDS}
 
 
 class StepsChart:
-    """A chart of rates or means in a range, its table and its twins."""
+    """A chart of rates or means in a time range, its table and export."""
 
     def __init__(
         self, chart: Chart, steps: Steps, marks: Callable[[], Sequence[Mark]], window: TimeRange
@@ -135,49 +135,54 @@ class StepsChart:
         self.chart = chart
         self.steps = steps
         self._marks = marks
-        self._window = window
+        self.window = window
 
     @property
     def figure(self) -> Figure:
         """The chart for Plotly."""
-        return charts.figure(self.chart, self.steps, self._window.axis, self._marks())
+        return charts.figure(self.chart, self.steps, self.window.axis, self._marks())
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """Intervals without observations, or with partial ones."""
+        return self.steps.gaps(self.window.start, self.window.end)
 
     @property
     def script_id(self) -> str:
-        """The id of the element that carries the figure."""
+        """The id of the element with the figure."""
         return f"figure-{self.chart.name}"
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing at all is known."""
+        """Whether nothing was observed."""
         return self.steps.frame.is_empty()
 
     @property
     def kinds(self) -> list[str]:
-        """The columns of its table: on a stack those that happened, most frequent first."""
+        """Columns of the table; in a stack only kinds that occurred, most frequent first."""
         if self.chart.style is Style.STACK:
             return charts.shown_kinds(self.steps)
         return list(self.steps.kinds)
 
     @property
     def labels(self) -> list[str]:
-        """The heads of its table's columns."""
+        """Column headings of the table."""
         return [self.chart.labels.get(kind, kind) for kind in self.kinds]
 
     @property
     def header(self) -> list[str]:
-        """The names of its twins' columns."""
+        """Column names of the export."""
         return ["start", "end", "observed_sources", "sources", *self.kinds]
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of its table and twins; rates are in the chart's unit."""
+        """Yield the rows of table and export; rates are in the chart's unit."""
         columns = self.steps.frame.select("start", "end", "observed", *self.kinds)
         for start, end, observed, *values in columns.iter_rows():
             yield start, end, observed, self.steps.sources, *values
 
     @property
     def table(self) -> list[tuple[Any, Any, float, str, list[float | None]]]:
-        """The first rows for the page: start, end, seconds, what was observed, values."""
+        """The first rows for the page: start, end, seconds, observed sources, values."""
         return [
             (
                 start,
@@ -191,18 +196,18 @@ class StepsChart:
 
     @property
     def more_rows(self) -> int:
-        """Rows that the page's table leaves to the twins."""
+        """The number of rows that only the exports have."""
         return max(0, self.steps.frame.height - ROWS_SHOWN)
 
 
 class Timeline(StepsChart):
-    """One timeline of one job in one range."""
+    """A timeline of one job in a time range."""
 
     def __init__(
-        self, kind: Kind, series: JobSeries, window: TimeRange, besides: Sequence[Mark] = ()
+        self, kind: Kind, series: JobSeries, window: TimeRange, more_marks: Sequence[Mark] = ()
     ) -> None:
         def marks() -> list[Mark]:
-            return [*kind.marks(series), *besides]
+            return [*kind.marks(series), *more_marks]
 
         super().__init__(kind.chart, kind.steps(series), marks, window)
         self._kind = kind
@@ -210,13 +215,13 @@ class Timeline(StepsChart):
 
     @property
     def undated(self) -> dict[str, int]:
-        """Counts of unknown duration, which no rate shows."""
+        """Counts of unknown duration, which have no rate."""
         counts = {kind: self._series.undated[kind] for kind in self._kind.counts}
         return {kind: count for kind, count in counts.items() if count}
 
     @property
-    def undated_words(self) -> list[str]:
-        """The same for people: '5,210 reads'."""
+    def undated_labels(self) -> list[str]:
+        """Undated counts as text: '5,210 reads'."""
         return [
             f"{decimal_bytes(count) if kind in BYTES else f'{count:,}'} "
             f"{self.chart.labels.get(kind, kind)}"

@@ -11,8 +11,6 @@ from django import forms
 from django.contrib.postgres.fields import DateTimeRangeField
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import F, Func, Q
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from collectors.batch import htcondor
 from ioportal.analysis.rules import RULES
@@ -20,6 +18,7 @@ from ioportal.jobs import workloads
 from ioportal.jobs.models import Allocation, Job, JobStatistics, Launch
 from ioportal.site.models import Cluster
 from ioportal.telemetry.models import LARGEST_BIGINT
+from ioportal.time_fields import TimeInput
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,25 +40,6 @@ _QUALITIES = [*JobStatistics.Quality.choices, (NOT_COMPUTED, "not computed yet")
 _RUN = Func(
     "started_at", "ended_at", function="tstzrange", output_field=DateTimeRangeField()
 )  # as the index `job_during` has it
-
-
-class LocalMoment(forms.DateTimeInput):
-    """A browser's own field for a moment in the site's zone; URLs may carry any offset."""
-
-    input_type = "datetime-local"
-
-    def __init__(self) -> None:
-        super().__init__({"step": 1})
-
-    def format_value(self, value: datetime | str | None) -> str | None:
-        """Return the moment as the browser wants it; what is no moment stays as it is."""
-        try:
-            moment = parse_datetime(value) if isinstance(value, str) else value
-            if moment and timezone.is_aware(moment):
-                moment = timezone.make_naive(moment)
-        except (ValueError, OverflowError):
-            moment = None
-        return moment.isoformat(timespec="seconds") if moment else str(value or "")
 
 
 class WordsFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter is untyped
@@ -161,9 +141,9 @@ class JobFilter(StrictFilterSet):
     )
     name = filters.CharFilter("name", lookup_expr="icontains", label="Name contains")
     node = filters.CharFilter(method="on_node", label="Ran on node")
-    start = filters.IsoDateTimeFilter(method="running_after", label="Ran after", widget=LocalMoment)
+    start = filters.IsoDateTimeFilter(method="running_after", label="Ran after", widget=TimeInput)
     end = filters.IsoDateTimeFilter(
-        "started_at", lookup_expr="lt", label="Ran before", widget=LocalMoment
+        "started_at", lookup_expr="lt", label="Ran before", widget=TimeInput
     )
     nodes_min = NodesFilter(lookup_expr="gte", label="Nodes at least")
     nodes_max = NodesFilter(lookup_expr="lte", label="Nodes at most")

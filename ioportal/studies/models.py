@@ -25,7 +25,7 @@ class Population(models.Model):
     """A name for filters of jobs. Whoever opens it sees those of the jobs that they may see."""
 
     # Last parts of addresses that mean something else, and what `beside` means by itself.
-    RESERVED_SLUGS = frozenset({"further", "histograms", "others"})
+    RESERVED_SLUGS = frozenset({"other-metrics", "histograms", "others"})
 
     name = models.CharField(max_length=80)
     slug = models.SlugField(max_length=90, unique=True, editable=False)

@@ -13,12 +13,12 @@ from ioportal.site.models import Cluster
 from ioportal.studies.filters import (
     BOUNDS,
     FilterForm,
-    LocalMoment,
     MetricFilter,
     StrictFilterSet,
     WordsFilter,
     words_of,
 )
+from ioportal.time_fields import TimeInput
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -84,9 +84,9 @@ class PandaFilter(StrictFilterSet):
     cluster = filters.ModelChoiceFilter(
         queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
     )
-    start = filters.IsoDateTimeFilter(method="running_after", label="Ran after", widget=LocalMoment)
+    start = filters.IsoDateTimeFilter(method="running_after", label="Ran after", widget=TimeInput)
     end = filters.IsoDateTimeFilter(
-        "started_at", lookup_expr="lt", label="Ran before", widget=LocalMoment
+        "started_at", lookup_expr="lt", label="Ran before", widget=TimeInput
     )
     panda_duration_s_from = _at_least("panda_duration_s", "Run time at least (s)")
     panda_duration_s_below = _below("panda_duration_s", "Run time below")

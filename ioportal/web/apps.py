@@ -1,9 +1,9 @@
-"""The app of pages."""
+"""The app of the pages."""
 
 from django.apps import AppConfig
 
 
 class WebConfig(AppConfig):
-    """Django's handle on the app."""
+    """Configuration of the app."""
 
     name = "ioportal.web"

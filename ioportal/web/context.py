@@ -1,4 +1,4 @@
-"""What every page knows."""
+"""Context of all pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def site(_request: HttpRequest) -> dict[str, object]:
-    """Give the palette's address, the zone of times, and (asked for when shown) what waits."""
+    """Return the palette URL, the time zone, and a callable for the number of flags to triage."""
     return {
         "flags_to_triage": inbox.to_triage,
         "palette_url": palette.address(),

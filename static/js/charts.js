@@ -1,5 +1,5 @@
-// Draws the figures that the page carries, in the colours of the theme in use, and turns a zoom into
-// an address: the page for that range comes from the server, with its tables and twins.
+// Draws the figures of the page in the colours of the theme. A zoom loads the page for that range
+// from the server, with its tables and exports.
 "use strict";
 
 (() => {
@@ -11,20 +11,20 @@
     showTips: false,
   };
   const MINUTES = 300_000; // in milliseconds
-  const NARROW = 480; // pixels: the legend takes several lines there, of two names each,
-  const LEGEND_LINE = 17; // whose height the plot must not lose
-  const WORDS_LINE = 13; // pixels: words above the plot stand in lines, so many at most,
-  const WORDS_LINES = 6; // and what finds no place is left to the colour of its line or shade
-  const WORDS_APART = 8;
+  const NARROW = 480; // pixels; below, the legend has lines of two names each
+  const LEGEND_LINE = 17; // pixels
+  const LABEL_LINE = 13; // pixels, of labels above the plot
+  const LABEL_LINES = 6; // further labels are omitted
+  const LABEL_GAP = 8; // pixels
   const pen = document.createElement("canvas").getContext("2d");
   const probe = document.createElement("span");
   probe.hidden = true;
   document.documentElement.append(probe);
 
-  const PRINCIPAL = "--principal:"; // and its name, as charts/palette.py has it
-  const principals = new Map(); // to their hues, while they are on the page
+  const PRINCIPAL = "--principal:"; // prefix of a name, as in charts/palette.py
+  const principals = new Map(); // name to hue, for principals on the page
 
-  // Every principal keeps its hue whatever its rank: one that leaves the page frees it for the next.
+  // A principal keeps its hue when ranks change; hues of removed principals are reused.
   function recolour() {
     const swatches = [...document.querySelectorAll("[data-principal]")];
     const names = new Set(swatches.map((swatch) => swatch.dataset.principal));
@@ -39,15 +39,15 @@
   }
 
   function hues() {
-    const found = [];
+    const tokens = [];
     const style = getComputedStyle(document.documentElement);
-    while (style.getPropertyValue(`--series-${found.length + 1}`)) {
-      found.push(`--series-${found.length + 1}`);
+    while (style.getPropertyValue(`--series-${tokens.length + 1}`)) {
+      tokens.push(`--series-${tokens.length + 1}`);
     }
-    return found;
+    return tokens;
   }
 
-  // "--series-1/0.2" is the colour of that token at that opacity, for the theme in use.
+  // "--series-1/0.2" is the colour of a token in the current theme, with an opacity.
   function colour(token) {
     if (token.startsWith(PRINCIPAL)) {
       return colour(principals.get(token.slice(PRINCIPAL.length)) ?? "--series-rest");
@@ -65,30 +65,30 @@
     return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, resolved(part)]));
   }
 
-  // Gives the words of marks and gaps lines of their own between legend and plot, where they cover
-  // neither data nor each other; the lines of marks lead up to their words.
-  function withWords({ annotations, height, legend, margin, shapes, xaxis }, width) {
+  // Places the labels of marks and gaps in lines between legend and plot, without overlap. The lines
+  // of marks extend up to their labels.
+  function withLabels({ annotations, height, legend, margin, shapes, xaxis }, width) {
     const room = width - margin.l - margin.r;
     const plotHeight = height - margin.t - margin.b;
     const moments = xaxis.range.map((local) => Date.parse(`${local}Z`));
-    const taken = []; // of each line: up to where
+    const taken = []; // right end of each line
     const tops = new Map();
     const placed = [];
-    for (const words of annotations) {
-      pen.font = `${words.font.size}px ${getComputedStyle(document.body).fontFamily}`;
-      const length = pen.measureText(words.text.replaceAll("&lt;", "<")).width + WORDS_APART;
-      const share = (Date.parse(`${words.x}Z`) - moments[0]) / (moments[1] - moments[0]);
-      const wanted = share * room - (words.xanchor === "center" ? length / 2 : 0);
-      const left = Math.max(0, Math.min(wanted, room - length));
+    for (const label of annotations) {
+      pen.font = `${label.font.size}px ${getComputedStyle(document.body).fontFamily}`;
+      const length = pen.measureText(label.text.replaceAll("&lt;", "<")).width + LABEL_GAP;
+      const share = (Date.parse(`${label.x}Z`) - moments[0]) / (moments[1] - moments[0]);
+      const ideal = share * room - (label.xanchor === "center" ? length / 2 : 0);
+      const left = Math.max(0, Math.min(ideal, room - length));
       const free = taken.findIndex((end) => end <= left);
       const line = free < 0 ? taken.length : free;
-      if (line === WORDS_LINES) continue;
+      if (line === LABEL_LINES) continue;
       taken[line] = left + length;
-      tops.set(words.x, Math.max(tops.get(words.x) ?? 0, line * WORDS_LINE));
-      const place = { xanchor: "left", xshift: left - share * room, yshift: line * WORDS_LINE };
-      placed.push({ ...words, ...place });
+      tops.set(label.x, Math.max(tops.get(label.x) ?? 0, line * LABEL_LINE));
+      const place = { xanchor: "left", xshift: left - share * room, yshift: line * LABEL_LINE };
+      placed.push({ ...label, ...place });
     }
-    const above = taken.length * WORDS_LINE;
+    const above = taken.length * LABEL_LINE;
     return {
       annotations: placed,
       height: height + above,
@@ -109,23 +109,23 @@
     };
   }
 
-  // What somebody hid or isolated by the legend of a chart, by names: it outlives a refresh.
+  // Names hidden or isolated with the legend of a chart, preserved across refreshes.
   const choices = new Map();
   const nameOf = (trace) => trace.legendgroup ?? trace.name;
 
   function remember(plot) {
     const names = new Set(plot.data.map(nameOf).filter(Boolean));
-    const shown = new Set(
+    const visible = new Set(
       plot.data.filter((trace) => trace.visible !== "legendonly").map(nameOf).filter(Boolean),
     );
     const absent = [...(choices.get(plot.dataset.plot)?.hidden ?? [])].filter((name) => !names.has(name));
     choices.set(plot.dataset.plot, {
-      hidden: new Set([...absent, ...[...names].filter((name) => !shown.has(name))]),
-      only: names.size > 1 && shown.size === 1 ? [...shown][0] : null,
+      hidden: new Set([...absent, ...[...names].filter((name) => !visible.has(name))]),
+      only: names.size > 1 && visible.size === 1 ? [...visible][0] : null,
     });
   }
 
-  function chosen(plot, traces) {
+  function withChoices(plot, traces) {
     const { hidden, only } = choices.get(plot.dataset.plot) ?? {};
     if (!hidden) return traces;
     const isIsolated = traces.some((trace) => nameOf(trace) === only);
@@ -134,12 +134,12 @@
   }
 
   function layout(figure, width, keepsZoom) {
-    const told = figure.layout.annotations?.length ? withWords(figure.layout, width) : {};
-    const roomy = { ...figure.layout, ...told };
+    const labels = figure.layout.annotations?.length ? withLabels(figure.layout, width) : {};
+    const roomy = { ...figure.layout, ...labels };
     const fitting = width < NARROW ? { ...roomy, ...narrowed(roomy, figure.data) } : roomy;
     return resolved({
       ...fitting,
-      // A zoom stays while the range that the page shows does.
+      // Keep the zoom while the range of the page is unchanged.
       xaxis: { ...fitting.xaxis, uirevision: keepsZoom && fitting.xaxis.range.join() },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
@@ -152,7 +152,7 @@
     const figure = JSON.parse(document.getElementById(plot.dataset.plot).textContent);
     plot.querySelector("noscript")?.remove();
     const isNew = !plot.classList.contains("js-plotly-plot");
-    const traces = resolved(chosen(plot, figure.data));
+    const traces = resolved(withChoices(plot, figure.data));
     Plotly.react(plot, traces, layout(figure, plot.clientWidth, keepsZoom), CONFIG);
     if (!isNew) return;
     plot.on("plotly_restyle", () => remember(plot));
@@ -168,7 +168,7 @@
     plot.on("plotly_doubleclick", () => go(charts, { start: null, end: null }));
   }
 
-  // Plotly gives local times as "2017-07-06 09:52:55.1234"; ranges of minutes need no fractions.
+  // Plotly's local times are like "2017-07-06 09:52:55.1234"; long ranges need no fractions.
   function moment(local, offset, digits) {
     return local.replace(" ", "T").slice(0, digits) + offset;
   }
@@ -200,7 +200,7 @@
   document.addEventListener("htmx:beforeSwap", ({ detail }) => {
     if (detail.shouldSwap) detail.target.querySelectorAll(".js-plotly-plot").forEach(Plotly.purge);
   });
-  // A zoom that the server did not answer is taken back.
+  // Undo the zoom after a failed request.
   for (const failed of ["htmx:responseError", "htmx:sendError"]) {
     document.addEventListener(failed, () => drawAll(document, false));
   }

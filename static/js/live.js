@@ -1,24 +1,24 @@
-// Keeps the overview up to date: asks for its sections again while the page is seen, and draws what
-// changed into the charts that stand there. Whoever looks at a chart is not disturbed.
+// Refreshes the sections of the overview while the page is visible, and updates existing charts in
+// place.
 "use strict";
 
 (() => {
-  const known = new Map(); // address to the answer's ETag
+  const known = new Map(); // URL to ETag
   let timer = 0;
   let updated = clock();
 
-  function tell(words) {
+  function showStatus(text) {
     const status = document.querySelector("[data-live-status]");
-    if (status) status.textContent = words;
+    if (status) status.textContent = text;
   }
 
   function clock() {
     return new Date().toLocaleTimeString([], { hour12: false });
   }
 
-  // What stands for the same thing before and after; without charts in common all is replaced.
+  // Updates equal parts in place; replaces everything if the charts differ.
   function update(section, fresh) {
-    const plots = (of) => [...of.querySelectorAll("[data-plot]")].map((plot) => plot.id).join();
+    const plots = (part) => [...part.querySelectorAll("[data-plot]")].map((plot) => plot.id).join();
     if (plots(section) !== plots(fresh)) {
       section.querySelectorAll(".js-plotly-plot").forEach(Plotly.purge);
       section.replaceChildren(...fresh.childNodes);
@@ -41,7 +41,7 @@
     if (response.status === 503) throw new Error("the database is not available");
     if (!response.ok) throw new Error(`error ${response.status}`);
     const text = await response.text();
-    if (!section.isConnected) return; // another range was chosen meanwhile
+    if (!section.isConnected) return; // another range was selected meanwhile
     known.set(address, response.headers.get("ETag"));
     update(section, new DOMParser().parseFromString(text, "text/html").body.firstElementChild);
   }
@@ -50,9 +50,9 @@
     try {
       await Promise.all([...document.querySelectorAll("[data-live]")].map(refresh));
       updated = clock();
-      tell(`updated ${updated}`);
+      showStatus(`updated ${updated}`);
     } catch (error) {
-      tell(`stale since ${updated}: ${error.message}`);
+      showStatus(`stale since ${updated}: ${error.message}`);
     }
     schedule();
   }

@@ -1,4 +1,4 @@
-// "/" goes to the search box, unless somebody is typing.
+// "/" focuses the search box, except while typing.
 "use strict";
 
 document.addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-// Light, dark, or what the system says: applied before the page is painted, kept in localStorage.
+// Light, dark, or the system's theme: applied before the first paint, stored in localStorage.
 (() => {
   "use strict";
   const KEY = "ioportal-theme";
@@ -8,21 +8,21 @@
     try {
       return localStorage.getItem(KEY);
     } catch {
-      return null; // storage is switched off: the system's choice stands
+      return null; // storage is disabled: use the system's theme
     }
   }
 
   function isDark() {
-    const chosen = root.dataset.theme;
-    return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    const selected = root.dataset.theme;
+    return selected ? selected === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   }
 
   function announce() {
     document.dispatchEvent(new CustomEvent("themechange"));
   }
 
-  const chosen = stored();
-  if (chosen === "light" || chosen === "dark") root.dataset.theme = chosen;
+  const theme = stored();
+  if (theme === "light" || theme === "dark") root.dataset.theme = theme;
   for (const query of ["(prefers-color-scheme: dark)", "print"]) {
     matchMedia(query).addEventListener("change", announce);
   }
@@ -33,7 +33,7 @@
     try {
       localStorage.setItem(KEY, root.dataset.theme);
     } catch {
-      // It holds for this page only.
+      // Applies to this page only.
     }
     announce();
   });

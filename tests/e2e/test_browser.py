@@ -54,7 +54,7 @@ def test_a_drag_zooms_all_charts_and_the_address_and_back_returns(visit, heavy_j
     page.mouse.up()
 
     expect(page).to_have_url(re.compile(r"start=2017-07-05T12%3A1.*end=2017-07-05T12%3A2"))
-    expect(page.get_by_label("From")).to_have_value(re.compile(r"2017-07-05T12:1"))
+    expect(page.get_by_label("From")).to_have_value(re.compile(r"2017-07-05 12:1"))
     page.go_back()
     expect(page).to_have_url(re.compile(rf"/jobs/{heavy_job.pk}/$"))
     page.locator(DRAWN).first.wait_for()
@@ -82,14 +82,14 @@ def test_filters_narrow_the_list_and_stand_in_the_address(visit):
 
     page.get_by_role("textbox", name="User").fill("nobody")
     page.get_by_role("textbox", name="User").press("Enter")
-    expect(page.get_by_role("heading", name="No job matches")).to_be_visible()
+    expect(page.get_by_role("heading", name="No jobs match")).to_be_visible()
     expect(page).to_have_url(re.compile(r"/jobs/\?user=nobody$"))
     page.get_by_role("link", name="Clear all").click()
     expect(page.get_by_role("link", name="3567126")).to_be_visible()
 
     page.get_by_text("Columns", exact=True).click()
     page.get_by_role("checkbox", name="Closes").check()
-    page.get_by_role("button", name="Show these").click()
+    page.get_by_role("button", name="Show columns").click()
     expect(page.get_by_role("columnheader", name="Closes")).to_be_visible()
 
 
@@ -111,7 +111,7 @@ def test_somebody_sees_who_is_busy_and_walks_to_the_user_and_the_worst_job(visit
     page.locator("#load").get_by_role("link", name="alice").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("alice")
     expect(page.locator("[data-plot='figure-jobs-ended'] .main-svg").first).to_be_visible()
-    page.get_by_role("region", name="Worst jobs").get_by_role("link", name="3567126").click()
+    page.get_by_role("region", name="Heaviest jobs").get_by_role("link", name="3567126").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("3567126")
     page.get_by_role("link", name="PHY12").click()
     expect(page).to_have_url(re.compile(r"/projects/PHY12/$"))
@@ -151,7 +151,7 @@ def test_trends_are_zoomed_into_and_cut_otherwise(visit):
     page.locator(DRAWN).first.wait_for()
     page.locator("summary", has_text="Metrics").click()
     page.get_by_role("checkbox", name="Opens", exact=True).check()
-    page.get_by_role("button", name="Draw these").click()
+    page.get_by_role("button", name="Show metrics").click()
     expect(page.locator("[data-plot='figure-opens'] .main-svg").first).to_be_visible()
 
 
@@ -215,7 +215,7 @@ def test_no_page_is_wider_than_its_window(visit, heavy_job):
             "/jobs/",
             f"/jobs/{heavy_job.pk}/",
             "/ingest/",
-            f"/ingest/segments/{segment}/",
+            f"/ingest/files/{segment}/",
             "/ingest/coverage/",
             "/ingest/nids/",
             "/ingest/pending/",
@@ -256,7 +256,7 @@ def test_everything_is_readable_without_scripts(visit, heavy_job):
     page.get_by_text("Table", exact=True).first.click()
     expect(page.get_by_role("region", name="Opens and closes, table")).to_be_visible()
     page.get_by_role("link", name="Start-up").click()
-    expect(page.get_by_label("From")).to_have_value("2017-07-05T12:00")
+    expect(page.get_by_label("From")).to_have_value("2017-07-05 12:00:00")
     page.goto("/jobs/?sort=-opens")
     expect(page.get_by_role("link", name="3567126")).to_be_visible()
 
@@ -265,7 +265,7 @@ def test_the_keyboard_reaches_the_content_first(visit):
     page = visit("/jobs/")
 
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
 
     expect(page.locator("main")).to_be_focused()
@@ -275,7 +275,7 @@ def test_a_bar_of_a_population_leads_to_its_jobs(visit):
     page = visit("/jobs/?user=alice")
     page.get_by_role("link", name="Statistics").click()
     expect(page.get_by_role("region", name="Statistics: user: alice")).to_contain_text("Std. Dev.")
-    expect(page.get_by_role("region", name="Further metrics: user: alice")).to_be_visible()
+    expect(page.get_by_role("region", name="Other metrics: user: alice")).to_be_visible()
     plot = page.locator("[data-plot='figure-opens'] .nsewdrag")
     plot.evaluate("layer => layer.scrollIntoView({ block: 'center' })")
     box = plot.bounding_box()
@@ -285,20 +285,20 @@ def test_a_bar_of_a_population_leads_to_its_jobs(visit):
     expect(page.locator("[data-plot='figure-opens'] .hovertext")).to_contain_text("n = 1 (100.0%)")
     plot.click()
     expect(page).to_have_url(re.compile(r"/jobs/\?user=alice&opens_from=\d+&opens_below=\d+$"))
-    expect(page.get_by_role("status")).to_contain_text("1 found")
+    expect(page.get_by_role("status")).to_contain_text("1 job")
 
 
 def test_a_population_is_named_shared_and_shown_beside_another(visit):
     page = visit("/populations/?user=alice")
-    page.locator("summary", has_text="Give it a name").click()
+    page.locator("summary", has_text="Save as").click()
     page.get_by_label("Name", exact=True).fill("Alice's jobs")
     page.get_by_label("Shared").check()
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
 
     expect(page).to_have_url(re.compile(r"/populations/alices-jobs/$"))
     expect(page.get_by_role("heading", level=1)).to_have_text("Alice's jobs")
-    page.get_by_label("Beside it").fill("/jobs/?nodes_min=1")
-    page.get_by_role("button", name="Show both").click()
+    page.get_by_label("Compare with").fill("/jobs/?nodes_min=1")
+    page.get_by_role("button", name="Compare").click()
     expect(page.locator("[data-plot='figure-opens'] .legend")).to_contain_text("nodes at least: 1")
 
 

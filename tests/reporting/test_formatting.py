@@ -36,5 +36,5 @@ def test_a_value_is_readable_and_exact(value, unit, human, exact):
 
 
 @pytest.mark.parametrize("unit", Unit)
-def test_every_unit_has_a_short_form_for_heads(unit):
+def test_every_unit_has_a_short_form(unit):
     assert formatting.SHORT_UNITS[unit]

@@ -1,4 +1,4 @@
-"""People who look at pages, and jobs for them to see."""
+"""Users, and jobs that they see."""
 
 from datetime import timedelta
 from itertools import count
@@ -7,8 +7,11 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 
+from ioportal.activity.models import Incident
+from ioportal.flags.models import BackTest, Flag, ThresholdSet
 from ioportal.jobs.models import Job, JobStatistics, WorkloadJob
-from ioportal.site.models import Cluster
+from ioportal.site.models import Cluster, Server
+from ioportal.studies.models import Population
 from tests import contents
 from tests.logs import DAY, at
 from tests.web import stories
@@ -18,7 +21,7 @@ NOON = at("12:00")
 
 @pytest.fixture(autouse=True)
 def _static_files_as_they_are(settings, tmp_path):
-    """Tests serve static files under their own names, without collecting them first."""
+    """Serve static files without collecting them first."""
     settings.STATIC_ROOT = str(tmp_path)
     settings.STORAGES = {
         **settings.STORAGES,
@@ -46,26 +49,26 @@ def bob(db):
 
 @pytest.fixture
 def charlie(db):
-    """He is a stranger."""
+    """He shares nothing with alice."""
     return _person("charlie")
 
 
 @pytest.fixture
 def sam(db):
-    """She is of the staff."""
+    """She is staff."""
     return _person("sam", is_staff=True, is_superuser=True)
 
 
 @pytest.fixture
 def as_alice(client, alice):
-    """A browser that alice is logged in with."""
+    """A client logged in as alice."""
     client.force_login(alice)
     return client
 
 
 @pytest.fixture
 def as_staff(client, sam):
-    """A browser that staff is logged in with."""
+    """A client logged in as staff."""
     client.force_login(sam)
     return client
 
@@ -78,7 +81,7 @@ def cluster(db):
 
 @pytest.fixture
 def new_job(cluster):
-    """Make a job; with `figures`, its statistics too."""
+    """Create a job; with `figures`, also its statistics."""
     ids = count(3_567_000)
 
     def make(figures=None, **facts):
@@ -147,3 +150,51 @@ def heavy_job(django_db_setup, django_db_blocker, tmp_path_factory):
         yield stories.heavy_job(tmp_path_factory.mktemp("logs"))
         call_command("flush", interactive=False, verbosity=0)
         contents.empty_hypertables()
+
+
+@pytest.fixture
+def page_names(heavy_job, put_inside, alice):
+    """Names and keys of one row of each kind that has a page."""
+    facts = {"start": at("12:00"), "end": at("13:00")}
+    put_inside(heavy_job, 4242)
+    Population.objects.create(slug="mine", name="Mine", query="user=alice", owner=alice)
+    server = Server.objects.get(name="mds1")
+    finding = {
+        "rule_version": 1,
+        "subject_kind": "job",
+        "subject": str(heavy_job.pk),
+        "job": heavy_job,
+        "owner": "alice",
+        "severity": Flag.Severity.WARNING,
+        "since": at("12:00"),
+        "until": at("13:00"),
+        "advice": "Keep software off Lustre.",
+    }
+    flag = Flag.objects.create(
+        rule="metadata-operations",
+        value=90_000,
+        numbers={"metadata_operations": 90_000},
+        thresholds={"metadata_operations": 50_000},
+        **finding,
+    )
+    outlier = Flag.objects.create(
+        rule="outlier",
+        value=6,
+        numbers={"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_per_node": 100},
+        thresholds={"z_score": 3.0},
+        **finding,
+    )
+    thresholds = ThresholdSet.objects.create(
+        rule=flag.rule, thresholds={"metadata_operations": 50_000}
+    )
+    test = BackTest.objects.create(rule=flag.rule, thresholds={}, requested_by="sam", **facts)
+    return {
+        "job": heavy_job.pk,
+        "segment": heavy_job.records.get().segment_id,
+        "incident": Incident.objects.create(title="Slow", server=server, **facts).pk,
+        "flag": flag.pk,
+        "outlier": outlier.pk,
+        "rule": flag.rule,
+        "thresholds": thresholds.pk,
+        "test": test.pk,
+    }

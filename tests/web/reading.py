@@ -1,4 +1,4 @@
-"""What an answer says."""
+"""Contents of responses."""
 
 import csv
 import html
@@ -14,16 +14,16 @@ def text_of(answer):
 
 
 def words_of(answer):
-    """Return what a page says to somebody who reads it: no tags, blanks as one."""
+    """Return the visible text of a page, with single blanks."""
     body = re.sub(r"<(script|style)\b.*?</\1>|<!--.*?-->", " ", text_of(answer), flags=re.DOTALL)
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 def json_of(answer):
-    """Return the body of a JSON twin."""
+    """Return the body of a JSON export."""
     return json.loads(text_of(answer))
 
 
 def csv_of(answer):
-    """Return the rows of a CSV twin."""
+    """Return the rows of a CSV export."""
     return list(csv.DictReader(io.StringIO(text_of(answer), newline="")))

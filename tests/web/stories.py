@@ -1,4 +1,4 @@
-"""What happened on the site that pages' tests look at: log files, ingested as an admin would."""
+"""Log files of a heavy job for the tests of pages, ingested as an administrator does."""
 
 import io
 from datetime import timedelta
@@ -11,7 +11,7 @@ from ioportal.stages import drain
 from tests.conftest import SITE
 from tests.logs import CLOSE, Run, at, job_stats, rpc, sacct
 
-READS = {  # of lake-MDT0000: opens of the job so far; None: it is not listed yet
+READS = {  # of lake-MDT0000: opens of the job so far; None: not listed yet
     "11:50": None,
     "12:00": None,
     "12:10": 60_000,
@@ -24,10 +24,10 @@ TRACED = 1_000  # LDLM_ENQUEUE RPCs, every ten milliseconds from 12:05 on
 
 
 def heavy_job(folder):
-    """Let job 3567126 of alice run on n1 and n2 from 12:00 to 13:00, and ingest what was logged.
+    """Ingest the logs of job 3567126 of alice, on n1 and n2 from 12:00 to 13:00.
 
-    Its MDT was read every ten minutes, but not between 12:20 and 12:50; OST0000 was read first
-    at 12:10, with what it had counted by then; mds1 was traced for ten seconds.
+    Its MDT was read every ten minutes, except between 12:20 and 12:50; OST0000 was first read at
+    12:10, with earlier counts; mds1 was traced for ten seconds.
     """
     site = folder / "site.toml"
     site.write_text(SITE)

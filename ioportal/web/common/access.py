@@ -1,4 +1,4 @@
-"""Who may see a page, and how the others are told."""
+"""Access to pages: staff only, expired sessions, throttled log-ins."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from django.conf import settings
-from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseRedirect
 from django.shortcuts import render, resolve_url
@@ -28,28 +27,28 @@ _R = TypeVar("_R", bound="HttpResponseBase")
 def staff_only(
     view: Callable[Concatenate[UserRequest, _P], _R],
 ) -> Callable[Concatenate[UserRequest, _P], _R]:
-    """Let staff in, ask strangers to log in, and tell others that it is not for them."""
+    """Refuse users who are not staff."""
 
     @wraps(view)
     def guarded(request: UserRequest, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         if not request.user.is_staff:
-            raise PermissionDenied("Servers and raw logs tell of everybody's jobs.")
+            raise PermissionDenied("This page shows servers, raw logs or the jobs of all users.")
         return view(request, *args, **kwargs)
 
-    return login_required(guarded)  # type: ignore[return-value]  # wraps() hides the plain call
+    return guarded  # type: ignore[return-value]  # wraps() hides the plain call
 
 
 class LogInAsPage:
-    """Middleware: where a session has ended, htmx goes to the log-in instead of fetching it.
+    """Middleware: redirect htmx to the log-in after the end of a session.
 
-    It would follow the redirect and look in the log-in for the part of the page that it asked for.
+    By itself, htmx would follow the redirect and insert the log-in into the page.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer as the view does, unless that is a redirect of htmx to the log-in."""
+        """Replace redirects of htmx requests to the log-in."""
         response = self._get_response(request)
         if (
             isinstance(response, HttpResponseRedirect)
@@ -61,17 +60,17 @@ class LogInAsPage:
 
 
 class ThrottledLogIn:
-    """Middleware: the page that refuses a log-in, ours or the admin's, after too many attempts."""
+    """Middleware: the response to too many log-in attempts, here or in the admin pages."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer as the view does."""
+        """Pass on the request."""
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, refusal: Exception) -> HttpResponse | None:
-        """Answer for a view that raised `TooManyAttempts`."""
+        """Respond to `TooManyAttempts`."""
         if not isinstance(refusal, TooManyAttempts):
             return None
         response = render(request, "429.html", {"wait_s": refusal.retry_after_s}, status=429)

@@ -1,4 +1,4 @@
-"""CSV and JSON twins of what pages show: exact values, UTC times, streamed."""
+"""CSV and JSON exports of pages: exact values, UTC times, streamed."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ _P = ParamSpec("_P")
 _View: TypeAlias = "Callable[Concatenate[UserRequest, _P], HttpResponseBase]"
 
 _ROWS_AT_ONCE = 2_000
-# A spreadsheet may skip blanks before these, and take full-width forms for their ASCII ones.
+# Spreadsheets may skip leading blanks, and treat full-width forms like ASCII.
 _FORMULA_STARTS = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 
 
-def offered(*formats: str) -> Callable[[_View[_P]], _View[_P]]:
-    """Refuse a ``format`` that is none of these; a view answers in its own way without one."""
+def accept(*formats: str) -> Callable[[_View[_P]], _View[_P]]:
+    """Reject a ``format`` other than these; without one, the view responds with its page."""
 
     def guard(view: _View[_P]) -> _View[_P]:
         @wraps(view)
         def guarded(request: UserRequest, *args: _P.args, **kwargs: _P.kwargs) -> HttpResponseBase:
-            if (wanted := asked_format(request)) and wanted not in formats:
-                known = ", ".join(formats)
-                return refuse({"format": [f"{wanted[:64]!r} is not offered here: {known}."]})
+            if (name := requested_format(request)) and name not in formats:
+                choices = ", ".join(formats)
+                message = f"{name[:64]!r} is not available here. Choose one of: {choices}."
+                return invalid_query({"format": [message]})
             return view(request, *args, **kwargs)
 
         return guarded  # type: ignore[return-value]  # wraps() hides the plain call
@@ -45,32 +46,32 @@ def offered(*formats: str) -> Callable[[_View[_P]], _View[_P]]:
     return guard
 
 
-def asked_format(request: HttpRequest) -> str:
-    """Return the format that the address asks for; "" for a page."""
+def requested_format(request: HttpRequest) -> str:
+    """Return the format in the URL; "" for a page."""
     return request.GET.get("format", "")
 
 
 class _Echo:
-    """A file that hands back what is written to it."""
+    """A file that returns each line instead of storing it."""
 
     def write(self, text: str) -> str:
         return text
 
 
-def twin(
+def response(
     request: HttpRequest,
     name: str,
     about: dict[str, Any],
     header: Sequence[str],
     rows: Iterable[Sequence[object]],
 ) -> StreamingHttpResponse:
-    """Answer with rows as ``format`` asks: JSON, or CSV to be saved under `name`.
+    """Respond with rows in the requested format: JSON, or CSV with the file name `name`.
 
-    The JSON is one object: `about`'s members, and under ``rows`` an object per row.
+    The JSON is one object: the members of `about`, and ``rows`` with an object per row.
     """
     if request.method != "HEAD":
         rows = _started(rows)
-    if asked_format(request) == "json":
+    if requested_format(request) == "json":
         return StreamingHttpResponse(
             _json_pieces(about, header, rows), content_type="application/json"
         )
@@ -83,29 +84,29 @@ def twin(
 
 
 def _started(rows: Iterable[Sequence[object]]) -> Iterable[Sequence[object]]:
-    """Read the first rows now, when an error can still become a response of its own.
+    """Read the first rows early, while an error can still become an error response.
 
-    A short export is read to its end, which closes its cursor even if nobody reads the response.
+    A short export is read completely, which closes its cursor even for an aborted response.
     """
     iterator = iter(rows)
     return chain(tuple(islice(iterator, _ROWS_AT_ONCE)), iterator)
 
 
 def json_response(value: dict[str, Any]) -> HttpResponse:
-    """Answer with one object."""
+    """Respond with one object."""
     return HttpResponse(json.dumps(value, default=_json_value), content_type="application/json")
 
 
-def refuse(errors: dict[str, list[str]]) -> JsonResponse:
-    """Answer a twin's query that was not understood."""
+def invalid_query(errors: dict[str, list[str]]) -> JsonResponse:
+    """Respond to an invalid query of an export."""
     return JsonResponse({"errors": errors}, status=400)
 
 
 def _csv_lines(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """Yield the lines of a CSV file.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe in front: names of jobs are
-    chosen by their users. The JSON twin has every text as it is.
+    Users choose the names of their jobs: text that a spreadsheet would run as a formula gets a
+    leading apostrophe. JSON exports keep it unchanged.
     """
     writer = csv.writer(_Echo())
     for row in chain([header], rows):
@@ -132,7 +133,7 @@ def _cell(value: object) -> object:
 
 
 def _is_formula(text: str) -> bool:
-    """Return whether a spreadsheet might evaluate a text, or lose its leading line break or tab."""
+    """Return whether a spreadsheet may evaluate a text, or lose a leading line break or tab."""
     first = next((c for c in text if not (c.isspace() or is_hidden(c))), "")
     return first in _FORMULA_STARTS or text.startswith(("\t", "\r", "\n"))
 

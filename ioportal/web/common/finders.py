@@ -1,4 +1,4 @@
-"""Static files that come from Python packages without being Django apps."""
+"""Static files of Python packages that are not Django apps."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _FILE = "plotly.min.js"
 
 
 class PlotlyFinder(BaseFinder):
-    """Plotly's JavaScript, and nothing else, out of Plotly's Python distribution.
+    """Plotly's JavaScript from its Python distribution.
 
-    The package is looked up, not imported: importing it takes longer than serving a page.
+    The package is not imported: that would take longer than serving a page.
     """
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
@@ -30,7 +30,7 @@ class PlotlyFinder(BaseFinder):
         self._storage = FileSystemStorage(location=folder)
 
     def check(self, **_kwargs: Any) -> list[Any]:
-        """Nothing can be configured wrongly."""
+        """Return no errors: there are no options."""
         return []
 
     def find(  # type: ignore[override]  # the stubs want overloads
@@ -38,11 +38,11 @@ class PlotlyFinder(BaseFinder):
         path: str,
         find_all: bool = False,  # noqa: FBT001, FBT002  (Django's signature)
     ) -> str | list[str]:
-        """Return where the file is, or an empty list."""
+        """Return the path of the file, or an empty list."""
         if path != _FILE:
             return []
         return [self._storage.path(_FILE)] if find_all else self._storage.path(_FILE)
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterable[Any]:  # noqa: ARG002  (Django's)
-        """Yield the one file, for collectstatic."""
+        """Yield the file for collectstatic."""
         yield _FILE, self._storage

@@ -1,4 +1,4 @@
-"""What pages about many jobs count, batch jobs or PanDA jobs, as their addresses say it."""
+"""Batch jobs or PanDA jobs: the parameter ``unit`` of pages about many jobs."""
 
 from __future__ import annotations
 
@@ -17,23 +17,18 @@ TITLES = {BATCH_JOBS.name: "batch jobs", PANDA_JOBS.name: PANDA_JOBS.plural}
 _LISTS = {BATCH_JOBS.name: "job_list", PANDA_JOBS.name: "panda_list"}
 
 
-def counted_in(query: QueryDict) -> Counted:
-    """Return what an address counts; nonsense means batch jobs."""
-    return UNITS.get(query.get("unit", ""), BATCH_JOBS)
-
-
-def misunderstood(query: QueryDict) -> str:
-    """Return what is wrong with the unit that an address asks for; "": nothing."""
-    asked = query.get("unit", "")
-    return "" if asked in {"", *UNITS} else f"{asked[:64]!r} is none of {', '.join(UNITS)}."
+def unit_error(query: QueryDict) -> str:
+    """Return an error message for an invalid unit; "" if it is valid."""
+    unit = query.get("unit", "")
+    return "" if unit in {"", *UNITS} else f"{unit[:64]!r} is not one of {', '.join(UNITS)}."
 
 
 def with_unit(counted: Counted, filters: str) -> str:
-    """Return filters as the address of a page that can count either."""
+    """Return a query for a page with a choice of unit."""
     unit = "" if counted is BATCH_JOBS else f"unit={counted.name}"
     return "&".join(filter(None, [unit, filters]))
 
 
 def list_url(counted: Counted, filters: str) -> str:
-    """Return where what filters choose is listed."""
+    """Return the URL of the list of selected jobs."""
     return f"{reverse(_LISTS[counted.name])}?{filters}"

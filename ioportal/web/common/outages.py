@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ioportal.web.common.requests import UserRequest
 
 _RETRY_S = 10
-_SHOWN_VALUE = 80  # characters
+_VALUE_CHARACTERS = 80
 
 
 def failed(request: UserRequest) -> HttpResponseBase:
@@ -46,16 +46,16 @@ def _no_database(request: HttpRequest) -> HttpResponse:
 def _too_much_data(request: HttpRequest) -> HttpResponse:
     seconds = settings.STATEMENT_TIMEOUT.total_seconds()
     selection = {
-        name: value[:_SHOWN_VALUE]
+        name: value[:_VALUE_CHARACTERS]
         for name, value in request.GET.items()
         if value and name not in {"format", "page"}
     }
-    shown = ", ".join(f"{name} = {value}" for name, value in selection.items()) or "no filters"
+    filters = ", ".join(f"{name} = {value}" for name, value in selection.items()) or "no filters"
     return _respond(
         request,
         "too_much_data",
         f"{request.path} was stopped: one of its queries took longer than {seconds:g} s "
-        f"({shown}). Select a shorter time range or add filters.",
+        f"({filters}). Select a shorter time range or add filters.",
         "503_too_much_data.html",
         {"seconds": seconds, "selection": selection},
     )

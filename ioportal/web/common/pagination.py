@@ -1,4 +1,4 @@
-"""Pages of long lists: counted only as far as anybody pages."""
+"""Pages of long lists, with limited counts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-COUNTED = 100_000  # rows beyond are neither counted nor paged to: filters reach them
+COUNTED = 100_000  # further rows are neither counted nor paged; filters reach them
 
 
-class InTurn:
-    """The rows of some QuerySets, one after the other: so many of them."""
+class Concatenated:
+    """The rows of several QuerySets in sequence, up to a length."""
 
     def __init__(self, parts: Sequence[QuerySet[Any, Any]], length: int) -> None:
         self._parts = parts
@@ -25,24 +25,24 @@ class InTurn:
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, wanted: slice) -> list[Any]:
-        found: list[Any] = []
-        start, stop = wanted.start, wanted.stop
+    def __getitem__(self, part_of_rows: slice) -> list[Any]:
+        result: list[Any] = []
+        start, stop = part_of_rows.start, part_of_rows.stop
         for part in self._parts:
             rows = list(part[start:stop])
-            found += rows
+            result += rows
             if len(rows) == stop - start:
                 break
             length = start + len(rows) if rows or not start else part.count()
             start, stop = max(0, start - length), stop - length
-        return found
+        return result
 
 
 class CountedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
-    """Pages of a QuerySet's rows, over at most `COUNTED` of them."""
+    """Pages of a QuerySet, over at most `COUNTED` rows."""
 
     @cached_property
     def count(self) -> int:
-        """Rows that pages reach."""
+        """The number of rows on pages."""
         rows: Any = self.object_list
         return int(rows.order_by().values("pk")[:COUNTED].count())

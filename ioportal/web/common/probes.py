@@ -1,7 +1,6 @@
-"""``/healthz`` and ``/readyz``: whether the process lives, and whether it can serve.
+"""``/healthz`` and ``/readyz``: liveness and readiness of the process.
 
-Whoever watches a process asks it by its address, without HTTPS and without a log-in: so they are
-answered before anything asks for these.
+Probes use neither HTTPS nor a log-in, so this middleware runs before both are required.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ _REUSED_S = 1.0
 
 
 class Probes:
-    """Middleware that answers the probes."""
+    """Middleware for probes."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
-        self._is_migrated = False  # what is migrated stays so
+        self._is_migrated = False  # never reset
         self._check_lock = Lock()
         self._state: dict[str, str] = {}
         self._checked_at = -_REUSED_S
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer a probe; pass on what is none."""
+        """Respond to probes; pass on other requests."""
         if request.path == "/healthz":
             return HttpResponse("ok\n", content_type="text/plain")
         if request.path == "/readyz":
@@ -45,12 +44,12 @@ class Probes:
         return self._get_response(request)
 
     def _ready(self) -> JsonResponse:
-        """Tell what there is of all that pages need; they do without the broker."""
+        """Report database and broker; pages work without the broker."""
         state = self._current_state()
         return JsonResponse(state, status=200 if state["database"] == "ok" else 503)
 
     def _current_state(self) -> dict[str, str]:
-        """Return the result of the latest check; one thread checks, and others wait for it."""
+        """Return the result of the latest check; one thread checks, others wait."""
         with self._check_lock:
             if monotonic() - self._checked_at >= _REUSED_S:
                 self._state = {"database": self._database(), "broker": _broker()}
@@ -65,15 +64,15 @@ class Probes:
                 executor = MigrationExecutor(connection)
                 self._is_migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
         except Error:
-            return "away"
+            return "unavailable"
         return "ok" if self._is_migrated else "not migrated"
 
 
 def _broker() -> str:
-    """Ask on a connection of its own, so that one that died is not asked."""
+    """Check with a new connection, as pooled ones may be dead."""
     try:
         with app.connection_for_write() as broker:
             broker.ensure_connection(max_retries=1, timeout=settings.BROKER_TIMEOUT_S)
     except OperationalError:
-        return "away"
+        return "unavailable"
     return "ok"

@@ -1,4 +1,4 @@
-"""Requests as this site's middleware leaves them."""
+"""Requests after middleware: a logged-in user, and parameters that the database accepts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 class UserRequest(HttpRequest):
-    """A request of somebody who is logged in: every page but the log-in demands it."""
+    """A request of a logged-in user, as `LoginRequiredMiddleware` guarantees."""
 
     user: User
 
 
 def storable(text: str) -> str:
-    """Return a text of an address as the database can look it up: it stores no NUL characters."""
+    """Replace NUL characters, which PostgreSQL does not accept."""
     return text.replace("\x00", "\ufffd")
 
 
-def asked(request: HttpRequest, name: str) -> str:
-    """Return a parameter of the address; "" where it is missing."""
+def parameter(request: HttpRequest, name: str) -> str:
+    """Return a parameter of the URL; "" if it is missing."""
     return storable(request.GET.get(name, "")).strip()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponseBase
 
-# What browsers send back must be what they received.
+# Form values must survive a round trip unchanged.
 _FORM_VALUES = re.compile(r'(\svalue="[^"]*"|<textarea\b.*?</textarea>)', re.DOTALL)
 
 

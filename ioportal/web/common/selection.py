@@ -1,4 +1,4 @@
-"""The jobs that a page is about, as its URL's filters choose them."""
+"""Jobs selected by the filters of a URL."""
 
 from __future__ import annotations
 
@@ -20,18 +20,16 @@ if TYPE_CHECKING:
     from ioportal.studies.populations import Counted
 
 
-class ChosenJobs:
-    """The jobs that `user` may see and the URL's query asks for.
+class SelectedJobs:
+    """Jobs that match the filters of a query and that `user` may see.
 
-    `only` narrows them further: a filter's parameter and its exact value. They are batch jobs,
-    unless `counted` says otherwise.
+    `only` restricts them further, by a filter's parameter and its exact value. `counted` selects
+    PanDA jobs instead of batch jobs.
     """
 
-    # What the form of filters has no fields for, and carries on.
-    carried_on: tuple[str, ...] = ("state", "quality")
-    counts_either = ""  # the name of a page that counts batch jobs or PanDA jobs, as it is asked
-    # What stays, beside the filters that fit, where another unit is counted.
-    kept_by_units: tuple[str, ...] = ()
+    hidden_parameters: tuple[str, ...] = ("state", "quality")  # hidden fields of the filter form
+    unit_page = ""  # URL name of the page if it has a choice of unit
+    unit_parameters: tuple[str, ...] = ()  # preserved by the links to the other unit
 
     def __init__(
         self,
@@ -50,59 +48,61 @@ class ChosenJobs:
 
     @property
     def is_valid(self) -> bool:
-        """Whether every filter was understood."""
+        """Whether every filter is valid."""
         return bool(self.filter.is_valid())
 
     @cached_property
     def filtered(self) -> Any:
-        """The jobs, in no order; none where a filter was not understood."""
+        """The jobs, unordered; none if a filter is invalid."""
         return self.filter.qs
 
     @property
     def simulated(self) -> bool:
-        """Whether some of the jobs are made up."""
+        """Whether any of the jobs is simulated."""
         return bool(self.filtered.filter(cluster__simulated=True).exists())
 
     @property
     def hidden_filters(self) -> list[tuple[str, list[str]]]:
-        """What the form of filters carries on."""
+        """Hidden fields of the filter form."""
         return [
-            (name, self.query.getlist(name)) for name in self.carried_on if self.query.get(name)
+            (name, self.query.getlist(name))
+            for name in self.hidden_parameters
+            if self.query.get(name)
         ]
 
     @property
     def active_filters(self) -> list[tuple[str, str]]:
-        """The filters that the URL sets: their labels and values."""
+        """Labels and values of the filters in the URL."""
         return [
             (self.filter.form.fields[name].label, ", ".join(values))
             for name, values in self._given(self.filter.filters)
         ]
 
-    def filters_query(self, *besides: str, **changes: str) -> str:
-        """Return the filters, the parameters `besides` and changes, for another page's address."""
-        given = dict(self._given([*self.filter.filters, *besides]))
+    def filters_query(self, *more: str, **changes: str) -> str:
+        """Return the query of another page: filters, `more` parameters, and changes."""
+        given = dict(self._given([*self.filter.filters, *more]))
         return urlencode({**given, **self._only, **changes}, doseq=True)
 
-    def unit_query(self, *besides: str, **changes: str) -> str:
-        """Return what `filters_query` does, and what is counted."""
-        return job_kinds.with_unit(self.counted, self.filters_query(*besides, **changes))
+    def unit_query(self, *more: str, **changes: str) -> str:
+        """Return `filters_query` with the unit."""
+        return job_kinds.with_unit(self.counted, self.filters_query(*more, **changes))
 
     @property
     def list_url(self) -> str:
-        """Where the jobs are listed."""
+        """The URL of the job list."""
         return job_kinds.list_url(self.counted, self.filters_query())
 
     @property
     def units(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield what may be counted: its name, where (by the filters that fit), whether it is."""
+        """Yield the units: title, URL with the filters that both have, whether it is current."""
         for counted in UNITS.values():
             fitting = [
                 name for name in self.filter.filters if name in counted.filter_set.base_filters
             ]
-            given = urlencode(dict(self._given([*fitting, *self.kept_by_units])), doseq=True)
+            given = urlencode(dict(self._given([*fitting, *self.unit_parameters])), doseq=True)
             address = (
-                f"{reverse(self.counts_either)}?{job_kinds.with_unit(counted, given)}"
-                if self.counts_either
+                f"{reverse(self.unit_page)}?{job_kinds.with_unit(counted, given)}"
+                if self.unit_page
                 else job_kinds.list_url(counted, given)
             )
             yield job_kinds.TITLES[counted.name], address, counted is self.counted

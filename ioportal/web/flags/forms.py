@@ -9,8 +9,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from ioportal.flags import triage
-from ioportal.studies.filters import LocalMoment
-from ioportal.web.common.time_fields import Moment
+from ioportal.time_fields import TimeField
 from ioportal.web.flags.inbox import staff
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class TriageForm(forms.Form):
         label="Reason or comment",
         widget=forms.Textarea({"rows": 2}),
     )
-    until = Moment(required=False, label="Mute until", widget=LocalMoment)
+    until = TimeField(required=False, label="Mute until")
     assignee = forms.ModelChoiceField(
         staff(),
         to_field_name="username",

@@ -12,9 +12,8 @@ from ioportal.analysis.timelines import Steps
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.charts.timelines import Chart, Style
 from ioportal.reporting.flag_values import title_of, unit_of
-from ioportal.reporting.ranges import TimeRange
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
-from ioportal.web.jobs.job_query import shown_by_default
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,7 +35,7 @@ def drawn(flag: Flag, whose: str, measured: MeasureHistory | None) -> StepsChart
     """
     if measured is None or measured.amounts is None:
         return None
-    window = shown_by_default(TimeRange(*measured.span))
+    window = TimeRange(*measured.span).with_margin
     chart = Chart(
         "evidence",
         title_of(flag, measured.number),

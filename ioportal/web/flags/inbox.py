@@ -25,7 +25,7 @@ from ioportal.reporting.principals import Name, named
 from ioportal.site.models import Cluster, Filesystem
 from ioportal.studies.filters import WordsFilter, words_of
 from ioportal.telemetry.models import Principal
-from ioportal.web.common.pagination import COUNTED, InTurn
+from ioportal.web.common.pagination import COUNTED, Concatenated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -299,7 +299,7 @@ class Inbox:
     def page(self) -> Page[Flag]:
         """The page that the URL names; nonsense means the first, too far the last."""
         total = sum(self._counts.get(state, 0) for state in self._chosen)
-        found: Any = InTurn([self.ordered], min(total, COUNTED))
+        found: Any = Concatenated([self.ordered], min(total, COUNTED))
         return Paginator(found, PER_PAGE).get_page(self._query.get("page"))
 
     @cached_property

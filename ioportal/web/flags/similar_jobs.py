@@ -35,7 +35,7 @@ class PeersHistogram:
             f"job {job.display_id}": flag.numbers[self.metric.name],
             "threshold": at_threshold(flag.numbers, flag.thresholds),
         }
-        self.twin = reverse("flag_peers", args=[flag.pk])
+        self.exports_url = reverse("flag_peers", args=[flag.pk])
 
     @classmethod
     def of(cls, flag: Flag) -> PeersHistogram | None:

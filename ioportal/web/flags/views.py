@@ -5,24 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from ioportal.analysis.populations import FEWEST
 from ioportal.flags import impact_windows
 from ioportal.flags.models import Flag
-from ioportal.studies import similar_jobs
+from ioportal.reporting.job_facts import Comparison, statistics_of
 from ioportal.web.common import exports
 from ioportal.web.flags import forms as flag_forms
 from ioportal.web.flags import inbox as flags
 from ioportal.web.flags.forms import TriageForm
 from ioportal.web.flags.inbox import Inbox
 from ioportal.web.flags.page import Told
-from ioportal.web.jobs.job_query import statistics_of
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
@@ -31,25 +28,23 @@ if TYPE_CHECKING:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@login_required
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def flag_list(request: UserRequest) -> HttpResponseBase:
     """The inbox; posted by staff, something is done about the flags that are chosen."""
     form = _triage_form(request)
     if _carried_out(request, form):
         return redirect(request.get_full_path())
     inbox = Inbox(request.user, request.GET)
-    if exports.asked_format(request):
+    if exports.requested_format(request):
         if inbox.errors:
-            return exports.refuse(inbox.errors)
-        return exports.twin(request, "flags", {}, flags.header(request.user), inbox.values())
+            return exports.invalid_query(inbox.errors)
+        return exports.response(request, "flags", {}, flags.header(request.user), inbox.values())
     page = {"section": "flags", "inbox": inbox, "form": form}
     return render(request, "flags/list.html", page)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@login_required
-@exports.offered("json")
+@exports.accept("json")
 def flag(request: UserRequest, pk: int) -> HttpResponseBase:
     """One flag; posted by staff, something is done about it."""
     found = _visible(request, pk)
@@ -58,7 +53,7 @@ def flag(request: UserRequest, pk: int) -> HttpResponseBase:
         return redirect("flag", pk)
     [shown] = flags.shown([found], request.user, impact_windows.latest())
     told = Told(shown, request.user)
-    if exports.asked_format(request):
+    if exports.requested_format(request):
         return exports.json_response(_facts(request, told))
     page: dict[str, Any] = {
         "section": "flags",
@@ -70,20 +65,12 @@ def flag(request: UserRequest, pk: int) -> HttpResponseBase:
         "address": request.build_absolute_uri(request.path),
     }
     if found.job and (statistics := statistics_of(found.job)):
-        standings = similar_jobs.standings(found.job, statistics)
-        page |= {
-            "job": found.job,
-            "statistics": statistics,
-            "standings": standings,
-            "peers_known": any(standing.rank is not None for standing in standings),
-            "fewest_peers": FEWEST,
-        }
+        page["comparison"] = Comparison(found.job, statistics)
     return render(request, "flags/flag.html", page)
 
 
 @require_safe
-@login_required
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def history(request: UserRequest, pk: int) -> HttpResponseBase:
     """How a flag's number came about over time: the twin of its chart."""
     told = _told(request, pk)
@@ -92,12 +79,11 @@ def history(request: UserRequest, pk: int) -> HttpResponseBase:
         raise Http404("It did not come about over time, or what it was counted from is gone.")
     about = {"flag": pk, "title": drawn.chart.title, "unit": drawn.chart.unit}
     about |= {"simulated": flags.is_simulated(told.flag)}
-    return exports.twin(request, f"flag-{pk}", about, drawn.header, drawn.rows())
+    return exports.response(request, f"flag-{pk}", about, drawn.header, drawn.rows())
 
 
 @require_safe
-@login_required
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def flag_peers(request: UserRequest, pk: int) -> HttpResponseBase:
     """Where an outlier stands among its peers: the twin of its histogram."""
     told = _told(request, pk)
@@ -105,7 +91,7 @@ def flag_peers(request: UserRequest, pk: int) -> HttpResponseBase:
     if drawn is None:
         raise Http404("It is not drawn among its peers.")
     about = {"flag": pk, "title": drawn.metric.title, "simulated": flags.is_simulated(told.flag)}
-    return exports.twin(request, f"flag-{pk}-peers", about, drawn.header, drawn.values)
+    return exports.response(request, f"flag-{pk}-peers", about, drawn.header, drawn.values)
 
 
 def _told(request: UserRequest, pk: int) -> Told:

@@ -17,8 +17,8 @@ from ioportal.charts import palette
 from ioportal.charts import timelines as charts
 from ioportal.charts.timelines import Chart, Style
 from ioportal.ingest import pending_attribution
-from ioportal.reporting.ranges import TimeRange
 from ioportal.reporting.series import last_observed, observed, seconds, seconds_within, without
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Target
 from ioportal.telemetry.models import Coverage, Principal
 

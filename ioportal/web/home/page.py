@@ -170,9 +170,9 @@ class StaffHome:
         """Counts of pending work and of rejected data, by name."""
         rejects = Segment.objects.loaded().filter(rejected__gt=0)
         return {
-            **segments.waiting(),
-            "rejects": segments.up_to_many(rejects),
-            "recomputations": segments.up_to_many(DirtyStatistics.objects.all()),
+            **segments.tab_counts(),
+            "rejects": segments.limited_count(rejects),
+            "recomputations": segments.limited_count(DirtyStatistics.objects.all()),
         }
 
     @property

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.contrib.auth.decorators import login_required
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from ioportal.web.common import exports
 from ioportal.web.common.access import staff_only
-from ioportal.web.common.requests import asked
+from ioportal.web.common.requests import parameter
 from ioportal.web.home.load import EXPORT_COLUMNS, HOURS, MetadataLoad
 from ioportal.web.home.page import JOB_COLUMNS, StaffHome, UserHome
 
@@ -21,20 +20,21 @@ if TYPE_CHECKING:
 
 
 @require_safe
-@login_required
 def home(request: UserRequest) -> HttpResponseBase:
     """Show the site at a glance to staff, and their own jobs to users."""
     context: dict[str, Any] = {"section": "home", "columns": JOB_COLUMNS}
     if request.user.is_staff:
-        context |= {"home": StaffHome(request.user, asked(request, "hours")), "hours": HOURS}
+        context |= {"home": StaffHome(request.user, parameter(request, "hours")), "hours": HOURS}
         return render(request, "home/staff.html", context)
     return render(request, "home/user.html", context | {"home": UserHome(request.user)})
 
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def load(request: UserRequest) -> HttpResponseBase:
     """Export the metadata load of the home page."""
-    load = MetadataLoad.for_site(asked(request, "hours"))
-    return exports.twin(request, "metadata-load", load.about, EXPORT_COLUMNS, load.export_rows())
+    load = MetadataLoad.for_site(parameter(request, "hours"))
+    return exports.response(
+        request, "metadata-load", load.about, EXPORT_COLUMNS, load.export_rows()
+    )

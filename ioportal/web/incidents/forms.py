@@ -12,7 +12,7 @@ from django.utils import timezone
 from ioportal.activity.models import Incident, Report
 from ioportal.reporting.formatting import duration
 from ioportal.site.models import Filesystem, Server
-from ioportal.web.common.time_fields import Moment
+from ioportal.time_fields import TimeField
 from ioportal.web.incidents.page import LONGEST
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class KeepForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     server = forms.ModelChoiceField(
         Server.objects.filter(kind=Server.Kind.MDS), to_field_name="name"
     )
-    start = Moment()
-    end = Moment()
+    start = TimeField()
+    end = TimeField()
 
     class Meta:
         model = Incident
@@ -69,11 +69,7 @@ class ReportForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at r
     filesystem = forms.ModelChoiceField(
         Filesystem.objects.order_by("name"), to_field_name="name", empty_label=None
     )
-    at = Moment(
-        label="When",
-        initial=timezone.now,
-        widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-    )
+    at = TimeField(label="When", initial=timezone.now)
 
     class Meta:
         model = Report

@@ -13,7 +13,7 @@ from ioportal.activity import incidents as judging
 from ioportal.activity.models import Incident
 from ioportal.analysis.populations import coarse
 from ioportal.reporting.principals import BYS, Name, named
-from ioportal.reporting.ranges import TimeRange
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server, Service
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage, Principal

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.shortcuts import get_object_or_404, redirect, render
@@ -15,11 +14,11 @@ from ioportal.activity.models import Incident, Report
 from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.analysis.metrics import Unit
 from ioportal.reporting.formatting import duration
-from ioportal.reporting.ranges import TimeRange
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Filesystem
 from ioportal.web.common import exports
 from ioportal.web.common.access import staff_only
-from ioportal.web.common.requests import asked
+from ioportal.web.common.requests import parameter
 from ioportal.web.incidents import page as incidents
 from ioportal.web.incidents.forms import IncidentForm, KeepForm, ReportForm
 
@@ -37,8 +36,7 @@ _OF_STAFF = ("title", "kept_by", "kept_at")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@login_required
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def incident_list(request: UserRequest) -> HttpResponseBase:
     """All incidents that were kept, and reports of users; posted, a report is stored."""
     form = ReportForm(request.user, request.POST or None)
@@ -47,10 +45,10 @@ def incident_list(request: UserRequest) -> HttpResponseBase:
         messages.success(request, "Thank you: staff see your report beside what servers did then.")
         return redirect("incident_list")
     kept = Incident.objects.select_related("server__filesystem")
-    if exports.asked_format(request):
+    if exports.requested_format(request):
         header = (*_HEADER, *(_OF_STAFF if request.user.is_staff else ()))
         rows = ([_fact(one, name) for name in header] for one in kept.iterator())
-        return exports.twin(request, "incidents", {}, header, rows)
+        return exports.response(request, "incidents", {}, header, rows)
     reports = Report.objects.visible_to(request.user).select_related("filesystem", "reporter")
     if request.user.is_staff:
         reports = reports.without_incident()
@@ -59,7 +57,7 @@ def incident_list(request: UserRequest) -> HttpResponseBase:
         "incidents/list.html",
         {
             "section": "incidents",
-            "page": Paginator(kept, _LISTED).get_page(asked(request, "page")),
+            "page": Paginator(kept, _LISTED).get_page(parameter(request, "page")),
             "form": form,
             "reports": _with_incidents(reports[:_LISTED]),
             "suggested": incidents.suggested() if request.user.is_staff else [],
@@ -87,8 +85,7 @@ def _with_incidents(reports: Iterable[Report]) -> list[tuple[Report, list[Incide
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@login_required
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def incident(request: UserRequest, pk: int) -> HttpResponseBase:
     """One incident that was kept; posted by staff, it is changed or forgotten."""
     kept = get_object_or_404(Incident.objects.select_related("server__filesystem"), pk=pk)
@@ -106,13 +103,13 @@ def incident(request: UserRequest, pk: int) -> HttpResponseBase:
         kept.refresh_from_db()
     examined = incidents.of_incident(kept, request.user)
     reports = _reports(request, kept.server.filesystem_id, kept.start, kept.end)
-    if exports.asked_format(request):
+    if exports.requested_format(request):
         about = {name: _fact(kept, name) for name in _HEADER}
         if request.user.is_staff:
             about |= {name: _fact(kept, name) for name in (*_OF_STAFF, "notes")}
         about |= {"simulated": kept.server.filesystem.simulated, **examined.about}
         about["reports"] = [_told(report) for report in reports]
-        return exports.twin(request, f"incident-{pk}", about, incidents.HEADER, examined.rows())
+        return exports.response(request, f"incident-{pk}", about, incidents.HEADER, examined.rows())
     return render(
         request,
         "incidents/incident.html",
@@ -158,11 +155,11 @@ def keep(request: UserRequest) -> HttpResponseBase:
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def incident_range(request: UserRequest) -> HttpResponseBase:
     """Who made others wait at a filesystem in a range, and when its servers were slow."""
     filesystems = list(Filesystem.objects.order_by("name"))
-    wanted = asked(request, "filesystem")
+    wanted = parameter(request, "filesystem")
     filesystem = (
         get_object_or_404(Filesystem, name=wanted) if wanted else next(iter(filesystems), None)
     )
@@ -177,16 +174,16 @@ def incident_range(request: UserRequest) -> HttpResponseBase:
             window, refused = default, error.messages
         shown = incidents.of_filesystem(filesystem, window, request.user)
         reports = _reports(request, filesystem.pk, window.start, window.end)
-    if exports.asked_format(request) and refused:
-        return exports.refuse({"range": refused})
-    if exports.asked_format(request):
+    if exports.requested_format(request) and refused:
+        return exports.invalid_query({"range": refused})
+    if exports.requested_format(request):
         about = (
             {"filesystem": filesystem.name, "simulated": filesystem.simulated, **shown.about}
             if filesystem and shown
             else {}
         )
         rows = shown.rows() if shown else []
-        return exports.twin(request, "busy-or-harmful", about, incidents.HEADER, rows)
+        return exports.response(request, "busy-or-harmful", about, incidents.HEADER, rows)
     return render(
         request,
         "incidents/range.html",

@@ -1,4 +1,4 @@
-"""Whether data come, and whether the stages keep up: the health page's rows."""
+"""The health page: sources, stages and database."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ HEADER = [
 
 
 class Health:
-    """All that may be wrong with the site's data, at one moment."""
+    """The health of the portal's data at one time."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
 
     @cached_property
     def sources(self) -> list[SourceHealth]:
-        """Those in trouble first."""
+        """Sources, those with problems first."""
         return sorted(health.sources(self.now), key=lambda source: not source.problems)
 
     @cached_property
     def waiting(self) -> list[Backlog]:
-        """What waits for each stage."""
+        """Pending work by stage."""
         return health.backlogs(self.now)
 
     @cached_property
     def behind(self) -> Overload | None:
-        """Why agents are told to wait; None: they are not."""
+        """The reason for backpressure; None without it."""
         return backpressure.overload()
 
     @property
     def in_trouble(self) -> int:
-        """How many sources are."""
+        """The number of sources with problems."""
         return sum(bool(source.problems) for source in self.sources)
 
     @property
     def late(self) -> list[Backlog]:
-        """What waits for longer than a working stage lets it."""
+        """Pending work older than normal."""
         return [waiting for waiting in self.waiting if waiting.is_late]
 
     @cached_property
@@ -74,31 +74,31 @@ class Health:
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing needs anybody."""
+        """Whether nothing needs attention."""
         return not (self.in_trouble or self.late or self.failing or self.behind)
 
     @cached_property
     def licence(self) -> str:
-        """What TimescaleDB may do here."""
+        """The licence of TimescaleDB."""
         return retention.licence()
 
     @cached_property
     def version(self) -> str:
-        """That of TimescaleDB."""
+        """The version of TimescaleDB."""
         return storage.version()
 
     @cached_property
     def database_bytes(self) -> int:
-        """What all of the database takes."""
+        """The size of the database."""
         return storage.database_bytes()
 
     @cached_property
     def database_free_bytes(self) -> int | None:
-        """Free space on the database's disk; None: not visible from this host."""
+        """Free space on the database disk; None if not visible from this host."""
         return storage.free_bytes()
 
     def about(self) -> dict[str, Any]:
-        """Return what is not of one source."""
+        """Return members of the JSON export other than sources."""
         return {
             "at": self.now,
             "is_well": self.is_well,
@@ -123,29 +123,29 @@ class Health:
                 }
                 for failure in self.failing
             ],
-            "agents_are_told_to_wait": self.behind and self.behind.reason,
+            "backpressure": self.behind and self.behind.reason,
             "database_bytes": self.database_bytes,
             "database_free_bytes": self.database_free_bytes,
             "timescaledb": self.version,
             "licence": self.licence,
         }
 
-    def twin(self) -> Iterator[tuple[object, ...]]:
-        """Yield the sources' rows, exactly."""
-        for found in self.sources:
-            source = found.source
+    def export_rows(self) -> Iterator[tuple[object, ...]]:
+        """Yield the rows of the export, one per source."""
+        for row in self.sources:
+            source = row.source
             yield (
                 source.name,
                 source.format,
                 source.scope.name,
-                "; ".join(found.problems),
+                "; ".join(row.problems),
                 source.poll_interval_s,
                 source.last_batch_at,
-                found.latest_record_at,
-                found.lag_s,
-                None if found.gaps is None else len(found.gaps),
-                found.gap_s,
-                found.rejected,
+                row.latest_record_at,
+                row.lag_s,
+                None if row.gaps is None else len(row.gaps),
+                row.gap_s,
+                row.rejected,
                 source.spool_batches,
                 source.spool_bytes,
                 source.clock_offset_s,

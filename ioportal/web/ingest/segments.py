@@ -1,4 +1,4 @@
-"""What was ingested and what waits for somebody, as the ingest pages ask for it."""
+"""Queries of the ingest pages: files, unregistered NIDs, pending job ids."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from collectors import formats, tables
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Job, Launch
 from ioportal.site.models import Cluster, Nid, Server, SourceJobId, Target
-from ioportal.studies.filters import LocalMoment
 from ioportal.telemetry.models import IoWindow
+from ioportal.time_fields import TimeInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-_LOOKED_UP = 1_000  # job ids at once
-_MANY = 1_000  # of what waits for somebody: more are not counted
+_IDS_PER_QUERY = 1_000
+_COUNT_LIMIT = 1_000  # for the numbers on tabs
 
 
 class SegmentFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
-    """Segments by format, by who wrote them, by name, by time, and by whether all was readable."""
+    """Filters of ingested files: format, source, name, time, rejects."""
 
     name = filters.CharFilter("name", lookup_expr="icontains", label="Name contains")
     kind = filters.ChoiceFilter(
@@ -41,12 +41,12 @@ class SegmentFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter i
     server = filters.ModelChoiceFilter(
         queryset=Server.objects.all(), to_field_name="name", label="Server", empty_label="all"
     )
-    target = filters.CharFilter(method="of_target", label="Target")
+    target = filters.CharFilter(method="with_target", label="Target")
     cluster = filters.ModelChoiceFilter(
         queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
     )
-    start = filters.IsoDateTimeFilter("end", "gte", label="Records after", widget=LocalMoment)
-    end = filters.IsoDateTimeFilter("start", "lt", label="Records before", widget=LocalMoment)
+    start = filters.IsoDateTimeFilter("end", "gte", label="Records after", widget=TimeInput)
+    end = filters.IsoDateTimeFilter("start", "lt", label="Records before", widget=TimeInput)
     rejects = filters.BooleanFilter(
         method="with_rejects", label="Only with rejects", widget=forms.CheckboxInput
     )
@@ -55,8 +55,8 @@ class SegmentFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter i
         model = Segment
         fields: tuple[str, ...] = ()
 
-    def of_target(self, segments: QuerySet[Segment], _name: str, value: str) -> QuerySet[Segment]:
-        """Keep segments that hold a target's counters."""
+    def with_target(self, segments: QuerySet[Segment], _name: str, value: str) -> QuerySet[Segment]:
+        """Keep segments with counters of a target."""
         return segments.filter(pk__in=Target.objects.filter(name=value).values("segment"))
 
     def with_rejects(
@@ -65,44 +65,41 @@ class SegmentFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter i
         _name: str,
         value: bool,  # noqa: FBT001  (django-filter's signature)
     ) -> QuerySet[Segment]:
-        """Keep segments of which some line was refused."""
+        """Keep segments with rejected lines."""
         return segments.filter(rejected__gt=0) if value else segments
 
 
 def described(segments: QuerySet[Segment]) -> QuerySet[Any]:
-    """Add whether a segment is of a `simulated` cluster or filesystem, and its `rpcs`.
-
-    They are None unless it is a trace: counters tell totals, whose sum nothing is charged by.
-    """
+    """Annotate `simulated` and `rpcs`, the RPCs of a trace; None for other formats."""
     of_targets = Target.objects.filter(segment=OuterRef("pk"), filesystem__simulated=True)
     of_source = Q(cluster__simulated=True) | Q(server__filesystem__simulated=True)
     is_simulated = Case(When(of_source | Exists(of_targets), then=True), default=False)
     rpcs = Case(When(format__in=formats.names(tables.RPC_WINDOWS), then=F("operations")))
-    found: QuerySet[Any] = segments.annotate(simulated=is_simulated, rpcs=rpcs)
-    return found
+    result: QuerySet[Any] = segments.annotate(simulated=is_simulated, rpcs=rpcs)
+    return result
 
 
 def with_sources(segments: QuerySet[Segment]) -> QuerySet[Any]:
-    """Add besides what a row says of its sources: a file of OSTs may name a thousand.
+    """Annotate `described` segments with their targets.
 
-    Asked for each row that is shown: joined, the targets of all segments would be counted first.
+    Subqueries run for displayed rows only; a join would aggregate all segments first.
     """
     targets = Target.objects.filter(segment=OuterRef("pk")).order_by().values("segment")
-    found: QuerySet[Any] = described(segments.select_related("cluster", "server")).annotate(
-        target_count=Coalesce(Subquery(targets.annotate(found=Count("pk")).values("found")), 0),
-        first_target=Subquery(targets.annotate(found=Min("name")).values("found")),
-        last_target=Subquery(targets.annotate(found=Max("name")).values("found")),
+    result: QuerySet[Any] = described(segments.select_related("cluster", "server")).annotate(
+        target_count=Coalesce(Subquery(targets.annotate(value=Count("pk")).values("value")), 0),
+        first_target=Subquery(targets.annotate(value=Min("name")).values("value")),
+        last_target=Subquery(targets.annotate(value=Max("name")).values("value")),
     )
-    return found
+    return result
 
 
 def unregistered_nids() -> QuerySet[Nid]:
-    """NIDs that sent requests and are no node's: what they do is nobody's."""
+    """Return client NIDs without a registered node."""
     return Nid.objects.filter(node=None).exclude(text="0@lo").order_by("text")
 
 
 def pending_ids() -> QuerySet[SourceJobId]:
-    """Job ids that look like a batch job's or a launch's, and no accounting has named yet."""
+    """Return ids of batch jobs or launches without an accounting record."""
     clusters = Q(cluster__filesystems=OuterRef("filesystem"))
     jobs = Job.objects.filter(clusters, batch_id=OuterRef("batch_id"))
     launches = Launch.objects.filter(clusters, name=OuterRef("launch"), job__isnull=False)
@@ -116,8 +113,8 @@ def pending_ids() -> QuerySet[SourceJobId]:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A job id, when job_stats showed it first and last, and how many opens; None: never."""
+class PendingId:
+    """A job id, its first and last time in job_stats, and its opens; None without any."""
 
     job_id: SourceJobId
     first: datetime | None = None
@@ -125,26 +122,26 @@ class Seen:
     opens: int | None = None
 
 
-def seen(job_ids: Iterable[SourceJobId]) -> Iterator[Seen]:
-    """Yield when each of some job ids was seen, in their order; looked up some at a time."""
+def with_times(job_ids: Iterable[SourceJobId]) -> Iterator[PendingId]:
+    """Yield job ids with their times and opens, in order."""
     remaining = iter(job_ids)
-    while some := list(islice(remaining, _LOOKED_UP)):
+    while chunk := list(islice(remaining, _IDS_PER_QUERY)):
         rows = (
-            IoWindow.objects.filter(source_job_id__in=[job_id.pk for job_id in some])
+            IoWindow.objects.filter(source_job_id__in=[job_id.pk for job_id in chunk])
             .values_list("source_job_id")
             .annotate(first=Min("start"), last=Max("end"), opens=Sum("open"))
         )
-        found = {pk: (first, last, int(opens or 0)) for pk, first, last, opens in rows}
-        for job_id in some:
-            yield Seen(job_id, *found.get(job_id.pk, ()))
+        values = {pk: (first, last, int(opens or 0)) for pk, first, last, opens in rows}
+        for job_id in chunk:
+            yield PendingId(job_id, *values.get(job_id.pk, ()))
 
 
-def waiting() -> dict[str, str]:
-    """Return how much waits for somebody, in words, up to a limit."""
-    return {"nids": up_to_many(unregistered_nids()), "pending": up_to_many(pending_ids())}
+def tab_counts() -> dict[str, str]:
+    """Return the numbers on tabs."""
+    return {"nids": limited_count(unregistered_nids()), "pending": limited_count(pending_ids())}
 
 
-def up_to_many(rows: QuerySet[Any]) -> str:
-    """Return how many rows there are, in words, up to a limit."""
-    count = rows.order_by()[: _MANY + 1].count()
-    return f"{_MANY:,}+" if count > _MANY else f"{count:,}"
+def limited_count(rows: QuerySet[Any]) -> str:
+    """Return the number of rows as text, up to a limit: '1,000+'."""
+    count = rows.order_by()[: _COUNT_LIMIT + 1].count()
+    return f"{_COUNT_LIMIT:,}+" if count > _COUNT_LIMIT else f"{count:,}"

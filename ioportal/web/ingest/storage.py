@@ -1,4 +1,4 @@
-"""What data take on disk, how long they are kept, and how much that will be."""
+"""The storage page: size, retention and forecast by level."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _DAY = timedelta(days=1)
 _MONTH_DAYS, _YEAR_DAYS = 30, 365
-_TOO_LATE_SHOWN = 50
+_LISTED_LATE_ROWS = 50
 HEADER = [
     "table",
     "about",
-    "kept_days",
+    "retention_days",
     "bytes",
     "index_bytes",
     "rows",
@@ -40,74 +40,76 @@ HEADER = [
 
 @dataclass(frozen=True)
 class Row:
-    """One level and what becomes of it."""
+    """The storage of one level, and its forecast."""
 
     stored: Stored
 
     @property
     def table(self) -> str:
-        """Its table, without the app's name."""
+        """Table name without the app."""
         return self.stored.level.table.removeprefix("telemetry_")
 
     @property
-    def kept_days(self) -> float | None:
-        """How long its rows stay; None: forever."""
-        kept = self.stored.level.retention
-        return None if kept is None else kept / _DAY
+    def retention_days(self) -> float | None:
+        """Retention of its rows; None for unlimited."""
+        age = self.stored.level.retention
+        return None if age is None else age / _DAY
 
     @property
     def growth(self) -> Growth:
-        """What becomes of it."""
+        """The forecast."""
         stored = self.stored
-        return Growth(stored.total_bytes, stored.bytes_per_day, self.kept_days, stored.chunk_days)
+        return Growth(
+            stored.total_bytes, stored.bytes_per_day, self.retention_days, stored.chunk_days
+        )
 
     @property
     def in_a_month(self) -> float | None:
-        """Its size then."""
+        """Size after 30 days."""
         return self.growth.after(_MONTH_DAYS)
 
     @property
     def in_a_year(self) -> float | None:
-        """Its size then."""
+        """Size after a year."""
         return self.growth.after(_YEAR_DAYS)
 
 
 class Storage:
-    """All levels together."""
+    """All levels, and the database."""
 
     @cached_property
     def rows(self) -> list[Row]:
-        """One for each level."""
+        """Levels."""
         return [Row(stored) for stored in storage.stored()]
 
     @cached_property
     def total_bytes(self) -> int:
-        """What the database takes."""
+        """The size of the database."""
         return storage.database_bytes()
 
     @cached_property
     def free_bytes(self) -> int | None:
-        """Free space on the database's disk; None: not visible from this host."""
+        """Free space on the database disk; None if not visible from this host."""
         return storage.free_bytes()
 
     @property
     def other_bytes(self) -> int:
-        """Jobs, segments and all else: not dropped."""
+        """The size of tables without retention."""
         return max(0, self.total_bytes - sum(row.stored.total_bytes for row in self.rows))
 
     @property
     def per_day(self) -> float:
-        """What a day of records takes before anything is dropped."""
+        """Growth per day before retention."""
         return sum(row.stored.bytes_per_day or 0 for row in self.rows)
 
     @property
     def in_a_month(self) -> float:
-        """The size of the database then, as far as levels are known to grow."""
+        """Size of the database after 30 days, with the known growth of levels."""
         return self._after(_MONTH_DAYS)
 
     @property
     def in_a_year(self) -> float:
-        """The size of the database then, as far as levels are known to grow."""
+        """Size of the database after a year, with the known growth of levels."""
         return self._after(_YEAR_DAYS)
 
     def _after(self, days: float) -> float:
@@ -119,33 +121,33 @@ class Storage:
 
     @cached_property
     def licence(self) -> str:
-        """What TimescaleDB may do here."""
+        """The licence of TimescaleDB."""
         return retention.licence()
 
     @property
     def version(self) -> str:
-        """That of TimescaleDB."""
+        """The version of TimescaleDB."""
         return storage.version()
 
     @property
     def compressed_after_days(self) -> float:
-        """When chunks are compressed where the licence allows it."""
+        """The age at which chunks are compressed, if the licence permits."""
         return settings.COMPRESSED_AFTER / _DAY
 
     @cached_property
-    def too_late(self) -> list[LateRows]:
-        """The newest of what could not be charged."""
+    def late_rows(self) -> list[LateRows]:
+        """The latest data that arrived after retention."""
         rows = LateRows.objects.select_related("server", "target", "job__cluster", "segment")
-        return list(rows.order_by("-noticed_at")[:_TOO_LATE_SHOWN])
+        return list(rows.order_by("-noticed_at")[:_LISTED_LATE_ROWS])
 
-    def twin(self) -> Iterator[tuple[object, ...]]:
-        """Yield the rows of the table, exactly."""
+    def export_rows(self) -> Iterator[tuple[object, ...]]:
+        """Yield the rows of the export, one per level."""
         for row in self.rows:
             stored, growth = row.stored, row.growth
             yield (
                 stored.level.table,
                 stored.level.about,
-                row.kept_days,
+                row.retention_days,
                 stored.total_bytes,
                 stored.index_bytes,
                 stored.rows,

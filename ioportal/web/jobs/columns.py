@@ -1,4 +1,4 @@
-"""The columns of the job list: what they show, how they sort, what the twins call them."""
+"""Columns of the job list: values, order, names in exports."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ if TYPE_CHECKING:
 class Column:
     """A fact or metric of a job.
 
-    `field` is the path from a job, by which the database sorts; `shown` the attribute that rows
-    show where that is another one; `unit` is None for facts.
+    `field` is the path from a job that the database sorts by; `attribute` is the displayed value if
+    different; `unit` is None for facts.
     """
 
-    name: str  # in URLs and twins: never renamed
+    name: str  # in URLs and exports, stable
     title: str
     field: str
     unit: Unit | None = None
     about: str = ""
     ascending_first: bool = False
-    shown: str = ""
+    attribute: str = ""
 
     @property
-    def of_statistics(self) -> bool:
-        """Whether it is a figure of the job's statistics."""
+    def is_statistic(self) -> bool:
+        """Whether the value is part of the job's statistics."""
         return self.field.startswith("statistics__")
 
-    def of(self, job: Job) -> Any:
-        """Return the value for a job; None where it is not known."""
-        if self.of_statistics and not hasattr(job, "statistics"):
+    def value(self, job: Job) -> Any:
+        """Return the value for a job; None if unknown."""
+        if self.is_statistic and not hasattr(job, "statistics"):
             return None
-        return attrgetter((self.shown or self.field).replace("__", "."))(job)
+        return attrgetter((self.attribute or self.field).replace("__", "."))(job)
 
     @property
     def expression(self) -> Combinable:
-        """What the database returns for the twins."""
-        return _DISPLAY_ID if self.shown == "display_id" else F(self.field)
+        """The database expression of the value."""
+        return _DISPLAY_ID if self.attribute == "display_id" else F(self.field)
 
     @property
     def header_unit(self) -> str:
-        """The unit as the column's head shows it."""
+        """The unit in the column heading."""
         return SHORT_UNITS[self.unit] if self.unit else ""
 
 
@@ -64,14 +64,14 @@ _DISPLAY_ID = Case(
     default=Concat(F("batch_id"), Value("["), F("array_index"), Value("]")),
 )
 _FACTS = (
-    Column("job", "Job", "batch_id", ascending_first=True, shown="display_id"),
+    Column("job", "Job", "batch_id", ascending_first=True, attribute="display_id"),
     Column("cluster", "Cluster", "cluster__name", ascending_first=True),
     Column("name", "Name", "name", ascending_first=True),
     Column("user", "User", "owner", ascending_first=True),
     Column("project", "Project", "project", ascending_first=True),
     Column("queue", "Queue", "queue", ascending_first=True),
     Column("state", "State", "state", ascending_first=True),
-    Column("quality", "Quality", "quality", about="how far the figures can be trusted"),
+    Column("quality", "Quality", "quality", about="reliability of the figures"),
     Column("submitted", "Submitted", "submitted_at"),
     Column("started", "Started", "started_at"),
     Column("ended", "Ended", "ended_at"),
@@ -110,18 +110,17 @@ DEFAULT = (
 )
 
 
-def chosen(names: Iterable[str]) -> tuple[Column, ...]:
-    """Return the columns of these names in the registry's order; none known: the default ones.
+def selected_columns(names: Iterable[str]) -> tuple[Column, ...]:
+    """Return the columns of these names, always with the job; the default without known names.
 
-    The job itself is always there: it names the row. The default ones have their own order: what
-    an administrator looks for comes before what must be scrolled to.
+    In the default order, the columns that administrators need most come first.
     """
-    wanted = {"job", *names} & BY_NAME.keys()
-    if is_default(wanted):
+    selected = {"job", *names} & BY_NAME.keys()
+    if is_default(selected):
         return tuple(BY_NAME[name] for name in DEFAULT)
-    return tuple(column for column in COLUMNS if column.name in wanted)
+    return tuple(column for column in COLUMNS if column.name in selected)
 
 
 def is_default(names: Iterable[str]) -> bool:
-    """Whether these names ask for what is shown anyway."""
+    """Whether these names are the default."""
     return {"job", *names} in ({"job"}, set(DEFAULT))

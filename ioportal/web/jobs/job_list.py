@@ -1,4 +1,4 @@
-"""The job list as its URL describes it: filters, columns, order, page, facets."""
+"""The job list: filters, columns, order, page and facets of a URL."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Cluster
 from ioportal.studies.filters import NOT_COMPUTED
 from ioportal.studies.latest_jobs import newest_of
-from ioportal.web.common.pagination import COUNTED, InTurn
-from ioportal.web.common.selection import ChosenJobs
+from ioportal.web.common.pagination import COUNTED, Concatenated
+from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.flags import badges
 from ioportal.web.jobs import columns
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 PER_PAGE = 50
 DEFAULT_SORT = "-started"
 _FACET_VALUES = 8
-_CLICKED = ("state", "quality")  # filters that facets set; the others are typed
+_FACET_FILTERS = ("state", "quality")  # set by facets, not by form fields
 _ROWS_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True)
 class FacetValue:
-    """One value of a fact, how many of the filtered jobs have it, and the link that toggles it."""
+    """A value of a facet, its number of jobs, and the link that toggles it."""
 
     label: str
     count: int
@@ -50,65 +50,65 @@ class FacetValue:
 
 @dataclass(frozen=True)
 class Facet:
-    """How the filtered jobs spread over the values of one fact."""
+    """The filtered jobs by the values of one fact."""
 
     title: str
     values: list[FacetValue]
 
 
-class Listing(ChosenJobs):
-    """The chosen jobs as rows of the columns, in the order and on the page that the URL names."""
+class JobList(SelectedJobs):
+    """Selected jobs as rows, in the columns, the order and the page of the URL."""
 
-    carried_on = (*_CLICKED, "sort", "columns")
+    hidden_parameters = (*_FACET_FILTERS, "sort", "columns")
 
     def __init__(self, user: User, query: QueryDict) -> None:
         super().__init__(user, query)
-        self.columns = columns.chosen(_column_names(query))
+        self.columns = columns.selected_columns(_column_names(query))
         self.sort = _sort(query.get("sort", ""))
 
     @cached_property
     def unknown(self) -> dict[str, list[str]]:
-        """What is wrong with the columns and the order; the list leaves it out."""
+        """Errors of column and sort names, which the list ignores."""
         names = {
             "columns": _column_names(self.query),
             "sort": [name.removeprefix("-") for name in self.query.getlist("sort") if name],
         }
         return {
-            parameter: [f"There is no column {name[:64]!r}." for name in unknown]
-            for parameter, asked in names.items()
-            if (unknown := [name for name in asked if name not in columns.BY_NAME])
+            parameter: [f"Unknown column {name[:64]!r}." for name in unknown]
+            for parameter, values in names.items()
+            if (unknown := [name for name in values if name not in columns.BY_NAME])
         }
 
     @property
     def errors(self) -> dict[str, list[str]]:
-        """What of the query was not understood, by parameter."""
+        """Errors of the query by parameter."""
         return {**self.filter.errors, **self.unknown}
 
     @property
     def short_url(self) -> str:
-        """This list's URL without what goes without saying."""
+        """The URL of this list without default parameters."""
         page = self.query.get("page", "")
         return self.url(page=page if page != "1" else "")
 
     @property
     def is_short(self) -> bool:
-        """Whether the query is that of `short_url`."""
+        """Whether the query equals `short_url`."""
         return QueryDict(self.short_url.removeprefix("?")) == self.query
 
     @property
-    def refused_clicks(self) -> list[tuple[str, list[str], str]]:
-        """What is wrong with filters that have no field: label, errors, link that removes it."""
+    def facet_errors(self) -> list[tuple[str, list[str], str]]:
+        """Errors of filters without a field: label, errors, link to remove."""
         return [
             (self.filter.form[name].label, errors, self.url(**{name: []}))
-            for name in _CLICKED
+            for name in _FACET_FILTERS
             if (errors := self.filter.errors.get(name))
         ]
 
     @property
-    def beside_columns(self) -> list[tuple[str, list[str]]]:
-        """What the form of columns carries on: everything else that the URL says."""
-        left_out = {"columns", "page", "format"}
-        return [(name, values) for name, values in self.query.lists() if name not in left_out]
+    def other_parameters(self) -> list[tuple[str, list[str]]]:
+        """Hidden fields of the column form: the other parameters of the URL."""
+        excluded = {"columns", "page", "format"}
+        return [(name, values) for name, values in self.query.lists() if name not in excluded]
 
     @property
     def ordered(self) -> list[JobQuerySet]:
@@ -116,54 +116,53 @@ class Listing(ChosenJobs):
         return self._in_order(self.filtered)
 
     def values(self) -> Iterator[tuple[Any, ...]]:
-        """Yield each job's key, whether it is simulated, and the values of the columns, in order.
+        """Yield key, `simulated` and column values of each job, in order.
 
         At most `COUNTED` jobs.
         """
-        shown = [column.expression for column in self.columns]
+        expressions = [column.expression for column in self.columns]
         rows = (
-            jobs.values_list("pk", "cluster__simulated", *shown)[:COUNTED].iterator(_ROWS_AT_ONCE)
+            jobs.values_list("pk", "cluster__simulated", *expressions)[:COUNTED].iterator(
+                _ROWS_AT_ONCE
+            )
             for jobs in self.ordered
         )
         return islice(chain.from_iterable(rows), COUNTED)
 
     @cached_property
     def page(self) -> Page[int]:
-        """The page that the URL names, of keys; nonsense means the first, too far the last."""
+        """The page of keys; an invalid number means the first, a large one the last."""
         return Paginator(self._keys, PER_PAGE).get_page(self.query.get("page"))
 
     @cached_property
     def jobs(self) -> list[Job]:
-        """The page's jobs with all that a row shows, by key: sorting whole rows is slow."""
+        """The jobs of the page, looked up by key: sorting whole rows is slow."""
         keys = list(self.page)
-        found = Job.objects.select_related("cluster", "statistics").in_bulk(keys)
-        badges.mark(found.values(), self.user)
-        return [found[key] for key in keys if key in found]
+        jobs = Job.objects.select_related("cluster", "statistics").in_bulk(keys)
+        badges.mark(jobs.values(), self.user)
+        return [jobs[key] for key in keys if key in jobs]
 
     @property
     def counts_stop(self) -> bool:
-        """Whether there are more jobs than are counted, paged to, and counted by facets."""
+        """Whether there are more jobs than counts and pages cover."""
         return self._newest.there_are_more
 
     @property
     def total(self) -> int:
-        """Jobs found, up to the limit."""
+        """The number of jobs, up to the limit."""
         return len(self._newest.keys)
 
     @property
     def simulated_clusters(self) -> str:
-        """What of the page is made up, in words; "" for nothing."""
+        """The simulated part of the page; "" if there is none."""
         names = sorted({job.cluster.name for job in self.jobs if job.cluster.simulated})
-        return f"All that is listed of {' and '.join(names)}" if names else ""
+        return f"all jobs of {' and '.join(names)}" if names else ""
 
     @cached_property
     def facets(self) -> list[Facet]:
-        """Counts by state, quality, queue and user, of the newest jobs where they are many.
-
-        A fact that no job has a value of is left out.
-        """
+        """Counts by state, quality, queue and user, of the latest jobs if there are many."""
         states: dict[str | None, str] = {state: state.label for state in Job.State}
-        qualities: dict[str | None, str] = {None: "not computed yet"}
+        qualities: dict[str | None, str] = {None: "pending"}
         qualities |= {quality: quality.label for quality in JobStatistics.Quality}
         facets = (
             self._facet("State", "state", states),
@@ -185,48 +184,46 @@ class Listing(ChosenJobs):
                 yield column, "", self.url(sort=first)
 
     def choices(self) -> list[tuple[Column, bool]]:
-        """All columns, and whether they are shown."""
+        """All columns, and whether they are selected."""
         return [(column, column in self.columns) for column in columns.COLUMNS]
 
     def url(self, **changes: str | list[str]) -> str:
-        """Return this list's URL with parameters changed, back on its first page.
-
-        What goes without saying is left out.
-        """
+        """Return the URL of the first page with changed parameters, without default values."""
         parameters = {k: v for k, v in self.query.lists() if k not in {"page", "format"}}
         for name, value in changes.items():
             parameters[name] = [value] if isinstance(value, str) else value
-        kept = {k: [v for v in values if v] for k, values in parameters.items()}
-        if kept.get("sort") == [DEFAULT_SORT]:
-            del kept["sort"]
+        query = {k: [v for v in values if v] for k, values in parameters.items()}
+        if query.get("sort") == [DEFAULT_SORT]:
+            del query["sort"]
         if columns.is_default(_column_names(self.query)):
-            kept.pop("columns", None)
-        return "?" + urlencode(kept, doseq=True)
+            query.pop("columns", None)
+        return "?" + urlencode(query, doseq=True)
 
     def _in_order(self, jobs: JobQuerySet) -> list[JobQuerySet]:
-        """Order jobs as indexes do, in parts where one index cannot.
+        """Order jobs by indexes, in parts if one index is not enough.
 
-        By a figure come first those of which it is known. Of facts only times may be missing: what
-        has not started, or not ended, is the newest. Those that share a fact are newest first in
-        the direction that the column's head leads to first.
+        Jobs without the figure come last. Jobs that have not started or ended are the latest by
+        these times. Ties are latest first in the initial direction of the column.
         """
         direction = "-" if self.sort.startswith("-") else ""
         column = columns.BY_NAME[self.sort.removeprefix("-")]
         field = column.field
-        unknown, known = (jobs.filter(**{f"{field}__isnull": is_null}) for is_null in (True, False))
-        if column.of_statistics:
+        without, with_value = (
+            jobs.filter(**{f"{field}__isnull": is_null}) for is_null in (True, False)
+        )
+        if column.is_statistic:
             parts = [
-                known.order_by(f"{direction}{field}", f"{direction}pk"),
-                unknown.order_by("-pk"),
+                with_value.order_by(f"{direction}{field}", f"{direction}pk"),
+                without.order_by("-pk"),
             ]
-            # Jobs without figures would be looked for among the figures of all others.
+            # Without statistics, the first part is empty and slow to scan.
             return parts[1:] if self.query.getlist("quality") == [NOT_COMPUTED] else parts
-        newest_first = "" if column.ascending_first == bool(direction) else "-"
-        ties = (f"{newest_first}started_at", f"{newest_first}pk")
+        latest_first = "" if column.ascending_first == bool(direction) else "-"
+        ties = (f"{latest_first}started_at", f"{latest_first}pk")
         if field == "quality":
             return [
-                known.order_by(f"{direction}{field}", *ties),
-                unknown.order_by("-started_at", "-pk"),
+                with_value.order_by(f"{direction}{field}", *ties),
+                without.order_by("-started_at", "-pk"),
             ]
         if field.startswith("cluster__"):
             clusters = Cluster.objects.order_by(f"{direction}name")
@@ -239,17 +236,17 @@ class Listing(ChosenJobs):
 
     @property
     def _keys(self) -> Any:
-        """The keys of all rows that pages reach, in order."""
+        """The keys of all rows that pages cover, in order."""
         if self.sort == DEFAULT_SORT:
             return self._newest.keys
-        # What filters cost is not to be paid twice, unless few of very many jobs are asked for.
+        # Reuse the filtered keys, unless there are too many.
         jobs = self.filtered if self.counts_stop else self._newest.jobs
         parts = [part.values_list("pk", flat=True) for part in self._in_order(jobs)]
-        return InTurn(parts, self.total)
+        return Concatenated(parts, self.total)
 
     def _facet(self, title: str, name: str, labels: dict[str | None, str]) -> Facet:
         counts = self._newest.counts.get(name, [])[:_FACET_VALUES]
-        chosen = {word for value in self.query.getlist(name) for word in value.split(",") if word}
+        selected = {item for value in self.query.getlist(name) for item in value.split(",") if item}
         rows = [(value, jobs) for value, jobs in counts if value != ""]
         largest = max((jobs for _, jobs in rows), default=1)
         return Facet(
@@ -259,8 +256,8 @@ class Listing(ChosenJobs):
                     label=labels.get(value) or value or "",
                     count=jobs,
                     share=jobs / largest,
-                    selected=(word := value or NOT_COMPUTED) in chosen,
-                    url=self.url(**{name: sorted(chosen ^ {word})}),
+                    selected=(choice := value or NOT_COMPUTED) in selected,
+                    url=self.url(**{name: sorted(selected ^ {choice})}),
                 )
                 for value, jobs in rows
             ],
@@ -268,9 +265,9 @@ class Listing(ChosenJobs):
 
 
 def _column_names(query: QueryDict) -> list[str]:
-    """Return the names of columns that the URL asks for: repeated, or separated by commas."""
+    """Return column names of the URL: repeated, or separated by commas."""
     return [name for value in query.getlist("columns") for name in value.split(",") if name]
 
 
-def _sort(wanted: str) -> str:
-    return wanted if wanted.removeprefix("-") in columns.BY_NAME else DEFAULT_SORT
+def _sort(name: str) -> str:
+    return name if name.removeprefix("-") in columns.BY_NAME else DEFAULT_SORT

@@ -1,148 +1,108 @@
-"""The page of one job."""
+"""The job list, the page of a job, and the exports of its parts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from django.contrib.auth.decorators import login_required
-from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from ioportal.analysis.populations import FEWEST
-from ioportal.ingest import late_accounting
-from ioportal.jobs import workloads
-from ioportal.jobs.models import DirtyStatistics, Job
-from ioportal.reporting import job_facts
-from ioportal.reporting.ranges import TimeRange
-from ioportal.reporting.series import JobSeries
-from ioportal.reporting.timelines import KINDS, Timeline
-from ioportal.studies import similar_jobs
+from ioportal.display import visible_text
+from ioportal.jobs.models import Job
+from ioportal.reporting import job_exports
 from ioportal.web.common import exports
-from ioportal.web.common.requests import asked, storable
-from ioportal.web.flags import badges
-from ioportal.web.jobs.job_query import (
-    launch_of,
-    methods_of,
-    report_of,
-    run_of,
-    shown_by_default,
-    statistics_of,
-    visible_job,
-)
+from ioportal.web.common.pagination import COUNTED
+from ioportal.web.common.requests import parameter, storable
+from ioportal.web.jobs.job_list import JobList
+from ioportal.web.jobs.page import JobPage
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
 
-    from ioportal.charts.time_axis import Mark
     from ioportal.web.common.requests import UserRequest
-
-_STARTUP = 0.1  # of the run, as the metric's name has it
-_RECORDS_SHOWN = 5
-_TRACES_SHOWN = 6  # the others fold
-_NAMESAKES_SHOWN = 20
-_PANDA_JOBS_SHOWN = 10
-_TASKS_SHOWN = 5
 
 
 @require_safe
-@login_required
-def find(request: UserRequest, cluster: str, batch_id: str) -> HttpResponse:
-    """Go to the latest job of a batch id; ``array_index`` picks a task."""
+@exports.accept("csv", "json")
+def job_list(request: UserRequest) -> HttpResponseBase:
+    """Jobs by filters, sorted by any column."""
+    listing = JobList(request.user, request.GET)
+    if exports.requested_format(request):
+        if errors := listing.errors:
+            return exports.invalid_query(errors)
+        header = ["id", "simulated", *(column.name for column in listing.columns)]
+        about = {"sort": listing.sort, "at_most": COUNTED}
+        return exports.response(request, "jobs", about, header, listing.values())
+    if not listing.is_short:
+        return redirect(f"{request.path}{listing.short_url}".removesuffix("?"))
+    return render(request, "jobs/list.html", {"listing": listing, "section": "jobs"})
+
+
+@require_safe
+def find_job(request: UserRequest, cluster: str, batch_id: str) -> HttpResponse:
+    """Redirect to the latest job of a batch id; ``array_index`` selects a task."""
     jobs = Job.objects.visible_to(request.user).filter(
         cluster__name=cluster, batch_id=storable(batch_id)
     )
     if "array_index" in request.GET:
-        jobs = jobs.filter(array_index=asked(request, "array_index"))
+        jobs = jobs.filter(array_index=parameter(request, "array_index"))
     latest = jobs.order_by("-submitted_at", "-pk").first()
     if latest is None:
-        raise Http404(f"You can see no job {batch_id} of {cluster}.")
+        raise Http404(f"No visible job {batch_id} on {cluster}.")
     return redirect("job", latest.pk)
 
 
 @require_safe
-@login_required
-@exports.offered("json")
-def detail(request: UserRequest, pk: int) -> HttpResponseBase:
-    """What a job was, what it did, and how it compares."""
-    job = visible_job(request, pk)
-    statistics = statistics_of(job)
-    if exports.asked_format(request):
-        return exports.json_response(job_facts.facts(job, statistics, workloads.inside(job)))
-    page: dict[str, Any] = {
-        "section": "jobs",
-        "job": job,
-        "statistics": statistics,
-        "hosts": job_facts.hosts(job),
-        "is_stale": DirtyStatistics.objects.filter(job_id=job.pk).exists(),
-        "launches": job.launches.order_by("started_at", "name"),
-        "namesakes": _namesakes(request, job),
-        "records": _records(request, job),
-        "late": late_accounting.for_job(job),
-        "flags": badges.of_job(job, request.user),
-    }
-    if statistics:
-        standings = similar_jobs.standings(job, statistics)
-        page |= {
-            "groups": job_facts.groups(statistics),
-            "by_kind": job_facts.by_kind(statistics),
-            "standings": standings,
-            "peers_known": any(standing.rank is not None for standing in standings),
-            "fewest_peers": FEWEST,
-        }
-    if inside := workloads.inside(job):
-        page |= _what_ran_inside(job, inside)
-    run = run_of(job)
-    if run:
-        page |= _what_it_did(request, job, run, badges.marks(page["flags"], job.ended_at))
-    return render(request, "jobs/detail.html", page)
+@exports.accept("json")
+def job(request: UserRequest, pk: int) -> HttpResponseBase:
+    """Facts, statistics, timelines, RPC report and rank of a job."""
+    page = JobPage(request, pk)
+    if exports.requested_format(request):
+        return exports.json_response(page.facts)
+    return render(request, "jobs/detail.html", {"section": "jobs", "page": page})
 
 
-def _what_ran_inside(job: Job, inside: workloads.Inside) -> dict[str, Any]:
-    return {
-        "panda": inside,
-        "panda_jobs": workloads.in_order(job)[:_PANDA_JOBS_SHOWN],
-        "tasks_shown": inside.tasks[:_TASKS_SHOWN],
-        "more_tasks": max(len(inside.tasks) - _TASKS_SHOWN, 0),
-    }
+@require_safe
+@exports.accept("csv", "json")
+def timeline(request: UserRequest, pk: int, name: str) -> HttpResponseBase:
+    """Export one timeline."""
+    page = JobPage(request, pk)
+    if page.range_errors:
+        return exports.invalid_query({"range": page.range_errors})
+    chart = page.timeline(name)
+    if chart is None:
+        raise Http404("No such timeline.")
+    return exports.response(request, *job_exports.timeline(page.job, chart))
 
 
-def _what_it_did(
-    request: UserRequest, job: Job, run: TimeRange, flag_marks: list[Mark]
-) -> dict[str, Any]:
-    window, refused = shown_by_default(run), []
-    try:
-        window = TimeRange.from_query(request.GET, window)
-    except ValidationError as error:
-        refused = error.messages
-    series = JobSeries(job, window)
-    launch = launch_of(request, job)
-    traces = [(trace, trace.words_within(run)) for trace in series.traces(run)]
-    return {
-        "run": run,
-        "startup": TimeRange(run.start, run.start + (run.end - run.start) * _STARTUP),
-        "window": window,
-        "refused": refused,
-        "timelines": [Timeline(kind, series, window, flag_marks) for kind in KINDS],
-        "traces": traces[:_TRACES_SHOWN],
-        "more_traces": traces[_TRACES_SHOWN:],
-        "launch": launch,
-        "report": report_of(job, launch, window),
-        "methods": [] if launch else methods_of(job, window),
-    }
+@require_safe
+@exports.accept("csv", "json", "text")
+def rpcs(request: UserRequest, pk: int) -> HttpResponseBase:
+    """Export the RPC report of a job or launch; ``format=text`` as on the command line."""
+    page = JobPage(request, pk)
+    if page.range_errors:
+        return exports.invalid_query({"range": page.range_errors})
+    report = page.rpc_report
+    if report is None:
+        raise Http404("No trace covers this range.")
+    if exports.requested_format(request) == "text":
+        text = visible_text(report.text())
+        return HttpResponse(f"{text}\n", content_type="text/plain; charset=utf-8")
+    return exports.response(request, *job_exports.rpc_report(page.job, report))
 
 
-def _namesakes(request: UserRequest, job: Job) -> list[Job]:
-    """Return other jobs of the same batch id: ids repeat, tasks of an array share one."""
-    jobs = Job.objects.visible_to(request.user).filter(
-        cluster=job.cluster_id, batch_id=job.batch_id
-    )
-    return list(jobs.exclude(pk=job.pk).order_by("-submitted_at", "-pk")[:_NAMESAKES_SHOWN])
+@require_safe
+@exports.accept("csv", "json")
+def similar_jobs(request: UserRequest, pk: int) -> HttpResponseBase:
+    """Export the ranks of a job among similar jobs."""
+    page = JobPage(request, pk)
+    standings = page.comparison.standings if page.comparison else []
+    return exports.response(request, *job_exports.similar_jobs(page.job, standings))
 
 
-def _records(request: UserRequest, job: Job) -> list[Any]:
-    """Return where the job's facts were read; logs are for staff."""
-    if not request.user.is_staff:
-        return []
-    return list(job.records.select_related("segment").order_by("-pk")[:_RECORDS_SHOWN])
+@require_safe
+@exports.accept("csv", "json")
+def panda_jobs(request: UserRequest, pk: int) -> HttpResponseBase:
+    """Export the PanDA jobs that ran inside a batch job."""
+    return exports.response(request, *job_exports.panda_jobs(JobPage(request, pk).job))

@@ -14,8 +14,8 @@ from ioportal.analysis.timelines import WINDOW, clipped
 from ioportal.charts import palette
 from ioportal.charts.timelines import Chart, Style
 from ioportal.ingest import pending_attribution
-from ioportal.reporting.ranges import TimeRange
 from ioportal.reporting.series import mean_times, observed, observed_apart, seconds_within
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.telemetry import buckets, coverage, levels, piecewise, retention
 from ioportal.telemetry.models import Coverage
 from ioportal.web.overview.charts import LatencyChart

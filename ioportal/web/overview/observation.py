@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ioportal.analysis.timelines import OBSERVED
-from ioportal.reporting.ranges import TimeRange
 from ioportal.reporting.series import bin_width, seconds_within, without
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.telemetry import buckets, levels, retention
 
 if TYPE_CHECKING:

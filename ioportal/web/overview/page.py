@@ -56,7 +56,7 @@ class OverviewPage:
     @property
     def is_old(self) -> bool:
         """Whether the range ends at old data for lack of current data."""
-        return not self.query.is_live and not self.window.asked
+        return not self.query.is_live and not self.window.is_selected
 
     @property
     def is_registered(self) -> bool:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ioportal.reporting.principals import BYS
-from ioportal.reporting.ranges import TimeRange
 from ioportal.reporting.series import last_observed
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Filesystem, Server, Target
 from ioportal.telemetry import buckets, coverage
 from ioportal.telemetry.models import Coverage
@@ -55,7 +55,7 @@ class OverviewQuery:
         is_live = latest is None or latest > now - RECENT_RANGES[last]
         end = now if is_live or latest is None else buckets.ceil(latest, _STEP)
         window = TimeRange.from_query(query, TimeRange(end - RECENT_RANGES[last], end))
-        if window.asked:
+        if window.is_selected:
             return cls(window, "", by, is_live=False)
         return cls(window, last, by, is_live=is_live)
 

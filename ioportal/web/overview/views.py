@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.http import Http404
 from django.shortcuts import render
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 
 @require_safe
-@login_required
 def page(request: UserRequest) -> HttpResponseBase:
     """Show all sections of one range; a script refreshes the sections of a visible page."""
     overview = OverviewPage(request.user, request.GET)
@@ -31,9 +29,8 @@ def page(request: UserRequest) -> HttpResponseBase:
 
 
 @require_safe
-@login_required
 @conditional_page
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def section(request: UserRequest, name: str) -> HttpResponseBase:
     """Show one section, the part of the page that is refreshed, or export it."""
     if name not in SECTIONS:
@@ -41,10 +38,10 @@ def section(request: UserRequest, name: str) -> HttpResponseBase:
     try:
         query = OverviewQuery.from_query(request.GET)
     except ValidationError as error:
-        return exports.refuse({"range": error.messages})
+        return exports.invalid_query({"range": error.messages})
     section = SECTIONS[name](query, request.user)
-    if exports.asked_format(request):
-        about = section.about if exports.asked_format(request) == "json" else {}
+    if exports.requested_format(request):
+        about = section.about if exports.requested_format(request) == "json" else {}
         rows = section.export_rows()
-        return exports.twin(request, f"overview-{name}", about, EXPORT_COLUMNS, rows)
+        return exports.response(request, f"overview-{name}", about, EXPORT_COLUMNS, rows)
     return render(request, "overview/_section.html", {"section": section})

@@ -1,19 +1,26 @@
-"""Users and projects: what their jobs add up to, and which of them stand for the rest."""
+"""Users and projects: totals of their jobs, heaviest and typical jobs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
 from django.db.models import Aggregate, BigIntegerField, Count, F, Max, Q, Sum
+from django.urls import reverse
 
 from ioportal.analysis.metrics import Unit
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.runs import node_hours
 from ioportal.reporting.formatting import SHORT_UNITS
-from ioportal.web.common.selection import ChosenJobs
+from ioportal.site.models import UserAccount
+from ioportal.web.common.selection import SelectedJobs
+from ioportal.web.flags import badges
+from ioportal.web.flags.inbox import ALL
+from ioportal.web.jobs import columns as job_columns
+from ioportal.web.trends.page import TrendsPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,22 +29,41 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.http import QueryDict
 
+    from ioportal.web.flags.inbox import Shown
+    from ioportal.web.trends.page import Trend
+
 PER_PAGE = 50
 DEFAULT_SORT = "-metadata_operations"
-WORST_BY = "metadata_operations"  # what the seeds' complaint was about
-_WORST_JOBS = 10
+RANKED_BY = "metadata_operations"
+_HEAVIEST_JOBS = 10
 _TYPICAL_JOBS = 5
+_JOB_COLUMNS = (
+    "job",
+    "metadata_operations",
+    "peak_metadata_rate",
+    "quality",
+    "user",
+    "project",
+    "name",
+    "state",
+    "started",
+    "node_count",
+    "duration_s",
+    "read_bytes",
+    "write_bytes",
+)
+_TRENDS = ("jobs-ended", "node-hours", "metadata_operations", "duration_s")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Whose jobs are added up."""
+    """Users or projects."""
 
     name: str  # the parameter of the filter
     field: str  # of a job
     title: str
     plural: str
-    url: str  # the name of one's page
+    url: str  # URL name of the page of one
 
 
 USERS = Kind("user", "owner", "User", "Users", "user")
@@ -46,26 +72,26 @@ PROJECTS = Kind("project", "project", "Project", "Projects", "project")
 
 @dataclass(frozen=True)
 class Column:
-    """A sum, or another figure, of somebody's jobs."""
+    """A figure over the jobs of a user or project."""
 
-    name: str  # in URLs and twins: never renamed
+    name: str  # in URLs and exports, stable
     title: str
     unit: Unit | None = None
     about: str = ""
-    of_a_job: bool = False  # some job has this very figure
+    is_of_one_job: bool = False  # the value of an existing job
 
     @property
     def header_unit(self) -> str:
-        """The unit as the column's head shows it."""
+        """The unit in the column heading."""
         return SHORT_UNITS[self.unit] if self.unit else ""
 
 
 COLUMNS = (
     Column("metadata_operations", "Metadata operations", Unit.COUNT, "sum over the jobs"),
-    Column("worst", "Worst job", Unit.COUNT, "operations of the job with most", of_a_job=True),
-    Column("typical", "Typical job", Unit.COUNT, "operations of the middle job", of_a_job=True),
-    Column("jobs", "Jobs", about="that ran in the period"),
-    Column("node_hours", "Node-hours", about="nodes times hours of their runs in the period"),
+    Column("heaviest", "Heaviest job", Unit.COUNT, "largest of one job", is_of_one_job=True),
+    Column("typical", "Typical job", Unit.COUNT, "median of the jobs", is_of_one_job=True),
+    Column("jobs", "Jobs", about="jobs that ran in the period"),
+    Column("node_hours", "Node-hours", about="nodes times hours of the runs within the period"),
     Column("read_bytes", "Read", Unit.BYTES, "sum over the jobs"),
     Column("write_bytes", "Written", Unit.BYTES, "sum over the jobs"),
     Column("last", "Last started"),
@@ -76,7 +102,7 @@ HEADER = (*_SORTS, *_QUALITIES, "not_computed")
 
 
 class _Middle(Aggregate):
-    """The median that some row really has: the lower of two."""
+    """The median as an existing value: the lower of two."""
 
     function = "percentile_disc"
     template = "%(function)s(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
@@ -88,41 +114,41 @@ _FIGURES: dict[str, Any] = {
     "metadata_operations": Sum("statistics__metadata_operations"),
     "read_bytes": Sum("statistics__read_bytes"),
     "write_bytes": Sum("statistics__write_bytes"),
-    "typical": _Middle(f"statistics__{WORST_BY}"),
-    "worst": Max(f"statistics__{WORST_BY}"),
+    "typical": _Middle(f"statistics__{RANKED_BY}"),
+    "heaviest": Max(f"statistics__{RANKED_BY}"),
     "last": Max("started_at"),
     **{quality: Count("pk", filter=Q(quality=quality)) for quality in _QUALITIES},
 }
 
 
-def _figures_of(chosen: ChosenJobs) -> dict[str, Any]:
-    """Return what chosen jobs add up to; of their runs, the part in the period of the filters."""
-    period = chosen.filter.form.cleaned_data if chosen.is_valid else {}
+def _figures_of(selected: SelectedJobs) -> dict[str, Any]:
+    """Return the aggregates of jobs; node-hours within the period of the filters only."""
+    period = selected.filter.form.cleaned_data if selected.is_valid else {}
     return {**_FIGURES, "node_hours": Sum(node_hours(period.get("start"), period.get("end")))}
 
 
 @dataclass(frozen=True)
-class Sums:
-    """What the jobs of one of them add up to."""
+class Totals:
+    """Figures over the jobs of one user or project."""
 
     name: str
     figures: dict[str, Any]  # by the names of `COLUMNS` and qualities
 
     @property
     def qualities(self) -> list[tuple[str, int]]:
-        """How many of the jobs are of which data quality; those without figures last."""
-        known = [(quality, self.figures[quality]) for quality in _QUALITIES]
-        return [*known, ("not computed", self.not_computed)]
+        """Numbers of jobs by data quality, then without statistics."""
+        computed = [(quality, self.figures[quality]) for quality in _QUALITIES]
+        return [*computed, ("not computed", self.not_computed)]
 
     @property
     def not_computed(self) -> int:
-        """Jobs without figures."""
+        """The number of jobs without statistics."""
         rest: int = self.figures["jobs"] - sum(self.figures[quality] for quality in _QUALITIES)
         return rest
 
     @property
     def bars(self) -> list[tuple[str, float, float]]:
-        """The mix of qualities as a strip of 100: kind, position, width."""
+        """Qualities as a bar of length 100: quality, position, width."""
         bars, reached = [], 0.0
         for quality, count in self.qualities:
             width = 100 * count / self.figures["jobs"]
@@ -132,30 +158,30 @@ class Sums:
 
     @property
     def facts(self) -> list[tuple[Column, Any]]:
-        """Every column and its figure."""
+        """Columns and their values."""
         return [(column, self.figures[column.name]) for column in COLUMNS]
 
     @property
     def row(self) -> list[Any]:
-        """Its row in the twins, as `HEADER` says."""
+        """The row of the export, with the columns of `HEADER`."""
         figures = (value for _, value in self.facts)
         return [self.name, *figures, *(count for _, count in self.qualities)]
 
 
-class People(ChosenJobs):
-    """Everybody of one kind with jobs that the filters choose."""
+class PeoplePage(SelectedJobs):
+    """All users, or all projects, with selected jobs."""
 
-    carried_on = ("state", "quality", "sort")
+    hidden_parameters = ("state", "quality", "sort")
 
     def __init__(self, kind: Kind, user: User, query: QueryDict) -> None:
         super().__init__(user, query)
         self.kind = kind
-        asked = query.get("sort", "")
-        self.sort = asked if asked.removeprefix("-") in _SORTS else DEFAULT_SORT
+        sort = query.get("sort", "")
+        self.sort = sort if sort.removeprefix("-") in _SORTS else DEFAULT_SORT
 
     @cached_property
-    def sums(self) -> list[Sums]:
-        """All of them, in order; what is not known comes last."""
+    def totals(self) -> list[Totals]:
+        """Totals in order; unknown values come last."""
         field = self.kind.field
         column = field if self.sort.removeprefix("-") == "name" else self.sort.removeprefix("-")
         order = F(column).desc if self.sort.startswith("-") else F(column).asc
@@ -165,42 +191,46 @@ class People(ChosenJobs):
             .annotate(**_figures_of(self))
             .order_by(order(nulls_last=True), field)
         )
-        return [Sums(row.pop(field), row) for row in rows]
+        return [Totals(row.pop(field), row) for row in rows]
 
     @cached_property
-    def page(self) -> Page[Sums]:
-        """The page that the URL names."""
-        return Paginator(self.sums, PER_PAGE).get_page(self.query.get("page"))
+    def page(self) -> Page[Totals]:
+        """The page of the URL."""
+        return Paginator(self.totals, PER_PAGE).get_page(self.query.get("page"))
 
-    def rows(self) -> Iterator[tuple[Sums, list[tuple[Column, Any, Job | None]]]]:
-        """Yield the page's sums, and by column each figure and the job that it leads to."""
-        found = self._representatives(self.page)
-        for sums in self.page:
+    def rows(self) -> Iterator[tuple[Totals, list[tuple[Column, Any, Job | None]]]]:
+        """Yield the totals of the page; by column, the value and the job that has it."""
+        jobs = self._representatives(self.page)
+        for totals in self.page:
             yield (
-                sums,
+                totals,
                 [
-                    (column, value, found.get((sums.name, value)) if column.of_a_job else None)
-                    for column, value in sums.facts
+                    (
+                        column,
+                        value,
+                        jobs.get((totals.name, value)) if column.is_of_one_job else None,
+                    )
+                    for column, value in totals.facts
                 ],
             )
 
-    def _representatives(self, shown: Iterable[Sums]) -> dict[tuple[str, int], Job]:
-        """Return the newest job of each that has its typical, or its worst, figure."""
+    def _representatives(self, page: Iterable[Totals]) -> dict[tuple[str, int], Job]:
+        """Return the latest job with the typical or heaviest value, by name and value."""
         names, values = set(), set()
-        for sums in shown:
-            names.add(sums.name)
-            values |= {sums.figures["typical"], sums.figures["worst"]}
-        field, figure = self.kind.field, f"statistics__{WORST_BY}"
+        for totals in page:
+            names.add(totals.name)
+            values |= {totals.figures["typical"], totals.figures["heaviest"]}
+        field, figure = self.kind.field, f"statistics__{RANKED_BY}"
         jobs = (
             self.filtered.filter(**{f"{field}__in": names, f"{figure}__in": values - {None}})
             .select_related("statistics")
             .order_by(field, figure, "-started_at")
             .distinct(field, figure)
         )
-        return {(getattr(job, field), getattr(job.statistics, WORST_BY)): job for job in jobs}
+        return {(getattr(job, field), getattr(job.statistics, RANKED_BY)): job for job in jobs}
 
     def column_links(self) -> Iterator[tuple[Column, str, str]]:
-        """Yield each column, its ``aria-sort`` and the order that its head leads to."""
+        """Yield each column, its ``aria-sort`` and the sort order of its link."""
         for column in (Column("name", self.kind.title), *COLUMNS):
             if self.sort == f"-{column.name}":
                 yield column, "descending", column.name
@@ -210,8 +240,8 @@ class People(ChosenJobs):
                 yield column, "", column.name if column.name == "name" else f"-{column.name}"
 
 
-class Person(ChosenJobs):
-    """One of them."""
+class PersonPage(SelectedJobs):
+    """One user or project."""
 
     def __init__(self, kind: Kind, name: str, user: User, query: QueryDict) -> None:
         super().__init__(user, query, {kind.name: name})
@@ -219,25 +249,68 @@ class Person(ChosenJobs):
         self.name = name
 
     @cached_property
-    def sums(self) -> Sums | None:
-        """What the jobs add up to; None: there is none in the period."""
+    def totals(self) -> Totals | None:
+        """Totals of the jobs; None without jobs in the period."""
         figures = self.filtered.aggregate(**_figures_of(self))
-        return Sums(self.name, figures) if figures["jobs"] else None
+        return Totals(self.name, figures) if figures["jobs"] else None
 
     @cached_property
-    def worst(self) -> list[Job]:
+    def heaviest(self) -> list[Job]:
         """The jobs with most metadata operations."""
-        return list(self._measured.order_by(f"-statistics__{WORST_BY}", "-pk")[:_WORST_JOBS])
+        jobs = list(self._measured.order_by(f"-statistics__{RANKED_BY}", "-pk")[:_HEAVIEST_JOBS])
+        badges.mark(jobs, self.user)
+        return jobs
 
     @cached_property
     def typical(self) -> list[Job]:
-        """The jobs in the middle by the same figure: those just below it, and those above."""
+        """The jobs around the median of metadata operations."""
         middle = self._measured.count() // 2
         first = max(0, middle - _TYPICAL_JOBS // 2)
-        ordered = self._measured.order_by(f"statistics__{WORST_BY}", "pk")
-        return list(ordered[first : first + _TYPICAL_JOBS])
+        ordered = self._measured.order_by(f"statistics__{RANKED_BY}", "pk")
+        jobs = list(ordered[first : first + _TYPICAL_JOBS])
+        badges.mark(jobs, self.user)
+        return jobs
 
     @property
     def _measured(self) -> Any:
-        known = {f"statistics__{WORST_BY}__isnull": False}
-        return self.filtered.filter(**known).select_related("cluster", "statistics")
+        is_measured = {f"statistics__{RANKED_BY}__isnull": False}
+        return self.filtered.filter(**is_measured).select_related("cluster", "statistics")
+
+    @cached_property
+    def account(self) -> UserAccount | None:
+        """The registered account of a user, if visible."""
+        if self.kind is not USERS:
+            return None
+        return UserAccount.objects.visible_to(self.user).filter(name=self.name).first()
+
+    @property
+    def columns(self) -> list[job_columns.Column]:
+        """Columns of the job tables."""
+        names = (name for name in _JOB_COLUMNS if name != self.kind.name)
+        return [job_columns.BY_NAME[name] for name in names]
+
+    @property
+    def flags(self) -> list[Shown]:
+        """Unresolved flags of a user."""
+        return badges.of_owner(self.name, self.user) if self.kind is USERS else []
+
+    @property
+    def flags_url(self) -> str:
+        """The list of all flags of a user."""
+        return f"{reverse('flag_list')}?{urlencode({'state': ALL, 'user': self.name})}"
+
+    @cached_property
+    def trends(self) -> TrendsPage:
+        """Trends of the jobs."""
+        return TrendsPage(self.user, self.query, {self.kind.name: self.name})
+
+    @cached_property
+    def charts(self) -> list[Trend]:
+        """The charts of the trends."""
+        return list(self.trends.charts(_TRENDS))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The totals as one JSON object."""
+        values = dict(zip(HEADER, self.totals.row, strict=True)) if self.totals else {}
+        return {**values, "simulated": self.simulated}

@@ -1,4 +1,4 @@
-"""Forms by which people name populations, share them and change them."""
+"""The form that saves and shares populations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from ioportal.studies.models import Population
-from ioportal.web.populations.descriptions import read
+from ioportal.web.populations.references import read
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class PopulationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """A name for filters, and whether others may read them."""
+    """Name and filters of a population, and whether it is shared."""
 
     query = forms.CharField(
         label="Jobs",
         required=False,
         strip=True,
-        help_text="The address of a job list or of a population, or its filters alone.",
+        help_text="URL of a job list or population, or only its filters.",
     )
 
     class Meta:
@@ -30,26 +30,26 @@ class PopulationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         fields = ("name", "is_shared")
 
     def __init__(self, user: User, data: QueryDict | None = None, **options: Any) -> None:
-        # The page has a form of filters too, with a name among them.
+        # The filter form of the page also has a field `name`.
         super().__init__(data, auto_id="population_%s", **options)
         self._user = user
         self.initial.setdefault("query", self.instance.query)
 
     def clean_query(self) -> str:
-        """Return the filters that an address means."""
+        """Return the filters of the text."""
         text: str = self.cleaned_data["query"]
         return read(self._user, text).selection.filters if text else ""
 
     def clean_name(self) -> str:
-        """Refuse a name that its owner gave already."""
+        """Reject a name that the owner uses already."""
         name: str = self.cleaned_data["name"]
         same = Population.objects.filter(owner=self.instance.owner or self._user, name=name)
         if same.exclude(pk=self.instance.pk).exists():
-            raise ValidationError(f"There is a population {name!r} already.")
+            raise ValidationError(f"A population {name!r} exists already. Choose another name.")
         return name
 
     def save(self, commit: bool = True) -> Population:  # noqa: FBT001, FBT002  (Django's signature)
-        """Keep it; a new one gets its address, which never changes, and its owner."""
+        """Save; a new population gets its owner and its permanent slug."""
         population: Population = self.instance
         population.query = self.cleaned_data["query"]
         if not population.pk:

@@ -1,4 +1,4 @@
-"""The histograms of a population's page."""
+"""The histograms of a population page."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ioportal.analysis.histograms import Bin, Histogram
+    from ioportal.reporting.population_tables import Table
     from ioportal.web.populations.page import PopulationPage
-    from ioportal.web.populations.tables import Table
 
 
 class HistogramPart:
-    """The histogram of one metric on the page, with its table and twins."""
+    """The histogram of one metric, with table and export."""
 
     def __init__(self, page: PopulationPage, metric: Metric) -> None:
         self.metric = metric
@@ -34,22 +34,22 @@ class HistogramPart:
 
     @property
     def histogram(self) -> Histogram:
-        """The counts."""
+        """Counts by bin."""
         return self._page.comparison.histograms[self.metric.name, self._page.scale]
 
     @property
     def script_id(self) -> str:
-        """The id of the element that carries the figure."""
+        """The id of the element with the figure."""
         return f"figure-{self.metric.name}"
 
     @property
-    def twin(self) -> str:
-        """The address of its twins, but for the format."""
+    def exports_url(self) -> str:
+        """The URL of the export, without the format."""
         return f"{reverse('histogram', args=[self.metric.name])}?{self._page.address}"
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is known of no job."""
+        """Whether the metric is unknown for all jobs."""
         return not self.histogram.bins
 
     @property
@@ -64,32 +64,32 @@ class HistogramPart:
 
     @property
     def is_shared(self) -> bool:
-        """Whether its values are of batch jobs that several may share."""
+        """Whether its values are of batch jobs, possibly shared."""
         return not self.counted.is_own(self.metric.name)
 
     @property
     def each(self) -> str:
-        """What is counted, for each of what: 'operations a batch job'."""
+        """The unit of a value: 'operations per batch job'."""
         unit = "seconds" if self.metric.unit is Unit.SECONDS else str(self.metric.unit)
-        return f"{unit} a {'batch job' if self.is_shared else self.counted.singular}"
+        return f"{unit} per {'batch job' if self.is_shared else self.counted.singular}"
 
     @property
     def titles(self) -> list[str]:
-        """The populations."""
-        return [table.shown.title for table in self._tables]
+        """Titles of the populations."""
+        return [table.population.title for table in self._tables]
 
     @property
-    def known(self) -> list[tuple[str, int, int]]:
-        """How many jobs of each population the bars are made of, and how many are unknown."""
+    def value_counts(self) -> list[tuple[str, int, int]]:
+        """Title, known and unknown values of each population."""
         return [
-            (table.shown.title, found.n, found.unknown)
+            (table.population.title, spread.n, spread.unknown)
             for table in self._tables
-            if (found := table.summary.spreads.get(self.metric.name))
+            if (spread := table.summary.spreads.get(self.metric.name))
         ]
 
     @property
     def rows(self) -> Iterator[tuple[str, list[tuple[int | None, float, str]]]]:
-        """Yield bins with jobs: bounds, and of each population the count, share and link."""
+        """Yield non-empty bins: bounds; count, share and link of each population."""
         for bounds, counts in self._by_bin():
             if any(counts):
                 yield (
@@ -102,13 +102,13 @@ class HistogramPart:
 
     @property
     def header(self) -> list[str]:
-        """The names of its twins' columns."""
-        beside = ["beside_count", "beside_share"] if len(self._tables) > 1 else []
-        return ["from", "below", "count", "share", *beside]
+        """Column names of the export."""
+        compared = ["compared_count", "compared_share"] if len(self._tables) > 1 else []
+        return ["from", "below", "count", "share", *compared]
 
     @property
     def values(self) -> Iterator[list[Any]]:
-        """Yield the rows of its twins: every bin."""
+        """Yield the rows of the export: all bins."""
         for (low, high), counts in self._by_bin():
             row: list[Any] = [low, high]
             for bars, count in zip(self._bars, counts, strict=True):
@@ -118,7 +118,7 @@ class HistogramPart:
     @cached_property
     def _bars(self) -> list[charts.Bars]:
         return [
-            charts.Bars(table.shown.title, self._spread(table).n, counts)
+            charts.Bars(table.population.title, self._spread(table).n, counts)
             for table, counts in zip(self._tables, self.histogram.counts, strict=True)
         ]
 
@@ -134,13 +134,13 @@ class HistogramPart:
         return f"{value:,} s" if self.metric.unit is Unit.SECONDS else f"{value:,}"
 
     def _jobs_url(self, number: int, bounds: Bin) -> str:
-        """Return the list of the jobs in a bin: within bounds that the filters set already."""
-        jobs = self._tables[number].shown
-        if not jobs.jobs_url:
+        """Return the URL of the jobs in a bin, within the bounds of the filters."""
+        population = self._tables[number].population
+        if not population.jobs_url:
             return ""
-        filters = QueryDict(urlsplit(jobs.jobs_url).query, mutable=True)
+        filters = QueryDict(urlsplit(population.jobs_url).query, mutable=True)
         names = self.counted.bounds[self.metric.name]
         for name, bound, tighter in zip(names, bounds, (max, min), strict=True):
-            set_before = filters.get(name)
-            filters[name] = str(tighter(bound, int(set_before)) if set_before else bound)
+            selected = filters.get(name)
+            filters[name] = str(tighter(bound, int(selected)) if selected else bound)
         return job_kinds.list_url(self.counted, filters.urlencode())

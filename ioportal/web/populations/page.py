@@ -1,4 +1,4 @@
-"""A population as its URL describes it: its statistics and histograms, another one beside it."""
+"""The population page: statistics and histograms, and a comparison."""
 
 from __future__ import annotations
 
@@ -11,187 +11,197 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from ioportal.analysis.histograms import Scale
+from ioportal.reporting.population_filters import counted_in, filters_text, population_text
+from ioportal.reporting.population_tables import LAYOUTS, Column, DescribedPopulation, Table
 from ioportal.studies import populations
+from ioportal.studies.models import Population
 from ioportal.web.common import job_kinds
-from ioportal.web.common.selection import ChosenJobs
-from ioportal.web.populations.descriptions import Shown, filters_in_words, in_words, read, show
+from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.populations.histograms import HistogramPart
-from ioportal.web.populations.tables import LAYOUTS, Column, Table
+from ioportal.web.populations.references import describe, read
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-    from ioportal.studies.models import Population
     from ioportal.studies.populations import Comparison
 
-OTHERS = "others"  # beside one's own jobs: all that one may not see
+OTHERS = "others"  # compare with all jobs that the user may not see
 _BARS = ("counts", "shares")
-_OPTIONS = ("beside", "scale", "bars")
+_OPTIONS = ("compare", "scale", "bars")
 
 
-class PopulationPage(ChosenJobs):
-    """Jobs by filters, or by a name that stands for filters, as `user` may see them."""
+class PopulationPage(SelectedJobs):
+    """A population by filters, or saved under a name, as far as `user` may see it."""
 
-    carried_on = (*_OPTIONS, "unit")
-    counts_either = "populations"
-    kept_by_units = ("scale", "bars")
+    hidden_parameters = (*_OPTIONS, "unit")
+    unit_page = "populations"
+    unit_parameters = ("scale", "bars")
 
-    def __init__(self, user: User, query: QueryDict, named: Population | None = None) -> None:
-        self._asked = query
-        if named:
-            filters = QueryDict(named.query, mutable=True)
+    def __init__(self, user: User, query: QueryDict, saved: Population | None = None) -> None:
+        self._parameters = query
+        if saved:
+            filters = QueryDict(saved.query, mutable=True)
             for name in query.keys() & set(_OPTIONS):
                 filters.setlist(name, query.getlist(name))
             query = filters
-        super().__init__(user, query, counted=job_kinds.counted_in(query))
-        self.named = named
+        super().__init__(user, query, counted=counted_in(query))
+        self.saved = saved
         self._user = user
         self.layout = LAYOUTS[self.counted.name]
 
     @property
     def title(self) -> str:
-        """What the population is called."""
-        return self.named.name if self.named else self.in_words
+        """The name of the population, or its filters."""
+        return self.saved.name if self.saved else self.filters_text
 
     @property
-    def in_words(self) -> str:
-        """Which jobs they are."""
-        return in_words(self.population_query, self._user)
+    def filters_text(self) -> str:
+        """Its filters as text."""
+        return population_text(self.population_query, self._user)
 
     @property
     def population_query(self) -> str:
-        """The filters as a named population keeps them."""
+        """The filters as saved."""
         return self.unit_query()
 
     @property
     def scale(self) -> Scale:
-        """How wide bins are; nonsense means the default."""
-        wanted = self.query.get("scale")
-        return Scale(wanted) if wanted in set(Scale) else Scale.LOG
+        """The scale of the bins; an invalid one means logarithmic."""
+        scale = self.query.get("scale")
+        return Scale(scale) if scale in set(Scale) else Scale.LOG
 
     @property
     def as_shares(self) -> bool:
-        """Whether bars are shares of the known values rather than counts."""
+        """Whether bars are shares of the known values instead of counts."""
         return self.query.get("bars") == "shares"
 
     @cached_property
-    def unknown(self) -> dict[str, list[str]]:
-        """What else is wrong with the address; the page leaves it out."""
+    def option_errors(self) -> dict[str, list[str]]:
+        """Errors of options, which the page ignores."""
         choices = {"scale": tuple(Scale), "bars": _BARS}
-        wrong = {
-            name: [f"{wanted[:64]!r} is none of {', '.join(known)}."]
-            for name, known in choices.items()
-            if (wanted := self.query.get(name)) and wanted not in known
+        errors = {
+            name: [f"{value[:64]!r} is not one of {', '.join(values)}."]
+            for name, values in choices.items()
+            if (value := self.query.get(name)) and value not in values
         }
-        if message := job_kinds.misunderstood(self.query):
-            wrong["unit"] = [message]
+        if message := job_kinds.unit_error(self.query):
+            errors["unit"] = [message]
         try:
-            _ = self.beside
+            _ = self.compared
         except ValidationError as error:
-            wrong["beside"] = error.messages
-        return wrong
+            errors["compare"] = error.messages
+        return errors
 
     @property
     def errors(self) -> dict[str, list[str]]:
-        """What of the address was not understood, by parameter."""
-        return {**self.filter.errors, **self.unknown}
+        """All errors of the query by parameter."""
+        return {**self.filter.errors, **self.option_errors}
 
     @cached_property
-    def beside(self) -> Shown | None:
-        """The population beside this one.
+    def compared(self) -> DescribedPopulation | None:
+        """The population to compare with.
 
         Raises:
-            ValidationError: the address names none that can be shown.
+            ValidationError: the URL names none that `user` may see.
         """
-        text = self.query.get("beside", "").strip()
+        text = self.query.get("compare", "").strip()
         if not text:
             return None
         if text != OTHERS:
-            shown = read(self._user, text)
-            if shown.selection.counted is not self.counted:
-                raise ValidationError(f"{shown.title!r} counts {shown.selection.counted.plural}.")
-            return shown
+            population = read(self._user, text)
+            if population.selection.counted is not self.counted:
+                raise ValidationError(
+                    f"{population.title!r} has {population.selection.counted.plural}. "
+                    f"Select {self.counted.plural}."
+                )
+            return population
         if self._user.is_staff:
-            raise ValidationError("Nobody's jobs are hidden from you: name another population.")
-        selected = populations.others(self._user, self.counted, self.filters_query())
-        filters = filters_in_words(self.counted, selected.filters)
-        words = ", ".join(filter(None, [f"Other people's {self.counted.plural}", filters]))
-        return Shown(words, words, selected, "")
+            raise ValidationError("Staff see all jobs. Select another population.")
+        selection = populations.others(self._user, self.counted, self.filters_query())
+        filters = filters_text(self.counted, selection.filters)
+        title = ", ".join(filter(None, [f"Other users' {self.counted.plural}", filters]))
+        return DescribedPopulation(title, title, selection, "")
 
     @cached_property
-    def populations(self) -> list[Shown]:
-        """This population and, if the address asks for one, the other."""
-        itself = show(self._user, self.title, self)
-        beside = None if "beside" in self.unknown else self.beside
-        return [itself, beside] if beside else [itself]
+    def populations(self) -> list[DescribedPopulation]:
+        """This population, and the compared one."""
+        population = describe(self._user, self.title, self)
+        compared = None if "compare" in self.option_errors else self.compared
+        return [population, compared] if compared else [population]
 
     @cached_property
     def comparison(self) -> Comparison:
-        """All that is computed for what is asked for first."""
+        """The aggregates of the main metrics."""
         return self._compare(self.layout.columns)
 
     @cached_property
     def main_tables(self) -> list[Table]:
-        """The tables by what is asked for first."""
+        """Tables of the main metrics."""
         return self._tables(self.layout.columns, self.comparison)
 
     @cached_property
-    def further_tables(self) -> list[Table]:
-        """The tables of all other metrics."""
-        return self._tables(self.layout.further, self._compare(self.layout.further))
+    def other_tables(self) -> list[Table]:
+        """Tables of all other metrics."""
+        return self._tables(self.layout.other, self._compare(self.layout.other))
 
     def _compare(self, columns: tuple[Column, ...]) -> Comparison:
         return populations.compare(
-            [shown.selection for shown in self.populations],
+            [population.selection for population in self.populations],
             [column.metric.name for column in columns],
         )
 
-    def _tables(self, columns: tuple[Column, ...], found: Comparison) -> list[Table]:
+    def _tables(self, columns: tuple[Column, ...], comparison: Comparison) -> list[Table]:
         return [
-            Table(shown, summary, columns, number + 1)
-            for number, (shown, summary) in enumerate(
-                zip(self.populations, found.summaries, strict=True)
+            Table(population, summary, columns, number + 1)
+            for number, (population, summary) in enumerate(
+                zip(self.populations, comparison.summaries, strict=True)
             )
         ]
 
     @property
     def jobs(self) -> int:
-        """How many jobs there are."""
+        """The number of jobs."""
         return self.comparison.summaries[0].jobs or 0
 
     @property
     def simulated(self) -> bool:
-        """Whether anything of it is made up."""
+        """Whether any of the jobs is simulated."""
         return any(summary.simulated for summary in self.comparison.summaries)
 
     @cached_property
     def histograms(self) -> list[HistogramPart]:
-        """The histograms."""
+        """Histograms of the main metrics."""
         columns = self.layout.by_metric
         return [HistogramPart(self, columns[name].metric) for name in self.counted.bounds]
 
     @property
-    def beside_the_other(self) -> list[tuple[str, str]]:
-        """What the form of the other population carries on: all that this page's address says."""
+    def comparison_fields(self) -> list[tuple[str, str]]:
+        """Hidden fields of the comparison form: the other parameters of the URL."""
         return [
             (name, value)
-            for name, values in self._asked.lists()
+            for name, values in self._parameters.lists()
             for value in values
-            if name not in {"beside", "format"}
+            if name not in {"compare", "format"}
         ]
+
+    @cached_property
+    def saved_populations(self) -> list[tuple[Population, str]]:
+        """All visible saved populations, with their filters as text."""
+        visible = Population.objects.visible_to(self._user).select_related("owner")
+        return [(population, population_text(population.query)) for population in visible]
 
     @property
     def url(self) -> str:
-        """The address of this page."""
-        if self.named:
-            return f"{reverse('population', args=[self.named.slug])}?{self._options}"
+        """The URL of this page."""
+        if self.saved:
+            return f"{reverse('population', args=[self.saved.slug])}?{self._options}"
         return f"{reverse('populations')}?{self.address}"
 
     @property
     def address(self) -> str:
-        """The query by which parts of this page, and their twins, know it."""
-        itself = f"named={self.named.slug}" if self.named else self.population_query
-        return "&".join(filter(None, [itself, self._options]))
+        """The query for parts of this page and their exports."""
+        query = f"saved={self.saved.slug}" if self.saved else self.population_query
+        return "&".join(filter(None, [query, self._options]))
 
     @property
     def _options(self) -> str:
@@ -200,13 +210,13 @@ class PopulationPage(ChosenJobs):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the JSON twins say besides their rows."""
+        """Members of JSON exports other than rows."""
         return {
             "populations": [
                 {
-                    "title": table.shown.title,
-                    "filters": table.shown.selection.filters,
-                    "in_words": table.shown.words,
+                    "title": table.population.title,
+                    "filters": table.population.selection.filters,
+                    "description": table.population.filters,
                     "jobs": table.summary.jobs,
                     "batch_jobs": table.summary.batch_jobs,
                     "states": table.summary.by_state,

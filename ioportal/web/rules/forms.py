@@ -16,7 +16,7 @@ from ioportal.flags.thresholds import finding_numbers
 from ioportal.reporting.flag_values import unit_by
 from ioportal.reporting.formatting import human
 from ioportal.site.models import Cluster, Filesystem
-from ioportal.web.common.time_fields import Moment
+from ioportal.time_fields import TimeField
 from ioportal.web.rules.thresholds import PARTS
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ioportal.analysis.rules.rule import Rule, Threshold
 
 LONGEST = timedelta(days=400)  # that a back-test goes over
-_TIME = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 _ON_OR_OFF = [("", "as the wider part says"), ("true", "on"), ("false", "off")]
 _FORMS: dict[Unit | None, str] = {
     Unit.SHARE: ".0%",
@@ -56,8 +55,8 @@ class ThresholdForm(forms.Form):
         to_field_name="name",
         empty_label="every filesystem",
     )
-    start = Moment(label="From", required=False, widget=_TIME)
-    end = Moment(label="To", required=False, widget=_TIME)
+    start = TimeField(label="From", required=False)
+    end = TimeField(label="To", required=False)
     is_on = forms.NullBooleanField(
         label="There the rule is",
         required=False,

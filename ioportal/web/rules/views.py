@@ -126,7 +126,7 @@ def withdraw_thresholds(request: UserRequest, code: str, pk: int) -> HttpRespons
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def back_test(request: UserRequest, code: str, pk: int) -> HttpResponseBase:
     """What a back-test found, or how far it is."""
     definition = _rule(code)
@@ -134,11 +134,11 @@ def back_test(request: UserRequest, code: str, pk: int) -> HttpResponseBase:
         BackTest.objects.select_related("cluster", "filesystem"), pk=pk, rule=code
     )
     rows = back_tests.named(definition, test)
-    if exports.asked_format(request):
+    if exports.requested_format(request):
         about = {"rule": code, "thresholds": test.thresholds, "start": test.start, "end": test.end}
         about |= {"state": test.state, "current_thresholds": test.current_thresholds, **test.counts}
         twin = ([getattr(row, name) for name in _HEADER] for row in rows)
-        return exports.twin(request, f"back-test-{pk}", about, _HEADER, twin)
+        return exports.response(request, f"back-test-{pk}", about, _HEADER, twin)
     is_done = test.state == BackTest.State.DONE
     meant_for = ThresholdSet(cluster=test.cluster, filesystem=test.filesystem, queue=test.queue)
     # (as in history: what nothing is wider than is judged by the rule's own)

@@ -1,4 +1,4 @@
-"""What somebody means who types a word: a job, launch, PanDA job or task, user, project, node."""
+"""Search for jobs, launches, PanDA jobs and tasks, users, projects and nodes by name."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-MOST_WORDS = 20
-PER_KIND = 20  # hits that are listed
-_LONGEST = 1_000  # characters that are read
+MAX_TERMS = 20
+PER_KIND = 20  # listed hits
+_MAX_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True)
 class Hit:
-    """Something that the words name."""
+    """An item with a matching name."""
 
     kind: str
     name: str
@@ -33,14 +33,14 @@ class Hit:
 
 
 def find(user: User, text: str) -> list[Hit]:
-    """Return what the words of a text name exactly, of what `user` may see."""
-    words = words_of(text[:_LONGEST])[:MOST_WORDS]
-    return [hit for finder in FINDERS for hit in finder(user, words)] if words else []
+    """Return items that `user` may see whose name is a term of the text."""
+    terms = words_of(text[:_MAX_CHARACTERS])[:MAX_TERMS]
+    return [hit for finder in FINDERS for hit in finder(user, terms)] if terms else []
 
 
 def near(user: User, text: str) -> list[Hit]:
-    """Return users and projects whose names begin with a text, in any case."""
-    start = text[:_LONGEST].strip()
+    """Return users and projects with this prefix, in any case."""
+    start = text[:_MAX_CHARACTERS].strip()
     if not start:
         return []
     return [
@@ -54,46 +54,46 @@ def near(user: User, text: str) -> list[Hit]:
     ]
 
 
-def _jobs(user: User, words: list[str]) -> Iterator[Hit]:
+def _jobs(user: User, terms: list[str]) -> Iterator[Hit]:
     """Jobs by id, by array task, and by launch."""
-    found = Job.objects.visible_to(user).filter(named(words)).select_related("cluster")
-    for job in found.order_by("-submitted_at", "-pk")[:PER_KIND]:
-        about = f"of {job.owner or 'nobody'} on {job.cluster}, {job.get_state_display()}"
+    jobs = Job.objects.visible_to(user).filter(named(terms)).select_related("cluster")
+    for job in jobs.order_by("-submitted_at", "-pk")[:PER_KIND]:
+        about = f"{job.owner or 'unknown user'}, {job.cluster}, {job.get_state_display()}"
         yield Hit("job", job.display_id, reverse("job", args=[job.pk]), about)
 
 
-def _panda_jobs(user: User, words: list[str]) -> Iterator[Hit]:
-    found = WorkloadJob.objects.visible_to(user).filter(panda_id__in=numbers(words))
-    for job in found.select_related("cluster").order_by("-panda_id", "cluster")[:PER_KIND]:
+def _panda_jobs(user: User, terms: list[str]) -> Iterator[Hit]:
+    jobs = WorkloadJob.objects.visible_to(user).filter(panda_id__in=numbers(terms))
+    for job in jobs.select_related("cluster").order_by("-panda_id", "cluster")[:PER_KIND]:
         address = reverse("panda_job", args=[job.cluster.name, job.panda_id])
-        about = f"of {job.user or 'nobody'} on {job.cluster}, {job.state}"
+        about = f"{job.user or 'unknown user'}, {job.cluster}, {job.state}"
         yield Hit("PanDA job", str(job.panda_id), address, about)
 
 
-def _tasks(user: User, words: list[str]) -> Iterator[Hit]:
-    for task_id in numbers(words):
+def _tasks(user: User, terms: list[str]) -> Iterator[Hit]:
+    for task_id in numbers(terms):
         if WorkloadJob.objects.visible_to(user).filter(task_id=task_id).exists():
             address = f"{reverse('panda_list')}?{urlencode({'jeditaskid': task_id})}"
-            yield Hit("PanDA task", str(task_id), address, "its PanDA jobs")
+            yield Hit("PanDA task", str(task_id), address, "PanDA jobs of this task")
 
 
-def _users(user: User, words: list[str]) -> Iterator[Hit]:
-    for word in words:
-        if Job.objects.visible_to(user).filter(owner=word).exists():
-            yield Hit("user", word, reverse("user", args=[word]))
+def _users(user: User, terms: list[str]) -> Iterator[Hit]:
+    for term in terms:
+        if Job.objects.visible_to(user).filter(owner=term).exists():
+            yield Hit("user", term, reverse("user", args=[term]))
 
 
-def _projects(user: User, words: list[str]) -> Iterator[Hit]:
-    for word in words:
-        if Job.objects.visible_to(user).filter(project=word).exists():
-            yield Hit("project", word, reverse("project", args=[word]))
+def _projects(user: User, terms: list[str]) -> Iterator[Hit]:
+    for term in terms:
+        if Job.objects.visible_to(user).filter(project=term).exists():
+            yield Hit("project", term, reverse("project", args=[term]))
 
 
-def _nodes(user: User, words: list[str]) -> Iterator[Hit]:
-    for word in words:
-        if Job.objects.visible_to(user).filter(allocations__node__name=word).exists():
-            address = f"{reverse('job_list')}?{urlencode({'node': word})}"
-            yield Hit("node", word, address, "the jobs that ran on it")
+def _nodes(user: User, terms: list[str]) -> Iterator[Hit]:
+    for term in terms:
+        if Job.objects.visible_to(user).filter(allocations__node__name=term).exists():
+            address = f"{reverse('job_list')}?{urlencode({'node': term})}"
+            yield Hit("node", term, address, "jobs on this node")
 
 
 FINDERS: tuple[Callable[[User, list[str]], Iterator[Hit]], ...] = (

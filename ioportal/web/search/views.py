@@ -1,14 +1,13 @@
-"""Search: one exact hit is gone to, several are listed."""
+"""Search: redirects to a single hit, lists several."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.contrib.auth.decorators import login_required
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from ioportal.web.common.requests import asked
+from ioportal.web.common.requests import parameter
 from ioportal.web.search.search import PER_KIND, find, near
 
 if TYPE_CHECKING:
@@ -18,10 +17,9 @@ if TYPE_CHECKING:
 
 
 @require_safe
-@login_required
 def search(request: UserRequest) -> HttpResponseBase:
-    """Everything that the words name."""
-    text = asked(request, "q")
+    """Items by name."""
+    text = parameter(request, "q")
     hits = find(request.user, text)
     if len(hits) == 1:
         return redirect(hits[0].url)

@@ -14,8 +14,8 @@ from collectors.lustre.service_stats import WAIT
 from ioportal.analysis.timelines import OBSERVED, WINDOW, Steps, rates, within
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.charts.timelines import Chart, Style
-from ioportal.reporting.ranges import TimeRange
 from ioportal.reporting.series import seconds
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
 from ioportal.site.models import Counter, Server, ServerVersion, Service
 from ioportal.telemetry import coverage, services
@@ -171,7 +171,7 @@ class ServerSeries:
         fell = self._chosen.filter("is_reset")["end"].unique(maintain_order=True)
         return [
             *(Mark(version.since, version.version, Meaning.BREAK) for version in versions),
-            *(Mark(at, "counters fell", Meaning.FAULT) for at in fell),
+            *(Mark(at, "counter reset", Meaning.FAULT) for at in fell),
         ]
 
     def rows(self) -> list[tuple[Any, ...]]:

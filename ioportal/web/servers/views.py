@@ -10,11 +10,11 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from ioportal.activity import top_clients
-from ioportal.reporting.ranges import TimeRange
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server
 from ioportal.web.common import exports
 from ioportal.web.common.access import staff_only
-from ioportal.web.common.requests import asked, storable
+from ioportal.web.common.requests import parameter, storable
 from ioportal.web.servers import page as servers
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def server_list(request: UserRequest) -> HttpResponseBase:
     """All servers, and when each was observed last."""
     rows = servers.listed()
-    if exports.asked_format(request):
+    if exports.requested_format(request):
         values = (row.values for row in rows)
-        return exports.twin(request, "servers", {}, servers.LIST_HEADER, values)
+        return exports.response(request, "servers", {}, servers.LIST_HEADER, values)
     return render(
         request,
         "servers/list.html",
@@ -45,16 +45,16 @@ def server_list(request: UserRequest) -> HttpResponseBase:
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def server(request: UserRequest, name: str) -> HttpResponseBase:
     """One server: its services side by side, and charts of all of them or of one."""
     shown = _server(name)
     window, refused = _window(request, shown)
-    if exports.asked_format(request) and refused:
-        return exports.refuse({"range": refused})
-    series = servers.ServerSeries(shown, window, asked(request, "service")) if window else None
-    if exports.asked_format(request):
-        return exports.twin(
+    if exports.requested_format(request) and refused:
+        return exports.invalid_query({"range": refused})
+    series = servers.ServerSeries(shown, window, parameter(request, "service")) if window else None
+    if exports.requested_format(request):
+        return exports.response(
             request,
             f"{shown.name}-services",
             _about(shown, window),
@@ -88,22 +88,22 @@ def server(request: UserRequest, name: str) -> HttpResponseBase:
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def who_sent(request: UserRequest, name: str) -> HttpResponseBase:
     """Who sent the requests that a server kept: the twin of the table on its page."""
     shown = _server(name)
     window, refused = _window(request, shown)
     if refused:
-        return exports.refuse({"range": refused})
+        return exports.invalid_query({"range": refused})
     found = top_clients.top_clients(shown.pk, window.start, window.end) if window else []
     about = {**_about(shown, window), "at_most": top_clients.MAX_CLIENTS}
     rows = map(servers.sender_row, found)
-    return exports.twin(request, f"{shown.name}-senders", about, servers.SENDER_HEADER, rows)
+    return exports.response(request, f"{shown.name}-senders", about, servers.SENDER_HEADER, rows)
 
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def chart(request: UserRequest, name: str, chart: str) -> HttpResponseBase:
     """One chart's twin."""
     shown = _server(name)
@@ -111,8 +111,8 @@ def chart(request: UserRequest, name: str, chart: str) -> HttpResponseBase:
     if chart not in servers.BY_NAME or window is None:
         raise Http404("There is no such chart.")
     if refused:
-        return exports.refuse({"range": refused})
-    series = servers.ServerSeries(shown, window, asked(request, "service"))
+        return exports.invalid_query({"range": refused})
+    series = servers.ServerSeries(shown, window, parameter(request, "service"))
     drawn = servers.drawn(servers.BY_NAME[chart], series, window)
     about = {
         **_about(shown, window),
@@ -124,7 +124,7 @@ def chart(request: UserRequest, name: str, chart: str) -> HttpResponseBase:
             for gap in drawn.steps.gaps(window.start, window.end)
         ],
     }
-    return exports.twin(request, f"{shown.name}-{chart}", about, drawn.header, drawn.rows())
+    return exports.response(request, f"{shown.name}-{chart}", about, drawn.header, drawn.rows())
 
 
 def _server(name: str) -> Server:

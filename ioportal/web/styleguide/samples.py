@@ -1,4 +1,4 @@
-"""What the style guide shows components with: made up here, and the same every time."""
+"""Fixed sample data of the style guide."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _UNREAD = (
 
 
 def tokens() -> dict[str, str]:
-    """Return the names and values of all tokens, as the stylesheet has them."""
+    """Return names and values of all tokens of the stylesheet."""
     return dict(_TOKENS.findall((settings.BASE_DIR / "static/css/tokens.css").read_text()))
 
 
 def figures() -> list[tuple[str, Chart, Figure]]:
-    """Return a stack of bars and lines with a gap: the id of each, what it is, and the figure."""
+    """Return stacked bars, and lines with a gap: element id, chart, figure."""
     ended = OFFERED[BATCH_JOBS.name].kinds_by_name["jobs-ended"].chart
     counts = pl.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""Every component that pages are made of, on one page: for whoever changes how they look."""
+"""The style guide: all components of pages on one page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @require_safe
 @staff_only
 def styleguide(request: UserRequest) -> HttpResponse:
-    """Tokens, type, controls, words of state, tables, charts and empty states."""
+    """Tokens, type, controls, states, tables, charts and empty states."""
     tokens = samples.tokens()
     return render(
         request,

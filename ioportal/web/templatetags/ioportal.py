@@ -1,4 +1,4 @@
-"""How values stand in pages: readable, with the exact value in a title."""
+"""Filters and tags for values: readable text, exact value as title."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ioportal import display
 from ioportal.analysis.metrics import Unit
 from ioportal.charts import palette
 from ioportal.reporting import formatting
+from ioportal.time_fields import TimeInput
 
 if TYPE_CHECKING:
     from django.template import RequestContext
@@ -24,16 +25,16 @@ if TYPE_CHECKING:
     from ioportal.flags.models import Flag
     from ioportal.jobs.models import Job
     from ioportal.web.jobs.columns import Column
-    from ioportal.web.people.page import Column as SumColumn
+    from ioportal.web.people.page import Column as TotalColumn
 
 register = template.Library()
 
-_UNKNOWN = SafeString(f'<span class="unknown" title="not known">{formatting.UNKNOWN}</span>')
+_UNKNOWN = SafeString(f'<span class="unknown" title="unknown">{formatting.UNKNOWN}</span>')
 
 
 @register.filter
 def when(moment: datetime | None) -> SafeString:
-    """Show a moment in the site's zone, with UTC in the title."""
+    """Show a time in the site's zone, with UTC as title."""
     if moment is None:
         return _UNKNOWN
     return _time(moment, "%Y-%m-%d %H:%M:%S")
@@ -48,46 +49,52 @@ def _time(moment: datetime, form: str) -> SafeString:
     )
 
 
+@register.simple_tag
+def time_input(name: str, moment: datetime, **attributes: str) -> SafeString:
+    """Show an input for a time of a range."""
+    return TimeInput(attributes).render(name, moment)
+
+
 @register.filter
 def age(moment: datetime) -> str:
-    """Show how long ago a moment was: '2 minutes', '8 years'."""
+    """Show the age of a time: '2 minutes', '8 years'."""
     return timesince(moment, depth=1)
 
 
 @register.filter
 def whole(count: float | None) -> str:
-    """Show a count with its thousands apart."""
+    """Show a count with thousands separators."""
     return formatting.UNKNOWN if count is None else f"{count:,.0f}"
 
 
 @register.filter
 def visible(text: str) -> str:
-    """Show hostile text with its control characters made visible."""
+    """Show untrusted text with visible control characters."""
     return display.visible(text)
 
 
 @register.filter
-def said(text: str) -> SafeString:
-    """Show what people typed: hostile, but with its lines."""
+def visible_lines(text: str) -> SafeString:
+    """Show untrusted text with its line breaks."""
     lines = ((display.visible(line),) for line in text.splitlines())
     return format_html_join(SafeString("<br>"), "{}", lines)
 
 
 @register.filter
 def plain(text: str) -> str:
-    """Show what people typed, with its lines, where no markup can stand."""
+    """Show untrusted text with its line breaks, without markup."""
     return "\n".join(map(display.visible, text.split("\n")))
 
 
 @register.filter
 def percent(share: float) -> int:
-    """Show a share as a whole percentage, never rounded up."""
+    """Show a share as a whole percentage, rounded down."""
     return floor(100 * share)
 
 
 @register.simple_tag
 def measure(value: float | None, unit: Unit, *, alone: bool = False) -> SafeString:
-    """Show a value of a unit; one that stands alone, without a head, says '/s' itself."""
+    """Show a value with exact title; rates outside of tables (`alone`) get '/s'."""
     if value is None:
         return _UNKNOWN
     is_rate = unit in {Unit.PER_SECOND, Unit.RPCS_PER_SECOND}
@@ -102,8 +109,8 @@ def measure(value: float | None, unit: Unit, *, alone: bool = False) -> SafeStri
 
 @register.simple_tag
 def cell(column: Column, job: Job) -> SafeString | str:
-    """Show what a column of the job list says about a job."""
-    value = column.of(job)
+    """Show the value of a job in a column."""
+    value = column.value(job)
     if column.name == "job":
         link = format_html('<a href="{}">{}</a>', reverse("job", args=[job.pk]), value)
         worst = getattr(job, "worst_flag", None)
@@ -122,7 +129,7 @@ def cell(column: Column, job: Job) -> SafeString | str:
 
 @register.simple_tag
 def flag_mark(flag: Flag) -> SafeString:
-    """Show beside a name that it is flagged, how severely, and the way there."""
+    """Show the severity of a flag as a link to it."""
     severity = flag.get_severity_display()
     return format_html(
         '<a class="badge severity-{}" href="{}" title="{}">{}</a>',
@@ -134,30 +141,30 @@ def flag_mark(flag: Flag) -> SafeString:
 
 
 @register.simple_tag
-def sum_of(column: SumColumn, value: Any, job: Job | None = None) -> SafeString | str:
-    """Show a figure of somebody's jobs; with `job`, the one that it leads to."""
+def total(column: TotalColumn, value: Any, job: Job | None = None) -> SafeString | str:
+    """Show a figure over jobs, with a link to `job` if given."""
     if value is None:
         return _UNKNOWN
     if isinstance(value, datetime):
         return _time(value, "%Y-%m-%d %H:%M")
     if column.unit is None:
         return whole(value) if isinstance(value, int) else formatting.significant(value)
-    shown = measure(value, column.unit)
+    text = measure(value, column.unit)
     if job is None:
-        return shown
+        return text
     address, title = reverse("job", args=[job.pk]), f"job {job.display_id}"
-    return format_html('<a href="{}" title="{}">{}</a>', address, title, shown)
+    return format_html('<a href="{}" title="{}">{}</a>', address, title, text)
 
 
 @register.simple_tag
 def badge(kind: str, text: str) -> SafeString:
-    """Show a state or quality: its colour is never its only sign."""
+    """Show a state or quality as text with a colour."""
     return format_html('<span class="badge {}">{}</span>', kind, text)
 
 
 @register.simple_tag
 def swatch(token: str) -> SafeString:
-    """Show the colour of a token of the palette; the browser gives principals theirs."""
+    """Show the colour of a palette token; scripts assign colours to principals."""
     is_principal = token.startswith(palette.PRINCIPAL)
     return format_html(
         '<svg class="swatch" viewBox="0 0 1 1" aria-hidden="true">'
@@ -171,7 +178,7 @@ def swatch(token: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def same_page(context: RequestContext, **changes: object) -> str:
-    """Return this page's query with parameters changed; None removes one."""
+    """Return this page's query with changed parameters; None removes one."""
     query = context["request"].GET.copy()
     for name in ("page", "format", *changes):
         query.pop(name, None)
@@ -182,26 +189,26 @@ def same_page(context: RequestContext, **changes: object) -> str:
 
 
 @register.filter
-def twin(address: str, form: str) -> str:
-    """Return the address, query included, of a twin in a format."""
+def as_format(address: str, form: str) -> str:
+    """Return the address, query included, of an export in a format."""
     return f"{address}{'' if address.endswith('?') else '&'}format={form}"
 
 
 @register.simple_tag
 def share(part: int, whole_count: int) -> str:
-    """Show a part of a whole in percent."""
+    """Show a part of a total in percent."""
     return formatting.significant(100 * part / whole_count) if whole_count else formatting.UNKNOWN
 
 
 @register.filter
 def rate(value: float | None) -> str:
-    """Show a rate with two decimals, as the RPC report does."""
+    """Show a rate with two decimals, like the RPC report."""
     return formatting.UNKNOWN if value is None else f"{value:,.2f}"
 
 
 @register.filter
 def round_us(value: float) -> str:
-    """Show a mean in whole microseconds, as the RPC report does."""
+    """Show a mean in whole microseconds, like the RPC report."""
     return f"{round(value):,}"
 
 
@@ -213,7 +220,7 @@ def significant(value: float | None) -> str:
 
 @register.simple_tag
 def exact_cells(values: list[float | None]) -> SafeString:
-    """Show numbers as cells of a table; thousands, as a loop of a template would be slow."""
+    """Show numbers as table cells; faster than a template loop for thousands."""
     cells = ((value, significant(value)) for value in values)
     return format_html_join("", '<td class="numeric" title="{}">{}</td>', cells)
 
@@ -235,38 +242,38 @@ _STEADY = 1.25  # within this factor of the mean
 
 @register.simple_tag
 def trend(factor: float | None) -> SafeString:
-    """Show how many times the mean something is, and which way it goes, for eyes and readers."""
+    """Show a ratio to the mean with a trend mark."""
     if factor is None:
         return _UNKNOWN
-    kind, mark, words = (
-        ("rising", "▲", "rising")
+    direction, mark = (
+        ("rising", "▲")
         if factor > _STEADY
-        else ("falling", "▼", "falling")
+        else ("falling", "▼")
         if factor < 1 / _STEADY
-        else ("steady", "●", "steady")
+        else ("steady", "●")
     )
     return format_html(
         '{} <span class="trend {}" role="img" aria-label="{}">{}</span>',
         formatting.significant(factor),
-        kind,
-        words,
+        direction,
+        direction,
         mark,
     )
 
 
 @register.simple_tag
 def strip_x(rank: float) -> str:
-    """Return where a rank's mark begins on a strip of 100."""
+    """Return the position of a rank's mark on a strip of length 100."""
     return f"{min(98.6, max(0.0, 100 * rank - 0.7)):.1f}"
 
 
 @register.filter
 def hundredfold(part: float) -> str:
-    """Show a share as a percentage without its sign, never rounded up to all."""
+    """Show a share as a percentage without sign, rounded down."""
     return f"{floor(1000 * part) / 10:.1f}"
 
 
 @register.filter
 def file_name(path: str) -> str:
-    """Show the last part of a file's name, with its control characters made visible."""
+    """Show the last part of a path with visible control characters."""
     return display.visible(path.rsplit("/", 1)[-1])

@@ -1,4 +1,4 @@
-"""The charts that trends have, of batch jobs and of PanDA jobs, and where their figures are."""
+"""Charts of the trends page, for batch jobs and for PanDA jobs."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from ioportal.analysis.trends import Buckets
     from ioportal.studies.trends import Records
 
-# Known of every job, whatever was observed of it.
+# Known for every job, without observations.
 RECORDED = {Source.ACCOUNTING, Source.PANDA}
-_MEAN_AND_PEAK = "The mean over each bucket, and the most at any moment in it."
-_HOURS = "{things} of each {held}, times the hours of its run that lie in the bucket."
+_MEAN_AND_PEAK = "Mean and maximum in each interval."
+_HOURS = "{things} of each {unit}, times the hours of its run in each interval."
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What jobs did in each bucket, a row for each: every question is asked once."""
+    """Aggregates of jobs by bucket, a row each; every query runs once."""
 
     jobs: Any
     records: Records
@@ -39,60 +39,60 @@ class Figures:
 
     @cached_property
     def outcomes(self) -> pl.DataFrame:
-        """How many jobs ended, and how."""
+        """Ended jobs by outcome."""
         rows = questions.outcomes(self.jobs, self.records, self.buckets)
         return trends.table(rows, self.records.ended, len(self.buckets), 0)
 
     @cached_property
     def use(self) -> pl.DataFrame:
-        """What jobs used."""
+        """Jobs, nodes and cores in use."""
         rows = questions.use(self.jobs, self.records, self.buckets)
         return trends.table(rows, questions.USE, len(self.buckets), 0)
 
     @property
     def failed_share(self) -> pl.DataFrame:
-        """Failed PanDA jobs among those that finished or failed, and how many these are."""
-        told = pl.col("finished") + pl.col("failed")
-        share = pl.when(told > 0).then(pl.col("failed") / told)
-        return self.outcomes.select(n=told, failed_share=share)
+        """The share of failed jobs among finished and failed PanDA jobs, and their number."""
+        ended = pl.col("finished") + pl.col("failed")
+        share = pl.when(ended > 0).then(pl.col("failed") / ended)
+        return self.outcomes.select(n=ended, failed_share=share)
 
     def spread(self, metric: Metric) -> pl.DataFrame:
-        """How a metric is spread among the jobs that began."""
+        """Quantiles of a metric by start of the jobs."""
         rows = questions.spread(self.jobs, self.records, metric, self.buckets)
         return trends.table(rows, questions.SPREAD, len(self.buckets), None)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A chart about jobs and what they used: with every population, and of no one metric."""
+    """A chart of jobs and their use of nodes and cores, not of a metric."""
 
     chart: Chart
     frame: Callable[[Figures], pl.DataFrame]
-    unit: Unit | None = None  # None: a count of something that is no metric
+    unit: Unit | None = None  # None: a count that is not a metric
 
 
 def _of_use(*names: str) -> Callable[[Figures], pl.DataFrame]:
     return lambda figures: figures.use.select(names)
 
 
-def _ended(labels: dict[str, str], plural: str, teller: str) -> Kind:
+def _ended(labels: dict[str, str], plural: str, source: str) -> Kind:
     chart = Chart(
         "jobs-ended",
-        f"{plural} that ended",
+        f"Ended {plural}",
         "jobs",
-        f"By how they ended, as {teller} has it.",
+        f"By outcome, according to {source}.",
         Style.STACK,
         labels,
     )
     return Kind(chart, lambda figures: figures.outcomes)
 
 
-def _core_hours(held: str) -> Kind:
+def _core_hours(unit: str) -> Kind:
     chart = Chart(
         "core-hours",
         "Core-hours",
         "core-hours",
-        _HOURS.format(things="Cores", held=held),
+        _HOURS.format(things="Cores", unit=unit),
         Style.STACK,
         {"core_hours": "core-hours"},
     )
@@ -118,9 +118,9 @@ _BATCH_KINDS = (
             "failed": "failed",
             "timeout": "timed out",
             "cancelled": "cancelled or preempted",
-            "other": "otherwise",
+            "other": "other",
         },
-        "Jobs",
+        "jobs",
         "accounting",
     ),
     Kind(
@@ -128,7 +128,7 @@ _BATCH_KINDS = (
             "node-hours",
             "Node-hours",
             "node-hours",
-            _HOURS.format(things="Nodes", held="allocation"),
+            _HOURS.format(things="Nodes", unit="allocation"),
             Style.STACK,
             {"node_hours": "node-hours"},
         ),
@@ -141,7 +141,7 @@ _BATCH_KINDS = (
             "nodes-in-use",
             "Nodes in use",
             "nodes",
-            f"{_MEAN_AND_PEAK} A node that several jobs share counts for each.",
+            f"{_MEAN_AND_PEAK} Shared nodes count for each job.",
             Style.LINES,
             {"nodes_mean": "mean", "nodes_peak": "peak"},
         ),
@@ -154,7 +154,7 @@ _PANDA_KINDS = (
             "finished": "finished",
             "failed": "failed",
             "cancelled": "cancelled or closed",
-            "other": "otherwise",
+            "other": "other",
         },
         "PanDA jobs",
         "PanDA",
@@ -164,7 +164,7 @@ _PANDA_KINDS = (
             "failed-share",
             "Failed share",
             str(Unit.SHARE),
-            "Failed PanDA jobs among those that finished or failed in each bucket.",
+            "Failed among finished and failed PanDA jobs in each interval.",
             Style.LINES,
             {"failed_share": "failed"},
         ),
@@ -178,26 +178,26 @@ _PANDA_KINDS = (
 
 @dataclass(frozen=True)
 class Offered:
-    """What can be drawn of batch jobs, or of PanDA jobs."""
+    """Available charts for batch jobs or PanDA jobs."""
 
     kinds: tuple[Kind, ...]
     metrics: tuple[Metric, ...]
-    first_metrics: tuple[str, ...]  # which are drawn where none is asked for
+    first_metrics: tuple[str, ...]  # the default
     records: Records
 
     @property
     def kinds_by_name(self) -> dict[str, Kind]:
-        """The charts of no one metric."""
+        """Charts that are not of a metric."""
         return {kind.chart.name: kind for kind in self.kinds}
 
     @property
     def metrics_by_name(self) -> dict[str, Metric]:
-        """The metrics."""
+        """Metrics by name."""
         return {metric.name: metric for metric in self.metrics}
 
     @property
     def names(self) -> set[str]:
-        """The names of all charts, as addresses have them."""
+        """The names of all charts in URLs."""
         return self.kinds_by_name.keys() | self.metrics_by_name.keys()
 
 
@@ -205,7 +205,7 @@ OFFERED = {
     BATCH_JOBS.name: Offered(
         _BATCH_KINDS, METRICS, ("metadata_operations", "duration_s"), BATCH_RECORDS
     ),
-    # Those of their own: what several share is the batch job's, and drawn there.
+    # PanDA's own metrics; shared values belong to batch jobs.
     PANDA_JOBS.name: Offered(
         _PANDA_KINDS, PANDA_METRICS, ("panda_duration_s", "panda_setup_s"), PANDA_RECORDS
     ),
@@ -213,13 +213,13 @@ OFFERED = {
 
 
 def chart_of(metric: Metric) -> Chart:
-    """Return the chart of a metric's spread."""
-    left_out = "" if metric.source in RECORDED else ", but those of poor data"
+    """Return the chart of a metric."""
+    exception = "" if metric.source in RECORDED else ", without poor data"
     return Chart(
         metric.name,
         metric.title,
         str(metric.unit),
-        f"{metric.formula} ({metric.source}). Of all jobs that began in each bucket{left_out}.",
+        f"{metric.formula} ({metric.source}). All jobs started in each interval{exception}.",
         Style.LINES,
-        {"median": "median", "p90": "90 % are below"},
+        {"median": "median", "p90": "p90"},
     )

@@ -1,4 +1,4 @@
-"""What watches a process asks of it."""
+"""Liveness and readiness probes."""
 
 import pytest
 from django.db import connection
@@ -6,14 +6,14 @@ from django.db import connection
 from ioportal.celery import app
 
 
-def test_a_process_that_lives_says_so_and_needs_no_database(client):
+def test_liveness_needs_no_database(client):
     answer = client.get("/healthz", headers={"Host": "10.2.3.4:8000"})
 
     assert (answer.status_code, answer.content) == (200, b"ok\n")
 
 
 @pytest.mark.django_db
-def test_a_portal_that_can_serve_is_ready_whatever_it_is_called(client, settings):
+def test_readiness_accepts_any_host_name(client, settings):
     settings.SECURE_SSL_REDIRECT = True
 
     answer = client.get("/readyz", headers={"Host": "10.2.3.4:8000"})
@@ -23,17 +23,17 @@ def test_a_portal_that_can_serve_is_ready_whatever_it_is_called(client, settings
 
 
 @pytest.mark.django_db
-def test_pages_do_without_the_broker_and_monitoring_is_told(client, monkeypatch):
+def test_readiness_reports_a_missing_broker(client, monkeypatch):
     monkeypatch.setattr(app.conf, "broker_write_url", "redis://127.0.0.1:1/0")
 
     answer = client.get("/readyz")
 
     assert answer.status_code == 200
-    assert answer.json() == {"database": "ok", "broker": "away"}
+    assert answer.json() == {"database": "ok", "broker": "unavailable"}
 
 
 @pytest.mark.django_db
-def test_a_portal_whose_database_is_not_migrated_is_not_ready(client):
+def test_an_unmigrated_database_is_not_ready(client):
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'ingest'")
 

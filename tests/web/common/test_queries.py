@@ -1,4 +1,4 @@
-"""What pages ask of the database, with little to show and with more."""
+"""Numbers of queries of pages, with little and with more data."""
 
 import pytest
 from django.core.cache import cache
@@ -13,7 +13,7 @@ from tests.logs import Run, at, job_stats, sacct
 
 @pytest.fixture
 def loaded(site, logs, ingest, refresh):
-    """Load jobs by number, what they did, and ids that no accounting names."""
+    """Load jobs by number, their operations, and ids without accounting."""
 
     def load(*numbers):
         runs = [Run(f"{number}", user=f"u{number}", project=f"p{number}") for number in numbers]
@@ -28,7 +28,7 @@ def loaded(site, logs, ingest, refresh):
     return load
 
 
-def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
+def test_numbers_of_queries_do_not_grow_with_data(as_staff, loaded):
     Population.objects.create(name="June", slug="june", is_shared=True)
     loaded(10, 11)
     segment = Segment.objects.filter(format="job_stats").earliest("pk").pk
@@ -37,10 +37,10 @@ def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
         "/load/?format=json": 7,
         "/search/?q=u10+u11": 11,
         "/styleguide/": 4,
-        f"/jobs/{job}/peers/?format=json": 4,
+        f"/jobs/{job}/similar-jobs/?format=json": 4,
         f"/jobs/{job}/timelines/metadata/?format=json": 10,
         "/populations/june/": 15,
-        "/populations/further/": 12,
+        "/populations/other-metrics/": 12,
         "/populations/histograms/opens/?format=json": 11,
         "/trends/jobs-ended/?format=json": 13,
         "/trends/opens/?format=json": 15,
@@ -48,7 +48,7 @@ def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
         "/projects/": 7,
         "/projects/p11/": 25,
         "/ingest/?format=csv": 3,
-        f"/ingest/segments/{segment}/": 8,
+        f"/ingest/files/{segment}/": 8,
         "/ingest/coverage/": 19,
         "/ingest/nids/": 7,
         "/ingest/storage/": 31,
@@ -57,13 +57,13 @@ def test_pages_ask_as_often_when_there_is_more(as_staff, loaded):
         "/ingest/pending/?format=csv": 4,
     }
 
-    assert _asked(as_staff, pages) == pages
+    assert _query_counts(as_staff, pages) == pages
     loaded(*range(12, 20))
-    assert _asked(as_staff, pages) == pages
+    assert _query_counts(as_staff, pages) == pages
 
 
-def _asked(client, pages):
-    """Return how many queries each page takes with nothing cached, streams read to their end."""
+def _query_counts(client, pages):
+    """Return the number of queries of each page, without cache, including streams."""
     counts = {}
     for page in pages:
         cache.clear()

@@ -2,7 +2,7 @@ from tests.logs import rpc
 from tests.web.reading import json_of, words_of
 
 
-def test_the_list_has_only_jobs_that_one_may_see(client, new_job, bob):
+def test_the_list_has_visible_jobs_only(client, new_job, bob):
     mine = new_job(owner="bob", project="BIO3")
     shared = new_job(owner="alice", project="PHY12")
     new_job(owner="charlie", project="CHM7")
@@ -13,14 +13,14 @@ def test_the_list_has_only_jobs_that_one_may_see(client, new_job, bob):
     assert {row["id"] for row in listed} == {mine.pk, shared.pk}
 
 
-def test_facets_count_only_jobs_that_one_may_see(client, new_job, charlie):
+def test_facets_count_visible_jobs_only(client, new_job, charlie):
     new_job(owner="alice", queue="secret")
     client.force_login(charlie)
 
     assert "secret" not in client.get("/jobs/").content.decode()
 
 
-def test_a_batch_id_leads_to_its_latest_job(as_alice, new_job):
+def test_a_batch_id_redirects_to_its_latest_job(as_alice, new_job):
     new_job(batch_id="7", submitted_at="2016-01-01T00:00Z")
     latest = new_job(batch_id="7")
 
@@ -38,14 +38,14 @@ def test_a_task_of_an_array_is_found_by_its_index(as_alice, new_job):
     assert answer["Location"] == f"/jobs/{third.pk}/"
 
 
-def test_somebody_elses_batch_id_is_not_found(client, new_job, charlie):
+def test_a_hidden_batch_id_is_not_found(client, new_job, charlie):
     new_job(batch_id="7")
     client.force_login(charlie)
 
     answer = client.get("/jobs/anvil/7/")
 
     assert answer.status_code == 404
-    assert "nothing here that you can see" in words_of(answer)
+    assert "Page not found" in words_of(answer)
 
 
 def test_staff_register_the_site_on_its_pages(as_staff, site, logs, ingest):

@@ -501,7 +501,7 @@ def test_what_is_made_up_is_said_to_be_of_users_too(as_staff, cluster, new_job, 
     Cluster.objects.update(simulated=True)
 
     assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["simulated"]
-    assert "Simulated data." in words_of(as_staff.get("/flags/"))
+    assert "Simulated data:" in words_of(as_staff.get("/flags/"))
 
 
 def test_a_flag_of_a_user_leads_to_the_jobs_that_add_up(as_staff, new_job, new_flag):

@@ -131,10 +131,6 @@ def test_users_see_jobs_of_their_projects_separately(client, new_job, bob):
     assert "Latest project jobs" in words
 
 
-def test_the_load_export_is_for_staff(as_alice):
-    assert as_alice.get("/load/?format=csv").status_code == 403
-
-
 def test_the_number_of_queries_does_not_grow_with_the_jobs(
     as_staff, busy, django_assert_num_queries, logs, ingest, refresh
 ):
@@ -147,10 +143,8 @@ def test_the_number_of_queries_does_not_grow_with_the_jobs(
         as_staff.get("/")
 
 
-def test_the_style_guide_shows_every_token_to_staff(client, as_staff, alice):
+def test_the_style_guide_shows_every_token(as_staff):
     page = text_of(as_staff.get("/styleguide/"))
 
     assert "var(--series-7)" in page
     assert "var(--bad-soft)" in page
-    client.force_login(alice)
-    assert client.get("/styleguide/").status_code == 403

@@ -38,7 +38,7 @@ def names(answer):
     return [row["name"].rsplit("/", 1)[-1] for row in json_of(answer)["rows"]]
 
 
-def test_segments_are_found(as_staff, trace, read, logs, ingest):
+def test_filters_select_files(as_staff, trace, read, logs, ingest):
     read("12:00")
     ingest("sacct", logs("jobs.txt", sacct(Run("1"))), cluster="anvil")
 
@@ -56,14 +56,14 @@ def test_segments_are_found(as_staff, trace, read, logs, ingest):
         assert set(names(as_staff.get(f"/ingest/?format=json&{query}"))) == expected, query
 
 
-def test_the_list_shows_where_every_line_went(as_staff, trace):
+def test_the_list_shows_line_counts(as_staff, trace):
     words = words_of(as_staff.get("/ingest/"))
 
     assert "mds1.log rpctrace mds1" in words
     assert "4 2 1 1 2" in words  # lines, accepted, rejected, irrelevant, RPCs
 
 
-def test_totals_of_counters_are_not_taken_for_operations(as_staff, read):
+def test_counter_totals_are_not_operations(as_staff, read):
     read("12:00", "md_stats")
     [row] = csv_of(as_staff.get("/ingest/?format=csv"))
 
@@ -71,23 +71,23 @@ def test_totals_of_counters_are_not_taken_for_operations(as_staff, read):
     assert f"0 0 {UNKNOWN} " in words_of(as_staff.get("/ingest/"))  # rejected, irrelevant, RPCs
 
 
-def test_a_filter_that_makes_no_sense_is_refused(as_staff, trace):
+def test_an_invalid_filter_is_rejected(as_staff, trace):
     assert as_staff.get("/ingest/?kind=evil&format=csv").status_code == 400
     assert "Select a valid choice" in words_of(as_staff.get("/ingest/?kind=evil"))
 
 
-def test_a_segment_shows_where_every_operation_went(as_staff, trace):
-    words = words_of(as_staff.get(f"/ingest/segments/{trace.pk}/"))
+def test_a_file_shows_attribution(as_staff, trace):
+    words = words_of(as_staff.get(f"/ingest/files/{trace.pk}/"))
 
     assert "Lines 4" in words
     assert "unattributed 1" in words
     assert "host 1" in words
 
 
-def test_refused_lines_are_shown_and_not_obeyed(as_staff, trace):
-    html = text_of(as_staff.get(f"/ingest/segments/{trace.pk}/"))
-    [as_json] = json_of(as_staff.get(f"/ingest/segments/{trace.pk}/?format=json"))["rows"]
-    [as_csv] = csv_of(as_staff.get(f"/ingest/segments/{trace.pk}/?format=csv"))
+def test_rejected_lines_are_escaped(as_staff, trace):
+    html = text_of(as_staff.get(f"/ingest/files/{trace.pk}/"))
+    [as_json] = json_of(as_staff.get(f"/ingest/files/{trace.pk}/?format=json"))["rows"]
+    [as_csv] = csv_of(as_staff.get(f"/ingest/files/{trace.pk}/?format=csv"))
 
     assert "\\x1b[31m&lt;b&gt;no&lt;/b&gt; shape" in html
     assert "<b>no</b>" not in html
@@ -96,20 +96,20 @@ def test_refused_lines_are_shown_and_not_obeyed(as_staff, trace):
     assert as_csv["text"] == HOSTILE
 
 
-def test_refused_lines_are_narrowed_by_reason(as_staff, trace):
+def test_rejected_lines_are_filtered_by_reason(as_staff, trace):
     reason = trace.rejects.get().reason
-    some = as_staff.get(f"/ingest/segments/{trace.pk}/", {"reason": reason, "format": "json"})
-    none = as_staff.get(f"/ingest/segments/{trace.pk}/?reason=other&format=json")
+    some = as_staff.get(f"/ingest/files/{trace.pk}/", {"reason": reason, "format": "json"})
+    none = as_staff.get(f"/ingest/files/{trace.pk}/?reason=other&format=json")
 
     assert len(json_of(some)["rows"]) == 1
     assert json_of(none)["rows"] == []
 
 
-def test_a_segment_being_loaded_is_not_shown(as_staff, site):
+def test_an_unfinished_file_is_hidden(as_staff, site):
     half = Segment.objects.create(format="pbs", digest=f"{Segment.LOADING}1", name="half")
 
-    assert "Nothing was loaded yet" in words_of(as_staff.get("/ingest/"))
-    assert as_staff.get(f"/ingest/segments/{half.pk}/").status_code == 404
+    assert "No files yet" in words_of(as_staff.get("/ingest/"))
+    assert as_staff.get(f"/ingest/files/{half.pk}/").status_code == 404
 
 
 def test_coverage_shows_gaps(as_staff, trace, read):
@@ -130,14 +130,14 @@ def test_coverage_shows_gaps(as_staff, trace, read):
     ]
 
 
-def test_logs_that_rotate_leave_no_gap(as_staff, trace, logs, ingest):
+def test_rotated_logs_have_no_gap(as_staff, trace, logs, ingest):
     ingest("rpctrace", logs("next.log", rpc("12:00:02.5"), rpc("12:00:09")), server="mds1")
     query = "start=2017-07-05T12:00:00Z&end=2017-07-05T12:00:10Z"
 
     assert f"mds1 75.0 0 {UNKNOWN}" in words_of(as_staff.get(f"/ingest/coverage/?{query}"))
 
 
-def test_coverage_is_cut_at_the_range(as_staff, read):
+def test_coverage_is_clipped_to_the_range(as_staff, read):
     read("11:00")
     read("11:10")
     query = "start=2017-07-05T11:05:00Z&end=2017-07-05T11:10:00Z"
@@ -147,7 +147,7 @@ def test_coverage_is_cut_at_the_range(as_staff, read):
     assert "lake-MDT0000 100.0 0" in words_of(as_staff.get(f"/ingest/coverage/?{query}"))
 
 
-def test_a_range_of_coverage_that_makes_no_sense_is_refused(as_staff, read):
+def test_an_invalid_range_of_coverage_is_rejected(as_staff, read):
     read("11:00")
     read("11:10")
 
@@ -155,7 +155,7 @@ def test_a_range_of_coverage_that_makes_no_sense_is_refused(as_staff, read):
     assert as_staff.get("/ingest/coverage/?start=x&format=csv").status_code == 400
 
 
-def test_the_newest_coverage_is_shown_though_a_lone_read_seems_newer(as_staff, read, logs, ingest):
+def test_a_single_later_read_does_not_hide_coverage(as_staff, read, logs, ingest):
     read("11:00")
     read("11:10")
     ingest("job_stats", logs("copied.txt", job_stats("lake-MDT0000", {"1": {"open": 7}})))
@@ -164,20 +164,18 @@ def test_the_newest_coverage_is_shown_though_a_lone_read_seems_newer(as_staff, r
     assert re.search(r"lake-MDT0000 0\.2 1 2 d 23:49:59 2017-07-05 11:10:00", words)
 
 
-def test_a_lone_read_observes_nothing(as_staff, read):
+def test_a_single_read_has_no_coverage(as_staff, read):
     read("11:00")
 
-    assert "what happened between two reads of them" in words_of(as_staff.get("/ingest/coverage/"))
+    assert "two reads of counters" in words_of(as_staff.get("/ingest/coverage/"))
 
 
-def test_a_range_without_coverage_leads_back(as_staff, read):
+def test_a_range_without_coverage_links_to_the_latest(as_staff, read):
     read("11:00")
     read("11:10")
     query = "start=2016-01-01T00:00:00Z&end=2016-01-02T00:00:00Z"
 
-    assert "Nothing was observed in this range" in words_of(
-        as_staff.get(f"/ingest/coverage/?{query}")
-    )
+    assert "No coverage in this range" in words_of(as_staff.get(f"/ingest/coverage/?{query}"))
 
 
 def test_nids_without_a_node_are_listed(as_staff, trace):
@@ -191,7 +189,7 @@ def test_nids_without_a_node_are_listed(as_staff, trace):
     assert [row["nid"] for row in rows] == ["10.9.9.9@tcp"]
 
 
-def test_pending_job_ids_are_listed_until_their_job_is_known(as_staff, read, logs, ingest):
+def test_pending_job_ids_are_listed_until_accounting_arrives(as_staff, read, logs, ingest):
     read("12:00", entries={"77": {"open": 1}})
     read("12:10", entries={"77": {"open": 5}, "cp.0": {"open": 2}})
     pending = words_of(as_staff.get("/ingest/pending/"))
@@ -215,31 +213,31 @@ def test_pending_job_ids_are_listed_until_their_job_is_known(as_staff, read, log
     assert narrowed == []
     assert "77 job 77 lake 2017-07-05 12:00:00 2017-07-05 12:10:00 5" in pending
     assert "cp.0" not in pending
-    assert "No job id is pending" in words_of(as_staff.get("/ingest/pending/"))
+    assert "No pending job ids" in words_of(as_staff.get("/ingest/pending/"))
 
 
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/ingest/", "Nothing was loaded yet"),
-        ("/ingest/?kind=pbs", "No segment matches"),
-        ("/ingest/coverage/", "Nothing was observed yet"),
-        ("/ingest/nids/", "Every NID seen so far is a node's"),
-        ("/ingest/pending/", "No job id is pending"),
+        ("/ingest/", "No files yet"),
+        ("/ingest/?kind=pbs", "No files match these filters"),
+        ("/ingest/coverage/", "No coverage yet"),
+        ("/ingest/nids/", "No unregistered NIDs"),
+        ("/ingest/pending/", "No pending job ids"),
     ],
 )
 def test_an_empty_page_says_what_to_do(as_staff, path, words):
     assert words in words_of(as_staff.get(path))
 
 
-def test_simulated_segments_are_said_to_be(as_staff, trace):
+def test_simulated_files_are_marked(as_staff, trace):
     real = words_of(as_staff.get("/ingest/"))
     filesystem = trace.server.filesystem
     filesystem.simulated = True
     filesystem.save()
 
     assert "Simulated data" not in real
-    segment = f"/ingest/segments/{trace.pk}/"
+    segment = f"/ingest/files/{trace.pk}/"
     for path in ("/ingest/", segment, "/ingest/coverage/", "/ingest/nids/"):
         assert "Simulated data" in words_of(as_staff.get(path))
     for path in (segment, "/ingest/nids/"):
@@ -247,24 +245,22 @@ def test_simulated_segments_are_said_to_be(as_staff, trace):
     for path in ("/ingest/", "/ingest/coverage/"):
         rows = json_of(as_staff.get(f"{path}?format=json"))["rows"]
         assert [row["simulated"] for row in rows] == [True]
-    assert "Simulated data. This segment was made up" in words_of(as_staff.get(segment))
-    assert "Simulated data. All that is listed here was made up" in words_of(
-        as_staff.get("/ingest/")
-    )
+    assert "Simulated data: this file." in words_of(as_staff.get(segment))
+    assert "Simulated data: all rows." in words_of(as_staff.get("/ingest/"))
 
 
-def test_simulated_segments_among_others_are_marked(as_staff, trace, logs, ingest):
+def test_simulated_files_among_others_are_marked(as_staff, trace, logs, ingest):
     ingest("sacct", logs("jobs.txt", sacct(Run("1"))), cluster="anvil")
     Filesystem.objects.update(simulated=True)
     words = words_of(as_staff.get("/ingest/"))
 
-    assert "Simulated data. What is marked so was made up" in words
+    assert "Simulated data: rows marked “simulated”." in words
     assert "mds1.log simulated rpctrace" in words
     assert "jobs.txt sacct" in words
 
 
 @pytest.mark.parametrize("kind", ["cluster", "filesystem", "server", "target", "node", "nid"])
-def test_registration_marks_what_is_simulated(as_staff, trace, kind):
+def test_registration_marks_simulated_entries(as_staff, trace, kind):
     real = text_of(as_staff.get(f"/admin/site/{kind}/"))
     for things in (Cluster, Filesystem):
         things.objects.update(simulated=True)
@@ -274,7 +270,7 @@ def test_registration_marks_what_is_simulated(as_staff, trace, kind):
     assert '<td class="field-data">simulated</td>' in made_up
 
 
-def test_the_number_of_queries_does_not_grow_with_the_segments(
+def test_the_number_of_queries_does_not_grow_with_the_files(
     as_staff, read, django_assert_num_queries
 ):
     read("11:00")

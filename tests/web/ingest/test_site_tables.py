@@ -1,4 +1,4 @@
-"""Registering tables by page, and where what they say is shown."""
+"""Registration of tables by page, and the display of accounts."""
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -26,7 +26,7 @@ def test_staff_upload_a_table_of_nids(as_staff, upload):
     assert Nid.objects.get(text="10.36.226.12@o2ib203").node.name == "login3"
 
 
-def test_a_wrong_table_is_shown_with_the_reason(as_staff, upload):
+def test_an_invalid_table_is_rejected_with_a_reason(as_staff, upload):
     for kind, text, reason in (
         ("users", "name,email\nalice,nowhere\n", "Nothing was registered"),
         ("nids", "n1 1@gni", "Name the cluster"),
@@ -45,7 +45,7 @@ def test_tables_are_for_staff(as_alice, upload):
     assert not UserAccount.objects.exists()
 
 
-def test_the_page_of_a_user_says_how_to_reach_whom(as_staff, upload, ingest, logs):
+def test_the_page_of_a_user_shows_contacts(as_staff, upload, ingest, logs):
     ingest("sacct", logs("j", sacct(Run("77", user="pilot"))), cluster="anvil")
     upload(as_staff, "users", "name,email,projects,team\npilot,ops@example.org,HEP1,PanDA ops\n")
 
@@ -55,7 +55,7 @@ def test_the_page_of_a_user_says_how_to_reach_whom(as_staff, upload, ingest, log
     assert "mailto:ops@example.org" in page
 
 
-def test_a_users_address_is_not_for_everybody(as_alice, alice, upload, ingest, logs, client):
+def test_contacts_are_hidden_from_other_users(as_alice, alice, upload, ingest, logs, client):
     ingest("sacct", logs("j", sacct(Run("77", user="alice"))), cluster="anvil")
     UserAccount.objects.create(name="alice", email="alice@example.org")
     UserAccount.objects.create(name="bob", email="bob@example.org")

@@ -5,9 +5,7 @@ from tests.logs import Run, at, job_stats, pbs
 from tests.web.reading import json_of, words_of
 
 
-def test_bytes_are_drawn_where_the_osts_of_the_jobs_own_filesystems_counted_them(
-    site, logs, ingest, refresh, as_staff
-):
+def test_bytes_come_from_osts_of_the_filesystems_of_the_job(site, logs, ingest, refresh, as_staff):
     """Of two filesystems of birch, pond has no OST, and one of lake's two is never read."""
     jobs = [("E", Run("1", nodes="b1")), ("E", Run("2", nodes="b2"))]
     ingest("pbs", logs("20170705", pbs(*jobs)), cluster="birch")

@@ -8,7 +8,7 @@ from django.http import QueryDict
 from ioportal.analysis.metrics import METADATA_OPERATIONS
 from ioportal.jobs.models import Launch
 from ioportal.web.jobs import columns
-from ioportal.web.jobs.job_list import Listing
+from ioportal.web.jobs.job_list import JobList
 from tests.logs import at
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
@@ -19,7 +19,7 @@ def ids(answer):
 
 @pytest.fixture
 def seven(new_job, cluster):
-    """Jobs that differ in what people look for, named by it."""
+    """Seven jobs, each named after its distinctive property."""
     new_job({}, batch_id="plain")
     new_job({}, batch_id="mine", owner="bob", project="BIO3", queue="debug")
     new_job({}, batch_id="big", node_count=300, name="Atlas pilot")
@@ -45,20 +45,20 @@ def seven(new_job, cluster):
         pytest.param("quality=poor", {"poor"}, id="by quality"),
         pytest.param("quality=none", {"fresh"}, id="without figures"),
         pytest.param("end=2017-07-05T01:30:00Z", {"early"}, id="by time, before"),
-        pytest.param("start=2017-07-05T13:30:00Z", {"fresh"}, id="by time: running jobs go on"),
+        pytest.param("start=2017-07-05T13:30:00Z", {"fresh"}, id="by time, running"),
         pytest.param("start=2017-07-05T02:00:00Z&end=2017-07-05T12:00:00Z", set(), id="half-open"),
         pytest.param("cluster=anvil&q=plain", {"plain"}, id="by cluster and id"),
         pytest.param("q=plain big", {"plain", "big"}, id="by any of several ids"),
         pytest.param("q=task[4]", {"task[4]"}, id="by the task of an array"),
-        pytest.param("q=task[5]", set(), id="another task is another job"),
+        pytest.param("q=task[5]", set(), id="by another task"),
         pytest.param("q=9205593", {"launched"}, id="by a launch inside it"),
     ],
 )
-def test_jobs_are_found(as_staff, seven, query, expected):
+def test_filters_select_jobs(as_staff, seven, query, expected):
     assert set(ids(as_staff.get(f"/jobs/?format=json&{query}"))) == expected
 
 
-def test_a_job_of_no_duration_ran_at_its_time(as_staff, new_job):
+def test_a_job_without_duration_matches_its_time(as_staff, new_job):
     new_job(batch_id="instant", ended_at=at("12:00"))
 
     assert ids(as_staff.get("/jobs/?format=json&start=2017-07-05T11:00Z&end=2017-07-05T13:00Z"))
@@ -69,12 +69,14 @@ def test_a_job_of_no_duration_ran_at_its_time(as_staff, new_job):
     "query",
     ["start=yesterday", "nodes_min=many", "cluster=elsewhere", "state=odd", "quality=odd", "q=%00"],
 )
-def test_a_filter_that_makes_no_sense_shows_nothing_and_says_so(as_staff, seven, query):
+def test_an_invalid_filter_shows_no_jobs_and_an_error(as_staff, seven, query):
     page = as_staff.get(f"/jobs/?{query}")
     twin = as_staff.get(f"/jobs/?{query}&format=csv")
 
-    assert "was not understood" in words_of(page)
-    assert text_of(page).count('role="alert"') == 3, "in the list, beside the filter, of requests"
+    assert "Invalid filter" in words_of(page)
+    assert text_of(page).count('role="alert"') == 3, (
+        "in the list, at the filter, for failed requests"
+    )
     assert twin.status_code == 400
     assert query.partition("=")[0] in twin.json()["errors"]
 
@@ -91,7 +93,7 @@ def three(new_job):
     ("sort", "first"),
     [("-metadata_operations", ["much", "little"]), ("metadata_operations", ["little", "much"])],
 )
-def test_unknown_figures_come_last_in_both_directions(as_staff, three, sort, first):
+def test_unknown_values_come_last_in_both_directions(as_staff, three, sort, first):
     listed = ids(as_staff.get(f"/jobs/?format=json&sort={sort}"))
 
     assert listed[:2] == first
@@ -99,7 +101,7 @@ def test_unknown_figures_come_last_in_both_directions(as_staff, three, sort, fir
 
 
 @pytest.mark.parametrize("sort", ["-opens", "opens"])
-def test_pages_go_on_from_known_figures_to_unknown_ones(as_staff, new_job, sort):
+def test_pages_continue_from_known_to_unknown_values(as_staff, new_job, sort):
     for number in range(60):
         new_job({"opens": number // 7}, batch_id=f"known{number}")
     for number in range(60):
@@ -118,12 +120,12 @@ def test_pages_go_on_from_known_figures_to_unknown_ones(as_staff, new_job, sort)
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in (*columns.DEFAULT, "count_mkdir") if columns.BY_NAME[name].of_statistics],
+    [name for name in (*columns.DEFAULT, "count_mkdir") if columns.BY_NAME[name].is_statistic],
 )
 @pytest.mark.parametrize("direction", ["", "-"])
-def test_figures_are_sorted_by_an_index(sam, three, queries, name, direction):
-    known, _ = Listing(sam, QueryDict(f"sort={direction}{name}")).ordered
-    # What is possible shows where nothing else is allowed; so few rows need no index.
+def test_sorting_by_statistics_uses_an_index(sam, three, queries, name, direction):
+    known, _ = JobList(sam, QueryDict(f"sort={direction}{name}")).ordered
+    # With few rows, the planner needs encouragement to use an index.
     for setting in ("enable_seqscan", "enable_sort", "enable_hashjoin", "enable_mergejoin"):
         queries("SELECT set_config(%s, 'off', true)", setting)
     plan = known.values_list("pk")[:50].explain()
@@ -143,10 +145,10 @@ def test_every_column_sorts_both_ways(as_staff, three):
 def test_every_kind_of_metadata_operation_is_a_column():
     kinds = {name.removeprefix("count_") for name in columns.BY_NAME if name.startswith("count_")}
 
-    assert kinds == set(METADATA_OPERATIONS) - {"open", "close"}  # metrics of their own
+    assert kinds == set(METADATA_OPERATIONS) - {"open", "close"}  # metrics with their own columns
 
 
-def test_the_head_of_a_column_sorts_by_it_and_then_the_other_way_round(as_staff, three):
+def test_a_column_heading_sorts_and_then_reverses(as_staff, three):
     fresh = text_of(as_staff.get("/jobs/"))
     sorted_down = text_of(as_staff.get("/jobs/?sort=-metadata_operations"))
 
@@ -155,7 +157,7 @@ def test_the_head_of_a_column_sorts_by_it_and_then_the_other_way_round(as_staff,
     assert 'aria-sort="descending"' in sorted_down
 
 
-def test_pages_follow_each_other_and_keep_the_filters(as_staff, new_job):
+def test_page_links_preserve_filters(as_staff, new_job):
     for _ in range(51):
         new_job()
     first = text_of(as_staff.get("/jobs/?user=alice"))
@@ -166,32 +168,32 @@ def test_pages_follow_each_other_and_keep_the_filters(as_staff, new_job):
 
 
 @pytest.mark.parametrize("page", ["99", "-1", "x"])
-def test_a_page_that_is_not_there_is_another_one(as_staff, three, page):
-    assert "4 found" in words_of(as_staff.get(f"/jobs/?page={page}"))
+def test_an_invalid_page_number_shows_an_existing_page(as_staff, three, page):
+    assert "4 jobs" in words_of(as_staff.get(f"/jobs/?page={page}"))
 
 
-def test_facets_count_the_filtered_jobs_and_lead_to_them(as_staff, seven):
+def test_facets_count_and_link_filtered_jobs(as_staff, seven):
     page = text_of(as_staff.get("/jobs/?name=relax"))
 
     assert '<a href="?name=relax&amp;state=failed"' in page
     assert "completed 5" in words_of(as_staff.get("/jobs/?name=relax"))
-    assert "not computed yet 1" in words_of(as_staff.get("/jobs/?name=relax"))
+    assert "pending 1" in words_of(as_staff.get("/jobs/?name=relax"))
 
 
-def test_a_chosen_facet_is_left_by_its_own_link(as_staff, seven):
+def test_a_selected_facet_links_to_its_removal(as_staff, seven):
     page = text_of(as_staff.get("/jobs/?state=failed&name=relax"))
 
     assert '<a href="?name=relax" aria-current="true">' in page
 
 
-def test_columns_are_chosen_in_the_address(as_staff, three):
+def test_the_url_selects_columns(as_staff, three):
     for query in ("columns=opens&columns=user", "columns=opens,user"):
         header = json_of(as_staff.get(f"/jobs/?format=json&{query}"))["rows"][0].keys()
 
         assert list(header) == ["id", "simulated", "job", "user", "opens"]
 
 
-def test_chosen_columns_outlive_a_change_of_the_filters(as_staff, three):
+def test_filters_preserve_selected_columns(as_staff, three):
     page = text_of(as_staff.get("/jobs/?columns=opens,user&user=alice&sort=-opens"))
     filters, _, rest = page.partition('id="filters"')[2].partition("</form>")
 
@@ -200,41 +202,43 @@ def test_chosen_columns_outlive_a_change_of_the_filters(as_staff, three):
     assert '<input type="hidden" name="user" value="alice">' in rest
 
 
-def test_unknown_columns_and_orders_are_told_and_left_out(as_staff, three):
+def test_unknown_columns_and_orders_are_reported_and_ignored(as_staff, three):
     page = words_of(as_staff.get("/jobs/?columns=opens,evil&sort=-odd"))
     twin = as_staff.get("/jobs/?columns=opens,evil&sort=-odd&format=csv")
 
-    assert "There is no column 'evil'. It is left out." in page
-    assert "There is no column 'odd'. It is left out." in page
-    assert "4 found" in page
+    assert "Unknown column 'evil'. Ignored." in page
+    assert "Unknown column 'odd'. Ignored." in page
+    assert "4 jobs" in page
     assert twin.status_code == 400
     assert twin.json()["errors"] == {
-        "columns": ["There is no column 'evil'."],
-        "sort": ["There is no column 'odd'."],
+        "columns": ["Unknown column 'evil'."],
+        "sort": ["Unknown column 'odd'."],
     }
 
 
 @pytest.mark.parametrize(
     ("query", "short"),
     [
-        pytest.param("user=&name=&page=1", "", id="what is empty"),
+        pytest.param("user=&name=&page=1", "", id="empty parameters"),
         pytest.param("sort=-started", "", id="the default order"),
         pytest.param("&".join(f"columns={n}" for n in columns.DEFAULT), "", id="default columns"),
-        pytest.param(f"columns={','.join(columns.DEFAULT)}&user=x", "?user=x", id="and no more"),
-        pytest.param("user=x&state=&page=2", "?user=x&page=2", id="the page stays"),
+        pytest.param(
+            f"columns={','.join(columns.DEFAULT)}&user=x", "?user=x", id="default columns only"
+        ),
+        pytest.param("user=x&state=&page=2", "?user=x&page=2", id="page number"),
     ],
 )
-def test_addresses_leave_out_what_goes_without_saying(as_staff, three, query, short):
+def test_urls_omit_default_parameters(as_staff, three, query, short):
     answer = as_staff.get(f"/jobs/?{query}")
 
     assert answer["Location"] == f"/jobs/{short}"
     assert as_staff.get(answer["Location"]).status_code == 200
 
 
-def test_links_leave_out_what_goes_without_saying(as_staff, three):
+def test_links_omit_default_parameters(as_staff, three):
     page = text_of(as_staff.get("/jobs/?sort=-opens"))
 
-    assert '<a href="?"' in page  # by the head of the column that sorts by default
+    assert '<a href="?"' in page  # by the heading of the default column
     assert "columns=" not in page.replace('name="columns"', "")
 
 
@@ -242,21 +246,21 @@ def test_links_leave_out_what_goes_without_saying(as_staff, three):
     "query",
     ["nodes_min=-5", "nodes_max=1.5", "nodes_min=9&nodes_max=3", "start=2017-07-06&end=2017-07-05"],
 )
-def test_a_range_that_can_match_nothing_is_refused(as_staff, seven, query):
+def test_an_empty_range_is_rejected(as_staff, seven, query):
     page = as_staff.get(f"/jobs/?{query}")
 
-    assert "was not understood" in words_of(page)
+    assert "Invalid filter" in words_of(page)
     assert text_of(page).count('class="error"') == 1
     assert as_staff.get(f"/jobs/?{query}&format=json").status_code == 400
 
 
-def test_a_print_tells_the_filters(as_staff, seven):
+def test_printed_pages_show_the_filters(as_staff, seven):
     words = words_of(as_staff.get("/jobs/?state=failed&state=running&nodes_min=2"))
 
     assert "Filtered by nodes at least: 2; state: failed, running" in words
 
 
-def test_a_fact_that_no_job_has_is_no_facet(as_staff, new_job):
+def test_empty_facets_are_hidden(as_staff, new_job):
     new_job(queue="")
     page = text_of(as_staff.get("/jobs/"))
 
@@ -264,7 +268,7 @@ def test_a_fact_that_no_job_has_is_no_facet(as_staff, new_job):
     assert "<legend>Queue</legend>" not in page
 
 
-def test_the_twins_have_what_the_page_has_exactly(as_staff, new_job):
+def test_exports_have_exact_values(as_staff, new_job):
     job = new_job(
         {"read_bytes": 20_360_000_000, "opens": 1_260_185, "open_close_ratio": 4.22}, name="vasp"
     )
@@ -289,7 +293,7 @@ def test_the_twins_have_what_the_page_has_exactly(as_staff, new_job):
     assert 'title="2017-07-05 12:00:00 UTC">2017-07-05 12:00</time>' in page
 
 
-def test_a_csv_twin_never_hands_a_spreadsheet_a_formula(as_staff, new_job):
+def test_csv_exports_escape_formulas(as_staff, new_job):
     new_job(name="=HYPERLINK(1)", batch_id="1")
     [row] = csv_of(as_staff.get("/jobs/?format=csv"))
     [same] = json_of(as_staff.get("/jobs/?format=json"))["rows"]
@@ -298,7 +302,7 @@ def test_a_csv_twin_never_hands_a_spreadsheet_a_formula(as_staff, new_job):
     assert same["name"] == "=HYPERLINK(1)"
 
 
-def test_a_hostile_name_is_shown_and_not_obeyed(as_staff, new_job):
+def test_a_hostile_name_is_escaped(as_staff, new_job):
     new_job(name="<script>alert(1)</script>\x1b[31m\u202e")
     page = text_of(as_staff.get("/jobs/"))
 
@@ -306,16 +310,14 @@ def test_a_hostile_name_is_shown_and_not_obeyed(as_staff, new_job):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m\\u202e" in page
 
 
-def test_simulated_jobs_are_said_to_be(as_staff, new_job, cluster):
+def test_simulated_jobs_are_marked(as_staff, new_job, cluster):
     new_job()
     real = words_of(as_staff.get("/jobs/"))
     cluster.simulated = True
     cluster.save()
 
     assert "Simulated data" not in real
-    assert "Simulated data. All that is listed of anvil was made up" in words_of(
-        as_staff.get("/jobs/")
-    )
+    assert "Simulated data: all jobs of anvil." in words_of(as_staff.get("/jobs/"))
     [row] = json_of(as_staff.get("/jobs/?format=json"))["rows"]
     assert row["simulated"] is True
 
@@ -323,12 +325,12 @@ def test_simulated_jobs_are_said_to_be(as_staff, new_job, cluster):
 @pytest.mark.parametrize(
     ("person", "query", "words"),
     [
-        pytest.param("sam", "", "manage.py ingest sacct", id="staff learn how to load jobs"),
-        pytest.param("alice", "", "You have no jobs here yet", id="users learn what to expect"),
-        pytest.param("alice", "?user=x", "No job matches", id="a filter may be too narrow"),
+        pytest.param("sam", "", "manage.py ingest sacct", id="staff"),
+        pytest.param("alice", "", "No jobs yet", id="users"),
+        pytest.param("alice", "?user=x", "No jobs match", id="filtered"),
     ],
 )
-def test_an_empty_list_says_what_to_do(client, request, person, query, words):
+def test_an_empty_list_shows_the_next_step(client, request, person, query, words):
     client.force_login(request.getfixturevalue(person))
 
     assert words in words_of(client.get(f"/jobs/{query}"))
@@ -346,7 +348,7 @@ def test_the_number_of_queries_does_not_grow_with_the_list(
         as_staff.get("/jobs/")
 
 
-def test_the_csv_twin_takes_one_query_besides_the_log_in(
+def test_the_csv_export_needs_one_query_after_the_log_in(
     as_staff, seven, django_assert_num_queries
 ):
     with django_assert_num_queries(3):

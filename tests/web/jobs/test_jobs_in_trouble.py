@@ -1,4 +1,4 @@
-"""Job pages of jobs about which something is odd: each says so on screen."""
+"""Pages of jobs with incomplete or unusual data."""
 
 import pytest
 
@@ -37,22 +37,22 @@ def account(site, logs, ingest):
     return run
 
 
-def test_a_job_that_has_not_started_has_nothing_to_show(page, new_job):
+def test_a_pending_job_has_no_statistics(page, new_job):
     job = new_job(started_at=None, ended_at=None, state="pending")
 
-    assert "This job has not started" in words_of(page(job))
+    assert "Statistics appear after the job starts" in words_of(page(job))
     assert page(job, "timelines/metadata/").status_code == 404
     assert page(job, "rpcs/").status_code == 404
 
 
-def test_a_running_job_is_said_to_run(page, new_job):
+def test_a_running_job_is_marked_as_running(page, new_job):
     job = new_job({}, ended_at=None, state="running")
 
     assert "still running" in words_of(page(job))
     assert "0 cores" not in words_of(page(job))
 
 
-def test_logs_that_rotate_are_one_trace_and_many_traces_fold(page, account, logs, ingest):
+def test_rotated_logs_are_one_trace_and_many_traces_fold(page, account, logs, ingest):
     job = account(Run("1"))
     spans = [("12:00:00", "12:00:10"), ("12:00:10.5", "12:00:20")]
     spans += [(f"12:{minute}:00", f"12:{minute}:05") for minute in range(10, 24, 2)]
@@ -64,19 +64,19 @@ def test_logs_that_rotate_are_one_trace_and_many_traces_fold(page, account, logs
     assert "Trace 12:18:00, 5 s 2 more traces Trace 12:20:00, 5 s" in words
 
 
-def test_poor_figures_are_ranked_with_a_caution(page, new_job):
+def test_ranks_of_poor_figures_have_a_warning(page, new_job):
     for _ in range(10):
         new_job({"open_close_ratio": 1})
     poor, good = (
         new_job({"open_close_ratio": 2, "quality": quality}) for quality in ("poor", "good")
     )
-    caution = "Its own figures are of poor quality"
+    caution = "The data quality of this job is poor"
 
     assert caution in words_of(page(poor))
     assert caution not in words_of(page(good))
 
 
-def test_a_job_that_was_traced_and_sent_nothing_has_its_page(page, account, logs, ingest):
+def test_a_traced_job_without_rpcs_has_a_page(page, account, logs, ingest):
     traced = [rpc(f"12:0{minute}", "9@gni") for minute in range(5)]
     ingest("rpctrace", logs("trace.log", *traced), server="mds1")
 
@@ -85,45 +85,43 @@ def test_a_job_that_was_traced_and_sent_nothing_has_its_page(page, account, logs
     assert "0 RPCs from 0 of 1 nodes" in words_of(page(job))
 
 
-def test_figures_that_are_on_their_way_are_promised(page, new_job):
+def test_pending_statistics_are_announced(page, new_job):
     job = new_job()
     DirtyStatistics.objects.create(job_id=job.pk)
 
-    assert "Its figures are being computed" in words_of(page(job))
+    assert "Statistics pending" in words_of(page(job))
 
 
-def test_figures_that_new_data_overtook_are_marked(page, new_job):
+def test_stale_statistics_are_marked(page, new_job):
     job = new_job({})
     DirtyStatistics.objects.create(job_id=job.pk)
 
-    assert "New data arrived since" in words_of(page(job))
+    assert "New data has arrived" in words_of(page(job))
 
 
-def test_a_job_that_nobody_observed_says_what_to_load(page, new_job):
+def test_an_unobserved_job_explains_which_files_to_ingest(page, new_job):
     words = words_of(page(new_job()))
 
-    assert "Nothing is known of what it did" in words
+    assert "No counters or traces of the job's filesystems" in words
     assert "manage.py ingest job_stats" in words
 
 
-def test_a_chart_without_observations_is_not_an_empty_chart(page, new_job):
-    assert "nothing is known, which is not the same as nothing happened" in words_of(
-        page(new_job())
-    )
+def test_a_chart_without_observations_reports_missing_data(page, new_job):
+    assert "data is missing, not zero" in words_of(page(new_job()))
 
 
-def test_counters_that_fell_are_marked_and_explained(page, read, account):
+def test_counter_resets_are_marked_and_explained(page, read, account):
     read("12:00", {"1": {"open": 500}})
     read("12:05", {"1": {"open": 900}})
     read("12:10", {"1": {"open": 300}})
     job = account(Run("1"))
     html = text_of(page(job))
 
-    assert '"counters fell"' in html
+    assert '"counter reset"' in html
     assert "Counters fell once for no known reason" in words_of(page(job))
 
 
-def test_a_late_record_brings_its_windows_along(page, read, account):
+def test_a_late_record_gets_earlier_windows(page, read, account):
     read("12:00", {"login1.bash": {"open": 1}})
     read("12:10", {"8": {"open": 600}, "login1.bash": {"open": 1}})
     job = account(Run("8"))
@@ -132,7 +130,7 @@ def test_a_late_record_brings_its_windows_along(page, read, account):
     assert rates == {1.0}
 
 
-def test_a_new_version_of_a_server_breaks_the_chart(page, read, account, register):
+def test_a_server_upgrade_is_marked_in_the_chart(page, read, account, register):
     register("""
 [[server]]
 name = "mds1"
@@ -147,7 +145,7 @@ since = 2017-07-05T12:30:00Z
     assert "mds1: 2.12.5 \\u2192 2.15.3" in text_of(page(account(Run("9"))))
 
 
-def test_ids_that_repeat_lead_to_each_other(page, new_job):
+def test_jobs_with_the_same_id_link_to_each_other(page, new_job):
     first = new_job(batch_id="7", submitted_at=at("01:00"))
     second = new_job(batch_id="7", submitted_at=at("02:00"))
     other = new_job(batch_id="7", submitted_at=at("03:00"), owner="bob", project="BIO3")
@@ -157,14 +155,14 @@ def test_ids_that_repeat_lead_to_each_other(page, new_job):
     assert f'href="/jobs/{other.pk}/"' in html
 
 
-def test_jobs_of_others_with_the_same_id_are_not_told(as_alice, new_job):
+def test_hidden_jobs_with_the_same_id_are_not_listed(as_alice, new_job):
     mine = new_job(batch_id="7", submitted_at=at("01:00"))
     other = new_job(batch_id="7", submitted_at=at("03:00"), owner="bob", project="BIO3")
 
     assert f'href="/jobs/{other.pk}/"' not in text_of(as_alice.get(f"/jobs/{mine.pk}/"))
 
 
-def test_a_launch_has_a_report_of_its_own(page, account, logs, ingest):
+def test_a_launch_has_an_rpc_report(page, account, logs, ingest):
     job = account(Run("1", nodes="n[1-2]", node_count=2))
     Launch.objects.create(
         cluster=job.cluster,
@@ -184,20 +182,20 @@ def test_a_launch_has_a_report_of_its_own(page, account, logs, ingest):
     assert "3 RPCs from 2 of 2 nodes" in words_of(page(job))
 
 
-def test_hostile_launches_are_shown_and_not_obeyed(page, new_job):
+def test_hostile_launch_names_are_escaped(page, new_job):
     job = new_job()
     Launch.objects.create(cluster=job.cluster, job=job, name="1", command="<img src=x>\x07")
 
     assert "&lt;img src=x&gt;\\x07" in text_of(page(job))
 
 
-def test_launches_cost_no_queries(page, new_job, django_assert_num_queries):
+def test_launches_need_no_further_queries(page, new_job, django_assert_num_queries):
     job = new_job({})
     Launch.objects.create(cluster=job.cluster, job=job, name="0")
     page(job)
-    with django_assert_num_queries(23):
+    with django_assert_num_queries(22):
         page(job)
     for number in range(1, 20):
         Launch.objects.create(cluster=job.cluster, job=job, name=str(number))
-    with django_assert_num_queries(23):
+    with django_assert_num_queries(22):
         page(job)

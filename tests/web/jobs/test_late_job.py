@@ -1,4 +1,4 @@
-"""A job whose accounting came after its traces says so on its page."""
+"""The page of a job whose accounting arrived after its traces."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from ioportal.jobs.models import Job
 from tests.logs import Run, rpc, sacct
 from tests.web.reading import words_of
 
-LATE = "The accounting of this job came late"
+LATE = "Accounting of this job arrived late"
 
 
 @pytest.fixture
 def page(site, logs, ingest, as_staff):
-    """Ingest texts in an order, and open the page of job 77."""
+    """Ingest files in an order, and open the page of job 77."""
     texts = {
         "sacct": (sacct(Run("77", nodes="n1")), {"cluster": "anvil"}),
         "rpctrace": (rpc("12:10", "1@gni"), {"server": "mds1"}),
@@ -26,12 +26,12 @@ def page(site, logs, ingest, as_staff):
     return fetch
 
 
-def test_what_waited_for_it_is_told(page):
+def test_data_before_late_accounting_is_reported(page):
     words = page("rpctrace", "sacct")
 
     assert LATE in words
-    assert "What 1 text loaded since" in words
+    assert "Data of 1 file ingested since" in words
 
 
-def test_a_job_that_was_known_in_time_says_nothing(page):
+def test_timely_accounting_is_not_reported(page):
     assert LATE not in page("sacct", "rpctrace")

@@ -18,23 +18,23 @@ def among(new_job):
     return make
 
 
-def test_a_job_is_ranked_among_jobs_of_its_size(as_alice, among):
+def test_a_job_is_ranked_among_similar_jobs(as_alice, among):
     job = among(15, others=20)
-    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/peers/"))
+    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/similar-jobs/"))
 
     assert row["metric"] == "metadata_operations"
-    assert row["peers"] == "20"
-    assert float(row["share_below"]) == 0.725  # 14 below, and the equal one by half
+    assert row["similar_jobs"] == "20"
+    assert float(row["share_below"]) == 0.725  # 14 below, ties by half
     assert float(row["p50"]) == 11  # 10.5, in two digits
     assert "72 %" in words_of(as_alice.get(f"/jobs/{job.pk}/"))
 
 
-def test_fewer_than_ten_peers_are_too_few(as_alice, among):
+def test_a_rank_needs_ten_similar_jobs(as_alice, among):
     job = among(5, others=9)
-    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/peers/"))
+    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/similar-jobs/"))
 
-    assert (row["peers"], row["share_below"], row["p50"]) == ("9", "", "")
-    assert "Only 9 such jobs are known: at least 10 are needed" in words_of(
+    assert (row["similar_jobs"], row["share_below"], row["p50"]) == ("9", "", "")
+    assert "Only 9 similar jobs. A comparison needs at least 10" in words_of(
         as_alice.get(f"/jobs/{job.pk}/")
     )
 
@@ -43,26 +43,26 @@ def test_fewer_than_ten_peers_are_too_few(as_alice, among):
     "facts",
     [
         pytest.param({"node_count": 4}, id="larger jobs"),
-        pytest.param({"started_at": NOON + timedelta(days=31)}, id="jobs of later"),
+        pytest.param({"started_at": NOON + timedelta(days=31)}, id="later jobs"),
     ],
 )
-def test_other_jobs_are_no_peers(as_alice, among, facts):
+def test_dissimilar_jobs_are_excluded(as_alice, among, facts):
     job = among(5, others=12, **facts)
-    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/peers/"))
+    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/similar-jobs/"))
 
-    assert row["peers"] == "0"
+    assert row["similar_jobs"] == "0"
 
 
-def test_figures_of_poor_quality_are_no_company(as_alice, new_job):
+def test_jobs_with_poor_data_are_excluded(as_alice, new_job):
     for number in range(12):
         new_job({"metadata_operations": number, "quality": "poor"})
     job = new_job({"metadata_operations": 5})
-    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/peers/"))
+    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/similar-jobs/"))
 
-    assert row["peers"] == "0"
+    assert row["similar_jobs"] == "0"
 
 
-def test_peers_are_never_named(as_alice, among):
+def test_similar_jobs_are_anonymous(as_alice, among):
     job = among(15, others=20)
     words = words_of(as_alice.get(f"/jobs/{job.pk}/"))
 
@@ -70,7 +70,7 @@ def test_peers_are_never_named(as_alice, among):
     assert "BIO3" not in words
 
 
-def test_a_job_without_figures_has_no_standing(as_alice, new_job):
+def test_a_job_without_statistics_has_no_rank(as_alice, new_job):
     job = new_job()
 
-    assert csv_of(as_alice.get(f"/jobs/{job.pk}/peers/")) == []
+    assert csv_of(as_alice.get(f"/jobs/{job.pk}/similar-jobs/")) == []

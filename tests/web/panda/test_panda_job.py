@@ -1,4 +1,4 @@
-"""The page of a PanDA job, and the words that lead to it."""
+"""The page of a PanDA job, and search for it."""
 
 import pytest
 
@@ -15,19 +15,19 @@ def pilot(new_job, put_inside):
     return pilot
 
 
-def test_it_shows_its_record_and_what_its_batch_job_did_as_shared(as_alice, pilot):
+def test_the_page_shows_record_and_shared_figures_of_the_batch_job(as_alice, pilot):
     page = as_alice.get("/panda/anvil/3558462700/")
     words = words_of(page)
 
     assert f'href="/jobs/{pilot.pk}/">3567126</a>' in text_of(page)
     assert f"Run time 0:10:00 Wait 0:10:00 Set-up {UNKNOWN} Cores 16 CPU time 1:20:00" in words
     assert "CPU efficiency 50.0 %" in words
-    assert "which 2 PanDA jobs share: these figures are of all of them together" in words
+    assert "2 PanDA jobs share it; these figures are their total" in words
     assert "Opens ? 146,459" in words
     assert "pilot 1201: <b>killed</b>" in words
 
 
-def test_its_json_has_pandas_names_and_the_batch_job_apart(as_alice, pilot):
+def test_json_has_names_of_panda_and_the_batch_job(as_alice, pilot):
     facts = json_of(as_alice.get("/panda/anvil/3558462700/?format=json"))
 
     assert (facts["pandaid"], facts["jeditaskid"], facts["jobstatus"]) == (
@@ -40,7 +40,7 @@ def test_its_json_has_pandas_names_and_the_batch_job_apart(as_alice, pilot):
     assert (facts["batch_job"]["shared_batch"], facts["batch_job"]["npandajobs"]) == (True, 2)
 
 
-def test_in_which_task_of_an_array_it_ran_may_not_be_known(as_alice, new_job, put_inside):
+def test_an_ambiguous_array_task_has_no_figures(as_alice, new_job, put_inside):
     tasks = [new_job({"opens": 1}, batch_id="77", array_index=str(number)) for number in (1, 2)]
     put_inside(tasks[0], 1)
     job = WorkloadJob.objects.get()
@@ -54,18 +54,18 @@ def test_in_which_task_of_an_array_it_ran_may_not_be_known(as_alice, new_job, pu
     assert "Opens" not in words
 
 
-def test_without_a_batch_job_it_says_so(as_staff, cluster):
+def test_a_missing_batch_job_is_reported(as_staff, cluster):
     WorkloadJob.objects.create(
         cluster=cluster, panda_id=6, state="finished", reported_batch_id="99"
     )
 
     words = words_of(as_staff.get("/panda/anvil/6/"))
 
-    assert "Batch job 99 not known here" in words
-    assert "No batch job that is known here held it" in words
+    assert "Batch job 99 not in accounting" in words
+    assert "No batch job in accounting matches" in words
 
 
-def test_its_batch_job_leads_to_it(as_alice, pilot):
+def test_the_batch_job_links_to_the_panda_job(as_alice, pilot):
     assert 'href="/panda/anvil/3558462701/"' in text_of(as_alice.get(f"/jobs/{pilot.pk}/"))
 
 
@@ -76,16 +76,16 @@ def test_its_batch_job_leads_to_it(as_alice, pilot):
         pytest.param("10995522", "/panda/?jeditaskid=10995522", id="a task"),
     ],
 )
-def test_the_search_box_knows_pandas_numbers(client, alice, charlie, pilot, words, address):
+def test_search_finds_panda_ids(client, alice, charlie, pilot, words, address):
     client.force_login(alice)
     assert client.get("/search/", {"q": words})["Location"] == address
 
     client.force_login(charlie)
-    assert "Nothing that you can see" in words_of(client.get("/search/", {"q": words}))
+    assert "No results" in words_of(client.get("/search/", {"q": words}))
 
 
 @pytest.mark.parametrize("words", ["3558462701", "10995522", "3567126"])
-def test_the_job_list_finds_batch_jobs_by_what_ran_inside(as_alice, pilot, new_job, words):
+def test_the_job_list_finds_batch_jobs_by_panda_job(as_alice, pilot, new_job, words):
     new_job()
 
     rows = json_of(as_alice.get(f"/jobs/?q={words}&format=json"))["rows"]
@@ -93,5 +93,5 @@ def test_the_job_list_finds_batch_jobs_by_what_ran_inside(as_alice, pilot, new_j
     assert [row["job"] for row in rows] == ["3567126"]
 
 
-def test_no_panda_job_teaches_where_they_come_from(as_staff):
+def test_an_empty_list_explains_the_source_of_panda_jobs(as_staff):
     assert "manage.py ingest panda" in words_of(as_staff.get("/panda/"))

@@ -1,4 +1,4 @@
-"""Populations of PanDA jobs: their own figures, and those of the batch jobs that they share."""
+"""Populations of PanDA jobs: own figures, and figures of shared batch jobs."""
 
 from urllib.parse import urlencode
 
@@ -15,7 +15,7 @@ from tests.web.reading import csv_of, json_of, text_of, words_of
 
 @pytest.fixture
 def pilots(new_job, put_inside):
-    """A batch job that three PanDA jobs share, one with a failed PanDA job, one not measured."""
+    """Batch jobs: one shared by three PanDA jobs, one with a failed PanDA job, one not measured."""
     shared, own, unmeasured = (
         new_job({"opens": 1_368, "read_bytes": 10**9, "node_count": 3}),
         new_job({"opens": 2**53 + 1, "read_bytes": 0, "node_count": 0, "quality": "poor"}),
@@ -39,7 +39,7 @@ def spreads_of(answer):
     return {row["metric"]: row for row in json_of(answer)["rows"]}
 
 
-def test_n_counts_panda_jobs_and_each_has_its_batch_jobs_whole_value(as_staff, pilots, lost):
+def test_each_panda_job_has_the_full_value_of_its_batch_job(as_staff, pilots, lost):
     twin = json_of(as_staff.get("/populations/?unit=panda&format=json"))
     rows = {row["metric"]: row for row in twin["rows"]}
     [population] = twin["populations"]
@@ -54,17 +54,17 @@ def test_n_counts_panda_jobs_and_each_has_its_batch_jobs_whole_value(as_staff, p
     assert rows["node_count"]["n"] == 3  # no job has no nodes
 
 
-def test_what_records_tell_is_each_panda_jobs_own(as_staff, pilots):
+def test_values_of_records_belong_to_each_panda_job(as_staff, pilots):
     rows = spreads_of(as_staff.get("/populations/?unit=panda&format=json"))
-    told = {
+    values = {
         name: (row["n"], row["min"], row["max"])
         for name, row in rows.items()
         if row["value_of"] == "PanDA job"
     }
 
-    assert told == {
+    assert values == {
         "panda_duration_s": (4, 30, 600),
-        "panda_wait_s": (4, 600, 600),  # one seems to have started before it was created
+        "panda_wait_s": (4, 600, 600),  # started before it was created, according to its record
         "panda_setup_s": (0, None, None),
         "panda_core_count": (4, 16, 16),
         "panda_cpu_s": (4, 4_800, 4_800),
@@ -72,18 +72,18 @@ def test_what_records_tell_is_each_panda_jobs_own(as_staff, pilots):
     }
 
 
-def test_the_page_says_whose_values_they_are(as_staff, pilots):
+def test_the_page_groups_own_and_shared_values(as_staff, pilots):
     page = words_of(as_staff.get("/populations/?unit=panda"))
 
     assert "5 PanDA jobs, 3 finished, 1 failed, 1 running" in page
     assert "inside 3 batch jobs" in page
-    assert "PanDA job Its batch job, shared" in page
-    assert "each PanDA job counts with the whole value of its batch job" in page
-    assert "Servers see batch jobs." not in words_of(as_staff.get("/populations/"))
+    assert "PanDA job Batch job (shared)" in page
+    assert "each PanDA job has the full value of its batch job" in page
+    assert "Servers count batch jobs." not in words_of(as_staff.get("/populations/"))
 
 
 @pytest.mark.parametrize("scale", ["log", "linear"])
-def test_as_many_panda_jobs_are_behind_a_bar_as_it_says(as_staff, pilots, scale):
+def test_a_bar_links_to_its_number_of_panda_jobs(as_staff, pilots, scale):
     page = as_staff.get(f"/populations/?unit=panda&produsername=Pilot+One&scale={scale}")
 
     for metric in ("panda_duration_s", "panda_wait_s", "panda_cpu_s", "read_bytes"):
@@ -96,7 +96,7 @@ def test_as_many_panda_jobs_are_behind_a_bar_as_it_says(as_staff, pilots, scale)
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "ids"),
     [
         ("pandaid=1,4|nonsense", [4, 1]),
         ("jeditaskid=7", [5]),
@@ -110,31 +110,31 @@ def test_as_many_panda_jobs_are_behind_a_bar_as_it_says(as_staff, pilots, scale)
         ("pandaid=" + "9" * 30, []),
     ],
 )
-def test_panda_jobs_are_chosen_by_what_their_monitor_calls_it(as_staff, pilots, query, found):
+def test_filters_have_names_of_the_panda_monitor(as_staff, pilots, query, ids):
     rows = csv_of(as_staff.get(f"/panda/?{query.format(shared=pilots[0].batch_id)}&format=csv"))
 
-    assert [int(row["pandaid"]) for row in rows] == found
+    assert [int(row["pandaid"]) for row in rows] == ids
 
 
-def test_a_filter_that_makes_no_sense_is_told(as_staff, pilots):
+def test_an_invalid_filter_is_reported(as_staff, pilots):
     page = as_staff.get("/panda/?opens_from=many")
 
-    assert "A filter was not understood" in words_of(page)
+    assert "Invalid filter" in words_of(page)
     assert as_staff.get("/panda/?opens_from=many&format=csv").status_code == 400
     assert as_staff.get("/panda/?start=2017-07-06&end=2017-07-05&format=csv").status_code == 400
 
 
-def test_the_unit_is_changed_with_the_filters_that_fit(as_staff, pilots):
+def test_a_change_of_unit_preserves_common_filters(as_staff, pilots):
     page = text_of(as_staff.get("/populations/?user=alice&cluster=anvil&opens_from=5&scale=linear"))
 
     assert (
         'href="/populations/?unit=panda&amp;cluster=anvil&amp;opens_from=5&amp;scale=linear"'
         in page
     )
-    assert "It is left out." in words_of(as_staff.get("/populations/?unit=nodes"))
+    assert "Ignored." in words_of(as_staff.get("/populations/?unit=nodes"))
 
 
-def test_a_name_keeps_the_unit_and_its_twins_tell_name_and_filters(as_staff, sam, pilots):
+def test_a_saved_population_preserves_the_unit(as_staff, sam, pilots):
     as_staff.post(
         "/populations/?unit=panda", {"name": "Failed", "query": "/panda/?jobstatus=failed"}
     )
@@ -142,26 +142,29 @@ def test_a_name_keeps_the_unit_and_its_twins_tell_name_and_filters(as_staff, sam
     page = text_of(as_staff.get("/populations/failed/?scale=linear"))
 
     assert named.query == "unit=panda&jobstatus=failed"
-    twins = ("/populations/failed/?scale=linear", "/populations/histograms/opens/?named=failed")
+    twins = ("/populations/failed/?scale=linear", "/populations/histograms/opens/?saved=failed")
     for twin in twins:
         assert f'href="{twin}' in page
-        [told] = json_of(as_staff.get(f"{twin}&format=json"))["populations"]
-        assert (told["title"], told["in_words"]) == ("Failed", "PanDA jobs, state: failed")
-    [row, *_] = csv_of(as_staff.get("/populations/further/?named=failed&format=csv"))
+        [population] = json_of(as_staff.get(f"{twin}&format=json"))["populations"]
+        assert (population["title"], population["description"]) == (
+            "Failed",
+            "PanDA jobs, state: failed",
+        )
+    [row, *_] = csv_of(as_staff.get("/populations/other-metrics/?saved=failed&format=csv"))
     assert (row["population"], row["filters"]) == ("Failed", "PanDA jobs, state: failed")
-    assert as_staff.get("/populations/further/?named=nothing").status_code == 404
+    assert as_staff.get("/populations/other-metrics/?saved=nothing").status_code == 404
 
 
-def test_only_populations_of_one_unit_stand_beside_each_other(as_staff, pilots):
-    query = urlencode({"unit": "panda", "beside": "/panda/?jobstatus=failed"})
+def test_only_populations_of_one_unit_are_compared(as_staff, pilots):
+    query = urlencode({"unit": "panda", "compare": "/panda/?jobstatus=failed"})
     rows = csv_of(as_staff.get(f"/populations/?{query}&format=csv"))
-    mixed = as_staff.get("/populations/?unit=panda&beside=user%3Dalice&format=csv")
+    mixed = as_staff.get("/populations/?unit=panda&compare=user%3Dalice&format=csv")
 
     assert {row["population"] for row in rows} == {"All PanDA jobs", "PanDA jobs, state: failed"}
-    assert "counts jobs" in str(mixed.json()["errors"]["beside"])
+    assert "has jobs" in str(mixed.json()["errors"]["compare"])
 
 
-def test_people_see_what_ran_inside_jobs_that_they_see(client, charlie, alice, pilots, lost):
+def test_panda_jobs_are_visible_with_their_batch_jobs(client, charlie, alice, pilots, lost):
     for person, jobs in ((alice, 5), (charlie, 0)):
         client.force_login(person)
 
@@ -172,14 +175,14 @@ def test_people_see_what_ran_inside_jobs_that_they_see(client, charlie, alice, p
         assert client.get("/panda/anvil/6/").status_code == 404
 
 
-@pytest.mark.parametrize(("batch_jobs", "told"), [(9, None), (10, 30)])
-def test_of_other_people_nothing_is_told_of_few_batch_jobs_nor_any_of_their_values(
-    as_alice, new_job, put_inside, batch_jobs, told
+@pytest.mark.parametrize(("batch_jobs", "visible"), [(9, None), (10, 30)])
+def test_few_batch_jobs_of_other_users_are_hidden(
+    as_alice, new_job, put_inside, batch_jobs, visible
 ):
     for number in range(batch_jobs):
         pilot = new_job({"opens": 777_777}, owner="bob", project="BIO3")
         put_inside(pilot, *range(3 * number, 3 * number + 3))
-    query = "unit=panda&beside=others&produsername=Nobody&jobstatus=finished"
+    query = "unit=panda&compare=others&produsername=Nobody&jobstatus=finished"
 
     twin = json_of(as_alice.get(f"/populations/?{query}&format=json"))
     others = twin["populations"][1]
@@ -187,14 +190,18 @@ def test_of_other_people_nothing_is_told_of_few_batch_jobs_nor_any_of_their_valu
     bars = json_of(as_alice.get(f"/populations/histograms/opens/?{query}&format=json"))["rows"]
     page = text_of(as_alice.get(f"/populations/?{query.replace('&produsername=Nobody', '')}"))
 
-    assert (others["jobs"], others["filters"], others["states"]) == (told, "jobstatus=finished", {})
-    assert by_metric["panda_duration_s"]["p50"] == (600 if told else None)
+    assert (others["jobs"], others["filters"], others["states"]) == (
+        visible,
+        "jobstatus=finished",
+        {},
+    )
+    assert by_metric["panda_duration_s"]["p50"] == (600 if visible else None)
     assert by_metric["opens"]["n"] is None
     assert bars == []
     assert "777,777" not in page
 
 
-def test_a_change_of_a_record_makes_new_figures(as_staff, pilots, django_assert_num_queries):
+def test_a_changed_record_changes_the_figures(as_staff, pilots, django_assert_num_queries):
     as_staff.get("/populations/?unit=panda")
     with django_assert_num_queries(8):  # as of batch jobs, and when a PanDA job last changed
         as_staff.get("/populations/?unit=panda")
@@ -206,7 +213,7 @@ def test_a_change_of_a_record_makes_new_figures(as_staff, pilots, django_assert_
     assert rows["panda_cpu_s"]["max"] == 9_999
 
 
-def test_few_queries_read_the_figures_however_many_there_are(
+def test_the_number_of_queries_does_not_grow_with_the_figures(
     as_staff, pilots, new_job, put_inside, django_assert_num_queries
 ):
     for number in range(20):

@@ -1,4 +1,4 @@
-"""Trends of PanDA jobs: what their records tell, worked out by hand."""
+"""Trends of PanDA jobs; expected figures are computed by hand."""
 
 import pytest
 from django.db.models.functions import Now
@@ -12,17 +12,17 @@ HOURS = {"unit": "panda", "step": "hour", "start": "2017-07-05T12:00Z", "end": "
 
 @pytest.fixture
 def rows(as_staff):
-    """Return the values of a trend's CSV twin, a row for each hour."""
+    """Return the values of a trend's CSV export, one row per hour."""
 
     def run(name, **query):
-        found = csv_of(as_staff.get(f"/trends/{name}/", {"format": "csv", **HOURS, **query}))
+        exported = csv_of(as_staff.get(f"/trends/{name}/", {"format": "csv", **HOURS, **query}))
         return [
             {
                 column: value and float(value)
                 for column, value in row.items()
                 if column not in {"bucket", "start", "end"}
             }
-            for row in found
+            for row in exported
         ]
 
     return run
@@ -30,7 +30,7 @@ def rows(as_staff):
 
 @pytest.fixture
 def pilots(new_job, put_inside):
-    """A batch job of alice's whose PanDA jobs end in all ways, and one of bob's."""
+    """A batch job of alice with PanDA jobs of all outcomes, and one of bob."""
     shared, other = new_job({"opens": 5}), new_job(owner="bob", project="CHM7")
     put_inside(shared, 1, 2, setup_s=1_320)
     put_inside(shared, 3, state="failed", setup_s=None)
@@ -43,7 +43,7 @@ def pilots(new_job, put_inside):
     return shared, other
 
 
-def test_panda_jobs_are_counted_by_how_they_ended(rows, pilots):
+def test_panda_jobs_are_counted_by_outcome(rows, pilots):
     assert rows("jobs-ended") == [
         {"finished": 2, "failed": 1, "cancelled": 1, "other": 0},
         {"finished": 1, "failed": 0, "cancelled": 0, "other": 1},
@@ -54,16 +54,16 @@ def test_panda_jobs_are_counted_by_how_they_ended(rows, pilots):
         {"n": 1, "failed_share": 0},
     ]
     WorkloadJob.objects.filter(state="finished").update(state="closed", changed_at=Now())
-    assert rows("failed-share")[1] == {"n": 0, "failed_share": ""}  # not known, not zero
+    assert rows("failed-share")[1] == {"n": 0, "failed_share": ""}  # unknown, not zero
 
 
-def test_what_runs_holds_cores_until_its_record_last_speaks(rows, pilots):
+def test_running_jobs_use_cores_until_the_last_update(rows, pilots):
     assert [row["jobs_peak"] for row in rows("running-jobs")] == [5, 2]
     assert [row["jobs_mean"] for row in rows("running-jobs")] == [7 / 6, 1]
     assert [row["core_hours"] for row in rows("core-hours")] == [16 * 7 / 6, 8]
 
 
-def test_a_metric_is_the_median_and_the_ninth_decile_of_their_own_values(rows, pilots):
+def test_a_metric_has_median_and_p90_of_own_values(rows, pilots):
     assert rows("panda_setup_s") == [
         {"n": 2, "median": 1_320, "p90": 1_320},
         {"n": 1, "median": 40, "p90": 40},
@@ -71,17 +71,17 @@ def test_a_metric_is_the_median_and_the_ninth_decile_of_their_own_values(rows, p
     assert rows("panda_cpu_efficiency")[1] == {"n": 2, "median": 4_800 / 8 / 1_800, "p90": 1 / 3}
 
 
-def test_what_several_share_is_not_drawn_as_theirs(as_staff, pilots):
+def test_shared_values_are_not_drawn_for_panda_jobs(as_staff, pilots):
     page = text_of(as_staff.get("/trends/", {**HOURS, "metric": "opens"}))
 
-    assert "There is no metric &#x27;opens&#x27;: it is left out." in page
+    assert "Unknown metric &#x27;opens&#x27;. Ignored." in page
     assert 'data-plot="figure-panda_setup_s"' in page
     assert "nodes-in-use" not in page
     assert as_staff.get("/trends/opens/?unit=panda").status_code == 404
     assert as_staff.get("/trends/panda_setup_s/").status_code == 404
 
 
-def test_units_can_be_changed_and_twins_and_lists_stay_with_theirs(as_staff, pilots):
+def test_exports_and_lists_preserve_the_unit(as_staff, pilots):
     page = text_of(as_staff.get("/trends/", {**HOURS, "computingsite": "ORNL_Titan_MCORE"}))
 
     assert 'href="/trends/?start=2017-07-05T12%3A00Z' in page  # batch jobs have no such filter
@@ -89,10 +89,12 @@ def test_units_can_be_changed_and_twins_and_lists_stay_with_theirs(as_staff, pil
     assert 'href="/panda/?computingsite=ORNL_Titan_MCORE&amp;start=2017-07-05T12' in page
     twin = json_of(as_staff.get("/trends/failed-share/", {**HOURS, "format": "json"}))
     assert (twin["counted"], twin["unit"]) == ("PanDA jobs", "share")
-    assert "&#x27;joy&#x27; is none of jobs, panda." in text_of(as_staff.get("/trends/?unit=joy"))
+    assert "&#x27;joy&#x27; is not one of jobs, panda." in text_of(
+        as_staff.get("/trends/?unit=joy")
+    )
 
 
-def test_others_see_what_ran_inside_their_own_jobs_only(client, pilots, alice):
+def test_users_see_panda_jobs_inside_their_jobs_only(client, pilots, alice):
     client.force_login(alice)
 
     _, *after = csv_of(client.get("/trends/jobs-ended/", {"format": "csv", **HOURS}))
@@ -102,15 +104,15 @@ def test_others_see_what_ran_inside_their_own_jobs_only(client, pilots, alice):
     assert [row["n"] for row in shares] == ["3", "0"]
 
 
-def test_without_panda_jobs_it_says_where_they_come_from(as_staff, new_job):
+def test_an_empty_page_explains_the_source_of_panda_jobs(as_staff, new_job):
     new_job()
 
-    assert "No PanDA job is known yet" in words_of(as_staff.get("/trends/?unit=panda"))
-    assert "No PanDA job is known yet" in words_of(as_staff.get("/populations/?unit=panda"))
-    assert "No PanDA job matches" in words_of(as_staff.get("/trends/?unit=panda&pandaid=5"))
+    assert "No PanDA jobs yet" in words_of(as_staff.get("/trends/?unit=panda"))
+    assert "No PanDA jobs yet" in words_of(as_staff.get("/populations/?unit=panda"))
+    assert "No PanDA jobs match" in words_of(as_staff.get("/trends/?unit=panda&pandaid=5"))
 
 
-def test_the_page_costs_as_many_queries_with_many_panda_jobs(
+def test_the_number_of_queries_does_not_grow_with_the_panda_jobs(
     as_staff, pilots, put_inside, django_assert_num_queries
 ):
     with django_assert_num_queries(19):

@@ -1,4 +1,4 @@
-"""Users and projects: what their jobs add up to."""
+"""Users and projects: totals of their jobs."""
 
 from datetime import datetime, timedelta
 
@@ -10,7 +10,7 @@ from tests.web.reading import csv_of, json_of, text_of, words_of
 
 @pytest.fixture
 def several(new_job):
-    """Three jobs of alice with 1, 5 and 9 operations, a lighter one of bob, one without figures."""
+    """Three jobs of alice with 1, 5 and 9 operations, one of bob, one without statistics."""
     for operations in (9, 1, 5):
         new_job(
             {"metadata_operations": operations, "read_bytes": 100, "quality": "good"},
@@ -26,33 +26,33 @@ def listed(answer):
     return {row["name"]: row for row in json_of(answer)["rows"]}
 
 
-def test_jobs_are_added_up_by_user(as_staff, several):
+def test_jobs_are_summed_by_user(as_staff, several):
     users = listed(as_staff.get("/users/?format=json"))
 
     assert list(users) == ["alice", "bob"]  # by metadata operations
     alice, bob = users["alice"], users["bob"]
     assert (alice["jobs"], alice["node_hours"], alice["metadata_operations"]) == (3, 12, 15)
-    assert (alice["typical"], alice["worst"]) == (5, 9)
-    assert (alice["read_bytes"], alice["write_bytes"]) == (300, None)  # not known, not zero
+    assert (alice["typical"], alice["heaviest"]) == (5, 9)
+    assert (alice["read_bytes"], alice["write_bytes"]) == (300, None)  # unknown, not zero
     assert (bob["jobs"], bob["node_hours"]) == (2, 3)
     assert (bob["good"], bob["partial"], bob["poor"], bob["not_computed"]) == (0, 0, 1, 1)
 
 
-def test_jobs_are_added_up_by_project(as_staff, several):
+def test_jobs_are_summed_by_project(as_staff, several):
     projects = listed(as_staff.get("/projects/?format=json&sort=name"))
 
     assert list(projects) == ["BIO3", "PHY12"]
     assert projects["PHY12"]["jobs"] == 4
 
 
-def test_a_typical_and_the_worst_job_are_one_click_away(as_staff, several):
+def test_typical_and_heaviest_jobs_are_linked(as_staff, several):
     page = text_of(as_staff.get("/users/"))
 
     assert 'title="job alice5"' in page
     assert 'title="job alice9"' in page
 
 
-def test_the_period_and_other_filters_choose_the_jobs(as_staff, several):
+def test_period_and_filters_select_jobs(as_staff, several):
     early = listed(as_staff.get("/users/?format=json&end=2017-07-05T11:00:00Z"))
     of_project = listed(as_staff.get("/users/?format=json&project=BIO3"))
 
@@ -66,7 +66,7 @@ def test_the_period_and_other_filters_choose_the_jobs(as_staff, several):
         ("name", "alice"),
         ("-name", "bob"),
         ("-write_bytes", "bob"),
-        ("write_bytes", "bob"),  # what is not known comes last either way
+        ("write_bytes", "bob"),  # unknown values come last in both directions
         ("jobs", "bob"),
         ("no such column", "alice"),
     ],
@@ -75,18 +75,18 @@ def test_every_column_sorts(as_staff, several, sort, first):
     assert next(iter(listed(as_staff.get("/users/", {"format": "json", "sort": sort})))) == first
 
 
-def test_the_head_of_a_column_sorts_by_it(as_staff, several):
+def test_a_column_heading_sorts(as_staff, several):
     page = text_of(as_staff.get("/users/?sort=-jobs"))
 
     assert 'href="?sort=jobs"' in page
     assert 'aria-sort="descending"' in page
 
 
-def test_somebody_has_a_page_with_the_worst_and_the_typical_jobs(as_staff, several):
+def test_a_user_has_a_page_with_heaviest_and_typical_jobs(as_staff, several):
     page = text_of(as_staff.get("/users/alice/"))
     words = words_of(as_staff.get("/users/alice/"))
 
-    worst = page[page.index("worst-title") :]
+    worst = page[page.index("heaviest-title") :]
     assert worst.index("alice9") < worst.index("alice5") < worst.index("alice1")
     assert "Typical jobs" in words
     assert "bob7" not in words
@@ -94,16 +94,16 @@ def test_somebody_has_a_page_with_the_worst_and_the_typical_jobs(as_staff, sever
     assert "/trends/jobs-ended/?user=alice&amp;format=csv" in page
 
 
-def test_the_page_says_the_sums_for_programs_too(as_staff, several):
+def test_the_page_has_a_json_export(as_staff, several):
     sums = json_of(as_staff.get("/projects/PHY12/?format=json"))
 
-    assert (sums["name"], sums["jobs"], sums["worst"]) == ("PHY12", 4, 9)
+    assert (sums["name"], sums["jobs"], sums["heaviest"]) == ("PHY12", 4, 9)
 
 
 def test_users_and_trends_agree_on_the_node_hours_of_a_day(
     as_staff, site, register, logs, ingest, settings
 ):
-    """Jobs run across midnight, and share nodes of 16 cores; counted anew minute by minute."""
+    """Jobs run across midnight and share nodes of 16 cores; the expectation counts minutes."""
     settings.TIME_ZONE = "America/New_York"
     register('[[cluster]]\nname = "anvil"\ncores_per_node = 16')
     text = sacct(
@@ -135,13 +135,13 @@ def test_users_and_trends_agree_on_the_node_hours_of_a_day(
     assert alice["node_hours"] == pytest.approx(36.375)
 
 
-def test_a_period_without_jobs_says_so(as_staff, several):
+def test_a_period_without_jobs_is_reported(as_staff, several):
     words = words_of(as_staff.get("/users/alice/?start=2018-01-01T00:00:00Z"))
 
-    assert "No job ran in this period" in words
+    assert "No jobs in this period" in words
 
 
-def test_names_may_be_anything(as_staff, new_job):
+def test_any_name_has_a_page(as_staff, new_job):
     name = "a/b <i>?&#%"
     new_job({"metadata_operations": 1}, owner=name)
 
@@ -151,10 +151,10 @@ def test_names_may_be_anything(as_staff, new_job):
     assert as_staff.get("/users/a/b%20%3Ci%3E%3F&%23%25/").status_code == 200
 
 
-def test_jobs_of_nobody_are_added_up_too(as_staff, new_job):
+def test_jobs_without_user_are_summed(as_staff, new_job):
     new_job({"metadata_operations": 1}, owner="")
 
-    assert "not known" in words_of(as_staff.get("/users/"))
+    assert "unknown" in words_of(as_staff.get("/users/"))
 
 
 @pytest.mark.parametrize(
@@ -162,10 +162,10 @@ def test_jobs_of_nobody_are_added_up_too(as_staff, new_job):
     [
         pytest.param("sam", {"alice", "bob"}, 200, id="staff see all"),
         pytest.param("bob", {"alice", "bob"}, 200, id="bob shares the project"),
-        pytest.param("charlie", set(), 404, id="charlie is told nothing"),
+        pytest.param("charlie", set(), 404, id="charlie sees nothing"),
     ],
 )
-def test_one_sees_whose_jobs_one_may_see(client, several, request, person, users, status):
+def test_users_with_visible_jobs_are_listed(client, several, request, person, users, status):
     client.force_login(request.getfixturevalue(person))
 
     assert listed(client.get("/users/?format=json")).keys() == users
@@ -173,14 +173,14 @@ def test_one_sees_whose_jobs_one_may_see(client, several, request, person, users
         assert client.get(path).status_code == status, path
 
 
-def test_what_one_may_not_see_is_not_added_up(client, several, new_job, bob):
+def test_hidden_jobs_are_not_summed(client, several, new_job, bob):
     new_job({"metadata_operations": 1_000}, owner="alice", project="SECRET")
     client.force_login(bob)
 
     assert listed(client.get("/users/?format=json"))["alice"]["metadata_operations"] == 15
 
 
-def test_many_users_stand_on_several_pages(as_staff, new_job):
+def test_many_users_have_several_pages(as_staff, new_job):
     for number in range(60):
         new_job({"metadata_operations": number}, owner=f"user{number}")
 
@@ -189,7 +189,9 @@ def test_many_users_stand_on_several_pages(as_staff, new_job):
     assert len(csv_of(as_staff.get("/users/?format=csv"))) == 60
 
 
-def test_pages_cost_as_many_queries_with_many_jobs(as_staff, new_job, django_assert_num_queries):
+def test_the_number_of_queries_does_not_grow_with_the_jobs(
+    as_staff, new_job, django_assert_num_queries
+):
     new_job({"metadata_operations": 1})
     paths = {"/users/": 7, "/users/alice/": 29}
     for path, queries in paths.items():

@@ -22,7 +22,7 @@ OPENS = [0, 7, 1_368, 2_000, 2_499, 2_500, 146_459, 1_260_185]
 
 @pytest.fixture
 def week(new_job):
-    """Jobs of which opens are known, and one of which they are not."""
+    """Jobs with known opens, and one without."""
     for number, opens in enumerate(OPENS):
         new_job(
             {
@@ -39,7 +39,7 @@ def week(new_job):
 
 @pytest.fixture
 def crowd(new_job):
-    """Forty jobs of people that alice does not know."""
+    """Forty jobs of users without a common project with alice."""
     for number in range(40):
         new_job(
             {"opens": 10_000 + number, "read_bytes": 5 * 10**9 if number else 9 * 10**15},
@@ -50,10 +50,10 @@ def crowd(new_job):
 
 def figures_of(page):
     """Return the figures that a page draws, by metric."""
-    found = re.findall(
+    figures = re.findall(
         r'<script id="figure-(\w+)" type="application/json">(.*?)</script>', text_of(page)
     )
-    return {name: json.loads(figure) for name, figure in found}
+    return {name: json.loads(figure) for name, figure in figures}
 
 
 def bars_of(page, metric):
@@ -66,7 +66,7 @@ def found_at(client, address):
     return len(json_of(client.get(f"{address}&format=json"))["rows"])
 
 
-def test_the_table_has_the_layout_that_people_know(as_staff, week):
+def test_the_table_has_the_established_layout(as_staff, week):
     table = text_of(as_staff.get("/populations/")).partition("<table>")[2].partition("</table>")[0]
     rows = [
         [
@@ -92,7 +92,7 @@ def test_the_table_has_the_layout_that_people_know(as_staff, week):
     assert by_name["Std. Dev."][6] == f"{np.std(OPENS, ddof=1):,.2f}"
 
 
-def test_the_twins_have_exact_values_in_the_metrics_units(as_staff, week):
+def test_exports_have_exact_values_in_metric_units(as_staff, week):
     rows = csv_of(as_staff.get("/populations/?format=csv"))
     [opens] = [row for row in rows if row["metric"] == "opens"]
 
@@ -109,18 +109,20 @@ def test_the_twins_have_exact_values_in_the_metrics_units(as_staff, week):
     )
 
 
-def test_all_other_metrics_are_one_step_away(as_staff, week):
+def test_other_metrics_have_a_page(as_staff, week):
     page = text_of(as_staff.get("/populations/?user=alice"))
-    further = as_staff.get("/populations/further/?user=alice")
-    metrics = {row["metric"] for row in csv_of(as_staff.get("/populations/further/?format=csv"))}
+    further = as_staff.get("/populations/other-metrics/?user=alice")
+    metrics = {
+        row["metric"] for row in csv_of(as_staff.get("/populations/other-metrics/?format=csv"))
+    }
 
-    assert 'href="/populations/further/?user=alice"' in page
+    assert 'href="/populations/other-metrics/?user=alice"' in page
     assert "Peak metadata rate" in words_of(further)
     assert {"metadata_operations_per_node", "cpu_efficiency", "mean_service_us"} <= metrics
     assert "opens" not in metrics
 
 
-def test_the_database_hands_over_every_kind_of_number_exactly(as_staff, new_job):
+def test_all_numeric_types_are_read_exactly(as_staff, new_job):
     new_job({"node_count": 18_688, "duration_s": 0.1, "opens": 2**53 + 1})
     rows = json_of(as_staff.get("/populations/?format=json"))["rows"]
     least = {row["metric"]: row["min"] for row in rows}
@@ -128,7 +130,7 @@ def test_the_database_hands_over_every_kind_of_number_exactly(as_staff, new_job)
     assert (least["node_count"], least["duration_s"], least["opens"]) == (18_688, 0.1, 2**53 + 1)
 
 
-def test_a_job_of_no_nodes_is_one_whose_nodes_are_not_known(as_staff, new_job):
+def test_zero_nodes_are_unknown(as_staff, new_job):
     new_job({"node_count": 0})
     [nodes, *_] = json_of(as_staff.get("/populations/?format=json"))["rows"]
 
@@ -136,7 +138,7 @@ def test_a_job_of_no_nodes_is_one_whose_nodes_are_not_known(as_staff, new_job):
 
 
 @pytest.mark.parametrize("scale", ["log", "linear"])
-def test_as_many_jobs_are_behind_a_bar_as_it_says(as_staff, week, scale):
+def test_a_bar_links_to_its_number_of_jobs(as_staff, week, scale):
     page = as_staff.get(f"/populations/?user=alice&scale={scale}")
 
     for metric in ("opens", "read_bytes"):
@@ -147,20 +149,20 @@ def test_as_many_jobs_are_behind_a_bar_as_it_says(as_staff, week, scale):
                 assert found_at(as_staff, jobs) == count, jobs
 
 
-def test_bounds_that_are_set_already_hold_behind_a_bar_too(as_staff, week):
+def test_a_bar_preserves_bounds_of_filters(as_staff, week):
     page = as_staff.get("/populations/?opens_from=2100&opens_below=2500")
     [(count, jobs)] = bars_of(page, "opens")
 
     assert (count, found_at(as_staff, jobs)) == (1, 1)
 
 
-def test_the_table_of_a_histogram_leads_to_the_same_jobs(as_staff, week):
+def test_the_table_of_a_histogram_links_to_the_same_jobs(as_staff, week):
     page = text_of(as_staff.get("/populations/?user=alice"))
 
     assert '<a href="/jobs/?user=alice&amp;opens_from=1600&amp;opens_below=2500">2</a>' in page
 
 
-def test_histograms_have_twins(as_staff, week):
+def test_histograms_have_exports(as_staff, week):
     rows = csv_of(as_staff.get("/populations/histograms/opens/?format=csv"))
     about = json_of(as_staff.get("/populations/histograms/opens/?format=json&scale=linear"))
 
@@ -171,7 +173,7 @@ def test_histograms_have_twins(as_staff, week):
     assert as_staff.get("/populations/histograms/node_count/").status_code == 404
 
 
-def test_bars_may_be_shares(as_staff, week):
+def test_bars_can_be_shares(as_staff, week):
     counts = figures_of(as_staff.get("/populations/"))["opens"]["data"][0]["y"]
     shares = figures_of(as_staff.get("/populations/?bars=shares"))["opens"]["data"][0]["y"]
 
@@ -179,23 +181,23 @@ def test_bars_may_be_shares(as_staff, week):
 
 
 @pytest.mark.parametrize(
-    "beside",
+    "compare",
     [
         pytest.param("user=bob", id="by filters"),
-        pytest.param("/jobs/?user=bob&sort=-opens", id="by the address of a job list"),
-        pytest.param("https://io.example.org/populations/?user=bob", id="by any address"),
+        pytest.param("/jobs/?user=bob&sort=-opens", id="by the URL of a job list"),
+        pytest.param("https://io.example.org/populations/?user=bob", id="by any URL"),
         pytest.param("bobs-jobs", id="by name"),
-        pytest.param("/populations/bobs-jobs/?scale=linear", id="by the address of a name"),
+        pytest.param("/populations/bobs-jobs/?scale=linear", id="by the URL of a saved population"),
     ],
 )
-def test_another_population_stands_beside(as_staff, sam, week, new_job, beside):
+def test_a_population_is_compared_with_another(as_staff, sam, week, new_job, compare):
     Population.objects.create(name="Bob's", slug="bobs-jobs", query="user=bob", owner=sam)
     new_job({"opens": 2_100}, owner="bob")
-    query = urlencode({"user": "alice", "beside": beside})
+    query = urlencode({"user": "alice", "compare": compare})
 
     rows = json_of(as_staff.get(f"/populations/histograms/opens/?format=json&{query}"))["rows"]
     [common] = [row for row in rows if row["from"] == 1_600]
-    assert (common["count"], common["beside_count"], common["beside_share"]) == (2, 1, 1)
+    assert (common["count"], common["compared_count"], common["compared_share"]) == (2, 1, 1)
     first, second, _ = figures_of(as_staff.get(f"/populations/?{query}"))["opens"]["data"]
     assert first["x"] == second["x"]
     assert second["name"] in {"Bob&#x27;s", "Bob's", "user: bob"}
@@ -204,78 +206,78 @@ def test_another_population_stands_beside(as_staff, sam, week, new_job, beside):
 @pytest.mark.parametrize(
     "query",
     [
-        "beside=nothing",
-        "beside=%00",
-        "beside=//[",
-        "beside=a%20b",
-        "beside=start%3Dx",
-        "beside=others",
+        "compare=nothing",
+        "compare=%00",
+        "compare=//[",
+        "compare=a%20b",
+        "compare=start%3Dx",
+        "compare=others",
         "scale=odd",
         "bars=odd",
     ],
 )
-def test_what_cannot_stand_beside_is_told_and_left_out(as_staff, week, query):
+def test_an_invalid_comparison_is_reported_and_ignored(as_staff, week, query):
     page = words_of(as_staff.get(f"/populations/?{query}"))
     twin = as_staff.get(f"/populations/?{query}&format=csv")
 
-    assert "It is left out." in page
+    assert "Ignored." in page
     assert "9 jobs" in page
     assert twin.status_code == 400
     assert list(twin.json()["errors"]) == [query.partition("=")[0]]
 
 
-def test_a_filter_that_makes_no_sense_counts_nothing(as_staff, week):
+def test_an_invalid_filter_counts_nothing(as_staff, week):
     page = as_staff.get("/populations/?nodes_min=many")
 
-    assert "A filter was not understood" in words_of(page)
+    assert "Invalid filter" in words_of(page)
     assert as_staff.get("/populations/?nodes_min=many&format=json").status_code == 400
-    assert as_staff.get("/populations/further/?nodes_min=many").status_code == 200
+    assert as_staff.get("/populations/other-metrics/?nodes_min=many").status_code == 200
 
 
 @pytest.mark.parametrize(
     "query", ["opens_from=5&opens_below=5", "opens_from=-1", "read_bytes_below=1.5"]
 )
-def test_bounds_that_can_match_nothing_are_refused(as_staff, week, query):
+def test_empty_bounds_are_rejected(as_staff, week, query):
     assert as_staff.get(f"/jobs/?{query}&format=json").status_code == 400
 
 
-def test_a_person_sees_the_figures_of_visible_jobs_only(as_alice, week, crowd):
+def test_users_see_figures_of_visible_jobs_only(as_alice, week, crowd):
     assert json_of(as_alice.get("/populations/?format=json"))["populations"][0]["jobs"] == 9
     assert "of BIO3" not in words_of(as_alice.get("/populations/?project=BIO3"))
-    assert "No job matches" in words_of(as_alice.get("/populations/?project=BIO3"))
+    assert "No jobs match" in words_of(as_alice.get("/populations/?project=BIO3"))
 
 
-def test_of_other_people_only_figures_of_many_are_told(as_alice, week, crowd):
-    query = urlencode({"beside": "others", "user": "alice", "queue": "batch"})
+def test_other_users_appear_in_large_groups_only(as_alice, week, crowd):
+    query = urlencode({"compare": "others", "user": "alice", "queue": "batch"})
     twin = json_of(as_alice.get(f"/populations/?format=json&{query}"))
     [_, opens] = [row for row in twin["rows"] if row["metric"] == "opens"]
 
     assert twin["populations"][1]["filters"] == "queue=batch"
     assert (opens["n"], opens["p50"]) == (40, 10_000)  # 10,019.5, in two digits
     assert {opens[name] for name in ("min", "max", "mean", "std", "p90", "p99")} == {None}
-    assert "not told of other people" in text_of(as_alice.get(f"/populations/?{query}"))
+    assert "hidden for other users" in text_of(as_alice.get(f"/populations/?{query}"))
 
 
-def test_bars_of_other_people_stand_for_many_and_lead_nowhere(as_alice, week, crowd):
-    rows = json_of(as_alice.get("/populations/histograms/read_bytes/?beside=others&format=json"))[
+def test_bars_of_other_users_are_large_and_have_no_links(as_alice, week, crowd):
+    rows = json_of(as_alice.get("/populations/histograms/read_bytes/?compare=others&format=json"))[
         "rows"
     ]
-    page = text_of(as_alice.get("/populations/?beside=others"))
+    page = text_of(as_alice.get("/populations/?compare=others"))
 
-    assert {row["from"]: row["beside_count"] for row in rows if row["beside_count"]} == {
-        5 * 10**9: 22  # of 39: the nine least and the nine greatest stay unseen, and so do bounds
+    assert {row["from"]: row["compared_count"] for row in rows if row["compared_count"]} == {
+        5 * 10**9: 22  # of 39: the nine smallest and largest values and the bounds are hidden
     }
     assert max(row["below"] for row in rows) < 10**12
     assert "user1" not in page
 
 
-def test_fewer_than_ten_jobs_of_others_tell_nothing(as_alice, week, new_job):
+def test_fewer_than_ten_jobs_of_other_users_are_hidden(as_alice, week, new_job):
     for _ in range(9):
         new_job({"opens": 777_777}, owner="bob", project="BIO3")
-    page = words_of(as_alice.get("/populations/?beside=others"))
-    about = json_of(as_alice.get("/populations/?beside=others&format=json"))
+    page = words_of(as_alice.get("/populations/?compare=others"))
+    about = json_of(as_alice.get("/populations/?compare=others&format=json"))
 
-    assert "Fewer than 10 jobs of other people" in page
+    assert "shown only in groups of 10 or more; this selection has fewer" in page
     assert "777" not in page
     assert about["populations"][1]["jobs"] is None
     assert {row["n"] for row in about["rows"] if row["population"] != "Your jobs"} <= {None}
@@ -283,15 +285,18 @@ def test_fewer_than_ten_jobs_of_others_tell_nothing(as_alice, week, new_job):
 
 @pytest.fixture
 def answers(as_alice, new_job):
-    """Ask everything of ranges that slide along with a job of somebody else."""
+    """Request all figures for ranges that slide over a hidden job."""
     own = new_job({"opens": 1_203_000, "read_bytes": 1_203_000}, started_at=NOON)
-    paths = [f"/jobs/{own.pk}/peers/?format=json", f"/jobs/{own.pk}/peers/?format=csv"]
+    paths = [
+        f"/jobs/{own.pk}/similar-jobs/?format=json",
+        f"/jobs/{own.pk}/similar-jobs/?format=csv",
+    ]
     for minutes in range(0, 60, 7):
         start = NOON + timedelta(minutes=minutes, days=-2)
-        query = urlencode({"start": start.isoformat(), "beside": "others", "format": "json"})
+        query = urlencode({"start": start.isoformat(), "compare": "others", "format": "json"})
         paths += [f"/populations/?{query}", f"/populations/histograms/opens/?{query}&scale=linear"]
     for scale in ("linear", "log"):
-        paths.append(f"/populations/histograms/read_bytes/?beside=others&format=csv&scale={scale}")
+        paths.append(f"/populations/histograms/read_bytes/?compare=others&format=csv&scale={scale}")
 
     def run():
         JobStatistics.objects.update(computed_at=timezone.now())  # so that nothing is cached
@@ -300,8 +305,8 @@ def answers(as_alice, new_job):
     return run
 
 
-def test_sliding_ranges_tell_two_digits_of_another_persons_job_at_most(answers, new_job):
-    """Whatever is asked, the answers are the same for all values that round to the same digits."""
+def test_sliding_ranges_reveal_two_digits_at_most(answers, new_job):
+    """Responses are equal for all values with the same rounded digits."""
     for number in range(41):
         value = 1_170_000 + 1_500 * number
         new_job(
@@ -312,20 +317,20 @@ def test_sliding_ranges_tell_two_digits_of_another_persons_job_at_most(answers, 
             ended_at=NOON + timedelta(minutes=number + 1, days=-2),
         )
     victim = JobStatistics.objects.filter(job__owner="bob").order_by("opens")[20]
-    found = []
+    responses = []
     for value in (1_150_001, 1_203_001, 1_249_999):
         JobStatistics.objects.filter(pk=victim.pk).update(opens=value, read_bytes=value)
-        found.append(answers())
+        responses.append(answers())
 
-    assert "1200000" in found[0][0]
-    assert found[0] == found[1] == found[2]
+    assert "1200000" in responses[0][0]
+    assert responses[0] == responses[1] == responses[2]
 
 
 def name_it(client, query="", **fields):
     return client.post(f"/populations/?{query}", {"query": query, **fields}, follow=True)
 
 
-def test_a_population_gets_a_name_and_an_address(as_alice, week):
+def test_a_saved_population_has_a_name_and_a_url(as_alice, week):
     page = name_it(as_alice, "user=alice&nodes_min=3", name="Big ones, 10/25/16")
 
     assert page.redirect_chain[-1][0] == "/populations/big-ones-102516/"
@@ -335,7 +340,7 @@ def test_a_population_gets_a_name_and_an_address(as_alice, week):
     assert 'href="/jobs/?user=alice&amp;nodes_min=3"' in text_of(page)
 
 
-def test_names_that_are_taken_get_a_number_and_reserved_ones_too(as_alice, alice, bob):
+def test_used_and_reserved_slugs_get_a_number(as_alice, alice, bob):
     for owner, name in ((bob, "Pilots"), (bob, "Others")):
         name_it_as = Population(name=name, owner=owner)
         name_it_as.choose_slug()
@@ -348,10 +353,10 @@ def test_names_that_are_taken_get_a_number_and_reserved_ones_too(as_alice, alice
         "pilots-2",
         "others-2",
     }
-    assert "There is a population &#x27;Pilots&#x27; already." in text_of(again)
+    assert "A population &#x27;Pilots&#x27; exists already." in text_of(again)
 
 
-def test_a_name_is_private_until_it_is_shared(client, as_alice, bob, charlie):
+def test_a_saved_population_is_private_until_shared(client, as_alice, bob, charlie):
     name_it(as_alice, "user=alice", name="Mine")
     name_it(as_alice, "user=alice", name="Ours", is_shared="on")
     client.force_login(charlie)
@@ -361,12 +366,12 @@ def test_a_name_is_private_until_it_is_shared(client, as_alice, bob, charlie):
     assert "Ours" in words_of(client.get("/populations/"))
 
 
-def test_a_shared_population_widens_nobodys_view(client, as_alice, charlie, week):
+def test_a_shared_population_does_not_extend_access(client, as_alice, charlie, week):
     name_it(as_alice, name="Everything", is_shared="on")
     client.force_login(charlie)
     page = client.get("/populations/everything/")
 
-    assert "None of these jobs is yours" in words_of(page)
+    assert "No visible jobs" in words_of(page)
     assert (
         json_of(client.get("/populations/everything/?format=json"))["populations"][0]["jobs"] == 0
     )
@@ -376,7 +381,7 @@ def test_a_shared_population_widens_nobodys_view(client, as_alice, charlie, week
     ("person", "status"),
     [("alice", 302), ("sam", 302), ("bob", 403), ("charlie", 403)],
 )
-def test_its_owner_and_staff_may_change_it(client, request, alice, person, status):
+def test_owner_and_staff_can_change_a_population(client, request, alice, person, status):
     Population.objects.create(name="A", slug="a", owner=alice, is_shared=True)
     client.force_login(request.getfixturevalue(person))
     fields = {"name": "B", "query": "/jobs/?user=bob&sort=opens", "is_shared": "on"}
@@ -390,42 +395,42 @@ def test_its_owner_and_staff_may_change_it(client, request, alice, person, statu
     assert client.post("/populations/a/", {"delete": "yes"}).status_code == status
 
 
-def test_a_population_outlives_its_owner_with_staff(client, alice, sam):
+def test_staff_manage_populations_of_former_users(client, alice, sam):
     Population.objects.create(name="A", slug="a", owner=alice)
     User.objects.get(username="alice").delete()
     client.force_login(sam)
 
-    assert "named by somebody who left" in words_of(client.get("/populations/a/"))
+    assert "saved by a former user" in words_of(client.get("/populations/a/"))
 
 
-def test_filters_that_are_not_understood_get_no_name(as_alice):
+def test_invalid_filters_cannot_be_saved(as_alice):
     page = as_alice.post("/populations/", {"name": "A", "query": "start=never"})
 
-    assert "is not the address of jobs" in words_of(page)
+    assert "is neither a saved population" in words_of(page)
     assert not Population.objects.exists()
 
 
 @pytest.mark.parametrize(
     ("person", "words"),
-    [("sam", "manage.py ingest sacct"), ("alice", "You have no jobs here yet")],
+    [("sam", "manage.py ingest sacct"), ("alice", "No jobs yet")],
 )
-def test_without_jobs_the_page_says_what_to_do(client, request, person, words):
+def test_an_empty_page_shows_the_next_step(client, request, person, words):
     client.force_login(request.getfixturevalue(person))
     page = words_of(client.get("/populations/"))
 
     assert words in page
-    assert "None yet. Filter the jobs" in page
+    assert "No saved populations. Filter the jobs" in page
 
 
-def test_jobs_without_figures_are_no_empty_charts(as_staff, new_job):
+def test_jobs_without_statistics_show_no_empty_charts(as_staff, new_job):
     new_job()
     page = as_staff.get("/populations/")
 
-    assert "Not known of any of these jobs" in words_of(page)
+    assert "Unknown for all of these jobs" in words_of(page)
     assert figures_of(page) == {}
 
 
-def test_simulated_jobs_are_said_to_be(as_staff, week, cluster):
+def test_simulated_jobs_are_marked(as_staff, week, cluster):
     real = words_of(as_staff.get("/populations/?user=alice"))
     cluster.simulated = True
     cluster.save()
@@ -435,11 +440,11 @@ def test_simulated_jobs_are_said_to_be(as_staff, week, cluster):
     assert json_of(as_staff.get("/populations/?format=json"))["populations"][0]["simulated"]
 
 
-def test_what_was_computed_once_is_not_computed_again_until_a_figure_changes(
+def test_figures_are_cached_until_statistics_change(
     as_staff, new_job, week, django_assert_num_queries
 ):
     cold = figures_of(as_staff.get("/populations/?scale=linear"))
-    # Session, user, named populations, newest figure, cached answer, clusters to choose from.
+    # Session, user, saved populations, latest statistics, cache, clusters of the filter.
     with django_assert_num_queries(7):
         assert figures_of(as_staff.get("/populations/?scale=linear")) == cold
     with django_assert_num_queries(7):
@@ -449,7 +454,7 @@ def test_what_was_computed_once_is_not_computed_again_until_a_figure_changes(
     assert "1,000,000,000" in text_of(as_staff.get("/populations/"))
 
 
-def test_few_queries_read_the_figures_however_many_jobs_there_are(
+def test_the_number_of_queries_does_not_grow_with_the_jobs(
     as_staff, week, crowd, django_assert_num_queries
 ):
     cache.clear()
@@ -457,7 +462,7 @@ def test_few_queries_read_the_figures_however_many_jobs_there_are(
         as_staff.get("/populations/")
 
 
-def test_what_one_may_see_is_never_taken_from_another(client, sam, charlie, week):
+def test_the_cache_separates_users(client, sam, charlie, week):
     for person, jobs in ((sam, 9), (charlie, 0), (sam, 9)):
         client.force_login(person)
 
@@ -465,9 +470,9 @@ def test_what_one_may_see_is_never_taken_from_another(client, sam, charlie, week
         assert twin["populations"][0]["jobs"] == jobs
 
 
-def test_the_job_list_and_a_population_lead_to_each_other(as_staff, week):
+def test_job_list_and_population_link_to_each_other(as_staff, week):
     jobs = text_of(as_staff.get("/jobs/?user=alice&sort=-opens"))
     population = text_of(as_staff.get("/populations/?user=alice&scale=linear"))
 
     assert 'href="/populations/?user=alice"' in jobs
-    assert 'href="/jobs/?user=alice">These jobs</a>' in population
+    assert 'href="/jobs/?user=alice">Job list</a>' in population

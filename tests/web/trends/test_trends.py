@@ -1,4 +1,4 @@
-"""Trends of jobs whose figures are worked out by hand."""
+"""Trends of jobs; expected figures are computed by hand."""
 
 from datetime import timedelta
 
@@ -16,13 +16,13 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def rows(as_staff):
-    """Return the rows of a trend's CSV twin, its columns as numbers."""
+    """Return the rows of a trend's CSV export, with numbers."""
 
     def run(name, **query):
-        found = csv_of(as_staff.get(f"/trends/{name}/", {"format": "csv", **query}))
+        exported = csv_of(as_staff.get(f"/trends/{name}/", {"format": "csv", **query}))
         return [
             {k: v if k == "bucket" else v and float(v) for k, v in row.items() if k not in TIMES}
-            for row in found
+            for row in exported
         ]
 
     return run
@@ -32,7 +32,7 @@ TIMES = ("start", "end")
 HOURS = {"step": "hour", "start": "2017-07-05T12:00Z", "end": "2017-07-05T15:00Z"}
 
 
-def test_jobs_are_counted_by_how_they_ended_and_when_on_the_sites_clock(rows, new_job, settings):
+def test_jobs_are_counted_by_outcome_and_local_time(rows, new_job, settings):
     settings.TIME_ZONE = "America/New_York"
     for state in ("completed", "completed", "node_fail", "out_of_memory", "timeout", "preempted"):
         new_job(state=state, ended_at=at("23:30"))
@@ -52,10 +52,10 @@ def test_jobs_are_counted_by_how_they_ended_and_when_on_the_sites_clock(rows, ne
     assert (second["bucket"], second["completed"]) == ("Thu 2017-07-06", 1)
 
 
-def test_what_ran_is_known_at_every_moment(rows, new_job):
+def test_running_jobs_are_counted_at_all_times(rows, new_job):
     new_job(started_at=at("11:00"), ended_at=at("13:30"), node_count=10, core_count=160)
     new_job(started_at=at("12:30"), ended_at=at("13:00"), node_count=4, core_count=64)
-    new_job(started_at=at("13:00"), ended_at=at("13:00"), node_count=1_000)  # no time at all
+    new_job(started_at=at("13:00"), ended_at=at("13:00"), node_count=1_000)  # without duration
 
     jobs = rows("running-jobs", **HOURS)
     nodes = rows("nodes-in-use", **HOURS)
@@ -68,14 +68,14 @@ def test_what_ran_is_known_at_every_moment(rows, new_job):
     assert [row["core_hours"] for row in rows("core-hours", **HOURS)] == [192, 80, 0]
 
 
-def test_a_job_that_runs_counts_up_to_when_its_figures_know_it(rows, new_job):
+def test_a_running_job_counts_until_its_statistics_end(rows, new_job):
     new_job({"duration_s": 5_400}, started_at=at("12:00"), ended_at=None, state="running")
     new_job(None, started_at=at("14:00"), ended_at=None, state="running")
 
     assert [row["jobs_mean"] for row in rows("running-jobs", **HOURS)] == [1, 0.5, 0]
 
 
-def test_a_metric_is_the_median_and_the_ninth_decile_of_jobs_that_began_then(rows, new_job):
+def test_a_metric_has_median_and_p90_by_start(rows, new_job):
     for opens in range(11):
         new_job({"opens": opens}, started_at=at("12:10"))
     new_job({"opens": None}, started_at=at("12:10"))
@@ -83,20 +83,20 @@ def test_a_metric_is_the_median_and_the_ninth_decile_of_jobs_that_began_then(row
 
     assert rows("opens", **HOURS) == [
         {"bucket": "2017-07-05 12:00", "n": 11, "median": 5, "p90": 9},
-        {"bucket": "2017-07-05 13:00", "n": "", "median": "", "p90": ""},  # not known, not zero
+        {"bucket": "2017-07-05 13:00", "n": "", "median": "", "p90": ""},  # unknown, not zero
         {"bucket": "2017-07-05 14:00", "n": 1, "median": 70, "p90": 70},
     ]
 
 
-def test_jobs_of_poor_data_are_left_out_unless_they_are_asked_for(rows, new_job):
+def test_poor_data_is_excluded_unless_selected(rows, new_job):
     new_job({"opens": 1, "duration_s": 60, "quality": "poor"})
 
     assert [row["n"] for row in rows("opens", **HOURS)] == ["", "", ""]
     assert [row["n"] for row in rows("opens", quality="poor", **HOURS)] == [1, "", ""]
-    assert [row["n"] for row in rows("duration_s", **HOURS)] == [1, "", ""]  # accounting knows
+    assert [row["n"] for row in rows("duration_s", **HOURS)] == [1, "", ""]  # known from accounting
 
 
-def test_jobs_of_poor_bytes_are_left_out_of_metrics_of_bytes_only(rows, new_job):
+def test_poor_bytes_are_excluded_from_byte_metrics_only(rows, new_job):
     figures = {"opens": 1, "read_bytes": 5}
     new_job({**figures, "quality": "good", "bytes_quality": "poor"})
     new_job({**figures, "quality": "poor", "bytes_quality": "poor"})
@@ -108,7 +108,7 @@ def test_jobs_of_poor_bytes_are_left_out_of_metrics_of_bytes_only(rows, new_job)
     assert [row["n"] for row in rows("opens", **HOURS)] == [2, "", ""]
 
 
-def test_any_filter_chooses_the_jobs(rows, new_job):
+def test_all_filters_select_jobs(rows, new_job):
     new_job(owner="bob")
     new_job(owner="alice")
 
@@ -117,7 +117,7 @@ def test_any_filter_chooses_the_jobs(rows, new_job):
 
 @pytest.fixture
 def lake(db):
-    """A filesystem whose MDT was read now and then, and whose server was upgraded."""
+    """A filesystem with some reads of its MDT, and an upgraded server."""
     lake = Filesystem.objects.create(name="lake")
     mds = Server.objects.create(name="mds1", filesystem=lake, kind=Server.Kind.MDS)
     for version, since in (("2.12.5", DAY0), ("2.12.5", at("13:00")), ("2.15.3", at("14:00"))):
@@ -129,7 +129,7 @@ def lake(db):
         )
 
 
-def test_upgrades_and_gaps_are_drawn_in(as_staff, lake, new_job, settings):
+def test_upgrades_and_gaps_are_drawn(as_staff, lake, new_job, settings):
     settings.POLL_GAP = timedelta(minutes=20)
     new_job({"opens": 5}, started_at=at("12:00"), ended_at=at("15:00"))
 
@@ -149,41 +149,41 @@ def test_upgrades_and_gaps_are_drawn_in(as_staff, lake, new_job, settings):
 @pytest.mark.parametrize(
     ("days", "step"), [(2, "hour"), (60, "day"), (500, "week"), (2_000, "month")]
 )
-def test_all_of_the_time_is_shown_in_buckets_that_fit(as_staff, new_job, days, step):
+def test_the_whole_time_has_suitable_buckets(as_staff, new_job, days, step):
     new_job(started_at=at("12:00") - days * DAY, ended_at=at("13:00") - days * DAY)
     new_job()
 
-    assert f"by the {step} in UTC" in words_of(as_staff.get("/trends/"))
+    assert f"by {step} in UTC" in words_of(as_staff.get("/trends/"))
 
 
-def test_a_step_too_short_for_the_period_is_not_taken(as_staff, new_job):
+def test_a_step_too_short_for_the_period_is_replaced(as_staff, new_job):
     new_job(started_at=at("12:00") - 300 * DAY)
     new_job()
 
     words = words_of(as_staff.get("/trends/?step=hour"))
 
-    assert "More than 400 steps of one hour: longer ones are used." in words
+    assert "More than 400 steps by hour. Longer steps are used." in words
     assert as_staff.get("/trends/opens/?step=hour&format=csv").status_code == 400
 
 
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("metric=joy", "There is no metric 'joy': it is left out."),
-        ("step=fortnight", "There is no step 'fortnight'"),
-        ("start=2017-07-05&end=2017-07-04", "A filter was not understood"),
-        ("end=2017-07-05T12:00:00Z&start=1960-01-01T00:00:00Z", "is beyond all records."),
-        ("nodes_min=many", "A filter was not understood"),
-        ("user=nobody", "No job matches"),
+        ("metric=joy", "Unknown metric 'joy'. Ignored."),
+        ("step=fortnight", "Unknown step 'fortnight'"),
+        ("start=2017-07-05&end=2017-07-04", "Invalid filter"),
+        ("end=2017-07-05T12:00:00Z&start=1960-01-01T00:00:00Z", "is out of range"),
+        ("nodes_min=many", "Invalid filter"),
+        ("user=nobody", "No jobs match"),
     ],
 )
-def test_what_makes_no_sense_is_said(as_staff, new_job, query, words):
+def test_invalid_parameters_are_reported(as_staff, new_job, query, words):
     new_job(started_at=at("11:00"))
 
     assert words in words_of(as_staff.get(f"/trends/?{query}"))
 
 
-def test_the_metrics_in_the_address_are_drawn_and_the_twins_keep_the_filters(as_staff, new_job):
+def test_metrics_of_the_url_are_drawn_and_exports_preserve_filters(as_staff, new_job):
     new_job({"opens": 5})
 
     page = text_of(as_staff.get("/trends/?metric=opens&user=alice&step=day"))
@@ -194,7 +194,7 @@ def test_the_metrics_in_the_address_are_drawn_and_the_twins_keep_the_filters(as_
     assert "/jobs/?user=alice&amp;start=2017-07-05T12" in page  # the jobs of a bucket
 
 
-def test_others_see_trends_of_their_own_jobs_only(client, new_job, charlie):
+def test_users_see_trends_of_visible_jobs_only(client, new_job, charlie):
     new_job(owner="charlie", project="CHM7")
     new_job(owner="alice")
     client.force_login(charlie)
@@ -204,8 +204,8 @@ def test_others_see_trends_of_their_own_jobs_only(client, new_job, charlie):
     assert row["completed"] == "1"
 
 
-def test_without_jobs_it_says_where_they_come_from(as_staff):
-    assert "No job is known yet" in words_of(as_staff.get("/trends/"))
+def test_an_empty_page_explains_the_source_of_jobs(as_staff):
+    assert "No jobs yet" in words_of(as_staff.get("/trends/"))
 
 
 def test_a_job_that_never_ran_has_no_trend(as_staff, new_job):
@@ -214,7 +214,7 @@ def test_a_job_that_never_ran_has_no_trend(as_staff, new_job):
     assert as_staff.get("/trends/").status_code == 200
 
 
-def test_the_page_costs_as_many_queries_with_many_jobs(
+def test_the_number_of_queries_does_not_grow_with_the_jobs(
     as_staff, new_job, django_assert_num_queries
 ):
     new_job({"metadata_operations": 5, "duration_s": 7})
@@ -226,7 +226,7 @@ def test_the_page_costs_as_many_queries_with_many_jobs(
         as_staff.get("/trends/")
 
 
-def test_what_was_added_up_is_kept_until_any_figure_is_computed_anew(rows, new_job):
+def test_aggregates_are_cached_until_statistics_change(rows, new_job):
     new_job({"metadata_operations": 5})
 
     def median():

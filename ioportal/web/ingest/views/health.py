@@ -1,4 +1,4 @@
-"""Whether data come, and whether the stages keep up."""
+"""Health: sources, pending work, database."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def health(request: UserRequest) -> HttpResponseBase:
-    """Sources, pending rows and the database; the twins have the sources' rows."""
-    found = Health(timezone.now())
-    if exports.asked_format(request):
-        return exports.twin(request, "health", found.about(), HEADER, found.twin())
-    page = {
+    """Sources, pending work and the database; exports have the sources."""
+    page = Health(timezone.now())
+    if exports.requested_format(request):
+        return exports.response(request, "health", page.about(), HEADER, page.export_rows())
+    context = {
         "section": "ingest",
         "tab": "health",
-        "waiting": segments.waiting(),
-        "health": found,
+        "counts": segments.tab_counts(),
+        "health": page,
     }
-    return render(request, "ingest/health.html", page)
+    return render(request, "ingest/health.html", context)

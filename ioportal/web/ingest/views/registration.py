@@ -1,4 +1,4 @@
-"""Registering tables of the site by page."""
+"""Registration of tables: NIDs, nodes and users."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
     from ioportal.web.common.requests import UserRequest
 
-_LINES_SHOWN = 5
+_LISTED_LINES = 5
 
 
 class TableForm(forms.Form):
-    """A file, and what it holds."""
+    """A table and its content."""
 
-    table = forms.ChoiceField(label="It holds", choices=Table, initial=Table.NIDS)
+    table = forms.ChoiceField(label="Content", choices=Table, initial=Table.NIDS)
     cluster = forms.ModelChoiceField(
         Cluster.objects.all(),
         required=False,
         to_field_name="name",
-        help_text="Of NIDs and nodes.",
+        help_text="For NIDs and nodes.",
     )
     file = forms.FileField(label="File")
 
@@ -40,28 +40,30 @@ class TableForm(forms.Form):
         """Return the text of the file."""
         file: UploadedFile[bytes] = self.cleaned_data["file"]
         if file.size is None or file.size > LARGEST_BYTES:
-            raise forms.ValidationError(f"The file has more than {LARGEST_BYTES:,} bytes.")
+            raise forms.ValidationError(
+                f"The file is larger than {LARGEST_BYTES:,} bytes. Split it."
+            )
         try:
             return str(file.read(), "utf-8")
         except UnicodeDecodeError as error:
-            raise forms.ValidationError(f"The file is not UTF-8: {error}") from error
+            raise forms.ValidationError(f"The file is not UTF-8 text: {error}.") from error
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_only
 def tables(request: UserRequest) -> HttpResponse:
-    """Take a file and register what it says; a file that is wrong anywhere registers nothing."""
+    """Register a table; a table with any error registers nothing."""
     form = TableForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
-        told = form.cleaned_data
-        cluster = told["cluster"].name if told["cluster"] else ""
+        data = form.cleaned_data
+        cluster = data["cluster"].name if data["cluster"] else ""
         try:
-            done = register(document(Table(told["table"]), told["file"], cluster))
+            done = register(document(Table(data["table"]), data["file"], cluster))
         except InvalidDocument as error:
             form.add_error("file", f"{error} Nothing was registered.")
         else:
-            more = f" and {len(done) - _LINES_SHOWN:,} more" if len(done) > _LINES_SHOWN else ""
-            names = ", ".join(done[:_LINES_SHOWN]) or "nothing: the file says nothing"
+            more = f" and {len(done) - _LISTED_LINES:,} more" if len(done) > _LISTED_LINES else ""
+            names = ", ".join(done[:_LISTED_LINES]) or "nothing; the file is empty"
             messages.success(request, f"Registered: {names}{more}.")
             return redirect("site_tables")
     return render(
@@ -70,7 +72,7 @@ def tables(request: UserRequest) -> HttpResponse:
         {
             "section": "ingest",
             "tab": "tables",
-            "waiting": segments.waiting(),
+            "counts": segments.tab_counts(),
             "form": form,
         },
         status=400 if form.errors else 200,

@@ -1,4 +1,4 @@
-"""What was loaded, what was refused, and what waits for a name."""
+"""Ingested files, unregistered NIDs and pending job ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ioportal.site.models import Filesystem
 from ioportal.web.common import exports
 from ioportal.web.common.access import staff_only
 from ioportal.web.common.pagination import COUNTED, CountedPaginator
-from ioportal.web.common.requests import asked
+from ioportal.web.common.requests import parameter
 from ioportal.web.ingest import segments
 
 if TYPE_CHECKING:
@@ -56,29 +56,30 @@ _REJECT_HEADER = ["line", "reason", "text"]
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def segment_list(request: UserRequest) -> HttpResponseBase:
-    """Segments, newest first."""
-    chosen = segments.SegmentFilter(
+    """Ingested files, latest first."""
+    selection = segments.SegmentFilter(
         request.GET, queryset=Segment.objects.visible_to(request.user).loaded()
     )
-    is_twin = exports.asked_format(request)
-    if is_twin and not chosen.is_valid():
-        return exports.refuse(chosen.errors)
-    found = chosen.qs.order_by("-loaded_at", "-pk") if chosen.is_valid() else Segment.objects.none()
-    if is_twin:
-        rows = segments.described(found).values_list(*_SEGMENT_HEADER)[:COUNTED]
+    is_export = exports.requested_format(request)
+    if is_export and not selection.is_valid():
+        return exports.invalid_query(selection.errors)
+    is_valid = selection.is_valid()
+    files = selection.qs.order_by("-loaded_at", "-pk") if is_valid else Segment.objects.none()
+    if is_export:
+        rows = segments.described(files).values_list(*_SEGMENT_HEADER)[:COUNTED]
         about = {"at_most": COUNTED}
-        return exports.twin(
+        return exports.response(
             request, "segments", about, _SEGMENT_HEADER, rows.iterator(_ROWS_AT_ONCE)
         )
-    page = _page(request, segments.with_sources(found))
+    page = _page(request, segments.with_sources(files))
     return render(
         request,
         "ingest/segments.html",
         {
             **_frame("segments"),
-            "filter": chosen,
+            "filter": selection,
             "page": page,
             "simulated": any(segment.simulated for segment in page),
             "all_simulated": page and all(segment.simulated for segment in page),
@@ -88,58 +89,58 @@ def segment_list(request: UserRequest) -> HttpResponseBase:
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def segment(request: UserRequest, pk: int) -> HttpResponseBase:
-    """One segment: its account, where its operations went, and the lines that were refused."""
-    known = segments.with_sources(Segment.objects.visible_to(request.user).loaded())
-    shown = get_object_or_404(known, pk=pk)
-    reason = asked(request, "reason")
-    rejects = shown.rejects.order_by("line")
+    """One file: lines, attribution and rejects."""
+    visible = segments.with_sources(Segment.objects.visible_to(request.user).loaded())
+    file = get_object_or_404(visible, pk=pk)
+    reason = parameter(request, "reason")
+    rejects = file.rejects.order_by("line")
     if reason:
         rejects = rejects.filter(reason=reason)
-    if exports.asked_format(request):
+    if exports.requested_format(request):
         rows = rejects.values_list(*_REJECT_HEADER).iterator(_ROWS_AT_ONCE)
         about = {
-            "segment": shown.name,
-            "simulated": shown.simulated,
-            "rejected_by_reason": shown.rejected_by_reason,
+            "segment": file.name,
+            "simulated": file.simulated,
+            "rejected_by_reason": file.rejected_by_reason,
         }
-        return exports.twin(request, f"segment-{pk}-rejects", about, _REJECT_HEADER, rows)
+        return exports.response(request, f"segment-{pk}-rejects", about, _REJECT_HEADER, rows)
     return render(
         request,
         "ingest/segment.html",
         {
             **_frame("segments"),
-            "segment": shown,
-            "attributed": attributed_operations(shown),
-            "reasons": sorted(shown.rejected_by_reason.items(), key=lambda item: -item[1]),
+            "segment": file,
+            "attributed": attributed_operations(file),
+            "reasons": sorted(file.rejected_by_reason.items(), key=lambda item: -item[1]),
             "reason": reason,
             "page": _page(request, rejects),
-            "simulated": shown.simulated,
+            "simulated": file.simulated,
         },
     )
 
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def nids(request: UserRequest) -> HttpResponseBase:
-    """NIDs that are no node's."""
-    found = segments.unregistered_nids()
-    if word := asked(request, "q"):
-        found = found.filter(text__icontains=word)
+    """Client NIDs without a registered node."""
+    unregistered = segments.unregistered_nids()
+    if text := parameter(request, "q"):
+        unregistered = unregistered.filter(text__icontains=text)
     simulated = Filesystem.objects.filter(simulated=True).exists()
-    if exports.asked_format(request):
-        rows = ([text] for text in found.values_list("text", flat=True)[:COUNTED].iterator())
+    if exports.requested_format(request):
+        rows = ([nid] for nid in unregistered.values_list("text", flat=True)[:COUNTED].iterator())
         about = {"at_most": COUNTED, "simulated": simulated}
-        return exports.twin(request, "unregistered-nids", about, ["nid"], rows)
+        return exports.response(request, "unregistered-nids", about, ["nid"], rows)
     return render(
         request,
         "ingest/nids.html",
         {
             **_frame("nids"),
-            "page": _page(request, found),
-            "q": word,
+            "page": _page(request, unregistered),
+            "q": text,
             "simulated": simulated,
         },
     )
@@ -147,41 +148,48 @@ def nids(request: UserRequest) -> HttpResponseBase:
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def pending(request: UserRequest) -> HttpResponseBase:
-    """Job ids that no accounting has named yet."""
-    found = segments.pending_ids()
-    if word := asked(request, "q"):
-        found = found.filter(text__icontains=word)
-    if exports.asked_format(request):
-        rows = map(_pending_row, segments.seen(found[:COUNTED].iterator(_ROWS_AT_ONCE)))
+    """Job ids without an accounting record."""
+    pending_ids = segments.pending_ids()
+    if text := parameter(request, "q"):
+        pending_ids = pending_ids.filter(text__icontains=text)
+    if exports.requested_format(request):
+        rows = map(_pending_row, segments.with_times(pending_ids[:COUNTED].iterator(_ROWS_AT_ONCE)))
         about = {"at_most": COUNTED}
-        return exports.twin(request, "pending-job-ids", about, _PENDING_HEADER, rows)
-    page = _page(request, found)
+        return exports.response(request, "pending-job-ids", about, _PENDING_HEADER, rows)
+    page = _page(request, pending_ids)
     return render(
         request,
         "ingest/pending.html",
         {
             **_frame("pending"),
             "page": page,
-            "rows": segments.seen(page),
-            "q": word,
+            "rows": segments.with_times(page),
+            "q": text,
             "simulated": any(job_id.filesystem.simulated for job_id in page),
         },
     )
 
 
 def _frame(tab: str) -> dict[str, Any]:
-    """Return what every ingest page shows around its own matter."""
-    return {"section": "ingest", "tab": tab, "waiting": segments.waiting()}
+    """Return the context of the tabs."""
+    return {"section": "ingest", "tab": tab, "counts": segments.tab_counts()}
 
 
 def _page(request: UserRequest, rows: QuerySet[Any]) -> Page[Any]:
     return CountedPaginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
 
 
-def _pending_row(seen: segments.Seen) -> list[Any]:
-    job_id = seen.job_id
+def _pending_row(pending: segments.PendingId) -> list[Any]:
+    job_id = pending.job_id
     names = [job_id.text, job_id.batch_id, job_id.array_index, job_id.launch]
     filesystem = job_id.filesystem
-    return [*names, filesystem.name, filesystem.simulated, seen.first, seen.last, seen.opens]
+    return [
+        *names,
+        filesystem.name,
+        filesystem.simulated,
+        pending.first,
+        pending.last,
+        pending.opens,
+    ]

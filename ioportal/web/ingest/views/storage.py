@@ -1,4 +1,4 @@
-"""What the database takes on disk."""
+"""Storage of the database."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 @require_safe
 @staff_only
-@exports.offered("csv", "json")
+@exports.accept("csv", "json")
 def storage(request: UserRequest) -> HttpResponseBase:
-    """Sizes, rates and a forecast; the twins have the levels' rows."""
-    found = Storage()
-    if exports.asked_format(request):
+    """Sizes, growth and forecast; exports have the levels."""
+    page = Storage()
+    if exports.requested_format(request):
         about = {
-            "bytes": found.total_bytes,
-            "other_bytes": found.other_bytes,
-            "bytes_in_30_days": found.in_a_month,
-            "bytes_in_a_year": found.in_a_year,
-            "timescaledb": found.version,
-            "licence": found.licence,
+            "bytes": page.total_bytes,
+            "other_bytes": page.other_bytes,
+            "bytes_in_30_days": page.in_a_month,
+            "bytes_in_a_year": page.in_a_year,
+            "timescaledb": page.version,
+            "licence": page.licence,
         }
-        return exports.twin(request, "storage", about, HEADER, found.twin())
-    page = {
+        return exports.response(request, "storage", about, HEADER, page.export_rows())
+    context = {
         "section": "ingest",
         "tab": "storage",
-        "waiting": segments.waiting(),
-        "storage": found,
+        "counts": segments.tab_counts(),
+        "storage": page,
     }
-    return render(request, "ingest/storage.html", page)
+    return render(request, "ingest/storage.html", context)

@@ -1,4 +1,4 @@
-"""The statistics of populations, a metric in each column."""
+"""Statistics of populations as tables, a metric per column."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ioportal.studies.populations import Counted, Summary
-    from ioportal.web.populations.descriptions import Shown
+    from ioportal.studies.populations import Counted, Selection, Summary
 
 _STATISTICS = {
     "n": "Known",
@@ -27,14 +26,14 @@ _STATISTICS = {
     "p90": "p90",
     "p99": "p99",
 }
-_BATCH_LEVEL = "Its batch job, shared"
+_BATCH_LEVEL = "Batch job (shared)"
 TABLE_HEADER = ["population", "filters", "metric", "value_of", "unit", *_STATISTICS]
 _GB = 10**9
 
 
 @dataclass(frozen=True)
 class Column:
-    """A metric of the table, and how its values are written there."""
+    """A metric of the table, and the format of its values."""
 
     metric: Metric
     title: str
@@ -42,7 +41,7 @@ class Column:
 
 
 def _plain(decimals: int, divisor: int = 1) -> Callable[[float], str]:
-    """Write numbers with their thousands apart; whole ones need no decimals if 0 are asked for."""
+    """Format numbers with thousands separators; with 0 decimals, fractions still get two."""
 
     def write(value: float) -> str:
         scaled = value / divisor
@@ -58,7 +57,7 @@ def _human(unit: Unit) -> Callable[[float], str]:
     return lambda value: formatting.human(value, unit)
 
 
-# The table of the 1,175 PanDA jobs of a week on Titan had these columns.
+# The columns of the table of 1,175 PanDA jobs in a week on Titan.
 COLUMNS = (
     Column(BY_NAME["node_count"], "Num. Nodes", _plain(0)),
     Column(BY_NAME["duration_s"], "Duration (s)", _plain(0)),
@@ -69,7 +68,7 @@ COLUMNS = (
     Column(BY_NAME["opens"], "open()", _plain(0)),
     Column(BY_NAME["closes"], "close()", _plain(0)),
 )
-FURTHER = tuple(
+OTHER_COLUMNS = tuple(
     Column(metric, metric.title, _human(metric.unit))
     for metric in METRICS
     if metric not in {column.metric for column in COLUMNS}
@@ -84,36 +83,46 @@ PANDA_COLUMNS = tuple(
 
 @dataclass(frozen=True)
 class Layout:
-    """How populations of a unit are shown: the columns of both tables."""
+    """Columns of the tables of a unit."""
 
     columns: tuple[Column, ...]
-    further: tuple[Column, ...]
+    other: tuple[Column, ...]
 
     @property
     def by_metric(self) -> dict[str, Column]:
-        """The columns of the first table by their metrics' names."""
+        """Columns of the main table by metric name."""
         return {column.metric.name: column for column in self.columns}
 
 
 LAYOUTS = {
-    BATCH_JOBS.name: Layout(COLUMNS, FURTHER),
-    PANDA_JOBS.name: Layout((*PANDA_COLUMNS, *COLUMNS), FURTHER),
+    BATCH_JOBS.name: Layout(COLUMNS, OTHER_COLUMNS),
+    PANDA_JOBS.name: Layout((*PANDA_COLUMNS, *COLUMNS), OTHER_COLUMNS),
 }
+
+
+@dataclass(frozen=True)
+class DescribedPopulation:
+    """A population with its title and filters as text."""
+
+    title: str
+    filters: str
+    selection: Selection
+    jobs_url: str  # "" for anonymous jobs
 
 
 @dataclass(frozen=True)
 class Table:
     """The statistics of one population."""
 
-    shown: Shown
+    population: DescribedPopulation
     summary: Summary
     columns: tuple[Column, ...]
-    colour: int  # of its bars, and of the mark beside its name
+    colour: int  # index of its bars and its key
     fewest = FEWEST
 
     @property
     def rows(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """Yield each statistic's name and cells: what is written and, for a title, exactly."""
+        """Yield the name and cells of each statistic: text, and exact value as title."""
         if not self.summary.spreads:
             return
         for name, title in _STATISTICS.items():
@@ -121,12 +130,12 @@ class Table:
 
     @property
     def counted(self) -> Counted:
-        """What is counted."""
-        return self.shown.selection.counted
+        """Batch jobs or PanDA jobs."""
+        return self.population.selection.counted
 
     @property
     def groups(self) -> list[tuple[str, int, bool]]:
-        """Whose values stand in how many columns, where some are batch jobs': with that."""
+        """Column groups if some values are of batch jobs: title, width, whether shared."""
         own = [self.counted.is_own(column.metric.name) for column in self.columns]
         if all(own):
             return []
@@ -142,24 +151,24 @@ class Table:
         if value is not None and name in {"n", "unknown"}:
             return f"{value:,}", f"{value:,} {self.counted.plural}"
         if value is None:
-            told = "not told of other people's jobs" if self.is_anonymous else "not known"
-            return formatting.UNKNOWN, told
+            reason = "hidden for other users' jobs" if self.is_anonymous else "unknown"
+            return formatting.UNKNOWN, reason
         return column.write(value), formatting.exact(value, column.metric.unit)
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether these are other people's jobs."""
-        return self.shown.selection.is_anonymous
+        """Whether these are other users' jobs."""
+        return self.population.selection.is_anonymous
 
     @property
     def values(self) -> Iterator[list[Any]]:
-        """Yield the rows of the twins: a metric each, in its own unit."""
+        """Yield the rows of the export: one per metric, in its unit."""
         for column in self.columns:
-            found = self.summary.spreads.get(column.metric.name)
-            figures = [getattr(found, name, None) for name in _STATISTICS]
+            spread = self.summary.spreads.get(column.metric.name)
+            figures = [getattr(spread, name, None) for name in _STATISTICS]
             yield [
-                self.shown.title,
-                self.shown.words,
+                self.population.title,
+                self.population.filters,
                 column.metric.name,
                 value_of(column.metric),
                 str(column.metric.unit),
@@ -168,5 +177,5 @@ class Table:
 
 
 def value_of(metric: Metric) -> str:
-    """Return whose value a metric is, for twins."""
+    """Return the owner of a metric's values, for exports."""
     return "PanDA job" if metric.source is Source.PANDA else "batch job"

@@ -1,0 +1,10 @@
+"""Addresses of the home page."""
+
+from django.urls import path
+
+from ioportal.web.home import views
+
+urlpatterns = [
+    path("", views.home, name="home"),
+    path("load/", views.load, name="load"),
+]

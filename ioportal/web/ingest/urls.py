@@ -1,0 +1,16 @@
+"""Addresses of the ingest pages."""
+
+from django.urls import path
+
+from ioportal.web.ingest.views import coverage, health, registration, segments, storage
+
+urlpatterns = [
+    path("", segments.segment_list, name="segment_list"),
+    path("files/<int:pk>/", segments.segment, name="segment"),
+    path("coverage/", coverage.coverage, name="coverage"),
+    path("health/", health.health, name="health"),
+    path("storage/", storage.storage, name="storage"),
+    path("nids/", segments.nids, name="unregistered_nids"),
+    path("tables/", registration.tables, name="site_tables"),
+    path("pending/", segments.pending, name="pending_ids"),
+]

@@ -1,0 +1,217 @@
+"""The page of one job."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+
+from ioportal.ingest import late_accounting
+from ioportal.jobs import rpc_reports, workloads
+from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
+from ioportal.reporting import job_facts
+from ioportal.reporting.job_facts import Comparison
+from ioportal.reporting.job_series import JobSeries
+from ioportal.reporting.time_ranges import TimeRange
+from ioportal.reporting.timelines import BY_NAME, KINDS, Timeline
+from ioportal.telemetry.models import Method
+from ioportal.web.common.requests import parameter
+from ioportal.web.flags import badges
+
+if TYPE_CHECKING:
+    from ioportal.analysis.rpc_report import RpcReport
+    from ioportal.ingest.late_accounting import LateAccounting
+    from ioportal.jobs.models import WorkloadJobQuerySet
+    from ioportal.jobs.workloads import Inside
+    from ioportal.web.common.requests import UserRequest
+    from ioportal.web.flags.inbox import Shown
+
+_STARTUP = 0.1  # of the run, as in the metric `startup_share`
+_LISTED_RECORDS = 5
+_LISTED_TRACES = 6
+_LISTED_NAMESAKES = 20
+_LISTED_PANDA_JOBS = 10
+_LISTED_TASKS = 5
+_METHODS = {
+    Method.JOB_ID: "by job id",
+    Method.NODE: "by node, allocated to this job alone",
+    Method.NODE_PROCESS: "by process name and node, allocated to this job alone",
+}
+
+
+class JobPage:
+    """A job, its statistics and its activity in the time range of the URL."""
+
+    def __init__(self, request: UserRequest, pk: int) -> None:
+        self._request = request
+        visible = Job.objects.visible_to(request.user).select_related("cluster", "statistics")
+        self.job: Job = get_object_or_404(visible, pk=pk)
+        self.statistics: JobStatistics | None = job_facts.statistics_of(self.job)
+        self.run = _run(self.job)
+        self.window: TimeRange | None = None
+        self.range_errors: list[str] = []
+        if self.run:
+            self.window, self.range_errors = TimeRange.or_default(request.GET, self.run.with_margin)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The job as one JSON object."""
+        return job_facts.facts(self.job, self.statistics, self.panda)
+
+    @property
+    def hosts(self) -> str:
+        """Folded node names."""
+        return job_facts.hosts(self.job)
+
+    @cached_property
+    def launches(self) -> list[Launch]:
+        """Application starts inside the job."""
+        return list(self.job.launches.order_by("started_at", "name"))
+
+    @cached_property
+    def namesakes(self) -> list[Job]:
+        """Other jobs of the same batch id: ids repeat, tasks of an array share one."""
+        visible = Job.objects.visible_to(self._request.user)
+        same_id = visible.filter(cluster=self.job.cluster_id, batch_id=self.job.batch_id)
+        latest_first = same_id.exclude(pk=self.job.pk).order_by("-submitted_at", "-pk")
+        return list(latest_first[:_LISTED_NAMESAKES])
+
+    @cached_property
+    def records(self) -> list[Any]:
+        """Accounting records of the job; for staff, as they name log files."""
+        records = self.job.records.select_related("segment").order_by("-pk")
+        return list(records[:_LISTED_RECORDS]) if self._request.user.is_staff else []
+
+    @cached_property
+    def late_accounting(self) -> LateAccounting | None:
+        """Data that arrived before the accounting."""
+        return late_accounting.for_job(self.job)
+
+    @cached_property
+    def flags(self) -> list[Shown]:
+        """Flags of the job."""
+        return badges.of_job(self.job, self._request.user)
+
+    @cached_property
+    def is_stale(self) -> bool:
+        """Whether recomputation of the statistics is pending."""
+        return DirtyStatistics.objects.filter(job_id=self.job.pk).exists()
+
+    @cached_property
+    def figure_groups(self) -> dict[str, list[job_facts.Figure]]:
+        """Metrics by subject."""
+        return job_facts.groups(self.statistics) if self.statistics else {}
+
+    @property
+    def operations_by_kind(self) -> list[tuple[str, int]]:
+        """Metadata operations by kind."""
+        return job_facts.by_kind(self.statistics) if self.statistics else []
+
+    @cached_property
+    def panda(self) -> Inside | None:
+        """Totals of the PanDA jobs inside."""
+        return workloads.inside(self.job)
+
+    @cached_property
+    def panda_jobs(self) -> WorkloadJobQuerySet:
+        """The first PanDA jobs inside."""
+        return workloads.in_order(self.job)[:_LISTED_PANDA_JOBS]
+
+    @property
+    def panda_tasks(self) -> list[tuple[int | None, int]]:
+        """The first PanDA tasks and their numbers of jobs."""
+        return self.panda.tasks[:_LISTED_TASKS] if self.panda else []
+
+    @property
+    def more_tasks(self) -> int:
+        """The number of PanDA tasks that are not listed."""
+        return max(len(self.panda.tasks) - _LISTED_TASKS, 0) if self.panda else 0
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """Ranks among similar jobs."""
+        return Comparison(self.job, self.statistics) if self.statistics else None
+
+    @cached_property
+    def startup(self) -> TimeRange | None:
+        """The start-up phase of the run."""
+        if self.run is None:
+            return None
+        return TimeRange(
+            self.run.start, self.run.start + (self.run.end - self.run.start) * _STARTUP
+        )
+
+    @cached_property
+    def timelines(self) -> list[Timeline]:
+        """Charts of the range."""
+        marks = badges.marks(self.flags, self.job.ended_at)
+        return [Timeline(kind, self._series, self._range, marks) for kind in KINDS]
+
+    def timeline(self, name: str) -> Timeline | None:
+        """Return one chart, without marks of flags; None if there is none of this name."""
+        kind = BY_NAME.get(name)
+        return Timeline(kind, self._series, self._range) if kind else None
+
+    @cached_property
+    def traces(self) -> list[tuple[TimeRange, str]]:
+        """Traced intervals of the run, with labels."""
+        run = self.run or self._range
+        return [(trace, trace.label_within(run)) for trace in self._series.traces(run)]
+
+    @property
+    def first_traces(self) -> list[tuple[TimeRange, str]]:
+        """Traces that are always visible."""
+        return self.traces[:_LISTED_TRACES]
+
+    @property
+    def more_traces(self) -> list[tuple[TimeRange, str]]:
+        """The remaining traces."""
+        return self.traces[_LISTED_TRACES:]
+
+    @cached_property
+    def launch(self) -> Launch | None:
+        """The launch that the URL selects."""
+        name = parameter(self._request, "launch")
+        launch = self.job.launches.filter(name=name).first() if name else None
+        if name and launch is None:
+            raise Http404(f"Job {self.job} has no launch of this name.")
+        return launch
+
+    @cached_property
+    def rpc_report(self) -> RpcReport | None:
+        """RPCs of the job or launch, in the selected range or the whole run."""
+        if self.launch:
+            return rpc_reports.of_launch(self.launch, *self._selected_range)
+        return rpc_reports.of_job(self.job, *self._selected_range)
+
+    @cached_property
+    def attribution_methods(self) -> list[tuple[int, str]]:
+        """RPCs of the report by attribution method."""
+        if self.launch:
+            return []
+        methods = rpc_reports.methods_of_job(self.job, *self._selected_range)
+        return [(rpcs, _METHODS[method]) for method, rpcs in methods]
+
+    @cached_property
+    def _series(self) -> JobSeries:
+        return JobSeries(self.job, self._range)
+
+    @property
+    def _range(self) -> TimeRange:
+        if self.window is None:
+            raise Http404("The job has not run.")
+        return self.window
+
+    @property
+    def _selected_range(self) -> tuple[Any, Any]:
+        is_selected = self.window and self.window.is_selected
+        return (self.window.start, self.window.end) if self.window and is_selected else (None, None)
+
+
+def _run(job: Job) -> TimeRange | None:
+    """Return the known run of a job; None without a duration."""
+    if job.started_at is None or job.known_until is None or job.known_until <= job.started_at:
+        return None
+    return TimeRange(job.started_at, job.known_until)

@@ -1,0 +1,59 @@
+"""Populations by name, by filters, or by the URL of a page."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
+from django.urls import reverse
+
+from ioportal.reporting.population_filters import counted_in, population_text
+from ioportal.reporting.population_tables import DescribedPopulation
+from ioportal.studies.cache import eyes
+from ioportal.studies.models import Population
+from ioportal.studies.populations import PANDA_JOBS, Selection
+from ioportal.web.common.selection import SelectedJobs
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+_SAVED = re.compile(r"(?:.*/populations/)?(?P<slug>[-\w]+)/?", re.ASCII)
+
+
+def read(user: User, text: str) -> DescribedPopulation:
+    """Return the population of a text: slug, filters, or URL of a page.
+
+    Raises:
+        ValidationError: there is none, or `user` may not see it.
+    """
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        parts = urlsplit("")
+    if not parts.query and "=" in text:
+        parts = parts._replace(path="/", query=text)
+    if match := _SAVED.fullmatch(parts.path):
+        saved = Population.objects.visible_to(user).filter(slug=match["slug"]).first()
+        if saved is None:
+            raise ValidationError(f"No population {match['slug'][:64]!r}. Select a saved one.")
+        query = QueryDict(saved.query)
+        selected = SelectedJobs(user, query, counted=counted_in(query))
+        return describe(user, saved.name, selected)
+    query = QueryDict(parts.query)
+    is_panda_list = parts.path.startswith(reverse("panda_list"))
+    selected = SelectedJobs(user, query, counted=PANDA_JOBS if is_panda_list else counted_in(query))
+    if not parts.path.startswith("/") or not selected.is_valid:
+        raise ValidationError(
+            f"{text[:64]!r} is neither a saved population nor the URL of a job list."
+        )
+    return describe(user, population_text(selected.unit_query(), user), selected)
+
+
+def describe(user: User, title: str, selected: SelectedJobs) -> DescribedPopulation:
+    """Return selected jobs as a population with a title."""
+    query = selected.unit_query()
+    selection = Selection(selected.counted, query, eyes(user), selected.filtered)
+    return DescribedPopulation(title, population_text(query, user), selection, selected.list_url)

@@ -1,0 +1,191 @@
+"""Who may open which address: every route and method by every kind of visitor."""
+
+from enum import Enum
+
+import pytest
+
+from ioportal.api.models import Token
+from tests.conftest import SITE
+from tests.web.routing import addresses, routes
+
+SERVED, LOG_IN, REFUSED, MISSING = "served", "log in", "refused", "missing"
+
+# alice owns the data, bob is in her project, charlie is not, sam is staff.
+PEOPLE = ("anonymous", "alice", "bob", "charlie", "sam")
+TOKENS = ("ingest token", "metrics token")
+NO_SESSION = (LOG_IN, LOG_IN)  # pages do not accept tokens
+
+
+class Access(Enum):
+    """Outcomes for `PEOPLE` and `TOKENS`."""
+
+    PUBLIC = (*[SERVED] * 5, SERVED, SERVED)
+    USERS = (LOG_IN, SERVED, SERVED, SERVED, SERVED, *NO_SESSION)
+    PROJECT = (LOG_IN, SERVED, SERVED, MISSING, SERVED, *NO_SESSION)
+    OWNER = (LOG_IN, SERVED, MISSING, MISSING, MISSING, *NO_SESSION)
+    STAFF = (LOG_IN, REFUSED, REFUSED, REFUSED, SERVED, *NO_SESSION)
+    STAFF_VIEW = (LOG_IN, MISSING, MISSING, MISSING, SERVED, *NO_SESSION)
+    STAFF_ACTION = (LOG_IN, REFUSED, REFUSED, MISSING, SERVED, *NO_SESSION)
+    INGEST = (*[REFUSED] * 5, SERVED, REFUSED)
+    METRICS = (*[REFUSED] * 5, REFUSED, SERVED)
+    NOTHING = tuple([MISSING] * 7)
+
+
+A = Access
+# A new route needs its row: the route, an example address, and the access by method.
+TABLE = [
+    ("", "/", {"GET": A.USERS}),
+    ("load/", "/load/", {"GET": A.STAFF}),
+    ("users/", "/users/", {"GET": A.USERS}),
+    ("users/<path:name>/", "/users/alice/", {"GET": A.USERS}),
+    ("projects/", "/projects/", {"GET": A.USERS}),
+    ("projects/<path:name>/", "/projects/PHY12/", {"GET": A.USERS}),
+    ("flags/", "/flags/", {"GET": A.USERS, "POST": A.STAFF}),
+    ("flags/<int:pk>/", "/flags/{flag}/", {"GET": A.PROJECT, "POST": A.STAFF_ACTION}),
+    ("flags/<int:pk>/history/", "/flags/{flag}/history/", {"GET": A.PROJECT}),
+    ("flags/<int:pk>/peers/", "/flags/{outlier}/peers/", {"GET": A.STAFF_VIEW}),
+    ("incidents/", "/incidents/", {"GET": A.USERS, "POST": A.USERS}),
+    ("incidents/keep/", "/incidents/keep/", {"POST": A.STAFF}),
+    ("incidents/range/", "/incidents/range/", {"GET": A.STAFF}),
+    ("incidents/<int:pk>/", "/incidents/{incident}/", {"GET": A.USERS, "POST": A.STAFF}),
+    ("ingest/", "/ingest/", {"GET": A.STAFF}),
+    ("ingest/files/<int:pk>/", "/ingest/files/{segment}/", {"GET": A.STAFF}),
+    ("ingest/coverage/", "/ingest/coverage/", {"GET": A.STAFF}),
+    ("ingest/health/", "/ingest/health/", {"GET": A.STAFF}),
+    ("ingest/storage/", "/ingest/storage/", {"GET": A.STAFF}),
+    ("ingest/nids/", "/ingest/nids/", {"GET": A.STAFF}),
+    ("ingest/tables/", "/ingest/tables/", {"GET": A.STAFF, "POST": A.STAFF}),
+    ("ingest/pending/", "/ingest/pending/", {"GET": A.STAFF}),
+    ("jobs/", "/jobs/", {"GET": A.USERS}),
+    ("jobs/<int:pk>/", "/jobs/{job}/", {"GET": A.PROJECT}),
+    ("jobs/<int:pk>/rpcs/", "/jobs/{job}/rpcs/", {"GET": A.PROJECT}),
+    ("jobs/<int:pk>/similar-jobs/", "/jobs/{job}/similar-jobs/", {"GET": A.PROJECT}),
+    ("jobs/<int:pk>/panda/", "/jobs/{job}/panda/", {"GET": A.PROJECT}),
+    (
+        "jobs/<int:pk>/timelines/<slug:name>/",
+        "/jobs/{job}/timelines/metadata/",
+        {"GET": A.PROJECT},
+    ),
+    ("jobs/<slug:cluster>/<str:batch_id>/", "/jobs/anvil/3567126/", {"GET": A.PROJECT}),
+    ("overview/", "/overview/", {"GET": A.USERS}),
+    ("overview/<slug:name>/", "/overview/operations/", {"GET": A.USERS}),
+    ("panda/", "/panda/", {"GET": A.USERS}),
+    ("panda/<slug:cluster>/<int:panda_id>/", "/panda/anvil/4242/", {"GET": A.PROJECT}),
+    ("populations/", "/populations/", {"GET": A.USERS, "POST": A.USERS}),
+    ("populations/other-metrics/", "/populations/other-metrics/", {"GET": A.USERS}),
+    ("populations/histograms/<slug:metric>/", "/populations/histograms/opens/", {"GET": A.USERS}),
+    ("populations/<slug:slug>/", "/populations/mine/", {"GET": A.OWNER, "POST": A.OWNER}),
+    ("rules/", "/rules/", {"GET": A.STAFF}),
+    ("rules/<slug:code>/", "/rules/stat-storm/", {"GET": A.STAFF, "POST": A.STAFF}),
+    (
+        "rules/<slug:code>/thresholds/<int:pk>/",
+        "/rules/{rule}/thresholds/{thresholds}/",
+        {"POST": A.STAFF},
+    ),
+    (
+        "rules/<slug:code>/back-tests/<int:pk>/",
+        "/rules/{rule}/back-tests/{test}/",
+        {"GET": A.STAFF},
+    ),
+    (
+        "rules/<slug:code>/back-tests/<int:pk>/stop/",
+        "/rules/{rule}/back-tests/{test}/stop/",
+        {"POST": A.STAFF},
+    ),
+    ("search/", "/search/", {"GET": A.USERS}),
+    ("servers/", "/servers/", {"GET": A.STAFF}),
+    ("servers/<str:name>/", "/servers/mds1/", {"GET": A.STAFF}),
+    ("servers/<str:name>/senders/", "/servers/mds1/senders/", {"GET": A.STAFF}),
+    ("servers/<str:name>/charts/<slug:chart>/", "/servers/mds1/charts/rpcs/", {"GET": A.STAFF}),
+    ("styleguide/", "/styleguide/", {"GET": A.STAFF}),
+    ("trends/", "/trends/", {"GET": A.USERS}),
+    ("trends/<slug:name>/", "/trends/opens/", {"GET": A.USERS}),
+    ("palette-<slug:version>.css", "/palette-x.css", {"GET": A.PUBLIC}),
+    ("login/", "/login/", {"GET": A.PUBLIC, "POST": A.PUBLIC, "PUT": A.PUBLIC}),
+    ("logout/", "/logout/", {"POST": A.PUBLIC}),
+    ("api/v1/", "/api/v1/", {"GET": A.NOTHING}),
+    ("api/v1/openapi.json", "/api/v1/openapi.json", {"GET": A.PUBLIC}),
+    ("api/v1/ingest/batches", "/api/v1/ingest/batches", {"POST": A.INGEST}),
+    ("api/v1/metrics", "/api/v1/metrics", {"GET": A.METRICS}),
+]
+SOURCE = """
+[[source]]
+name = "mds1-trace"
+format = "rpctrace"
+server = "mds1"
+"""
+
+
+@pytest.fixture
+def visitors(client, alice, bob, charlie, sam, register, call):
+    """A function for each kind of visitor, which sends a request."""
+    register(SITE + SOURCE)
+    secrets = {
+        "ingest token": call("token", "create", "ingest", "--source", "mds1-trace"),
+        "metrics token": call("token", "create", "metrics"),
+    }
+    users = {"alice": alice, "bob": bob, "charlie": charlie, "sam": sam}
+
+    def visit(visitor, method, address):
+        client.logout()
+        headers = {}
+        if visitor in users:
+            client.force_login(users[visitor])
+        elif visitor in secrets:
+            headers["Authorization"] = f"Token {secrets[visitor]}"
+        return client.generic(method, address, headers=headers)
+
+    return visit
+
+
+def outcome(answer):
+    """Return what became of a request."""
+    if answer.status_code == 302 and "/login/?next=" in answer["Location"]:
+        return LOG_IN
+    if answer.status_code < 500:
+        return {401: REFUSED, 403: REFUSED, 404: MISSING}.get(answer.status_code, SERVED)
+    return str(answer.status_code)
+
+
+def test_every_route_has_a_row():
+    listed = [route for route, _, _ in TABLE]
+
+    assert sorted(listed) == sorted(r for r, _ in routes() if not r.startswith("admin/"))
+
+
+def test_every_scope_of_tokens_is_a_visitor():
+    assert {f"{scope.value} token" for scope in Token.Scope} == set(TOKENS)
+
+
+def test_every_method_has_its_access(visitors, page_names):
+    for route, address, access in TABLE:
+        visitor = "anonymous" if A.PUBLIC in access.values() else "sam"
+        answer = visitors(visitor, "OPTIONS", address.format_map(page_names))
+        allowed = answer.get("Allow", "GET")
+
+        assert {*allowed.split(", ")} - {"HEAD", "OPTIONS"} == access.keys(), route
+
+
+@pytest.mark.parametrize("visitor", [*PEOPLE, *TOKENS])
+def test_every_visitor_opens_only_permitted_routes(visitors, page_names, visitor):
+    number = [*PEOPLE, *TOKENS].index(visitor)
+    expected = {
+        (route, method): kind.value[number]
+        for route, _, access in TABLE
+        for method, kind in access.items()
+    }
+
+    outcomes = {
+        (route, method): outcome(visitors(visitor, method, address.format_map(page_names)))
+        for route, address, access in TABLE
+        for method in access
+    }
+
+    assert outcomes == expected
+
+
+@pytest.mark.parametrize("visitor", [person for person in (*PEOPLE, *TOKENS) if person != "sam"])
+def test_admin_pages_require_staff(visitors, visitor):
+    for address in {*addresses()} - {"/admin/login/", "/admin/logout/"}:
+        if address.startswith("/admin/"):
+            assert outcome(visitors(visitor, "GET", address)) == LOG_IN, address
