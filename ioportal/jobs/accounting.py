@@ -1,7 +1,7 @@
-"""What batch systems and launchers tell: jobs, their nodes and their launches.
+"""Storage of accounting records: jobs, their nodes and their launches.
 
-Records of one job may come in any order, twice, and from several files. The record that knows most
-stands (the later start, then the later end), whichever came last.
+Records of one job may arrive in any order, repeatedly, and in several files. The record with the
+latest start, then the latest end, takes precedence.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from ioportal.site.models import Cluster
 
-OPEN_END = datetime(2200, 1, 1, tzinfo=UTC)  # an end for intervals that have none yet
+OPEN_END = datetime(2200, 1, 1, tzinfo=UTC)  # stands for the end of unfinished runs
 
 _BATCH = 2_000
-_AN_HOUR = timedelta(hours=1)  # what a forgotten daylight-saving change shifts a syslog stamp by
+_AN_HOUR = timedelta(hours=1)  # shift of syslog times without the daylight-saving change
 
 _Identity = tuple[str, str, datetime]  # batch id, array index, submit time
 
@@ -37,9 +37,9 @@ _FACTS = (
     "started_at", "ended_at", "name", "owner", "project", "queue", "state", "exit_status",
     "exit_signal", "node_count", "core_count", "cpu_s", "time_limit_s", "nodes", "precedence",
 )  # fmt: skip
-_TELLING = ("state", "exit_status", "cpu_s", "nodes")  # of records with the same times
+_TIE_BREAKERS = ("state", "exit_status", "cpu_s", "nodes")
 
-_SIZES = {  # characters that the database keeps
+_SIZES = {  # maximum lengths in the database
     "launch": 64,
     "batch_id": 64,
     "array_index": 64,
@@ -52,89 +52,89 @@ _SIZES = {  # characters that the database keeps
 
 @dataclass(frozen=True)
 class Change:
-    """A job whose time or nodes are other than they were: what it may have touched."""
+    """A change of a job's run time or nodes, with the affected interval."""
 
     job_id: int
     start: datetime
     end: datetime
-    node_ids: tuple[int, ...]  # held before, and no more
+    node_ids: tuple[int, ...]  # released nodes
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a table of records changed, and which job each of its lines speaks of."""
+    """Changes by a table of records, and the job of each line."""
 
     changes: list[Change]
     job_id_by_line: dict[int, int]
 
 
 def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
-    """Store jobs; `records` are rows of `tables.JOBS` without launches, all with a submit time."""
+    """Store jobs from rows of `tables.JOBS` without launches, all with a submit time."""
     locks.accounting()
     rows = [
-        row | {"precedence": precedence(row, ("started_at", "ended_at"), _TELLING)}
+        row | {"precedence": precedence(row, ("started_at", "ended_at"), _TIE_BREAKERS)}
         for row in _storable(records).to_dicts()
     ]
     best = {
         _identity(row): row
         for row in sorted(rows, key=lambda row: (_identity(row), row["precedence"]))
     }
-    known = _known_jobs(cluster, {batch_id for batch_id, _, _ in best})
-    told = [
+    stored = _stored_jobs(cluster, {batch_id for batch_id, _, _ in best})
+    updated = [
         _job(cluster, row)
         for identity, row in best.items()
-        if identity not in known or row["precedence"] > known[identity].precedence
+        if identity not in stored or row["precedence"] > stored[identity].precedence
     ]
     Job.objects.bulk_create(
-        told,
+        updated,
         batch_size=_BATCH,
         update_conflicts=True,
         unique_fields=["cluster", "batch_id", "array_index", "submitted_at"],
         update_fields=_FACTS,
     )
-    ids = {_identity_of(job): job.pk for job in [*known.values(), *told]}
-    relinked = _link_launches(cluster, {job.batch_id for job in told})
-    others = Job.objects.filter(pk__in=relinked.difference(job.pk for job in told))
+    ids = {_job_identity(job): job.pk for job in [*stored.values(), *updated]}
+    relinked = _link_launches(cluster, {job.batch_id for job in updated})
+    others = Job.objects.filter(pk__in=relinked.difference(job.pk for job in updated))
     changes = _allocate(
         cluster,
-        [(known.get(_identity_of(job)), job) for job in told] + [(job, job) for job in others],
+        [(stored.get(_job_identity(job)), job) for job in updated] + [(job, job) for job in others],
         relinked,
     )
-    workloads.link_to_jobs(cluster, {job.batch_id for job in told})
-    DirtyStatistics.objects.mark(job.pk for job in told)
+    workloads.link_to_jobs(cluster, {job.batch_id for job in updated})
+    DirtyStatistics.objects.mark(job.pk for job in updated)
     return Recorded(changes, {row["line"]: ids[_identity(row)] for row in rows})
 
 
 def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
-    """Store launches; `records` are rows of `tables.LAUNCHES`, starts and ends in any order."""
+    """Store launches from rows of `tables.LAUNCHES`, starts and ends in any order."""
     locks.accounting()
     rows = _storable(records).to_dicts()
-    known = {
+    launches = {
         (launch.name, launch.batch_id, launch.array_index): launch
         for part in _parts(sorted({row["launch"] for row in rows}))
         for launch in Launch.objects.filter(cluster=cluster, name__in=part)
     }
-    # A line that was cut before its batch id speaks of the launch of that name.
-    named = {name: (name, batch_id, index) for name, batch_id, index in known if batch_id}
-    adopted = []
+    # Truncated lines without a batch id belong to the launch of the same name.
+    identities = {name: (name, batch_id, index) for name, batch_id, index in launches if batch_id}
+    replaced = []
     for row in rows:
         identity = (row["launch"], row["batch_id"], row["array_index"])
-        unnamed = (row["launch"], "", "")
-        if identity == unnamed:
-            identity = named.get(row["launch"], unnamed)
+        truncated = (row["launch"], "", "")
+        if identity == truncated:
+            identity = identities.get(row["launch"], truncated)
         else:
-            named[row["launch"]] = identity
-            if unnamed in known and identity not in known:
-                launch = known[identity] = known.pop(unnamed)
-                adopted.append(launch.pk)
+            identities[row["launch"]] = identity
+            if truncated in launches and identity not in launches:
+                launch = launches[identity] = launches.pop(truncated)
+                replaced.append(launch.pk)
                 launch.pk, launch.batch_id, launch.array_index = None, *identity[1:]
-        launch = known.get(identity) or Launch(
+        launch = launches.get(identity) or Launch(
             cluster=cluster, name=identity[0], batch_id=identity[1], array_index=identity[2]
         )
-        known[identity] = _merged(launch, row)
-    Launch.objects.filter(pk__in=adopted).delete()
+        launches[identity] = _merged(launch, row)
+    Launch.objects.filter(pk__in=replaced).delete()
     Launch.objects.bulk_create(
-        [known[identity] for identity in sorted(known)],
+        [launches[identity] for identity in sorted(launches)],
         batch_size=_BATCH,
         update_conflicts=True,
         unique_fields=["cluster", "name", "batch_id", "array_index"],
@@ -145,7 +145,7 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
     )  # fmt: skip
     batch_ids = {row["batch_id"] for row in rows} - {""}
     relinked = _link_launches(cluster, batch_ids)
-    jobs = _known_jobs(cluster, batch_ids).values()
+    jobs = _stored_jobs(cluster, batch_ids).values()
     return _allocate(
         cluster,
         [(job, job) for job in jobs if not job.nodes or job.pk in relinked],
@@ -154,7 +154,7 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
 
 
 def _storable(records: pl.DataFrame) -> pl.DataFrame:
-    """Cut texts to what the database keeps."""
+    """Truncate strings to the lengths of their columns."""
     return records.with_columns(
         name_ids.storable(pl.col(column), size)
         for column, size in _SIZES.items()
@@ -166,30 +166,24 @@ def _identity(row: dict[str, Any]) -> _Identity:
     return row["batch_id"], row["array_index"], row["submitted_at"]
 
 
-def _identity_of(job: Job) -> _Identity:
+def _job_identity(job: Job) -> _Identity:
     return job.batch_id, job.array_index, job.submitted_at
 
 
 def _job(cluster: Cluster, row: dict[str, Any]) -> Job:
-    same = {
-        name: row[name]
-        for name in ("batch_id", "array_index", "submitted_at", *_FACTS)
-        if name in row
+    columns = ("batch_id", "array_index", "submitted_at", *_FACTS)
+    values = {name: row[name] for name in columns if name in row}
+    values |= {
+        "owner": row["user"],
+        "node_count": row["node_count"] or 0,
+        "core_count": row["core_count"] or 0,
     }
-    return Job(
-        cluster=cluster,
-        **same
-        | {
-            "owner": row["user"],
-            "node_count": row["node_count"] or 0,
-            "core_count": row["core_count"] or 0,
-        },
-    )
+    return Job(cluster=cluster, **values)
 
 
-def _known_jobs(cluster: Cluster, batch_ids: Collection[str]) -> dict[_Identity, Job]:
+def _stored_jobs(cluster: Cluster, batch_ids: Collection[str]) -> dict[_Identity, Job]:
     return {
-        _identity_of(job): job
+        _job_identity(job): job
         for part in _parts(sorted(batch_ids))
         for job in Job.objects.filter(cluster=cluster, batch_id__in=part)
     }
@@ -200,7 +194,7 @@ def _parts(values: list[str]) -> Iterable[list[str]]:
 
 
 def _merged(launch: Launch, row: dict[str, Any]) -> Launch:
-    """Add a record to what is known of a launch; the order of records does not matter."""
+    """Merge a record into a launch, independent of the order of records."""
     starts = [moment for moment in (launch.started_at, row["started_at"]) if moment]
     ends = [moment for moment in (launch.ended_at, row["ended_at"]) if moment]
     launch.started_at = min(starts, default=None)
@@ -240,9 +234,9 @@ RETURNING linked.before, linked.after
 
 
 def _link_launches(cluster: Cluster, batch_ids: Collection[str]) -> set[int]:
-    """Give launches the job of their time: ids repeat, the last one begun before holds them.
+    """Link launches to jobs: ids repeat, so the latest job that began before a launch is linked.
 
-    Returns the jobs that gained or lost one.
+    Returns the jobs whose launches changed.
     """
     with connection.cursor() as cursor:
         cursor.execute(_LINK, [cluster.pk, sorted(batch_ids)])
@@ -252,23 +246,23 @@ def _link_launches(cluster: Cluster, batch_ids: Collection[str]) -> set[int]:
 def _allocate(
     cluster: Cluster, jobs: list[tuple[Job | None, Job]], relinked: set[int]
 ) -> list[Change]:
-    """Store which nodes the jobs hold, and return what changed.
+    """Store the nodes of jobs; return changes of run times and nodes.
 
     Args:
-        cluster: theirs.
-        jobs: pairs of what was known and what is.
-        relinked: those of them whose launches are others than before.
+        cluster: cluster of the jobs.
+        jobs: pairs of previous (None: new) and current job.
+        relinked: jobs whose launches changed.
     """
     launched: dict[int, set[str]] = defaultdict(set)
-    unnamed = [job.pk for _, job in jobs if not job.nodes]
-    placed = Launch.objects.filter(job__in=unnamed).exclude(nodes="")
-    for job_id, nodes in placed.values_list("job_id", "nodes"):
+    without_nodes = [job.pk for _, job in jobs if not job.nodes]
+    launches = Launch.objects.filter(job__in=without_nodes).exclude(nodes="")
+    for job_id, nodes in launches.values_list("job_id", "nodes"):
         launched[job_id].add(nodes)
-    held_before: dict[int, set[int]] = defaultdict(set)
+    nodes_before: dict[int, set[int]] = defaultdict(set)
     for job_id, node_id in Allocation.objects.filter(
         job__in=[job.pk for _, job in jobs]
     ).values_list("job_id", "node_id"):
-        held_before[job_id].add(node_id)
+        nodes_before[job_id].add(node_id)
 
     started = [(before, job) for before, job in jobs if job.started_at]
     expanded = pl.DataFrame(
@@ -279,16 +273,17 @@ def _allocate(
         ],
         schema={"job_id": pl.Int64, "name": pl.List(pl.String)},
     ).explode("name", empty_as_null=False)
-    held = expanded.select("job_id", node_id=name_ids.nodes(cluster).ids(expanded["name"])).unique()
-    now = {
+    node_ids = name_ids.nodes(cluster).ids(expanded["name"])
+    allocated = expanded.select("job_id", node_id=node_ids).unique()
+    nodes_now = {
         job_id: set(group["node_id"])
-        for (job_id,), group in held.partition_by("job_id", as_dict=True).items()
+        for (job_id,), group in allocated.partition_by("job_id", as_dict=True).items()
     }
-    moved = {job.pk for _, job in started if now.get(job.pk, set()) != held_before[job.pk]}
+    moved = {job.pk for _, job in started if nodes_now.get(job.pk, set()) != nodes_before[job.pk]}
     Allocation.objects.filter(job__in=moved).delete()
-    copy_frame(Allocation, held.filter(pl.col("job_id").is_in(moved)))
+    copy_frame(Allocation, allocated.filter(pl.col("job_id").is_in(moved)))
     return [
-        _change(before, job, held_before[job.pk] - now.get(job.pk, set()))
+        _change(before, job, nodes_before[job.pk] - nodes_now.get(job.pk, set()))
         for before, job in started
         if job.pk in moved or job.pk in relinked or before is None or _run(before) != _run(job)
     ]

@@ -1,9 +1,9 @@
-"""The app of jobs, their statistics and their PanDA jobs."""
+"""Django app: batch jobs, their statistics, PanDA jobs."""
 
 from django.apps import AppConfig
 
 
 class JobsConfig(AppConfig):
-    """The app."""
+    """Configuration of the app."""
 
     name = "ioportal.jobs"

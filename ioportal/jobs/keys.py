@@ -1,4 +1,4 @@
-"""Many keys in a query."""
+"""Queries by many primary keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class EachOf(Func):
-    """Each of many keys, given as one parameter: a list of them has room for 65,535."""
+    """Keys as a single array parameter; a statement has at most 65,535 parameters."""
 
     template = "(SELECT unnest(%(expressions)s))"
     output_field = BigIntegerField()

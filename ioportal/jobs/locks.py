@@ -1,13 +1,13 @@
-"""Locks between loads: who decides by what is stored waits for those who are changing it."""
+"""The lock that serializes loads of accounting records."""
 
 from __future__ import annotations
 
 from django.db import connection
 
-_ACCOUNTING = 7_303  # any number that no other advisory lock uses
+_ACCOUNTING = 7_303  # unique among advisory locks
 
 
 def accounting() -> None:
-    """Let one transaction at a time, until it ends, say what jobs are and what ran inside them."""
+    """Wait for other transactions that write jobs or PanDA jobs; hold the lock until commit."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ACCOUNTING])

@@ -1,4 +1,4 @@
-"""Which of several records of one thing stands, in whatever order they come."""
+"""Precedence of duplicate records, independent of their order of arrival."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def precedence(row: Mapping[str, Any], times: Collection[str], facts: Collection[str]) -> str:
-    """Return the text that orders records of one thing: the greatest stands.
+    """Return a sort key of the records of one job; the record with the greatest key is stored.
 
     Args:
         row: a record.
-        times: its columns that decide, the first of them before the others; none is the earliest.
-        facts: what tells records apart that are equal in all times. Any fixed order will do for
-            these, but it must be one.
+        times: columns to compare, most significant first; a missing time sorts first.
+        facts: columns that break ties, in an arbitrary but fixed order.
     """
     digits = "".join(f"{_microseconds(row[name]):020}" for name in times)
-    told = "\n".join(str(row[name]) for name in facts)
-    return digits + hashlib.sha256(told.encode()).hexdigest()[:16]
+    tie_breaker = "\n".join(str(row[name]) for name in facts)
+    return digits + hashlib.sha256(tie_breaker.encode()).hexdigest()[:16]
 
 
 def _microseconds(moment: datetime | None) -> int:

@@ -1,4 +1,4 @@
-"""RPC reports of jobs, launches and other principals, from the windows that are stored."""
+"""RPC reports of jobs, launches and other principals, from stored windows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _ALL = "all"
 _TIMED = Q(timed__gt=0)
-# How windows add up to figures of an opcode, and these to figures of all.
+# Figures: aggregates over windows per opcode, and functions to combine opcodes.
 _FIGURES: dict[str, tuple[Aggregate, Callable[[list[int]], int]]] = {
     "rpcs": (Sum("count"), sum),
     "timed_rpcs": (Sum("timed"), sum),
@@ -42,22 +42,24 @@ _FIGURES: dict[str, tuple[Aggregate, Callable[[list[int]], int]]] = {
 def of_job(
     job: Job, start: datetime | None = None, end: datetime | None = None
 ) -> RpcReport | None:
-    """Report the metadata RPCs charged to a job in [start, end), its whole run by default.
+    """Report metadata RPCs attributed to a job in [start, end), by default its whole run.
 
-    None where no trace covers any of it.
+    None if no trace covers the range.
     """
     if job.started_at is None:
         return None
-    charged = _charged(*_within(job.started_at, job.ended_at, start, end, levels.RPC_WINDOWS.width))
-    if charged is None:
+    attributed = _attributed_level(
+        *_within(job.started_at, job.ended_at, start, end, levels.RPC_WINDOWS.width)
+    )
+    if attributed is None:
         return None
-    nids = _numbers(Nid.objects.filter(node__allocations__job=job))
+    nids = _keys(Nid.objects.filter(node__allocations__job=job))
     return _report(
         f"Job {job}",
-        _Windows(_of_job(charged.model, job), charged.width),
+        _Windows(_attributed_to(attributed.model, job), attributed.width),
         _Windows(RpcWindow.objects.filter(nid_id__in=nids), levels.RPC_WINDOWS.width),
         job.cluster.metadata_server_ids,
-        _within(job.started_at, job.ended_at, start, end, charged.width),
+        _within(job.started_at, job.ended_at, start, end, attributed.width),
         nodes_held=job.allocations.count(),
         simulated=job.cluster.simulated,
     )
@@ -66,17 +68,17 @@ def of_job(
 def of_launch(
     launch: Launch, start: datetime | None = None, end: datetime | None = None
 ) -> RpcReport | None:
-    """Report the metadata RPCs that the nodes of a launch sent while it ran.
+    """Report metadata RPCs of the nodes of a launch during its run.
 
-    Windows that reach beyond its begin or end are left out. None where no trace covers any of it,
-    or where its windows are not kept any more: what is charged does not tell launches apart.
+    Windows that extend beyond the run are excluded. None if no trace covers the range or its raw
+    windows have expired: attributed RPCs are not stored by launch.
     """
     if launch.started_at is None:
         return None
     start, end = _within(launch.started_at, launch.ended_at, start, end, levels.RPC_WINDOWS.width)
     if not retention.is_retained([levels.RPC_WINDOWS], start, end):
         return None
-    nids = _numbers(
+    nids = _keys(
         Nid.objects.filter(
             node__cluster=launch.cluster, node__name__in=hostlists.expand(launch.nodes)
         )
@@ -97,21 +99,21 @@ def of_launch(
 def of_kind(
     kind: Principal, start: datetime, end: datetime, *, process: str = "", host: str = ""
 ) -> RpcReport | None:
-    """Report the metadata RPCs charged to a kind of principal in the windows of [start, end).
+    """Report metadata RPCs attributed to a kind of principal in the windows of [start, end).
 
-    `process` and `host` narrow it to one name.
+    `process` and `host` select a single principal.
     """
-    charged = _charged(start, end)
-    if charged is None:
+    attributed = _attributed_level(start, end)
+    if attributed is None:
         return None
-    rows = charged.model._default_manager.filter(kind=kind)  # noqa: SLF001  (documented)
+    rows = attributed.model._default_manager.filter(kind=kind)  # noqa: SLF001  (documented API)
     if process:
-        names = _numbers(SourceJobId.objects.filter(text=process))
-        rows = rows.filter(source_job_id__in=names)
+        source_job_ids = _keys(SourceJobId.objects.filter(text=process))
+        rows = rows.filter(source_job_id__in=source_job_ids)
     if host:
-        of_node, itself = Nid.objects.filter(node__name=host), Nid.objects.filter(text=host)
-        rows = rows.filter(nid_id__in=_numbers(of_node) + _numbers(itself))
-    windows = _Windows(rows, charged.width)
+        nids = Nid.objects.filter(Q(node__name=host) | Q(text=host))
+        rows = rows.filter(nid_id__in=_keys(nids))
+    windows = _Windows(rows, attributed.width)
     title = " ".join(filter(None, (str(kind.label).capitalize(), process, host)))
     servers = Server.objects.filter(kind=Server.Kind.MDS)
     within = buckets.floor(start, windows.width), buckets.ceil(end, windows.width)
@@ -119,7 +121,7 @@ def of_kind(
         title,
         windows,
         windows,
-        _numbers(servers),
+        _keys(servers),
         within,
         nodes_held=None,
         simulated=_is_simulated(servers, within),
@@ -129,19 +131,19 @@ def of_kind(
 def of_everything(start: datetime, end: datetime) -> RpcReport | None:
     """Report all metadata RPCs in the windows of [start, end).
 
-    Nodes are told where raw windows are kept.
+    The number of nodes requires raw windows.
     """
-    charged = _charged(start, end)
-    if charged is None:
+    attributed = _attributed_level(start, end)
+    if attributed is None:
         return None
-    windows = _Windows(charged.model._default_manager.all(), charged.width)  # noqa: SLF001  (documented)
+    windows = _Windows(attributed.model._default_manager.all(), attributed.width)  # noqa: SLF001  (documented API)
     servers = Server.objects.filter(kind=Server.Kind.MDS)
     within = buckets.floor(start, windows.width), buckets.ceil(end, windows.width)
     return _report(
-        "Everything",
+        "All RPCs",
         windows,
         _Windows(RpcWindow.objects.all(), levels.RPC_WINDOWS.width),
-        _numbers(servers),
+        _keys(servers),
         within,
         nodes_held=None,
         simulated=_is_simulated(servers, within),
@@ -151,18 +153,18 @@ def of_everything(start: datetime, end: datetime) -> RpcReport | None:
 def methods_of_job(
     job: Job, start: datetime | None = None, end: datetime | None = None
 ) -> list[tuple[Method, int]]:
-    """Return how the RPCs that `of_job` reports were found to be the job's, most frequent first.
+    """Return the RPCs of `of_job` by attribution method, most frequent first.
 
-    Empty where their windows are rolled up only.
+    Empty if only roll-ups are retained.
     """
     if job.started_at is None:
         return []
     within = _within(job.started_at, job.ended_at, start, end, levels.RPC_WINDOWS.width)
     if not retention.is_retained([levels.ATTRIBUTED_RPCS], *within):
         return []
-    charged = _Windows(AttributedRpc.objects.for_job(job.pk), levels.RPC_WINDOWS.width)
+    windows = _Windows(AttributedRpc.objects.for_job(job.pk), levels.RPC_WINDOWS.width)
     rows = (
-        _inside(charged, job.cluster.metadata_server_ids, within)
+        _inside(windows, job.cluster.metadata_server_ids, within)
         .values_list("method")
         .annotate(rpcs=Sum("count"))
         .order_by("-rpcs")
@@ -170,32 +172,32 @@ def methods_of_job(
     return [(Method(method), int(rpcs)) for method, rpcs in rows]
 
 
-def _numbers(things: QuerySet[Any]) -> list[int]:
-    """Look some keys up first: joined to windows, they would leave the plan to guesses."""
-    return list(things.values_list("pk", flat=True))
+def _keys(rows: QuerySet[Any]) -> list[int]:
+    """Fetch keys in a separate query: a join with windows gets poor plans."""
+    return list(rows.values_list("pk", flat=True))
 
 
 def _is_simulated(servers: QuerySet[Server], within: tuple[datetime, datetime]) -> bool:
-    """Whether a trace in a range is that of a simulated filesystem's server."""
-    simulated = _numbers(servers.filter(filesystem__simulated=True))
+    """Whether a simulated filesystem was traced in a range."""
+    simulated = _keys(servers.filter(filesystem__simulated=True))
     return bool(coverage.traced(simulated, *within))
 
 
 @dataclass(frozen=True)
 class _Windows:
-    """Rows of one level, and how long their buckets are."""
+    """Rows of one level, and the width of their buckets."""
 
     rows: QuerySet[Any]
     width: timedelta
 
 
-def _charged(start: datetime, end: datetime) -> Level | None:
-    """Return the finest level that still tells of all of a range; None: none does."""
+def _attributed_level(start: datetime, end: datetime) -> Level | None:
+    """Return the finest level with all attributed RPCs of a range; None: expired."""
     return retention.finest(levels.RPC_LEVELS, start, end)
 
 
-def _of_job(model: type[Model], job: Job) -> QuerySet[Any]:
-    return model._default_manager.filter(kind=Principal.JOB, job_id=job.pk)  # noqa: SLF001  (documented)
+def _attributed_to(model: type[Model], job: Job) -> QuerySet[Any]:
+    return model._default_manager.filter(kind=Principal.JOB, job_id=job.pk)  # noqa: SLF001  (documented API)
 
 
 def _within(
@@ -205,7 +207,7 @@ def _within(
     end: datetime | None,
     width: timedelta,
 ) -> tuple[datetime, datetime]:
-    """Return the part of [start, end), widened to whole buckets, in which something ran."""
+    """Return the part of a run in [start, end), widened to whole buckets."""
     return (
         max(run_start, buckets.floor(start, width)) if start else run_start,
         min(run_end or OPEN_END, buckets.ceil(end, width)) if end else run_end or OPEN_END,
@@ -234,33 +236,34 @@ def _report(
         covered_s=covered_s,
         nodes_seen=_nodes_seen(by_node, server_ids, within),
         nodes_held=nodes_held,
-        overall=_row(_ALL, _of_all(kinds), covered_s),
+        overall=_row(_ALL, _overall(kinds), covered_s),
         rows=tuple(sorted(rows, key=lambda row: (-row.count, row.opcode))),
     )
 
 
-def _of_all(kinds: list[dict[str, Any]]) -> dict[str, int | None]:
-    known = {name: [kind[name] for kind in kinds if kind[name] is not None] for name in _FIGURES}
+def _overall(kinds: list[dict[str, Any]]) -> dict[str, int | None]:
+    values = {name: [kind[name] for kind in kinds if kind[name] is not None] for name in _FIGURES}
     return {
-        name: add_up(known[name]) if known[name] else None for name, (_, add_up) in _FIGURES.items()
+        name: combine(values[name]) if values[name] else None
+        for name, (_, combine) in _FIGURES.items()
     }
 
 
 def _nodes_seen(
     windows: _Windows, server_ids: list[int], within: tuple[datetime, datetime]
 ) -> int | None:
-    """Return how many NIDs sent something; None where raw windows would tell and are gone."""
+    """Return the number of NIDs with RPCs; None if the required raw windows have expired."""
     is_raw = windows.rows.model is RpcWindow
     if is_raw and not retention.is_retained([levels.RPC_WINDOWS], *within):
         return None
-    seen = _inside(windows, server_ids, within).exclude(nid_id=0)
-    return int(seen.aggregate(n=Count("nid_id", distinct=True))["n"])
+    named = _inside(windows, server_ids, within).exclude(nid_id=0)
+    return int(named.aggregate(n=Count("nid_id", distinct=True))["n"])
 
 
 def _inside(
     windows: _Windows, server_ids: list[int], within: tuple[datetime, datetime]
 ) -> QuerySet[Any]:
-    """Keep the windows of some servers that begin in a range, or hold its begin."""
+    """Select windows of servers that begin in a range or contain its begin."""
     start, end = within
     return windows.rows.filter(
         server_id__in=server_ids,

@@ -1,4 +1,4 @@
-"""The statistics stage as a task."""
+"""Celery task of the statistics stage."""
 
 from celery import shared_task
 from django.db import OperationalError

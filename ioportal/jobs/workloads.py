@@ -1,7 +1,7 @@
-"""PanDA jobs and the batch jobs that they ran inside: storing, linking, finding.
+"""PanDA jobs: storage, links to batch jobs, and metrics.
 
-Records of a PanDA job may come in any order, twice, and before or after the accounting of its batch
-job. The record that was modified last stands; links follow from what is stored.
+Records of a PanDA job may arrive in any order, repeatedly, and before or after the accounting of
+its batch job. The record modified last takes precedence. Links are derived from stored rows.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
     from ioportal.site.models import Cluster
 
-CLOCK_TOLERANCE = timedelta(minutes=5)  # PanDA's and the batch system's, at most
+CLOCK_TOLERANCE = timedelta(minutes=5)  # between PanDA and the batch system
 _BATCH = 2_000
-_ID_DIGITS = 18  # as many as always fit into 64 bits
+_ID_DIGITS = 18  # any such number fits into 64 bits
 _FACTS = (
     "task_id", "attempt", "reported_batch_id", "batch_id", "array_index", "site", "host", "state",
     "error", "user", "transformation", "created_at", "started_at", "ended_at", "modified_at",
     "core_count", "cpu_s", "setup_s",
 )  # fmt: skip
-_SIZES = {  # characters that the database keeps
+_SIZES = {  # maximum lengths in the database
     name: size
     for name in _FACTS
     if (size := WorkloadJob._meta.get_field(name).max_length)  # type: ignore[union-attr]  # noqa: SLF001
@@ -47,20 +47,22 @@ _SIZES = {  # characters that the database keeps
 
 
 def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
-    """Store PanDA jobs, rows of `tables.WORKLOAD_JOBS`, and link them to jobs of `cluster`.
+    """Store PanDA jobs from rows of `tables.WORKLOAD_JOBS`; link them to jobs of `cluster`.
 
-    Returns the number of the workload job that each line speaks of.
+    Returns the primary key of the PanDA job by line.
     """
     locks.accounting()
     rows = records.with_columns(
         name_ids.storable(pl.col(column), size) for column, size in _SIZES.items()
     ).to_dicts()
-    changes = ("modified_at", "ended_at", "started_at")
-    told = [
-        row | {"cluster_id": cluster.pk, "precedence": precedence(row, changes, _FACTS)}
+    times = ("modified_at", "ended_at", "started_at")
+    candidates = [
+        row | {"cluster_id": cluster.pk, "precedence": precedence(row, times, _FACTS)}
         for row in rows
     ]
-    best = {row["panda_id"]: row for row in sorted(told, key=itemgetter("panda_id", "precedence"))}
+    best = {
+        row["panda_id"]: row for row in sorted(candidates, key=itemgetter("panda_id", "precedence"))
+    }
     stored = WorkloadJob.objects.filter(cluster=cluster, panda_id__in=list(best))
     known = dict(stored.values_list("panda_id", "precedence"))
     columns = ("cluster_id", "panda_id", *_FACTS, "precedence")
@@ -80,14 +82,14 @@ def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
 
 
 def link_to_jobs(cluster: Cluster, batch_ids: Collection[str]) -> None:
-    """Link PanDA jobs anew whose batch jobs have come or changed."""
-    asked = WorkloadJob.objects.filter(cluster=cluster, batch_id__in=batch_ids)
-    _link(list(asked.values_list("pk", flat=True)))
+    """Link PanDA jobs to new or changed batch jobs."""
+    affected = WorkloadJob.objects.filter(cluster=cluster, batch_id__in=batch_ids)
+    _link(list(affected.values_list("pk", flat=True)))
 
 
-# A PanDA job ran inside the batch job of its id that ran while it did, give or take the difference
-# of two clocks: ids repeat. Of several the one begun last before it, or else the next to begin. An
-# array's id without an index names as many jobs as there are tasks.
+# A PanDA job is linked to a batch job with its batch id and an overlapping run, with tolerance for
+# clock differences. Batch ids repeat: of several runs, the last that began before the PanDA job is
+# linked, otherwise the next one. An array id without an index is linked to all tasks.
 _LINK = """
 INSERT INTO jobs_workloadjob_jobs (workloadjob_id, job_id)
 SELECT w.id, j.id
@@ -111,7 +113,7 @@ CROSS JOIN LATERAL (
 """
 
 
-_SOLE = """
+_SET_BATCH_JOB = """
 UPDATE jobs_workloadjob
 SET changed_at = clock_timestamp(), batch_job_id = (
     SELECT CASE WHEN count(*) = 1 THEN min(job_id) END
@@ -126,7 +128,7 @@ def _link(ids: list[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM jobs_workloadjob_jobs WHERE workloadjob_id = ANY(%s)", [ids])
         cursor.execute(_LINK, {"ids": ids, "apart_s": CLOCK_TOLERANCE.total_seconds()})
-        cursor.execute(_SOLE, [ids])
+        cursor.execute(_SET_BATCH_JOB, [ids])
 
 
 def batch_jobs(
@@ -135,56 +137,53 @@ def batch_jobs(
     jeditaskid: Iterable[int | str] = (),
     batchid: Iterable[str] = (),
 ) -> JobQuerySet:
-    """Find batch jobs by PanDA jobs or tasks that ran inside, or by batch ids as anybody has them.
-
-    What cannot be such a number matches nothing.
-    """
+    """Find batch jobs by PanDA ids, PanDA task ids or batch ids; invalid ids match nothing."""
     batch_ids = list(batchid)
-    inside = WorkloadJob.objects.known_as(
+    inside = WorkloadJob.objects.with_ids(
         panda_ids=numbers(pandaid), task_ids=numbers(jeditaskid), batch_ids=batch_ids
     )
     links = WorkloadJob.jobs.through.objects.filter(workloadjob__in=inside)
-    # Looked up first: joined by OR, a condition on links would visit every job.
-    found = list(links.values_list("job_id", flat=True).distinct())
-    return Job.objects.filter(Q(pk__in=found) | Q(batch_id__in=batch_ids))
+    # A separate query: with OR, a join with links would scan all jobs.
+    linked = list(links.values_list("job_id", flat=True).distinct())
+    return Job.objects.filter(Q(pk__in=linked) | Q(batch_id__in=batch_ids))
 
 
 def numbers(words: Iterable[int | str]) -> list[int]:
-    """Return those of the words that can be PanDA's numbers."""
+    """Return the words that are valid PanDA ids, as integers."""
     texts = map(str, words)
     return [int(t) for t in texts if t.isascii() and t.isdigit() and len(t) <= _ID_DIGITS]
 
 
 @dataclass(frozen=True)
 class Inside:
-    """What ran inside a batch job, in figures."""
+    """Totals of the PanDA jobs in a batch job."""
 
     count: int
-    states: list[tuple[str, int]]  # with how many PanDA jobs are in each; the most frequent first
-    tasks: list[tuple[int | None, int]]  # likewise
-    cpu_s: float | None  # of those that tell; None: none does
-    cpu_efficiency: float | None  # CPU time / (cores x time), of those that tell all of it
+    states: list[tuple[str, int]]  # PanDA jobs by state, most frequent first
+    tasks: list[tuple[int | None, int]]  # PanDA jobs by task, most frequent first
+    cpu_s: float | None  # None: not recorded
+    cpu_efficiency: float | None  # CPU time / (cores x time), of PanDA jobs with all three
 
     @property
     def is_shared(self) -> bool:
-        """Whether what is measured of the batch job is of several of them together."""
+        """Whether measurements of the batch job combine several PanDA jobs."""
         return self.count > 1
 
 
 def _seconds(start: str, end: str) -> Func:
-    # EXTRACT would return exact decimals: twice the time over a million rows.
+    # EXTRACT returns numeric, which takes twice as long for a million rows.
     return Func(Value("epoch"), F(end) - F(start), function="date_part", output_field=FloatField())
 
 
 _RUN_S = _seconds("started_at", "ended_at")
 _CORE_S = F("core_count") * _RUN_S
-_KNOWN = Q(
+_HAS_EFFICIENCY = Q(
     cpu_s__isnull=False, core_count__isnull=False, started_at__isnull=False, ended_at__isnull=False
 )
-# The metrics of a PanDA job, from its record.
+# Metrics of a PanDA job, from its record.
 FIGURES: dict[str, Combinable] = {
     "panda_duration_s": _RUN_S,
-    # The two moments are told by two clocks.
+    # The two times are from different clocks.
     "panda_wait_s": Case(
         When(started_at__gte=F("created_at"), then=_seconds("created_at", "started_at")),
         output_field=FloatField(),
@@ -197,22 +196,22 @@ FIGURES: dict[str, Combinable] = {
 
 
 def inside(job: Job) -> Inside | None:
-    """Return what ran inside a batch job, in one query; None: no PanDA job is known."""
+    """Return totals of the PanDA jobs in a batch job, in one query; None: no PanDA jobs."""
     states: Counter[str] = Counter()
     tasks: Counter[int | None] = Counter()
     cpu_s: list[float] = []
-    used_s = held_s = 0.0
+    used_s = available_s = 0.0
     for group in job.workload_jobs.values("state", "task_id").annotate(
         count=Count("pk"),
         cpu=Sum("cpu_s"),
-        used=Sum("cpu_s", filter=_KNOWN),
-        held=Sum(_CORE_S, filter=_KNOWN),
+        used=Sum("cpu_s", filter=_HAS_EFFICIENCY),
+        available=Sum(_CORE_S, filter=_HAS_EFFICIENCY),
     ):
         states[group["state"]] += group["count"]
         tasks[group["task_id"]] += group["count"]
         cpu_s += [] if group["cpu"] is None else [group["cpu"]]
         used_s += group["used"] or 0
-        held_s += group["held"] or 0
+        available_s += group["available"] or 0
     if not states:
         return None
     return Inside(
@@ -220,18 +219,18 @@ def inside(job: Job) -> Inside | None:
         states=states.most_common(),
         tasks=tasks.most_common(),
         cpu_s=sum(cpu_s) if cpu_s else None,
-        cpu_efficiency=used_s / held_s if held_s else None,
+        cpu_efficiency=used_s / available_s if available_s else None,
     )
 
 
 def figures_of(panda_job: WorkloadJob) -> dict[str, float | None]:
-    """Return the metrics of one PanDA job."""
-    found = WorkloadJob.objects.filter(pk=panda_job.pk).values_list(*FIGURES.values()).get()
-    return dict(zip(FIGURES, found, strict=True))
+    """Return the metrics of a PanDA job."""
+    values = WorkloadJob.objects.filter(pk=panda_job.pk).values_list(*FIGURES.values()).get()
+    return dict(zip(FIGURES, values, strict=True))
 
 
 def in_order(job: Job) -> WorkloadJobQuerySet:
-    """Return what ran inside a batch job, in order of time; what did not start comes last."""
+    """Return the PanDA jobs in a batch job by start time; those not started come last."""
     return job.workload_jobs.select_related("cluster").order_by(
         F("started_at").asc(nulls_last=True), "panda_id"
     )

@@ -1,4 +1,4 @@
-"""Jobs as accounting tells them: the record that knows most stands, whichever comes last."""
+"""Storage of accounting records: precedence is independent of the order of arrival."""
 
 from dataclasses import replace
 from itertools import permutations
@@ -17,17 +17,17 @@ BY_SLURM = Run("77", nodes="n[1-2]", node_count=2, cores=64, cpu="1-00:00:00", n
 
 @pytest.fixture
 def account(logs, ingest):
-    """Load accounting texts, one by one."""
+    """Load accounting files one by one."""
 
-    def run(form, cluster, *texts):
+    def load(form, cluster, *texts):
         for number, text in enumerate(texts):
             ingest(form, logs(f"{form}-{number}", text), cluster=cluster)
 
-    return run
+    return load
 
 
 @pytest.mark.parametrize("order", list(permutations("QSE")))
-def test_the_records_of_a_pbs_job_may_come_in_any_order(account, order):
+def test_records_of_a_pbs_job_may_arrive_in_any_order(account, order):
     account("pbs", "birch", *(pbs((kind, BY_PBS)) for kind in order))
 
     job = Job.objects.get()
@@ -45,7 +45,7 @@ def test_the_records_of_a_pbs_job_may_come_in_any_order(account, order):
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_the_exports_of_a_slurm_job_may_come_in_any_order(account, order):
+def test_exports_of_a_slurm_job_may_arrive_in_any_order(account, order):
     pending = replace(BY_SLURM, start=None, end=None, nodes="None assigned", cpu="00:00:00")
     running = replace(BY_SLURM.running(), cpu="00:00:00")
     exports = [sacct(pending), sacct(running), sacct(BY_SLURM)]
@@ -58,14 +58,14 @@ def test_the_exports_of_a_slurm_job_may_come_in_any_order(account, order):
     assert sorted(allocation.node.name for allocation in Allocation.objects.all()) == ["n1", "n2"]
 
 
-def test_a_pending_job_holds_no_nodes(account):
+def test_a_pending_job_has_no_allocation(account):
     account("pbs", "birch", pbs(("Q", BY_PBS)))
 
     assert Job.objects.get().state == "pending"
     assert not Allocation.objects.exists()
 
 
-def test_a_running_job_holds_its_nodes_already(account):
+def test_a_running_job_has_an_allocation(account):
     account("pbs", "birch", pbs(("S", BY_PBS)))
 
     job = Job.objects.get()
@@ -73,7 +73,7 @@ def test_a_running_job_holds_its_nodes_already(account):
     assert Allocation.objects.count() == 2
 
 
-def test_jobs_of_one_id_are_told_apart_by_their_submit_time(account):
+def test_jobs_with_the_same_id_differ_in_submit_time(account):
     again = replace(BY_SLURM, submit="20:00", start="21:00", end="22:00", user="carol")
 
     account("sacct", "anvil", sacct(BY_SLURM, again), sacct(again, BY_SLURM))
@@ -84,7 +84,7 @@ def test_jobs_of_one_id_are_told_apart_by_their_submit_time(account):
     ]
 
 
-def test_a_record_that_stands_twice_in_a_file_is_one_job(account):
+def test_repeated_records_in_a_file_are_a_single_job(account):
     account("sacct", "anvil", sacct(BY_SLURM, BY_SLURM, BY_SLURM.running()))
 
     assert Job.objects.count() == 1
@@ -99,19 +99,19 @@ def test_steps_are_launches_of_their_job(account):
     launch = Launch.objects.get()
     assert (launch.name, launch.job.batch_id, launch.nodes) == ("77.0", "77", "n2")
     assert (launch.started_at, launch.ended_at) == (at("12:01"), at("12:30"))
-    # The job says itself what it holds.
+    # The nodes of the job record take precedence.
     assert Allocation.objects.count() == 2
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_a_launch_is_put_together_from_its_start_and_its_end(account, order):
-    texts = [
+def test_a_launch_is_merged_from_its_start_and_end(account, order):
+    files = [
         ("alps", alps(starting(9205593, "815", "12:01", "2-3", 2))),
         ("alps", alps(finishing(9205593, "815", "12:59"))),
         ("pbs", pbs(("E", BY_PBS))),
     ]
     for number in order:
-        form, text = texts[number]
+        form, text = files[number]
         account(form, "birch", text + "\n" * number)
 
     launch = Launch.objects.get()
@@ -121,7 +121,7 @@ def test_a_launch_is_put_together_from_its_start_and_its_end(account, order):
     assert launch.job == Job.objects.get()
 
 
-def test_a_syslog_that_forgot_the_change_of_clocks_shifts_no_launch(account):
+def test_a_syslog_without_the_daylight_saving_change_is_corrected(account):
     ended_an_hour_early = finishing(9205593, "815", "11:30")
 
     account("alps", "birch", alps(starting(9205593, "815", "12:01", "2-3", 2), ended_an_hour_early))
@@ -129,7 +129,7 @@ def test_a_syslog_that_forgot_the_change_of_clocks_shifts_no_launch(account):
     assert Launch.objects.get().ended_at == at("12:30")
 
 
-def test_what_an_export_holds_besides_changes_nothing(account):
+def test_other_jobs_in_an_export_change_nothing(account):
     account("sacct", "anvil", sacct(BY_SLURM))
     before = contents.rows("jobs_job", "jobs_allocation")
 
@@ -140,8 +140,8 @@ def test_what_an_export_holds_besides_changes_nothing(account):
     assert set(before["jobs_allocation"]) < set(after["jobs_allocation"])
 
 
-def test_an_hour_that_comes_twice_does_not_make_two_jobs(account):
-    """On 2017-11-05 at 02:00 clocks in New York went back: PBS tells epochs, heads tell local."""
+def test_a_job_in_the_repeated_hour_is_stored_once(account):
+    """On 2017-11-05 at 02:00 clocks in New York went back; only line heads use local time."""
     head = "11/05/2017 01:30:00;{};77.sdb;user=a ctime=1509850000 start=1509859000 exec_host=b1/0"
 
     account("pbs", "birch", head.format("S"), head.format("E") + " end=1509863400 Exit_status=0")

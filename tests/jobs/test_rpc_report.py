@@ -1,4 +1,4 @@
-"""RPC reports: the listing of the two golden launches, to the digit, and the same of all others."""
+"""RPC reports: the listing of two golden launches to the digit, and reports of other principals."""
 
 import json
 import re
@@ -61,7 +61,7 @@ FIRST_END = at("18:41:07.211385")
 
 @pytest.fixture
 def trace(logs):
-    """The half second that the listing was made from."""
+    """The half second of the listing."""
     chance = stream(7, "golden trace")
     others = np.concatenate(
         [np.arange(9_000, 9_100), [site.client(nid) for nid in site.HOST_OF_NID]]
@@ -77,12 +77,12 @@ def trace(logs):
 
 @pytest.fixture
 def titan(register, logs, ingest, trace):
-    """The machine, the two launches with their jobs, and the trace."""
+    """The machine, two launches with their jobs, and the trace."""
     register(site_toml.text(Plan()))
     launches, jobs = [], []
     for apid, nodes in NODES.items():
-        placed = f"{nodes[0]}-{nodes[-1]}"
-        launches.append(starting(apid, BATCH[apid], "18:30", placed, len(nodes)))
+        node_range = f"{nodes[0]}-{nodes[-1]}"
+        launches.append(starting(apid, BATCH[apid], "18:30", node_range, len(nodes)))
         run = Run(BATCH[apid], start="18:29", end="20:00", nodes="", node_count=len(nodes))
         jobs.append(("E", run))
     ingest("rpctrace", trace, server=site.MDS)
@@ -97,7 +97,7 @@ def reports(call):
 
 
 @pytest.mark.usefixtures("titan")
-def test_the_launches_are_reported_as_in_the_listing(call, reports, reconcile):
+def test_reports_of_launches_match_the_listing(call, reports, reconcile):
     assert call("rpc_report", "--launch", "9205593", "9205355") == LISTING
 
     as_jobs = call("rpc_report", "--job", BATCH[9_205_593], BATCH[9_205_355])
@@ -112,22 +112,22 @@ def test_the_launches_are_reported_as_in_the_listing(call, reports, reconcile):
 
 
 @pytest.mark.usefixtures("titan")
-def test_everybody_together_sent_what_the_trace_holds(trace, reports):
+def test_the_report_of_all_rpcs_matches_the_trace(trace, reports):
     handled = trace.read_text().count("Handled RPC")
 
-    [everything] = reports()
+    [total] = reports()
     [hosts] = reports("--kind", "host")
     [policy] = reports("--host", "titan-policy1")
     [by_nid] = reports("--host", site.POLICY_NID)
 
-    assert everything["overall"]["count"] == handled == 39_012 + 8_698 + hosts["overall"]["count"]
+    assert total["overall"]["count"] == handled == 39_012 + 8_698 + hosts["overall"]["count"]
     assert policy["overall"]["count"] == by_nid["overall"]["count"] > 0
     assert trace.read_text().count(site.POLICY_NID) == policy["overall"]["count"]
 
 
 @pytest.fixture
 def busy(site, logs, ingest):
-    """A minute with one job, one process and a host; every RPC takes 30 us and waits 10 us."""
+    """A minute with a job, a process and a host; every RPC takes 30 us after 10 us in the queue."""
     lines = [
         rpc(f"12:00:{second:02}", nid, job=job)
         for second in range(60)
@@ -152,7 +152,7 @@ def busy(site, logs, ingest):
         (["--job", "77", "--to", "2017-07-05T12:00:20Z"], 20),
     ],
 )
-def test_a_report_is_of_a_principal_and_a_range(reports, arguments, count):
+def test_reports_by_principal_and_range(reports, arguments, count):
     [report] = reports(*arguments)
 
     assert report["overall"]["count"] == count
@@ -170,13 +170,13 @@ def test_a_report_is_of_a_principal_and_a_range(reports, arguments, count):
         ("11:00", "13:00"),
     ],
 )
-def test_a_rate_is_the_same_whatever_part_of_a_steady_minute_is_asked_for(reports, start, end):
+def test_rates_of_a_steady_minute_are_independent_of_the_range(reports, start, end):
     times = [f"--from={at(start).isoformat()}", f"--to={at(end).isoformat()}"]
 
-    [everything] = reports(*times)
+    [total] = reports(*times)
     [job] = reports("--job", "77", *times)
 
-    assert everything["overall"]["per_second"] == pytest.approx(3, rel=0.02)
+    assert total["overall"]["per_second"] == pytest.approx(3, rel=0.02)
     assert job["overall"]["per_second"] == pytest.approx(1, rel=0.02)
 
 
@@ -184,12 +184,12 @@ def test_a_rate_is_the_same_whatever_part_of_a_steady_minute_is_asked_for(report
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--launch", "1"], "No launch '1' is known. Load its accounting"),
-        (["--job", "77", "--cluster", "birch"], "No job '77' is known"),
-        (["--job", "77", "--cluster", "nowhere"], "No cluster 'nowhere' is registered"),
-        (["--cluster", "birch"], "--cluster goes with --launch or --job"),
-        (["--host", "n99"], "No node or NID 'n99' is known"),
-        (["--process", "cp.7"], "No telemetry carries the name 'cp.7'"),
+        (["--launch", "1"], "Unknown launch '1'. Load its accounting"),
+        (["--job", "77", "--cluster", "birch"], "Unknown job '77'"),
+        (["--job", "77", "--cluster", "nowhere"], "Cluster 'nowhere' is not registered"),
+        (["--cluster", "birch"], "--cluster requires --launch or --job"),
+        (["--host", "n99"], "Unknown node or NID 'n99'"),
+        (["--process", "cp.7"], "Unknown process 'cp.7'"),
         (["--to", "2017-07-05T11:00:00Z"], "No RPC trace covers the range. Load one"),
         (
             ["--from", "2017-07-05T13:00:00Z", "--to", "2017-07-05T11:00:00Z"],
@@ -197,33 +197,33 @@ def test_a_rate_is_the_same_whatever_part_of_a_steady_minute_is_asked_for(report
         ),
     ],
 )
-def test_what_cannot_be_reported_is_said(call, arguments, message):
+def test_invalid_requests_are_rejected(call, arguments, message):
     with pytest.raises(CommandError, match=re.escape(message)):
         call("rpc_report", *arguments)
 
 
-def test_jobs_of_two_clusters_are_reported_one_by_one(site, logs, ingest, call):
+def test_jobs_with_the_same_id_are_reported_per_cluster(site, logs, ingest, call):
     ingest("rpctrace", logs("t", rpc("12:10", "1@gni"), rpc("12:12", "1@gni")), server="mds1")
     ingest("sacct", logs("s", sacct(Run("77"))), cluster="anvil")
     ingest("pbs", logs("p", pbs(("E", Run("77", nodes="b1")))), cluster="birch")
 
     both = call("rpc_report", "--job", "77")
-    one = call("rpc_report", "--job", "77", "--cluster", "birch")
+    selected = call("rpc_report", "--job", "77", "--cluster", "birch")
 
     assert both.count("Job 77") == 2
-    assert one.count("Job 77") == 1
+    assert selected.count("Job 77") == 1
 
 
-def test_what_was_sent_to_a_simulated_filesystem_is_said_to_be(site, logs, ingest, call):
+def test_rpcs_of_a_simulated_filesystem_are_marked(site, logs, ingest, call):
     ingest("rpctrace", logs("t", rpc("12:10"), rpc("12:12")), server="mds1")
     real = call("rpc_report")
     Filesystem.objects.filter(name="lake").update(simulated=True)
 
-    assert real.startswith("Everything\n")
-    assert call("rpc_report").startswith("Everything (simulated)\n")
+    assert real.startswith("All RPCs\n")
+    assert call("rpc_report").startswith("All RPCs (simulated)\n")
 
 
-def test_rpcs_that_were_not_timed_are_counted(site, logs, ingest, call):
+def test_untimed_rpcs_are_counted(site, logs, ingest, call):
     ingest("rpctrace", logs("t", rpc("12:10", us=None), rpc("12:10:01", us=None)), server="mds1")
 
     report = call("rpc_report")
@@ -232,7 +232,7 @@ def test_rpcs_that_were_not_timed_are_counted(site, logs, ingest, call):
     assert "not timed" in report
 
 
-def test_a_trace_of_an_object_server_is_no_metadata(site, logs, ingest, call):
+def test_traces_of_object_servers_are_excluded(site, logs, ingest, call):
     ingest("rpctrace", logs("t", rpc("12:10"), rpc("12:11")), server="oss1")
 
     with pytest.raises(CommandError, match="No RPC trace covers the range"):

@@ -1,4 +1,4 @@
-"""A job's figures, each against a calculation of its own here."""
+"""Statistics of jobs, each compared with an independent calculation."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -19,7 +19,7 @@ HOUR = 3_600
 
 @pytest.fixture
 def read(logs, ingest):
-    """Load what a target's counters showed at a time of day."""
+    """Load a read of a target's counters at a time of day."""
 
     def run(clock, *texts, form="job_stats"):
         path = logs(f"{form}-{clock}-{len(texts[0])}", *texts)
@@ -36,18 +36,18 @@ def jobs(logs, ingest):
 
 @pytest.fixture
 def figures(refresh):
-    """A job's figures once the stage has run."""
+    """Run the stage and return the statistics of a job."""
 
-    def of(batch_id="77"):
+    def run(batch_id="77"):
         refresh()
         return JobStatistics.objects.get(job__batch_id=batch_id)
 
-    return of
+    return run
 
 
 @pytest.fixture
 def polled(read):
-    """Read the MDT every ten minutes from 11:50 to 13:10; the job opens at a known pace."""
+    """Load reads of the MDT: opens by time, and other operations as multiples of opens."""
 
     def run(opens_by_clock, **others):
         for clock, opens in opens_by_clock.items():
@@ -64,7 +64,7 @@ def every_ten_minutes(first="11:50", last="13:10"):
         clock += timedelta(minutes=10)
 
 
-def test_the_record_gives_duration_nodes_and_cpu_efficiency(jobs, figures):
+def test_duration_nodes_and_cpu_efficiency_are_from_accounting(jobs, figures):
     jobs(
         Run(
             "77",
@@ -84,7 +84,7 @@ def test_the_record_gives_duration_nodes_and_cpu_efficiency(jobs, figures):
     assert job.cpu_efficiency == pytest.approx(32 * HOUR / (64 * HOUR))
 
 
-def test_a_job_knows_the_quality_of_its_figures(jobs, polled, figures):
+def test_quality_is_copied_to_the_job(jobs, polled, figures):
     jobs(Run("77", start="12:00", end="13:00"))
     job = Job.objects.get(batch_id="77")
     assert job.quality is None
@@ -102,7 +102,7 @@ def test_a_job_knows_the_quality_of_its_figures(jobs, polled, figures):
 def test_operations_are_added_up_by_kind(jobs, read, figures):
     jobs(Run("77", nodes="n[1-2]", node_count=2))
     counted = {kind: 3 * number for number, kind in enumerate(METADATA_OPERATIONS, start=1)}
-    # Data on the MDT, and what is counted in a rename already, are no metadata operations.
+    # Data operations, and kinds that are part of rename, are not metadata operations.
     others = {"samedir_rename": 5, "crossdir_rename": 1, "punch": 7, "fallocate": 9}
     read("12:00", job_stats(MDT, {"77": dict.fromkeys([*counted, *others], 0)}))
     read("12:30", job_stats(MDT, {"77": counted | others}, snapshot="12:29"))
@@ -158,10 +158,10 @@ def test_bytes_and_requests_of_all_targets_are_added_up(jobs, read, figures):
         pytest.param(True, dict.fromkeys(OSTS, ("12:00", "13:00")), 1_400, "good", "", id="all"),
     ],
 )
-def test_bytes_that_no_ost_counted_are_unknown_and_not_zero(
+def test_bytes_without_ost_counters_are_unknown_not_zero(
     jobs, read, figures, registered, clocks, read_bytes, quality, reason
 ):
-    """MDTs of newer versions list 0 bytes for every job; the OSTs read 100 bytes in ten minutes."""
+    """MDTs of recent versions list 0 bytes for each job; OSTs count 100 bytes in ten minutes."""
     if not registered:
         Target.objects.filter(kind=Target.Kind.OST).delete()
     jobs(Run("77"))
@@ -195,7 +195,7 @@ def test_rates_divide_by_covered_seconds(jobs, polled, figures):
     assert job.peak_resolution_s == 600
 
 
-def test_the_peak_is_that_of_one_interval(jobs, polled, figures):
+def test_the_peak_is_from_a_single_interval(jobs, polled, figures):
     jobs(Run("77"))
     polled({"12:00": 0, "12:10": 10, "12:12": 910, "12:20": 1_000, "12:30": 1_010, "13:00": 1_010})
 
@@ -213,7 +213,7 @@ server = "mds2"
 """
 
 
-def test_rates_of_mdts_that_are_read_at_different_moments_add_up(jobs, read, register, figures):
+def test_rates_of_mdts_read_at_different_times_are_added(jobs, read, register, figures):
     register(SECOND_MDT)
     jobs(Run("77"))
     for target, reads in {
@@ -225,14 +225,14 @@ def test_rates_of_mdts_that_are_read_at_different_moments_add_up(jobs, read, reg
 
     job = figures()
 
-    # MDT0000 did 10 a second from 12:10 to 12:20, MDT0001 2 a second from 12:05 to 12:15.
+    # MDT0000: 10 per second from 12:10 to 12:20; MDT0001: 2 per second from 12:05 to 12:15.
     assert job.peak_metadata_rate == pytest.approx(10 + 2)
     assert job.peak_resolution_s == 600
 
 
-def test_peaks_are_those_of_a_count_second_by_second(jobs, refresh):
-    """Several jobs, MDTs and intervals at random, held against the sum at every second."""
-    chance = Random(11)  # noqa: S311  (a test's luck must repeat)
+def test_peaks_match_sums_per_second(jobs, refresh):
+    """Random jobs, MDTs and intervals, compared with the sum at each second."""
+    chance = Random(11)  # noqa: S311  (reproducible)
     jobs(*(Run(str(number), nodes=f"n{number}") for number in range(1, 13)))
     rows, expected = [], {}
     for job in Job.objects.all():
@@ -241,7 +241,7 @@ def test_peaks_are_those_of_a_count_second_by_second(jobs, refresh):
         for target in range(1, chance.randint(2, 5)):
             second = chance.randrange(300)
             while (width := chance.randint(1, 300)) + second < HOUR:
-                if chance.random() < 0.8:  # otherwise it did nothing there
+                if chance.random() < 0.8:  # otherwise idle
                     opens = chance.randrange(10**6)
                     rows.append(_window(job, target, second, second + width, opens))
                     for moment in range(second, second + width):
@@ -253,10 +253,10 @@ def test_peaks_are_those_of_a_count_second_by_second(jobs, refresh):
 
     refresh()
 
-    found = {job.batch_id: job.statistics for job in Job.objects.all()}
+    statistics = {job.batch_id: job.statistics for job in Job.objects.all()}
     for batch_id, (rate, width) in expected.items():
-        assert found[batch_id].peak_metadata_rate == pytest.approx(rate)
-        assert found[batch_id].peak_resolution_s == width
+        assert statistics[batch_id].peak_metadata_rate == pytest.approx(rate)
+        assert statistics[batch_id].peak_resolution_s == width
 
 
 def _window(job, target, start, end, opens):
@@ -274,7 +274,7 @@ def _window(job, target, start, end, opens):
     )
 
 
-def test_the_start_up_share_is_what_was_done_in_the_first_tenth(jobs, polled, figures):
+def test_the_startup_share_covers_the_first_tenth_of_the_run(jobs, polled, figures):
     jobs(Run("77", start="12:00", end="13:40"))
     polled(
         {
@@ -288,21 +288,21 @@ def test_the_start_up_share_is_what_was_done_in_the_first_tenth(jobs, polled, fi
     assert figures().startup_share == pytest.approx(0.8)
 
 
-def test_intervals_too_wide_tell_no_start_up_share(jobs, polled, figures):
+def test_the_startup_share_is_unknown_with_long_intervals(jobs, polled, figures):
     jobs(Run("77"))
     polled({clock: 100 * n for n, clock in enumerate(every_ten_minutes("12:00", "13:00"))})
 
     assert figures().startup_share is None
 
 
-def test_the_start_up_share_of_a_job_that_runs_is_of_its_run_so_far(jobs, polled, figures):
+def test_the_startup_share_of_a_running_job(jobs, polled, figures):
     jobs(Run("77").running())
     polled({clock: 100 * n for n, clock in enumerate(every_ten_minutes("12:00", "15:20"))})
 
     assert figures().startup_share == pytest.approx(2 / 20)
 
 
-def test_a_job_that_runs_is_known_up_to_the_last_record(jobs, polled, figures):
+def test_statistics_of_a_running_job_extend_to_the_latest_data(jobs, polled, figures):
     jobs(Run("77", cpu="00:00:00").running())
     polled({clock: 100 * n for n, clock in enumerate(every_ten_minutes("12:00", "12:40"))})
 
@@ -322,12 +322,12 @@ def test_a_job_that_runs_is_known_up_to_the_last_record(jobs, polled, figures):
     ("limit_s", "duration_s"),
     [
         pytest.param(600, 600 + HOUR, id="an hour past its time limit"),
-        pytest.param(4 * HOUR, 3 * HOUR, id="not past the last record"),
-        pytest.param(2**63 - 1, 3 * HOUR, id="a limit beyond any date"),
-        pytest.param(None, 3 * HOUR, id="no limit is known"),
+        pytest.param(4 * HOUR, 3 * HOUR, id="not beyond the latest data"),
+        pytest.param(2**63 - 1, 3 * HOUR, id="limit too large for a date"),
+        pytest.param(None, 3 * HOUR, id="no limit"),
     ],
 )
-def test_a_job_without_a_recorded_end_counts_at_most_until_its_time_limit(
+def test_a_run_without_recorded_end_extends_at_most_to_its_time_limit(
     jobs, polled, figures, limit_s, duration_s
 ):
     jobs(Run("77").running())
@@ -337,7 +337,7 @@ def test_a_job_without_a_recorded_end_counts_at_most_until_its_time_limit(
     assert figures().duration_s == duration_s
 
 
-def test_totals_of_unknown_duration_count_and_are_kept_out_of_rates(jobs, polled, figures):
+def test_totals_of_unknown_duration_are_excluded_from_rates(jobs, polled, figures):
     jobs(Run("77", start="12:00", end="13:00"))
     polled({"12:30": 5_000, "12:40": 5_100, "12:50": 5_200, "13:00": 5_300})
 
@@ -348,7 +348,7 @@ def test_totals_of_unknown_duration_count_and_are_kept_out_of_rates(jobs, polled
     assert job.peak_metadata_rate == pytest.approx(100 / 600)
 
 
-def test_what_happened_in_a_gap_is_no_rate(jobs, polled, figures, settings):
+def test_operations_in_a_gap_are_excluded_from_rates(jobs, polled, figures, settings):
     settings.POLL_GAP = timedelta(minutes=20)
     jobs(Run("77", start="12:00", end="13:00"))
     polled({"12:00": 0, "12:10": 100, "12:50": 9_100, "13:00": 9_200})
@@ -365,20 +365,20 @@ def test_what_happened_in_a_gap_is_no_rate(jobs, polled, figures, settings):
     ]
 
 
-def test_the_share_of_a_target_is_held_against_its_own_totals(jobs, read, figures):
+def test_the_target_share_is_relative_to_the_totals_of_the_target(jobs, read, figures):
     jobs(Run("77"))
-    for clock, mine, all_of_them in (
+    for clock, job_opens, target_opens in (
         ("12:00", 100, 10_000),
         ("12:30", 700, 12_000),
         ("13:00", 700, 14_000),
     ):
-        read(clock, job_stats(MDT, {"77": {"open": mine}}, snapshot="12:30"))
-        read(clock, md_stats(MDT, {"open": all_of_them}), form="md_stats")
+        read(clock, job_stats(MDT, {"77": {"open": job_opens}}, snapshot="12:30"))
+        read(clock, md_stats(MDT, {"open": target_opens}), form="md_stats")
 
     assert figures().largest_target_share == pytest.approx(600 / 2_000)
 
 
-def test_totals_that_come_later_complete_the_figures(jobs, read, figures):
+def test_late_totals_complete_the_statistics(jobs, read, figures):
     jobs(Run("77"))
     for clock, opens in (("12:00", 0), ("13:00", 600)):
         read(clock, job_stats(MDT, {"77": {"open": opens}}, snapshot=clock))
@@ -409,22 +409,24 @@ def test_a_trace_gives_rpcs_rates_and_times(jobs, logs, ingest, figures):
     assert job.mean_queue_us == pytest.approx((20 + 10 + 0) / 3)
 
 
-def test_enqueues_after_the_newest_read_of_the_counters_are_told_apart(
-    jobs, read, logs, ingest, figures
-):
+def test_enqueues_before_the_latest_read_are_counted_separately(jobs, read, logs, ingest, figures):
     jobs(Run("77", start="12:00", end=None))
     enqueues = [rpc(clock, opcode=OPEN) for clock in ("12:09:49", "12:09:50", "12:19:59")]
     ingest("rpctrace", logs("t", *enqueues), server="mds1")
 
-    def told(clock):
+    def enqueue_counts(clock):
         read(clock, job_stats(MDT, {"77": {"open": 5}}, snapshot=clock))
         job = figures()
         return job.lock_enqueues, job.counted_enqueues
 
-    assert [told(clock) for clock in ("12:09", "12:10", "12:20")] == [(3, 0), (3, 2), (3, 3)]
+    assert [enqueue_counts(clock) for clock in ("12:09", "12:10", "12:20")] == [
+        (3, 0),
+        (3, 2),
+        (3, 3),
+    ]
 
 
-def test_a_trace_without_the_job_tells_that_it_sent_nothing(jobs, logs, ingest, figures):
+def test_a_traced_job_without_rpcs_has_zero(jobs, logs, ingest, figures):
     jobs(Run("77"))
     assert figures().metadata_rpcs is None
 
@@ -434,14 +436,14 @@ def test_a_trace_without_the_job_tells_that_it_sent_nothing(jobs, logs, ingest, 
     assert (job.metadata_rpcs, job.metadata_rpc_rate) == (0, 0)
 
 
-def test_object_servers_are_no_metadata(jobs, logs, ingest, figures):
+def test_traces_of_object_servers_are_excluded(jobs, logs, ingest, figures):
     jobs(Run("77"))
     ingest("rpctrace", logs("t", rpc("12:10"), rpc("12:11")), server="oss1")
 
     assert figures().metadata_rpcs is None
 
 
-def test_a_well_observed_job_is_good(jobs, polled, figures):
+def test_a_fully_covered_job_is_good(jobs, polled, figures):
     jobs(Run("77"))
     polled(dict.fromkeys(every_ten_minutes(), 5))
 
@@ -459,9 +461,7 @@ def test_a_well_observed_job_is_good(jobs, polled, figures):
         ("12:31", "poor", "48"),
     ],
 )
-def test_the_grade_falls_with_the_share_that_was_observed(
-    jobs, polled, figures, first, grade, share
-):
+def test_the_grade_depends_on_coverage(jobs, polled, figures, first, grade, share):
     jobs(Run("77", start="12:00", end="13:00"))
     later = (clock for clock in every_ten_minutes("12:10", "13:00") if clock > first)
     polled(dict.fromkeys([first, *later], 1))
@@ -487,19 +487,17 @@ server = "moor-mds"
 """
 
 
-def test_a_filesystem_where_nothing_of_a_job_was_counted_makes_it_no_worse(
-    jobs, polled, register, figures
-):
+def test_filesystems_without_io_of_the_job_do_not_affect_quality(jobs, polled, register, figures):
     register(UNREAD)
     jobs(Run("77"), Run("78", nodes="n2"))
     polled({clock: n for n, clock in enumerate(every_ten_minutes())})
 
     assert (figures("77").quality, figures("77").covered_share) == ("good", 1)
-    # (of one that was counted nowhere, nobody knows where it worked)
+    # A job without I/O on any filesystem may have used all of them.
     assert (figures("78").quality, figures("78").covered_share) == ("partial", 0.5)
 
 
-def test_a_job_that_nobody_observed_is_poor(jobs, figures):
+def test_a_job_without_coverage_is_poor(jobs, figures):
     jobs(Run("77"))
 
     job = figures()
@@ -514,7 +512,7 @@ def test_a_job_that_nobody_observed_is_poor(jobs, figures):
     assert job.metadata_operations is None
 
 
-def test_a_target_that_keeps_its_counters_is_well_observed_by_a_read_an_hour(jobs, polled, figures):
+def test_hourly_reads_suffice_for_a_target_with_long_clean_up_intervals(jobs, polled, figures):
     Target.objects.filter(name=MDT).update(job_cleanup_interval=timedelta(hours=1))
     jobs(Run("77", start="12:10", end="13:50"))
     polled({"12:00": 0, "13:00": 600, "14:00": 1_000})
@@ -527,7 +525,7 @@ def test_a_target_that_keeps_its_counters_is_well_observed_by_a_read_an_hour(job
     assert (job.peak_metadata_rate, job.peak_resolution_s) == (600 / HOUR, HOUR)
 
 
-def test_what_was_counted_over_more_than_the_run_is_no_peak(jobs, polled, figures):
+def test_windows_longer_than_the_run_give_no_peak(jobs, polled, figures):
     jobs(Run("77", start="12:05", end="12:10"))
     polled({"12:00": 0, "12:12": 500})
 
@@ -537,7 +535,7 @@ def test_what_was_counted_over_more_than_the_run_is_no_peak(jobs, polled, figure
     assert (job.peak_metadata_rate, job.peak_resolution_s) == (None, None)
 
 
-def test_reads_that_come_later_make_a_job_better(jobs, polled, figures):
+def test_late_reads_improve_quality(jobs, polled, figures):
     jobs(Run("77"))
     polled({"12:00": 0, "12:10": 5})
     assert figures().quality == "poor"
@@ -548,7 +546,7 @@ def test_reads_that_come_later_make_a_job_better(jobs, polled, figures):
 
 
 @pytest.mark.parametrize("after", [30, 0])
-def test_a_reset_is_a_reason(jobs, polled, figures, after):
+def test_resets_lower_quality(jobs, polled, figures, after):
     jobs(Run("77"))
     polled(
         {
@@ -567,11 +565,13 @@ def test_a_reset_is_a_reason(jobs, polled, figures, after):
     ]
 
 
-def test_operations_that_may_be_anothers_are_a_reason(jobs, logs, ingest, polled, figures):
+def test_ambiguous_operations_lower_quality(jobs, logs, ingest, polled, figures):
     jobs(Run("77", nodes="n[1-2]", node_count=2), Run("78", nodes="n2"))
     polled(dict.fromkeys(every_ten_minutes(), 5))
-    own, shared = [rpc("12:10", "1@gni")] * 3, [rpc("12:10:01", "2@gni")]
-    lines = [line.replace(":x15", f":x{n}") for n, line in enumerate(own + shared, start=20)]
+    exclusive, ambiguous = [rpc("12:10", "1@gni")] * 3, [rpc("12:10:01", "2@gni")]
+    lines = [
+        line.replace(":x15", f":x{n}") for n, line in enumerate(exclusive + ambiguous, start=20)
+    ]
     ingest("rpctrace", logs("t", *lines), server="mds1")
 
     job = figures()
@@ -583,7 +583,7 @@ def test_operations_that_may_be_anothers_are_a_reason(jobs, logs, ingest, polled
     assert figures("78").quality == "poor"
 
 
-def test_an_id_that_two_clusters_use_is_a_reason(jobs, logs, ingest, refresh):
+def test_ids_of_two_clusters_lower_quality(jobs, logs, ingest, refresh):
     jobs(Run("77"))
     ingest("pbs", logs("p", pbs(("E", Run("77", nodes="b1")))), cluster="birch")
     ingest("rpctrace", logs("t", rpc("12:10", "9@gni", job="77")), server="mds1")
@@ -594,7 +594,7 @@ def test_an_id_that_two_clusters_use_is_a_reason(jobs, logs, ingest, refresh):
         assert job.statistics.quality == "poor"
 
 
-def test_every_metric_is_a_figure_of_a_job(jobs, figures):
+def test_each_metric_is_a_column_of_the_statistics(jobs, figures):
     jobs(Run("77"))
 
     job = figures()
@@ -602,7 +602,7 @@ def test_every_metric_is_a_figure_of_a_job(jobs, figures):
     assert all(hasattr(job, metric.name) for metric in METRICS)
 
 
-def test_figures_of_several_jobs_computed_together_are_their_own(jobs, read, figures):
+def test_jobs_of_a_batch_have_separate_statistics(jobs, read, figures):
     jobs(Run("77"), Run("78", nodes="n2"), Run("79", nodes="n3", end="12:30"))
     for clock, factor in (("12:00", 0), ("12:10", 1), ("12:20", 5)):
         entries = {str(job): {"open": job * factor} for job in (77, 78, 79)}
@@ -613,7 +613,7 @@ def test_figures_of_several_jobs_computed_together_are_their_own(jobs, read, fig
     assert figures("77").covered_share == pytest.approx(20 / 60)
 
 
-def test_a_job_without_any_duration_does_no_harm(jobs, polled, figures):
+def test_a_job_of_zero_duration_is_accepted(jobs, polled, figures):
     jobs(Run("77", start="12:10", end="12:10"))
     polled(dict.fromkeys(every_ten_minutes(), 5))
 
@@ -622,7 +622,7 @@ def test_a_job_without_any_duration_does_no_harm(jobs, polled, figures):
     assert (job.duration_s, job.covered_share, job.cpu_efficiency) == (0, 0, None)
 
 
-def test_a_pending_job_has_no_figures(jobs, refresh):
+def test_a_pending_job_has_no_statistics(jobs, refresh):
     jobs(Run("77", start=None, end=None, nodes=""))
 
     refresh()
@@ -630,18 +630,18 @@ def test_a_pending_job_has_no_figures(jobs, refresh):
     assert not JobStatistics.objects.exists()
 
 
-def test_figures_tell_when_they_were_computed(jobs, figures):
+def test_statistics_have_a_time_of_computation(jobs, figures):
     jobs(Run("77"))
     before = datetime.now(UTC)
 
     assert figures().computed_at >= before
 
 
-def test_a_job_that_runs_is_computed_once_in_a_while_and_at_once_when_it_ended(
+def test_running_jobs_are_refreshed_periodically_and_ended_jobs_at_once(
     jobs, polled, refresh, settings
 ):
     settings.STATISTICS_INTERVAL = timedelta(hours=1)
-    known = JobStatistics.objects.filter(job__batch_id="77")
+    statistics = JobStatistics.objects.filter(job__batch_id="77")
     jobs(Run("77").running())
     polled({"12:00": 0, "12:10": 100})
     refresh()
@@ -649,9 +649,9 @@ def test_a_job_that_runs_is_computed_once_in_a_while_and_at_once_when_it_ended(
 
     refresh()
 
-    assert known.get().opens == 100
+    assert statistics.get().opens == 100
 
     jobs(Run("77"))
     refresh()
 
-    assert known.get().opens == 300
+    assert statistics.get().opens == 300

@@ -1,4 +1,4 @@
-"""PanDA jobs and the batch jobs that they ran inside, whichever is told first."""
+"""PanDA jobs and their links to batch jobs, in any order of arrival."""
 
 from dataclasses import replace
 from itertools import permutations
@@ -18,7 +18,7 @@ LATER = replace(PILOT, submit="19:00", start="20:00", end="21:00", user="bob")
 
 @pytest.fixture
 def load(logs, ingest):
-    """Load a text, and return its account."""
+    """Load a file and return its account."""
 
     def run(form, name, text, cluster="anvil"):
         return ingest(form, logs(name, text), cluster=cluster)
@@ -28,21 +28,21 @@ def load(logs, ingest):
 
 @pytest.fixture
 def linked():
-    """The submit hours of the batch jobs that each PanDA job ran inside."""
+    """Submit hours of the linked batch jobs by PanDA job."""
 
     def read():
         links = WorkloadJob.objects.order_by("panda_id", "jobs__array_index")
-        found = {}
+        hours = {}
         for panda_id, submitted_at in links.values_list("panda_id", "jobs__submitted_at"):
-            found.setdefault(panda_id, [])
-            found[panda_id] += [submitted_at.hour] if submitted_at else []
-        return found
+            hours.setdefault(panda_id, [])
+            hours[panda_id] += [submitted_at.hour] if submitted_at else []
+        return hours
 
     return read
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
-def test_a_panda_job_is_linked_to_the_batch_job_of_its_id_and_time(load, linked, reconcile, order):
+def test_a_panda_job_is_linked_by_batch_id_and_time(load, linked, reconcile, order):
     loads = [
         lambda: load("panda", "w", panda(panda_job(1), panda_job(2), panda_job(3, "99"))),
         lambda: load("sacct", "now", sacct(PILOT)),
@@ -57,7 +57,7 @@ def test_a_panda_job_is_linked_to_the_batch_job_of_its_id_and_time(load, linked,
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
-def test_records_of_a_panda_job_may_come_in_any_order(load, linked, order):
+def test_records_of_a_panda_job_may_arrive_in_any_order(load, linked, order):
     waiting = panda_job(1, None, None, None, jobstatus="activated", modificationtime=None)
     running = panda_job(1, end=None)
     moved = panda_job(1, "78", modificationtime=at("12:10").isoformat())
@@ -82,20 +82,18 @@ def test_records_of_a_panda_job_may_come_in_any_order(load, linked, order):
     ("start", "end", "expected"),
     [
         pytest.param(
-            "11:56", "12:30", [11], id="begun a little before its batch job: clocks differ"
+            "11:56", "12:30", [11], id="starts shortly before its batch job: clock difference"
         ),
-        pytest.param("11:30", "12:30", [11], id="begun while its batch job waited"),
-        pytest.param("11:30", "11:50", [], id="over before any batch job ran"),
-        pytest.param("13:04", "13:05", [11], id="begun a little after"),
-        pytest.param("13:06", "13:07", [], id="begun too long after"),
-        pytest.param(
-            "12:30", "20:30", [11], id="two jobs of the id ran meanwhile: the one it began in"
-        ),
-        pytest.param(None, "12:30", [11], id="never started, failed in time"),
+        pytest.param("11:30", "12:30", [11], id="starts while its batch job is pending"),
+        pytest.param("11:30", "11:50", [], id="ends before any batch job"),
+        pytest.param("13:04", "13:05", [11], id="starts shortly after its batch job"),
+        pytest.param("13:06", "13:07", [], id="starts long after its batch job"),
+        pytest.param("12:30", "20:30", [11], id="overlaps two jobs with the id: the earlier"),
+        pytest.param(None, "12:30", [11], id="not started, failed during its batch job"),
         pytest.param("12:30", None, [11], id="still running"),
     ],
 )
-def test_the_batch_job_is_that_of_its_time(load, linked, reconcile, start, end, expected):
+def test_the_linked_batch_job_depends_on_time(load, linked, reconcile, start, end, expected):
     load("sacct", "j", sacct(PILOT, LATER))
 
     load("panda", "w", panda(panda_job(1, "77.sdb", start, end)))
@@ -104,7 +102,7 @@ def test_the_batch_job_is_that_of_its_time(load, linked, reconcile, start, end, 
     assert reconcile()
 
 
-def test_a_link_follows_its_batch_job_when_that_turns_out_to_have_run_at_another_time(load, linked):
+def test_links_are_updated_when_the_run_of_a_batch_job_changes(load, linked):
     load("sacct", "pending", sacct(replace(PILOT, start=None, end=None, nodes="")))
     load("panda", "w", panda(panda_job(1)))
     assert linked() == {1: []}
@@ -116,7 +114,7 @@ def test_a_link_follows_its_batch_job_when_that_turns_out_to_have_run_at_another
     assert linked() == {1: []}
 
 
-def test_an_arrays_id_without_an_index_names_all_its_tasks(load, linked, reconcile):
+def test_an_array_id_without_an_index_links_all_tasks(load, linked, reconcile):
     columns = "JobID|State|Submit|Start|End|NodeList|JobName"
     tasks = [
         f"77_{n}|COMPLETED|2017-07-05T0{n}:00:00|2017-07-05T12:00:00|2017-07-05T13:00:00|n{n}|x"
@@ -130,7 +128,7 @@ def test_an_arrays_id_without_an_index_names_all_its_tasks(load, linked, reconci
     assert reconcile()
 
 
-def test_clusters_have_ids_of_their_own(load, linked):
+def test_links_do_not_cross_clusters(load, linked):
     load("sacct", "j", sacct(PILOT))
 
     load("panda", "w", panda(panda_job(1)), cluster="birch")
@@ -138,7 +136,7 @@ def test_clusters_have_ids_of_their_own(load, linked):
     assert linked() == {1: []}
 
 
-def test_a_text_that_is_loaded_again_changes_nothing(load, linked):
+def test_a_repeated_load_changes_nothing(load, linked):
     text = panda(panda_job(1), panda_job(1), {"pandaid": 2})
     first = load("panda", "w", text)
     again = load("panda", "w", text)
@@ -148,15 +146,15 @@ def test_a_text_that_is_loaded_again_changes_nothing(load, linked):
     assert linked() == {1: []}
 
 
-def test_it_is_said_how_many_wait_for_accounting(logs, call):
+def test_the_number_of_panda_jobs_without_batch_job_is_reported(logs, call):
     path = logs("w", panda(panda_job(1), panda_job(2)))
 
-    said = call("ingest", "panda", path, "--cluster", "anvil")
+    output = call("ingest", "panda", path, "--cluster", "anvil")
 
-    assert f"{path}: 2 of its PanDA jobs have no batch job on anvil." in said
+    assert f"{path}: 2 of its PanDA jobs have no batch job on anvil." in output
 
 
-def test_what_is_longer_than_the_database_keeps_is_cut(load):
+def test_long_values_are_truncated(load):
     long = "x" * 2_000
     load("panda", "w", panda(panda_job(1, long, transformation=long, piloterrorcode=long)))
 
@@ -165,7 +163,7 @@ def test_what_is_longer_than_the_database_keeps_is_cut(load):
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("ids", "expected"),
     [
         ({"pandaid": ["1"]}, ["77"]),
         ({"pandaid": [1, 2]}, ["77", "78"]),
@@ -176,11 +174,11 @@ def test_what_is_longer_than_the_database_keeps_is_cut(load):
         ({}, []),
     ],
 )
-def test_batch_jobs_are_found_by_what_ran_inside(load, asked, found):
+def test_batch_jobs_by_ids_of_panda_jobs(load, ids, expected):
     runs = [replace(PILOT, batch_id=batch_id) for batch_id in ("77", "78", "79")]
     load("sacct", "j", sacct(*runs))
     load("panda", "w", panda(panda_job(1), panda_job(2, "78.sdb")))
 
-    jobs = workloads.batch_jobs(**asked)
+    jobs = workloads.batch_jobs(**ids)
 
-    assert sorted(jobs.values_list("batch_id", flat=True)) == found
+    assert sorted(jobs.values_list("batch_id", flat=True)) == expected

@@ -1,4 +1,4 @@
-"""Which jobs a source's job id may name, and which of them it names at a time."""
+"""Jobs by the job ids of sources: all candidates, and those at a time."""
 
 from django.db import migrations
 
@@ -19,8 +19,9 @@ WHERE s.launch <> '' AND l.job_id IS NOT NULL
 """
 
 
-# A job that ran in [start, end] is named before one that begins soon (clocks differ) or ended lately
-# (write-back and clean-up carry its id still). One row: how many jobs, and the job if it is one.
+# Jobs that ran in [start, end] take precedence over jobs that begin soon (clock differences) or ended
+# recently (write-back and clean-up still carry the id). One row: the number of
+# matching jobs, and the job if there is exactly one.
 JOB_NAMED = """
 CREATE FUNCTION jobs_job_named(
     of_source_job_id bigint, of_start timestamptz, of_end timestamptz

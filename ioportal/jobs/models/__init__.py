@@ -1,4 +1,4 @@
-"""Jobs, their statistics and their PanDA jobs."""
+"""Batch jobs, their statistics, and PanDA jobs."""
 
 from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
 from ioportal.jobs.models.statistics import DirtyEvidence, DirtyStatistics, JobStatistics

@@ -1,4 +1,4 @@
-"""Batch jobs as their scheduler accounted for them, and where they ran."""
+"""Batch jobs from accounting, with their nodes and application launches."""
 
 from __future__ import annotations
 
@@ -18,34 +18,36 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 
-def _concerns(user: User | AnonymousUser) -> Q:
+def _belongs_to(user: User | AnonymousUser) -> Q:
     if user.is_authenticated:
-        prefetch_related_objects([user], "groups")  # once: indexes find names, but no subquery
-    of_projects = Q(project__in=[group.name for group in user.groups.all()])
-    return (Q(owner=user.get_username()) | of_projects) & ~Q(owner="")
+        prefetch_related_objects(
+            [user], "groups"
+        )  # names in the query, not a subquery: the index applies
+    in_projects = Q(project__in=[group.name for group in user.groups.all()])
+    return (Q(owner=user.get_username()) | in_projects) & ~Q(owner="")
 
 
 class JobQuerySet(models.QuerySet["Job"]):
-    """Questions about jobs."""
+    """Queries of jobs."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Jobs `user` may see: staff see all, others their own and their projects'."""
-        return self if user.is_staff else self.filter(_concerns(user))
+        """Jobs `user` may see: staff see all, others those of their account and projects."""
+        return self if user.is_staff else self.filter(_belongs_to(user))
 
     def hidden_from(self, user: User | AnonymousUser) -> Self:
-        """All other jobs: only what stands for many of them may be told to `user`."""
-        return self.none() if user.is_staff else self.exclude(_concerns(user))
+        """All other jobs; `user` may see aggregates of many only."""
+        return self.none() if user.is_staff else self.exclude(_belongs_to(user))
 
     def overlapping(self, start: datetime, end: datetime) -> Self:
-        """Jobs that ran at any moment of [start, end); still-running jobs count."""
+        """Jobs that ran at any time in [start, end), including running jobs."""
         return self.filter(started_at__lt=end).filter(Q(ended_at=None) | Q(ended_at__gt=start))
 
 
 class Job(models.Model):
-    """A batch job; of several accounting records the one that knows most stands here."""
+    """A batch job; of several accounting records, the one with the highest precedence."""
 
     class State(models.TextChoices):
-        """How far it came; the words of `collectors.batch.states`."""
+        """States as in `collectors.batch.states`."""
 
         PENDING = "pending", "pending"
         RUNNING = "running", "running"
@@ -60,7 +62,7 @@ class Job(models.Model):
         OUT_OF_MEMORY = "out_of_memory", "out of memory"
         UNKNOWN = "unknown", "unknown"
 
-    # Found by the indexes below.
+    # Indexed below, together with other columns.
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="jobs", db_index=False)
     batch_id = models.CharField(max_length=64)  # not unique: ids repeat, jobs are requeued
     array_index = models.CharField(max_length=64, blank=True)
@@ -79,10 +81,10 @@ class Job(models.Model):
     cpu_s = models.FloatField(null=True, blank=True)
     time_limit_s = models.BigIntegerField(null=True, blank=True)
     nodes = models.TextField(blank=True)  # folded host list, as the scheduler gave it
-    # Records of one job are ordered by what they know, so that any order of loading ends alike.
+    # Sort key of accounting records (`ioportal.jobs.precedence`).
     precedence = models.CharField(max_length=128)
-    # Of its statistics, written with them: lists filter and count by it. Null: not computed yet.
-    quality = models.CharField(max_length=8, null=True, editable=False)  # noqa: DJ001  (unknown is no text)
+    # A copy from its statistics, for filters and facet counts. Null: not computed.
+    quality = models.CharField(max_length=8, null=True, editable=False)  # noqa: DJ001  (null: not computed)
 
     objects = JobQuerySet.as_manager()
 
@@ -98,17 +100,17 @@ class Job(models.Model):
             ),
         ]
         indexes = [
-            # Attribution: the jobs that ran in an interval.
+            # Attribution: jobs that ran in an interval.
             GistIndex(
                 models.Func("started_at", "ended_at", function="tstzrange"), name="job_during"
             ),
-            # Attribution: a source's job id to the job of that time.
+            # Attribution: jobs by batch id.
             models.Index(name="job_batch_id", fields=["batch_id", "cluster"]),
-            # The job list: newest first; by each fact, and the newest of those that share it.
+            # Job list: newest first, also per value of each filter.
             models.Index(
                 name="job_recent",
                 fields=["-started_at", "-id"],
-                # What filters ask for and facets count: without a look at the jobs themselves.
+                # Columns of filters and facet counts, for index-only scans.
                 include=[
                     "cluster",
                     "name",
@@ -127,16 +129,16 @@ class Job(models.Model):
             models.Index(name="job_project_recent", fields=["project", "-started_at"]),
             models.Index(name="job_queue_recent", fields=["queue", "-started_at"]),
             models.Index(name="job_state_recent", fields=["state", "-started_at"]),
-            # Likewise by what sorts downwards first; what ran in a time.
+            # Job list in other orders; jobs by time.
             models.Index(name="job_node_count", fields=["node_count", "started_at"]),
             models.Index(name="job_submitted", fields=["submitted_at", "started_at"]),
             models.Index(name="job_ended", fields=["ended_at", "started_at"]),
             models.Index(name="job_quality", fields=["quality", "started_at"]),
-            # Those of no duration, which no range overlaps.
+            # Jobs of zero duration, which overlap no range.
             models.Index(
                 name="job_instant", fields=["started_at"], condition=Q(ended_at=F("started_at"))
             ),
-            # The job list: by a part of the name.
+            # Job list: search in names.
             GinIndex(OpClass(Upper("name"), "gin_trgm_ops"), name="job_name_part"),
         ]
 
@@ -145,7 +147,7 @@ class Job(models.Model):
 
     @property
     def known_until(self) -> datetime | None:
-        """Its end; while it runs, up to when its statistics know it. None: it did not start."""
+        """The end of the job, or of its statistics while it runs. None: not started."""
         if self.ended_at or not self.started_at:
             return self.ended_at
         statistics = getattr(self, "statistics", None)
@@ -154,12 +156,12 @@ class Job(models.Model):
 
     @property
     def display_id(self) -> str:
-        """The id as people write it: '3567126' or '3567126[4]'."""
+        """The id with its array index: '3567126' or '3567126[4]'."""
         return f"{self.batch_id}[{self.array_index}]" if self.array_index else self.batch_id
 
 
 class Allocation(models.Model):
-    """A node held by a job for the time that the job ran."""
+    """A node allocated to a job."""
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="allocations")
     node = models.ForeignKey(Node, models.CASCADE, related_name="allocations")
@@ -172,13 +174,13 @@ class Allocation(models.Model):
 
 
 class Launch(models.Model):
-    """An application start inside a job: an ALPS apid or a Slurm step."""
+    """An application launch in a job: an ALPS apid or a Slurm step."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="launches")
     name = models.CharField(max_length=64)  # the apid; a Slurm step as '123.0'
     batch_id = models.CharField(max_length=64, blank=True)
     array_index = models.CharField(max_length=64, blank=True)
-    started_at = models.DateTimeField(null=True)  # null: only its end was seen
+    started_at = models.DateTimeField(null=True)  # null: only the end is recorded
     ended_at = models.DateTimeField(null=True)
     node_count = models.IntegerField(default=0)
     nodes = models.TextField(blank=True)  # folded host list
@@ -193,7 +195,7 @@ class Launch(models.Model):
             models.Index(name="launch_batch", fields=["cluster", "batch_id", "array_index"]),
         ]
         constraints = [
-            # apids and steps do not repeat while a cluster lives; its batch id sets repeats apart.
+            # Launch names are unique per cluster; the batch id separates exceptions.
             models.UniqueConstraint(
                 name="launch_identity", fields=["cluster", "name", "batch_id", "array_index"]
             )

@@ -1,4 +1,4 @@
-"""One row of figures per job, and the pending rows that ask for it."""
+"""Statistics of jobs, and pending work of their stages."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 
 _INDEX_NAME_CHARACTERS = 30  # Django's limit
 _SORTED = (
-    *(metric.name for metric in METRICS if metric.name != "node_count"),  # sorted by the job's
+    *(
+        metric.name for metric in METRICS if metric.name != "node_count"
+    ),  # the job list sorts by `Job.node_count`
     *(f"count_{kind}" for kind in METADATA_OPERATIONS if kind not in {"open", "close"}),
 )
 
 
 class JobStatistics(models.Model):
-    """A job's metrics as docs/metrics.md defines them; null: not known."""
+    """A job's metrics (docs/metrics.md); null: unknown."""
 
     class Quality(models.TextChoices):
-        """How far the figures can be trusted."""
+        """Grades of data quality."""
 
         GOOD = "good", "good"
         PARTIAL = "partial", "partial"
@@ -51,29 +53,29 @@ class JobStatistics(models.Model):
     metadata_operations_per_node = models.FloatField(null=True)
     metadata_rate = models.FloatField(null=True)
     peak_metadata_rate = models.FloatField(null=True)
-    peak_resolution_s = models.FloatField(null=True)  # the longest interval of that peak
+    peak_resolution_s = models.FloatField(null=True)  # the longest interval in the peak
     startup_share = models.FloatField(null=True)
     largest_target_share = models.FloatField(null=True)
     metadata_rpcs = models.BigIntegerField(null=True)
     lock_enqueues = models.BigIntegerField(null=True)
-    counted_enqueues = models.BigIntegerField(null=True)  # those before the counters' newest read
+    counted_enqueues = models.BigIntegerField(null=True)  # before the latest read of the counters
     metadata_rpc_rate = models.FloatField(null=True)
     mean_service_us = models.FloatField(null=True)
     max_service_us = models.BigIntegerField(null=True)
     mean_queue_us = models.FloatField(null=True)
 
     quality = models.CharField(max_length=8, choices=Quality)
-    quality_reasons = models.JSONField(default=list)  # sentences; empty where quality is good
-    # Of bytes and sizes, by the OSTs; null: these are unknown, and the reasons say why.
+    quality_reasons = models.JSONField(default=list)  # sentences; empty if quality is good
+    # Quality of bytes and request sizes. Null: unknown, for these reasons.
     bytes_quality = models.CharField(max_length=8, choices=Quality, null=True)  # noqa: DJ001
     bytes_reasons = models.JSONField(default=list)
-    covered_share = models.FloatField(default=0)  # of the run, by reads of all its MDTs
+    covered_share = models.FloatField(default=0)  # of the run, by reads of the MDTs
     ambiguous_share = models.FloatField(default=0)
     resets = models.IntegerField(default=0)
 
     class Meta:
         indexes = [
-            # The job list by any figure, in both directions, known ones only.
+            # Job list by any metric, in both orders.
             models.Index(
                 fields=[column, "job"],
                 condition=models.Q(**{f"{column}__isnull": False}),
@@ -81,75 +83,73 @@ class JobStatistics(models.Model):
             )
             for column in _SORTED
         ]
-        # Whether any figure changed since something was cached.
+        # Cache validation: changes since a time.
         indexes += [models.Index(fields=["computed_at"], name="statistics_computed_at")]
 
     def __str__(self) -> str:
-        return f"statistics of {self.job_id}"
+        return f"statistics of job {self.job_id}"
 
 
-# Operations by kind, as in the seeds' tables: `count_open`, `count_mkdir`, ...
+# Operations by kind: `count_open`, `count_mkdir`, ...
 for _kind in METADATA_OPERATIONS:
     JobStatistics.add_to_class(f"count_{_kind}", models.BigIntegerField(null=True))
 
 
-_ASK_FOR = """
-WITH waiting AS MATERIALIZED (
+# A job with a pending row gets no second one. That row is locked until commit, so that the stage
+# that claims it sees the change. Rows that are being claimed are locked already and do not count.
+_MARK_STATISTICS = """
+WITH pending AS MATERIALIZED (
     SELECT job_id FROM jobs_dirtystatistics WHERE job_id = ANY(%(jobs)s)
     FOR KEY SHARE SKIP LOCKED
 )
 INSERT INTO jobs_dirtystatistics (job_id)
-SELECT id FROM unnest(%(jobs)s::bigint[]) AS wanted (id)
-WHERE id NOT IN (SELECT job_id FROM waiting)
+SELECT id FROM unnest(%(jobs)s::bigint[]) AS dirty (id)
+WHERE id NOT IN (SELECT job_id FROM pending)
 """
 
 
 class DirtyStatisticsQuerySet(PendingQuerySet):
-    """Asks for statistics."""
+    """Pending work of the statistics stage."""
 
     def mark(self, job_ids: Iterable[int]) -> None:
-        """Ask for those of these jobs anew: in one statement, for a read may touch 100,000.
-
-        A job that waits already is not asked for twice. Its pending row is held until this commits,
-        so that whoever claims it then sees what changed; one that is being claimed does not count.
-        """
+        """Request new statistics of jobs, in one statement: a read may concern 100,000 jobs."""
         with connection.cursor() as cursor:
-            cursor.execute(_ASK_FOR, {"jobs": sorted(job_ids)})
+            cursor.execute(_MARK_STATISTICS, {"jobs": sorted(job_ids)})
 
 
 class DirtyStatistics(Pending):
-    """A job whose windows or record changed since its statistics were computed."""
+    """A job whose statistics are outdated: its windows or record changed."""
 
-    job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
+    job_id = models.BigIntegerField()  # no foreign key: the job may be deleted before the claim
 
-    objects = DirtyStatisticsQuerySet.as_manager()  # type: ignore[misc]  # (the abstract one has another)
+    objects = DirtyStatisticsQuerySet.as_manager()  # type: ignore[misc]  # (overrides the abstract manager)
 
     def __str__(self) -> str:
         return f"job {self.job_id}"
 
 
-_ASK_FOR_EVIDENCE = """
+_MARK_EVIDENCE = """
 INSERT INTO jobs_dirtyevidence (job_id, since)
-SELECT id, %(since)s FROM unnest(%(jobs)s::bigint[]) AS wanted (id)
+SELECT id, %(since)s FROM unnest(%(jobs)s::bigint[]) AS dirty (id)
 """
 
 
 class DirtyEvidenceQuerySet(PendingQuerySet):
-    """Asks for evidence."""
+    """Pending work of the evidence stage."""
 
     def mark(self, job_ids: Iterable[int], since: datetime | None = None) -> None:
-        """Ask for that of these jobs anew; `since`: windows that begin then or later changed."""
+        """Request a new evaluation of jobs; `since`: start of the first changed window."""
         with connection.cursor() as cursor:
-            cursor.execute(_ASK_FOR_EVIDENCE, {"jobs": sorted(job_ids), "since": since})
+            cursor.execute(_MARK_EVIDENCE, {"jobs": sorted(job_ids), "since": since})
 
 
 class DirtyEvidence(Pending):
-    """A job whose windows or statistics changed since it was judged."""
+    """A job whose evaluation is outdated: its windows or statistics changed."""
 
-    job_id = models.BigIntegerField()  # no key: the job may be gone when it is claimed
-    since = models.DateTimeField(null=True)  # null: its windows are as they were
+    job_id = models.BigIntegerField()  # no foreign key: the job may be deleted before the claim
+    since = models.DateTimeField(null=True)  # null: no window changed
 
-    objects = DirtyEvidenceQuerySet.as_manager()  # type: ignore[misc]  # (the abstract one has another)
+    objects = DirtyEvidenceQuerySet.as_manager()  # type: ignore[misc]  # (overrides the abstract manager)
 
     def __str__(self) -> str:
         return f"job {self.job_id}"

@@ -1,4 +1,4 @@
-"""Jobs of a workload manager, and the batch jobs that they ran inside."""
+"""PanDA jobs, and their links to batch jobs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class WorkloadJobQuerySet(models.QuerySet["WorkloadJob"]):
-    """Questions about workload jobs."""
+    """Queries of PanDA jobs."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Those that `user` may see: staff see all, others what ran inside jobs that they see."""
+        """PanDA jobs `user` may see: staff see all, others those in visible batch jobs."""
         if user.is_staff:
             return self
         return self.filter(
@@ -29,21 +29,21 @@ class WorkloadJobQuerySet(models.QuerySet["WorkloadJob"]):
         )
 
     def hidden_from(self, user: User | AnonymousUser) -> Self:
-        """All others: only what stands for many of them may be told to `user`."""
+        """All other PanDA jobs; `user` may see aggregates of many only."""
         if user.is_staff:
             return self.none()
         return self.exclude(
             Exists(Job.objects.visible_to(user).filter(workload_jobs=OuterRef("pk")))
         )
 
-    def known_as(
+    def with_ids(
         self,
         *,
         panda_ids: Collection[int] = (),
         task_ids: Collection[int] = (),
         batch_ids: Collection[str] = (),
     ) -> Self:
-        """Those with one of these PanDA ids, task ids, or batch ids as PanDA or we write them."""
+        """PanDA jobs with one of the PanDA ids, task ids, or batch ids (reported or normalized)."""
         return self.filter(
             Q(panda_id__in=panda_ids)
             | Q(task_id__in=task_ids)
@@ -53,42 +53,41 @@ class WorkloadJobQuerySet(models.QuerySet["WorkloadJob"]):
 
 
 class WorkloadJob(models.Model):
-    """A PanDA job; of several records of it the one that was modified last stands here."""
+    """A PanDA job; of several records, the one modified last."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="workload_jobs")
     panda_id = models.BigIntegerField()
-    task_id = models.BigIntegerField(null=True)  # null: of no task
+    task_id = models.BigIntegerField(null=True)  # null: no task
     attempt = models.IntegerField(null=True)
-    reported_batch_id = models.CharField(max_length=240)  # as PanDA has it
-    batch_id = models.CharField(max_length=64)  # what jobs are linked by; "": by none
+    reported_batch_id = models.CharField(max_length=240)  # as PanDA reports it
+    batch_id = models.CharField(max_length=64)  # normalized, for links to batch jobs; "": none
     array_index = models.CharField(max_length=64)
     site = models.CharField(max_length=128)  # PanDA's queue
     host = models.CharField(max_length=255)
-    state = models.CharField(max_length=32)  # PanDA's own word
+    state = models.CharField(max_length=32)  # as PanDA reports it
     error = models.CharField(max_length=255)
     user = models.CharField(max_length=128)
     transformation = models.CharField(max_length=255)
     created_at = models.DateTimeField(null=True)
-    started_at = models.DateTimeField(null=True)  # null: it did not start
-    ended_at = models.DateTimeField(null=True)  # null: it has not ended
+    started_at = models.DateTimeField(null=True)  # null: not started
+    ended_at = models.DateTimeField(null=True)  # null: not ended
     modified_at = models.DateTimeField(null=True)
     core_count = models.IntegerField(null=True)
     cpu_s = models.FloatField(null=True)
     setup_s = models.FloatField(null=True)
-    precedence = models.CharField(max_length=128)  # as a job's: any order of loading ends alike
+    precedence = models.CharField(max_length=128)  # sort key of records, as `Job.precedence`
 
-    # Many-to-many: a batch job holds hundreds, and the tasks of an array may share one.
+    # Many-to-many: a batch job may run many PanDA jobs; an array id may match several tasks.
     jobs = models.ManyToManyField(Job, related_name="workload_jobs")
-    # The only one of them, whose figures are then its own batch job's. Null: none is known, or it
-    # ran in one of several tasks and is not known in which.
+    # The batch job if there is exactly one link. Null: no link, or several array tasks.
     batch_job = models.ForeignKey(Job, models.SET_NULL, null=True, related_name="+")
-    changed_at = models.DateTimeField(db_default=Now())  # its record, or its links
+    changed_at = models.DateTimeField(db_default=Now())  # of the record or its links
 
     objects = WorkloadJobQuerySet.as_manager()
 
     class Meta:
         constraints = [
-            # PanDA's ids do not repeat, but there is more than one PanDA.
+            # PanDA ids are unique within one PanDA instance.
             models.UniqueConstraint(name="workload_job_identity", fields=["panda_id", "cluster"]),
             models.CheckConstraint(
                 name="workload_job_ends_after_start",
@@ -96,12 +95,12 @@ class WorkloadJob(models.Model):
             ),
         ]
         indexes = [
-            # Late binding: whose batch job has just arrived.
+            # PanDA jobs of new or changed batch jobs.
             models.Index(name="workload_job_batch", fields=["batch_id", "cluster"]),
             # Look-ups.
             models.Index(name="workload_job_task", fields=["task_id"]),
             models.Index(name="workload_job_reported_batch", fields=["reported_batch_id"]),
-            # Whether anything changed since figures of many were cached.
+            # Cache validation: changes since a time.
             models.Index(name="workload_job_changed", fields=["changed_at"]),
         ]
 

@@ -1,4 +1,4 @@
-"""Print who sent how many RPCs: ``manage.py rpc_report --launch 9205593``."""
+"""RPC reports on the command line: ``manage.py rpc_report --launch 9205593``."""
 
 from __future__ import annotations
 
@@ -28,25 +28,30 @@ _KINDS = {str(kind.label): kind for kind in Principal if kind is not Principal.J
 
 
 class Command(commands.Command):
-    """Prints RPC reports."""
+    """Print RPC reports."""
 
     help = (
-        "Print the metadata RPCs of a launch, a job, another principal or everybody: counts, rates "
-        "and service times by kind. A range is widened to whole windows of 10 s; rates divide by "
-        "its traced seconds."
+        "Print metadata RPCs of a launch, a job, another principal, or all: counts, rates and "
+        "service times by opcode. Ranges are widened to whole windows of 10 s. Rates are per "
+        "traced second."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
-        whose = parser.add_mutually_exclusive_group()
-        whose.add_argument("--launch", nargs="+", help="apids, or Slurm steps such as 123.0")
-        whose.add_argument("--job", nargs="+", help="batch ids")
-        whose.add_argument("--host", help="a node or a NID outside any job")
-        whose.add_argument("--process", help="a process name as job ids carry it")
-        whose.add_argument("--kind", choices=_KINDS, help="all principals of a kind")
-        parser.add_argument("--cluster", help="of the launch or job, where several have its id")
-        parser.add_argument("--from", dest="start", type=moment, help="as 2017-07-05T18:45:00Z")
-        parser.add_argument("--to", dest="end", type=moment)
+        principal = parser.add_mutually_exclusive_group()
+        principal.add_argument("--launch", nargs="+", help="apids, or Slurm steps such as 123.0")
+        principal.add_argument("--job", nargs="+", help="batch ids")
+        principal.add_argument("--host", help="a node or NID; RPCs outside jobs")
+        principal.add_argument("--process", help="a process name in job ids")
+        principal.add_argument("--kind", choices=_KINDS, help="all principals of a kind")
+        parser.add_argument("--cluster", help="cluster of the launch or job, if ids are ambiguous")
+        parser.add_argument(
+            "--from",
+            dest="start",
+            type=moment,
+            help="start of the range, e.g. 2017-07-05T18:45:00Z",
+        )
+        parser.add_argument("--to", dest="end", type=moment, help="end of the range")
         parser.add_argument("--json", action="store_true", help="print a JSON list")
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
@@ -60,29 +65,29 @@ class Command(commands.Command):
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Refuse what would give an answer to another question than was asked."""
+    """Reject contradictory options and unknown names."""
     if options["start"] and options["end"] and options["start"] >= options["end"]:
         raise CommandError("--from must be before --to.")
     if cluster := options["cluster"]:
         if not options["launch"] and not options["job"]:
-            raise CommandError("--cluster goes with --launch or --job.")
+            raise CommandError("--cluster requires --launch or --job.")
         if not Cluster.objects.filter(name=cluster).exists():
-            raise CommandError(f"No cluster {cluster!r} is registered.")
+            raise CommandError(f"Cluster {cluster!r} is not registered.")
     host = options["host"]
     if host and not Nid.objects.filter(Q(text=host) | Q(node__name=host)).exists():
-        raise CommandError(f"No node or NID {host!r} is known.")
+        raise CommandError(f"Unknown node or NID {host!r}.")
     process = options["process"]
     if process and not SourceJobId.objects.filter(text=process).exists():
-        raise CommandError(f"No telemetry carries the name {process!r}.")
+        raise CommandError(f"Unknown process {process!r}: no job id contains this name.")
 
 
 def _reports(options: dict[str, Any]) -> Iterator[RpcReport]:
     start, end = options["start"], options["end"]
     for name in options["launch"] or ():
-        for launch in _found(Launch.objects.filter(name=name), "launch", name, options):
+        for launch in _matching(Launch.objects.filter(name=name), "launch", name, options):
             yield _traced(rpc_reports.of_launch(launch, start, end), f"launch {name}")
     for batch_id in options["job"] or ():
-        for job in _found(Job.objects.filter(batch_id=batch_id), "job", batch_id, options):
+        for job in _matching(Job.objects.filter(batch_id=batch_id), "job", batch_id, options):
             yield _traced(rpc_reports.of_job(job, start, end), f"job {job}")
     if options["launch"] or options["job"]:
         return
@@ -98,20 +103,18 @@ def _reports(options: dict[str, Any]) -> Iterator[RpcReport]:
     yield _traced(report, "the range")
 
 
-def _found(things: Any, kind: str, name: str, options: dict[str, Any]) -> Any:
-    things = things.select_related("cluster")
+def _matching(rows: Any, kind: str, name: str, options: dict[str, Any]) -> Any:
+    rows = rows.select_related("cluster")
     if cluster := options["cluster"]:
-        things = things.filter(cluster__name=cluster)
-    if not things:
-        raise CommandError(
-            f"No {kind} {name!r} is known. Load its accounting (manage.py ingest sacct|pbs|alps)."
-        )
-    return things
+        rows = rows.filter(cluster__name=cluster)
+    if not rows:
+        raise CommandError(f"Unknown {kind} {name!r}. Load its accounting with `manage.py ingest`.")
+    return rows
 
 
-def _traced(report: RpcReport | None, what: str) -> RpcReport:
+def _traced(report: RpcReport | None, scope: str) -> RpcReport:
     if report is None:
         raise CommandError(
-            f"No RPC trace covers {what}. Load one (manage.py ingest rpctrace --server NAME FILE)."
+            f"No RPC trace covers {scope}. Load one: manage.py ingest rpctrace --server NAME FILE"
         )
     return report
