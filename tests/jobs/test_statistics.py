@@ -493,7 +493,7 @@ def test_filesystems_without_io_of_the_job_do_not_affect_quality(jobs, polled, r
     polled({clock: n for n, clock in enumerate(every_ten_minutes())})
 
     assert (figures("77").quality, figures("77").covered_share) == ("good", 1)
-    # A job without I/O on any filesystem may have used all of them.
+    # A job without I/O on any filesystem may have used each filesystem of its cluster.
     assert (figures("78").quality, figures("78").covered_share) == ("partial", 0.5)
 
 

@@ -31,7 +31,7 @@ class JobQuerySet(models.QuerySet["Job"]):
     """Queries of jobs."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Jobs `user` may see: staff see all, others those of their account and projects."""
+        """Jobs `user` may see: for staff all jobs, otherwise by account and projects."""
         return self if user.is_staff else self.filter(_belongs_to(user))
 
     def hidden_from(self, user: User | AnonymousUser) -> Self:
