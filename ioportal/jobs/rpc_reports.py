@@ -39,7 +39,7 @@ _FIGURES: dict[str, tuple[Aggregate, Callable[[list[int]], int]]] = {
 }
 
 
-def of_job(
+def for_job(
     job: Job, start: datetime | None = None, end: datetime | None = None
 ) -> RpcReport | None:
     """Report metadata RPCs attributed to a job in [start, end), by default its whole run.
@@ -65,7 +65,7 @@ def of_job(
     )
 
 
-def of_launch(
+def for_launch(
     launch: Launch, start: datetime | None = None, end: datetime | None = None
 ) -> RpcReport | None:
     """Report metadata RPCs of the nodes of a launch during its run.
@@ -96,7 +96,7 @@ def of_launch(
     )
 
 
-def of_kind(
+def for_principals(
     kind: Principal, start: datetime, end: datetime, *, process: str = "", host: str = ""
 ) -> RpcReport | None:
     """Report metadata RPCs attributed to a kind of principal in the windows of [start, end).
@@ -128,7 +128,7 @@ def of_kind(
     )
 
 
-def of_everything(start: datetime, end: datetime) -> RpcReport | None:
+def for_all(start: datetime, end: datetime) -> RpcReport | None:
     """Report all metadata RPCs in the windows of [start, end).
 
     The number of nodes requires raw windows.
@@ -150,10 +150,10 @@ def of_everything(start: datetime, end: datetime) -> RpcReport | None:
     )
 
 
-def methods_of_job(
+def attribution_methods(
     job: Job, start: datetime | None = None, end: datetime | None = None
 ) -> list[tuple[Method, int]]:
-    """Return the RPCs of `of_job` by attribution method, most frequent first.
+    """Return the RPCs of `for_job` by attribution method, most frequent first.
 
     Empty if only roll-ups are retained.
     """

@@ -140,7 +140,7 @@ def batch_jobs(
     """Find batch jobs by PanDA ids, PanDA task ids or batch ids; invalid ids match nothing."""
     batch_ids = list(batchid)
     inside = WorkloadJob.objects.with_ids(
-        panda_ids=numbers(pandaid), task_ids=numbers(jeditaskid), batch_ids=batch_ids
+        panda_ids=valid_ids(pandaid), task_ids=valid_ids(jeditaskid), batch_ids=batch_ids
     )
     links = WorkloadJob.jobs.through.objects.filter(workloadjob__in=inside)
     # A separate query: with OR, a join with links would scan all jobs.
@@ -148,14 +148,14 @@ def batch_jobs(
     return Job.objects.filter(Q(pk__in=linked) | Q(batch_id__in=batch_ids))
 
 
-def numbers(words: Iterable[int | str]) -> list[int]:
+def valid_ids(words: Iterable[int | str]) -> list[int]:
     """Return the words that are valid PanDA ids, as integers."""
     texts = map(str, words)
     return [int(t) for t in texts if t.isascii() and t.isdigit() and len(t) <= _ID_DIGITS]
 
 
 @dataclass(frozen=True)
-class Inside:
+class PandaSummary:
     """Totals of the PanDA jobs in a batch job."""
 
     count: int
@@ -195,7 +195,7 @@ FIGURES: dict[str, Combinable] = {
 }
 
 
-def inside(job: Job) -> Inside | None:
+def panda_summary(job: Job) -> PandaSummary | None:
     """Return totals of the PanDA jobs in a batch job, in one query; None: no PanDA jobs."""
     states: Counter[str] = Counter()
     tasks: Counter[int | None] = Counter()
@@ -214,7 +214,7 @@ def inside(job: Job) -> Inside | None:
         available_s += group["available"] or 0
     if not states:
         return None
-    return Inside(
+    return PandaSummary(
         count=states.total(),
         states=states.most_common(),
         tasks=tasks.most_common(),
@@ -223,13 +223,13 @@ def inside(job: Job) -> Inside | None:
     )
 
 
-def figures_of(panda_job: WorkloadJob) -> dict[str, float | None]:
+def panda_metrics(panda_job: WorkloadJob) -> dict[str, float | None]:
     """Return the metrics of a PanDA job."""
     values = WorkloadJob.objects.filter(pk=panda_job.pk).values_list(*FIGURES.values()).get()
     return dict(zip(FIGURES, values, strict=True))
 
 
-def in_order(job: Job) -> WorkloadJobQuerySet:
+def panda_jobs(job: Job) -> WorkloadJobQuerySet:
     """Return the PanDA jobs in a batch job by start time; those not started come last."""
     return job.workload_jobs.select_related("cluster").order_by(
         F("started_at").asc(nulls_last=True), "panda_id"

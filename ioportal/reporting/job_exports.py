@@ -116,8 +116,8 @@ def similar_jobs(job: Job, standings: Iterable[Standing]) -> Export:
 
 def panda_jobs(job: Job) -> Export:
     """Export the PanDA jobs that ran inside a batch job."""
-    about = {**_identity(job), **job_facts.sharing(workloads.inside(job))}
-    rows = workloads.in_order(job).values_list(*PANDA_COLUMNS.values()).iterator(ROWS_PER_FETCH)
+    about = {**_identity(job), **job_facts.sharing(workloads.panda_summary(job))}
+    rows = workloads.panda_jobs(job).values_list(*PANDA_COLUMNS.values()).iterator(ROWS_PER_FETCH)
     return Export(f"{job.batch_id}-panda", about, tuple(PANDA_COLUMNS), rows)
 
 

@@ -15,7 +15,7 @@ from ioportal.studies import similar_jobs
 
 if TYPE_CHECKING:
     from ioportal.jobs.models import Job, JobStatistics
-    from ioportal.jobs.workloads import Inside
+    from ioportal.jobs.workloads import PandaSummary
     from ioportal.studies.similar_jobs import Standing
 
 GROUPS = {
@@ -108,7 +108,7 @@ def by_kind(statistics: JobStatistics) -> list[tuple[str, int]]:
     return sorted((pair for pair in counts if pair[1]), key=lambda pair: -pair[1])
 
 
-def sharing(inside: Inside | None) -> dict[str, Any]:
+def sharing(inside: PandaSummary | None) -> dict[str, Any]:
     """Return the number of PanDA jobs inside, and whether they share the figures."""
     return {
         "npandajobs": inside.count if inside else 0,
@@ -116,7 +116,9 @@ def sharing(inside: Inside | None) -> dict[str, Any]:
     }
 
 
-def facts(job: Job, statistics: JobStatistics | None, inside: Inside | None) -> dict[str, Any]:
+def facts(
+    job: Job, statistics: JobStatistics | None, inside: PandaSummary | None
+) -> dict[str, Any]:
     """Return a job as a flat object with stable names; times are in UTC."""
     values: dict[str, Any] = {
         "id": job.pk,

@@ -8,7 +8,7 @@ import django_filters as filters
 from django.db.models import Q
 
 from ioportal.jobs.models import WorkloadJob
-from ioportal.jobs.workloads import FIGURES, numbers
+from ioportal.jobs.workloads import FIGURES, valid_ids
 from ioportal.site.models import Cluster
 from ioportal.studies.filters import (
     BOUNDS,
@@ -38,7 +38,7 @@ class NumbersFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter 
     def filter(self, jobs: WorkloadJobQuerySet, value: str) -> WorkloadJobQuerySet:
         """Keep the jobs with one of them."""
         words = words_of(value)
-        return jobs.filter(**{f"{self.field_name}__in": numbers(words)}) if words else jobs
+        return jobs.filter(**{f"{self.field_name}__in": valid_ids(words)}) if words else jobs
 
 
 class PandaFigureFilter(MetricFilter):

@@ -79,7 +79,7 @@ def test_a_coarser_level_stays_as_long_as_the_finer_one(settings):
 
 def test_figures_and_reports_outlive_the_windows(traced_job, after, refresh, settings):
     before = JobStatistics.objects.get()
-    report = rpc_reports.of_job(traced_job)
+    report = rpc_reports.for_job(traced_job)
     after(days=31)
 
     DirtyStatistics.objects.mark([traced_job.pk])
@@ -87,7 +87,7 @@ def test_figures_and_reports_outlive_the_windows(traced_job, after, refresh, set
 
     now = JobStatistics.objects.get()
     assert (now.metadata_rpcs, now.mean_service_us) == (60, before.mean_service_us)
-    later = rpc_reports.of_job(traced_job)
+    later = rpc_reports.for_job(traced_job)
     assert (later.overall, later.rows) == (report.overall, report.rows)
     assert (report.nodes_seen, later.nodes_seen) == (1, None)
 

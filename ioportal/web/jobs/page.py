@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.rpc_report import RpcReport
     from ioportal.ingest.late_accounting import LateAccounting
     from ioportal.jobs.models import WorkloadJobQuerySet
-    from ioportal.jobs.workloads import Inside
+    from ioportal.jobs.workloads import PandaSummary
     from ioportal.web.common.requests import UserRequest
     from ioportal.web.flags.inbox import Shown
 
@@ -110,14 +110,14 @@ class JobPage:
         return job_facts.by_kind(self.statistics) if self.statistics else []
 
     @cached_property
-    def panda(self) -> Inside | None:
+    def panda(self) -> PandaSummary | None:
         """Totals of the PanDA jobs inside."""
-        return workloads.inside(self.job)
+        return workloads.panda_summary(self.job)
 
     @cached_property
     def panda_jobs(self) -> WorkloadJobQuerySet:
         """The first PanDA jobs inside."""
-        return workloads.in_order(self.job)[:_LISTED_PANDA_JOBS]
+        return workloads.panda_jobs(self.job)[:_LISTED_PANDA_JOBS]
 
     @property
     def panda_tasks(self) -> list[tuple[int | None, int]]:
@@ -183,15 +183,15 @@ class JobPage:
     def rpc_report(self) -> RpcReport | None:
         """RPCs of the job or launch, in the selected range or the whole run."""
         if self.launch:
-            return rpc_reports.of_launch(self.launch, *self._selected_range)
-        return rpc_reports.of_job(self.job, *self._selected_range)
+            return rpc_reports.for_launch(self.launch, *self._selected_range)
+        return rpc_reports.for_job(self.job, *self._selected_range)
 
     @cached_property
     def attribution_methods(self) -> list[tuple[int, str]]:
         """RPCs of the report by attribution method."""
         if self.launch:
             return []
-        methods = rpc_reports.methods_of_job(self.job, *self._selected_range)
+        methods = rpc_reports.attribution_methods(self.job, *self._selected_range)
         return [(rpcs, _METHODS[method]) for method, rpcs in methods]
 
     @cached_property

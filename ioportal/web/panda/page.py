@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.analysis.metrics import Metric
-    from ioportal.jobs.workloads import Inside
+    from ioportal.jobs.workloads import PandaSummary
 
 
 class PandaJobPage:
@@ -46,9 +46,9 @@ class PandaJobPage:
         return job_facts.statistics_of(self.job) if self.job else None
 
     @cached_property
-    def inside(self) -> Inside | None:
+    def inside(self) -> PandaSummary | None:
         """Totals of all PanDA jobs inside the batch job."""
-        return workloads.inside(self.job) if self.job else None
+        return workloads.panda_summary(self.job) if self.job else None
 
     @property
     def figures(self) -> list[tuple[Metric, Any]]:
@@ -75,4 +75,4 @@ class PandaJobPage:
 
     @cached_property
     def _figures(self) -> dict[str, Any]:
-        return workloads.figures_of(self.panda_job)
+        return workloads.panda_metrics(self.panda_job)

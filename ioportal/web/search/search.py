@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.jobs.workloads import numbers
+from ioportal.jobs.workloads import valid_ids
 from ioportal.studies.filters import named, words_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _jobs(user: User, terms: list[str]) -> Iterator[Hit]:
 
 
 def _panda_jobs(user: User, terms: list[str]) -> Iterator[Hit]:
-    jobs = WorkloadJob.objects.visible_to(user).filter(panda_id__in=numbers(terms))
+    jobs = WorkloadJob.objects.visible_to(user).filter(panda_id__in=valid_ids(terms))
     for job in jobs.select_related("cluster").order_by("-panda_id", "cluster")[:PER_KIND]:
         address = reverse("panda_job", args=[job.cluster.name, job.panda_id])
         about = f"{job.user or 'unknown user'}, {job.cluster}, {job.state}"
@@ -71,7 +71,7 @@ def _panda_jobs(user: User, terms: list[str]) -> Iterator[Hit]:
 
 
 def _tasks(user: User, terms: list[str]) -> Iterator[Hit]:
-    for task_id in numbers(terms):
+    for task_id in valid_ids(terms):
         if WorkloadJob.objects.visible_to(user).filter(task_id=task_id).exists():
             address = f"{reverse('panda_list')}?{urlencode({'jeditaskid': task_id})}"
             yield Hit("PanDA task", str(task_id), address, "PanDA jobs of this task")

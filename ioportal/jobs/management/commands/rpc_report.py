@@ -85,21 +85,21 @@ def _reports(options: dict[str, Any]) -> Iterator[RpcReport]:
     start, end = options["start"], options["end"]
     for name in options["launch"] or ():
         for launch in _matching(Launch.objects.filter(name=name), "launch", name, options):
-            yield _traced(rpc_reports.of_launch(launch, start, end), f"launch {name}")
+            yield _traced(rpc_reports.for_launch(launch, start, end), f"launch {name}")
     for batch_id in options["job"] or ():
         for job in _matching(Job.objects.filter(batch_id=batch_id), "job", batch_id, options):
-            yield _traced(rpc_reports.of_job(job, start, end), f"job {job}")
+            yield _traced(rpc_reports.for_job(job, start, end), f"job {job}")
     if options["launch"] or options["job"]:
         return
     start, end = start or _EVER, end or OPEN_END
     if host := options["host"]:
-        report = rpc_reports.of_kind(Principal.HOST, start, end, host=host)
+        report = rpc_reports.for_principals(Principal.HOST, start, end, host=host)
     elif process := options["process"]:
-        report = rpc_reports.of_kind(Principal.PROCESS, start, end, process=process)
+        report = rpc_reports.for_principals(Principal.PROCESS, start, end, process=process)
     elif kind := options["kind"]:
-        report = rpc_reports.of_kind(_KINDS[kind], start, end)
+        report = rpc_reports.for_principals(_KINDS[kind], start, end)
     else:
-        report = rpc_reports.of_everything(start, end)
+        report = rpc_reports.for_all(start, end)
     yield _traced(report, "the range")
 
 
