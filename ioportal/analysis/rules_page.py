@@ -9,14 +9,14 @@ Rules evaluate jobs, users, hosts and filesystems as data arrives. Their finding
 rule has thresholds, which a site sets for its clusters, filesystems and queues. A flag keeps the
 rule's version and the thresholds of its evaluation.
 
-This page is written from `ioportal/analysis/rules/`; a test keeps both consistent.
+This page is generated from `ioportal/analysis/rules/`.
 
 **Findings.** A rule flags a subject that exceeds *all* its thresholds. Unknown figures never exceed
 a threshold. The first threshold belongs to the *measure*, which is charted.
 
-**Flags.** A flag opens at the thresholds and resolves below 80 % of them, so that it does not flap.
-Until then, further findings update it. A finding becomes *abuse* at a multiple of the measure's
-threshold, once it has lasted five minutes. Of an ended job the whole run counts.
+**Flags.** A flag opens at the thresholds and resolves below 80 % of each threshold, to prevent
+flapping. Until then, further findings update it. A finding becomes *abuse* at a multiple of the
+measure's threshold, once it has lasted five minutes. For an ended job the whole run counts.
 
 **Evaluation times.** A job is evaluated whenever its data changes, and its user by the day up to
 then. Hosts and filesystems are evaluated by their latest five minutes or hour. Data that arrives
@@ -25,10 +25,10 @@ later affects back-tests only.
 **Scope of thresholds.** A set of thresholds applies to the whole site, a filesystem, a cluster, a
 queue, or a combination of filesystem and cluster or queue. A job belongs to its queue, its cluster,
 and the filesystem with most operations at its peak. Each threshold comes from the narrowest part
-that sets it: a queue precedes its cluster, and a cluster a filesystem. Thresholds that nothing sets
-are the rule's defaults. Hosts and filesystems have thresholds by filesystem only, and users for the
-whole site only. New thresholds apply to running jobs and unresolved flags immediately. A
-*back-test* shows which ended jobs they would have flagged.
+that sets it: a queue precedes its cluster, and a cluster a filesystem. Otherwise the rule's default
+applies. Hosts and filesystems have thresholds by filesystem only, and users for the whole site
+only. New thresholds apply to running jobs and unresolved flags immediately. A *back-test* shows
+which ended jobs the new thresholds would have flagged.
 
 **Data quality.** Findings about jobs are suppressed if the quality of the job's data is below good;
 the flag states the reason. For rules that read traces only, at most 5 % of the job's RPCs may be
@@ -38,7 +38,7 @@ ambiguous.
 within the five minutes. A longer interval counts with its mean. A peak is therefore never too high,
 and long poll intervals make it lower.
 
-**Similar jobs.** Usual values are those of similar jobs, as on the page of a job. See
+**Similar jobs.** Rules and job pages use the same similar jobs for usual values. See
 [metrics](metrics.md#similar-jobs).
 
 """

@@ -64,8 +64,8 @@ OUTLIER = Rule(
     version=1,
     title="Outlier among similar jobs",
     meaning=(
-        "The job's metadata operations per node are far above those of similar jobs, by a robust "
-        "z-score: distance from their median over their median deviation, of logarithms."
+        "The job's metadata operations per node far exceed the usual value, by a robust z-score: "
+        "the distance from the median of similar jobs over their median deviation, of logarithms."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
