@@ -1,4 +1,4 @@
-"""Back-tests: flags that proposed thresholds would have caused, compared with the current ones.
+"""Back-tests: past findings by proposed thresholds, compared with current thresholds.
 
 Jobs are evaluated once, with their evidence at their end; users by day, hosts by five minutes and
 filesystems by hour. As in evaluation, only findings on good data count. One back-test runs at a
@@ -60,7 +60,7 @@ class _Result:
     def add(
         self, rule: Rule, subjects: Evidence, current: ThresholdBook, proposed: ThresholdBook
     ) -> None:
-        """Evaluate some subjects with both."""
+        """Evaluate some subjects with both sets of thresholds."""
         self.evaluated += subjects.frame.height
         for book, findings in ((current, self.current), (proposed, self.proposed)):
             groups = by_thresholds(rule, subjects, book)
@@ -101,7 +101,7 @@ def request(test: BackTest) -> BackTest:
 
 
 def run_next() -> int:
-    """Run the oldest unfinished back-test; return how many were run: one or none."""
+    """Run the oldest unfinished back-test; return the number of back-tests run: 1 or 0."""
     test = BackTest.objects.unfinished().order_by("pk").first()
     if test is None:
         return 0
@@ -152,7 +152,7 @@ def _run(test: BackTest) -> bool:
 
 
 def _evidence(rule: Rule, start: datetime, end: datetime) -> Iterator[tuple[float, Evidence]]:
-    """Yield the evidence of a period in steps, each with the share that is done after it."""
+    """Yield the evidence of a period in steps, each with the completed share of the period."""
     step = DAY if rule.subject is Subject.USER else min(max((end - start) / _STEPS, _HOUR), DAY)
     usual_on = usual_values.MovingWindow().on if rule.usual else None
     step_start = start

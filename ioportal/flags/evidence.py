@@ -101,7 +101,7 @@ SELECT j.id, j.queue, j.owner, s.quality,
 FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
 WHERE {which} AND j.started_at IS NOT NULL
 """)
-_THESE = sql.SQL("j.id = ANY(%(jobs)s)")
+_BY_KEY = sql.SQL("j.id = ANY(%(jobs)s)")
 _ENDED = sql.SQL("j.ended_at >= %(start)s AND j.ended_at < %(end)s")
 _JOB_COLUMNS = {
     "subject": pl.Int64(),
@@ -140,7 +140,7 @@ _TEXT_COLUMNS = {
 
 def for_jobs(jobs: Collection[int]) -> Evidence:
     """Return the evidence of some jobs; jobs without statistics are omitted."""
-    return _jobs(_THESE, {"jobs": sorted(jobs)}, usual_values.cached)
+    return _jobs(_BY_KEY, {"jobs": sorted(jobs)}, usual_values.cached)
 
 
 def for_ended_jobs(start: datetime, end: datetime, usual_on: UsualOn | None) -> Evidence:
@@ -214,7 +214,7 @@ GROUP BY j.owner, flagged.until HAVING max({until}) > flagged.until
 
 
 def latest_by_user(untils: Mapping[str, datetime]) -> pl.DataFrame:
-    """Return the end of the latest data of users with data after a time of each."""
+    """Return the end of the latest data of each user with data after the user's time."""
     values = {"owners": list(untils), "untils": list(untils.values())}
     return _frame(_LATEST_BY_USER, {"owner": pl.String(), "until": _TIME}, values)
 
@@ -244,7 +244,7 @@ SELECT l.kind || ':' || l.who, l.rpcs, l.rpcs / nullif(totals.rpcs, 0), impacts.
 FROM loads l JOIN totals USING (bin) LEFT JOIN impacts USING (bin, kind, who)
 WHERE l.kind IN (%(PROCESS)s, %(HOST)s)
 """)
-_WHOSE = sql.SQL("""
+_UNATTRIBUTED = sql.SQL("""
 SELECT %(filesystem)s::text, sum(rpcs),
     coalesce(sum(rpcs) FILTER (WHERE kind = %(UNATTRIBUTED)s), 0), bin + %(width)s
 FROM ({loads}) l GROUP BY bin
@@ -258,7 +258,7 @@ def for_hosts(filesystem: int, until: datetime) -> Evidence:
 
 def for_hosts_between(filesystem: int, start: datetime, end: datetime) -> Evidence:
     """Return the load from outside jobs in each five minutes of [start, end); hosts may recur."""
-    return _of_loads(Subject.HOST, _OUTSIDE, filesystem, (start, end), PEAK_SPAN)
+    return _load_evidence(Subject.HOST, _OUTSIDE, filesystem, (start, end), PEAK_SPAN)
 
 
 def for_filesystem(filesystem: int, until: datetime) -> Evidence:
@@ -268,20 +268,21 @@ def for_filesystem(filesystem: int, until: datetime) -> Evidence:
 
 def for_filesystem_between(filesystem: int, start: datetime, end: datetime) -> Evidence:
     """Return attributed and unattributed RPCs of each hour in [start, end)."""
-    return _of_loads(Subject.FILESYSTEM, _WHOSE, filesystem, (start, end), HOUR)
+    return _load_evidence(Subject.FILESYSTEM, _UNATTRIBUTED, filesystem, (start, end), HOUR)
 
 
 def traced_until() -> dict[int, datetime]:
     """Return the end of the traces of each filesystem's metadata servers, if traced."""
-    of = dict(Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", "filesystem"))
-    reached: dict[int, datetime] = {}
-    last = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(of))
+    filesystems = dict(Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", "filesystem"))
+    ends: dict[int, datetime] = {}
+    last = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(filesystems))
     for server, moment in last.items():
-        reached[of[server]] = max(moment, reached.get(of[server], moment))
-    return reached
+        filesystem = filesystems[server]
+        ends[filesystem] = max(moment, ends.get(filesystem, moment))
+    return ends
 
 
-def _of_loads(
+def _load_evidence(
     kind: Subject,
     query: sql.SQL,
     filesystem: int,
@@ -289,12 +290,12 @@ def _of_loads(
     width: timedelta,
 ) -> Evidence:
     servers = Server.objects.filter(filesystem=filesystem, kind=Server.Kind.MDS)
-    # Several bins begin at bucket edges of all levels in use.
+    # Several bins must begin at bucket edges of all levels in use.
     edge = levels.LOAD_WINDOWS.width if span[1] - span[0] <= width else width
     since, until = buckets.ceil(span[0], edge), buckets.ceil(span[1], edge)
     filling = [level for level in levels.LOAD_LEVELS if not width % level.width]
     pieces = piecewise.coarsest_pieces(filling, since, until)
-    loads = sql.SQL(" UNION ALL ").join(map(_loads_of, pieces))
+    loads = sql.SQL(" UNION ALL ").join(map(_load_query, pieces))
     values = {
         **{kind.name: kind.value for kind in Principal},
         "servers": list(servers.values_list("pk", flat=True)),
@@ -307,7 +308,7 @@ def _of_loads(
     return _with_context(kind, _frame(query.format(loads=loads), columns, values), filesystem)
 
 
-def _loads_of(piece: Piece) -> sql.Composed:
+def _load_query(piece: Piece) -> sql.Composed:
     return _LOADS.format(
         table=sql.Identifier(piece.level.table),
         start=sql.Literal(piece.start),
@@ -318,15 +319,15 @@ def _loads_of(piece: Piece) -> sql.Composed:
 def _with_context(kind: Subject, frame: pl.DataFrame, filesystem: int | None = None) -> Evidence:
     """Add the columns of `CONTEXT`; subjects other than jobs always have good quality."""
     good = pl.lit(JobStatistics.Quality.GOOD.value)
-    known: dict[str, pl.Expr] = {
+    values: dict[str, pl.Expr] = {
         "filesystem": pl.lit(filesystem, dtype=pl.Int64()),
         "quality": good,
         "bytes_quality": good,
         "trace_quality": good,
     }
     missing = {
-        name: known.get(name, pl.lit(None, dtype=of))
-        for name, of in CONTEXT.items()
+        name: values.get(name, pl.lit(None, dtype=dtype))
+        for name, dtype in CONTEXT.items()
         if name not in frame.columns
     }
     return Evidence(kind, frame.with_columns(**missing).select(*EVIDENCE[kind], *CONTEXT))

@@ -1,7 +1,7 @@
 """The lifecycle of flags: one flag for each rule and subject, which accumulates findings.
 
-A flag opens at the thresholds and resolves below a share of them, so that it does not flap. A
-resolved or expired flag reopens only when the finding has doubled, or when there is new data.
+A flag opens at its thresholds and resolves below a lower bound, to prevent flapping. A resolved or
+expired flag reopens only when the finding has doubled, or when there is new data.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ def update_flags(
         flags: unresolved flags of the rule by subject; other subjects' flags are ignored.
     """
     until = dict(frame.select("subject", "until").iter_rows()) if flags else {}
-    known = {subject: flag for subject, flag in flags.items() if subject in until}
+    existing = {subject: flag for subject, flag in flags.items() if subject in until}
     findings = _findings(rule, effective.thresholds, frame) if effective.is_on else {}
     continuing = findings
-    if known and effective.is_on:
-        flagged = frame.filter(pl.col("subject").is_in(list(known)))
+    if existing and effective.is_on:
+        flagged = frame.filter(pl.col("subject").is_in(list(existing)))
         relaxed = rule.relaxed(effective.thresholds, HYSTERESIS)
         continuing = _findings(rule, relaxed, flagged)
-    new = {subject: finding for subject, finding in findings.items() if subject not in known}
+    new = {subject: finding for subject, finding in findings.items() if subject not in existing}
     same_rule = Flag.objects.of_rule(rule.code, kind, frame["filesystem"][0])
     resolved = _latest_resolved(same_rule, new)
     opened = [
@@ -99,7 +99,7 @@ def update_flags(
     ]
     _store_opened(opened)
     events: list[FlagEvent] = []
-    for subject, flag in known.items():
+    for subject, flag in existing.items():
         # Hysteresis is for values that vary: changed thresholds apply immediately.
         is_unchanged = flag.thresholds == effective.thresholds
         finding = (continuing if is_unchanged else findings).get(subject)
@@ -107,7 +107,7 @@ def update_flags(
             events += _update(rule, effective, flag, finding)
         elif kind is Subject.JOB or until[subject] >= flag.until:  # ignores older evidence
             events += _resolve_below_thresholds(effective, flag)
-    Flag.objects.bulk_update(known.values(), _UPDATED_FIELDS)
+    Flag.objects.bulk_update(existing.values(), _UPDATED_FIELDS)
     FlagEvent.objects.bulk_create(events)
 
 
@@ -274,7 +274,7 @@ def _update(
 
 
 def _resolve_below_thresholds(effective: EffectiveThresholds, flag: Flag) -> Iterable[FlagEvent]:
-    """Resolve a flag whose finding no longer applies; muted flags wait until their time."""
+    """Resolve a flag whose finding no longer applies; muted flags stay muted."""
     if flag.state == _State.MUTED:
         return
     if not effective.is_on:

@@ -58,7 +58,7 @@ WITH own AS MATERIALIZED (
     JOIN site_server s ON s.id = w.server_id AND s.kind = 'mds'
     GROUP BY 1, 2, 3
 ),
-everybody AS MATERIALIZED (
+all_enqueues AS MATERIALIZED (
     SELECT server_id, start, sum(timed::float8) AS timed,
         sum(service_us_sum::float8) AS service_us_sum
     FROM telemetry_rpctotal
@@ -68,7 +68,7 @@ everybody AS MATERIALIZED (
 )
 SELECT own.job_id, own.start, own.rpcs, own.enqueues, own.enqueue_us,
     coalesce(t.timed - own.enqueues, 0), coalesce(t.service_us_sum - own.enqueue_us, 0)
-FROM own LEFT JOIN everybody t USING (server_id, start)
+FROM own LEFT JOIN all_enqueues t USING (server_id, start)
 """).format(requested=sql.SQL(_REQUESTED))
 _RPC_AMOUNTS = ("rpcs", "enqueues", "enqueue_us", "others", "others_us")
 _RPC_COLUMNS = {
@@ -88,11 +88,11 @@ _IMPACT_COLUMNS = {
     "start": _TIME,
     **dict.fromkeys(_IMPACT_AMOUNTS, pl.Float64()),
 }
-_IMPACT_ALTOGETHER = sql.SQL("""
+_IMPACT_TOTAL = sql.SQL("""
 SELECT who, sum(impact_us) / 1e6 FROM telemetry_impactwindow
 WHERE kind = %(JOB)s AND who = ANY(%(jobs)s) GROUP BY 1
 """)
-_KNOWN = sql.SQL("""
+_PREVIOUS = sql.SQL("""
 SELECT {columns}, j.started_at FROM flags_jobevidence e JOIN jobs_job j ON j.id = e.job_id
 WHERE e.job_id = ANY(%(jobs)s)
 """)
@@ -101,54 +101,58 @@ WHERE e.job_id = ANY(%(jobs)s)
 def refresh(changed: Mapping[int, datetime]) -> None:
     """Update the peaks of jobs.
 
-    Reads changed windows and those within one span of them. Reads all windows of a job if its first
+    Reads windows from one span before the first change. Reads all windows of a job if its first
     minutes changed, or if a peak in the changed windows decreased.
 
     Args:
         changed: start of the changed windows of each job.
     """
     columns = sql.SQL(", ").join(sql.Identifier("e", name) for name in _COLUMNS)
-    known = read_frame(
-        _KNOWN.format(columns=columns), {**_COLUMNS, "started_at": _TIME}, {"jobs": list(changed)}
+    previous = read_frame(
+        _PREVIOUS.format(columns=columns),
+        {**_COLUMNS, "started_at": _TIME},
+        {"jobs": list(changed)},
     )
-    # Windows after retention cannot be read again: their peaks stay.
-    gone = retention.dropped((levels.IO_WINDOWS, levels.ATTRIBUTED_RPCS), *retention.ALWAYS)
+    # Expired windows cannot be read again: their peaks are retained.
+    dropped = retention.dropped((levels.IO_WINDOWS, levels.ATTRIBUTED_RPCS), *retention.ALWAYS)
     since = pl.DataFrame(
         {"job_id": list(changed), "since": list(changed.values())},
         schema={"job_id": pl.Int64(), "since": _TIME},
     )
-    continued = known.join(since, on="job_id").filter(
-        pl.lit(bool(gone)) | (pl.col("since") >= pl.col("started_at") + PEAK_SPAN)
+    continued = previous.join(since, on="job_id").filter(
+        pl.lit(bool(dropped)) | (pl.col("since") >= pl.col("started_at") + PEAK_SPAN)
     )
     rows = _current_peaks(changed, continued)
-    fell = rows.filter(pl.any_horizontal(map(_has_fallen, PEAKS)))["job_id"].to_list()
-    if fell and not gone:
-        kept = rows.filter(~pl.col("job_id").is_in(fell))
-        rows = pl.concat([kept, _current_peaks(dict.fromkeys(fell, _ALWAYS), continued.clear())])
+    decreased = rows.filter(pl.any_horizontal(map(_has_decreased, PEAKS)))["job_id"].to_list()
+    if decreased and not dropped:
+        unchanged = rows.filter(~pl.col("job_id").is_in(decreased))
+        rows = pl.concat(
+            [unchanged, _current_peaks(dict.fromkeys(decreased, _ALWAYS), continued.clear())]
+        )
     replace_frame(JobEvidence, rows.select("job_id", "impact_s", *_greatest()), key="job_id")
 
 
 def _current_peaks(changed: Iterable[int], continued: pl.DataFrame) -> pl.DataFrame:
-    """Return the peaks of the windows, next to previous peaks of jobs that are continued."""
+    """Return the peaks of the windows, joined with the previous peaks of continued jobs."""
     since = dict.fromkeys(changed, _ALWAYS)
     since |= dict(continued.select("job_id", "since").iter_rows())
-    of_five_minutes = _values(since, PEAK_SPAN)
+    values = _values(since, PEAK_SPAN)
     io = read_frame(_IO, _IO_COLUMNS, _values(since, SUSTAINED_SPAN))
-    rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, of_five_minutes))
-    impact = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, of_five_minutes))
-    altogether = {"key": pl.Int64(), "impact_s": pl.Float64()}
+    rpcs = _windows(read_frame(_RPCS, _RPC_COLUMNS, values))
+    impact = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values))
+    total = {"key": pl.Int64(), "impact_s": pl.Float64()}
     ended = pl.concat([io.select("key", "end"), rpcs.select("key", "end")])
-    found = pl.DataFrame({"key": list(since)}, schema={"key": pl.Int64()})
+    peaks = pl.DataFrame({"key": list(since)}, schema={"key": pl.Int64()})
     for frame in (
         ended.group_by("key").agg(seen_until=pl.max("end")),
-        _of_counters(io),
-        _of_startup(io),
-        _of_traces(rpcs),
-        _of_impact(impact),
-        read_frame(_IMPACT_ALTOGETHER, altogether, of_five_minutes),
+        _counter_peaks(io),
+        _startup_figures(io),
+        _trace_peaks(rpcs),
+        _impact_peaks(impact),
+        read_frame(_IMPACT_TOTAL, total, values),
     ):
-        found = found.join(frame, on="key", how="left")
-    return found.rename({"key": "job_id"}).join(continued, on="job_id", how="left", suffix=_BEFORE)
+        peaks = peaks.join(frame, on="key", how="left")
+    return peaks.rename({"key": "job_id"}).join(continued, on="job_id", how="left", suffix=_BEFORE)
 
 
 def windows(job: int, figure: str) -> pl.DataFrame:
@@ -158,16 +162,16 @@ def windows(job: int, figure: str) -> pl.DataFrame:
     """
     values = _values({job: _ALWAYS}, timedelta(0))
     if figure == "peak_impact_s":
-        found = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values))
+        rows = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values))
         amount = pl.col("impact_us") / 1e6
     elif figure == "peak_locks_s":
-        found = _windows(read_frame(_RPCS, _RPC_COLUMNS, values))
+        rows = _windows(read_frame(_RPCS, _RPC_COLUMNS, values))
         amount = pl.col("enqueue_us") / 1e6
     else:
-        found, amount = read_frame(_IO, _IO_COLUMNS, values), pl.col(_COUNTED[figure])
+        rows, amount = read_frame(_IO, _IO_COLUMNS, values), pl.col(_COUNTED[figure])
     if figure == "startup_operations":
-        found = found.filter("is_startup")
-    return found.group_by("start", "end").agg(amount.sum().alias("amount")).sort("end", "start")
+        rows = rows.filter("is_startup")
+    return rows.group_by("start", "end").agg(amount.sum().alias("amount")).sort("end", "start")
 
 
 _COUNTED = {
@@ -176,27 +180,27 @@ _COUNTED = {
     "startup_operations": "operations",
     "peak_stats": "stats",
 }
-_OF_FIELDS = {"FloatField": pl.Float64(), "DateTimeField": _TIME}
+_DTYPES = {"FloatField": pl.Float64(), "DateTimeField": _TIME}
 _COLUMNS = {
-    field.attname: _OF_FIELDS.get(field.get_internal_type(), pl.Int64())
+    field.attname: _DTYPES.get(field.get_internal_type(), pl.Int64())
     for field in JobEvidence._meta.concrete_fields  # noqa: SLF001  (documented meta API)
 }
 _BEFORE = "_before"
 # Further figures of the same five minutes as a peak.
-_WITH = {
+_AT_PEAK = {
     "peak_operations": ("filesystem_id",),
     "peak_locks_s": ("lock_share", "lock_ratio"),
     "peak_impact_s": ("impact_share", "impact_times"),
 }
 
 
-def _has_fallen(peak: str) -> pl.Expr:
+def _has_decreased(peak: str) -> pl.Expr:
     """Return whether a peak in the changed windows decreased."""
     now, before = pl.col(peak).fill_null(0), pl.col(peak + _BEFORE)
-    return _lay_in_what_changed(peak) & (now < before)
+    return _was_in_changed_windows(peak) & (now < before)
 
 
-def _lay_in_what_changed(peak: str) -> pl.Expr:
+def _was_in_changed_windows(peak: str) -> pl.Expr:
     return pl.col(f"{peak}_at{_BEFORE}") > pl.col("since")
 
 
@@ -204,38 +208,38 @@ def _greatest() -> Iterator[pl.Expr]:
     """Yield each peak: the greater of current and previous, or the only one."""
     for peak in PEAKS:
         now, before = pl.col(peak), pl.col(peak + _BEFORE)
-        is_now = before.is_null() | (now > before) | (now == before) & _lay_in_what_changed(peak)
-        for name in (peak, f"{peak}_at", *_WITH.get(peak, ())):
+        is_now = before.is_null() | (now > before) | (now == before) & _was_in_changed_windows(peak)
+        for name in (peak, f"{peak}_at", *_AT_PEAK.get(peak, ())):
             yield pl.when(is_now).then(name).otherwise(name + _BEFORE).alias(name)
     for name in ("startup_operations", "startup_opens"):
         yield pl.max_horizontal(name, name + _BEFORE).alias(name)
-    seen = pl.max_horizontal("seen_until", f"seen_until{_BEFORE}").fill_null(_ALWAYS)
-    yield seen.alias("seen_until")
+    until = pl.max_horizontal("seen_until", f"seen_until{_BEFORE}").fill_null(_ALWAYS)
+    yield until.alias("seen_until")
 
 
-def _of_counters(io: pl.DataFrame) -> pl.DataFrame:
+def _counter_peaks(io: pl.DataFrame) -> pl.DataFrame:
     amounts = ("operations", "stats")
     sums = sustained.sums(io, PEAK_SPAN, amounts)
     longer = sustained.sums(io, SUSTAINED_SPAN, ["operations"])
     peaks = sums.group_by("key").agg(
         *_peak("peak_operations", "operations"), *_peak("peak_stats", "stats")
     )
-    of_longer = longer.group_by("key").agg(*_peak("sustained_operations", "operations"))
-    return peaks.join(of_longer, on="key").join(_where(io, peaks), on="key")
+    sustained_peaks = longer.group_by("key").agg(*_peak("sustained_operations", "operations"))
+    return peaks.join(sustained_peaks, on="key").join(_filesystem_at_peak(io, peaks), on="key")
 
 
-def _where(io: pl.DataFrame, peaks: pl.DataFrame) -> pl.DataFrame:
+def _filesystem_at_peak(io: pl.DataFrame, peaks: pl.DataFrame) -> pl.DataFrame:
     """Return the filesystem with most operations at each job's peak."""
     at, start, end = pl.col("peak_operations_at"), pl.col("start"), pl.col("end")
-    then = io.join(peaks.select("key", "peak_operations_at"), on="key").filter(
+    at_peak = io.join(peaks.select("key", "peak_operations_at"), on="key").filter(
         end <= at, (start >= at - PEAK_SPAN) | (end == at)
     )
-    of_each = then.group_by("key", "filesystem").agg(pl.sum("operations"))
-    ordered = of_each.sort("operations", "filesystem")
+    by_filesystem = at_peak.group_by("key", "filesystem").agg(pl.sum("operations"))
+    ordered = by_filesystem.sort("operations", "filesystem")
     return ordered.group_by("key").agg(filesystem_id=pl.last("filesystem"))
 
 
-def _of_startup(io: pl.DataFrame) -> pl.DataFrame:
+def _startup_figures(io: pl.DataFrame) -> pl.DataFrame:
     return (
         io.filter("is_startup")
         .group_by("key")
@@ -243,7 +247,7 @@ def _of_startup(io: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
+def _trace_peaks(rpcs: pl.DataFrame) -> pl.DataFrame:
     sums = sustained.sums(rpcs, PEAK_SPAN, _RPC_AMOUNTS)
     times = (pl.col("enqueue_us") / pl.col("enqueues")) / (pl.col("others_us") / pl.col("others"))
     at_peak = pl.col("enqueue_us").arg_max()
@@ -262,7 +266,7 @@ def _of_traces(rpcs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of_impact(impact: pl.DataFrame) -> pl.DataFrame:
+def _impact_peaks(impact: pl.DataFrame) -> pl.DataFrame:
     at_peak = pl.col("impact_us").arg_max()
     return (
         sustained.sums(impact, PEAK_SPAN, _IMPACT_AMOUNTS)
@@ -285,12 +289,12 @@ def _peak(name: str, amount: str) -> tuple[pl.Expr, pl.Expr]:
     return pl.col(amount).max().alias(name), pl.col("end").get(first).alias(f"{name}_at")
 
 
-def _windows(of_ten_seconds: pl.DataFrame) -> pl.DataFrame:
-    return of_ten_seconds.with_columns(end=pl.col("start") + levels.ATTRIBUTED_RPCS.width)
+def _windows(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(end=pl.col("start") + levels.ATTRIBUTED_RPCS.width)
 
 
 def _values(changed: Mapping[int, datetime], span: timedelta) -> dict[str, Any]:
-    """Return query values for windows from one span before the changed ones."""
+    """Return query values for windows from one span before the first change."""
     return {
         "jobs": list(changed),
         "since": [moment - span for moment in changed.values()],

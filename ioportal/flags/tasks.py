@@ -15,5 +15,5 @@ def evaluate() -> None:
 
 @shared_task
 def run_back_tests() -> None:
-    """Run the back-tests that wait."""
+    """Run waiting back-tests."""
     drain_alone("back-tests", backtest.run_next)

@@ -105,8 +105,8 @@ class ThresholdBook:
         for threshold_set in self._by_rule[rule.code]:
             if not _covers(threshold_set, place):
                 continue
-            known = threshold_set.thresholds.keys() & rule.thresholds.keys()
-            thresholds |= {name: threshold_set.thresholds[name] for name in known}
+            names = threshold_set.thresholds.keys() & rule.thresholds.keys()
+            thresholds |= {name: threshold_set.thresholds[name] for name in names}
             advice = threshold_set.advice or advice
             is_on = is_on if threshold_set.is_on is None else threshold_set.is_on
             if not threshold_set.is_withdrawn:

@@ -215,7 +215,7 @@ _REFUSALS = {
 
 
 def _require_no_other(flag: Flag) -> None:
-    """Refuse to reopen a flag whose subject has another unresolved flag of the rule."""
+    """Refuse to reopen a flag if the rule has another unresolved flag of its subject."""
     same_rule = Flag.objects.of_rule(flag.rule, flag.subject_kind, flag.filesystem_id)
     other = same_rule.unresolved().filter(subject=flag.subject).first()
     if other:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     UsualOn: TypeAlias = Callable[[date], pl.DataFrame]
 
 _CACHE_S = 600
-_RETAINED = timedelta(days=14)  # jobs that end in order may have started in another
+_RETAINED = timedelta(days=14)  # jobs that end in sequence may have started out of sequence
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _SIZE_GROUP = ["cluster", "size_class"]
 _COLUMNS = {**GROUP, **USUAL_VALUES}
@@ -54,7 +54,7 @@ class MovingWindow:
         )
 
     def _extend(self, start: datetime, end: datetime) -> None:
-        """Read what is missing of [start, end), and drop what is much older."""
+        """Read missing figures of [start, end), and drop figures that are much older."""
         if start < self._start or start > self._end:
             self._figures = similar_jobs.read_figures(start, end)
             self._start, self._end = start, end

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import Job
     from ioportal.telemetry.levels import Level
 
-_ADDED_UP = "Cumulative, at the end of each poll interval (job_stats)."
+_CUMULATIVE = "Cumulative, at the end of each poll interval (job_stats)."
 
 
 def _run(flag: Flag) -> Interval | None:
@@ -39,55 +39,56 @@ def _run(flag: Flag) -> Interval | None:
     return Interval(job.started_at, end) if end > job.started_at else None
 
 
-def of_peak(peak: str, levels: Level, *, by_node: bool = False) -> HistorySource:
+def peak_source(peak: str, levels: Level, *, by_node: bool = False) -> HistorySource:
     """Return the source of a peak's history."""
     span = SUSTAINED_SPAN if peak == "sustained_operations" else PEAK_SPAN
 
     def amounts(flag: Flag, _over: Interval) -> pl.DataFrame:
         nodes = _job(flag).node_count if by_node else 1
-        found = moving(peaks.windows(_job(flag).pk, peak), span)
-        return found.with_columns(pl.col("amount") / nodes)
+        totals = moving(peaks.windows(_job(flag).pk, peak), span)
+        return totals.with_columns(pl.col("amount") / nodes)
 
     minutes = span // timedelta(minutes=1)
     about = f"Totals of {minutes} minutes, at the end of each interval."
     return HistorySource(about, (levels,), _run, amounts)
 
 
-def of_counters(amount: pl.Expr) -> HistorySource:
+def counter_source(amount: pl.Expr) -> HistorySource:
     """Return the source of an expression over the cumulative counters `_COUNTED`."""
 
     def amounts(flag: Flag, _over: Interval) -> pl.DataFrame:
         return _counted(_job(flag).pk).select(*INTERVAL, amount=amount)
 
-    return HistorySource(_ADDED_UP, (levels.IO_WINDOWS,), _run, amounts, adds_up=True)
+    return HistorySource(_CUMULATIVE, (levels.IO_WINDOWS,), _run, amounts, adds_up=True)
 
 
-_OF_MDTS = ("open", "close", "mknod", "unlink")
-_OF_ALL_TARGETS = ("read", "write", "read_bytes", "write_bytes")
+_MDT_COUNTERS = ("open", "close", "mknod", "unlink")
+_TARGET_COUNTERS = ("read", "write", "read_bytes", "write_bytes")
 _COUNTERS = sql.SQL("""
-SELECT w.start, w."end", sum({operations}) FILTER (WHERE w.target_id <> 0), {of_mdts}, {of_all}
+SELECT w.start, w."end", sum({operations}) FILTER (WHERE w.target_id <> 0),
+    {mdt_counters}, {target_counters}
 FROM telemetry_iowindow w WHERE w.job_id = %(job)s AND w.job_id <> 0 GROUP BY 1, 2
 """).format(
     operations=metadata_operations("w"),
-    of_mdts=sql.SQL(", ").join(
+    mdt_counters=sql.SQL(", ").join(
         sql.SQL("sum({}) FILTER (WHERE w.target_id <> 0)").format(sql.Identifier("w", name))
-        for name in _OF_MDTS
+        for name in _MDT_COUNTERS
     ),
-    of_all=sql.SQL(", ").join(
-        sql.SQL("sum({})").format(sql.Identifier("w", name)) for name in _OF_ALL_TARGETS
+    target_counters=sql.SQL(", ").join(
+        sql.SQL("sum({})").format(sql.Identifier("w", name)) for name in _TARGET_COUNTERS
     ),
 )
-_COUNTED = ("metadata_operations", *_OF_MDTS, *_OF_ALL_TARGETS)
+_COUNTED = ("metadata_operations", *_MDT_COUNTERS, *_TARGET_COUNTERS)
 
 
 def _counted(job: int) -> pl.DataFrame:
     """Return a job's cumulative counters at the end of each window."""
     columns = {**INTERVAL, **dict.fromkeys(_COUNTED, pl.Float64())}
-    found = read_frame(_COUNTERS, columns, {"job": job})
-    return found.sort("end", "start").with_columns(pl.col(_COUNTED).fill_null(0).cum_sum())
+    counters = read_frame(_COUNTERS, columns, {"job": job})
+    return counters.sort("end", "start").with_columns(pl.col(_COUNTED).fill_null(0).cum_sum())
 
 
-def _of_startup(flag: Flag, _over: Interval) -> pl.DataFrame:
+def _startup(flag: Flag, _over: Interval) -> pl.DataFrame:
     windows = peaks.windows(_job(flag).pk, "startup_operations")
     return windows.with_columns(pl.col("amount").cum_sum())
 
@@ -97,10 +98,10 @@ def _first_minutes(_flag: Flag, run: Interval) -> Interval:
 
 
 STARTUP = HistorySource(
-    "Of the first five minutes, cumulative, at the end of each poll interval (job_stats).",
+    "Cumulative over the first five minutes, at the end of each poll interval (job_stats).",
     (levels.IO_WINDOWS,),
     _run,
-    _of_startup,
+    _startup,
     _first_minutes,
     adds_up=True,
 )
@@ -109,21 +110,21 @@ STARTUP = HistorySource(
 def _unexplained(flag: Flag, _over: Interval) -> pl.DataFrame:
     """Subtract explained operations from lock enqueues, at each read of the counters."""
     servers = Server.objects.filter(kind=Server.Kind.MDS).values("pk")
-    enqueues = AttributedRpc.objects.for_job(_job(flag).pk).filter(
+    rpcs = AttributedRpc.objects.for_job(_job(flag).pk).filter(
         server_id__in=servers, opcode=opcodes.LDLM_ENQUEUE
     )
-    rows = enqueues.values("start").annotate(count=Sum("count")).order_by("start")
-    asked = pl.DataFrame(
+    rows = rpcs.values("start").annotate(count=Sum("count")).order_by("start")
+    enqueues = pl.DataFrame(
         list(rows.values_list("start", "count")),
-        schema={"end": UTC_US, "asked": pl.Float64()},
+        schema={"end": UTC_US, "enqueues": pl.Float64()},
         orient="row",
-    ).with_columns(pl.col("end") + levels.ATTRIBUTED_RPCS.width, pl.col("asked").cum_sum())
+    ).with_columns(pl.col("end") + levels.ATTRIBUTED_RPCS.width, pl.col("enqueues").cum_sum())
     counted = _counted(_job(flag).pk).select(
         *INTERVAL, explained=pl.col("metadata_operations") - pl.col("close")
     )
     reads = counted.group_by("end").agg(pl.min("start"), pl.last("explained")).sort("end")
-    return reads.join_asof(asked, on="end").select(
-        *INTERVAL, amount=pl.col("asked").fill_null(0) - pl.col("explained")
+    return reads.join_asof(enqueues, on="end").select(
+        *INTERVAL, amount=pl.col("enqueues").fill_null(0) - pl.col("explained")
     )
 
 
@@ -144,8 +145,8 @@ def _z_score(flag: Flag, _over: Interval) -> pl.DataFrame:
 
 
 Z_SCORE = HistorySource(
-    "Of the metadata operations a node that it had done by the end of each interval that was "
-    "counted (job_stats), among the peers that it was evaluated by.",
+    "From cumulative metadata operations per node, at the end of each poll interval (job_stats), "
+    "compared with the similar jobs of the evaluation.",
     (levels.IO_WINDOWS,),
     _run,
     _z_score,

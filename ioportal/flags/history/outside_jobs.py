@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _AROUND = timedelta(minutes=30)  # before a host was flagged
 
 
-def _sent(level: Level, flag: Flag, over: Interval, whose: Q, **sums: Sum) -> pl.DataFrame:
+def _rpc_sums(level: Level, flag: Flag, over: Interval, senders: Q, **sums: Sum) -> pl.DataFrame:
     """Return sums over RPCs to a filesystem's metadata servers by windows of a level."""
     servers = Server.objects.filter(filesystem=flag.filesystem_id, kind=Server.Kind.MDS)
     frames = [pl.DataFrame(schema={**INTERVAL, **dict.fromkeys(sums, pl.Float64())})]
     for piece in piecewise.pieces(level, *over):
         rows = (
             piece.level.model._default_manager.filter(  # noqa: SLF001  (documented)
-                whose,
+                senders,
                 server_id__in=servers.values("pk"),
                 start__gte=piece.start,
                 start__lt=piece.end,
@@ -41,9 +41,9 @@ def _sent(level: Level, flag: Flag, over: Interval, whose: Q, **sums: Sum) -> pl
             .values_list("start", *sums)
         )
         schema = {"start": UTC_US, **dict.fromkeys(sums, pl.Float64())}
-        found = pl.DataFrame(list(rows), schema=schema, orient="row").fill_null(0)
+        totals = pl.DataFrame(list(rows), schema=schema, orient="row").fill_null(0)
         end = (pl.col("start") + piece.level.width).alias("end")
-        frames.append(found.select("start", end, *sums))
+        frames.append(totals.select("start", end, *sums))
     return pl.concat(frames).sort("end")
 
 
@@ -53,18 +53,20 @@ def _around(flag: Flag) -> Interval:
     return Interval(start, buckets.ceil(flag.until + PEAK_SPAN, width))
 
 
-def _of_host(flag: Flag, over: Interval) -> pl.DataFrame:
+def _host_rpcs(flag: Flag, over: Interval) -> pl.DataFrame:
     kind, who = impact.who(flag.subject)
     key = "source_job_id" if kind == Principal.PROCESS else "nid_id"
-    whose = Q(("kind", kind), (key, who))
-    return moving(_sent(levels.LOAD_WINDOWS, flag, over, whose, amount=Sum("count")), PEAK_SPAN)
+    senders = Q(("kind", kind), (key, who))
+    return moving(
+        _rpc_sums(levels.LOAD_WINDOWS, flag, over, senders, amount=Sum("count")), PEAK_SPAN
+    )
 
 
 OUTSIDE_JOBS = HistorySource(
     "Totals of five minutes, at the end of each 10 s with RPCs (rpctrace).",
     (levels.LOAD_WINDOWS,),
     _around,
-    _of_host,
+    _host_rpcs,
     lambda _flag, over: Interval(over.start + PEAK_SPAN, over.end),
 )
 
@@ -77,13 +79,15 @@ def _last_day(flag: Flag) -> Interval:
 
 def _unattributed_share(flag: Flag, over: Interval) -> pl.DataFrame:
     unattributed = Sum("count", filter=Q(kind=Principal.UNATTRIBUTED))
-    sent = _sent(levels.LOAD_MINUTES, flag, over, Q(), all=Sum("count"), unattributed=unattributed)
+    rpcs = _rpc_sums(
+        levels.LOAD_MINUTES, flag, over, Q(), all=Sum("count"), unattributed=unattributed
+    )
     share = pl.col("unattributed") / pl.col("all")
-    return moving(sent, HOUR).select(*INTERVAL, amount=share)
+    return moving(rpcs, HOUR).select(*INTERVAL, amount=share)
 
 
 UNATTRIBUTED = HistorySource(
-    "Of an hour, at the end of each minute of the day before the last finding (rpctrace).",
+    "Over one hour, at the end of each minute of the day before the last finding (rpctrace).",
     (levels.LOAD_MINUTES,),
     _last_day,
     _unattributed_share,

@@ -23,7 +23,7 @@ INTERVAL = {"start": UTC_US, "end": UTC_US}
 
 @dataclass(frozen=True)
 class MeasureHistory:
-    """One of a flag's numbers over time.
+    """A number of a flag over time.
 
     `amounts` has columns ``start``, ``end`` and ``amount``: the number at the end of each interval
     with counts. None: the data is no longer retained.
@@ -40,8 +40,8 @@ class MeasureHistory:
         if self.amounts is None:
             return None
         reached = self.amounts.filter(pl.col("amount") >= threshold)
-        found: datetime | None = reached.select(pl.min("end")).item()
-        return found
+        first: datetime | None = reached.select(pl.min("end")).item()
+        return first
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class HistorySource:
     levels: tuple[Level, ...]
     over: Callable[[Flag], Interval | None]  # time of the amounts; None: no history
     amounts: Callable[[Flag, Interval], pl.DataFrame]
-    shown: Callable[[Flag, Interval], Interval] = lambda _flag, over: over
+    span: Callable[[Flag, Interval], Interval] = lambda _flag, over: over  # of the chart
     adds_up: bool = False
 
 

@@ -37,13 +37,13 @@ SELECT "end", sum(amount) FROM (
 """).format(jobs=JOBS_OF_USERS, operations=metadata_operations("w"))
 
 
-def _of_user(flag: Flag) -> dict[str, Any]:
+def _query_values(flag: Flag) -> dict[str, Any]:
     return {"owners": [flag.subject], "since": flag.since - DAY, "until": flag.until}
 
 
-def _since_the_first(flag: Flag) -> Interval | None:
+def _since_first_start(flag: Flag) -> Interval | None:
     with connection.cursor() as cursor:
-        cursor.execute(_BEGAN, _of_user(flag))
+        cursor.execute(_BEGAN, _query_values(flag))
         (began,) = cursor.fetchone()
     return Interval(began, flag.until) if began else None
 
@@ -52,9 +52,9 @@ def _day_before(flag: Flag, _over: Interval) -> Interval:
     return Interval(flag.since - DAY, flag.until)
 
 
-def _together(flag: Flag, over: Interval) -> pl.DataFrame:
+def _running_total(flag: Flag, over: Interval) -> pl.DataFrame:
     """Return the running total over jobs that ran within a day."""
-    values = {**_of_user(flag), "first": over.start, "day": DAY}
+    values = {**_query_values(flag), "first": over.start, "day": DAY}
     changes = read_frame(_CHANGES, {"end": UTC_US, "amount": pl.Float64()}, values).sort("end")
     before = pl.col("end").shift().fill_null(pl.lit(over.start, UTC_US))
     return changes.select(
@@ -62,12 +62,12 @@ def _together(flag: Flag, over: Interval) -> pl.DataFrame:
     )
 
 
-TOGETHER = HistorySource(
+USER_TOTAL = HistorySource(
     "Total of the jobs of the last day, at the end of each poll interval (job_stats). A job leaves "
     "the total one day after its end.",
     (levels.IO_WINDOWS,),
-    _since_the_first,
-    _together,
+    _since_first_start,
+    _running_total,
     _day_before,
     adds_up=True,
 )

@@ -16,7 +16,7 @@ class BackTestQuerySet(models.QuerySet["BackTest"]):
     """Queries of back-tests."""
 
     def unfinished(self) -> Self:
-        """Back-tests that wait for a worker or run."""
+        """Waiting and running back-tests."""
         return self.filter(state__in=UNFINISHED)
 
 
@@ -33,8 +33,8 @@ class BackTest(models.Model):
         STOPPED = "stopped", "stopped"  # by a user
 
     rule = models.CharField(max_length=64)
-    thresholds = models.JSONField()  # the proposed ones
-    # The part of the site to which the thresholds apply; the current ones apply elsewhere.
+    thresholds = models.JSONField()  # proposed
+    # The part of the site to which the thresholds apply; elsewhere current thresholds apply.
     cluster = models.ForeignKey(Cluster, models.CASCADE, null=True, blank=True)
     filesystem = models.ForeignKey(Filesystem, models.CASCADE, null=True, blank=True)
     queue = models.CharField(max_length=128, blank=True)

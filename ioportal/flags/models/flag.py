@@ -23,7 +23,7 @@ class FlagQuerySet(models.QuerySet["Flag"]):
     """Queries of flags."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Flags `user` may see: staff see all, others their own and those of jobs they may see.
+        """Flags that `user` may see: for staff all, otherwise the user's and those on visible jobs.
 
         Only staff see findings on data of insufficient quality.
         """
@@ -36,7 +36,7 @@ class FlagQuerySet(models.QuerySet["Flag"]):
         return good.filter(Q(job__in=Job.objects.visible_to(user)) | own)
 
     def unresolved(self) -> Self:
-        """Flags whose finding still applies."""
+        """Flags that are not resolved."""
         return self.exclude(state=Flag.State.RESOLVED)
 
     def of_rule(self, rule: str, kind: str, filesystem: int | None) -> Self:

@@ -85,7 +85,7 @@ class ThresholdSet(models.Model):
     def overlaps(self, other: ThresholdSet) -> bool:
         """Whether a subject can be in both parts of the site."""
         pairs = ((getattr(self, part), getattr(other, part)) for part in _PARTS)
-        return all(not mine or not yours or mine == yours for mine, yours in pairs)
+        return all(not first or not second or first == second for first, second in pairs)
 
     def has_same_content(self, other: ThresholdSet) -> bool:
         """Whether thresholds, advice and status are equal."""
