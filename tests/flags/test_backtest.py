@@ -1,4 +1,4 @@
-"""What thresholds would have flagged in the past: the same as the live judge, of the same data."""
+"""Back-tests: with the current thresholds they agree with live evaluation of the same data."""
 
 import subprocess
 import sys
@@ -28,36 +28,36 @@ JOBS = {
     "73": (900_000, "debug"),
     "75": (10_000, "debug"),
 }
-UNREAD = Run("74", "14:00", "14:50", nodes="n9", user="u0")  # counters were read at its end only
+UNREAD = Run("74", "14:00", "14:50", nodes="n9", user="u0")  # counters were polled at its end only
 
 
 @pytest.fixture
 def jobs(site, logs, ingest):
-    """Jobs and what servers counted of them."""
+    """Ingest jobs and their counters."""
     runs = [
         Run(job, "12:00", "12:50", nodes=f"n{n + 1}", queue=queue, user=f"u{n % 2}")
         for n, (job, (_, queue)) in enumerate(JOBS.items())
     ]
     ingest("sacct", logs("s", sacct(*runs, UNREAD)), cluster="anvil")
     for n in range(6):
-        told = {job: {"getattr": total * n // 5} for job, (total, _) in JOBS.items() if n}
-        read(logs, ingest, f"12:{n}0", told)
+        counters = {job: {"getattr": total * n // 5} for job, (total, _) in JOBS.items() if n}
+        read(logs, ingest, f"12:{n}0", counters)
     read(logs, ingest, "14:50", {"74": {"getattr": 9 * MILLION}})
 
 
-def read(logs, ingest, clock, told):
-    text = job_stats("lake-MDT0000", {"x": {"open": 1}, **told}, snapshot=clock)
+def read(logs, ingest, clock, counters):
+    text = job_stats("lake-MDT0000", {"x": {"open": 1}, **counters}, snapshot=clock)
     ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
 
 
 @pytest.fixture
 def back_test(db):
-    """Try thresholds on the day, and return what was found."""
+    """Run a back-test over the day and return it."""
 
-    def run(rule="metadata-operations", **facts):
+    def run(rule="metadata-operations", **fields):
         period = {"start": DAY, "end": at("24:00")}
-        told = {"rule": rule, "thresholds": {}, "requested_by": "root", **period, **facts}
-        test = BackTest.objects.create(**told)
+        defaults = {"rule": rule, "thresholds": {}, "requested_by": "root", **period}
+        test = BackTest.objects.create(**{**defaults, **fields})
         drain(backtest.run_next)
         test.refresh_from_db()
         return test
@@ -66,20 +66,20 @@ def back_test(db):
 
 
 def flagged(test, by):
-    """The jobs that are flagged by the thresholds `now` in force, or by those `tried`."""
+    """Return the jobs flagged by the `current` or the `proposed` thresholds."""
     keys = [int(row["subject"]) for row in test.subjects if row[by]]
     return set(Job.objects.filter(pk__in=keys).values_list("batch_id", flat=True))
 
 
 @pytest.mark.usefixtures("jobs")
-def test_the_limits_in_force_flag_whom_the_live_judge_flagged(evaluate, back_test):
+def test_current_thresholds_flag_the_same_jobs_as_live_evaluation(evaluate, back_test):
     apply_thresholds(
         ThresholdSet(
             rule="metadata-operations",
             thresholds={"metadata_operations": 500_000},
             cluster=Cluster.objects.get(name="anvil"),
             queue="debug",
-            reason="it is short",
+            reason="a test",
             set_by="root",
         )
     )
@@ -88,14 +88,14 @@ def test_the_limits_in_force_flag_whom_the_live_judge_flagged(evaluate, back_tes
 
     test = back_test()
 
-    told = set(live.exclude(state="suppressed").values_list("job__batch_id", flat=True))
-    assert flagged(test, "current") == flagged(test, "proposed") == told == {"70", "71", "73"}
+    expected = set(live.exclude(state="suppressed").values_list("job__batch_id", flat=True))
+    assert flagged(test, "current") == flagged(test, "proposed") == expected == {"70", "71", "73"}
     suppressed = set(live.filter(state="suppressed").values_list("job__batch_id", flat=True))
     assert suppressed == {"74"}
     assert test.counts["suppressed_current"] == test.counts["suppressed_proposed"] == 1
     assert test.evaluated == len(JOBS) + 1
     values = {row["subject"]: row["value"] for row in test.subjects}
-    assert values == {str(one.job_id): one.value for one in live if one.state == "open"}
+    assert values == {str(flag.job_id): flag.value for flag in live if flag.state == "open"}
 
 
 def test_back_tests_of_usual_values_agree_with_live_evaluation(evaluate, back_test):
@@ -142,7 +142,7 @@ def test_back_tests_of_usual_values_agree_with_live_evaluation(evaluate, back_te
 
 
 @pytest.mark.usefixtures("jobs")
-def test_limits_are_tried_where_they_are_meant_to_hold(evaluate, back_test):
+def test_proposed_thresholds_apply_to_their_part_of_the_site_only(evaluate, back_test):
     evaluate()
 
     test = back_test(
@@ -170,7 +170,7 @@ def test_limits_are_tried_where_they_are_meant_to_hold(evaluate, back_test):
 
 
 @pytest.mark.usefixtures("jobs")
-def test_only_jobs_that_ended_in_the_period_are_judged(evaluate, back_test):
+def test_only_jobs_that_ended_in_the_period_are_evaluated(evaluate, back_test):
     evaluate()
 
     early = back_test(start=at("12:50"), end=at("14:50"))
@@ -180,11 +180,11 @@ def test_only_jobs_that_ended_in_the_period_are_judged(evaluate, back_test):
 
 
 @pytest.mark.usefixtures("jobs")
-def test_users_are_judged_by_the_day(evaluate, back_test):
+def test_users_are_evaluated_by_day(evaluate, back_test):
     evaluate()
 
-    wanted = {"metadata_operations": 4 * MILLION, "jobs": 2, "largest_share": 1}
-    test = back_test("campaign", thresholds=wanted)
+    values = {"metadata_operations": 4 * MILLION, "jobs": 2, "largest_share": 1}
+    test = back_test("campaign", thresholds=values)
 
     assert [(row["subject"], row["value"]) for row in test.subjects] == [("u0", 6_910_000)]
     assert (test.counts["current"], test.counts["proposed"]) == (0, 1)
@@ -204,13 +204,13 @@ def test_a_host_counts_once_with_its_worst_five_minutes(logs, ingest, evaluate, 
 
 
 @pytest.mark.usefixtures("jobs")
-def test_it_ends_when_nobody_wants_it_any_more(evaluate, back_test, monkeypatch):
+def test_a_stopped_back_test_ends(evaluate, back_test, monkeypatch):
     evaluate()
-    real = evidence.for_ended_jobs
+    original = evidence.for_ended_jobs
 
     def stop_then(*arguments):
         BackTest.objects.update(state=BackTest.State.STOPPED)
-        return real(*arguments)
+        return original(*arguments)
 
     monkeypatch.setattr(evidence, "for_ended_jobs", stop_then)
     test = back_test()
@@ -218,7 +218,7 @@ def test_it_ends_when_nobody_wants_it_any_more(evaluate, back_test, monkeypatch)
     assert (test.state, test.subjects, test.done_share) == ("stopped", [], 0)
 
 
-def test_one_that_fails_says_why_and_the_next_is_run(back_test):
+def test_a_failed_back_test_stores_its_error_and_the_next_runs(back_test):
     BackTest.objects.create(
         rule="gone", thresholds={}, start=DAY, end=at("24:00"), requested_by="root"
     )
@@ -231,20 +231,20 @@ _CHILD = "import django; django.setup(); from ioportal.flags import tasks; tasks
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_whose_worker_is_killed_is_begun_again(environment, evaluate, jobs):
+def test_a_back_test_restarts_after_its_worker_was_killed(environment, evaluate, jobs):
     evaluate()
     test = BackTest.objects.create(
         rule="outlier", thresholds={}, start=DAY, end=at("24:00"), requested_by="root"
     )
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("LOCK TABLE flags_jobevidence")  # it comes so far and waits
+        cursor.execute("LOCK TABLE flags_jobevidence")  # the worker blocks here
         worker = subprocess.Popen(
             [*ENDS_WITH_PARENT, sys.executable, "-c", _CHILD], env=environment, cwd=REPOSITORY
         )
         _wait_for(BackTest.objects.filter(state="running").exists)
         worker.kill()
         worker.wait()
-    _wait_for(_nobody_holds_the_stage)
+    _wait_for(_stage_is_unlocked)
     assert BackTest.objects.get().state == "running"
 
     drain(backtest.run_next)
@@ -253,14 +253,14 @@ def test_one_whose_worker_is_killed_is_begun_again(environment, evaluate, jobs):
     assert (test.state, test.evaluated) == ("done", len(JOBS) + 1)
 
 
-def _nobody_holds_the_stage():
+def _stage_is_unlocked():
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")
         return not cursor.fetchall()
 
 
 def _wait_for(condition):
-    until = time.monotonic() + 60
+    deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < until, condition
+        assert time.monotonic() < deadline, condition
         time.sleep(0.05)

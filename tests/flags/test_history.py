@@ -1,4 +1,4 @@
-"""How flags' numbers came about over time: what is charted ends, or is highest, at the number."""
+"""Histories of the numbers in flags: the highest charted amount equals the number."""
 
 from datetime import timedelta
 from random import Random
@@ -16,51 +16,54 @@ from tests.logs import GETATTR, OPEN, Run, at, job_stats, rpc, sacct
 
 JOBS = [str(number) for number in range(80, 92)]
 HEAVY, ENQUEUING = JOBS[:2]
-LOGIN, NOBODY = "15@gni", "5@tcp"  # a node without a job, and no node at all
+LOGIN, UNREGISTERED = "15@gni", "5@tcp"  # a node without a job, and an unregistered NID
 DAY = timedelta(days=1)
 
 
-def test_every_history_is_highest_at_the_number_that_was_found(a_day_of, evaluate):
-    a_day_of("2.12.5", seed=1)
-    everybody_is_flagged()
+def test_the_highest_amount_of_every_history_equals_the_number_in_the_flag(ingest_hour, evaluate):
+    ingest_hour("2.12.5", seed=1)
+    lower_all_thresholds()
 
-    found, asked = [], {}
+    histories, query_counts = [], {}
     for flag in evaluate().values():
         with CaptureQueriesContext(connection) as queries:
-            found.append((flag, history.for_flag(flag)))
-        asked[flag.subject_kind] = max(len(queries), asked.get(flag.subject_kind, 0))
+            histories.append((flag, history.for_flag(flag)))
+        kind = flag.subject_kind
+        query_counts[kind] = max(len(queries), query_counts.get(kind, 0))
 
-    found = [(flag, measured) for flag, measured in found if measured]
-    for flag, measured in found:
+    histories = [(flag, measured) for flag, measured in histories if measured]
+    for flag, measured in histories:
         assert highest(measured) == pytest.approx(flag.numbers[measured.number]), flag.rule
-    elsewhere = {("job", "peak_impact_s"), ("job", "unexplained_enqueues")}  # other tests
-    numbers = {(flag.subject_kind, measured.number) for flag, measured in found}
-    assert numbers == history.SOURCES.keys() - elsewhere
-    # When processors idled is not known, but when there was much input and output.
-    assert asked == {"job": 2, "user": 3, "host": 3, "filesystem": 3}
-    others = {
-        (flag.rule, measured.number) for flag, measured in found if measured.number != flag.measure
+    untested = {("job", "peak_impact_s"), ("job", "unexplained_enqueues")}  # covered by other tests
+    numbers = {(flag.subject_kind, measured.number) for flag, measured in histories}
+    assert numbers == history.SOURCES.keys() - untested
+    assert query_counts == {"job": 2, "user": 3, "host": 3, "filesystem": 3}
+    # Idle processor time has no history; the amount of I/O is charted instead.
+    substitutes = {
+        (flag.rule, measured.number)
+        for flag, measured in histories
+        if measured.number != flag.measure
     }
-    assert others == {("low-cpu-efficiency", "io_bytes")}
+    assert substitutes == {("low-cpu-efficiency", "io_bytes")}
 
 
-def test_look_ups_that_nothing_explains_are_taken_from_the_trace_by_each_read(a_day_of, evaluate):
-    a_day_of("2.15.4", seed=2)
-    everybody_is_flagged()
+def test_unexplained_enqueues_are_counted_up_to_each_poll(ingest_hour, evaluate):
+    ingest_hour("2.15.4", seed=2)
+    lower_all_thresholds()
 
     flag = evaluate()["unexplained-enqueues", ENQUEUING]
 
     assert history.for_flag(flag).amounts["amount"].to_list()[-1] == flag.value
 
 
-def test_a_campaign_is_what_ran_within_a_day_and_jobs_leave_it(site, logs, ingest, evaluate):
+def test_a_campaign_totals_the_jobs_of_one_day(site, logs, ingest, evaluate):
     jobs = [str(number) for number in range(100, 124)]
     old = Run("70", at("12:00") - DAY, at("12:30") - DAY, submit=at("11:00") - DAY)
     runs = [old, *(Run(job, end=None) for job in jobs)]
     ingest("sacct", logs("sacct", sacct(*runs)), cluster="anvil")
 
-    def read(moment, told):
-        text = job_stats("lake-MDT0000", {"x": {"open": 1}, **told}, snapshot=moment)
+    def read(moment, counters):
+        text = job_stats("lake-MDT0000", {"x": {"open": 1}, **counters}, snapshot=moment)
         ingest("job_stats", logs(f"{moment:%d%H%M}", text), at=moment.isoformat())
 
     for minute in (0, 15, 30):
@@ -80,8 +83,10 @@ def test_a_campaign_is_what_ran_within_a_day_and_jobs_leave_it(site, logs, inges
     assert flags["campaign", "alice"].value == 48_000_000
 
 
-def test_a_job_that_runs_is_drawn_as_far_as_it_was_flagged(site, logs, ingest, evaluate, settings):
-    settings.STATISTICS_INTERVAL = timedelta(hours=1)  # so that its figures stop at 12:00
+def test_the_chart_of_a_running_job_ends_at_the_flags_latest_data(
+    site, logs, ingest, evaluate, settings
+):
+    settings.STATISTICS_INTERVAL = timedelta(hours=1)  # its statistics stay at 12:00
     ingest("sacct", logs("sacct", sacct(Run("77", end=None))), cluster="anvil")
     for clock, operations in (("12:00", 1), ("12:05", 2), ("12:10", 900_000)):
         text = job_stats("lake-MDT0000", {"77": {"getattr": operations}}, snapshot=at(clock))
@@ -97,21 +102,21 @@ def highest(measured):
     return measured.amounts["amount"].max()
 
 
-def everybody_is_flagged():
-    """Put thresholds in force that whoever does anything is over."""
+def lower_all_thresholds():
+    """Set thresholds that any activity exceeds."""
     for rule in RULES:
         thresholds = {
             name: threshold.maximum if threshold.is_ceiling else max(threshold.minimum, 1e-6)
             for name, threshold in rule.thresholds.items()
         }
         apply_thresholds(
-            ThresholdSet(rule=rule.code, thresholds=thresholds, reason="we try it", set_by="root")
+            ThresholdSet(rule=rule.code, thresholds=thresholds, reason="a test", set_by="root")
         )
 
 
 @pytest.fixture
-def a_day_of(register, logs, ingest):
-    """Load an hour of jobs, and of others, as it was counted and traced."""
+def ingest_hour(register, logs, ingest):
+    """Ingest counters and traces of an hour with jobs and hosts outside jobs."""
 
     def load(version, seed):
         random = Random(seed)  # noqa: S311  (no secret)
@@ -119,8 +124,8 @@ def a_day_of(register, logs, ingest):
         runs = [Run(job, nodes="n[1-2]", node_count=2, cpu="00:00:10") for job in JOBS]
         ingest("sacct", logs("sacct", sacct(*runs)), cluster="anvil")
         for number, (moment, on_mdt, on_osts) in enumerate(_reads(random)):
-            for target, told in (("lake-MDT0000", on_mdt), ("lake-OST0000", on_osts)):
-                text = job_stats(target, {"x": {"getattr": 1}, **told}, snapshot=moment)
+            for target, counters in (("lake-MDT0000", on_mdt), ("lake-OST0000", on_osts)):
+                text = job_stats(target, {"x": {"getattr": 1}, **counters}, snapshot=moment)
                 ingest("job_stats", logs(f"{target}-{number}", text), at=moment.isoformat())
         ingest("rpctrace", logs("trace", *_traced(random)), server="mds1")
 
@@ -128,14 +133,14 @@ def a_day_of(register, logs, ingest):
 
 
 def _reads(random):
-    """Yield some moments, and what had been counted by then on an MDT and on an OST."""
+    """Yield polls: the time and the counters of an MDT and of an OST."""
     counted = {job: [0] * 7 for job in JOBS}
     yield at("11:58"), {}, {}
     for minute in range(3, 66, 7):
         for job, counts in counted.items():
-            most = 2_000 if job == HEAVY else 3
+            maximum = 2_000 if job == HEAVY else 3
             for n in range(len(counts)):
-                counts[n] += random.randint(most // 2, most)
+                counts[n] += random.randint(maximum // 2, maximum)
         yield (
             at(f"12:{minute:02}") + timedelta(seconds=random.randint(0, 59)),
             {
@@ -150,11 +155,13 @@ def _reads(random):
 
 
 def _traced(random):
-    """Yield RPCs in order: ever more of those that are no job's."""
+    """Yield RPCs in order; RPCs outside jobs start near the end of the hour."""
     for second in range(5, 3_600, 10):
         moment = at("12:00") + timedelta(seconds=second)
         yield rpc(moment, job=HEAVY, us=(random.randint(5_000, 9_000), 9_100))
         yield from (rpc(moment, job=ENQUEUING) for _ in range(random.randint(1, 3)))
         if second > 3_300:
             yield rpc(moment, LOGIN, GETATTR, job="")
-            yield from (rpc(moment, NOBODY, OPEN, job="") for _ in range(random.randint(1, 3)))
+            yield from (
+                rpc(moment, UNREGISTERED, OPEN, job="") for _ in range(random.randint(1, 3))
+            )

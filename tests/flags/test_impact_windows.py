@@ -1,4 +1,4 @@
-"""The job that harms others is flagged for it, and the one that is only busy is not."""
+"""Impact windows: a job that slows down others is flagged; a busy job without impact is not."""
 
 import json
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 def storm(tmp_path, register, ingest):
-    """Load a harmful job and a busy one; return the truth, and how to load their accounting."""
+    """Ingest traces of a harmful and a busy job; return the truth and a function for accounting."""
     incident.write(tmp_path, seed=1)
     register((tmp_path / "site.toml").read_text())
     for trace in (tmp_path / "rpctrace").iterdir():
@@ -23,12 +23,12 @@ def storm(tmp_path, register, ingest):
     return truth, lambda: ingest("sacct", tmp_path / "sacct.txt", cluster="rhea")
 
 
-def test_who_makes_others_wait_is_flagged_as_soon_as_it_is_known_who_it_was(storm, evaluate):
-    truth, account = storm
+def test_a_job_with_impact_is_flagged_after_its_accounting_arrives(storm, evaluate):
+    truth, ingest_accounting = storm
     assert not [subject for rule, subject in evaluate() if rule == "impact"]
     before = sum(ImpactWindow.objects.values_list("impact_us", flat=True))
 
-    account()
+    ingest_accounting()
     flags = evaluate()
 
     harmful = truth["harmful"]
@@ -37,9 +37,12 @@ def test_who_makes_others_wait_is_flagged_as_soon_as_it_is_known_who_it_was(stor
     assert flag.numbers["impact_s"] == pytest.approx(harmful["others_waiting_s"], rel=0.25)
     assert flag.state == flag.State.OPEN
     assert history.for_flag(flag).amounts["amount"].max() == pytest.approx(flag.value)
-    of_nodes = ImpactWindow.objects.exclude(kind=Principal.JOB)
-    assert sum(of_nodes.values_list("impact_us", flat=True)) < before / 100
+    outside_jobs = ImpactWindow.objects.exclude(kind=Principal.JOB)
+    assert sum(outside_jobs.values_list("impact_us", flat=True)) < before / 100
 
-    told = {key: (one.state, one.value, one.until) for key, one in flags.items()}
-    assert {key: (one.state, one.value, one.until) for key, one in evaluate().items()} == told
+    assert _summary(evaluate()) == _summary(flags)
     assert FlagEvent.objects.filter(flag=flag).count() == 1
+
+
+def _summary(flags):
+    return {key: (flag.state, flag.value, flag.until) for key, flag in flags.items()}

@@ -1,4 +1,4 @@
-"""What people do about flags: told with who, when and why; safe beside each other and the judge."""
+"""Triage of flags by staff: recorded with user, time and reason, and safe under concurrency."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -21,16 +21,16 @@ WEEK = timedelta(days=7)
 
 @pytest.fixture
 def sam(db):
-    """She is of the staff."""
+    """A member of staff."""
     return User.objects.create_user("sam", is_staff=True)
 
 
 @pytest.fixture
 def new_flag(db):
-    """Make a flag of a user's campaign, as the judge would."""
+    """Create a flag of a user's campaign, as evaluation does."""
     numbers = count(1)
 
-    def make(**facts):
+    def create(**fields):
         flag = Flag.objects.create(
             **{
                 "rule": "campaign",
@@ -46,21 +46,21 @@ def new_flag(db):
                 "thresholds": {"metadata_operations": 2e7, "jobs": 10.0},
                 "scope": "the rule's own",
                 "advice": "Submit fewer.",
-                **facts,
+                **fields,
             }
         )
         FlagEvent.objects.create(flag=flag, kind=FlagEvent.Kind.OPENED, text=flag.advice)
         return flag
 
-    return make
+    return create
 
 
 def history(flag):
-    """What happened to a flag since it was opened: what, by whom, and why."""
+    """Return kind, user and text of a flag's events after its opening."""
     return list(flag.events.values_list("kind", "by", "text"))[1:]
 
 
-def test_an_action_is_told_with_who_and_why(new_flag, sam):
+def test_an_action_is_recorded_with_user_and_reason(new_flag, sam):
     flag = new_flag()
 
     triage.acknowledge([flag.pk], sam, "I call her")
@@ -80,15 +80,15 @@ def test_an_action_is_told_with_who_and_why(new_flag, sam):
     ]
 
 
-def test_many_flags_at_once_change_each_as_it_can(new_flag, sam):
-    opened, known, resolved = new_flag(), new_flag(), new_flag()
-    triage.acknowledge([known.pk], sam)
+def test_a_bulk_action_reports_the_result_of_each_flag(new_flag, sam):
+    opened, acknowledged, resolved = new_flag(), new_flag(), new_flag()
+    triage.acknowledge([acknowledged.pk], sam)
     triage.resolve([resolved.pk], sam, "done")
 
-    outcome = triage.acknowledge([opened.pk, known.pk, resolved.pk, 0], sam)
+    outcome = triage.acknowledge([opened.pk, acknowledged.pk, resolved.pk, 0], sam)
 
     assert outcome.done == [opened.pk]
-    assert outcome.unchanged == [known.pk]
+    assert outcome.unchanged == [acknowledged.pk]
     assert outcome.refused == {
         resolved.pk: "The flag is resolved. Reopen it first.",
         0: "This flag does not exist.",
@@ -108,7 +108,7 @@ def test_many_flags_at_once_change_each_as_it_can(new_flag, sam):
         pytest.param(lambda flag, sam: triage.comment([flag], sam, "so"), id="comment"),
     ],
 )
-def test_a_form_that_is_sent_twice_counts_once(action, new_flag, sam, time_stands):
+def test_a_form_submitted_twice_has_one_effect(action, new_flag, sam, frozen_time):
     flag = new_flag()
 
     assert [action(flag.pk, sam).done for _ in range(2)] == [[flag.pk], []]
@@ -116,13 +116,13 @@ def test_a_form_that_is_sent_twice_counts_once(action, new_flag, sam, time_stand
 
 
 @pytest.fixture
-def time_stands(monkeypatch):
-    """Let it be one moment for as long as a test lasts."""
+def frozen_time(monkeypatch):
+    """Stop the clock for the duration of a test."""
     now = timezone.now()
     monkeypatch.setattr(timezone, "now", lambda: now)
 
 
-def test_a_muted_flag_wakes_when_its_time_has_come(new_flag, sam):
+def test_a_muted_flag_reopens_at_its_end_time(new_flag, sam):
     flag = new_flag()
     triage.mute([flag.pk], sam, timezone.now() + HOUR, "maintenance")
 
@@ -132,21 +132,19 @@ def test_a_muted_flag_wakes_when_its_time_has_come(new_flag, sam):
     assert (flag.state, flag.muted_until) == ("open", None)
 
 
-def test_a_flag_that_is_reopened_does_not_rest_at_once(new_flag, sam):
+def test_a_reopened_flag_does_not_expire_immediately(new_flag, sam):
     flag = new_flag()
     triage.resolve([flag.pk], sam, "done")
     Flag.objects.update(changed_at=timezone.now() - WEEK)
 
-    triage.reopen([flag.pk], sam, "it goes on")
+    triage.reopen([flag.pk], sam, "it continues")
     lifecycle.expire(timezone.now(), at("13:00") + WEEK)
 
     flag.refresh_from_db()
     assert (flag.state, flag.resolution, flag.resolved_at) == ("open", "", None)
 
 
-def test_what_would_be_suppressed_but_for_its_triage_is_suppressed_once_it_opens_again(
-    new_flag, sam
-):
+def test_a_reopened_flag_without_good_data_is_suppressed(new_flag, sam):
     muted, resolved = (
         new_flag(state="suppressed", suppression_reasons=["Poor."]) for _ in range(2)
     )
@@ -156,24 +154,24 @@ def test_what_would_be_suppressed_but_for_its_triage_is_suppressed_once_it_opens
     triage.reopen([resolved.pk], sam)
     lifecycle.expire(timezone.now() + HOUR, at("13:00"))
 
-    assert {one.state for one in Flag.objects.all()} == {"suppressed"}
+    assert {flag.state for flag in Flag.objects.all()} == {"suppressed"}
 
 
-def test_what_ended_long_before_the_newest_data_rests_unless_somebody_dealt_with_it(new_flag, sam):
-    flag, looked_at = new_flag(), new_flag()
-    triage.acknowledge([looked_at.pk], sam)
+def test_old_flags_expire_unless_a_user_has_acted(new_flag, sam):
+    flag, triaged = new_flag(), new_flag()
+    triage.acknowledge([triaged.pk], sam)
 
     lifecycle.expire(timezone.now(), at("13:00") + HOUR)
-    assert {one.state for one in Flag.objects.all()} == {"open", "acknowledged"}
+    assert {flag.state for flag in Flag.objects.all()} == {"open", "acknowledged"}
 
     lifecycle.expire(timezone.now(), at("13:00") + WEEK)
     flag.refresh_from_db()
-    looked_at.refresh_from_db()
+    triaged.refresh_from_db()
     assert (flag.state, flag.resolution) == ("resolved", "Expired: no new data for a day.")
-    assert looked_at.state == "acknowledged"
+    assert triaged.state == "acknowledged"
 
 
-def test_what_was_found_anew_is_not_opened_twice(new_flag, sam):
+def test_a_flag_is_not_reopened_next_to_a_new_flag_of_the_same_finding(new_flag, sam):
     old = new_flag(subject="alice")
     triage.resolve([old.pk], sam, "done")
     new = new_flag(subject="alice")
@@ -184,12 +182,12 @@ def test_what_was_found_anew_is_not_opened_twice(new_flag, sam):
 
 
 @pytest.mark.parametrize(
-    ("action", "words"),
+    ("action", "message"),
     [
         pytest.param(
             lambda flag, sam: triage.mute([flag], sam, timezone.now()),
             "The mute period must end in the future",
-            id="a muting that has ended",
+            id="a mute period in the past",
         ),
         pytest.param(
             lambda flag, sam: triage.resolve([flag], sam, " "),
@@ -199,22 +197,24 @@ def test_what_was_found_anew_is_not_opened_twice(new_flag, sam):
         pytest.param(
             lambda flag, sam: triage.assign([flag], sam, User(username="alice")),
             "staff only",
-            id="an assignee who sees no flags",
+            id="a non-staff assignee",
         ),
         pytest.param(
-            lambda flag, sam: triage.comment([flag], sam, "a" * 2_001), "Longer", id="a novel"
+            lambda flag, sam: triage.comment([flag], sam, "a" * 2_001),
+            "Longer",
+            id="a long comment",
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(action, words, new_flag, sam):
+def test_invalid_input_is_rejected(action, message, new_flag, sam):
     flag = new_flag()
 
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(ValidationError, match=message):
         action(flag.pk, sam)
     assert history(flag) == []
 
 
-def test_who_is_not_of_the_staff_changes_nothing(new_flag):
+def test_only_staff_can_triage(new_flag):
     flag = new_flag()
 
     with pytest.raises(PermissionDenied):
@@ -222,25 +222,25 @@ def test_who_is_not_of_the_staff_changes_nothing(new_flag):
     assert history(flag) == []
 
 
-def _apart(work, *arguments):
-    """Do something on a connection of its own."""
+def _on_own_connection(function, *arguments):
+    """Call a function and close the thread's database connection."""
     try:
-        return work(*arguments)
+        return function(*arguments)
     finally:
         connection.close()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_people_at_once_one_resolves_it(new_flag, sam):
+def test_only_one_of_two_concurrent_users_resolves_a_flag(new_flag, sam):
     flag, tom = new_flag(), User.objects.create_user("tom", is_staff=True)
-    both = Barrier(2)
+    start = Barrier(2)
 
     def resolve(by):
-        both.wait()
+        start.wait()
         return triage.resolve([flag.pk], by, f"{by} did it")
 
     with ThreadPoolExecutor(2) as threads:
-        outcomes = list(threads.map(lambda by: _apart(resolve, by), (sam, tom)))
+        outcomes = list(threads.map(lambda by: _on_own_connection(resolve, by), (sam, tom)))
 
     assert sorted(len(outcome.done) for outcome in outcomes) == [0, 1]
     flag.refresh_from_db()
@@ -248,13 +248,15 @@ def test_of_two_people_at_once_one_resolves_it(new_flag, sam):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_the_judge_resolves_meanwhile_is_not_acknowledged(new_flag, sam, queries, eventually):
+def test_a_flag_resolved_by_evaluation_meanwhile_is_not_acknowledged(
+    new_flag, sam, queries, eventually
+):
     flag = new_flag()
     waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
 
     with ThreadPoolExecutor(1) as threads, transaction.atomic():
         Flag.objects.select_for_update().get()
-        acknowledged = threads.submit(_apart, triage.acknowledge, [flag.pk], sam)
+        acknowledged = threads.submit(_on_own_connection, triage.acknowledge, [flag.pk], sam)
         eventually(lambda: queries(waiting))
         Flag.objects.update(
             state="resolved", resolution="below the thresholds", resolved_at=timezone.now()

@@ -50,7 +50,7 @@ def jobs():
     )
 
 
-def known(jobs, metric):
+def known_figures(jobs, metric):
     figures = JobStatistics.objects.filter(job__in=jobs).values_list(metric, flat=True)
     return [figure for figure in figures if figure is not None]
 
@@ -65,7 +65,7 @@ def test_rules_and_pages_have_the_same_similar_jobs():
         similar = similar_jobs.for_job(job)
         sizes.add(similar.filter(owner=job.owner, name=job.name).count() == similar.count())
         assert row["similar_jobs_with_bytes"] == similar.count()
-        group = known([*similar, job], "metadata_operations_per_node")
+        group = known_figures([*similar, job], "metadata_operations_per_node")
         assert row["usual_operations"] == median(coarsened(np.array(group, dtype=float)))
     assert sizes == {True, False}  # groups by name, and by size class
 
