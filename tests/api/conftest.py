@@ -1,4 +1,4 @@
-"""Sources of a site, and deliveries in their name."""
+"""Sources of a site, and deliveries on their behalf."""
 
 import io
 import json
@@ -57,13 +57,13 @@ server = "mds1"
 
 @pytest.fixture
 def sources(register):
-    """A small site whose servers and cluster send batches: see `SOURCES`."""
+    """Register a small site whose servers and cluster send batches: see `SOURCES`."""
     register(SITE + SOURCES)
 
 
 @pytest.fixture
 def token(sources):
-    """Create a token of a source, as an admin does, and return its secret."""
+    """Create a token of a source like an admin, and return its secret."""
     secrets = {}
 
     def create(source):
@@ -79,7 +79,7 @@ def token(sources):
 
 @pytest.fixture
 def deliver(client, token):
-    """Deliver a batch in the name of a source; return the status and the answer."""
+    """Deliver a batch on behalf of a source; return the status and the answer."""
 
     def send(batch, source="mds1-trace", kind=batches.ARROW, content=None, **headers):
         manifest, rows = batch
@@ -103,17 +103,17 @@ def deliver(client, token):
 
 
 @pytest.fixture
-def charge(db):
-    """Run the charging stage, as a worker does."""
+def attribute(db):
+    """Run the attribution stage like a worker."""
     return tasks.attribute_pending
 
 
 @pytest.fixture
-def charged(queries, charge):
-    """RPCs by what they are charged to: the kind and the job."""
+def attribution(queries, attribute):
+    """Return the RPCs by kind of principal and job."""
 
     def read():
-        charge()
+        attribute()
         return {
             (kind, job): int(rpcs)
             for kind, job, rpcs in queries(

@@ -1,4 +1,4 @@
-"""Real agents deliver to the portal: what it stores is what the sources said."""
+"""Real agents deliver to the portal; the stored data equals the content of the sources."""
 
 import pytest
 
@@ -25,8 +25,8 @@ def agent(tmp_path, live_server, token):
     return agent
 
 
-def test_what_an_agent_reads_is_stored_and_reconciles(
-    agent, tmp_path, queries, reconcile, charge, eventually
+def test_data_from_agents_is_stored_and_reconciles(
+    agent, tmp_path, queries, reconcile, attribute, eventually
 ):
     def cat(name):
         return f'["cat", "{tmp_path}/{name}"]'
@@ -64,11 +64,11 @@ def test_what_an_agent_reads_is_stored_and_reconciles(
         eventually(lambda: total(deltas.format("open")) == 7)
         eventually(lambda: total(deltas.format("punch")) == 4)
         eventually(lambda: total("SELECT sum(open) FROM telemetry_targetdelta") == 57)
-    charge()
+    attribute()
 
     assert total("SELECT count(*) FROM jobs_job") == 3
     assert total("SELECT batch_id FROM jobs_job WHERE state = 'running'") == "3"
-    waited = "SELECT max(samples) FROM telemetry_servicesnapshot s JOIN site_counter c"
-    assert total(f"{waited} ON c.id = s.counter_id WHERE c.name = 'req_waittime'") == 57_267
+    samples = "SELECT max(samples) FROM telemetry_servicesnapshot s JOIN site_counter c"
+    assert total(f"{samples} ON c.id = s.counter_id WHERE c.name = 'req_waittime'") == 57_267
     assert [e for e in agent.events() if e["level"] != "info"] == []
     assert reconcile()

@@ -1,6 +1,5 @@
-"""A batch is stored once, whole, whatever is sent beside it; and what cannot be true is refused."""
+"""Deliveries: each batch is stored once and completely, and invalid batches are refused."""
 
-import io
 import json
 from datetime import UTC, datetime, timedelta
 
@@ -23,30 +22,30 @@ BATCH = traced(
 )
 
 
-def test_a_batch_is_charged_and_accounted_for(deliver, logs, ingest, charged, reconcile):
+def test_a_batch_is_attributed_and_reconciles(deliver, logs, ingest, attribution, reconcile):
     ingest("sacct", logs("s", sacct(Run("77", nodes="n1"))), cluster="anvil")
 
     assert deliver(BATCH) == (202, {"already": False})
-    assert charged() == {("job", "77"): 6}
+    assert attribution() == {("job", "77"): 6}
     assert reconcile() == "2 segments reconcile."
 
 
 def test_every_format_of_rows_gives_the_same_tables(deliver, token):
     token("mds1-trace")
-    found = []
+    stored = []
     for kind in (ARROW, NDJSON):
         with transaction.atomic():
             deliver(BATCH, kind=kind)
-            found.append(
+            stored.append(
                 contents.rows("telemetry_rpcwindow", "telemetry_coverage", "ingest_segment")
             )
             transaction.set_rollback(True)
 
-    assert found[0] == found[1]
-    assert len(found[0]["telemetry_rpcwindow"]) == 2
+    assert stored[0] == stored[1]
+    assert len(stored[0]["telemetry_rpcwindow"]) == 2
 
 
-def test_a_batch_that_comes_again_is_known_and_changes_nothing(deliver):
+def test_a_repeated_batch_changes_nothing(deliver):
     manifest, rows = BATCH
     deliver(BATCH)
     before = contents.everything()
@@ -56,7 +55,7 @@ def test_a_batch_that_comes_again_is_known_and_changes_nothing(deliver):
     assert contents.everything() == before
 
 
-def test_another_batch_of_the_same_key_is_a_conflict(deliver):
+def test_a_different_batch_with_the_same_key_is_a_conflict(deliver):
     deliver(BATCH)
     before = contents.everything()
 
@@ -66,7 +65,7 @@ def test_another_batch_of_the_same_key_is_a_conflict(deliver):
     assert contents.everything() == before
 
 
-def test_what_an_agent_says_of_itself_is_kept(deliver):
+def test_the_state_of_the_agent_is_stored(deliver):
     manifest, rows = BATCH
     now = datetime.now(UTC)
     deliver(
@@ -88,7 +87,7 @@ def test_what_an_agent_says_of_itself_is_kept(deliver):
     assert source.last_batch_at >= now
 
 
-def test_a_batch_without_rows_tells_that_nothing_happened(deliver, queries, reconcile):
+def test_a_batch_without_rows_extends_coverage(deliver, queries, reconcile):
     assert deliver(traced(1, "12:00", "12:00:10"))[0] == 202
     assert deliver(traced(2, "12:00:10", "12:00:20"), kind=NDJSON)[0] == 202
 
@@ -96,14 +95,14 @@ def test_a_batch_without_rows_tells_that_nothing_happened(deliver, queries, reco
     assert reconcile()
 
 
-def test_rejects_are_kept_and_counted(deliver, queries, reconcile):
-    said = {
+def test_rejects_are_stored_and_counted(deliver, queries, reconcile):
+    counts = {
         "account": {"lines": 9, "accepted": 1, "rejected": 3, "irrelevant": 5},
         "rejects": [{"line": 4, "text": "torn\x00", "reason": "too short"}],
         "rejected_by_reason": {"too short": 2},
     }
 
-    assert deliver(traced(1, "12:00", "12:00:10", window("12:00:03"), **said))[0] == 202
+    assert deliver(traced(1, "12:00", "12:00:10", window("12:00:03"), **counts))[0] == 202
     assert queries("SELECT line, text, reason FROM ingest_reject") == [
         (4, "torn\ufffd", "too short")
     ]
@@ -133,7 +132,7 @@ FAR = datetime.now(UTC) + timedelta(days=3)
             FRAME.with_columns(count=pl.Series([1, -1])), "values", "count", 2, id="negative"
         ),
         pytest.param(
-            FRAME.with_columns(count=pl.lit(2**62)), "values", "count", 1, id="absurdly many"
+            FRAME.with_columns(count=pl.lit(2**62)), "values", "count", 1, id="too large a count"
         ),
         pytest.param(
             FRAME.with_columns(timed=pl.col("count") + 1), "values", "timed", 1, id="too many timed"
@@ -145,7 +144,7 @@ FAR = datetime.now(UTC) + timedelta(days=3)
             FRAME.with_columns(start=pl.lit(0).cast(tables.UTC_US)), "values", "start", 1, id="1970"
         ),
         pytest.param(
-            FRAME.with_columns(start=pl.col("first")), "values", "start", 1, id="no window's begin"
+            FRAME.with_columns(start=pl.col("first")), "values", "start", 1, id="no window start"
         ),
         pytest.param(
             FRAME.with_columns(last=at("12:00:10")), "values", "last", 1, id="beyond its window"
@@ -155,11 +154,11 @@ FAR = datetime.now(UTC) + timedelta(days=3)
             "values", "start", None, id="more than a month",
         ),
         pytest.param(
-            FRAME.with_columns(nid=pl.lit("x" * (1 << 21))), "values", "nid", 1, id="a huge text"
+            FRAME.with_columns(nid=pl.lit("x" * (1 << 21))), "values", "nid", 1, id="too long"
         ),
     ],
 )  # fmt: skip
-def test_rows_that_cannot_be_are_refused_by_name(deliver, frame, code, column, row):
+def test_invalid_rows_are_refused_with_column_and_row(deliver, frame, code, column, row):
     status, answer = deliver(traced(1, "12:00", "12:00:10"), content=arrow("", frame))
 
     assert status == 422
@@ -183,7 +182,7 @@ def test_rows_that_cannot_be_are_refused_by_name(deliver, frame, code, column, r
         pytest.param({"nid": None}, "values", id="null"),
     ],
 )
-def test_lines_of_json_that_cannot_be_are_refused(deliver, line, code):
+def test_invalid_json_lines_are_refused(deliver, line, code):
     if isinstance(line, dict):
         line = ndjson("", [window("12:00:03") | line])
 
@@ -193,12 +192,12 @@ def test_lines_of_json_that_cannot_be_are_refused(deliver, line, code):
     assert not Segment.objects.exists()
 
 
-def test_text_may_hold_anything(deliver, queries, reconcile):
-    odd = "a\x00b\ud800" + "ü" * 300
+def test_text_may_contain_any_characters(deliver, queries, reconcile):
+    text = "a\x00b\ud800" + "ü" * 300
 
     answers = [
         deliver(traced(1, "12:00", "12:00:10", window("12:00:03", job="a\x00b")))[0],
-        deliver(traced(2, "12:00:10", "12:00:20", window("12:00:13", job=odd)), kind=NDJSON)[0],
+        deliver(traced(2, "12:00:10", "12:00:20", window("12:00:13", job=text)), kind=NDJSON)[0],
     ]
 
     assert answers == [202, 202]
@@ -207,7 +206,7 @@ def test_text_may_hold_anything(deliver, queries, reconcile):
 
 
 @pytest.mark.parametrize(
-    ("said", "column"),
+    ("changes", "column"),
     [
         pytest.param({"stream": "x"}, "stream", id="no UUID"),
         pytest.param({"sequence": 0}, "sequence", id="sequences begin with 1"),
@@ -227,16 +226,16 @@ def test_text_may_hold_anything(deliver, queries, reconcile):
         ),
     ],
 )  # fmt: skip
-def test_what_a_batch_says_of_itself_must_hold(deliver, said, column):
+def test_inconsistent_manifests_are_refused(deliver, changes, column):
     manifest, rows = BATCH
 
-    status, answer = deliver((manifest | said, rows))
+    status, answer = deliver((manifest | changes, rows))
 
     assert (status, answer["code"], answer["column"]) == (422, "batch", column)
 
 
 @pytest.mark.parametrize("start", ["2099-01-01T00:00:00Z", "1970-01-01T00:00:00Z"])
-def test_nobody_observed_the_future_or_the_distant_past(deliver, start):
+def test_coverage_in_the_future_or_distant_past_is_refused(deliver, start):
     manifest, rows = BATCH
     coverage = [{"start": start, "end": "2099-01-01T00:00:00Z"}]
 
@@ -245,22 +244,22 @@ def test_nobody_observed_the_future_or_the_distant_past(deliver, start):
     assert (status, answer["column"]) == (422, "coverage")
 
 
-def test_a_key_must_be_that_of_the_batch(deliver):
+def test_the_idempotency_key_must_match_the_batch(deliver):
     assert deliver(BATCH, Idempotency_Key=f"{STREAM}/2")[1]["code"] == "idempotency_key"
 
 
-def test_a_batch_is_of_the_table_of_its_source(deliver):
+def test_the_table_must_match_the_source(deliver):
     assert deliver(batch(1, "jobs", []))[1]["code"] == "table"
 
 
-def test_rows_of_unknown_type_are_not_read(deliver):
+def test_rows_of_an_unknown_content_type_are_refused(deliver):
     status, answer = deliver(BATCH, kind="text/csv", content=b"start,nid\n")
 
     assert (status, answer["code"]) == (415, "content_type")
 
 
 @pytest.mark.parametrize("parts", [{}, {"batch": "{}"}, {"batch": "{}", "rows": "text"}])
-def test_both_parts_are_needed(client, token, parts):
+def test_both_parts_are_required(client, token, parts):
     answer = client.post(
         "/api/v1/ingest/batches",
         parts,
@@ -270,7 +269,7 @@ def test_both_parts_are_needed(client, token, parts):
     assert (answer.status_code, answer.json()["code"]) == (422, "parts")
 
 
-def test_a_body_that_is_too_large_is_not_read(client, token):
+def test_a_body_that_is_too_large_is_refused(client, token):
     answer = client.generic(
         "POST",
         "/api/v1/ingest/batches",
@@ -282,31 +281,31 @@ def test_a_body_that_is_too_large_is_not_read(client, token):
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
 
 
-def _claiming(size):
-    """An Arrow stream, one buffer of which claims to be of another size when decompressed."""
+def _with_false_size(size):
+    """Return an Arrow stream with a buffer that declares a false decompressed size."""
     stream = bytearray(arrow("rpc_windows", [window("12:00:03")] * 5_000))
     at_buffer = stream.index((5_000 * 8).to_bytes(8, "little") + b"\x28\xb5\x2f\xfd")  # zstd
     stream[at_buffer : at_buffer + 8] = size.to_bytes(8, "little")
     return bytes(stream)
 
 
-def _zeros(rows):
-    """Few bytes that are truly many rows."""
+def _equal_rows(rows):
+    """Return many equal rows, compressed into few bytes."""
     return arrow("", FRAME.head(1).select(pl.all().repeat_by(rows).explode()))
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(lambda: _claiming(1 << 40), id="claims of terabytes"),
-        pytest.param(lambda: _zeros(600_000), id="too many rows"),
+        pytest.param(lambda: _with_false_size(1 << 40), id="a declared size of terabytes"),
+        pytest.param(lambda: _equal_rows(600_000), id="too many rows"),
         pytest.param(
             lambda: arrow("", FRAME.head(1).with_columns(job=pl.lit("x" * (300 << 20)))),
             id="a text of 300 MiB in a few bytes",
         ),
     ],
 )
-def test_a_bomb_is_not_decompressed(deliver, content):
+def test_decompression_bombs_are_refused(deliver, content):
     bomb = content()
 
     status, answer = deliver(traced(1, "12:00", "12:00:10"), content=bomb)
@@ -315,7 +314,7 @@ def test_a_bomb_is_not_decompressed(deliver, content):
     assert (status, answer["code"]) == (413, "too_large")
 
 
-def test_a_garbled_stream_is_refused_whatever_is_garbled(deliver):
+def test_damaged_streams_are_refused(deliver):
     stream = arrow("rpc_windows", [window("12:00:03", f"{n}@gni") for n in range(50)])
     for position in range(0, len(stream), 61):
         garbled = bytearray(stream)
@@ -330,33 +329,7 @@ def test_a_garbled_stream_is_refused_whatever_is_garbled(deliver):
         assert status in {202, 422}
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        pytest.param({}, id="no token"),
-        pytest.param({"Authorization": "Token ioportal_guessed"}, id="a guess"),
-        pytest.param({"Authorization": "Bearer x"}, id="another kind"),
-        pytest.param({"Authorization": "Token \x00"}, id="noise"),
-    ],
-)
-def test_without_a_token_nothing_is_read(client, header):
-    answer = client.post("/api/v1/ingest/batches", headers=header)
-
-    assert (answer.status_code, answer.json()["code"]) == (401, "token")
-    assert answer["WWW-Authenticate"] == "Token"
-
-
-def test_a_token_that_is_revoked_or_expired_is_worth_nothing(deliver, token, call):
-    assert deliver(BATCH)[0] == 202
-
-    number = call("token", "list").split()[0]
-    call("token", "revoke", number)
-
-    assert deliver(BATCH)[0] == 401
-    assert "revoked" in call("token", "list")
-
-
-def test_who_is_far_behind_is_told_to_wait(deliver, settings):
+def test_deliveries_are_delayed_while_attribution_is_behind(deliver, settings):
     settings.PENDING_LIMIT = 2
     server = Server.objects.get(name="mds1")
     DirtyTrace.objects.bulk_create(
@@ -368,7 +341,7 @@ def test_who_is_far_behind_is_told_to_wait(deliver, settings):
     assert (status, answer["code"]) == (429, "behind")
 
 
-def test_agents_wait_while_the_disk_of_the_database_is_full(client, token, settings, tmp_path):
+def test_deliveries_are_delayed_while_the_database_disk_is_full(client, token, settings, tmp_path):
     settings.DATABASE_FOLDERS = [str(tmp_path)]
     settings.DATABASE_FREE_BYTES = 2**60
     header = {"Authorization": f"Token {token('mds1-trace')}"}
@@ -381,29 +354,29 @@ def test_agents_wait_while_the_disk_of_the_database_is_full(client, token, setti
 
 
 @pytest.mark.django_db(transaction=True)
-def test_without_a_database_it_is_to_be_tried_again(client, token):
+def test_a_database_outage_is_answered_with_retry_after(client, token):
     header = {"Authorization": f"Token {token('mds1-trace')}"}
-    known = connection.settings_dict["PORT"]
+    port = connection.settings_dict["PORT"]
     connection.close()
     connection.settings_dict["PORT"] = "1"
     try:
         answer = client.post("/api/v1/ingest/batches", headers=header)
     finally:
-        connection.settings_dict["PORT"] = known
+        connection.settings_dict["PORT"] = port
 
     assert (answer.status_code, answer.json()["code"]) == (503, "database")
     assert int(answer["Retry-After"]) > 0
 
 
-def test_the_description_of_the_api_names_its_answers(client):
-    described = client.get("/api/v1/openapi.json").json()
+def test_the_openapi_schema_lists_the_status_codes(client):
+    schema = client.get("/api/v1/openapi.json").json()
 
-    answers = described["paths"]["/api/v1/ingest/batches"]["post"]["responses"]
+    answers = schema["paths"]["/api/v1/ingest/batches"]["post"]["responses"]
     assert set(answers) >= {"202", "401", "403", "409", "413", "415", "422", "429", "503"}
-    assert json.dumps(described)
+    assert json.dumps(schema)
 
 
-def test_a_batch_as_fields_is_a_batch_too(client, token):
+def test_a_batch_may_be_sent_as_a_form_field(client, token):
     manifest, rows = BATCH
     answer = client.post(
         "/api/v1/ingest/batches",
@@ -419,10 +392,3 @@ def test_a_batch_as_fields_is_a_batch_too(client, token):
 
     assert answer.status_code == 202
     assert Batch.objects.get().sequence == 1
-
-
-def test_a_token_shows_its_secret_once_and_keeps_none(token, queries):
-    secret = token("mds1-trace")
-
-    assert secret not in str(queries("SELECT * FROM api_token"))
-    assert io.StringIO(secret).read().startswith("ioportal_")

@@ -1,4 +1,4 @@
-"""What Prometheus reads."""
+"""Metrics for Prometheus."""
 
 import io
 import re
@@ -12,7 +12,7 @@ from tests import batches
 
 @pytest.fixture
 def scrape(client, db):
-    """Ask for the metrics as Prometheus does; return them by name and labels."""
+    """Request the metrics like Prometheus; return them by name and labels."""
     out = io.StringIO()
     call_command("token", "create", "metrics", stdout=out, stderr=io.StringIO())
 
@@ -27,7 +27,7 @@ def scrape(client, db):
     return read
 
 
-def test_a_source_says_how_it_is(deliver, scrape):
+def test_metrics_describe_each_source(deliver, scrape):
     deliver(
         batches.traced(
             1,
@@ -39,38 +39,38 @@ def test_a_source_says_how_it_is(deliver, scrape):
         )
     )
 
-    told = scrape()
+    metrics = scrape()
 
-    of_trace = 'format="rpctrace",source="mds1-trace"'
-    assert told[f"ioportal_source_rejected_lines{{{of_trace}}}"] == 2
-    assert told[f"ioportal_source_spool_batches{{{of_trace}}}"] == 4
-    assert told[f"ioportal_source_spool_bytes{{{of_trace}}}"] == 12_000
-    assert told[f"ioportal_source_lag_seconds{{{of_trace}}}"] > 86_400
-    assert told['ioportal_source_problems{format="sacct",source="anvil-jobs"}'] == 1
-    assert 'ioportal_source_lag_seconds{format="sacct",source="anvil-jobs"}' not in told
+    labels = 'format="rpctrace",source="mds1-trace"'
+    assert metrics[f"ioportal_source_rejected_lines{{{labels}}}"] == 2
+    assert metrics[f"ioportal_source_spool_batches{{{labels}}}"] == 4
+    assert metrics[f"ioportal_source_spool_bytes{{{labels}}}"] == 12_000
+    assert metrics[f"ioportal_source_lag_seconds{{{labels}}}"] > 86_400
+    assert metrics['ioportal_source_problems{format="sacct",source="anvil-jobs"}'] == 1
+    assert 'ioportal_source_lag_seconds{format="sacct",source="anvil-jobs"}' not in metrics
 
 
-def test_what_waits_for_a_stage_is_counted_until_it_is_done(deliver, charge, scrape):
+def test_pending_rows_are_counted_until_their_stage_runs(deliver, attribute, scrape):
     deliver(batches.traced(1, "12:00:00", "12:00:10", batches.window("12:00:00")))
-    waiting = 'ioportal_pending_rows{kind="traces",stage="attribution"}'
+    metric = 'ioportal_pending_rows{kind="traces",stage="attribution"}'
 
-    before = scrape()[waiting]
-    charge()
+    before = scrape()[metric]
+    attribute()
 
-    assert (before, scrape()[waiting]) == (1, 0)
+    assert (before, scrape()[metric]) == (1, 0)
 
 
-def test_requests_of_the_web_process_are_among_them(client, scrape):
+def test_metrics_include_web_requests_and_database_size(client, scrape):
     client.get("/healthz")
     client.get("/api/v1/openapi.json")
 
-    told = scrape()
+    metrics = scrape()
 
-    assert any(name.startswith("django_http_requests_latency") for name in told)
-    assert told["ioportal_database_bytes"] > 1_000_000
+    assert any(name.startswith("django_http_requests_latency") for name in metrics)
+    assert metrics["ioportal_database_bytes"] > 1_000_000
 
 
-def test_failing_stages_and_free_space_are_among_them(scrape, settings, tmp_path):
+def test_metrics_include_stage_failures_and_free_space(scrape, settings, tmp_path):
     settings.DATABASE_FOLDERS = [str(tmp_path)]
     StageFailure.objects.record("retention", ValueError("no"))
 
@@ -83,15 +83,15 @@ def test_failing_stages_and_free_space_are_among_them(scrape, settings, tmp_path
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        pytest.param({}, 401, id="nobody"),
+        pytest.param({}, 401, id="no token"),
         pytest.param({"Authorization": "Token ioportal_guessed"}, 401, id="a guess"),
     ],
 )
-def test_metrics_are_not_for_strangers(client, db, headers, status):
+def test_metrics_require_a_valid_token(client, db, headers, status):
     assert client.get("/api/v1/metrics", headers=headers).status_code == status
 
 
-def test_metrics_are_not_for_agents(client, token):
+def test_tokens_of_agents_do_not_permit_metrics(client, token):
     headers = {"Authorization": f"Token {token('mds1-trace')}"}
 
     assert client.get("/api/v1/metrics", headers=headers).status_code == 403

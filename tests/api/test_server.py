@@ -1,4 +1,4 @@
-"""The real web server, with forked workers: what it acknowledged is stored, once."""
+"""The real web server with forked workers: acknowledged batches are stored exactly once."""
 
 import json
 import os
@@ -29,10 +29,10 @@ pytestmark = [
 ]
 
 WITHIN_S = 60
-WAITING_FOR_US = """
+BLOCKED_BY_TEST = """
 SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
 """
-OTHERS = """
+OTHER_CONNECTIONS = """
 SELECT 1 FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
@@ -60,12 +60,12 @@ def server(environment):
     yield start
     for process in started:
         kill(process)
-    wait_for(nobody_else_is_there, "the end of what the server had begun")
+    wait_for(no_other_connections, "the end of the server's transactions")
 
 
 @pytest.fixture
 def send(token, tmp_path):
-    """Deliver a batch as an agent does: in a process of its own."""
+    """Deliver a batch from a separate process, like an agent."""
     secret = token("mds1-trace")
 
     def run(url, batch):
@@ -85,7 +85,7 @@ def send(token, tmp_path):
 
 
 def curl(*arguments):
-    """Return status and body of an answer; status 0: there was none."""
+    """Return the status and body of an answer; status 0 means no answer."""
     answer = subprocess.run(
         ["curl", "--silent", "--max-time", "60", "--write-out", r"\n%{http_code}", *arguments],
         capture_output=True, text=True, check=False,
@@ -100,24 +100,24 @@ def kill(process):
         process.wait()
 
 
-def nobody_else_is_there():
+def no_other_connections():
     with connection.cursor() as cursor:
-        cursor.execute(OTHERS)
+        cursor.execute(OTHER_CONNECTIONS)
         return not cursor.fetchall()
 
 
 def wait_for(condition, what):
     until = time.monotonic() + WITHIN_S
     while time.monotonic() < until:
-        if found := condition():
-            return found
+        if condition():
+            return
         time.sleep(0.1)
     pytest.fail(f"{what}: not within {WITHIN_S} s")
 
 
 @contextmanager
-def nobody_may_commit():
-    """Hold what every batch of the server must have before it can be committed."""
+def commits_blocked():
+    """Lock a row that every batch needs before its commit."""
     with transaction.atomic():
         Server.objects.select_for_update().get(name="mds1")
         yield
@@ -133,7 +133,7 @@ def batches(count):
     ]  # fmt: skip
 
 
-def test_deliveries_in_parallel_out_of_order_and_doubled_are_stored_once(
+def test_parallel_unordered_and_repeated_deliveries_are_stored_once(
     server, send, queries, reconcile
 ):
     url, _ = server()
@@ -150,17 +150,15 @@ def test_deliveries_in_parallel_out_of_order_and_doubled_are_stored_once(
     assert reconcile() == "8 segments reconcile."
 
 
-def test_a_server_that_dies_between_rows_and_commit_has_stored_nothing(
-    server, send, queries, reconcile
-):
+def test_a_server_killed_before_the_commit_stores_nothing(server, send, queries, reconcile):
     url, process = server()
     [batch] = batches(1)
-    with ThreadPoolExecutor(1) as agent, nobody_may_commit():
+    with ThreadPoolExecutor(1) as agent, commits_blocked():
         answer = agent.submit(send, url, batch)
-        wait_for(lambda: queries(WAITING_FOR_US), "a delivery whose rows are written")
+        wait_for(lambda: queries(BLOCKED_BY_TEST), "a delivery whose rows are written")
         kill(process)
         assert answer.result()[0] == 0
-    wait_for(nobody_else_is_there, "the end of what was not committed")
+    wait_for(no_other_connections, "the end of the uncommitted transaction")
     assert not Segment.objects.exists()
 
     url, _ = server()
@@ -171,17 +169,17 @@ def test_a_server_that_dies_between_rows_and_commit_has_stored_nothing(
     assert reconcile()
 
 
-def test_the_example_of_the_documentation_works(server, token, tmp_path, charge, queries):
+def test_the_example_in_the_documentation_works(server, token, tmp_path, attribute, queries):
     url, _ = server()
     example = re.search(r"```sh\n(.*?)```", (REPOSITORY / "docs/api.md").read_text(), re.DOTALL)
     script = example[1].replace("https://io.example.org", url)
 
-    done = subprocess.run(
+    completed = subprocess.run(
         ["sh", "-eu", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False,
         env={"PATH": os.environ["PATH"], "TOKEN": token("mds1-trace")},
     )  # fmt: skip
 
-    assert done.stdout == '{"already": false}', done.stderr
-    charge()
+    assert completed.stdout == '{"already": false}', completed.stderr
+    attribute()
     assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(7,)]
     assert Path(tmp_path / "rows.ndjson").exists()

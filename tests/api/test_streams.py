@@ -1,4 +1,4 @@
-"""Batches of one stream, in any order, beside files and other streams."""
+"""Streams: batches in any order, and overlaps with files and other streams."""
 
 import random
 from itertools import permutations
@@ -11,7 +11,7 @@ from django.db import transaction
 from collectors import tables
 from ioportal.ingest.models import DirtyTrace
 from tests import contents
-from tests.batches import batch as batch_of
+from tests.batches import batch as new_batch
 from tests.batches import delta, traced, window
 from tests.logs import Run, at, job_stats, rpc, sacct
 
@@ -20,7 +20,9 @@ pytestmark = pytest.mark.usefixtures("sources")
 STREAM = [
     traced(1, "12:00", "12:00:10", window("12:00:01", count=3)),
     traced(2, "12:00:10", "12:00:20", window("12:00:12", job="77"), window("12:00:19")),
-    traced(3, "12:00:20", "12:00:29", window("12:00:21"), window("12:00:09.5")),  # one came late
+    traced(
+        3, "12:00:20", "12:00:29", window("12:00:21"), window("12:00:09.5")
+    ),  # the second row is late
     traced(4, "12:40", "12:41", window("12:40:30", "9@gni")),
 ]
 OBSERVED = [(at("12:00"), at("12:00:29")), (at("12:40"), at("12:41"))]
@@ -33,7 +35,7 @@ def covered(queries):
 
 @pytest.fixture
 def stream_twice(deliver, token):
-    """Deliver batches in some order, and then again in another; return the tables that result."""
+    """Deliver batches in a given and in reverse order; return the resulting tables."""
     token("mds1-trace")
 
     def run(batches, *steps):
@@ -41,54 +43,56 @@ def stream_twice(deliver, token):
             answers = [deliver(batch)[0] for batch in [*batches, *reversed(batches)]]
             for step in steps:
                 step()
-            found = contents.everything()
+            stored = contents.everything()
             transaction.set_rollback(True)
         assert set(answers) == {202}
-        return found
+        return stored
 
     return run
 
 
-def test_any_order_gives_the_same_tables(stream_twice, charge, reconcile):
-    expected = stream_twice(STREAM, charge, reconcile)
+def test_the_order_of_batches_does_not_change_the_tables(stream_twice, attribute, reconcile):
+    expected = stream_twice(STREAM, attribute, reconcile)
     orders = list(permutations(STREAM))
 
     for order in random.Random(2017).sample(orders, 6):  # noqa: S311  (an order, not a secret)
-        assert stream_twice(order, charge) == expected
+        assert stream_twice(order, attribute) == expected
     assert len(expected["telemetry_rpcwindow"]) == 6
 
 
-def test_charging_between_deliveries_gives_the_same_tables(stream_twice, deliver, charge):
-    expected = stream_twice(STREAM, charge)
+def test_attribution_between_deliveries_does_not_change_the_tables(
+    stream_twice, deliver, attribute
+):
+    expected = stream_twice(STREAM, attribute)
 
     for batch in STREAM:
         deliver(batch)
-        charge()
+        attribute()
 
     assert contents.everything() == expected
 
 
-def test_what_a_stream_observed_is_joined(deliver, covered):
+def test_coverage_of_a_stream_is_joined(deliver, covered):
     for batch in STREAM:
         deliver(batch)
 
     assert covered() == OBSERVED
 
 
-def test_no_row_of_coverage_goes_beyond_a_day(deliver, covered):
+def test_rows_of_coverage_are_split_by_day(deliver, covered):
     deliver(traced(1, "22:00", "23:00"))
     deliver(traced(2, "23:00", "25:00"))
 
     assert covered() == [(at("22:00"), at("24:00")), (at("24:00"), at("25:00"))]
 
 
-def test_a_batch_touches_its_own_windows_only(deliver, charge):
+def test_a_batch_marks_only_its_own_windows_dirty(deliver, attribute):
     deliver(STREAM[0])
-    charge()
+    attribute()
     deliver(STREAM[1])
 
-    [touched] = DirtyTrace.objects.all()
-    assert (touched.start, touched.end) == (at("12:00:10"), at("12:00:20"))
+    [dirty] = DirtyTrace.objects.all()
+    assert (dirty.start, dirty.end) == (at("12:00:10"), at("12:00:20"))
 
 
 def test_a_batch_that_overlaps_a_file_is_refused(deliver, logs, ingest):
@@ -110,7 +114,7 @@ def test_a_file_that_overlaps_a_stream_is_refused(deliver, logs, ingest, queries
     assert queries("SELECT sum(count) FROM telemetry_rpcwindow") == [(3,)]
 
 
-def test_a_new_stream_may_not_tell_anew_what_an_old_one_told(deliver):
+def test_a_new_stream_that_overlaps_an_old_stream_is_refused(deliver):
     deliver(STREAM[0])
     again = {"stream": str(uuid4())}
 
@@ -122,7 +126,9 @@ def test_a_new_stream_may_not_tell_anew_what_an_old_one_told(deliver):
     assert answers == [422, 202]
 
 
-def test_jobs_come_in_batches_as_they_do_in_files(deliver, logs, ingest, charge, reconcile):
+def test_jobs_in_batches_give_the_same_tables_as_in_files(
+    deliver, logs, ingest, attribute, reconcile
+):
     runs = [Run("77").running(), Run("77", end="12:30"), Run("78", nodes="n2")]
     with transaction.atomic():
         ingest("sacct", logs("s", sacct(*runs)), cluster="anvil")
@@ -131,11 +137,11 @@ def test_jobs_come_in_batches_as_they_do_in_files(deliver, logs, ingest, charge,
     rows = [_job(number, run) for number, run in enumerate(runs, start=1)]
 
     answers = [
-        deliver(batch_of(2, "jobs", rows[1:]), "anvil-jobs")[0],
-        deliver(batch_of(1, "jobs", rows[:1]), "anvil-jobs")[0],
-        deliver(batch_of(2, "jobs", rows[1:]), "anvil-jobs")[0],
+        deliver(new_batch(2, "jobs", rows[1:]), "anvil-jobs")[0],
+        deliver(new_batch(1, "jobs", rows[:1]), "anvil-jobs")[0],
+        deliver(new_batch(2, "jobs", rows[1:]), "anvil-jobs")[0],
     ]
-    charge()
+    attribute()
 
     assert answers == [202, 202, 202]
     assert contents.rows("jobs_job", "jobs_allocation", "jobs_jobstatistics") == expected
@@ -144,14 +150,14 @@ def test_jobs_come_in_batches_as_they_do_in_files(deliver, logs, ingest, charge,
 
 def test_jobs_of_another_cluster_are_refused(deliver):
     status, answer = deliver(
-        batch_of(1, "jobs", [_job(1, Run("77")) | {"cluster": "birch"}]), "anvil-jobs"
+        new_batch(1, "jobs", [_job(1, Run("77")) | {"cluster": "birch"}]), "anvil-jobs"
     )
 
     assert (status, answer["code"]) == (422, "refused")
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("changes", "code"),
     [
         ({"ended_at": at("11:59")}, "values"),
         ({"state": "dreaming"}, "values"),
@@ -161,16 +167,16 @@ def test_jobs_of_another_cluster_are_refused(deliver):
         ({"nodes": "n[1-999999999]"}, "refused"),
     ],
 )
-def test_records_that_cannot_be_are_refused(deliver, said, code):
-    status, answer = deliver(batch_of(1, "jobs", [_job(1, Run("77")) | said]), "anvil-jobs")
+def test_invalid_records_are_refused(deliver, changes, code):
+    status, answer = deliver(new_batch(1, "jobs", [_job(1, Run("77")) | changes]), "anvil-jobs")
 
     assert (status, answer["code"]) == (422, code)
 
 
-def test_text_of_records_may_hold_anything(deliver, queries):
-    odd = {"name": "a\x00b" * 500, "user": "\U0001f41f", "queue": "'; DROP TABLE jobs_job; --"}
+def test_text_of_records_may_contain_any_characters(deliver, queries):
+    unusual = {"name": "a\x00b" * 500, "user": "\U0001f41f", "queue": "'; DROP TABLE jobs_job; --"}
 
-    assert deliver(batch_of(1, "jobs", [_job(1, Run("77")) | odd]), "anvil-jobs")[0] == 202
+    assert deliver(new_batch(1, "jobs", [_job(1, Run("77")) | unusual]), "anvil-jobs")[0] == 202
     assert queries("SELECT left(name, 3), owner FROM jobs_job") == [("a\ufffdb", "\U0001f41f")]
 
 
@@ -186,20 +192,20 @@ def _job(line, run):
     }  # fmt: skip
 
 
-# -- differences of counters ------------------------------------------------------------------
+# -- counter differences ----------------------------------------------------------------------
 
 
-def polled(sequence, start, end, *rows, target="lake-MDT0000", table="job_deltas", **said):
-    """A batch of one poll."""
-    return batch_of(sequence, table, rows, [(target, start, end)], **said)
+def polled(sequence, start, end, *rows, target="lake-MDT0000", table="job_deltas", **changes):
+    """Return a batch of one poll."""
+    return new_batch(sequence, table, rows, [(target, start, end)], **changes)
 
 
 @pytest.fixture
-def opens(queries, charge):
-    """Opens by what they are charged to, and what they rest on."""
+def opens(queries, attribute):
+    """Return the opens by kind of principal, job and basis."""
 
     def read():
-        charge()
+        attribute()
         return queries(
             """
             SELECT w.kind, coalesce(j.batch_id, ''), w.basis, sum(open)
@@ -215,7 +221,7 @@ JOB, PROCESS, PENDING = 1, 2, 4
 DIFFERENCE, NEW_ENTRY, TOTAL = 1, 2, 5
 
 
-def test_differences_are_charged_and_again_when_the_job_is_known(
+def test_differences_are_attributed_again_when_the_job_record_arrives(
     deliver, logs, ingest, opens, reconcile
 ):
     deliver(
@@ -242,7 +248,7 @@ def test_differences_are_charged_and_again_when_the_job_is_known(
     assert reconcile() == "3 segments reconcile."
 
 
-def test_an_entry_that_an_earlier_poll_should_have_shown_is_a_total(deliver, opens):
+def test_an_entry_missed_by_an_earlier_poll_is_a_total(deliver, opens):
     row = delta("12:00", "12:01", "cp.0", basis="total", open=5)
 
     status, _ = deliver(polled(1, "12:00", "12:01", row), "mds1-jobs")
@@ -251,7 +257,7 @@ def test_an_entry_that_an_earlier_poll_should_have_shown_is_a_total(deliver, ope
     assert opens() == [(PROCESS, "", TOTAL, 5)]
 
 
-def test_polls_make_a_job_known_like_reads(deliver, logs, ingest, charge, refresh, queries):
+def test_job_statistics_are_computed_from_polls(deliver, logs, ingest, attribute, refresh, queries):
     ingest("sacct", logs("s", sacct(Run("77", end="12:30"))), cluster="anvil")
     for minute in range(31):
         start, end = f"12:{max(0, minute - 1):02}", f"12:{minute:02}"
@@ -259,7 +265,7 @@ def test_polls_make_a_job_known_like_reads(deliver, logs, ingest, charge, refres
         totals = [delta(start, end, open=20)] if minute else []
         deliver(polled(minute + 1, start, end, *rows), "mds1-jobs")
         deliver(polled(minute + 1, start, end, *totals, table="target_deltas"), "mds1-totals")
-    charge()
+    attribute()
     refresh()
 
     assert queries(
@@ -268,7 +274,7 @@ def test_polls_make_a_job_known_like_reads(deliver, logs, ingest, charge, refres
     ) == [(300, "good", 1.0, pytest.approx(300 / 1800), 0.5)]
 
 
-def test_a_batch_is_refused_with_all_targets_that_are_not_registered(deliver):
+def test_a_refusal_names_all_unregistered_targets(deliver):
     rows = [delta("12:00", "12:01", "77", target=f"lake-MDT000{n}", open=1) for n in range(4, 7)]
 
     status, answer = deliver(polled(1, "12:00", "12:01", *rows, target="lake-MDT0009"), "mds1-jobs")
@@ -279,10 +285,10 @@ def test_a_batch_is_refused_with_all_targets_that_are_not_registered(deliver):
     )
 
 
-def test_osts_are_folded_and_every_one_of_the_host_is_covered(deliver, queries, charge, reconcile):
+def test_osts_are_combined_and_each_is_covered(deliver, queries, attribute, reconcile):
     rows = [delta("12:00", "12:01", "77", target="", write=3, write_bytes=900)]
     assert deliver(polled(1, "12:00", "12:01", *rows, target=""), "oss1-jobs")[0] == 202
-    charge()
+    attribute()
 
     assert queries("SELECT target_id, write_bytes FROM telemetry_iowindow") == [(0, 900)]
     assert queries(
@@ -293,14 +299,16 @@ def test_osts_are_folded_and_every_one_of_the_host_is_covered(deliver, queries, 
 
 
 @pytest.mark.parametrize("clock", ["12:00:30", "12:01", "13:00"])
-def test_from_an_agents_first_poll_on_no_file_tells_of_its_target(deliver, logs, ingest, clock):
+def test_files_from_after_the_first_poll_of_an_agent_are_refused(deliver, logs, ingest, clock):
     deliver(polled(1, "12:00", "12:01", delta("12:00", "12:01", "77", open=7)), "mds1-jobs")
 
     with pytest.raises(CommandError, match="overlaps mds1-jobs batch 1"):
         read(ingest, logs, clock)
 
 
-def test_files_tell_what_was_before(deliver, logs, ingest, opens, reconcile):
+def test_files_from_before_the_first_poll_of_an_agent_are_loaded(
+    deliver, logs, ingest, opens, reconcile
+):
     read(ingest, logs, "11:50", opens=3)
     deliver(polled(1, "12:00", "12:01", delta("12:00", "12:01", "77", open=7)), "mds1-jobs")
     read(ingest, logs, "12:00", opens=5)
@@ -317,7 +325,7 @@ def read(ingest, logs, clock, opens=1):
 
 @pytest.mark.parametrize("target", ["pond-MDT0000", "lake-OST0000", "nowhere", ""])
 def test_targets_of_another_filesystem_or_kind_are_refused(deliver, target):
-    source = "mds1-jobs"  # on whose server no OST is registered
+    source = "mds1-jobs"  # its server has no OST
     batch = polled(1, "12:00", "12:01", delta("12:00", "12:01", "7", target, open=1), target=target)
 
     status, answer = deliver(batch, source)
@@ -334,13 +342,13 @@ def test_targets_of_another_filesystem_or_kind_are_refused(deliver, target):
         (delta("12:00", "12:01", "7", open=-1), "open"),
     ],
 )
-def test_differences_that_cannot_be_are_refused(deliver, row, column):
+def test_invalid_differences_are_refused(deliver, row, column):
     status, answer = deliver(polled(1, "12:00", "12:01", row), "mds1-jobs")
 
     assert (status, answer["column"]) == (422, column)
 
 
-def test_what_is_registered_anew_is_charged_anew(deliver, register, opens):
+def test_a_new_registration_repeats_attribution(deliver, register, opens):
     deliver(polled(1, "12:00", "12:01", delta("12:00", "12:01", "j77", open=7)), "mds1-jobs")
     assert opens() == [(PROCESS, "", DIFFERENCE, 7)]
 
@@ -349,14 +357,14 @@ def test_what_is_registered_anew_is_charged_anew(deliver, register, opens):
     assert opens() == [(PENDING, "", DIFFERENCE, 7)]
 
 
-def test_requests_that_a_server_kept_are_stored_once_and_charged_to_nobody(
-    deliver, charge, queries, reconcile
+def test_request_histories_are_stored_once_and_not_attributed(
+    deliver, attribute, queries, reconcile
 ):
     first = {key: window("12:00:03", count=4)[key] for key in tables.REQUEST_WINDOWS.columns}
-    kept = batch_of(1, "request_windows", [first], [("", "12:00:00", "12:00:10")])
+    history = new_batch(1, "request_windows", [first], [("", "12:00:00", "12:00:10")])
 
-    answers = [deliver(kept, "mds1-history") for _ in range(2)]
-    charge()
+    answers = [deliver(history, "mds1-history") for _ in range(2)]
+    attribute()
 
     assert [answer["already"] for _, answer in answers] == [False, True]
     assert queries("SELECT sum(count)::int FROM telemetry_requestwindow") == [(4,)]

@@ -1,13 +1,17 @@
-"""Invalid tokens are logged and limited by address; valid ones are not affected."""
+"""Tokens: only valid tokens give access; invalid tokens are logged and rate-limited by address."""
+
+import io
 
 import pytest
 from django.utils import timezone
 from structlog.testing import capture_logs
 
+from tests.batches import traced
+
 pytestmark = pytest.mark.django_db
 
 
-def test_invalid_tokens_are_logged_and_limited_and_valid_ones_go_on(client, call, monkeypatch):
+def test_invalid_tokens_are_logged_and_rate_limited(client, call, monkeypatch):
     now = timezone.now()
     monkeypatch.setattr(timezone, "now", lambda: now)
     secret = call("token", "create", "metrics")
@@ -35,3 +39,36 @@ def test_invalid_tokens_are_logged_and_limited_and_valid_ones_go_on(client, call
     }
     assert scrape(secret).status_code == 200
     assert scrape("guess", address="192.0.2.2").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param({}, id="no token"),
+        pytest.param({"Authorization": "Token ioportal_guessed"}, id="an unknown token"),
+        pytest.param({"Authorization": "Bearer x"}, id="another kind"),
+        pytest.param({"Authorization": "Token \x00"}, id="noise"),
+    ],
+)
+def test_requests_without_a_valid_token_are_refused(client, header):
+    answer = client.post("/api/v1/ingest/batches", headers=header)
+
+    assert (answer.status_code, answer.json()["code"]) == (401, "token")
+    assert answer["WWW-Authenticate"] == "Token"
+
+
+def test_a_revoked_token_is_refused(deliver, token, call):
+    assert deliver(traced(1, "12:00", "12:00:10"))[0] == 202
+
+    number = call("token", "list").split()[0]
+    call("token", "revoke", number)
+
+    assert deliver(traced(1, "12:00", "12:00:10"))[0] == 401
+    assert "revoked" in call("token", "list")
+
+
+def test_token_secrets_are_not_stored(token, queries):
+    secret = token("mds1-trace")
+
+    assert secret not in str(queries("SELECT * FROM api_token"))
+    assert io.StringIO(secret).read().startswith("ioportal_")

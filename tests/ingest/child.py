@@ -1,4 +1,4 @@
-"""A task that a worker's forked child runs: it parses, which makes polars start its threads."""
+"""A task that parses files with polars, whose threads must start in a forked child."""
 
 from celery import shared_task
 from django.core.management import call_command

@@ -1,4 +1,4 @@
-"""What became of operations, in words."""
+"""Attribution of operations, with names in place of ids, and loading of texts."""
 
 import pytest
 
@@ -6,19 +6,19 @@ from ioportal.ingest import tasks
 
 
 @pytest.fixture
-def charge(db):
-    """Run the charging stage, as a worker does."""
+def attribute(db):
+    """Run the attribution stage like a worker."""
     return tasks.attribute_pending
 
 
 @pytest.fixture
-def charged(queries):
-    """RPCs by what they are charged to: the kind, and the job's id or the name it goes by."""
+def attribution(queries):
+    """Return the RPCs by kind and name of principal."""
 
     def read():
         return {
-            (kind, who): int(rpcs)
-            for kind, who, rpcs in queries(
+            (kind, name): int(rpcs)
+            for kind, name, rpcs in queries(
                 """
                 SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed'])
                     [w.kind], coalesce(
@@ -37,12 +37,12 @@ def charged(queries):
 
 @pytest.fixture
 def opens(queries):
-    """Opens of job_stats by what they are charged to, likewise."""
+    """Return the opens of job_stats by kind and name of principal."""
 
     def read():
         return {
-            (kind, who): int(amount)
-            for kind, who, amount in queries(
+            (kind, name): int(amount)
+            for kind, name, amount in queries(
                 """
                 SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed'])
                     [w.kind], coalesce(
@@ -57,3 +57,20 @@ def opens(queries):
         }
 
     return read
+
+
+@pytest.fixture
+def load(site, logs, ingest):
+    """Ingest a text as a file of a given name."""
+
+    def run(form, name, text, **options):
+        return ingest(form, logs(name, text), **options)
+
+    return run
+
+
+@pytest.fixture
+def everything_reconciles(site, reconcile):
+    """Reconcile at the end of the test."""
+    yield
+    assert reconcile()

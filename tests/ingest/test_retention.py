@@ -1,4 +1,4 @@
-"""What was kept long enough goes; what was told of it stays, and nothing is told wrongly since."""
+"""Retention: expired rows are dropped, reports remain correct, and late data is reported."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ TRACE = "\n".join(rpc(f"12:{minute:02}:05", "1@gni") for minute in range(60))
 
 
 @pytest.fixture(autouse=True)
-def _kept(settings):
+def _retention_periods(settings):
     settings.RAW_RETENTION = timedelta(days=2)
     settings.WINDOWS_RETENTION = timedelta(days=30)
     settings.MINUTES_RETENTION = timedelta(days=180)
@@ -30,7 +30,7 @@ def _kept(settings):
 
 @pytest.fixture
 def after():
-    """Let some days pass, and run the retention stage."""
+    """Run the retention stage as of a number of days from now."""
     return lambda days: retention_stage.retain(datetime.now(UTC) + timedelta(days=days))
 
 
@@ -45,14 +45,14 @@ def rows(queries):
 
 @pytest.fixture
 def traced_job(site, logs, ingest, refresh):
-    """Job 77 of n1 was traced for its hour."""
+    """Return job 77 of n1, which is traced for its hour."""
     ingest("sacct", logs("j", sacct(Run("77", nodes="n1"))), cluster="anvil")
     ingest("rpctrace", logs("t", TRACE), server="mds1")
     refresh()
     return Job.objects.get()
 
 
-def test_logs_of_long_ago_are_kept_from_when_they_are_loaded(traced_job, after, rows):
+def test_retention_of_old_logs_starts_when_they_are_loaded(traced_job, after, rows):
     after(days=1)
     assert rows("rpcwindow", "attributedrpc", "rpcminute") == [60, 60, 60]
 
@@ -69,15 +69,15 @@ def test_logs_of_long_ago_are_kept_from_when_they_are_loaded(traced_job, after, 
     assert rows("total", "totalminute", "totaltenminutes") == [0, 0, 6]
 
 
-def test_a_coarser_level_stays_as_long_as_the_finer_one(settings):
+def test_a_coarser_level_is_retained_as_long_as_the_finer_level(settings):
     settings.RAW_RETENTION = None
 
-    made = [level for level in levels.LEVELS if level.made_of]
-    assert len(made) == 13
-    assert {level.retention for level in made} == {None}
+    derived = [level for level in levels.LEVELS if level.made_of]
+    assert len(derived) == 13
+    assert {level.retention for level in derived} == {None}
 
 
-def test_figures_and_reports_outlive_the_windows(traced_job, after, refresh, settings):
+def test_statistics_and_reports_outlive_the_windows(traced_job, after, refresh, settings):
     before = JobStatistics.objects.get()
     report = rpc_reports.for_job(traced_job)
     after(days=31)
@@ -92,28 +92,30 @@ def test_figures_and_reports_outlive_the_windows(traced_job, after, refresh, set
     assert (report.nodes_seen, later.nodes_seen) == (1, None)
 
 
-def test_what_comes_too_late_is_reported_and_spoils_nothing(
-    traced_job, after, logs, ingest, charged, reconcile
+def test_data_that_arrives_after_retention_is_reported_and_ignored(
+    traced_job, after, logs, ingest, attribution, reconcile
 ):
     after(days=3)
 
-    ingest("rpctrace", logs("late", rpc("11:59:30", "1@gni")), server="mds1")  # an hour still kept
+    ingest(
+        "rpctrace", logs("late", rpc("11:59:30", "1@gni")), server="mds1"
+    )  # an hour within retention
     ingest("rpctrace", logs("later", rpc("13:00:01", "1@gni")), server="mds1")
-    assert charged() == {("job", "anvil 77"): 60, ("host", "1@gni"): 2}
-    ingest("rpctrace", logs("gone", rpc("12:59:50", "3@gni")), server="mds2")
+    assert attribution() == {("job", "anvil 77"): 60, ("host", "1@gni"): 2}
+    ingest("rpctrace", logs("expired", rpc("12:59:50", "3@gni")), server="mds2")
     ingest("sacct", logs("j2", sacct(Run("77", nodes="n1", end="12:30"))), cluster="anvil")
 
-    assert charged() == {("job", "anvil 77"): 60, ("host", "1@gni"): 2}
+    assert attribution() == {("job", "anvil 77"): 60, ("host", "1@gni"): 2}
     assert [str(row) for row in LateRows.objects.filter(server__name="mds2")] == [
         f"mds2 {at('12:59:50')} to {at('13:00')}"
     ]
     assert "not re-added" in reconcile()
 
 
-def test_reads_are_not_taken_from_snapshots_that_are_gone(
+def test_windows_are_not_computed_from_expired_snapshots(
     site, logs, ingest, after, opens, reconcile
 ):
-    """A counter whose value before is gone would count from zero."""
+    """Without its previous value, a counter would be counted from zero."""
 
     def poll(clock, amount):
         text = job_stats("lake-MDT0000", {"login.bash": {"open": amount}}, snapshot=clock)
@@ -130,13 +132,13 @@ def test_reads_are_not_taken_from_snapshots_that_are_gone(
     assert "not re-added" in reconcile()
 
 
-def test_what_waits_to_be_charged_is_not_dropped(traced_job):
+def test_pending_windows_are_not_dropped(traced_job):
     later = datetime.now(UTC) + timedelta(days=9)
 
     assert retention.old_chunks(levels.RPC_WINDOWS, later, at("12:00")) == []
 
 
-def test_intervals_that_were_dropped_become_one(traced_job):
+def test_adjacent_dropped_intervals_are_joined(traced_job):
     for start, end in (("10:00", "11:00"), ("12:00", "13:00"), ("11:00", "12:00")):
         retention.record_dropped(levels.RPC_WINDOWS, retention.Interval(at(start), at(end)))
 
@@ -183,10 +185,10 @@ def test_compression_settings_are_columns_in_the_syntax_of_order_by(level, queri
     queries(f'EXPLAIN SELECT FROM "{level.table}" ORDER BY {segment_by}, {order_by}')
 
 
-def test_a_level_that_fails_keeps_no_other_from_being_dropped(traced_job, after, rows, queries):
+def test_a_failing_level_does_not_block_other_levels(traced_job, after, rows, queries):
     [(chunk,)] = queries("SELECT show_chunks('telemetry_rpcwindow')::text")
     with connection.cursor() as cursor:
-        cursor.execute(f"CREATE VIEW somebodys_report AS TABLE {chunk}")
+        cursor.execute(f"CREATE VIEW dependent_report AS TABLE {chunk}")
 
     with pytest.raises(
         retention_stage.RetentionFailed, match=r"of telemetry_rpcwindow: .*other objects"
@@ -196,10 +198,10 @@ def test_a_level_that_fails_keeps_no_other_from_being_dropped(traced_job, after,
     assert rows("rpcwindow", "attributedrpc", "rpcminute") == [60, 0, 60]
 
 
-def test_late_data_reconcile_where_chunks_may_be_compressed(
-    site, logs, ingest, after, charged, opens, reconcile, queries, settings
+def test_late_data_reconciles_with_compressed_chunks(
+    site, logs, ingest, after, attribution, opens, reconcile, queries, settings
 ):
-    """With the Timescale licence they are: after the late data, too."""
+    """With the Timescale licence chunks are compressed, also after late data."""
     settings.RAW_RETENTION = None
     ingest("rpctrace", logs("t", TRACE), server="mds1")
     for clock, amount in (("12:00", 10), ("12:10", 30)):
@@ -212,7 +214,7 @@ def test_late_data_reconcile_where_chunks_may_be_compressed(
     between = job_stats("lake-MDT0000", {"77": {"open": 15}}, snapshot="12:05")
     ingest("job_stats", logs("between", between), at=at("12:05").isoformat())
 
-    assert charged() == {("job", "anvil 77"): 60, ("host", "1@gni"): 1}
+    assert attribution() == {("job", "anvil 77"): 60, ("host", "1@gni"): 1}
     assert opens() == {("job", "anvil 77"): 30}
     assert "not re-added" not in reconcile()
 
@@ -230,15 +232,15 @@ def test_late_data_reconcile_where_chunks_may_be_compressed(
 
 
 def test_late_data_may_change_any_number_of_compressed_rows(queries):
-    """The database's own limit is 100,000 in a transaction; a busy hour has more."""
-    queries("SELECT time_bucket('1 day', now())")  # its settings are known from here on
+    """The database's default is 100,000 per transaction; a busy hour has more."""
+    queries("SELECT time_bucket('1 day', now())")  # loads the extension and its settings
 
     assert queries("SHOW timescaledb.max_tuples_decompressed_per_dml_transaction") == [("0",)]
 
 
 @pytest.mark.django_db
-def test_compression_is_asked_of_the_database_only_where_its_licence_allows_it():
-    """With the Apache licence the database refuses what it understands well."""
+def test_compression_requires_the_timescale_licence():
+    """With the Apache licence the database parses the statement but refuses it."""
     if retention.licence() == "timescale":
         assert retention.compress_old(levels.ATTRIBUTED_RPCS, datetime.now(UTC)) == 0
         return

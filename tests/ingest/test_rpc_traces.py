@@ -1,4 +1,4 @@
-"""RPC traces: every handled RPC is charged to somebody, or said to be nobody's yet."""
+"""RPC traces: every handled RPC is counted once and attributed or pending."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("site")
 
 @pytest.fixture
 def trace(logs):
-    """A quarter of an hour of a server, with all that can stand in its log."""
+    """Write 15 minutes of a server's log with every kind of line."""
     lines = [
         rpc("12:00:01", "1@gni"),
         rpc("12:00:02", "1@gni", CLOSE, us=(20, 25)),
@@ -29,15 +29,15 @@ def trace(logs):
 
 
 def grep(pattern, path):
-    found = subprocess.run(["grep", "-c", pattern, path], capture_output=True, check=False)
-    return int(found.stdout)
+    completed = subprocess.run(["grep", "-c", pattern, path], capture_output=True, check=False)
+    return int(completed.stdout)
 
 
 def awk(script, path):
     return int(subprocess.run(["awk", script, path], capture_output=True, check=True).stdout)
 
 
-def test_every_handled_rpc_is_counted_once_as_grep_counts_them(trace, ingest, queries, reconcile):
+def test_the_number_of_rpcs_equals_a_count_by_grep(trace, ingest, queries, reconcile):
     account = ingest("rpctrace", trace, server="mds1")
 
     handled = grep("Handled RPC", trace)
@@ -56,7 +56,7 @@ def test_every_handled_rpc_is_counted_once_as_grep_counts_them(trace, ingest, qu
     assert reconcile() == "1 segments reconcile."
 
 
-def test_service_times_add_up_as_awk_adds_them(trace, ingest, queries):
+def test_the_sum_of_service_times_equals_a_sum_by_awk(trace, ingest, queries):
     ingest("rpctrace", trace, server="mds1")
 
     script = r"""/Handled RPC .* in [0-9]+us/ {
@@ -66,16 +66,14 @@ def test_service_times_add_up_as_awk_adds_them(trace, ingest, queries):
     assert queries("SELECT sum(service_us_sum) FROM telemetry_attributedrpc") == [(served_us,)]
 
 
-def test_without_any_accounting_nobody_is_a_job(trace, ingest):
+def test_without_accounting_no_rpc_is_attributed_to_a_job(trace, ingest):
     account = ingest("rpctrace", trace, server="mds1")
 
     assert account["attributed"] == {"job": 0, "process": 1, "host": 5}
     assert (account["pending"], account["ambiguous"], account["unattributed"]) == (1, 0, 1)
 
 
-def test_jobs_are_charged_by_id_by_node_and_by_the_process_on_their_node(
-    trace, logs, ingest, queries
-):
+def test_rpcs_are_attributed_to_jobs_by_id_node_and_process(trace, logs, ingest, queries):
     ingest(
         "sacct", logs("jobs", sacct(Run("77", nodes="n2"), Run("78", nodes="n1"))), cluster="anvil"
     )
@@ -92,7 +90,7 @@ def test_jobs_are_charged_by_id_by_node_and_by_the_process_on_their_node(
     assert by_method == [("77", job_id, 1), ("77", node_process, 1), ("78", node, 3)]
 
 
-def test_parts_that_are_stored_one_by_one_add_up(trace, ingest, queries, reconcile, monkeypatch):
+def test_a_trace_stored_in_parts_adds_up(trace, ingest, queries, reconcile, monkeypatch):
     monkeypatch.setattr("ioportal.ingest.formats.traces._ROWS_TOGETHER", 1)
 
     account = ingest("rpctrace", trace, server="mds1")
@@ -102,9 +100,7 @@ def test_parts_that_are_stored_one_by_one_add_up(trace, ingest, queries, reconci
     assert reconcile()
 
 
-def test_a_job_id_counts_before_the_node_and_only_an_unreadable_one_falls_back_to_it(
-    logs, ingest, charged
-):
+def test_the_node_is_used_only_for_unreadable_job_ids(logs, ingest, attribution):
     jobs = sacct(Run("77", nodes="n1"), Run("78", nodes="n2"))
     ids = ("78", "99", "bash.1000", "78:of-another-system", "")
     records = [rpc(f"12:1{n}", "1@gni", job=job) for n, job in enumerate(ids)]
@@ -112,4 +108,4 @@ def test_a_job_id_counts_before_the_node_and_only_an_unreadable_one_falls_back_t
     ingest("sacct", logs("jobs", jobs), cluster="anvil")
     ingest("rpctrace", logs("trace", "\n".join(records)), server="mds1")
 
-    assert charged() == {("job", "anvil 78"): 1, ("pending", "99"): 1, ("job", "anvil 77"): 3}
+    assert attribution() == {("job", "anvil 78"): 1, ("pending", "99"): 1, ("job", "anvil 77"): 3}

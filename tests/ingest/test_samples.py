@@ -1,4 +1,4 @@
-"""Real files, as sites have published them: loaded twice and in two orders, they reconcile."""
+"""Published files of real sites reconcile when loaded twice and in two orders."""
 
 from pathlib import Path
 
@@ -50,19 +50,19 @@ kind = "oss"
 )
 
 NOON, LATER = "2026-01-01T12:00:00Z", "2026-01-01T12:10:00Z"
-OF_MDT, OF_OST = {"target": "lustrefs-MDT0000"}, {"target": "lustrefs-OST0002"}
-OF_OSS = {"server": "oss", "at": NOON}
+MDT, OST = {"target": "lustrefs-MDT0000"}, {"target": "lustrefs-OST0002"}
+OSS = {"server": "oss", "at": NOON}
 SONAR = {"cluster": "fox", "columns": SONAR_FORMAT}
 FILES = [
     ("rpctrace", "lustre_rpctrace/hpdd-discuss_2011_ost_io.txt", {"server": "oss"}),
-    ("job_stats", "lustre_job_stats/gsi_mdt_lustrefs-MDT0000_job_stats", {"at": NOON, **OF_MDT}),
-    ("job_stats", "lustre_job_stats/hpe_mdt_lustrefs-MDT0000_job_stats", {"at": LATER, **OF_MDT}),
+    ("job_stats", "lustre_job_stats/gsi_mdt_lustrefs-MDT0000_job_stats", {"at": NOON, **MDT}),
+    ("job_stats", "lustre_job_stats/hpe_mdt_lustrefs-MDT0000_job_stats", {"at": LATER, **MDT}),
     (
         "job_stats",
         "lustre_job_stats/hpe_obdfilter_lustrefs-OST0002_job_stats_headeronly",
-        {"at": NOON, **OF_OST},
+        {"at": NOON, **OST},
     ),
-    ("job_stats", "lustre_job_stats/telegraf_v2.12_obdfilter_job_stats", {"at": LATER, **OF_OST}),
+    ("job_stats", "lustre_job_stats/telegraf_v2.12_obdfilter_job_stats", {"at": LATER, **OST}),
     (
         "job_stats",
         "lustre_job_stats/telegraf_v2.12_mdt_job_stats",
@@ -81,7 +81,7 @@ FILES = [
     ("md_stats", "lustre_get_param/valid.txt", {"at": NOON}),
     ("md_stats", "lustre_get_param/valid_mds.txt", {"at": LATER}),
     ("md_stats", "lustre_get_param/valid_unhealthy_host.txt", {"at": LATER}),
-    ("mds_stats", "lustre_stats/hpe_mds.MDS.mdt.stats", {"service": "mdt", **OF_OSS}),
+    ("mds_stats", "lustre_stats/hpe_mds.MDS.mdt.stats", {"service": "mdt", **OSS}),
     ("mds_stats", "lustre_get_param/valid_mds.txt", {"at": LATER, "server": "oss"}),
     ("sacct", "slurm_sacct/xdmod_phillips.log", {"cluster": "phillips"}),
     ("sacct", "slurm_sacct/xdmod_slurm_non-ended-job-state.log", {"cluster": "phillips"}),
@@ -107,16 +107,14 @@ FILES = [
 
 @pytest.fixture
 def samples(register):
-    """Every sample of these formats, and the site that they were taken at."""
+    """Register the site of the samples and return all samples of these formats."""
     if not SAMPLES.exists():
-        pytest.skip("shared/samples is not beside the repository")
+        pytest.skip("../shared/samples is missing")
     register(SITE)
     return [(form, SAMPLES / name, options) for form, name, options in FILES]
 
 
-def test_every_sample_reconciles_loaded_twice_and_in_two_orders(
-    samples, ingest, reconcile, refresh
-):
+def test_samples_reconcile_when_loaded_twice_and_in_two_orders(samples, ingest, reconcile, refresh):
     def load(files):
         accounts = {}
         with transaction.atomic():
@@ -125,18 +123,18 @@ def test_every_sample_reconciles_loaded_twice_and_in_two_orders(
                 accounts.setdefault((form, path.name), []).append(account["lines"])
             refresh()
             assert reconcile() == f"{len(FILES)} segments reconcile."
-            found = contents.everything()
+            tables = contents.everything()
             transaction.set_rollback(True)
-        return accounts, found
+        return accounts, tables
 
-    accounts, found = load(samples + samples)
-    accounts_again, found_again = load(samples[::-1] + samples[::-1])
+    accounts, tables = load(samples + samples)
+    accounts_again, tables_again = load(samples[::-1] + samples[::-1])
 
-    assert found == found_again
+    assert tables == tables_again
     assert accounts == accounts_again
     for (_, name), lines in accounts.items():
         [path] = {path for _, path, _ in samples if path.name == name}
         if path.suffix == ".json":
-            continue  # of which records are counted, as its collector's tests do
+            continue  # accounts of JSON count records, not lines
         text = path.read_bytes()
         assert set(lines) == {text.count(b"\n") + (not text.endswith(b"\n"))}

@@ -1,4 +1,4 @@
-"""Stages in workers: one worker at a stage is enough."""
+"""Stages: each runs on one worker at a time."""
 
 import pytest
 from django.db import connection
@@ -7,37 +7,37 @@ from ioportal.stages import drain_alone
 from ioportal.telemetry.models import StageFailure
 
 
-def test_a_stage_runs_until_it_finds_nothing(db):
-    left = [2, 1, 0]
+def test_a_stage_runs_until_no_work_is_left(db):
+    remaining = [2, 1, 0]
 
-    drain_alone("counting", lambda: left.pop(0))
+    drain_alone("counting", lambda: remaining.pop(0))
 
-    assert not left
+    assert not remaining
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_does_not_wait_for_another_one_at_the_same_stage():
+def test_a_worker_skips_a_stage_that_another_worker_runs():
     other = connection.copy()
-    found = []
+    runs = []
 
     def stage():
-        found.append("work")
+        runs.append("work")
         return 0
 
     with other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(7310, hashtext('counting'))")
         drain_alone("counting", stage)
-        missed = list(found)
+        runs_while_locked = list(runs)
         cursor.execute("SELECT pg_advisory_unlock(7310, hashtext('counting'))")
     other.close()
     drain_alone("counting", stage)
 
-    assert not missed
-    assert found == ["work"]
+    assert not runs_while_locked
+    assert runs == ["work"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_failures_of_a_stage_count_until_a_run_succeeds():
+def test_stage_failures_are_counted_until_a_run_succeeds():
     def fail():
         raise ValueError("row 7 is damaged")
 
@@ -47,7 +47,7 @@ def test_failures_of_a_stage_count_until_a_run_succeeds():
             drain_alone("counting", fail)
     with other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(7310, hashtext('counting'))")
-        drain_alone("counting", lambda: 0)  # skipped: another worker has the stage
+        drain_alone("counting", lambda: 0)  # skipped: the stage is locked
         cursor.execute("SELECT pg_advisory_unlock(7310, hashtext('counting'))")
     other.close()
     failure = StageFailure.objects.get()

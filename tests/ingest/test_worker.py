@@ -1,4 +1,4 @@
-"""A real worker, with forked children, on the real broker: what is loaded becomes figures."""
+"""A real worker with forked children and the real broker computes statistics of loaded data."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 WITHIN_S = 60
-AT_WORK = """
+ACTIVE_QUERIES = """
 SELECT 1 FROM pg_stat_activity
 WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()
 """
@@ -32,7 +32,7 @@ WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid
 
 @pytest.fixture
 def worker(environment):
-    """A worker with two children; it ends with the test, before the tables are emptied."""
+    """Start a worker with two children, and kill it before the tables are emptied."""
     command = [sys.executable, "-m", "celery", "--quiet", "--app", "ioportal.celery", "worker"]
     options = ["--pool=prefork", "--concurrency=2", "--include=tests.ingest.child"]
     worker = subprocess.Popen(
@@ -44,7 +44,7 @@ def worker(environment):
     _kill(worker)
     with Connection(environment["IOPORTAL_BROKER_URL"]) as broker:
         app.control.purge(broker)
-    wait_for(_nobody_is_at_work, "the end of what the worker had begun")
+    wait_for(_database_is_idle, "the end of the worker's transactions")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def send():
 
 @pytest.fixture
 def manage(environment):
-    """Run manage.py as an admin does."""
+    """Run manage.py in a process, like an admin."""
 
     def run(*arguments):
         return subprocess.run(
@@ -72,29 +72,29 @@ def manage(environment):
 
 
 def _kill(worker):
-    """End a worker and its children, without a chance to finish anything."""
+    """Kill a worker and its children immediately."""
     if worker.poll() is None:
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
 
 
-def _nobody_is_at_work():
+def _database_is_idle():
     with connection.cursor() as cursor:
-        cursor.execute(AT_WORK)
+        cursor.execute(ACTIVE_QUERIES)
         return not cursor.fetchall()
 
 
 def wait_for(condition, what):
     until = time.monotonic() + WITHIN_S
     while time.monotonic() < until:
-        if found := condition():
-            return found
+        if condition():
+            return
         time.sleep(0.1)
     pytest.fail(f"{what}: not within {WITHIN_S} s")
 
 
 @pytest.mark.usefixtures("worker")
-def test_figures_appear_after_a_load_and_nobody_asks_for_them(logs, ingest, manage, reconcile):
+def test_statistics_are_computed_after_a_load(logs, ingest, manage, reconcile):
     ingest("sacct", logs("s", sacct(Run("77"))), cluster="anvil")
     dumps = []
     for clock, opens in (("12:00", 0), ("12:30", 700), ("13:00", 900)):
@@ -102,52 +102,52 @@ def test_figures_appear_after_a_load_and_nobody_asks_for_them(logs, ingest, mana
         os.utime(dump, (at(clock).timestamp(),) * 2)
         dumps.append(dump)
 
-    done = manage("ingest", "job_stats", *dumps)
+    completed = manage("ingest", "job_stats", *dumps)
 
-    assert done.returncode == 0, done.stderr
-    wait_for(lambda: JobStatistics.objects.filter(opens=900).exists(), "the job's figures")
+    assert completed.returncode == 0, completed.stderr
+    wait_for(lambda: JobStatistics.objects.filter(opens=900).exists(), "the job's statistics")
     assert reconcile()
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_forked_child_can_parse(logs, send):
+def test_a_forked_child_parses_files(logs, send):
     lines = [rpc(f"12:{n // 6000:02}:{n / 100 % 60:.2f}", f"{n % 500}@gni") for n in range(30_000)]
     path = logs("t", "\n".join(lines))
 
-    for _ in range(2):  # in each of the children
+    for _ in range(2):  # once for each child
         send("tests.ingest.child.ingest", "rpctrace", str(path), "--server=mds1")
 
     wait_for(Segment.objects.loaded().filter(operations=30_000).exists, "a child's load")
 
 
-def test_a_shell_sees_whether_a_command_failed(logs, manage):
-    refused = manage("ingest", "rpctrace", logs("t", "nothing of the kind"), "--server=mds1")
+def test_a_failed_command_exits_with_status_1(logs, manage):
+    completed = manage("ingest", "rpctrace", logs("t", "another format"), "--server=mds1")
 
-    assert refused.returncode == 1
-    assert "none of its 1 lines is Lustre RPC trace" in refused.stderr
+    assert completed.returncode == 1
+    assert "none of its 1 lines is Lustre RPC trace" in completed.stderr
 
 
-def test_a_worker_that_is_killed_leaves_nothing_undone(
-    logs, ingest, register, worker, send, charge, queries
+def test_attribution_completes_after_a_worker_is_killed(
+    logs, ingest, register, worker, send, attribute, queries
 ):
     lines = [rpc(f"12:{n // 600:02}:{n / 10 % 60:.1f}", f"{n % 500}@gni") for n in range(20_000)]
     ingest("rpctrace", logs("t", "\n".join(lines)), server="mds1")
     ingest("sacct", logs("s", sacct(Run("77", nodes="n[1-20]", node_count=20))), cluster="anvil")
     before = queries("SELECT sum(count) FROM telemetry_attributedrpc WHERE job_id <> 0")
-    register(SITE)  # whatever is stored is to be charged anew
+    register(SITE)  # marks all stored data for attribution
     send(ATTRIBUTE_PENDING)
-    # It dies while it charges, or before, or after: nothing may depend on when.
-    wait_for(lambda: not DirtyTrace.objects.exists() or _is_charging(queries), "the worker")
+    # The worker may be killed before, during or after attribution.
+    wait_for(lambda: not DirtyTrace.objects.exists() or _is_attributing(queries), "the worker")
 
     _kill(worker)
-    # (until the database has noticed, its lock says that somebody is at work)
-    wait_for(_nobody_is_at_work, "the end of what the worker had begun")
-    charge()
+    # The worker's lock persists until the database detects the closed connection.
+    wait_for(_database_is_idle, "the end of the worker's transactions")
+    attribute()
 
     assert not DirtyTrace.objects.exists()
     assert queries("SELECT sum(count) FROM telemetry_attributedrpc WHERE job_id <> 0") == before
     assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(20_000,)]
 
 
-def _is_charging(queries):
-    return queries(f"{AT_WORK} AND position('telemetry_attributedrpc' IN query) > 0")
+def _is_attributing(queries):
+    return queries(f"{ACTIVE_QUERIES} AND position('telemetry_attributedrpc' IN query) > 0")

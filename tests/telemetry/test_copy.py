@@ -1,4 +1,4 @@
-"""Frames go into tables by binary COPY as they are: every type, nulls, and many rows."""
+"""Binary COPY of frames into tables: every type, nulls, and many rows."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -47,18 +47,18 @@ ROWS = st.fixed_dictionaries(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(rows=st.lists(ROWS, max_size=12))
-def test_rows_arrive_as_they_were_sent(db, rows):
+def test_stored_rows_equal_the_copied_rows(db, rows):
     frame = pl.DataFrame(rows, schema=SCHEMA)
 
     with transaction.atomic():
         copy_frame(TargetSnapshot, frame)
-        found = Counter(TargetSnapshot.objects.values_list(*SCHEMA))
+        stored = Counter(TargetSnapshot.objects.values_list(*SCHEMA))
         transaction.set_rollback(True)
 
-    assert found == Counter(tuple(row[name] for name in SCHEMA) for row in rows)
+    assert stored == Counter(tuple(row[name] for name in SCHEMA) for row in rows)
 
 
-def test_columns_that_a_frame_lacks_are_null():
+def test_missing_columns_are_null():
     moment = datetime(2017, 7, 5, tzinfo=UTC)
     rows = [{"taken_at": moment, "segment_id": 1, "target_id": 2}]
 
@@ -67,14 +67,14 @@ def test_columns_that_a_frame_lacks_are_null():
     assert TargetSnapshot.objects.values_list(*COUNTERS).get() == (None,) * len(COUNTERS)
 
 
-def test_more_rows_than_one_write_holds_arrive_all():
-    many = 250_001
+def test_frames_larger_than_one_write_are_stored_completely():
+    row_count = 250_001
     frame = pl.select(
-        segment_id=pl.int_range(many),
+        segment_id=pl.int_range(row_count),
         target_id=pl.lit(1, pl.Int32),
         taken_at=pl.lit(datetime(2017, 7, 5, tzinfo=UTC)).cast(UTC_US)
-        + pl.int_range(many) * timedelta(microseconds=1),
-        open=pl.when(pl.int_range(many) % 3 == 0).then(pl.int_range(many)),
+        + pl.int_range(row_count) * timedelta(microseconds=1),
+        open=pl.when(pl.int_range(row_count) % 3 == 0).then(pl.int_range(row_count)),
     )
 
     copy_frame(TargetSnapshot, frame)
@@ -85,20 +85,20 @@ def test_more_rows_than_one_write_holds_arrive_all():
             "FROM telemetry_targetsnapshot"
         )
         assert cursor.fetchone() == (
-            many,
-            sum(range(many)),
-            sum(range(0, many, 3)),
-            datetime(2017, 7, 5, 0, 0, 0, many - 1, tzinfo=UTC),
+            row_count,
+            sum(range(row_count)),
+            sum(range(0, row_count, 3)),
+            datetime(2017, 7, 5, 0, 0, 0, row_count - 1, tzinfo=UTC),
         )
 
 
-def test_no_rows_are_none():
+def test_an_empty_frame_stores_nothing():
     copy_frame(TargetSnapshot, pl.DataFrame(schema=SCHEMA))
 
     assert not TargetSnapshot.objects.exists()
 
 
-def test_what_a_table_refuses_is_not_stored_in_part():
+def test_a_refused_frame_is_not_stored_in_part():
     start = datetime(2017, 7, 5, tzinfo=UTC)
     schema = {"source_id": pl.Int32, "start": UTC_US, "end": UTC_US, "segment_id": pl.Int64}
     rows = [
@@ -112,7 +112,7 @@ def test_what_a_table_refuses_is_not_stored_in_part():
     assert not Coverage.objects.exists()
 
 
-def test_what_a_query_answers_becomes_a_frame():
+def test_a_query_result_is_read_as_a_frame():
     moment = datetime(2024, 2, 29, 23, 59, 59, 123_456, tzinfo=UTC)
     rows = [
         (1, moment, True, 1 / 3, -1),
@@ -122,7 +122,7 @@ def test_what_a_query_answers_becomes_a_frame():
     columns = {
         "key": pl.Int64(),
         "at": UTC_US,
-        "is_so": pl.Boolean(),
+        "is_valid": pl.Boolean(),
         "amount": pl.Float64(),
         "count": pl.Int64(),
     }
@@ -133,17 +133,17 @@ def test_what_a_query_answers_becomes_a_frame():
         for row in rows
     )
 
-    found = read_frame(sql.SQL("VALUES {}").format(values), columns, {})
-    nothing = read_frame(
+    frame = read_frame(sql.SQL("VALUES {}").format(values), columns, {})
+    empty = read_frame(
         sql.SQL("SELECT * FROM (VALUES {}) v WHERE false").format(values), columns, {}
     )
 
-    assert sorted(found.rows(), key=str) == sorted(rows, key=str)
-    assert found.schema == nothing.schema == pl.Schema(columns)
-    assert nothing.is_empty()
+    assert sorted(frame.rows(), key=str) == sorted(rows, key=str)
+    assert frame.schema == empty.schema == pl.Schema(columns)
+    assert empty.is_empty()
 
 
-def test_rows_take_the_place_of_those_of_the_same_key():
+def test_rows_replace_rows_with_the_same_key():
     start, end = datetime(2017, 7, 5, tzinfo=UTC), datetime(2017, 7, 6, tzinfo=UTC)
     schema = {"id": pl.Int64, "server_id": pl.Int32, "start": UTC_US, "end": UTC_US}
     before = [(1, 5, start, end), (2, 5, start, end)]
@@ -153,5 +153,5 @@ def test_rows_take_the_place_of_those_of_the_same_key():
     for _ in range(2):
         replace_frame(DirtyImpact, pl.DataFrame(after, schema, orient="row"), key="id")
 
-    found = DirtyImpact.objects.order_by("id").values_list(*schema)
-    assert list(found) == [before[0], *after]
+    stored = DirtyImpact.objects.order_by("id").values_list(*schema)
+    assert list(stored) == [before[0], *after]

@@ -1,4 +1,4 @@
-"""What was observed: between two reads, and between the records of a trace; nowhere else."""
+"""Coverage: the time between consecutive reads and between the records of a trace."""
 
 from datetime import timedelta
 
@@ -19,16 +19,16 @@ def interval(start, end):
     return Interval(at(start), at(end))
 
 
-def read_in_the_hour(target):
-    """Return when a target was observed from 12 to 13 o'clock."""
+def observed_in_range(target):
+    """Return the observed intervals of a target from 12:00 to 13:00."""
     start, end = at("12:00"), at("13:00")
-    found = coverage.by_source(JOB_STATS, {target.pk: target.poll_gap}, start, end)
-    return [Interval(max(one.start, start), min(one.end, end)) for _, one in found]
+    observed = coverage.by_source(JOB_STATS, {target.pk: target.poll_gap}, start, end)
+    return [Interval(max(part.start, start), min(part.end, end)) for _, part in observed]
 
 
 @pytest.fixture
 def reads(logs, ingest, settings):
-    """Read an MDT at some times of day; two reads 20 minutes apart leave no gap."""
+    """Read a target at times of day. Reads up to 20 minutes apart leave no gap."""
     settings.POLL_GAP = timedelta(minutes=20)
 
     def run(*clocks, target="lake-MDT0000"):
@@ -43,8 +43,8 @@ def reads(logs, ingest, settings):
 @pytest.mark.parametrize(
     ("clocks", "observed"),
     [
-        pytest.param([], [], id="nothing was read"),
-        pytest.param(["12:10"], [], id="one read observes nothing"),
+        pytest.param([], [], id="no reads"),
+        pytest.param(["12:10"], [], id="a single read"),
         pytest.param(["12:10", "12:30"], [("12:10", "12:30")], id="between two reads"),
         pytest.param(["12:10", "12:31"], [], id="two reads too far apart"),
         pytest.param(
@@ -52,39 +52,41 @@ def reads(logs, ingest, settings):
             [("12:10", "12:20"), ("12:50", "12:55")],
             id="a gap",
         ),
-        pytest.param(["11:50", "12:05"], [("12:00", "12:05")], id="from before the range on"),
-        pytest.param(["12:55", "13:10"], [("12:55", "13:00")], id="beyond the end of the range"),
-        pytest.param(["11:50", "12:00"], [], id="up to the range"),
-        pytest.param(["13:00", "13:10"], [], id="from the end of the range on"),
+        pytest.param(["11:50", "12:05"], [("12:00", "12:05")], id="start before the range"),
+        pytest.param(["12:55", "13:10"], [("12:55", "13:00")], id="end after the range"),
+        pytest.param(["11:50", "12:00"], [], id="before the range"),
+        pytest.param(["13:00", "13:10"], [], id="after the range"),
         pytest.param(
-            ["11:55", "12:15", "12:35", "12:55", "13:15"], [("12:00", "13:00")], id="all of it"
+            ["11:55", "12:15", "12:35", "12:55", "13:15"],
+            [("12:00", "13:00")],
+            id="the whole range",
         ),
     ],
 )
-def test_counters_observe_what_lies_between_reads_that_are_near(reads, clocks, observed):
+def test_the_time_between_close_reads_is_covered(reads, clocks, observed):
     target = reads(*clocks, target="lake-MDT0000")
 
-    assert read_in_the_hour(target) == [interval(*pair) for pair in observed]
+    assert observed_in_range(target) == [interval(*pair) for pair in observed]
 
 
-def test_a_target_that_keeps_its_counters_may_be_read_as_seldom(reads):
+def test_a_long_cleanup_interval_allows_longer_poll_intervals(reads):
     target = reads("12:10", "12:40", "13:20")
 
     target.job_cleanup_interval = timedelta(minutes=30)
 
-    assert read_in_the_hour(target) == [interval("12:10", "12:40")]
+    assert observed_in_range(target) == [interval("12:10", "12:40")]
 
 
-def test_a_target_is_not_observed_by_reads_of_another(reads):
+def test_reads_of_one_target_do_not_cover_another(reads):
     reads("12:00", "12:10")
     other = Target.objects.get(name="pond-MDT0000")
 
-    assert read_in_the_hour(other) == []
+    assert observed_in_range(other) == []
 
 
 @pytest.fixture
 def traces(logs, ingest):
-    """Trace servers between times of day."""
+    """Ingest traces of servers from one time of day to another."""
 
     def run(*spans):
         for server, first, last in spans:
@@ -94,34 +96,34 @@ def traces(logs, ingest):
     return run
 
 
-def test_a_trace_observes_from_its_first_record_to_its_last(traces):
-    both = traces(("mds1", "12:00:03.5", "12:01:00.25"))
+def test_a_trace_covers_the_time_from_its_first_to_its_last_record(traces):
+    servers = traces(("mds1", "12:00:03.5", "12:01:00.25"))
 
-    assert coverage.traced(both, at("12:00"), at("13:00")) == [
+    assert coverage.traced(servers, at("12:00"), at("13:00")) == [
         interval("12:00:03.5", "12:01:00.25")
     ]
-    assert coverage.traced(both, at("12:00:30"), at("12:00:40")) == [
+    assert coverage.traced(servers, at("12:00:30"), at("12:00:40")) == [
         interval("12:00:30", "12:00:40")
     ]
-    assert coverage.traced(both, at("12:02"), at("13:00")) == []
-    assert coverage.traced(both, at("12:00:40"), at("12:00:30")) == []
+    assert coverage.traced(servers, at("12:02"), at("13:00")) == []
+    assert coverage.traced(servers, at("12:00:40"), at("12:00:30")) == []
     assert coverage.traced([], at("12:00"), at("13:00")) == []
 
 
-def test_traces_of_several_servers_add_up_to_when_any_was_traced(traces):
-    both = traces(
+def test_coverage_of_several_servers_is_the_union_of_their_traces(traces):
+    servers = traces(
         ("mds1", "12:00", "12:02"), ("mds2", "12:01", "12:03"), ("mds2", "12:10", "12:11")
     )
 
-    assert coverage.traced(both, at("12:00"), at("13:00")) == [
+    assert coverage.traced(servers, at("12:00"), at("13:00")) == [
         interval("12:00", "12:03"),
         interval("12:10", "12:11"),
     ]
-    assert coverage.seconds(coverage.traced(both, at("12:00"), at("13:00"))) == 240
-    apart = coverage.by_source(
-        Coverage.Source.RPC_TRACE, coverage.contiguous(both), at("12:00"), at("13:00")
+    assert coverage.seconds(coverage.traced(servers, at("12:00"), at("13:00"))) == 240
+    by_server = coverage.by_source(
+        Coverage.Source.RPC_TRACE, coverage.contiguous(servers), at("12:00"), at("13:00")
     )
-    assert [one for _, one in apart] == [
+    assert [part for _, part in by_server] == [
         interval("12:00", "12:02"),
         interval("12:01", "12:03"),
         interval("12:10", "12:11"),
@@ -137,17 +139,17 @@ def test_traces_of_several_servers_add_up_to_when_any_was_traced(traces):
         ([("12:00", "12:30"), ("12:20", "12:25")], [("12:30", "13:00")]),
     ],
 )
-def test_gaps_are_what_is_left(observed, expected):
-    found = coverage.gaps([interval(*pair) for pair in observed], at("12:00"), at("13:00"))
+def test_gaps_are_the_uncovered_intervals(observed, expected):
+    gaps = coverage.gaps([interval(*pair) for pair in observed], at("12:00"), at("13:00"))
 
-    assert found == [interval(*pair) for pair in expected]
+    assert gaps == [interval(*pair) for pair in expected]
 
 
-def test_less_than_a_minute_apart_is_one_for_people():
+def test_intervals_less_than_a_minute_apart_are_joined():
     spans = [("12:00", "12:01"), ("12:01:59", "12:02"), ("12:03", "12:04")]
-    found = coverage.joined([interval(*pair) for pair in spans])
+    joined = coverage.joined([interval(*pair) for pair in spans])
 
-    assert found == [interval("12:00", "12:02"), interval("12:03", "12:04")]
+    assert joined == [interval("12:00", "12:02"), interval("12:03", "12:04")]
 
 
 @pytest.mark.parametrize(

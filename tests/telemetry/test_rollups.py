@@ -1,4 +1,4 @@
-"""Roll-ups add up to what they are made of, whatever comes late; readers never see them twice."""
+"""Roll-ups: sums of the finer levels, including late data, that readers count once."""
 
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
@@ -23,13 +23,13 @@ _BETWEEN = sql.SQL("SELECT sum(count)::int FROM {} WHERE start >= %s AND start <
 
 @pytest.fixture
 def roll_up(db):
-    """Run the roll-up stage, as a worker does."""
+    """Run the roll-up stage like a worker."""
     return lambda: drain(rollups.roll_up)
 
 
 @pytest.fixture
 def sums(queries):
-    """RPCs of each table by kind of principal; what is not rolled up is missing."""
+    """Return the RPCs of each table by kind of principal."""
 
     def read():
         return {
@@ -41,7 +41,7 @@ def sums(queries):
 
 @pytest.fixture
 def trace(site, logs, ingest):
-    """Ingest a trace of mds1 with RPCs at some times of day."""
+    """Ingest a trace of mds1 with RPCs at given times of day."""
 
     def load(name, *clocks, **facts):
         text = "\n".join(rpc(clock, **facts) for clock in clocks)
@@ -50,16 +50,16 @@ def trace(site, logs, ingest):
     return load
 
 
-def is_everywhere(sums, expected):
+def is_sum_of_all_levels(sums, expected):
     return sums() == dict.fromkeys(RPC_TABLES, expected)
 
 
-def test_roll_ups_add_up_to_the_charged_windows(trace, roll_up, sums, queries):
+def test_roll_ups_add_up_to_the_attributed_windows(trace, roll_up, sums, queries):
     trace("t", "12:00:05", "12:00:15", "12:00:59", "12:01:00", "12:09:59", "12:10:00")
 
     roll_up()
 
-    assert is_everywhere(sums, {3: 6})
+    assert is_sum_of_all_levels(sums, {3: 6})
     minutes = queries("SELECT start, count FROM telemetry_rpcminute ORDER BY start")
     assert minutes == [(at("12:00"), 3), (at("12:01"), 1), (at("12:09"), 1), (at("12:10"), 1)]
     assert queries(
@@ -76,22 +76,22 @@ def test_rolling_up_again_changes_nothing(trace, roll_up, sums):
     drain(attribution_stage.attribute_pending)
     roll_up()
 
-    assert is_everywhere(sums, {3: 2})
+    assert is_sum_of_all_levels(sums, {3: 2})
 
 
 def test_late_windows_and_late_jobs_reach_all_levels(trace, logs, ingest, roll_up, sums):
     trace("t", "12:00:05", "12:30:00")
     roll_up()
-    assert is_everywhere(sums, {3: 2})
+    assert is_sum_of_all_levels(sums, {3: 2})
 
     trace("earlier", "11:59:55", "11:58:00")
     ingest("sacct", logs("j", sacct(Run("77", nodes="n1"))), cluster="anvil")
     roll_up()
 
-    assert is_everywhere(sums, {1: 2, 3: 2})
+    assert is_sum_of_all_levels(sums, {1: 2, 3: 2})
 
 
-def test_a_bucket_that_has_not_ended_waits_and_readers_go_to_finer_levels(trace, sums, queries):
+def test_readers_use_finer_levels_for_open_buckets(trace, sums, queries):
     trace("t", "12:00:05", "12:09:30", "12:10:10", "12:11:15")
     now = at("12:12:10")
 
@@ -100,23 +100,23 @@ def test_a_bucket_that_has_not_ended_waits_and_readers_go_to_finer_levels(trace,
 
     assert sums()["telemetry_loadtenminutes"] == {3: 2}
     assert sums()["telemetry_loadminute"] == {3: 3}
-    read = piecewise.pieces(levels.LOAD_TEN_MINUTES, at("12:00"), at("12:20"))
+    pieces = piecewise.pieces(levels.LOAD_TEN_MINUTES, at("12:00"), at("12:20"))
     counts = {
         (piece.level.table, piece.start): queries(
             _BETWEEN.format(sql.Identifier(piece.level.table)),
             piece.start,
             piece.end,
         )[0][0]
-        for piece in read
+        for piece in pieces
     }
-    assert {where: count for where, count in counts.items() if count} == {
+    assert {bucket: count for bucket, count in counts.items() if count} == {
         ("telemetry_loadtenminutes", at("12:00")): 2,
         ("telemetry_loadminute", at("12:10")): 1,
         ("telemetry_loadwindow", at("12:11")): 1,
     }
 
 
-def test_an_open_bucket_is_claimed_when_it_ends(trace, sums):
+def test_an_open_bucket_is_rolled_up_after_its_end(trace, sums):
     trace("t", "12:00:05")
     seconds, minute, _ = rollups.RPC_ROLL_UPS
 
@@ -127,7 +127,7 @@ def test_an_open_bucket_is_claimed_when_it_ends(trace, sums):
     assert sums()["telemetry_rpcminute"] == {3: 1}
 
 
-_OF_RAW = sql.SQL("""
+_TOTALS_QUERY = sql.SQL("""
 SELECT date_bin({}, start, 'epoch'), server_id, service_id, opcode, {} FROM {}
 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
 """)
@@ -155,7 +155,7 @@ _BATCHES = st.lists(
 @settings(max_examples=examples(5), suppress_health_check=list(HealthCheck))
 @given(_BATCHES)
 def test_totals_are_the_sums_of_the_raw_windows(site, logs, ingest, queries, batches):
-    """Whatever comes, from whomever; and a job that is known late changes none."""
+    """Totals are independent of clients and unchanged by late job records."""
     with transaction.atomic():
         for number, batch in enumerate(batches):
             text = "\n".join(
@@ -169,11 +169,11 @@ def test_totals_are_the_sums_of_the_raw_windows(site, logs, ingest, queries, bat
         drain(rollups.roll_up)
 
         for level in levels.RPC_TOTAL_LEVELS:
-            told, raw = (
-                queries(_OF_RAW.format(level.width, _TIMES, sql.Identifier(table)))
+            totals, raw = (
+                queries(_TOTALS_QUERY.format(level.width, _TIMES, sql.Identifier(table)))
                 for table in (level.table, levels.RPC_WINDOWS.table)
             )
-            assert told == raw
+            assert totals == raw
         assert piecewise.discrepancies(at("12:00"), at("16:00")) == []
         transaction.set_rollback(True)
 
@@ -192,7 +192,7 @@ def test_a_wrong_total_is_reported(trace, roll_up, queries):
     assert "40 rolled up" in sentence
 
 
-def test_operations_of_a_poll_are_added_up_whoever_did_them(site, logs, ingest, roll_up, queries):
+def test_total_operations_of_a_poll_include_all_principals(site, logs, ingest, roll_up, queries):
     for clock, opens in {"12:00": 1, "12:10": 6, "12:20": 9}.items():
         text = job_stats(
             "lake-MDT0000", {"77": {"open": opens}, "cp.0": {"close": opens * 2}}, snapshot=clock
@@ -207,8 +207,8 @@ def test_operations_of_a_poll_are_added_up_whoever_did_them(site, logs, ingest, 
     ) == [(at("12:00"), at("12:10"), 15), (at("12:10"), at("12:20"), 9)]
 
 
-def test_polls_are_added_up_whole(site, logs, ingest, roll_up, queries):
-    """Each interval is in the ten minutes that it begins in, and keeps its bounds."""
+def test_polls_are_rolled_up_without_splitting(site, logs, ingest, roll_up, queries):
+    """An interval is counted in the ten minutes of its start and retains its bounds."""
     for clock, opens in {"11:55": 1, "11:58": 3, "12:03": 7, "12:08": 15, "12:13": 31}.items():
         text = job_stats("lake-MDT0000", {"77": {"open": opens}}, snapshot=clock)
         ingest("job_stats", logs(f"r{clock}", text), at=at(clock).isoformat())
@@ -220,13 +220,13 @@ def test_polls_are_added_up_whole(site, logs, ingest, roll_up, queries):
         "FROM telemetry_iotenminutes ORDER BY bucket, basis DESC"
     )
     assert rows == [
-        (at("11:50"), at("11:55"), at("11:55"), 5, 1, 1),  # of unknown duration: alone
+        (at("11:50"), at("11:55"), at("11:55"), 5, 1, 1),  # unknown duration: separate
         (at("11:50"), at("11:55"), at("12:03"), 1, 6, 6),
         (at("12:00"), at("12:03"), at("12:13"), 1, 24, 24),
     ]
 
 
-def test_what_no_poll_told_is_not_known_in_their_sums_either(site, logs, ingest, roll_up, queries):
+def test_counters_missing_from_all_polls_are_null_in_sums(site, logs, ingest, roll_up, queries):
     for minute in range(3):
         text = job_stats("lake-MDT0000", {"7": {"open": 5 * minute + 1}})
         ingest("job_stats", logs(f"r{minute}", text), at=at(f"12:0{minute}").isoformat())
@@ -238,7 +238,7 @@ def test_what_no_poll_told_is_not_known_in_their_sums_either(site, logs, ingest,
     ) == [(10, None, None)]
 
 
-def test_a_late_poll_and_a_late_job_reach_the_sums_of_polls(site, logs, ingest, roll_up, queries):
+def test_late_polls_and_late_jobs_update_the_sums_of_polls(site, logs, ingest, roll_up, queries):
     def poll(clock, opens):
         text = job_stats("lake-MDT0000", {"77": {"open": opens}}, snapshot=clock)
         ingest("job_stats", logs(f"r{clock}", text), at=at(clock).isoformat())
@@ -256,7 +256,7 @@ def test_a_late_poll_and_a_late_job_reach_the_sums_of_polls(site, logs, ingest, 
     assert queries("SELECT DISTINCT kind FROM telemetry_iotenminutes") == [(1,)]
 
 
-def test_a_worker_has_nothing_to_do_for_what_lies_ahead(trace, roll_up, queries):
+def test_data_in_the_future_is_not_rolled_up(trace, roll_up, queries):
     ahead = datetime.now(UTC) + timedelta(hours=1)
     trace("t", ahead)
 

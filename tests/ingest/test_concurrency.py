@@ -1,4 +1,4 @@
-"""Several loads and several workers at once, each on a connection of its own."""
+"""Concurrent loads and workers, each with its own connection."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -16,29 +16,29 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.fixture
-def at_once():
-    """Run some things at the same time, each in a thread with a connection of its own."""
+def in_parallel():
+    """Run functions in parallel, each in a thread with its own connection."""
 
-    def run(*things):
-        barrier = Barrier(len(things))
+    def run(*functions):
+        barrier = Barrier(len(functions))
 
-        def one(thing):
+        def call(function):
             try:
                 barrier.wait(timeout=30)
-                return thing()
+                return function()
             finally:
                 connection.close()
 
-        with ThreadPoolExecutor(len(things)) as threads:
-            started = [threads.submit(one, thing) for thing in things]
-            return [thing.result(timeout=120) for thing in started]
+        with ThreadPoolExecutor(len(functions)) as threads:
+            futures = [threads.submit(call, function) for function in functions]
+            return [future.result(timeout=120) for future in futures]
 
     return run
 
 
 @pytest.fixture
-def texts(logs):
-    """How to load each of some texts that meet each other's new names, jobs and nodes."""
+def files(logs):
+    """Write files that share new names, jobs and nodes; return the arguments of `ingest`."""
     jobs = [Run(str(700 + n), nodes=f"n[{n}-{n + 1}]", node_count=2) for n in range(1, 9)]
     trace = {
         server: logs(
@@ -80,17 +80,17 @@ def texts(logs):
     ]
 
 
-def test_loads_and_workers_at_once_end_as_loads_one_after_the_other(
-    texts, ingest, at_once, reconcile
+def test_concurrent_loads_give_the_same_tables_as_sequential_loads(
+    files, ingest, in_parallel, reconcile
 ):
-    def load(text):
-        form, path, options = text
+    def load(file):
+        form, path, options = file
         return lambda: ingest(form, path, **options)
 
-    # Everything twice, beside two workers.
-    at_once(
-        *map(load, texts),
-        *map(load, reversed(texts)),
+    # Load every file twice while two workers run.
+    in_parallel(
+        *map(load, files),
+        *map(load, reversed(files)),
         tasks.attribute_pending,
         statistics.refresh_statistics,
         tasks.attribute_pending,
@@ -98,20 +98,20 @@ def test_loads_and_workers_at_once_end_as_loads_one_after_the_other(
     )
     tasks.attribute_pending()
     statistics.refresh_statistics()
-    assert reconcile() == f"{len(texts)} segments reconcile."
-    found = contents.everything()
+    assert reconcile() == f"{len(files)} segments reconcile."
+    tables = contents.everything()
 
     contents.forget()
-    for text in texts:
-        load(text)()
+    for file in files:
+        load(file)()
     statistics.refresh_statistics()
-    assert found == contents.everything()
+    assert tables == contents.everything()
 
 
-def test_of_many_loads_of_one_text_one_stores_it(logs, ingest, at_once, queries, reconcile):
+def test_concurrent_loads_of_a_file_store_it_once(logs, ingest, in_parallel, queries, reconcile):
     path = logs("t", "\n".join(rpc(f"12:00:{second:02}") for second in range(60)))
 
-    accounts = at_once(*[lambda: ingest("rpctrace", path, server="mds1")] * 5)
+    accounts = in_parallel(*[lambda: ingest("rpctrace", path, server="mds1")] * 5)
 
     assert {account["operations"] for account in accounts} == {60}
     assert queries("SELECT sum(count) FROM telemetry_rpcwindow") == [(60,)]
@@ -119,20 +119,20 @@ def test_of_many_loads_of_one_text_one_stores_it(logs, ingest, at_once, queries,
     assert reconcile()
 
 
-def test_of_two_overlapping_traces_at_once_one_is_refused(logs, ingest, at_once, queries):
+def test_one_of_two_concurrent_overlapping_traces_is_refused(logs, ingest, in_parallel, queries):
     def attempt(path):
         def load():
             try:
                 return ingest("rpctrace", path, server="mds1")["operations"]
-            except CommandError as refusal:
-                return str(refusal)
+            except CommandError as error:
+                return str(error)
 
         return load
 
-    one = logs("one", rpc("12:00"), rpc("12:02"))
-    two = logs("two", rpc("12:01"), rpc("12:03"), rpc("12:04"))
+    first = logs("first", rpc("12:00"), rpc("12:02"))
+    second = logs("second", rpc("12:01"), rpc("12:03"), rpc("12:04"))
 
-    results = at_once(attempt(one), attempt(two))
+    results = in_parallel(attempt(first), attempt(second))
 
     [loaded] = [result for result in results if isinstance(result, int)]
     [refusal] = [result for result in results if isinstance(result, str)]

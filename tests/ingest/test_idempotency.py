@@ -1,4 +1,4 @@
-"""Any text, any number of times, in any order, beside others: the same rows."""
+"""Repetition and order of loading do not change the stored rows."""
 
 import gzip
 import random
@@ -32,23 +32,27 @@ from tests.properties import examples
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("site")]
 
 FIRST = "\n".join(rpc(f"12:00:{second:02}", "1@gni", xid=second) for second in range(0, 40, 5))
-# Racing dumpers: the second file begins with what the first one ends with.
+# Two dump processes: the second file starts with the last records of the first file.
 SECOND = "\n".join(rpc(f"12:00:{second:02}", "1@gni", xid=second) for second in range(20, 60, 5))
 
 
 @pytest.fixture
 def day(logs):
-    """All kinds of texts of one day: how to load each, by name."""
+    """Write one day's files of all formats; return the arguments of `ingest` by name."""
     running, ended = Run("77", nodes="n[1-2]", node_count=2).running(), Run("78", nodes="n2")
     batch = Run("815", nodes="b1")
     return {
-        "trace one": ("rpctrace", logs("t1", FIRST), {"server": "mds1"}),
-        "trace two": (
+        "first trace": ("rpctrace", logs("t1", FIRST), {"server": "mds1"}),
+        "second trace": (
             "rpctrace",
             logs("t2", rpc("12:30", "2@gni"), rpc("12:31", "9@gni", job="815"), "noise"),
             {"server": "mds1"},
         ),
-        "trace of another": ("rpctrace", logs("t3", rpc("12:30", "1@gni")), {"server": "mds2"}),
+        "trace of another server": (
+            "rpctrace",
+            logs("t3", rpc("12:30", "1@gni")),
+            {"server": "mds2"},
+        ),
         **{
             f"read {clock}": (
                 "job_stats",
@@ -103,8 +107,8 @@ def load(day, ingest):
 
 
 @pytest.fixture
-def afresh(refresh):
-    """Do something, return the tables that result, and take it all back."""
+def tables_after(refresh):
+    """Run steps and all stages, return the resulting tables, and roll back."""
 
     def run(*steps):
         with transaction.atomic():
@@ -112,20 +116,20 @@ def afresh(refresh):
                 step()
             tasks.attribute_pending()
             refresh()
-            found = contents.everything()
+            tables = contents.everything()
             transaction.set_rollback(True)
-        return found
+        return tables
 
     return run
 
 
 @pytest.fixture
-def loaded_in_order(day, load, afresh):
-    """Return the tables after all files were loaded one by one."""
-    return afresh(*(partial(load, name) for name in day))
+def expected_tables(day, load, tables_after):
+    """Return the tables after loading all files in order."""
+    return tables_after(*(partial(load, name) for name in day))
 
 
-def test_a_text_that_is_loaded_again_changes_nothing(day, load):
+def test_reloading_a_file_changes_nothing(day, load):
     first = {name: load(name) for name in day}
     before = contents.everything()
 
@@ -137,17 +141,17 @@ def test_a_text_that_is_loaded_again_changes_nothing(day, load):
         assert [account[key] for key in lines] == [again[name][key] for key in lines]
 
 
-def test_every_order_of_loading_gives_the_same_tables(
-    day, load, afresh, loaded_in_order, reconcile
+def test_the_order_of_loading_does_not_change_the_tables(
+    day, load, tables_after, expected_tables, reconcile
 ):
     names = list(day)
     shuffler = random.Random(2017)  # noqa: S311  (an order, not a secret)
     for _ in range(4):
         order = shuffler.sample(names * 2, k=2 * len(names))
 
-        tables = afresh(*(partial(load, name) for name in order), reconcile)
+        tables = tables_after(*(partial(load, name) for name in order), reconcile)
 
-        assert tables == loaded_in_order, order
+        assert tables == expected_tables, order
 
 
 @settings(
@@ -155,13 +159,13 @@ def test_every_order_of_loading_gives_the_same_tables(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
-def test_loading_and_the_stages_may_be_interleaved_anyhow(
-    day, load, afresh, loaded_in_order, refresh, data
+def test_interleaved_stages_do_not_change_the_tables(
+    day, load, tables_after, expected_tables, refresh, data
 ):
-    """Texts are loaded as agents do: the stages run when they do."""
+    """Stages run at random points between the loads."""
     names = list(day)
     order = data.draw(st.permutations(names))
-    charged_after = data.draw(st.sets(st.sampled_from(names)))
+    attributed_after = data.draw(st.sets(st.sampled_from(names)))
     limit = data.draw(st.integers(1, 4))
 
     with pytest.MonkeyPatch.context() as patch:
@@ -169,16 +173,16 @@ def test_loading_and_the_stages_may_be_interleaved_anyhow(
 
         def step(name):
             load(name)
-            if name in charged_after:
+            if name in attributed_after:
                 attribution_stage.attribute_pending(limit)
                 refresh()
 
-        tables = afresh(*(partial(step, name) for name in order))
+        tables = tables_after(*(partial(step, name) for name in order))
 
-    assert tables == loaded_in_order
+    assert tables == expected_tables
 
 
-def test_a_text_given_twice_in_one_command_is_loaded_once(logs, ingest, queries, reconcile):
+def test_a_file_given_twice_in_one_command_is_loaded_once(logs, ingest, queries, reconcile):
     path = logs("t", FIRST)
     copy = path.with_name("copy")
     copy.write_bytes(gzip.compress(path.read_bytes()))
@@ -192,10 +196,10 @@ def test_a_text_given_twice_in_one_command_is_loaded_once(logs, ingest, queries,
 
 
 @pytest.mark.parametrize("order", list(permutations(range(2))))
-def test_overlapping_traces_of_one_command_count_a_record_once(
+def test_overlapping_traces_in_one_command_count_each_record_once(
     logs, ingest, queries, reconcile, order
 ):
-    paths = [logs("one", FIRST), logs("two", SECOND)]
+    paths = [logs("first", FIRST), logs("second", SECOND)]
 
     account = ingest("rpctrace", *(paths[number] for number in order), server="mds1")
 
@@ -204,7 +208,7 @@ def test_overlapping_traces_of_one_command_count_a_record_once(
     assert reconcile()
 
 
-def test_a_trace_may_lie_wholly_in_another_of_its_command(logs, ingest, queries, reconcile):
+def test_a_trace_may_contain_another_trace_of_the_same_command(logs, ingest, queries, reconcile):
     account = ingest(
         "rpctrace", logs("all", FIRST), logs("some", FIRST.split("\n")[2]), server="mds1"
     )
@@ -214,22 +218,22 @@ def test_a_trace_may_lie_wholly_in_another_of_its_command(logs, ingest, queries,
     assert reconcile()
 
 
-def test_an_overlapping_trace_that_comes_later_is_refused_by_name(logs, ingest, queries):
-    one, two = logs("one", FIRST), logs("two", SECOND)
-    ingest("rpctrace", one, server="mds1")
+def test_a_later_overlapping_trace_is_refused(logs, ingest, queries):
+    first, second = logs("first", FIRST), logs("second", SECOND)
+    ingest("rpctrace", first, server="mds1")
 
-    with pytest.raises(CommandError) as refusal:
-        ingest("rpctrace", two, server="mds1")
+    with pytest.raises(CommandError) as error:
+        ingest("rpctrace", second, server="mds1")
 
-    assert f"{two} overlaps {one} of server mds1" in str(refusal.value)
-    assert "--replace" in str(refusal.value)
+    assert f"{second} overlaps {first} of server mds1" in str(error.value)
+    assert "--replace" in str(error.value)
     assert queries("SELECT sum(count) FROM telemetry_rpcwindow") == [(8,)]
 
 
-def test_an_overlapping_trace_replaces_the_loaded_one_when_asked(logs, ingest, queries, reconcile):
-    ingest("rpctrace", logs("one", FIRST), server="mds1")
+def test_the_replace_option_replaces_an_overlapping_trace(logs, ingest, queries, reconcile):
+    ingest("rpctrace", logs("first", FIRST), server="mds1")
 
-    account = ingest("rpctrace", logs("two", SECOND), server="mds1", replace=True)
+    account = ingest("rpctrace", logs("second", SECOND), server="mds1", replace=True)
 
     assert account["operations"] == 8
     assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(8,)]
@@ -237,39 +241,39 @@ def test_an_overlapping_trace_replaces_the_loaded_one_when_asked(logs, ingest, q
     assert reconcile()
 
 
-def test_the_loaded_trace_may_be_given_again_beside_the_one_that_overlaps_it(
+def test_a_loaded_trace_may_be_given_again_with_an_overlapping_trace(
     logs, ingest, queries, reconcile
 ):
-    one, two = logs("one", FIRST), logs("two", SECOND)
-    ingest("rpctrace", one, server="mds1")
+    first, second = logs("first", FIRST), logs("second", SECOND)
+    ingest("rpctrace", first, server="mds1")
 
-    account = ingest("rpctrace", one, two, server="mds1", replace=True)
+    account = ingest("rpctrace", first, second, server="mds1", replace=True)
 
     assert account["operations"] == 12
     assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(12,)]
     assert reconcile()
 
 
-def test_a_loaded_trace_does_not_keep_its_neighbour_from_being_loaded(logs, ingest, queries):
-    one, later = logs("one", FIRST), logs("later", rpc("12:30"))
-    ingest("rpctrace", one, server="mds1")
+def test_a_loaded_trace_does_not_block_a_later_trace_in_the_same_command(logs, ingest, queries):
+    first, later = logs("first", FIRST), logs("later", rpc("12:30"))
+    ingest("rpctrace", first, server="mds1")
 
-    account = ingest("rpctrace", one, later, server="mds1")
+    account = ingest("rpctrace", first, later, server="mds1")
 
     assert account["operations"] == 9
     assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(9,)]
 
 
 def test_traces_of_two_servers_may_overlap(logs, ingest, reconcile):
-    ingest("rpctrace", logs("one", FIRST), server="mds1")
+    ingest("rpctrace", logs("first", FIRST), server="mds1")
 
-    assert ingest("rpctrace", logs("two", SECOND), server="mds2")["operations"] == 8
+    assert ingest("rpctrace", logs("second", SECOND), server="mds2")["operations"] == 8
     assert reconcile()
 
 
-def test_traces_that_share_a_window_add_up_in_it(logs, ingest, queries, reconcile):
-    ingest("rpctrace", logs("one", rpc("12:00:01", us=(10, 20))), server="mds1")
-    ingest("rpctrace", logs("two", rpc("12:00:05", us=(30, 50))), server="mds1")
+def test_traces_that_share_a_window_are_added_up(logs, ingest, queries, reconcile):
+    ingest("rpctrace", logs("first", rpc("12:00:01", us=(10, 20))), server="mds1")
+    ingest("rpctrace", logs("second", rpc("12:00:05", us=(30, 50))), server="mds1")
 
     assert queries(
         "SELECT sum(count), min(service_us_min), max(service_us_max), sum(total_us_sum) "

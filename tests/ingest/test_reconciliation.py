@@ -1,4 +1,4 @@
-"""Reconcile re-adds what is stored: whatever is tampered with shows."""
+"""Reconciliation adds up the stored rows again and reports every modification."""
 
 import pytest
 from django.core.management import CommandError
@@ -9,7 +9,7 @@ from tests.logs import Run, at, job_stats, md_stats, panda, panda_job, rpc, sacc
 
 @pytest.fixture
 def loaded(site, logs, ingest):
-    """A segment of each kind."""
+    """Load segments of every kind."""
     ingest("sacct", logs("s", sacct(Run("77"), Run("78", nodes="n3"))), cluster="anvil")
     ingest("panda", logs("w", panda(panda_job(1), panda_job(2))), cluster="anvil")
     trace = [rpc("12:00", "1@gni"), rpc("12:05", "3@gni"), rpc("12:06", "9@gni"), "Handled RPC"]
@@ -22,11 +22,11 @@ def loaded(site, logs, ingest):
 
 
 @pytest.mark.usefixtures("loaded")
-def test_untouched_segments_reconcile(reconcile):
+def test_unmodified_segments_reconcile(reconcile):
     assert reconcile() == "7 segments reconcile."
 
 
-TAMPERINGS = [
+MODIFICATIONS = [
     "UPDATE telemetry_rpcwindow SET count = count + 1",
     "DELETE FROM telemetry_rpcwindow",
     "UPDATE telemetry_attributedrpc SET count = count - 1 WHERE job_id <> 0",
@@ -48,11 +48,11 @@ TAMPERINGS = [
 
 
 @pytest.mark.usefixtures("loaded")
-def test_tampering_shows(call, subtests):
-    for tampering in TAMPERINGS:
-        with subtests.test(tampering), transaction.atomic():
+def test_every_modification_is_reported(call, subtests):
+    for modification in MODIFICATIONS:
+        with subtests.test(modification), transaction.atomic():
             with connection.cursor() as cursor:
-                cursor.execute(tampering)
+                cursor.execute(modification)
                 assert cursor.rowcount
 
             with pytest.raises(CommandError, match=r"^\d+ differences in 7 segments\.$"):
@@ -61,7 +61,7 @@ def test_tampering_shows(call, subtests):
 
 
 @pytest.mark.usefixtures("loaded")
-def test_a_difference_names_its_segment_and_its_figures(call, capsys):
+def test_a_difference_names_its_segment_and_counts(call, capsys):
     with connection.cursor() as cursor:
         cursor.execute("UPDATE telemetry_attributedrpc SET count = count + 4 WHERE job_id <> 0")
 
@@ -72,5 +72,5 @@ def test_a_difference_names_its_segment_and_its_figures(call, capsys):
 
 
 @pytest.mark.usefixtures("site")
-def test_nothing_reconciles_with_nothing(reconcile):
+def test_an_empty_database_reconciles(reconcile):
     assert reconcile() == "0 segments reconcile."

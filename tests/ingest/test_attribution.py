@@ -1,6 +1,6 @@
-"""Small random sites: whatever arrives when, every RPC is charged as the rules say.
+"""Random small sites: every RPC is attributed by the rules, in any order of arrival.
 
-The rules are told a second time here, record by record and without a database.
+The expected attribution comes from a second, simple implementation of the rules without a database.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ UNREGISTERED = "10.9.9.9@tcp"
 IDS = ("77", "78")
 TEXTS = ("", *IDS, "cp.0", "kworker/3")
 
-# Minutes around noon in steps of five seconds, so that runs and windows cut each other.
+# Minutes around noon in steps of five seconds, so that runs and windows overlap in part.
 CLOCKS = st.integers(0, 24).map(lambda step: at("12:00") + timedelta(seconds=5 * step))
 STARTS = CLOCKS | st.sampled_from([at("09:00"), at("11:50"), at("12:06")])
 LENGTHS = st.sampled_from([5, 10, 35, 60, 600, 7_200]).map(lambda s: timedelta(seconds=s))
@@ -36,8 +36,8 @@ RECORDS = st.lists(
 
 @st.composite
 def jobs(draw):
-    """Jobs of both clusters: as they run, and as they ended, perhaps on other nodes."""
-    found = []
+    """Draw jobs of both clusters: ended and perhaps running, with equal or different nodes."""
+    drawn = []
     for number in range(draw(st.integers(0, 4))):
         cluster, nodes = draw(
             st.sampled_from([("anvil", ("n1", "n2", "n1,n2", "n3")), ("birch", ("b1", "b2"))])
@@ -49,13 +49,13 @@ def jobs(draw):
             cluster=cluster,
         )  # fmt: skip
         runs = replace(ended.running(), nodes=draw(st.sampled_from(nodes)))
-        found.append((ended, runs if draw(st.booleans()) else None))
-    return found
+        drawn.append((ended, runs if draw(st.booleans()) else None))
+    return drawn
 
 
 def expected(records, ended):
-    """What becomes of each record, by kind and by who is charged."""
-    charged = Counter()
+    """Return the number of records by kind and name of principal."""
+    total = Counter()
 
     def window(record):
         moment, nid, text = record
@@ -65,19 +65,19 @@ def expected(records, ended):
         moments = [moment for moment, _, _ in group]
         end = start + timedelta(seconds=10)
         if text in IDS:
-            who = _named(text, start, end, ended)
+            principal = _named(text, start, end, ended)
         else:
-            who = _on_node(nid, text, min(moments), max(moments), ended)
-        charged[who] += len(moments)
-    return dict(charged)
+            principal = _on_node(nid, text, min(moments), max(moments), ended)
+        total[principal] += len(moments)
+    return dict(total)
 
 
 def _named(text, start, end, ended):
-    same = [job for job in ended if job.batch_id == text]
-    running = [job for job in same if job.start < end and job.end > start]
+    same_id = [job for job in ended if job.batch_id == text]
+    running = [job for job in same_id if job.start < end and job.end > start]
     near = [
         job
-        for job in same
+        for job in same_id
         if job.start - timedelta(minutes=5) < end and job.end + timedelta(hours=1) > start
     ]
     candidates = running or near
@@ -90,9 +90,9 @@ def _named(text, start, end, ended):
 
 def _on_node(nid, text, first, last, ended):
     node = NODE_OF[nid]
-    there = [job for job in ended if node in job.nodes.split(",")]
-    holders = [job for job in there if job.start <= first < job.end]
-    changes = any(first < moment <= last for job in there for moment in (job.start, job.end))
+    jobs_on_node = [job for job in ended if node in job.nodes.split(",")]
+    holders = [job for job in jobs_on_node if job.start <= first < job.end]
+    changes = any(first < moment <= last for job in jobs_on_node for moment in (job.start, job.end))
     if len(holders) == 1 and not changes:
         return "job", _name(holders[0])
     if text:
@@ -108,45 +108,45 @@ def _name(job):
 
 @settings(
     max_examples=examples(25),
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # each takes long; none grows smaller
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take too long
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
-def test_every_rpc_is_charged_as_the_rules_say(logs, ingest, charged, reconcile, data):
-    happened = data.draw(jobs(), label="jobs")
+def test_every_rpc_is_attributed_by_the_rules(logs, ingest, attribution, reconcile, data):
+    drawn_jobs = data.draw(jobs(), label="jobs")
     records = {
         server: data.draw(RECORDS, label=server)
         for server in data.draw(st.sampled_from([["mds1"], ["mds1", "mds2"]]))
     }
     arrivals = [
         *(("trace", server) for server in records),
-        *(("job", run) for versions in happened for run in versions if run),
+        *(("job", run) for versions in drawn_jobs for run in versions if run),
     ]
     order = data.draw(st.permutations(arrivals), label="order")
     stages = data.draw(st.lists(st.integers(0, 2), min_size=len(order), max_size=len(order)))
 
     with transaction.atomic(), pytest.MonkeyPatch.context() as patch:
         patch.setattr("ioportal.ingest.management.commands.ingest.drain", lambda _stage: None)
-        for number, ((kind, what), limit) in enumerate(zip(order, stages, strict=True)):
+        for number, ((kind, arrival), limit) in enumerate(zip(order, stages, strict=True)):
             name = f"{number}"
             if kind == "trace":
                 text = "\n".join(
                     rpc(moment, nid, job=job)
-                    for moment, nid, job in sorted(records[what], key=lambda record: record[0])
+                    for moment, nid, job in sorted(records[arrival], key=lambda record: record[0])
                 )
-                ingest("rpctrace", logs(name, text), server=what)
-            elif what.cluster == "anvil":
-                ingest("sacct", logs(name, sacct(what)), cluster="anvil")
+                ingest("rpctrace", logs(name, text), server=arrival)
+            elif arrival.cluster == "anvil":
+                ingest("sacct", logs(name, sacct(arrival)), cluster="anvil")
             else:
-                record = pbs(("S" if what.end is None else "E", what))
+                record = pbs(("S" if arrival.end is None else "E", arrival))
                 ingest("pbs", logs(name, record), cluster="birch")
             if limit:
                 attribution_stage.attribute_pending(limit)
         reconcile()
-        found = charged()
+        stored = attribution()
         transaction.set_rollback(True)
 
-    whole = Counter()
-    for one in records.values():
-        whole.update(expected(one, [ended for ended, _ in happened]))
-    assert found == dict(whole)
+    total = Counter()
+    for server_records in records.values():
+        total.update(expected(server_records, [ended for ended, _ in drawn_jobs]))
+    assert stored == dict(total)
