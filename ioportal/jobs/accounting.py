@@ -94,10 +94,11 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
     )
     ids = {_job_identity(job): job.pk for job in [*stored.values(), *updated]}
     relinked = _link_launches(cluster, {job.batch_id for job in updated})
-    others = Job.objects.filter(pk__in=relinked.difference(job.pk for job in updated))
+    unchanged = Job.objects.filter(pk__in=relinked.difference(job.pk for job in updated))
     changes = _allocate(
         cluster,
-        [(stored.get(_job_identity(job)), job) for job in updated] + [(job, job) for job in others],
+        [(stored.get(_job_identity(job)), job) for job in updated]
+        + [(job, job) for job in unchanged],
         relinked,
     )
     workloads.link_to_jobs(cluster, {job.batch_id for job in updated})

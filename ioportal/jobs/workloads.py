@@ -64,11 +64,15 @@ def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
         row["panda_id"]: row for row in sorted(candidates, key=itemgetter("panda_id", "precedence"))
     }
     stored = WorkloadJob.objects.filter(cluster=cluster, panda_id__in=list(best))
-    known = dict(stored.values_list("panda_id", "precedence"))
+    precedences = dict(stored.values_list("panda_id", "precedence"))
     columns = ("cluster_id", "panda_id", *_FACTS, "precedence")
-    new = [row for panda_id, row in best.items() if panda_id not in known]
+    new = [row for panda_id, row in best.items() if panda_id not in precedences]
     copy_rows(WorkloadJob, columns, map(itemgetter(*columns), new))
-    newer = [row for id_, row in best.items() if id_ in known and row["precedence"] > known[id_]]
+    newer = [
+        row
+        for panda_id, row in best.items()
+        if panda_id in precedences and row["precedence"] > precedences[panda_id]
+    ]
     WorkloadJob.objects.bulk_create(
         [WorkloadJob(**{name: row[name] for name in columns}) for row in newer],
         batch_size=_BATCH,
@@ -148,10 +152,10 @@ def batch_jobs(
     return Job.objects.filter(Q(pk__in=linked) | Q(batch_id__in=batch_ids))
 
 
-def valid_ids(words: Iterable[int | str]) -> list[int]:
-    """Return the words that are valid PanDA ids, as integers."""
-    texts = map(str, words)
-    return [int(t) for t in texts if t.isascii() and t.isdigit() and len(t) <= _ID_DIGITS]
+def valid_ids(values: Iterable[int | str]) -> list[int]:
+    """Return the valid PanDA ids among values, as integers."""
+    ids = map(str, values)
+    return [int(id_) for id_ in ids if id_.isascii() and id_.isdigit() and len(id_) <= _ID_DIGITS]
 
 
 @dataclass(frozen=True)

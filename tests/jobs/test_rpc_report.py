@@ -63,11 +63,11 @@ FIRST_END = at("18:41:07.211385")
 def trace(logs):
     """The half second of the listing."""
     chance = stream(7, "golden trace")
-    others = np.concatenate(
+    other_nodes = np.concatenate(
         [np.arange(9_000, 9_100), [site.client(nid) for nid in site.HOST_OF_NID]]
     )
     first_us = round(FIRST_END.timestamp() * 1_000_000)
-    served = golden.requests(NODES, others, first_us, chance)
+    served = golden.requests(NODES, other_nodes, first_us, chance)
     records = server_log.records(served, 7, chance, handling_share=0)
     path = logs("golden.log", b"")
     with path.open("wb") as file:
