@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 OPEN_END = datetime(2200, 1, 1, tzinfo=UTC)  # stands for the end of unfinished runs
 
 _BATCH = 2_000
-_AN_HOUR = timedelta(hours=1)  # shift of syslog times without the daylight-saving change
+_DST_SHIFT = timedelta(hours=1)  # shift of syslog times without the daylight-saving change
 
 _Identity = tuple[str, str, datetime]  # batch id, array index, submit time
 
@@ -112,8 +112,8 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
     rows = _storable(records).to_dicts()
     launches = {
         (launch.name, launch.batch_id, launch.array_index): launch
-        for part in _parts(sorted({row["launch"] for row in rows}))
-        for launch in Launch.objects.filter(cluster=cluster, name__in=part)
+        for batch in _batches(sorted({row["launch"] for row in rows}))
+        for launch in Launch.objects.filter(cluster=cluster, name__in=batch)
     }
     # Truncated lines without a batch id belong to the launch of the same name.
     identities = {name: (name, batch_id, index) for name, batch_id, index in launches if batch_id}
@@ -185,12 +185,12 @@ def _job(cluster: Cluster, row: dict[str, Any]) -> Job:
 def _stored_jobs(cluster: Cluster, batch_ids: Collection[str]) -> dict[_Identity, Job]:
     return {
         _job_identity(job): job
-        for part in _parts(sorted(batch_ids))
-        for job in Job.objects.filter(cluster=cluster, batch_id__in=part)
+        for batch in _batches(sorted(batch_ids))
+        for job in Job.objects.filter(cluster=cluster, batch_id__in=batch)
     }
 
 
-def _parts(values: list[str]) -> Iterable[list[str]]:
+def _batches(values: list[str]) -> Iterable[list[str]]:
     return (values[start : start + _BATCH] for start in range(0, len(values), _BATCH))
 
 
@@ -203,9 +203,9 @@ def _merged(launch: Launch, row: dict[str, Any]) -> Launch:
     if (
         launch.started_at
         and launch.ended_at
-        and launch.ended_at < launch.started_at <= launch.ended_at + _AN_HOUR
+        and launch.ended_at < launch.started_at <= launch.ended_at + _DST_SHIFT
     ):
-        launch.ended_at += _AN_HOUR
+        launch.ended_at += _DST_SHIFT
     if row["nodes"]:
         launch.nodes, launch.node_count = row["nodes"], row["node_count"] or 0
         launch.command = row["command"] or ""

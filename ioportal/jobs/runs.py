@@ -30,9 +30,9 @@ CASE WHEN j.time_limit_s BETWEEN 0 AND 1e9
     THEN j.started_at + make_interval(secs => j.time_limit_s) + interval '1 hour' END
 """
 # A subquery runs for unfinished jobs only; a join would include all jobs.
-_KNOWN_DURATION = Subquery(JobStatistics.objects.filter(job=OuterRef("pk")).values("duration_s"))
+_DURATION_SO_FAR = Subquery(JobStatistics.objects.filter(job=OuterRef("pk")).values("duration_s"))
 _LAST_OBSERVED = F("started_at") + Func(
-    _KNOWN_DURATION,
+    _DURATION_SO_FAR,
     template="make_interval(secs => %(expressions)s)",
     output_field=DurationField(),
 )
