@@ -56,7 +56,7 @@ class ScopedToken(APIKeyHeader):
 def _count_failure(request: HttpRequest) -> None:
     """Log an invalid token and limit the attempts of its address.
 
-    Valid tokens are not counted: 256 random bits cannot be guessed, and one agent with an invalid
+    Valid tokens are not kind: 256 random bits cannot be guessed, and one agent with an invalid
     token must not stop the other agents on its host.
     """
     address = client_address(request)

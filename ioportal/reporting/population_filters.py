@@ -9,32 +9,32 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from ioportal import display
-from ioportal.studies.populations import BATCH_JOBS, UNITS
+from ioportal.studies.populations import BATCH_JOBS, JOB_KINDS
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-    from ioportal.studies.populations import Counted
+    from ioportal.studies.populations import JobKind
 
 
-def counted_in(query: QueryDict) -> Counted:
+def kind_in(query: QueryDict) -> JobKind:
     """Return the unit of a query; an invalid one means batch jobs."""
-    return UNITS.get(query.get("unit", ""), BATCH_JOBS)
+    return JOB_KINDS.get(query.get("unit", ""), BATCH_JOBS)
 
 
 def population_text(query: str, user: User | None = None) -> str:
     """Return a population as text: 'user: alice; state: failed'."""
     parameters = QueryDict(query)
-    counted = counted_in(parameters)
-    filters = filters_text(counted, query)
+    kind = kind_in(parameters)
+    filters = filters_text(kind, query)
     if not filters:
-        return f"{'All' if user is None or user.is_staff else 'Your'} {counted.plural}"
-    return filters if counted is BATCH_JOBS else f"{counted.plural}, {filters}"
+        return f"{'All' if user is None or user.is_staff else 'Your'} {kind.plural}"
+    return filters if kind is BATCH_JOBS else f"{kind.plural}, {filters}"
 
 
-def filters_text(counted: Counted, query: str) -> str:
+def filters_text(kind: JobKind, query: str) -> str:
     """Return the filters of a query as text."""
-    filters = counted.filter_set.base_filters
+    filters = kind.filter_set.base_filters
     return "; ".join(
         f"{filters[name].label.lower()}: {', '.join(map(_value_text, values))}"
         for name, values in QueryDict(query).lists()

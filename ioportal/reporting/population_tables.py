@@ -13,7 +13,7 @@ from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ioportal.studies.populations import Counted, Selection, Summary
+    from ioportal.studies.populations import JobKind, Selection, Summary
 
 _STATISTICS = {
     "n": "Known",
@@ -129,18 +129,18 @@ class Table:
             yield title, [self._cell(column, name) for column in self.columns]
 
     @property
-    def counted(self) -> Counted:
+    def kind(self) -> JobKind:
         """Batch jobs or PanDA jobs."""
-        return self.population.selection.counted
+        return self.population.selection.kind
 
     @property
     def groups(self) -> list[tuple[str, int, bool]]:
         """Column groups if some values are of batch jobs: title, width, whether shared."""
-        own = [self.counted.is_own(column.metric.name) for column in self.columns]
+        own = [self.kind.is_own(column.metric.name) for column in self.columns]
         if all(own):
             return []
         parts = [
-            (self.counted.singular, own.count(True), False),
+            (self.kind.singular, own.count(True), False),
             (_BATCH_LEVEL, own.count(False), True),
         ]
         return [part for part in parts if part[1]]
@@ -149,7 +149,7 @@ class Table:
         spread = self.summary.spreads.get(column.metric.name)
         value = getattr(spread, name, None)
         if value is not None and name in {"n", "unknown"}:
-            return f"{value:,}", f"{value:,} {self.counted.plural}"
+            return f"{value:,}", f"{value:,} {self.kind.plural}"
         if value is None:
             reason = "hidden for other users' jobs" if self.is_anonymous else "unknown"
             return formatting.UNKNOWN, reason

@@ -1,6 +1,6 @@
-"""What was found out of many jobs, kept until any job's figures are computed anew.
+"""A cache of results over many jobs, valid until the statistics of any job change.
 
-Each of them computed makes a new key: one at a time computes, so that moments only go up.
+Statistics are computed by one worker at a time, so that the latest time of computation only grows.
 """
 
 from __future__ import annotations
@@ -18,30 +18,29 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-_Found = TypeVar("_Found")
-_KEPT_S = 600  # for what changes no figure: a job that waits, the name of a cluster
+_Result = TypeVar("_Result")
+_TIMEOUT_S = 600  # for changes that statistics do not show: a queued job, the name of a cluster
 
 
-def kept(what: str, asked: object, find: Callable[[], _Found]) -> _Found:
-    """Return what `find` finds, or found before.
+def cached(name: str, key: object, compute: Callable[[], _Result]) -> _Result:
+    """Return a cached result, or compute and store it.
 
     Args:
-        what: is looked for.
-        asked: all that the answer depends on, but the figures of jobs; its `repr` tells.
-        find: returns the answer, never None.
+        name: name of the result.
+        key: all inputs but the statistics of jobs; its `repr` identifies them.
+        compute: returns the result, never None.
     """
-    newest = JobStatistics.objects.aggregate(at=Max("computed_at"))["at"]
-    key = f"{what}:{sha256(repr((newest, asked)).encode()).hexdigest()}"
-    known: _Found | None = cache.get(key)
-    if known is not None:
-        return known
-    found = find()
-    cache.set(key, found, _KEPT_S)
-    return found
+    computed_at = JobStatistics.objects.aggregate(at=Max("computed_at"))["at"]
+    cache_key = f"{name}:{sha256(repr((computed_at, key)).encode()).hexdigest()}"
+    result: _Result | None = cache.get(cache_key)
+    if result is None:
+        result = compute()
+        cache.set(cache_key, result, _TIMEOUT_S)
+    return result
 
 
-def eyes(user: User) -> str:
-    """Return what decides which jobs somebody sees."""
+def visibility_key(user: User) -> str:
+    """Return a key that is the same for users who see the same jobs."""
     if user.is_staff:
         return "staff"
     return repr((user.get_username(), sorted(user.groups.values_list("name", flat=True))))

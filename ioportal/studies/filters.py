@@ -1,4 +1,4 @@
-"""Which batch jobs are meant: the one set of filters, for pages and whatever else lists jobs."""
+"""Filters of batch jobs, for pages and API."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from ioportal.jobs.models import JobQuerySet
 
-_WORDS = re.compile(r"[\s,|]+")
+_SEPARATOR = re.compile(r"[\s,|]+")
 _ARRAY_TASK = re.compile(r"(?P<batch_id>[^\[\]]+)\[(?P<array_index>[^\[\]]+)\]")
-ANY = "any"  # of the flag filter: by whatever rule
-NOT_COMPUTED = "none"  # of the quality filter: jobs without statistics
-# The metrics that can be asked for by their value: the parameters for at least, and for below.
+ANY = "any"  # value of the flag filter: any rule
+NOT_COMPUTED = "none"  # value of the quality filter: jobs without statistics
+# Metrics with a range filter: its parameters for the lower and the upper bound.
 BOUNDS = {
     metric: (f"{metric}_from", f"{metric}_below")
     for metric in ("read_bytes", "write_bytes", "opens", "closes")
@@ -39,27 +39,27 @@ BOUNDS = {
 _QUALITIES = [*JobStatistics.Quality.choices, (NOT_COMPUTED, "not computed yet")]
 _RUN = Func(
     "started_at", "ended_at", function="tstzrange", output_field=DateTimeRangeField()
-)  # as the index `job_during` has it
+)  # the expression of the index `job_during`
 
 
-class WordsFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter is untyped
-    """Exact values, several of them separated by commas, bars or blanks: any of them matches."""
+class ValuesFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter is untyped
+    """Any of several exact values, separated by commas, bars or spaces."""
 
     def filter(self, jobs: JobQuerySet, value: str) -> JobQuerySet:
-        """Keep the jobs with one of the values."""
-        words = words_of(value)
-        return jobs.filter(**{f"{self.field_name}__in": words}) if words else jobs
+        """Filter by the values."""
+        values = split_values(value)
+        return jobs.filter(**{f"{self.field_name}__in": values}) if values else jobs
 
 
 class NodesFilter(filters.NumberFilter):  # type: ignore[misc]  # django-filter is untyped
-    """Jobs by how many nodes they have: whole ones."""
+    """A bound of the number of nodes."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("node_count", min_value=0, decimal_places=0, **options)
 
 
 class MetricFilter(filters.Filter):  # type: ignore[misc]  # django-filter is untyped
-    """A bound of a metric: a whole number that the database can store."""
+    """A bound of a metric: a bigint."""
 
     field_class = forms.IntegerField
 
@@ -68,39 +68,39 @@ class MetricFilter(filters.Filter):  # type: ignore[misc]  # django-filter is un
 
 
 class FigureFilter(MetricFilter):
-    """Jobs by a metric that counts something; those of which it is not known are left out."""
+    """A bound of a job statistic; jobs with an unknown value do not match."""
 
     def __init__(self, metric: str, **options: Any) -> None:
         super().__init__(f"statistics__{metric}", **options)
 
 
 class FilterForm(forms.Form):
-    """Refuses what can match no job."""
+    """A form that refuses empty ranges."""
 
     bounds = BOUNDS  # half-open ranges of figures
-    ranges: tuple[tuple[str, str], ...] = (("start", "end"),)  # others, both ends included
-    choice_names: tuple[str, ...] = ()  # of fields with a list of choices
+    ranges: tuple[tuple[str, str], ...] = (("start", "end"),)  # other ranges, ends included
+    choice_names: tuple[str, ...] = ()  # names of fields with choices
 
     def clean(self) -> dict[str, Any]:
-        """Hold both ends of a range against each other."""
-        given = super().clean() or {}
+        """Compare the ends of each range."""
+        values = super().clean() or {}
         for low, high in (*self.ranges, *self.bounds.values()):
-            if given.get(low) is None or given.get(high) is None:
+            if values.get(low) is None or values.get(high) is None:
                 continue
-            is_empty = given[low] == given[high] and (low, high) in self.bounds.values()
-            if is_empty or given[low] > given[high]:
+            is_empty = values[low] == values[high] and (low, high) in self.bounds.values()
+            if is_empty or values[low] > values[high]:
                 self.add_error(high, f"This contradicts {self.fields[low].label!r}.")
-        return given
+        return values
 
     @property
     def facts(self) -> list[forms.BoundField]:
-        """The fields about what records say, but those that have a list of choices."""
-        left_out = {*self.choice_names, *chain.from_iterable(self.bounds.values())}
-        return [field for field in self if field.name not in left_out]
+        """The fields about job records, without fields with choices."""
+        excluded = {*self.choice_names, *chain.from_iterable(self.bounds.values())}
+        return [field for field in self if field.name not in excluded]
 
     @property
     def choices(self) -> list[forms.BoundField]:
-        """The fields with a list of choices."""
+        """The fields with choices."""
         return [self[name] for name in self.choice_names]
 
     @property
@@ -110,7 +110,7 @@ class FilterForm(forms.Form):
 
     @property
     def is_by_figures(self) -> bool:
-        """Whether one of those is filled in."""
+        """Whether a field about figures is set."""
         return any(field.value() for field in self.figures)
 
 
@@ -122,20 +122,20 @@ class JobFilterForm(FilterForm):
 
 
 class StrictFilterSet(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
-    """Filters of which an invalid one matches nothing, rather than being ignored."""
+    """Filters that match nothing if any of them is invalid."""
 
     def filter_queryset(self, jobs: QuerySet[Any]) -> QuerySet[Any]:
-        """Apply the filters if all of them are valid."""
+        """Apply the filters if all are valid."""
         return super().filter_queryset(jobs) if self.form.is_valid() else jobs.none()
 
 
 class JobFilter(StrictFilterSet):
-    """Jobs by who, what, where, when, how large, how it ended and how well it was observed."""
+    """Jobs by user, project, cluster, time, size, state, data quality and figures."""
 
     q = filters.CharFilter(method="find", label="Job, launch or PanDA job")
-    user = WordsFilter("owner", label="User")
-    project = WordsFilter("project", label="Project")
-    queue = WordsFilter("queue", label="Queue")
+    user = ValuesFilter("owner", label="User")
+    project = ValuesFilter("project", label="Project")
+    queue = ValuesFilter("queue", label="Queue")
     cluster = filters.ModelChoiceFilter(
         queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
     )
@@ -155,7 +155,7 @@ class JobFilter(StrictFilterSet):
     )
     quality = filters.MultipleChoiceFilter(
         choices=_QUALITIES,
-        method="of_quality",
+        method="with_quality",
         label="Data quality",
         widget=forms.CheckboxSelectMultiple,
     )
@@ -165,7 +165,7 @@ class JobFilter(StrictFilterSet):
         label="Flagged by",
         empty_label="all jobs",
     )
-    # Half-open, as the bins of histograms are.
+    # Half-open, like the bins of histograms.
     read_bytes_from = FigureFilter("read_bytes", lookup_expr="gte", label="Read at least (bytes)")
     read_bytes_below = FigureFilter("read_bytes", lookup_expr="lt", label="Read below")
     write_bytes_from = FigureFilter(
@@ -183,60 +183,60 @@ class JobFilter(StrictFilterSet):
         fields: tuple[str, ...] = ()
 
     def find(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
-        """Keep jobs that one of the words names, or a PanDA job or task inside them."""
-        words = words_of(value)
-        held = workloads.batch_jobs(pandaid=words, jeditaskid=words)
-        return jobs.filter(named(words) | _among(held.values_list("pk"))) if words else jobs
+        """Filter by job id, launch, PanDA job or PanDA task."""
+        ids = split_values(value)
+        of_panda = workloads.batch_jobs(pandaid=ids, jeditaskid=ids)
+        return jobs.filter(by_id(ids) | _with_keys(of_panda.values_list("pk"))) if ids else jobs
 
     def on_node(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
-        """Keep jobs that held one of these nodes."""
-        held = Allocation.objects.filter(node__name__in=words_of(value))
-        return jobs.filter(pk__in=held.values("job"))
+        """Filter by nodes."""
+        allocations = Allocation.objects.filter(node__name__in=split_values(value))
+        return jobs.filter(pk__in=allocations.values("job"))
 
     def running_after(self, jobs: JobQuerySet, _name: str, value: datetime) -> JobQuerySet:
-        """Keep jobs that still ran at that moment or later; with `end`: jobs that overlap.
+        """Filter jobs that ran after a time; with `end`, jobs that overlap the range.
 
-        The run as a range says so again, but for jobs of no duration, whose range is empty: only of
-        ranges does the database know how many overlap, and has an index.
+        The overlap of ranges repeats the condition because it has an index and good estimates. The
+        range of a job without duration is empty and needs a condition of its own.
         """
         jobs = jobs.filter(Q(ended_at__gt=value) | Q(ended_at=None), started_at__isnull=False)
-        asked = DateTimeTZRange(value, self.form.cleaned_data["end"])
-        of_no_duration = Q(ended_at=F("started_at"))
-        return jobs.alias(run=_RUN).filter(Q(run__overlap=asked) | of_no_duration)
+        window = DateTimeTZRange(value, self.form.cleaned_data["end"])
+        is_instant = Q(ended_at=F("started_at"))
+        return jobs.alias(run=_RUN).filter(Q(run__overlap=window) | is_instant)
 
     def flagged(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
-        """Keep jobs that a rule has found something of, triaged or not; not by data too poor."""
-        of_rule = {} if value == ANY else {"flags__rule": value}
-        told = Job.objects.filter(flags__suppression_reasons=[], **of_rule)  # (as owners see them)
-        return jobs.filter(pk__in=told.values("pk"))
+        """Filter jobs with a flag of a rule in any state; suppressed flags do not count."""
+        rule = {} if value == ANY else {"flags__rule": value}
+        flagged = Job.objects.filter(flags__suppression_reasons=[], **rule)
+        return jobs.filter(pk__in=flagged.values("pk"))
 
-    def of_quality(self, jobs: JobQuerySet, _name: str, values: list[str]) -> JobQuerySet:
-        """Keep jobs whose statistics have one of these qualities."""
-        wanted = Q(quality__in=[v for v in values if v != NOT_COMPUTED])
+    def with_quality(self, jobs: JobQuerySet, _name: str, values: list[str]) -> JobQuerySet:
+        """Filter by data quality."""
+        condition = Q(quality__in=[v for v in values if v != NOT_COMPUTED])
         if NOT_COMPUTED in values:
-            wanted |= Q(quality=None)
-        return jobs.filter(wanted) if values else jobs
+            condition |= Q(quality=None)
+        return jobs.filter(condition) if values else jobs
 
 
-def named(words: list[str]) -> Q:
-    """Return what holds of jobs whose id, array task ('3485999[4]') or launch is a word."""
-    launches = Launch.objects.filter(name__in=words, job__isnull=False)
-    wanted = Q(batch_id__in=words) | _among(launches.values_list("job"))
-    for task in filter(None, map(_ARRAY_TASK.fullmatch, words)):
-        wanted |= Q(**task.groupdict())
-    for batch_id, process in filter(None, map(htcondor.batch_id, words)):
-        wanted |= Q(batch_id=batch_id, array_index=process) if process else Q(batch_id=batch_id)
-    return wanted
+def by_id(ids: list[str]) -> Q:
+    """Return a condition: batch id, array task ('3485999[4]') or launch is one of `ids`."""
+    launches = Launch.objects.filter(name__in=ids, job__isnull=False)
+    condition = Q(batch_id__in=ids) | _with_keys(launches.values_list("job"))
+    for task in filter(None, map(_ARRAY_TASK.fullmatch, ids)):
+        condition |= Q(**task.groupdict())
+    for batch_id, process in filter(None, map(htcondor.batch_id, ids)):
+        condition |= Q(batch_id=batch_id, array_index=process) if process else Q(batch_id=batch_id)
+    return condition
 
 
-def _among(keys: QuerySet[Any, tuple[Any, ...]]) -> Q:
-    """Return what holds of jobs with one of the keys.
+def _with_keys(keys: QuerySet[Any, tuple[Any, ...]]) -> Q:
+    """Return a condition: the job's key is one of `keys`.
 
-    Looked up first: joined by OR, a condition on another table would visit every job.
+    The keys are read first: a subquery in an OR would scan all jobs.
     """
     return Q(pk__in=[key for (key,) in keys])
 
 
-def words_of(value: str) -> list[str]:
-    """Return the words of a text that are separated by blanks, commas or bars."""
-    return [word for word in _WORDS.split(value) if word]
+def split_values(value: str) -> list[str]:
+    """Return the values of a parameter, separated by spaces, commas or bars."""
+    return [part for part in _SEPARATOR.split(value) if part]

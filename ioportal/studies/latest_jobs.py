@@ -1,6 +1,6 @@
-"""The newest of the jobs that somebody asks for: all that is counted, and paged to, at once.
+"""The latest of many jobs: counts and pages of the job list cover these.
 
-Of a million jobs nobody reads more than the first; narrower filters reach the others.
+Older jobs are reached with narrower filters.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from ioportal.jobs.models import Job
 if TYPE_CHECKING:
     from ioportal.jobs.models import JobQuerySet
 
-MOST = 10_000
+MAX_JOBS = 10_000
 _FIELDS = ("pk", "state", "quality", "queue", "owner")
 _ALL = 0b1111
-_FACTS = {0b0111: "state", 0b1011: "quality", 0b1101: "queue", 0b1110: "user"}
+_COUNTED = {0b0111: "state", 0b1011: "quality", 0b1101: "queue", 0b1110: "user"}
 
-# The bits of grouping() are those of the facts that a row does not count by.
-_NEWEST = """
-WITH newest (id, state, quality, queue, owner) AS MATERIALIZED ({jobs})
+# grouping() has a bit for each column that a row does not group by.
+_LATEST = """
+WITH latest (id, state, quality, queue, owner) AS MATERIALIZED ({jobs})
 SELECT grouping(state, quality, queue, owner), coalesce(state, quality, queue, owner), count(*),
     NULL
-FROM newest
+FROM latest
 GROUP BY GROUPING SETS ((state), (quality), (queue), (owner))
 UNION ALL
-SELECT %s, NULL, count(*), array_agg(id) FROM newest
+SELECT %s, NULL, count(*), array_agg(id) FROM latest
 """
 
 
 @dataclass(frozen=True)
-class Newest:
-    """The newest jobs, at most `MOST`."""
+class LatestJobs:
+    """The latest jobs, at most `MAX_JOBS`."""
 
-    keys: list[int] = field(default_factory=list)  # newest first
-    there_are_more: bool = False
-    # How many of them have each value of a fact, most frequent first; None: not known.
+    keys: list[int] = field(default_factory=list)  # latest first
+    has_more: bool = False
+    # Number of jobs by value of a column, most frequent first; None: unknown.
     counts: dict[str, list[tuple[str | None, int]]] = field(default_factory=dict)
 
     @property
@@ -49,22 +49,22 @@ class Newest:
         return Job.objects.filter(pk__in=EachOf(self.keys))
 
 
-def newest_of(jobs: JobQuerySet) -> Newest:
-    """Find them and count them in one statement: whatever the filters cost, they cost it once."""
-    asked = jobs.order_by("-started_at", "-pk").values_list(*_FIELDS)[: MOST + 1]
+def latest_jobs(jobs: JobQuerySet) -> LatestJobs:
+    """Read and count the latest jobs in one statement, so that filters are evaluated once."""
+    rows = jobs.order_by("-started_at", "-pk").values_list(*_FIELDS)[: MAX_JOBS + 1]
     try:
-        statement, values = asked.query.sql_with_params()
+        statement, values = rows.query.sql_with_params()
     except EmptyResultSet:
-        return Newest()
-    counts: dict[str, list[tuple[str | None, int]]] = {fact: [] for fact in _FACTS.values()}
+        return LatestJobs()
+    counts: dict[str, list[tuple[str | None, int]]] = {name: [] for name in _COUNTED.values()}
     keys: list[int] = []
     with connection.cursor() as cursor:
-        cursor.execute(_NEWEST.format(jobs=statement), [*values, _ALL])
-        for grouped, value, count, found in cursor.fetchall():
+        cursor.execute(_LATEST.format(jobs=statement), [*values, _ALL])
+        for grouped, value, count, ids in cursor.fetchall():
             if grouped == _ALL:
-                keys = found or []
+                keys = ids or []
             else:
-                counts[_FACTS[grouped]].append((value, count))
-    for values_of_fact in counts.values():
-        values_of_fact.sort(key=lambda row: (-row[1], row[0] or ""))
-    return Newest(keys[:MOST], len(keys) > MOST, counts)
+                counts[_COUNTED[grouped]].append((value, count))
+    for value_counts in counts.values():
+        value_counts.sort(key=lambda row: (-row[1], row[0] or ""))
+    return LatestJobs(keys[:MAX_JOBS], len(keys) > MAX_JOBS, counts)

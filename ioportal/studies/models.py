@@ -1,4 +1,4 @@
-"""Populations that people gave a name."""
+"""Saved populations."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 
 class PopulationQuerySet(models.QuerySet["Population"]):
-    """Questions about named populations."""
+    """Queries of saved populations."""
 
     def visible_to(self, user: User) -> Self:
-        """Populations whose name and filters `user` may read: one's own and shared ones."""
+        """Populations `user` may see: staff see all, others their own and shared populations."""
         return self if user.is_staff else self.filter(Q(owner=user) | Q(is_shared=True))
 
 
 class Population(models.Model):
-    """A name for filters of jobs. Whoever opens it sees those of the jobs that they may see."""
+    """Saved filters of jobs. Each user sees only those matching jobs that they may see."""
 
-    # Last parts of addresses that mean something else, and what `beside` means by itself.
+    # Used in addresses of other pages and as values of `beside`.
     RESERVED_SLUGS = frozenset({"other-metrics", "histograms", "others"})
 
     name = models.CharField(max_length=80)
     slug = models.SlugField(max_length=90, unique=True, editable=False)
-    query = models.TextField(blank=True)  # parameters of JobFilter, as in an address
-    # None: who named it is gone, and staff take care of it.
+    query = models.TextField(blank=True)  # query string of JobFilter
+    # None: the owner's account was deleted; staff may edit it.
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="populations"
     )
@@ -45,11 +45,11 @@ class Population(models.Model):
         return self.name
 
     def may_be_edited_by(self, user: User) -> bool:
-        """Whether `user` may change or delete it."""
+        """Whether `user` may change or delete the population."""
         return user.is_staff or self.owner_id == user.pk
 
     def choose_slug(self) -> None:
-        """Give it an address after its name, with a number where that one is taken."""
+        """Set the slug from the name; a number is added if it is taken."""
         base = slugify(self.name) or "population"
         taken = set(Population.objects.filter(slug__startswith=base).values_list("slug", flat=True))
         taken |= self.RESERVED_SLUGS
@@ -61,7 +61,7 @@ class Population(models.Model):
 
 
 class CacheEntry(models.Model):
-    """The table of Django's cache: what took long to compute, until its data changes."""
+    """The table of Django's database cache."""
 
     cache_key = models.CharField(max_length=255, primary_key=True)
     value = models.TextField()

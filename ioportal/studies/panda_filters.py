@@ -1,4 +1,4 @@
-"""Which PanDA jobs are meant, by the names that PanDA's own monitor has for what is asked."""
+"""Filters of PanDA jobs, with the parameter names of PanDA's own monitor."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ioportal.studies.filters import (
     FilterForm,
     MetricFilter,
     StrictFilterSet,
-    WordsFilter,
-    words_of,
+    ValuesFilter,
+    split_values,
 )
 from ioportal.time_fields import TimeInput
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ioportal.jobs.models import WorkloadJobQuerySet
 
-# As of batch jobs: the metrics that can be asked for by their value.
+# Metrics with a range filter, as for batch jobs.
 PANDA_BOUNDS = {
     metric: (f"{metric}_from", f"{metric}_below")
     for metric in ("panda_duration_s", "panda_wait_s", "panda_cpu_s", *BOUNDS)
@@ -33,29 +33,29 @@ PANDA_BOUNDS = {
 
 
 class NumbersFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter is untyped
-    """Any of several numbers; words that are none match nothing."""
+    """Any of several numbers; other values match nothing."""
 
     def filter(self, jobs: WorkloadJobQuerySet, value: str) -> WorkloadJobQuerySet:
-        """Keep the jobs with one of them."""
-        words = words_of(value)
-        return jobs.filter(**{f"{self.field_name}__in": valid_ids(words)}) if words else jobs
+        """Filter by the numbers."""
+        values = split_values(value)
+        return jobs.filter(**{f"{self.field_name}__in": valid_ids(values)}) if values else jobs
 
 
 class PandaFigureFilter(MetricFilter):
-    """PanDA jobs by a metric, their own or their batch job's; the unknown is left out."""
+    """A bound of a metric of the PanDA job or its batch job; unknown values do not match."""
 
     def __init__(self, metric: str, **options: Any) -> None:
         self._metric = metric
         super().__init__(f"batch_job__statistics__{metric}", **options)
 
     def filter(self, jobs: WorkloadJobQuerySet, value: int | None) -> WorkloadJobQuerySet:
-        """Keep the jobs on the right side of the value."""
+        """Filter by the bound."""
         if value is None:
             return jobs
         if self._metric not in FIGURES:
             return jobs.filter(**{f"{self.field_name}__{self.lookup_expr}": value})
-        known = jobs.alias(**{self._metric: FIGURES[self._metric]})
-        return known.filter(**{f"{self._metric}__{self.lookup_expr}": value})
+        with_metric = jobs.alias(**{self._metric: FIGURES[self._metric]})
+        return with_metric.filter(**{f"{self._metric}__{self.lookup_expr}": value})
 
 
 def _at_least(metric: str, label: str) -> PandaFigureFilter:
@@ -77,10 +77,10 @@ class PandaFilter(StrictFilterSet):
 
     pandaid = NumbersFilter("panda_id", label="PanDA id")
     jeditaskid = NumbersFilter("task_id", label="Task")
-    batchid = filters.CharFilter(method="of_batch_job", label="Batch job")
-    jobstatus = WordsFilter("state", label="State")
-    computingsite = WordsFilter("site", label="Site")
-    produsername = filters.CharFilter("user", label="User")  # full names, with blanks
+    batchid = filters.CharFilter(method="in_batch_job", label="Batch job")
+    jobstatus = ValuesFilter("state", label="State")
+    computingsite = ValuesFilter("site", label="Site")
+    produsername = filters.CharFilter("user", label="User")  # full names, with spaces
     cluster = filters.ModelChoiceFilter(
         queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
     )
@@ -108,17 +108,17 @@ class PandaFilter(StrictFilterSet):
         form = PandaFilterForm
         fields: tuple[str, ...] = ()
 
-    def of_batch_job(
+    def in_batch_job(
         self, jobs: WorkloadJobQuerySet, _name: str, value: str
     ) -> WorkloadJobQuerySet:
-        """Keep what ran inside batch jobs of one of these ids, as PanDA or we write them."""
-        words = words_of(value)
-        if not words:
+        """Filter by batch id, as reported by PanDA or by accounting."""
+        ids = split_values(value)
+        if not ids:
             return jobs
-        return jobs.filter(Q(reported_batch_id__in=words) | Q(batch_id__in=words))
+        return jobs.filter(Q(reported_batch_id__in=ids) | Q(batch_id__in=ids))
 
     def running_after(
         self, jobs: WorkloadJobQuerySet, _name: str, value: datetime
     ) -> WorkloadJobQuerySet:
-        """Keep jobs that still ran at that moment or later; with `end`: jobs that overlap."""
+        """Filter jobs that ran after a time; with `end`, jobs that overlap the range."""
         return jobs.filter(Q(ended_at__gt=value) | Q(ended_at=None), started_at__isnull=False)

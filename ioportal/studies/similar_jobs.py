@@ -12,7 +12,7 @@ from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.metrics import BY_NAME, Metric
 from ioportal.analysis.populations import coarsened
 from ioportal.jobs import similar_jobs
-from ioportal.studies.populations import known_figures
+from ioportal.studies.population_figures import metric_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def standings(job: Job, statistics: JobStatistics) -> list[Standing]:
     known = [metric for metric in METRICS if getattr(statistics, metric.name) is not None]
     if not known:
         return []
-    figures = known_figures(similar_jobs.for_job(job), [metric.name for metric in known])
+    figures = metric_values(similar_jobs.for_job(job), [metric.name for metric in known])
     return [
         _standing(metric, getattr(statistics, metric.name), coarsened(figures[metric.name]))
         for metric in known
@@ -68,7 +68,7 @@ def metric_histogram(job: Job, metric: str, included: Sequence[float]) -> Histog
 
     Single jobs can be read from it: for users who may see all jobs.
     """
-    figures = known_figures(similar_jobs.for_job(job), [metric])[metric]
+    figures = metric_values(similar_jobs.for_job(job), [metric])[metric]
     samples = [figures.astype(np.int64), np.array(sorted(included)).astype(np.int64)]
     counted = histogram(samples, Scale.LOG)
     return replace(counted, counts=counted.counts[:1])

@@ -1,4 +1,4 @@
-"""Figures of jobs over time, a row per bucket: everything is added up by the database."""
+"""Figures of jobs over time, one row per bucket, aggregated by the database."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Jobs = JobQuerySet | WorkloadJobQuerySet
     Row = tuple[int, dict[str, float | None]]  # a bucket's number and values
 
-# What the rows of each question have, and as what numbers; `Records` say what outcomes there are.
+# Columns and types of the rows of each function; those of `outcomes` are in `Records`.
 USE: dict[str, type[float]] = {
     "node_hours": float,
     "core_hours": float,
@@ -45,23 +45,23 @@ SPREAD: dict[str, type[float]] = {"n": int, "median": float, "p90": float}
 
 @dataclass(frozen=True)
 class Records:
-    """Where the records of what is counted, batch jobs or PanDA jobs, say what trends show."""
+    """Columns of job records, of batch jobs or PanDA jobs."""
 
-    outcomes: dict[str, tuple[str, ...]]  # by the states that mean them; of no state: all others
-    known_until: Combinable  # the end, or up to when a run is known
+    outcomes: dict[str, tuple[str, ...]]  # states of each outcome; empty: all other states
+    known_until: Combinable  # end of the job, or the latest time it is known to have run
     nodes: Combinable
     cores: Combinable
-    figure: Callable[[str], Combinable]  # of a metric
+    figure: Callable[[str], Combinable]  # column of a metric
 
     @property
     def ended(self) -> dict[str, type[float]]:
-        """What the rows of `outcomes` have."""
+        """Columns and types of the rows of `outcomes`."""
         return dict.fromkeys(self.outcomes, int)
 
     def outcome_of(self, state: str) -> str:
-        """Return what a state in the record of what has ended means."""
-        found = (outcome for outcome, states in self.outcomes.items() if state in states)
-        return next(found, "other")
+        """Return the outcome of a final state."""
+        matches = (outcome for outcome, states in self.outcomes.items() if state in states)
+        return next(matches, "other")
 
 
 _State = Job.State
@@ -85,34 +85,34 @@ PANDA_RECORDS = Records(
         "cancelled": ("cancelled", "closed"),
         "other": (),
     },
-    # While it runs, up to when its record was last changed.
+    # A running job is known until the last change of its record.
     known_until=Coalesce("ended_at", Greatest("started_at", "modified_at")),
-    nodes=Value(0),  # they are those of the batch job, which holds others besides
+    nodes=Value(0),  # nodes belong to the batch job, which others share
     cores=F("core_count"),
     figure=FIGURES.__getitem__,
 )
 
-# How many jobs run changes where one begins or ends; in between it is constant. Edges of buckets
-# are changes by nothing, so that no such interval lies in two buckets. Changes of one moment are
-# peers of the window: each of them has the sum of all.
+# The number of running jobs is constant between starts and ends of jobs. Edges of buckets are added
+# as changes by 0, so that no interval lies in two buckets. Changes at the same time are peers of
+# the window function: each has the sum of all.
 _USE = """
 WITH runs (begins, ends, nodes, cores) AS ({runs}),
-asked (edges) AS (SELECT %s::timestamptz[]),
+buckets (edges) AS (SELECT %s::timestamptz[]),
 changes (at, jobs, nodes, cores) AS (
-    SELECT greatest(begins, edges[1]), 1, nodes, cores FROM runs, asked
+    SELECT greatest(begins, edges[1]), 1, nodes, cores FROM runs, buckets
     UNION ALL
-    SELECT least(ends, edges[cardinality(edges)]), -1, -nodes, -cores FROM runs, asked
+    SELECT least(ends, edges[cardinality(edges)]), -1, -nodes, -cores FROM runs, buckets
     UNION ALL
-    SELECT unnest(edges), 0, 0, 0 FROM asked
+    SELECT unnest(edges), 0, 0, 0 FROM buckets
 ),
 levels AS (
     SELECT at,
-        extract(epoch FROM lead(at) OVER moments - at)::float8 AS seconds,
-        sum(jobs) OVER moments AS jobs,
-        sum(nodes) OVER moments AS nodes,
-        sum(cores) OVER moments AS cores
+        extract(epoch FROM lead(at) OVER times - at)::float8 AS seconds,
+        sum(jobs) OVER times AS jobs,
+        sum(nodes) OVER times AS nodes,
+        sum(cores) OVER times AS cores
     FROM changes
-    WINDOW moments AS (ORDER BY at)
+    WINDOW times AS (ORDER BY at)
 )
 SELECT width_bucket(at, edges) - 1,
     sum(nodes * seconds) / 3600,
@@ -121,14 +121,14 @@ SELECT width_bucket(at, edges) - 1,
     max(jobs),
     sum(nodes * seconds) / sum(seconds),
     max(nodes)
-FROM levels, asked
+FROM levels, buckets
 WHERE at < edges[cardinality(edges)]
 GROUP BY 1
 """
 
 
 class _Bucket(Func):
-    """The number of the bucket that a moment is in, from 0."""
+    """The index of the bucket of a time."""
 
     function = "width_bucket"
     template = "%(function)s(%(expressions)s) - 1"
@@ -140,13 +140,13 @@ class _Bucket(Func):
 
 
 def extent(jobs: Jobs, records: Records) -> tuple[datetime, datetime] | None:
-    """Return when the first of some jobs began and the last of them ended; None: none ran."""
-    found = jobs.aggregate(first=Min("started_at"), last=Max(records.known_until))
-    return (found["first"], found["last"]) if found["first"] else None
+    """Return the earliest start and the latest end of jobs; None without a started job."""
+    bounds = jobs.aggregate(first=Min("started_at"), last=Max(records.known_until))
+    return (bounds["first"], bounds["last"]) if bounds["first"] else None
 
 
 def outcomes(jobs: Jobs, records: Records, buckets: Buckets) -> Iterator[Row]:
-    """Yield how many jobs ended in each bucket, and how: `Records.ended`."""
+    """Yield the number of jobs that ended in each bucket, by outcome: `Records.ended`."""
     rows = (
         jobs.filter(ended_at__gte=buckets.start, ended_at__lt=buckets.end)
         .order_by()
@@ -164,7 +164,7 @@ def outcomes(jobs: Jobs, records: Records, buckets: Buckets) -> Iterator[Row]:
 
 
 def use(jobs: Jobs, records: Records, buckets: Buckets) -> Iterator[Row]:
-    """Yield what jobs used in each bucket, their parts inside it only: `USE`."""
+    """Yield the resource use of jobs within each bucket: `USE`."""
     runs = (
         jobs.filter(
             GreaterThan(records.known_until, Value(buckets.start)), started_at__lt=buckets.end
@@ -181,7 +181,7 @@ def use(jobs: Jobs, records: Records, buckets: Buckets) -> Iterator[Row]:
 
 
 def spread(jobs: Jobs, records: Records, metric: Metric, buckets: Buckets) -> Iterator[Row]:
-    """Yield how a metric is spread among the jobs that began in each bucket: `SPREAD`."""
+    """Yield the spread of a metric among jobs that started in each bucket: `SPREAD`."""
     rows = (
         jobs.alias(figure=records.figure(metric.name))
         .filter(started_at__gte=buckets.start, started_at__lt=buckets.end, figure__isnull=False)
@@ -195,22 +195,22 @@ def spread(jobs: Jobs, records: Records, metric: Metric, buckets: Buckets) -> It
 
 
 def upgrades(start: datetime, end: datetime) -> list[tuple[datetime, str]]:
-    """Return when servers went on with another version in [start, end), those of one kind together.
+    """Return upgrades of servers in [start, end), merged by kind of server.
 
-    The version that a server is known with first is no upgrade.
+    The first known version of a server is not an upgrade.
     """
     versions = ServerVersion.objects.select_related("server__filesystem").order_by(
         "server", "since"
     )
     changes = (
         after
-        for _, of_server in groupby(versions, key=lambda version: version.server_id)
-        for before, after in pairwise(of_server)
+        for _, server_versions in groupby(versions, key=lambda version: version.server_id)
+        for before, after in pairwise(server_versions)
         if after.version != before.version and start <= after.since < end
     )
-    return sorted({(change.since, _words(change)) for change in changes})
+    return sorted({(change.since, _label(change)) for change in changes})
 
 
-def _words(change: ServerVersion) -> str:
+def _label(change: ServerVersion) -> str:
     server = change.server
     return f"{server.filesystem}: {server.get_kind_display()} {change.version}"

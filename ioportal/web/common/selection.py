@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from ioportal.studies.populations import BATCH_JOBS, UNITS
+from ioportal.studies.populations import BATCH_JOBS, JOB_KINDS
 from ioportal.web.common import job_kinds
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.studies.populations import Counted
+    from ioportal.studies.populations import JobKind
 
 
 class SelectedJobs:
     """Jobs that match the filters of a query and that `user` may see.
 
-    `only` restricts them further, by a filter's parameter and its exact value. `counted` selects
+    `only` restricts them further, by a filter's parameter and its exact value. `kind` selects
     PanDA jobs instead of batch jobs.
     """
 
@@ -36,15 +36,15 @@ class SelectedJobs:
         user: User,
         query: QueryDict,
         only: dict[str, str] | None = None,
-        counted: Counted = BATCH_JOBS,
+        kind: JobKind = BATCH_JOBS,
     ) -> None:
         self.user = user
         self.query = query
-        self.counted = counted
+        self.job_kind = kind
         self._only = only or {}
-        filters = counted.filter_set.base_filters
+        filters = kind.filter_set.base_filters
         facts = {filters[name].field_name: value for name, value in self._only.items()}
-        self.filter = counted.filter_set(query, queryset=counted.visible_to(user).filter(**facts))
+        self.filter = kind.filter_set(query, queryset=kind.visible_to(user).filter(**facts))
 
     @property
     def is_valid(self) -> bool:
@@ -85,27 +85,25 @@ class SelectedJobs:
 
     def unit_query(self, *more: str, **changes: str) -> str:
         """Return `filters_query` with the unit."""
-        return job_kinds.with_unit(self.counted, self.filters_query(*more, **changes))
+        return job_kinds.with_unit(self.job_kind, self.filters_query(*more, **changes))
 
     @property
     def list_url(self) -> str:
         """The URL of the job list."""
-        return job_kinds.list_url(self.counted, self.filters_query())
+        return job_kinds.list_url(self.job_kind, self.filters_query())
 
     @property
     def units(self) -> Iterator[tuple[str, str, bool]]:
         """Yield the units: title, URL with the filters that both have, whether it is current."""
-        for counted in UNITS.values():
-            fitting = [
-                name for name in self.filter.filters if name in counted.filter_set.base_filters
-            ]
+        for kind in JOB_KINDS.values():
+            fitting = [name for name in self.filter.filters if name in kind.filter_set.base_filters]
             given = urlencode(dict(self._given([*fitting, *self.unit_parameters])), doseq=True)
             address = (
-                f"{reverse(self.unit_page)}?{job_kinds.with_unit(counted, given)}"
+                f"{reverse(self.unit_page)}?{job_kinds.with_unit(kind, given)}"
                 if self.unit_page
-                else job_kinds.list_url(counted, given)
+                else job_kinds.list_url(kind, given)
             )
-            yield job_kinds.TITLES[counted.name], address, counted is self.counted
+            yield job_kinds.TITLES[kind.name], address, kind is self.job_kind
 
     def _given(self, names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
         for name in names:

@@ -76,7 +76,7 @@ def flag_mark(at: datetime, words: str, ended_at: datetime | None) -> Mark:
 def _stepped(amounts: pl.DataFrame, window: TimeRange, *, adds_up: bool) -> pl.DataFrame:
     """Make steps of amounts at the ends of intervals, which may overlap or leave gaps.
 
-    Where nothing was counted, a sum stays, and else there is no line; it is not called unobserved.
+    Where nothing was kind, a sum stays, and else there is no line; it is not called unobserved.
     """
     together = -(-amounts.height // _STEPS_SHOWN) or 1
     before = pl.col("end").shift()

@@ -23,7 +23,7 @@ from ioportal.jobs.models import Job
 from ioportal.reporting.flag_values import in_words, unit_of
 from ioportal.reporting.principals import Name, named
 from ioportal.site.models import Cluster, Filesystem
-from ioportal.studies.filters import WordsFilter, words_of
+from ioportal.studies.filters import ValuesFilter, split_values
 from ioportal.telemetry.models import Principal
 from ioportal.web.common.pagination import COUNTED, Concatenated
 
@@ -182,7 +182,7 @@ class FlagFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is u
     rule = filters.ChoiceFilter(
         choices=[(rule.code, rule.title) for rule in RULES], label="Rule", empty_label="all"
     )
-    user = WordsFilter("owner", label="User")
+    user = ValuesFilter("owner", label="User")
     cluster = filters.ModelChoiceFilter(
         queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
     )
@@ -209,7 +209,7 @@ class FlagFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is u
     def find(self, flags: FlagQuerySet, _name: str, value: str) -> FlagQuerySet:
         """Keep flags of jobs of these ids or of such a name, and of such users."""
         return flags.filter(
-            Q(job__batch_id__in=words_of(value))
+            Q(job__batch_id__in=split_values(value))
             | Q(job__name__icontains=value)
             | Q(owner__icontains=value)
         )

@@ -23,7 +23,7 @@ HEADER = [
     "troubles",
     "poll_interval_s",
     "last_batch",
-    "newest_record",
+    "latest_change",
     "lag_s",
     "gaps",
     "gap_s",

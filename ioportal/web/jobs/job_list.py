@@ -14,7 +14,7 @@ from django.http import QueryDict
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Cluster
 from ioportal.studies.filters import NOT_COMPUTED
-from ioportal.studies.latest_jobs import newest_of
+from ioportal.studies.latest_jobs import latest_jobs
 from ioportal.web.common.pagination import COUNTED, Concatenated
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.flags import badges
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
 
     from ioportal.jobs.models import JobQuerySet
-    from ioportal.studies.latest_jobs import Newest
+    from ioportal.studies.latest_jobs import LatestJobs
     from ioportal.web.jobs.columns import Column
 
 PER_PAGE = 50
@@ -145,7 +145,7 @@ class JobList(SelectedJobs):
     @property
     def counts_stop(self) -> bool:
         """Whether there are more jobs than counts and pages cover."""
-        return self._newest.there_are_more
+        return self._newest.has_more
 
     @property
     def total(self) -> int:
@@ -231,8 +231,8 @@ class JobList(SelectedJobs):
         return [jobs.order_by(f"{direction}{field}", *ties)]
 
     @cached_property
-    def _newest(self) -> Newest:
-        return newest_of(self.filtered)
+    def _newest(self) -> LatestJobs:
+        return latest_jobs(self.filtered)
 
     @property
     def _keys(self) -> Any:

@@ -30,7 +30,7 @@ class PandaJobList(SelectedJobs):
     hidden_parameters = ()
 
     def __init__(self, user: User, query: QueryDict) -> None:
-        super().__init__(user, query, counted=PANDA_JOBS)
+        super().__init__(user, query, kind=PANDA_JOBS)
 
     @cached_property
     def page(self) -> Page[WorkloadJob]:
@@ -45,7 +45,7 @@ class PandaJobList(SelectedJobs):
 
     @property
     def counts_stop(self) -> bool:
-        """Whether there may be more jobs than counted."""
+        """Whether there may be more jobs than kind."""
         return self.total >= COUNTED
 
     def values(self) -> Iterator[tuple[Any, ...]]:

@@ -28,7 +28,7 @@ class HistogramPart:
 
     def __init__(self, page: PopulationPage, metric: Metric) -> None:
         self.metric = metric
-        self.counted = page.counted
+        self.kind = page.job_kind
         self._page = page
         self._tables = page.main_tables
 
@@ -57,7 +57,7 @@ class HistogramPart:
         """The chart for Plotly."""
         tick = self._label if self.metric.unit is Unit.BYTES else formatting.short
         chart = charts.Chart(
-            self._label, tick, self._page.scale, self._page.as_shares, self.counted.plural
+            self._label, tick, self._page.scale, self._page.as_shares, self.kind.plural
         )
         links = [self._jobs_url(0, bounds) for bounds in self.histogram.bins]
         return charts.figure(chart, self.histogram.bins, self._bars, links)
@@ -65,13 +65,13 @@ class HistogramPart:
     @property
     def is_shared(self) -> bool:
         """Whether its values are of batch jobs, possibly shared."""
-        return not self.counted.is_own(self.metric.name)
+        return not self.kind.is_own(self.metric.name)
 
     @property
     def each(self) -> str:
         """The unit of a value: 'operations per batch job'."""
         unit = "seconds" if self.metric.unit is Unit.SECONDS else str(self.metric.unit)
-        return f"{unit} per {'batch job' if self.is_shared else self.counted.singular}"
+        return f"{unit} per {'batch job' if self.is_shared else self.kind.singular}"
 
     @property
     def titles(self) -> list[str]:
@@ -139,8 +139,8 @@ class HistogramPart:
         if not population.jobs_url:
             return ""
         filters = QueryDict(urlsplit(population.jobs_url).query, mutable=True)
-        names = self.counted.bounds[self.metric.name]
+        names = self.kind.bounds[self.metric.name]
         for name, bound, tighter in zip(names, bounds, (max, min), strict=True):
             selected = filters.get(name)
             filters[name] = str(tighter(bound, int(selected)) if selected else bound)
-        return job_kinds.list_url(self.counted, filters.urlencode())
+        return job_kinds.list_url(self.kind, filters.urlencode())

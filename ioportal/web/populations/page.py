@@ -11,7 +11,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from ioportal.analysis.histograms import Scale
-from ioportal.reporting.population_filters import counted_in, filters_text, population_text
+from ioportal.reporting.population_filters import filters_text, kind_in, population_text
 from ioportal.reporting.population_tables import LAYOUTS, Column, DescribedPopulation, Table
 from ioportal.studies import populations
 from ioportal.studies.models import Population
@@ -44,10 +44,10 @@ class PopulationPage(SelectedJobs):
             for name in query.keys() & set(_OPTIONS):
                 filters.setlist(name, query.getlist(name))
             query = filters
-        super().__init__(user, query, counted=counted_in(query))
+        super().__init__(user, query, kind=kind_in(query))
         self.saved = saved
         self._user = user
-        self.layout = LAYOUTS[self.counted.name]
+        self.layout = LAYOUTS[self.job_kind.name]
 
     @property
     def title(self) -> str:
@@ -109,17 +109,17 @@ class PopulationPage(SelectedJobs):
             return None
         if text != OTHERS:
             population = read(self._user, text)
-            if population.selection.counted is not self.counted:
+            if population.selection.kind is not self.job_kind:
                 raise ValidationError(
-                    f"{population.title!r} has {population.selection.counted.plural}. "
-                    f"Select {self.counted.plural}."
+                    f"{population.title!r} has {population.selection.kind.plural}. "
+                    f"Select {self.job_kind.plural}."
                 )
             return population
         if self._user.is_staff:
             raise ValidationError("Staff see all jobs. Select another population.")
-        selection = populations.others(self._user, self.counted, self.filters_query())
-        filters = filters_text(self.counted, selection.filters)
-        title = ", ".join(filter(None, [f"Other users' {self.counted.plural}", filters]))
+        selection = populations.other_jobs(self._user, self.job_kind, self.filters_query())
+        filters = filters_text(self.job_kind, selection.filters)
+        title = ", ".join(filter(None, [f"Other users' {self.job_kind.plural}", filters]))
         return DescribedPopulation(title, title, selection, "")
 
     @cached_property
@@ -172,7 +172,7 @@ class PopulationPage(SelectedJobs):
     def histograms(self) -> list[HistogramPart]:
         """Histograms of the main metrics."""
         columns = self.layout.by_metric
-        return [HistogramPart(self, columns[name].metric) for name in self.counted.bounds]
+        return [HistogramPart(self, columns[name].metric) for name in self.job_kind.bounds]
 
     @property
     def comparison_fields(self) -> list[tuple[str, str]]:
@@ -226,7 +226,7 @@ class PopulationPage(SelectedJobs):
                 }
                 for table in self.main_tables
             ],
-            "counted": self.counted.plural,
+            "counted": self.job_kind.plural,
             "std": "of a sample: divided by n - 1",
             "percentiles": "interpolated linearly",
         }

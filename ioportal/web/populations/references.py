@@ -10,9 +10,9 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.urls import reverse
 
-from ioportal.reporting.population_filters import counted_in, population_text
+from ioportal.reporting.population_filters import kind_in, population_text
 from ioportal.reporting.population_tables import DescribedPopulation
-from ioportal.studies.cache import eyes
+from ioportal.studies.cache import visibility_key
 from ioportal.studies.models import Population
 from ioportal.studies.populations import PANDA_JOBS, Selection
 from ioportal.web.common.selection import SelectedJobs
@@ -40,11 +40,11 @@ def read(user: User, text: str) -> DescribedPopulation:
         if saved is None:
             raise ValidationError(f"No population {match['slug'][:64]!r}. Select a saved one.")
         query = QueryDict(saved.query)
-        selected = SelectedJobs(user, query, counted=counted_in(query))
+        selected = SelectedJobs(user, query, kind=kind_in(query))
         return describe(user, saved.name, selected)
     query = QueryDict(parts.query)
     is_panda_list = parts.path.startswith(reverse("panda_list"))
-    selected = SelectedJobs(user, query, counted=PANDA_JOBS if is_panda_list else counted_in(query))
+    selected = SelectedJobs(user, query, kind=PANDA_JOBS if is_panda_list else kind_in(query))
     if not parts.path.startswith("/") or not selected.is_valid:
         raise ValidationError(
             f"{text[:64]!r} is neither a saved population nor the URL of a job list."
@@ -55,5 +55,5 @@ def read(user: User, text: str) -> DescribedPopulation:
 def describe(user: User, title: str, selected: SelectedJobs) -> DescribedPopulation:
     """Return selected jobs as a population with a title."""
     query = selected.unit_query()
-    selection = Selection(selected.counted, query, eyes(user), selected.filtered)
+    selection = Selection(selected.job_kind, query, visibility_key(user), selected.filtered)
     return DescribedPopulation(title, population_text(query, user), selection, selected.list_url)

@@ -66,7 +66,7 @@ def other_metrics(request: UserRequest) -> HttpResponseBase:
 def histogram(request: UserRequest, metric: str) -> HttpResponseBase:
     """Export one histogram."""
     page = _population_of_part(request)
-    if metric not in page.counted.bounds:
+    if metric not in page.job_kind.bounds:
         raise Http404("No such histogram.")
     if errors := page.errors:
         return exports.invalid_query(errors)

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.jobs.workloads import valid_ids
-from ioportal.studies.filters import named, words_of
+from ioportal.studies.filters import by_id, split_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ class Hit:
 
 def find(user: User, text: str) -> list[Hit]:
     """Return items that `user` may see whose name is a term of the text."""
-    terms = words_of(text[:_MAX_CHARACTERS])[:MAX_TERMS]
+    terms = split_values(text[:_MAX_CHARACTERS])[:MAX_TERMS]
     return [hit for finder in FINDERS for hit in finder(user, terms)] if terms else []
 
 
@@ -56,7 +56,7 @@ def near(user: User, text: str) -> list[Hit]:
 
 def _jobs(user: User, terms: list[str]) -> Iterator[Hit]:
     """Jobs by id, by array task, and by launch."""
-    jobs = Job.objects.visible_to(user).filter(named(terms)).select_related("cluster")
+    jobs = Job.objects.visible_to(user).filter(by_id(terms)).select_related("cluster")
     for job in jobs.order_by("-submitted_at", "-pk")[:PER_KIND]:
         about = f"{job.owner or 'unknown user'}, {job.cluster}, {job.get_state_display()}"
         yield Hit("job", job.display_id, reverse("job", args=[job.pk]), about)

@@ -23,8 +23,8 @@ from ioportal.reporting import formatting
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Target
 from ioportal.studies import trends as questions
-from ioportal.studies.cache import eyes, kept
-from ioportal.studies.populations import newest_record
+from ioportal.studies.cache import cached, visibility_key
+from ioportal.studies.populations import latest_change
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 from ioportal.web.common import job_kinds
@@ -125,7 +125,7 @@ class Trend:
         """Return the URL of the jobs that ran in a bucket."""
         begin, stop = (timezone.localtime(at).isoformat() for at in (start, end))
         filters = self.selected.filters_query(start=begin, end=stop)
-        return job_kinds.list_url(self.selected.counted, filters)
+        return job_kinds.list_url(self.selected.job_kind, filters)
 
     def _text(self, name: str, value: float | None) -> str:
         if value is not None and (self.unit is None or name == "n"):
@@ -143,7 +143,7 @@ class TrendsPage(SelectedJobs):
     @cached_property
     def offered(self) -> Offered:
         """Available charts."""
-        return OFFERED[self.counted.name]
+        return OFFERED[self.job_kind.name]
 
     @cached_property
     def extent(self) -> TimeRange | None:
@@ -275,9 +275,9 @@ class TrendsPage(SelectedJobs):
         if figures is None:
             return
         names = tuple(names or self._requested_names)
-        newest = newest_record(self.counted)
-        key = (eyes(self.user), self.unit_query(), newest, names, figures.buckets.edges)
-        frames = kept("trends", key, lambda: {name: self._frame(name, figures) for name in names})
+        newest = latest_change(self.job_kind)
+        key = (visibility_key(self.user), self.unit_query(), newest, names, figures.buckets.edges)
+        frames = cached("trends", key, lambda: {name: self._frame(name, figures) for name in names})
         for name in names:
             yield self._trend(name, frames[name], figures.buckets)
 

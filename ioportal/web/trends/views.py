@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from ioportal.analysis.trends import Step
-from ioportal.reporting.population_filters import counted_in
+from ioportal.reporting.population_filters import kind_in
 from ioportal.web.common import exports
 from ioportal.web.trends.page import TrendsPage
 
@@ -25,7 +25,7 @@ _BUCKET = ("bucket", "start", "end")
 @require_safe
 def trends(request: UserRequest) -> HttpResponseBase:
     """Charts of selected jobs over time."""
-    page = TrendsPage(request.user, request.GET, counted=counted_in(request.GET))
+    page = TrendsPage(request.user, request.GET, kind=kind_in(request.GET))
     context = {
         "section": "trends",
         "page": page,
@@ -39,7 +39,7 @@ def trends(request: UserRequest) -> HttpResponseBase:
 @exports.accept("csv", "json")
 def trend(request: UserRequest, name: str) -> HttpResponseBase:
     """Export one chart."""
-    page = TrendsPage(request.user, request.GET, counted=counted_in(request.GET))
+    page = TrendsPage(request.user, request.GET, kind=kind_in(request.GET))
     if name not in page.offered.names:
         raise Http404("No such trend.")
     if errors := {**page.filter.errors, **page.errors}:
@@ -48,7 +48,7 @@ def trend(request: UserRequest, name: str) -> HttpResponseBase:
         return exports.response(request, f"trend-{name}", {}, _BUCKET, [])
     [chart] = page.charts([name])
     about: dict[str, Any] = {
-        "counted": page.counted.plural,
+        "counted": page.job_kind.plural,
         "chart": chart.chart.title,
         "unit": str(chart.unit or chart.chart.unit),
         "simulated": page.simulated,
