@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ioportal.analysis.populations import DIGITS, FEWEST
+from ioportal.analysis.populations import DIGITS, MIN_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,7 +48,9 @@ class Histogram:
 
     def anonymous(self, number: int) -> Histogram:
         """Return it without those counts of one population that stand for a few single values."""
-        told = tuple(count if count and count >= FEWEST else None for count in self.counts[number])
+        told = tuple(
+            count if count and count >= MIN_GROUP else None for count in self.counts[number]
+        )
         return replace(self, counts=(*self.counts[:number], told, *self.counts[number + 1 :]))
 
 

@@ -4,7 +4,7 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.analysis.impact import MIN_BASELINE_WINDOWS, SlownessCriteria
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
-from ioportal.analysis.populations import DIGITS, FEWEST
+from ioportal.analysis.populations import DIGITS, MIN_GROUP
 from ioportal.analysis.usual import MIN_SAME_NAME
 
 _SLOWNESS = SlownessCriteria()
@@ -106,10 +106,10 @@ these above four decades). Zeros have a separate bin.
 **Visibility.** Users see the figures of all jobs that they may see individually. Of other jobs,
 users other than staff see:
 
-- the number of jobs, if it is at least {FEWEST};
-- percentiles with at least {FEWEST} values on either side;
-- histogram bars of at least {FEWEST} jobs, without the {FEWEST - 1} smallest and {FEWEST - 1}
-  largest values.
+- the number of jobs, if it is at least {MIN_GROUP};
+- percentiles with at least {MIN_GROUP} values on either side;
+- histogram bars of at least {MIN_GROUP} jobs, without the {MIN_GROUP - 1} smallest and
+  {MIN_GROUP - 1} largest values.
 
 Minimum and maximum are values of single jobs and are not shown. Mean and deviation are not shown,
 because two populations that differ by one job would reveal its value. Filters for other jobs are
@@ -120,13 +120,13 @@ site's zone.
 from zero, before percentiles, histograms and ranks are computed. No combination of ranges,
 populations and own jobs therefore reveals more about a job than its rounded value. Linear bins
 are at least as wide as the rounding. In the overview, rates of all others are rounded sums of at
-least {FEWEST} jobs per step; other steps are empty, and shares and means use the shown steps.
+least {MIN_GROUP} jobs per step; other steps are empty, and shares and means use the shown steps.
 Sums over others in an incident are rounded, too.
 
 **PanDA jobs.** With PanDA jobs as the unit, n is their number. They are filtered by their records
 and by figures of their batch job. A batch job's value counts once per PanDA job; the table shows
 the number of batch jobs. The *failed share* is failed / (finished + failed). Figures of other
-users' PanDA jobs need {FEWEST} batch jobs, exclude all values of batch jobs (a few of these may
+users' PanDA jobs need {MIN_GROUP} batch jobs, exclude all values of batch jobs (a few of these may
 contain hundreds of PanDA jobs), and are filtered only by cluster, time, site and state.
 
 ## Similar jobs
@@ -134,8 +134,8 @@ contain hundreds of PanDA jobs), and are filtered only by cluster, time, site an
 Similar to a job are the other jobs of its cluster and size class (1, 2-3, 4-7, ... nodes) that
 started in the 30 days up to the end of the UTC day of its start, without jobs of poor quality. If
 at least {MIN_SAME_NAME} of them have its user and name, only these are similar. Job pages show the
-job's rank and the quartiles of similar jobs, from {FEWEST} known values. Rules compare with their
-median.
+job's rank and the quartiles of similar jobs, from {MIN_GROUP} known values. Rules compare with
+their median.
 
 ## RPC report
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = npt.NDArray[np.floating[Any]] | npt.NDArray[np.integer[Any]]
 
-FEWEST = 10  # single values that stand behind whatever is told of other people's jobs
+MIN_GROUP = 10  # single values that stand behind whatever is told of other people's jobs
 DIGITS = 2  # significant ones of other people's figures
 _PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
 
@@ -60,7 +60,7 @@ class Spread:
         told = {
             name: coarse(getattr(self, name))
             for name, percent in _PERCENTILES.items()
-            if self.n * min(percent, 100 - percent) >= 100 * FEWEST
+            if self.n * min(percent, 100 - percent) >= 100 * MIN_GROUP
         }
         return Spread(self.n, self.unknown, **told)
 
@@ -85,7 +85,7 @@ def coarse(value: float) -> float:
 
 def without_extremes(known: Numbers) -> Numbers:
     """Return ascending values without the nine least and the nine greatest: they stay unseen."""
-    return known[FEWEST - 1 : max(0, known.size - FEWEST + 1)]
+    return known[MIN_GROUP - 1 : max(0, known.size - MIN_GROUP + 1)]
 
 
 def spread(known: Numbers, unknown: int) -> Spread:

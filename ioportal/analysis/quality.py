@@ -26,7 +26,7 @@ class Quality:
     reasons: tuple[str, ...]
 
 
-def judge(covered: float, ambiguous: float, resets: int) -> Quality:
+def grade(covered: float, ambiguous: float, resets: int) -> Quality:
     """Grade what is known of a job.
 
     Args:
@@ -56,7 +56,7 @@ def judge(covered: float, ambiguous: float, resets: int) -> Quality:
     return Quality(Grade.PARTIAL if usable else Grade.POOR, tuple(reasons))
 
 
-def judge_bytes(
+def grade_bytes(
     osts: int, covered: float, *, is_counted: bool
 ) -> tuple[Grade | None, tuple[str, ...]]:
     """Grade what is known of a job's bytes.

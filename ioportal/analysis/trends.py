@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import date, tzinfo
 
-MANY = 100  # buckets: more are drawn only where somebody asks for them,
-MOST = 400  # and never more than these: six metrics by the day of a year are a page of 90 kB
+PREFERRED_BUCKETS = 100  # buckets: more are drawn only where somebody asks for them,
+MAX_BUCKETS = 400  # and never more than these: six metrics by the day of a year are a page of 90 kB
 
 
 class Step(StrEnum):
@@ -96,7 +96,7 @@ class Buckets:
         return [f"{begin.astimezone(self.zone):{self.step.form}}" for begin in begins]
 
 
-def step_for(start: datetime, end: datetime, at_most: int = MANY) -> Step:
+def step_for(start: datetime, end: datetime, at_most: int = PREFERRED_BUCKETS) -> Step:
     """Return the shortest step that makes about `at_most` buckets of [start, end), or fewer."""
     return next(step for step in Step if step.fits(start, end, at_most))
 
@@ -142,7 +142,7 @@ def table(
     return pl.DataFrame(values, schema=columns)
 
 
-def not_read(reads: Mapping[int, Collection[int]], edges: Sequence[datetime]) -> list[Gap]:
+def missing_reads(reads: Mapping[int, Collection[int]], edges: Sequence[datetime]) -> list[Gap]:
     """Return where targets were not read.
 
     A target is missed from its first read to its last: it may have been added, or taken away. Where

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ioportal.analysis.populations import FEWEST, coarse
+from ioportal.analysis.populations import MIN_GROUP, coarse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +36,9 @@ def usual(values: Numbers) -> Usual | None:
         values: coarse values of similar jobs, ascending.
 
     Returns:
-        Linearly interpolated quantiles; None below `FEWEST` values.
+        Linearly interpolated quantiles; None below `MIN_GROUP` values.
     """
-    if values.size < FEWEST:
+    if values.size < MIN_GROUP:
         return None
     return Usual(*(coarse(quantile) for quantile in np.quantile(values, _QUANTILES)))
 

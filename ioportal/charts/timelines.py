@@ -93,7 +93,7 @@ def _highest(steps: Steps) -> float:
     return highest
 
 
-def shown_kinds(steps: Steps) -> list[str]:
+def nonzero_kinds(steps: Steps) -> list[str]:
     """Return the kinds that happened at all, most frequent first."""
     seconds = (pl.col("end") - pl.col("start")).dt.total_microseconds()
     totals = steps.frame.select((pl.col(kind) * seconds).sum() for kind in steps.kinds)
@@ -195,7 +195,7 @@ def _dots(runs: list[_Run], axis: Axis) -> list[int]:
 
 
 def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> list[Figure]:
-    kinds = shown_kinds(steps)
+    kinds = nonzero_kinds(steps)
     named, others = kinds[:_NAMED_KINDS], kinds[_NAMED_KINDS:]
     given = {**chart.colours(named), "other": REST}
     observed, means = _by_certainty(steps)

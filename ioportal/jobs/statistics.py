@@ -159,7 +159,7 @@ class _Figures:
         row.covered_share = min(1.0, covered_s / duration_s) if duration_s else 0.0
         osts = self.ost_coverage.get(job.pk, {"targets": 0, "covered_s": 0.0})
         io = self.io.get(job.pk)
-        row.bytes_quality, row.bytes_reasons = quality.judge_bytes(
+        row.bytes_quality, row.bytes_reasons = quality.grade_bytes(
             osts["targets"],
             min(1.0, osts["covered_s"] / duration_s) if duration_s else 0.0,
             is_counted=bool(io and io["is_counted_by_osts"]),
@@ -179,7 +179,7 @@ class _Figures:
             _share(ambiguous["operations"], row.metadata_operations),
             _share(ambiguous["rpcs"], row.metadata_rpcs),
         )
-        evaluated = quality.judge(row.covered_share, row.ambiguous_share, row.resets)
+        evaluated = quality.grade(row.covered_share, row.ambiguous_share, row.resets)
         row.quality, row.quality_reasons = evaluated.grade, list(evaluated.reasons)
         return row
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from collectors.batch import hostlists
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import BY_NAME, METRICS, Metric
-from ioportal.analysis.populations import FEWEST
+from ioportal.analysis.populations import MIN_GROUP
 from ioportal.reporting import formatting
 from ioportal.studies import similar_jobs
 
@@ -65,7 +65,7 @@ class Comparison:
 
     job: Job
     statistics: JobStatistics
-    fewest = FEWEST
+    fewest = MIN_GROUP
 
     @cached_property
     def standings(self) -> list[Standing]:

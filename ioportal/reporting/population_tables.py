@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ioportal.analysis.metrics import BY_NAME, METRICS, PANDA_METRICS, Metric, Source, Unit
-from ioportal.analysis.populations import FEWEST
+from ioportal.analysis.populations import MIN_GROUP
 from ioportal.reporting import formatting
 from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
 
@@ -118,7 +118,7 @@ class Table:
     summary: Summary
     columns: tuple[Column, ...]
     colour: int  # index of its bars and its key
-    fewest = FEWEST
+    fewest = MIN_GROUP
 
     @property
     def rows(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:

@@ -161,7 +161,7 @@ class StepsChart:
     def kinds(self) -> list[str]:
         """Columns of the table; in a stack only kinds that occurred, most frequent first."""
         if self.chart.style is Style.STACK:
-            return charts.shown_kinds(self.steps)
+            return charts.nonzero_kinds(self.steps)
         return list(self.steps.kinds)
 
     @property

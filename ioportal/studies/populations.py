@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.populations import (
-    FEWEST,
+    MIN_GROUP,
     Spread,
     coarsened,
     spread,
@@ -202,7 +202,7 @@ def _histogram_values(selected: Selection, figures: Figures, metric: str) -> Num
     values = figures.values[metric]
     if not selected.is_anonymous:
         return values
-    if figures.batch_jobs < FEWEST or not selected.kind.is_own(metric):
+    if figures.batch_jobs < MIN_GROUP or not selected.kind.is_own(metric):
         return values[:0]
     return without_extremes(values)
 
@@ -223,7 +223,7 @@ def _summary(figures: Figures) -> Summary:
 
 def _anonymous_summary(kind: JobKind, figures: Figures) -> Summary:
     """Return metrics that stand for many batch jobs: one batch job may hold hundreds of jobs."""
-    if figures.batch_jobs < FEWEST:
+    if figures.batch_jobs < MIN_GROUP:
         return Summary(None, 0, {}, {}, figures.simulated > 0, {})
     spreads = {
         metric: metric_spread.anonymous()

@@ -42,7 +42,7 @@ METRICS = tuple(
 
 @dataclass(frozen=True)
 class Standing:
-    """A job's place among similar jobs by one metric; None if these are fewer than `FEWEST`."""
+    """A job's place among similar jobs by one metric; None if these are fewer than `MIN_GROUP`."""
 
     metric: Metric
     value: float

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ioportal.analysis.quality import Grade, judge
+from ioportal.analysis.quality import Grade, grade
 
 
 @pytest.mark.parametrize(
@@ -20,14 +20,14 @@ from ioportal.analysis.quality import Grade, judge
     ],
 )
 def test_grades(covered, ambiguous, resets, grade):
-    quality = judge(covered, ambiguous, resets)
+    quality = grade(covered, ambiguous, resets)
 
     assert quality.grade is grade
     assert bool(quality.reasons) == (grade is not Grade.GOOD)
 
 
 def test_every_reason_is_given():
-    assert judge(0.499, 0.251, 2).reasons == (
+    assert grade(0.499, 0.251, 2).reasons == (
         "The metadata targets' counters were observed in 49 % of its run.",
         "26 % of its operations may be another job's.",
         "Counters fell 2 times for no known reason: operations may be missing.",
@@ -35,10 +35,10 @@ def test_every_reason_is_given():
 
 
 def test_never_is_not_a_small_share():
-    assert judge(0.0, 0.0, 0).reasons == (
+    assert grade(0.0, 0.0, 0).reasons == (
         (
             "The metadata targets' counters were never observed while it ran: "
             "operations are known from reads far apart, if at all."
         ),
     )
-    assert "in 0 % of its run" in judge(0.001, 0.0, 0).reasons[0]
+    assert "in 0 % of its run" in grade(0.001, 0.0, 0).reasons[0]

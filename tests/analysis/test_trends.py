@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from ioportal.analysis.timelines import Gap, Known
-from ioportal.analysis.trends import MOST, Step, buckets, not_read, step_for, table
+from ioportal.analysis.trends import MAX_BUCKETS, Step, buckets, missing_reads, step_for, table
 
 NEW_YORK = ZoneInfo("America/New_York")
 KOLKATA = ZoneInfo("Asia/Kolkata")
@@ -94,7 +94,7 @@ def test_a_range_is_shown_in_about_a_hundred_buckets(days, step):
 
 def test_the_longest_step_fits_any_range():
     assert step_for(at("1970-01-01"), at("2199-01-01")) is Step.YEAR
-    assert step_for(at("1970-01-01"), at("2199-01-01"), MOST) is Step.YEAR
+    assert step_for(at("1970-01-01"), at("2199-01-01"), MAX_BUCKETS) is Step.YEAR
 
 
 def test_buckets_of_which_nothing_is_known_have_a_row_too():
@@ -121,4 +121,4 @@ HOURS = [at(f"2017-07-05 {hour:02}:00") for hour in range(6)]
 def test_a_target_is_missed_between_its_reads_and_all_where_there_are_none(reads, expected):
     gaps = [Gap(HOURS[start], HOURS[end], known) for start, end, known in expected]
 
-    assert not_read(reads, HOURS) == gaps
+    assert missing_reads(reads, HOURS) == gaps

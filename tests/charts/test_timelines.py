@@ -6,7 +6,7 @@ import pytest
 from ioportal.analysis.timelines import Steps
 from ioportal.charts.palette import SERIES
 from ioportal.charts.time_axis import Mark, Meaning, TimeAxis
-from ioportal.charts.timelines import Chart, Style, figure, shown_kinds
+from ioportal.charts.timelines import Chart, Style, figure, nonzero_kinds
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
 LINES = Chart("x", "X", "ops/s", "About.", Style.LINES, {"open": "opens"})
@@ -155,8 +155,8 @@ def test_a_stack_names_its_largest_layers_and_adds_up_the_others():
 
 
 def test_kinds_that_never_happened_are_not_shown():
-    assert shown_kinds(steps((0, 10, 0, 3))) == ["close"]
-    assert shown_kinds(steps()) == []
+    assert nonzero_kinds(steps((0, 10, 0, 3))) == ["close"]
+    assert nonzero_kinds(steps()) == []
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from ioportal.analysis import trends
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.trends import MOST, Buckets, Step
+from ioportal.analysis.trends import MAX_BUCKETS, Buckets, Step
 from ioportal.charts import trends as charts
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.jobs.models import JobStatistics
@@ -172,7 +172,9 @@ class TrendsPage(SelectedJobs):
         step = trends.step_for(start, end)
         requested = self.query.get("step")
         if requested in set(Step):
-            step = max(Step(requested), trends.step_for(start, end, MOST), key=list(Step).index)
+            step = max(
+                Step(requested), trends.step_for(start, end, MAX_BUCKETS), key=list(Step).index
+            )
         return trends.buckets(start, end, step, timezone.get_current_timezone())
 
     @property
@@ -187,7 +189,7 @@ class TrendsPage(SelectedJobs):
         if step and step not in set(Step):
             errors["step"] = [f"Unknown step {step[:64]!r}. A suitable one is used."]
         elif step and self.buckets and self.buckets.step != step:
-            errors["step"] = [f"More than {MOST:,} steps by {step}. Longer steps are used."]
+            errors["step"] = [f"More than {MAX_BUCKETS:,} steps by {step}. Longer steps are used."]
         metrics = self.offered.metrics_by_name
         if unknown := [name for name in self._requested_metrics if name not in metrics]:
             errors["metric"] = [f"Unknown metric {unknown[0][:64]!r}. Ignored."]
@@ -261,7 +263,7 @@ class TrendsPage(SelectedJobs):
         count = -(-(end - start) // width)
         reads = coverage.read_in_bins(Coverage.Source.JOB_STATS, mdts.keys(), start, width, count)
         edges = [min(end, start + number * width) for number in range(count + 1)]
-        return trends.not_read(reads, edges)
+        return trends.missing_reads(reads, edges)
 
     @cached_property
     def figures(self) -> Figures | None:
