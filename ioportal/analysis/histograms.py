@@ -1,7 +1,7 @@
-"""Histograms of counts and bytes: bins with round bounds, the same ones for all populations shown.
+"""Histograms of counts and bytes: bins with round bounds, common to all populations.
 
-Bins are half-open and their bounds whole numbers, so that whoever looks up the values of a bin
-finds exactly as many as it counts.
+Bins are half-open with integer bounds, so a query for the values of a bin returns exactly as many
+values as its count.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 Bin: TypeAlias = tuple[int, int]  # [low, high)
 
 ZERO: Bin = (0, 1)
-_MOST_LINEAR = 40
-_FINE_DECADES = 4  # up to here a decade has ten bins, beyond it has five
-# Renard's preferred numbers, in hundredths: ten to a decade, apart by the same factor within 1 %.
+_MAX_LINEAR = 40
+_FINE_DECADES = 4  # up to four decades have ten bins each, wider ranges five
+# Renard's preferred numbers in hundredths: ten per decade, with a constant ratio within 1 %.
 _PREFERRED = (100, 125, 160, 200, 250, 315, 400, 500, 630, 800)
 
 
 class Scale(StrEnum):
-    """How wide bins are: all the same, or all by the same factor."""
+    """Constant width of bins, or constant ratio of their bounds."""
 
     LINEAR = "linear"
     LOG = "log"
@@ -38,20 +38,20 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many values of each population are in each bin.
+    """Counts of the values of each population by bin.
 
-    `counts` has a row for each population; None: too few to be told (`anonymous`).
+    `counts` has a row for each population; None: too few to show (`anonymous`).
     """
 
     bins: tuple[Bin, ...]
     counts: tuple[tuple[int | None, ...], ...]
 
     def anonymous(self, number: int) -> Histogram:
-        """Return it without those counts of one population that stand for a few single values."""
-        told = tuple(
+        """Return the histogram without one population's counts below `MIN_GROUP`."""
+        safe = tuple(
             count if count and count >= MIN_GROUP else None for count in self.counts[number]
         )
-        return replace(self, counts=(*self.counts[:number], told, *self.counts[number + 1 :]))
+        return replace(self, counts=(*self.counts[:number], safe, *self.counts[number + 1 :]))
 
 
 def histogram(
@@ -60,13 +60,14 @@ def histogram(
     """Count the values of populations in common bins.
 
     Args:
-        populations: the values of each, whole numbers in ascending order, none below 0.
-        scale: how bins are laid out. On a log scale zeros have a bin of their own.
-        is_coarse: some values are rounded to two significant digits: no linear bin is narrower.
+        populations: values of each population: non-negative integers in ascending order.
+        scale: scale of the bins. On a log scale zeros have a separate bin.
+        is_coarse: whether some values are rounded to two significant digits, which limits how
+            narrow linear bins are.
 
     Returns:
-        Bins in ascending order that hold every value of every population exactly once; those
-        between two values follow each other without a gap. No values give no bins.
+        Bins in ascending order that contain every value of every population exactly once, without
+        gaps between the lowest and the highest value. Without values, no bins.
 
     Raises:
         ValueError: a value is negative.
@@ -88,29 +89,29 @@ def histogram(
 
 
 def linear_bins(low: int, high: int, narrowest: int = 1) -> tuple[Bin, ...]:
-    """Return at most 40 bins of one width that hold `low` to `high`, both included.
+    """Return at most 40 bins of equal width from `low` to `high`, both included.
 
-    Their width is 1, 2 or 5 times a power of ten, and their bounds are multiples of it.
+    The width is 1, 2 or 5 times a power of ten, and bounds are multiples of the width.
     """
     width = next(
         width
         for width in _round_widths()
-        if width >= narrowest and high // width - low // width < _MOST_LINEAR
+        if width >= narrowest and high // width - low // width < _MAX_LINEAR
     )
     first = low // width * width
     return tuple((at, at + width) for at in range(first, high + 1, width))
 
 
 def log_bins(low: int, high: int) -> tuple[Bin, ...]:
-    """Return ten bins a decade, five where there are many, that hold `low` to `high`.
+    """Return ten bins per decade, or five for many decades, from `low` to `high`.
 
     Args:
-        low: at least 1.
-        high: not below `low`; it is included.
+        low: lowest value, at least 1.
+        high: highest value, included; at least `low`.
 
     Returns:
-        Bins whose bounds are preferred numbers (1, 1.6, 2.5, 4, 6.3, 10 and those halfway between)
-        times powers of ten; below 100 rounded up to whole numbers.
+        Bins with preferred numbers (1, 1.6, 2.5, 4, 6.3, 10 and intermediate ones) times powers of
+        ten as bounds, rounded up to integers below 100.
     """
     first_decade, last_decade = len(str(low)) - 1, len(str(high)) - 1
     step = 1 if last_decade - first_decade < _FINE_DECADES else 2
@@ -132,7 +133,7 @@ def _round_widths() -> Iterator[int]:
 
 
 def _counts(values: Numbers, bins: tuple[Bin, ...]) -> tuple[int, ...]:
-    # Unsigned, because the bound above the largest of all bigints is none itself.
+    # Unsigned, because the upper bound of the largest bigint does not fit a bigint.
     lows, highs = np.array(bins, dtype=np.uint64).reshape(-1, 2).T
     unsigned = values.astype(np.uint64)
     return tuple(map(int, unsigned.searchsorted(highs) - unsigned.searchsorted(lows)))

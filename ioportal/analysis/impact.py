@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 WINDOW = timedelta(seconds=10)
-WINDOWS = {  # a key may recur: rows add up
+WINDOWS = {  # rows with the same key are summed
     "start": pl.Datetime("us", "UTC"),
     "server": pl.Int64(),
     "service": pl.Int64(),
@@ -179,7 +179,7 @@ class SlownessCriteria:
     """Bounds of slow intervals.
 
     An interval lasts while RPCs take at least `leave` times as long as usual, and counts if a
-    window reaches `enter` times. Pauses up to `max_pause` are part of it.
+    window reaches `enter` times. Pauses up to `max_pause` are included.
     """
 
     enter: float = 3.0

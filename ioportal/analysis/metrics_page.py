@@ -176,4 +176,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")  # noqa: T201  (a program's output)
+    print(page(), end="")  # noqa: T201  (standard output is the page)

@@ -1,4 +1,4 @@
-"""How the values of a metric spread over a population: one column of the statistics table."""
+"""Distribution of a metric in a population: one column of the statistics table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = npt.NDArray[np.floating[Any]] | npt.NDArray[np.integer[Any]]
 
-MIN_GROUP = 10  # single values that stand behind whatever is told of other people's jobs
-DIGITS = 2  # significant ones of other people's figures
+MIN_GROUP = 10  # values behind any published figure of other users' jobs
+DIGITS = 2  # significant digits of other users' figures
 _PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
 
-# All rounded figures in ascending order, and what lies halfway between neighbours: rounding looks
-# a value up, so that it is exact. 64-bit integers have figures of their own.
+# All rounded figures in ascending order, and the midpoints between neighbours: rounding is a
+# look-up and therefore exact. 64-bit integers have a separate table.
 _MANTISSAS = range(10 ** (DIGITS - 1), 10**DIGITS)
 _INTEGERS = np.array(
     [
@@ -35,9 +35,9 @@ _FLOAT_HALVES = np.array(
 
 @dataclass(frozen=True)
 class Spread:
-    """What is said of a metric's known values; None: too few are known, or it is not told.
+    """Statistics of a metric's known values; None: too few values, or hidden.
 
-    `std` is the standard deviation of a sample: the sum of squares is divided by n - 1.
+    `std` is the standard deviation of a sample, with a divisor of n - 1.
     """
 
     n: int
@@ -51,25 +51,25 @@ class Spread:
     p99: float | None = None
 
     def anonymous(self) -> Spread:
-        """Return what may be told of other people's jobs.
+        """Return the statistics that do not reveal values of other users' single jobs.
 
-        The least and the greatest value are those of single jobs. So is, nearly, a percentile with
-        fewer than ten values on one side; and where two populations differ by one job, the
-        difference of their means gives that job's value away. The values must be `coarsened`.
+        Minimum and maximum are values of single jobs, and percentiles with fewer than ten values on
+        one side are close to them. If two populations differ by one job, the difference of their
+        means reveals its value. The values must be `coarsened`.
         """
-        told = {
+        percentiles = {
             name: coarse(getattr(self, name))
             for name, percent in _PERCENTILES.items()
             if self.n * min(percent, 100 - percent) >= 100 * MIN_GROUP
         }
-        return Spread(self.n, self.unknown, **told)
+        return Spread(self.n, self.unknown, **percentiles)
 
 
 def coarsened(values: Numbers) -> Numbers:
-    """Round other people's figures to two significant digits, before anything else is computed.
+    """Round other users' figures to two significant digits, before any other computation.
 
-    Whatever follows from rounded values says no more of a job than its rounded value, however many
-    populations somebody compares. Halves are rounded away from zero.
+    Results from rounded values reveal no more about a job than its rounded value, even with many
+    compared populations. Halves are rounded away from zero.
     """
     is_integer = values.dtype.kind == "i"
     figures, halves = (_INTEGERS, _INTEGER_HALVES) if is_integer else (_FLOATS, _FLOAT_HALVES)
@@ -84,20 +84,20 @@ def coarse(value: float) -> float:
 
 
 def without_extremes(known: Numbers) -> Numbers:
-    """Return ascending values without the nine least and the nine greatest: they stay unseen."""
+    """Return ascending values without the nine lowest and the nine highest."""
     return known[MIN_GROUP - 1 : max(0, known.size - MIN_GROUP + 1)]
 
 
 def spread(known: Numbers, unknown: int) -> Spread:
-    """Describe the values of a metric.
+    """Compute statistics of the values of a metric.
 
     Args:
-        known: the known values, in ascending order.
-        unknown: members of the population of which it is not known: counted, and left out.
+        known: known values, in ascending order.
+        unknown: number of members of the population without a known value.
 
     Returns:
-        Percentiles are interpolated linearly between the two nearest values. Without values all
-        is None but the counts, and `std` is where there is only one.
+        Statistics with percentiles interpolated linearly between the two nearest values. Without
+        values all statistics except the counts are None; with a single value `std` is None.
     """
     if not known.size:
         return Spread(0, unknown)
@@ -113,7 +113,7 @@ def spread(known: Numbers, unknown: int) -> Spread:
 
 
 def _percentile(ascending: Numbers, percent: int) -> float:
-    """Interpolate where numpy does, which would sort once more."""
+    """Interpolate like `numpy.percentile`, which would sort the values again."""
     below, rest = divmod((ascending.size - 1) * percent, 100)
     low, high = ascending[below].item(), ascending[min(below + 1, ascending.size - 1)].item()
     return float(low + (high - low) * rest / 100)

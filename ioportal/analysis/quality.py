@@ -1,4 +1,4 @@
-"""How far a job's figures can be trusted, with the reasons in words."""
+"""Data quality of a job's figures, with reasons."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ PARTIAL_AMBIGUOUS = 0.25
 
 
 class Grade(StrEnum):
-    """From figures that may be judged to figures that only hint."""
+    """Grade of data quality, from reliable to merely indicative figures."""
 
     GOOD = "good"
     PARTIAL = "partial"
@@ -20,23 +20,23 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True)
 class Quality:
-    """A grade and the sentences that explain it; none where it is good."""
+    """A grade and its reasons; without reasons if good."""
 
     grade: Grade
     reasons: tuple[str, ...]
 
 
 def grade(covered: float, ambiguous: float, resets: int) -> Quality:
-    """Grade what is known of a job.
+    """Grade the data quality of a job.
 
     Args:
-        covered: share of its run in which its metadata targets' counters were observed, 0 to 1.
-        ambiguous: share of its operations that another job may have done, 0 to 1.
-        resets: windows whose counters fell for no known reason.
+        covered: share of the run with observed counters of the job's metadata targets, 0 to 1.
+        ambiguous: share of the job's operations that may belong to another job, 0 to 1.
+        resets: number of windows with unexplained decreases of counters.
 
     Returns:
-        Good when covered >= 95 %, ambiguous <= 5 % and nothing was reset; partial when covered
-        >= 50 % and ambiguous <= 25 %; otherwise poor.
+        Good if covered >= 95 %, ambiguous <= 5 % and resets = 0; partial if covered >= 50 % and
+        ambiguous <= 25 %; otherwise poor.
 
     Source: docs/metrics.md, "Quality".
     """
@@ -59,16 +59,16 @@ def grade(covered: float, ambiguous: float, resets: int) -> Quality:
 def grade_bytes(
     osts: int, covered: float, *, is_counted: bool
 ) -> tuple[Grade | None, tuple[str, ...]]:
-    """Grade what is known of a job's bytes.
+    """Grade the data quality of a job's bytes.
 
     Args:
-        osts: registered OSTs of its filesystems.
-        covered: share of its run in which their counters were observed, 0 to 1: their mean.
-        is_counted: some OST counted the job, though maybe in reads far apart.
+        osts: number of registered OSTs of the job's filesystems.
+        covered: share of the run with observed counters, mean of the OSTs, 0 to 1.
+        is_counted: whether any OST counted the job, even between distant reads.
 
     Returns:
-        A grade and its reasons. The grade is None where bytes are unknown: no OST is registered, or
-        none was observed. Otherwise good when covered >= 95 %, partial when >= 50 %, else poor.
+        A grade and its reasons. The grade is None if bytes are unknown: no OST is registered, or
+        none was observed. Otherwise good if covered >= 95 %, partial if >= 50 %, else poor.
 
     Source: docs/metrics.md, "Quality".
     """

@@ -1,11 +1,11 @@
-"""The RPC report: who sent how many RPCs of which kind, and how long they took."""
+"""The RPC report: counts, rates and times of a principal's RPCs by kind."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Times:
-    """Least, mean and greatest of some times in microseconds; None where nothing was timed."""
+    """Minimum, mean and maximum of times in microseconds."""
 
     min_us: int
     mean_us: float
@@ -14,12 +14,12 @@ class Times:
 
 @dataclass(frozen=True)
 class RpcRow:
-    """One kind of RPC, or all of them."""
+    """One kind of RPC, or the total."""
 
     opcode: str  # "LDLM_ENQUEUE"; "all" for the overall row
     count: int
     per_second: float | None  # None: no traced time
-    service: Times | None
+    service: Times | None  # None: no timed RPCs
     queue: Times | None
 
 
@@ -27,21 +27,21 @@ class RpcRow:
 class RpcReport:
     """RPCs of one principal in one range.
 
-    `rows` come by falling count, then by name; `overall` adds them up. `covered_s` is the traced
-    time inside the range, which rates divide by; a trace that begins and ends in the range counts
-    with its own extent, first record to last.
+    `rows` are sorted by descending count, then by name; `overall` is their total. `covered_s` is
+    the traced time inside the range, the divisor of rates. A trace that begins and ends in the
+    range counts from its first to its last record.
     """
 
     title: str
     simulated: bool
     covered_s: float
-    nodes_seen: int | None  # None: which nodes sent them is not known any more
+    nodes_seen: int | None  # None: the nodes are no longer stored
     nodes_held: int | None  # None: the principal is not a set of nodes
     overall: RpcRow
     rows: tuple[RpcRow, ...]
 
     def text(self) -> str:
-        """Return the report as the block that administrators paste into tickets."""
+        """Return the report as a block of text for tickets."""
         lines = [
             f"{self.title} (simulated)" if self.simulated else self.title,
             f"      {self.overall.count} RPCs{self._nodes()}",
@@ -56,8 +56,8 @@ class RpcReport:
     def _nodes(self) -> str:
         if self.nodes_seen is None:
             return ""
-        held = "" if self.nodes_held is None else f" of {self.nodes_held}"
-        return f" from {self.nodes_seen}{held} nodes"
+        total = "" if self.nodes_held is None else f" of {self.nodes_held}"
+        return f" from {self.nodes_seen}{total} nodes"
 
 
 def _rate(row: RpcRow) -> str:

@@ -1,4 +1,4 @@
-"""The most that was done within a span of time, from windows that may be of any width."""
+"""Sums of amounts over a sliding time span, from windows of any width."""
 
 from __future__ import annotations
 
@@ -21,51 +21,50 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def sums(windows: pl.DataFrame, within: timedelta, amounts: Sequence[str]) -> pl.DataFrame:
-    """Add up, at the end of each window, what was done in the span before it.
+    """Sum amounts over the span before the end of each window.
 
-    Only windows that lie in the span as a whole count, so that nothing is told that may not have
-    been done in it. A window that is wider than the span stands for itself, with as much as it did
-    in such a span on average: in some span inside it was done no less.
+    Only windows entirely within the span count, so a sum is never too high. A window wider than the
+    span counts alone, with its average per span: some span inside it has at least this amount.
 
     Args:
         windows: columns key (integers), start, end (datetimes) and the amounts (numbers, no nulls);
-            those of one key may overlap, where several servers were read.
-        within: the span.
-        amounts: the columns to add up.
+            windows of several servers with the same key may overlap.
+        within: length of the span.
+        amounts: columns to sum.
 
     Returns:
-        Columns key, end and the amounts, a row for each window, in order of key and end.
+        Columns key, end and the amounts, with a row for each window, sorted by key and end.
     """
     ordered = windows.sort("key", "end", "start")
     if ordered.is_empty():
         return ordered.select("key", "end", *amounts)
     span = within // _MICROSECOND
-    line = _Line.of(ordered, span)
-    begins, ends = line.places(ordered, "start"), line.places(ordered, "end")
-    is_wide = ends - begins > span
-    by_start = np.argsort(begins, kind="stable")
+    line = _Line.spanning(ordered, span)
+    starts, ends = line.positions(ordered, "start"), line.positions(ordered, "end")
+    is_wide = ends - starts > span
+    by_start = np.argsort(starts, kind="stable")
     upto = np.searchsorted(ends, ends, side="right")
-    # (those that began before the span have ended by now: none but the wide ones lasts longer)
-    before = np.searchsorted(begins[by_start], ends - span, side="left")
-    found = {}
+    # Narrow windows that started before the span have ended by its end.
+    before = np.searchsorted(starts[by_start], ends - span, side="left")
+    totals = {}
     for name in amounts:
         amount = _floats(ordered[name])
         narrow = np.where(is_wide, 0, amount)
-        inside = _added_up(narrow, upto) - _added_up(narrow[by_start], before)
-        found[name] = np.where(is_wide, amount * span / np.maximum(ends - begins, 1), inside)
-    return ordered.select("key", "end").with_columns(pl.Series(*one) for one in found.items())
+        inside = _running_sum(narrow, upto) - _running_sum(narrow[by_start], before)
+        totals[name] = np.where(is_wide, amount * span / np.maximum(ends - starts, 1), inside)
+    return ordered.select("key", "end").with_columns(pl.Series(*item) for item in totals.items())
 
 
 @dataclass(frozen=True)
 class _Line:
-    """All keys' times on one line, one key's after another's: in microseconds."""
+    """A line of microseconds on which the times of all keys follow each other."""
 
-    keys: pl.Series  # in order
+    keys: pl.Series  # sorted
     first: int
-    length: int  # of one key's part, and a gap besides
+    length: int  # length of one key's part, including a gap
 
     @classmethod
-    def of(cls, windows: pl.DataFrame, gap: int) -> _Line:
+    def spanning(cls, windows: pl.DataFrame, gap: int) -> _Line:
         times = np.concatenate(
             [windows[name].dt.timestamp("us").to_numpy() for name in ("start", "end")]
         )
@@ -73,18 +72,18 @@ class _Line:
         length = int(times.max()) - first + 1
         return cls(windows["key"].unique().sort(), first, length + gap)
 
-    def places(self, windows: pl.DataFrame, column: str) -> Ints:
+    def positions(self, windows: pl.DataFrame, column: str) -> Ints:
         key = np.searchsorted(self.keys.to_numpy(), windows["key"].to_numpy())
         time = windows[column].dt.timestamp("us").to_numpy()
-        found: Ints = key * self.length + time - self.first
-        return found
+        positions: Ints = key * self.length + time - self.first
+        return positions
 
 
 def _floats(amounts: pl.Series) -> Floats:
-    found: Floats = amounts.cast(pl.Float64).to_numpy()
-    return found
+    floats: Floats = amounts.cast(pl.Float64).to_numpy()
+    return floats
 
 
-def _added_up(amount: Floats, upto: Ints) -> Floats:
-    found: Floats = np.concatenate([[0.0], np.cumsum(amount)])[upto]
-    return found
+def _running_sum(amount: Floats, upto: Ints) -> Floats:
+    running: Floats = np.concatenate([[0.0], np.cumsum(amount)])[upto]
+    return running

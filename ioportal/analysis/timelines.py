@@ -1,4 +1,4 @@
-"""Windows of counts as rates over time: steps of true width, gaps where nothing was observed."""
+"""Windows of counts as rates over time: steps of true width, with gaps where data is missing."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 _DIGITS = 12
 
-# What `rates` takes besides a column of counts per kind.
+# Columns of windows for `rates`, in addition to a column of counts per kind.
 WINDOW = {
     "source": pl.Int64(),
     "start": UTC_US,
     "end": UTC_US,
-    "seconds": pl.Float64(),  # observed ones among [start, end): what rates divide by
+    "seconds": pl.Float64(),  # observed seconds in [start, end): divisor of rates
 }
 OBSERVED = {"source": pl.Int64(), "start": UTC_US, "end": UTC_US}
 
 
 class Known(Enum):
-    """What is known of an interval that was not observed whole."""
+    """State of knowledge of an incompletely observed interval."""
 
     NOTHING = "nothing"
-    MEAN = "mean"  # two reads are so far apart that only the mean between them is known
-    PART = "part"  # some sources were observed
+    MEAN = "mean"  # distant reads: only the mean between them is known
+    PART = "part"  # some sources observed
     PENDING = "pending"  # observed, but not attributed yet
 
 
 @dataclass(frozen=True)
 class Gap:
-    """An interval in which a source was not observed."""
+    """An interval without observation of a source."""
 
     start: datetime
     end: datetime
@@ -46,14 +46,12 @@ class Gap:
 
 @dataclass(frozen=True)
 class Steps:
-    """Rates that are constant between two moments.
+    """Piecewise constant rates.
 
-    `frame` has columns ``start``, ``end``, ``observed`` (sources that were; 0 where two reads are
-    so far apart that only a mean is known) and one rate per second for each kind; rows are in order
-    and do not overlap.
-    `sources` is how many there are to observe.
-    `pending` are intervals, in order and apart, in which some source was observed and its figures
-    are not attributed yet.
+    `frame` has columns ``start``, ``end``, ``observed`` (number of observed sources; 0 for a mean
+    between distant reads) and a rate per second for each kind. Rows are sorted and do not overlap.
+    `sources` is the total number of sources.
+    `pending` are sorted, disjoint intervals with observed figures that are not attributed yet.
     """
 
     frame: pl.DataFrame
@@ -67,11 +65,11 @@ class Steps:
         return replace(self, frame=frame, kinds=tuple(kinds))
 
     def gaps(self, start: datetime, end: datetime) -> list[Gap]:
-        """Return the parts of [start, end) of which not all is known, in order."""
+        """Return the incompletely known parts of [start, end), in order."""
         return [part for gap in self._gaps(start, end) for part in self._parts(gap)]
 
     def _parts(self, gap: Gap) -> list[Gap]:
-        """Set pending intervals apart from the rest of a gap."""
+        """Split a gap into pending intervals and other parts."""
         parts, since = [], gap.start
         for start, end in self.pending if gap.known is not Known.MEAN else ():
             begin, stop = max(start, since), min(end, gap.end)
@@ -109,34 +107,35 @@ class Steps:
 def rates(
     windows: pl.DataFrame, observed: pl.DataFrame, kinds: Sequence[str], sources: int
 ) -> Steps:
-    """Add up the rates of all sources.
+    """Sum the rates of all sources.
 
-    Windows keep their own bounds: a step begins and ends where some window does, and nothing is
-    spread beyond the window that it was counted in. Where a source was observed and has no window,
-    it did nothing.
+    Steps begin and end at the bounds of windows, so counts are not spread beyond their window. An
+    observed source without a window has a rate of zero.
 
     Args:
         windows: columns of `WINDOW` and a count per kind; null (not counted there) adds nothing.
-            Those without observed seconds are left out: they have no rate.
+            Windows without observed seconds are excluded: they have no rate.
         observed: columns of `OBSERVED`.
-        kinds: the columns of counts.
-        sources: how many there are to observe, seen or not.
+        kinds: columns of counts.
+        sources: total number of sources, observed or not.
 
     Returns:
-        Steps wherever a source was observed or a window is; none without windows and intervals.
+        Steps where a source was observed or a window exists; without both, no steps.
     """
     windows = windows.filter(pl.col("seconds") > 0)
-    seen = united(observed)
+    intervals = united(observed)
     change = {kind: pl.col(kind).fill_null(0) / pl.col("seconds") for kind in kinds}
-    begins = windows.select(pl.col("start").alias("at"), active=1, observed=0, **change)
+    starts = windows.select(pl.col("start").alias("at"), active=1, observed=0, **change)
     ends = windows.select(
         pl.col("end").alias("at"), active=-1, observed=0, **{k: -rate for k, rate in change.items()}
     )
-    nothing = dict.fromkeys(kinds, pl.lit(0.0))
-    comes = seen.select(pl.col("start").alias("at"), active=0, observed=1, **nothing)
-    goes = seen.select(pl.col("end").alias("at"), active=0, observed=-1, **nothing)
+    no_change = dict.fromkeys(kinds, pl.lit(0.0))
+    observed_starts = intervals.select(
+        pl.col("start").alias("at"), active=0, observed=1, **no_change
+    )
+    observed_ends = intervals.select(pl.col("end").alias("at"), active=0, observed=-1, **no_change)
     frame = (
-        pl.concat([begins, ends, comes, goes], how="vertical_relaxed")
+        pl.concat([starts, ends, observed_starts, observed_ends], how="vertical_relaxed")
         .group_by("at")
         .sum()
         .sort("at")
@@ -145,7 +144,7 @@ def rates(
             pl.col("at").shift(-1).alias("end"),
             pl.col("observed").cum_sum().cast(pl.Int64),
             (pl.col("active").cum_sum() > 0).alias("active"),
-            # Adding and taking away leaves rounding errors: none where nothing is left.
+            # Cumulative sums leave rounding errors; where no window is active, the rate is 0.
             *(
                 pl.when(pl.col("active").cum_sum() > 0)
                 .then(pl.col(kind).cum_sum().clip(0).round_sig_figs(_DIGITS))
@@ -161,25 +160,24 @@ def rates(
 
 
 def clipped(windows: pl.DataFrame, observed: pl.DataFrame, kinds: Sequence[str]) -> pl.DataFrame:
-    """Cut windows of a fixed grid to what was observed of them.
+    """Cut windows of a fixed grid to their observed parts.
 
-    A trace that begins in the middle of a window tells nothing of the time before.
+    A trace that begins in the middle of a window has no information about the time before.
 
     Args:
         windows: columns of `WINDOW` and a count per kind; ``seconds`` are replaced.
         observed: columns of `OBSERVED`.
-        kinds: the columns of counts.
+        kinds: columns of counts.
 
     Returns:
-        The windows that some interval touches, with ``start`` and ``end`` moved inside and
-        ``seconds`` counted.
+        The windows that intersect an interval, with adjusted ``start``, ``end`` and ``seconds``.
     """
-    begin = pl.max_horizontal("start", "seen_from")
-    stop = pl.min_horizontal("end", "seen_until")
-    seen = observed.rename({"start": "seen_from", "end": "seen_until"})
+    begin = pl.max_horizontal("start", "observed_from")
+    stop = pl.min_horizontal("end", "observed_until")
+    intervals = observed.rename({"start": "observed_from", "end": "observed_until"})
     return (
         windows.drop("seconds")
-        .join(seen, on="source")
+        .join(intervals, on="source")
         .filter(begin <= stop)
         .group_by("source", "start", "end", *kinds, maintain_order=True)
         .agg(
@@ -198,7 +196,7 @@ def clipped(windows: pl.DataFrame, observed: pl.DataFrame, kinds: Sequence[str])
 
 
 def within(steps: Steps, start: datetime, end: datetime) -> Steps:
-    """Cut steps at [start, end): rates are constant in a step, so its part has the same ones."""
+    """Cut steps to [start, end); rates do not change."""
     frame = steps.frame.filter(pl.col("end") > start, pl.col("start") < end).with_columns(
         pl.max_horizontal("start", pl.lit(start, UTC_US)),
         pl.min_horizontal("end", pl.lit(end, UTC_US)),
@@ -207,9 +205,9 @@ def within(steps: Steps, start: datetime, end: datetime) -> Steps:
 
 
 def coarsened(steps: Steps, at_most: int) -> Steps:
-    """Join neighbouring steps until there are about `at_most`; rates become means over time.
+    """Join neighbouring steps to about `at_most`; rates become means over time.
 
-    Steps are joined whole, never across a gap, and those observed never with a mean over a gap.
+    Whole steps are joined, never across a gap, and observed steps never with a mean over a gap.
     """
     frame = steps.frame
     if frame.height <= at_most:
@@ -236,9 +234,9 @@ def coarsened(steps: Steps, at_most: int) -> Steps:
 
 
 def united(intervals: pl.DataFrame) -> pl.DataFrame:
-    """Join intervals of one source that overlap or meet; those of no length are dropped.
+    """Merge overlapping or adjacent intervals of a source, and drop empty intervals.
 
-    Takes and returns the columns of `OBSERVED`, by source and time.
+    Input and result have the columns of `OBSERVED`; the result is sorted by source and time.
     """
     reached = pl.col("end").cum_max().shift().over("source")
     return (

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import date, tzinfo
 
-PREFERRED_BUCKETS = 100  # buckets: more are drawn only where somebody asks for them,
-MAX_BUCKETS = 400  # and never more than these: six metrics by the day of a year are a page of 90 kB
+PREFERRED_BUCKETS = 100  # unless a user selects a shorter step
+MAX_BUCKETS = 400  # six metrics by day over a year are a page of 90 kB
 
 
 class Step(StrEnum):
-    """How long a bucket is, by the calendar."""
+    """Length of a bucket, by the calendar."""
 
     HOUR = "hour"
     DAY = "day"
@@ -31,16 +31,16 @@ class Step(StrEnum):
 
     @property
     def length(self) -> timedelta:
-        """How long it is, about."""
+        """Approximate length."""
         return _LENGTHS[self]
 
     @property
     def form(self) -> str:
-        """How a bucket is named by its begin, for strftime."""
+        """Format of a bucket's label for strftime, from its start."""
         return _FORMS[self]
 
     def fits(self, start: datetime, end: datetime, at_most: int) -> bool:
-        """Whether [start, end) is about `at_most` of it, or fewer."""
+        """Whether [start, end) has at most about `at_most` buckets of this step."""
         return (end - start) <= at_most * self.length or self is Step.YEAR
 
 
@@ -62,9 +62,9 @@ _FORMS = {
 
 @dataclass(frozen=True)
 class Buckets:
-    """Neighbouring parts of a range; the first and the last may be cut by it.
+    """Adjacent parts of a range, which may cut the first and the last.
 
-    `edges` has one moment more than there are buckets, in order.
+    `edges` are the sorted bounds, one more than there are buckets.
     """
 
     step: Step
@@ -76,39 +76,39 @@ class Buckets:
 
     @property
     def start(self) -> datetime:
-        """Where the first one begins."""
+        """Start of the first bucket."""
         return self.edges[0]
 
     @property
     def end(self) -> datetime:
-        """Where the last one ends."""
+        """End of the last bucket."""
         return self.edges[-1]
 
     @property
     def bounds(self) -> list[tuple[datetime, datetime]]:
-        """Begin and end of each."""
+        """Start and end of each bucket."""
         return list(pairwise(self.edges))
 
     @property
     def labels(self) -> list[str]:
-        """What each is called: 'week of 2017-07-03'."""
-        begins = [_floor(self.start, self.step, self.zone), *self.edges[1:-1]]
-        return [f"{begin.astimezone(self.zone):{self.step.form}}" for begin in begins]
+        """Label of each bucket, such as 'week of 2017-07-03'."""
+        starts = [_floor(self.start, self.step, self.zone), *self.edges[1:-1]]
+        return [f"{start.astimezone(self.zone):{self.step.form}}" for start in starts]
 
 
 def step_for(start: datetime, end: datetime, at_most: int = PREFERRED_BUCKETS) -> Step:
-    """Return the shortest step that makes about `at_most` buckets of [start, end), or fewer."""
+    """Return the shortest step with at most about `at_most` buckets in [start, end)."""
     return next(step for step in Step if step.fits(start, end, at_most))
 
 
 def buckets(start: datetime, end: datetime, step: Step, zone: tzinfo) -> Buckets:
-    """Cut [start, end) where hours, days, weeks (from Monday), months or years of a zone begin.
+    """Split [start, end) at the starts of hours, days, weeks (Monday), months or years of a zone.
 
     Args:
-        start: begin of the range.
+        start: start of the range.
         end: end of the range, after `start`.
-        step: how long a bucket is.
-        zone: whose clock and calendar counts; its days may have 23 or 25 hours.
+        step: length of a bucket.
+        zone: zone of the calendar, whose days may have 23 or 25 hours.
     """
     edges = [start]
     begin = _floor(start, step, zone)
@@ -124,16 +124,16 @@ def table(
     count: int,
     default: float | None,
 ) -> pl.DataFrame:
-    """Lay out what is known of some buckets as one row for each of all.
+    """Return a table with a row for every bucket.
 
     Args:
-        rows: a bucket's number, from 0, and some of its values.
-        columns: the names of all values, and whether each is an int or a float.
-        count: how many buckets there are.
-        default: what stands where nothing is known: 0 for counts.
+        rows: bucket number, from 0, and known values of the bucket.
+        columns: name and type of each value.
+        count: number of buckets.
+        default: value for all other cells, such as 0 for counts.
 
     Returns:
-        Columns `columns`, `count` rows.
+        A table with the columns `columns` and `count` rows.
     """
     values: dict[str, list[float | None]] = {name: [default] * count for name in columns}
     for number, known in rows:
@@ -143,28 +143,28 @@ def table(
 
 
 def missing_reads(reads: Mapping[int, Collection[int]], edges: Sequence[datetime]) -> list[Gap]:
-    """Return where targets were not read.
+    """Return the gaps in the reads of targets.
 
-    A target is missed from its first read to its last: it may have been added, or taken away. Where
-    none was read nothing is known.
+    A target counts as missing only between its first and its last read, because it may have been
+    added or removed. Without a read of any target nothing is known.
 
     Args:
-        reads: per target, the numbers of the bins in which it was read.
-        edges: of the bins, in order; one more than there are bins.
+        reads: numbers of the bins with reads, by target.
+        edges: sorted bounds of the bins, one more than there are bins.
 
     Returns:
-        Neighbouring bins of which the same is known as one gap, in order.
+        Gaps in order; neighbouring bins in the same state are one gap.
     """
-    missed = [0] * (len(edges) - 1)
-    seen = [0] * (len(edges) - 1)
+    missing = [0] * (len(edges) - 1)
+    present = [0] * (len(edges) - 1)
     for numbers in reads.values():
         for number in range(min(numbers), max(numbers) + 1):
-            (seen if number in numbers else missed)[number] += 1
+            (present if number in numbers else missing)[number] += 1
     gaps: list[Gap] = []
     for number, (start, end) in enumerate(pairwise(edges)):
-        if seen[number] and not missed[number]:
+        if present[number] and not missing[number]:
             continue
-        known = Known.PART if seen[number] else Known.NOTHING
+        known = Known.PART if present[number] else Known.NOTHING
         if gaps and gaps[-1].end == start and gaps[-1].known is known:
             gaps[-1] = Gap(gaps[-1].start, end, known)
         else:
@@ -173,7 +173,7 @@ def missing_reads(reads: Mapping[int, Collection[int]], edges: Sequence[datetime
 
 
 def _floor(moment: datetime, step: Step, zone: tzinfo) -> datetime:
-    """Return the begin of the bucket that holds a moment."""
+    """Return the start of the bucket that contains a time."""
     local = moment.astimezone(zone)
     if step is Step.HOUR:
         since = timedelta(
@@ -191,7 +191,7 @@ def _floor(moment: datetime, step: Step, zone: tzinfo) -> datetime:
 
 
 def _next(begin: datetime, step: Step, zone: tzinfo) -> datetime:
-    """Return the begin of the bucket after one that begins then."""
+    """Return the start of the next bucket."""
     if step is Step.HOUR:
         return begin + step.length
     day = begin.astimezone(zone).date()

@@ -1,4 +1,4 @@
-"""What was observed of a range, as a strip of 1,000 units: for a picture of many sources."""
+"""Observed parts of a range as a strip of 1,000 units, for a picture of many sources."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def strip(
     """Lay intervals out as bars.
 
     Args:
-        observed: intervals within [start, end), in order, apart from each other.
-        start: begin of the range.
+        observed: disjoint intervals within [start, end), in order.
+        start: start of the range.
         end: end of the range, after `start`.
 
     Returns:
-        Position and width of each bar, of `WIDTH`. One that is too narrow to see is one unit wide;
-        bars that would touch are one.
+        Position and width of each bar, in units of `WIDTH`. Bars are at least one unit wide, so
+        that they are visible. Touching bars are merged.
     """
     bars: list[tuple[float, float]] = []
     for since, until in observed:

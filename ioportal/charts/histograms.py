@@ -1,6 +1,6 @@
-"""Histograms of one or two populations as Plotly figures, in the manner of `charts.timelines`.
+"""Histograms of one or two populations as Plotly figures, similar to `charts.timelines`.
 
-A log scale is drawn on a plain axis of exponents, so that zeros can stand beside it.
+A log scale is drawn on a linear axis of exponents, which has room for a bar of zeros.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 Figure = dict[str, Any]
 
-COLOURS = ("--series-1", "--series-2")  # of a population and of the one beside it
+COLOURS = ("--series-1", "--series-2")  # of the first and the second population
 _FILLS = ("--series-1/0.8", "--series-2/0.25")
 _LINES = (("--ink", "solid"), ("--series-2", "4px,2px"))
 NO_LINES: Mapping[str, float] = MappingProxyType({})
 _HEIGHT = 270
 _HEADROOM = 1.06
-_MARGIN = 0.015  # of the axis, beside the outer bars
-_ZERO_WIDTH = 0.16  # of the bar of zeros, in decades: as wide as most others
+_MARGIN = 0.015  # at either end, as a share of the bars' width
+_ZERO_WIDTH = 0.16  # width of the bar of zeros in decades, similar to the other bars
 _FEW_TICKS, _MANY_TICKS = 3, 8
-_TICK_ROOM = 0.08  # of the axis, beside the tick of zeros
+_TICK_ROOM = 0.08  # free space after the tick of zeros, as a share of the axis
 _ROUND = (1, 2, 5)
 
 
 @dataclass(frozen=True)
 class Bars:
-    """One population: how many of its `known` values are in each bin; None: not told."""
+    """One population: number of its `known` values and their counts by bin (None: hidden)."""
 
     name: str
     known: int
@@ -48,9 +48,9 @@ class Bars:
 
 @dataclass(frozen=True)
 class Chart:
-    """How a histogram is drawn, whatever the data.
+    """Style of a histogram.
 
-    `label` writes a bound of a bin, and `tick` one below the axis, where there is little room.
+    `label` formats a bound of a bin; `tick` is a shorter format for the axis.
     """
 
     label: Callable[[int], str]
@@ -67,19 +67,19 @@ def figure(
     links: Sequence[str],
     lines: Mapping[str, float] = NO_LINES,
 ) -> Figure:
-    """Draw the bars of up to two populations over each other.
+    """Draw overlaid bars of up to two populations.
 
     Args:
-        chart: how they are drawn.
+        chart: style of the histogram.
         bins: bounds of the bins, ascending.
         populations: each with a count for each bin.
-        links: where a click on each bin leads.
-        lines: up to two values that lie in bins, by name, which upright lines mark.
+        links: address of each bin, opened by a click.
+        lines: up to two values within bins by name, drawn as vertical lines.
 
     Returns:
-        ``{"data": [...], "layout": {...}}``: a trace for each population, and an unseen one of
-        full height that has the words and the link of each bin, so that a bar one pixel high can
-        be pointed at.
+        ``{"data": [...], "layout": {...}}``: a trace for each population, and an invisible trace
+        of full height with the hover text and link of each bin, so that a bar one pixel high can
+        be hovered over and clicked.
     """
     places = _places(bins, chart.scale)
     heights = [[_height(chart, bars, count) for count in bars.counts] for bars in populations]
@@ -95,7 +95,7 @@ def figure(
                 "opacity": 0,
                 "showlegend": False,
                 "customdata": list(links),
-                "hovertext": [_words(chart, *of_bin) for of_bin in _by_bin(bins, populations)],
+                "hovertext": [_hover_text(chart, *counts) for counts in _by_bin(bins, populations)],
                 "hoverinfo": "text",
             },
             *(
@@ -183,7 +183,7 @@ def _bars(places: list[tuple[float, float]], heights: Sequence[float | None]) ->
 
 
 def _places(bins: Sequence[Bin], scale: Scale) -> list[tuple[float, float]]:
-    """Return where each bar begins and ends on the axis."""
+    """Return the left and right edge of each bar on the axis."""
     if scale is Scale.LINEAR:
         return [(float(low), float(high)) for low, high in bins]
     above = [(log10(low), log10(high)) for low, high in bins if low]
@@ -230,7 +230,7 @@ def _multiples(low: int, high: int) -> list[int]:
 
 
 def _round_values(low: int, high: int) -> list[int]:
-    """Return powers of ten from `low` to `high`; where they are few, twice and five times them."""
+    """Return powers of ten from `low` to `high`, with two and five times them if few."""
     powers = [10**power for power in range(len(str(low)) - 1, len(str(high)))]
     inside = [power for power in powers if low <= power <= high]
     if len(inside) > _MANY_TICKS:
@@ -251,17 +251,17 @@ def _by_bin(
     ]
 
 
-def _words(chart: Chart, bounds: Bin, found: list[tuple[Bars, int | None]]) -> str:
+def _hover_text(chart: Chart, bounds: Bin, counts: list[tuple[Bars, int | None]]) -> str:
     lines = [f"<b>{bounds_in_words(chart.label, bounds)}</b>"]
-    for bars, count in found:
-        name = f"{plotly_text(bars.name)}: " if len(found) > 1 else ""
-        told = "too few to be told" if count is None else f"n = {count:,} ({bars.share(count):.1%})"
-        lines.append(f"{name}{told}")
+    for bars, count in counts:
+        name = f"{plotly_text(bars.name)}: " if len(counts) > 1 else ""
+        text = "too few to show" if count is None else f"n = {count:,} ({bars.share(count):.1%})"
+        lines.append(f"{name}{text}")
     return "<br>".join(lines)
 
 
 def bounds_in_words(label: Callable[[int], str], bounds: Bin) -> str:
-    """Return the bounds of a bin for people: one value where it holds no other."""
+    """Format the bounds of a bin; a bin of a single value as this value."""
     low, high = bounds
     if high - low == 1:
         return f"{label(low)}"

@@ -1,4 +1,4 @@
-"""Names from outside as labels of charts."""
+"""Untrusted names as labels of charts."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from ioportal.display import visible
 
 
 def plotly_text(name: str) -> str:
-    """Return a name as Plotly draws it: no markup in it, every character shown."""
+    """Escape a name for Plotly: no markup, every character visible."""
     return visible(name).replace("<", "&lt;")

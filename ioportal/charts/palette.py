@@ -1,13 +1,13 @@
-"""The colours of data, once: pages' CSS and figures use them by token.
+"""Colours of data series, defined once; CSS and figures use them by token.
 
-The hues are chosen to stay apart for people with any common colour blindness, in light and dark
-(after the hues that Okabe and Ito recommend, with lightness of our own for each background).
-Figures name a token such as ``--series-1``; whoever draws them resolves it for the theme in use.
+The hues can be distinguished with any common colour blindness, on light and dark backgrounds. They
+follow the recommendation of Okabe and Ito, with lightness adjusted to each background. Figures
+refer to tokens such as ``--series-1``; the page resolves them for its theme.
 """
 
 from typing import Final
 
-# Token to the colour on a light background and on a dark one.
+# Token to its colours on a light and on a dark background.
 SERIES: Final = {
     "--series-1": ("#0068a8", "#58aee8"),  # blue
     "--series-2": ("#c44e00", "#ff9150"),  # vermilion
@@ -21,16 +21,16 @@ SERIES: Final = {
     "--series-10": ("#7d4a1e", "#c99b6d"),  # brown
     "--series-11": ("#00818f", "#4fd0dc"),  # teal
     "--series-12": ("#5c9a00", "#a6dc4a"),  # lime
-    "--series-rest": ("#8a949e", "#77838f"),  # what has no colour of its own
+    "--series-rest": ("#8a949e", "#77838f"),  # all further series
 }
 REST: Final = "--series-rest"
 HUES: Final = tuple(token for token in SERIES if token != REST)
 
-ALL_OTHERS: Final = "all others"  # no name has a blank
-PRINCIPAL: Final = "--principal:"  # begins the token of a principal
+ALL_OTHERS: Final = "all others"  # cannot be a user's name: contains a blank
+PRINCIPAL: Final = "--principal:"  # prefix of a principal's token
 
-# The same operation has the same colour on every chart.
-_OF_KIND = {
+# An operation has the same colour on every chart.
+_BY_KIND = {
     "open": "--series-1",
     "close": "--series-2",
     "getattr": "--series-3",
@@ -61,23 +61,23 @@ _OF_KIND = {
 
 
 def colours(kinds: list[str]) -> dict[str, str]:
-    """Give each kind a token: its own one if free, else the next free one, else the rest's."""
-    given: dict[str, str] = {}
+    """Assign each kind its preferred token if free, else the next free token, else `REST`."""
+    tokens: dict[str, str] = {}
     for kind in kinds:
-        if _OF_KIND.get(kind) not in {None, *given.values()}:
-            given[kind] = _OF_KIND[kind]
-    free = [hue for hue in HUES if hue not in given.values()]
+        if _BY_KIND.get(kind) not in {None, *tokens.values()}:
+            tokens[kind] = _BY_KIND[kind]
+    free = [hue for hue in HUES if hue not in tokens.values()]
     for kind in kinds:
-        if kind not in given:
-            given[kind] = free.pop(0) if free else REST
-    return given
+        if kind not in tokens:
+            tokens[kind] = free.pop(0) if free else REST
+    return tokens
 
 
 def principals(names: list[str]) -> dict[str, str]:
-    """Give each principal a token of its own.
+    """Assign each principal a separate token.
 
-    The browser gives each of them a hue while it is on the page (static/js/charts.js), so that it
-    has one colour in all charts and tables, and keeps it when ranks change.
+    The browser maps these tokens to hues (static/js/charts.js), so that a principal has one colour
+    in all charts and tables of a page and keeps it when ranks change.
     """
     return {name: REST if name == ALL_OTHERS else f"{PRINCIPAL}{name}" for name in names}
 

@@ -1,8 +1,8 @@
-"""What figures over time share: the axis, shaded gaps, marked moments.
+"""Common parts of figures over time: the axis, shaded gaps, marks.
 
-A figure is a plain dictionary as Plotly's JavaScript takes it. Its colours are tokens
+A figure is a plain dictionary in the format of Plotly's JavaScript. Its colours are tokens
 (`charts.palette`, and the page's ``--ink``, ``--line``, ``--gap``, ``--warn``, ``--bad``), with an
-opacity behind a slash, that whoever draws it resolves; its times are local to the axis.
+optional opacity after a slash; the page resolves them. Its times are local to the axis.
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ if TYPE_CHECKING:
 Figure = dict[str, Any]
 
 MEAN = "mean over a gap"
-_LABELLED_SHARE = 0.05  # of the range: shorter gaps carry no words
+_LABELLED_SHARE = 0.05  # of the range: shorter gaps have no label
 _HEIGHT = 244
 _THOUSAND = 1_000
-_MOST_TICKS = 6
-_TICKS = [  # apart from each other; what is longer comes in whole days
+_MAX_TICKS = 6
+_TICK_INTERVALS = [  # longer intervals are whole days
     *(timedelta(milliseconds=n) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
     *(timedelta(seconds=n) for n in (1, 2, 5, 10, 15, 30)),
     *(timedelta(minutes=n) for n in (1, 2, 5, 10, 20, 30)),
     *(timedelta(hours=n) for n in (1, 2, 3, 6, 12)),
 ]
-_GAP_WORDS = {
+_GAP_LABELS = {
     Known.NOTHING: "not observed",
     Known.MEAN: MEAN,
-    Known.PART: "not all were read",
+    Known.PART: "partly observed",
     Known.PENDING: "attribution pending",
 }
-_SHADES = {Known.NOTHING: "--gap", Known.PENDING: "--warn/0.16"}  # any other gap: half a gap's
+_SHADES = {Known.NOTHING: "--gap", Known.PENDING: "--warn/0.16"}  # others: half the opacity
 
 
 class Axis(Protocol):
-    """The range that is shown and the clock on the wall."""
+    """The range of a chart and its local time."""
 
     @property
     def start(self) -> datetime:
-        """Its begin."""
+        """Start of the range."""
 
     @property
     def end(self) -> datetime:
-        """Its end."""
+        """End of the range."""
 
     def local(self, moment: datetime) -> str:
-        """Return a moment as Plotly's axis takes it."""
+        """Return a time in local time, formatted for Plotly."""
 
     @property
     def ticks(self) -> Figure:
-        """Where ticks are, as Plotly's axis takes it; empty: where it likes."""
+        """Positions of ticks as Plotly's axis attributes; empty: chosen by Plotly."""
 
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """One offset for all of the range.
+    """An axis with one UTC offset for the whole range.
 
-    With a zone's own clock an hour would come twice, or never, where daylight saving changes.
+    In the local time of a zone, an hour repeats or is missing when daylight saving time changes.
     """
 
     start: datetime
@@ -77,50 +77,54 @@ class TimeAxis:
     offset: timedelta
 
     def local(self, moment: datetime) -> str:
-        """Return a moment as Plotly's axis takes it."""
+        """Return a time in local time, formatted for Plotly."""
         local = moment.astimezone(UTC).replace(tzinfo=None) + self.offset
         return local.isoformat(timespec="milliseconds")
 
     @property
     def ticks(self) -> Figure:
-        """Ticks as Plotly's axis takes them: its own differ from chart to chart with their bars."""
-        whole_days = timedelta(days=ceil((self.end - self.start) / timedelta(days=_MOST_TICKS)))
-        fitting = (tick for tick in _TICKS if (self.end - self.start) / tick <= _MOST_TICKS)
-        apart = next(fitting, whole_days)
-        return {"tick0": self.local(self.start)[:10], "dtick": apart / timedelta(milliseconds=1)}
+        """Positions of ticks, equal on all charts; Plotly's defaults depend on the bars."""
+        whole_days = timedelta(days=ceil((self.end - self.start) / timedelta(days=_MAX_TICKS)))
+        fitting = (
+            interval
+            for interval in _TICK_INTERVALS
+            if (self.end - self.start) / interval <= _MAX_TICKS
+        )
+        interval = next(fitting, whole_days)
+        return {"tick0": self.local(self.start)[:10], "dtick": interval / timedelta(milliseconds=1)}
 
 
 @dataclass(frozen=True)
 class CalendarAxis:
-    """A zone's own clock: for ranges of days and more, which begin at midnight all year."""
+    """An axis in the local time of a zone, for buckets that start at local midnight."""
 
     start: datetime
     end: datetime
     zone: tzinfo
 
     def local(self, moment: datetime) -> str:
-        """Return a moment as Plotly's axis takes it."""
+        """Return a time in local time, formatted for Plotly."""
         local = moment.astimezone(self.zone).replace(tzinfo=None)
         return local.isoformat(timespec="milliseconds")
 
     @property
     def ticks(self) -> Figure:
-        """Leave them to Plotly, which knows how long months are."""
+        """Empty: Plotly places ticks by the calendar."""
         return {}
 
 
 class Meaning(Enum):
-    """Why a moment is marked; the value is the token of its colour."""
+    """Reason of a mark; the value is the token of its colour."""
 
-    RUN = "--ink-soft"  # the job begins or ends
-    BREAK = "--warn"  # what is counted changed
-    FAULT = "--bad"  # figures around it may be wrong
-    FLAG = "--accent"  # a rule found something
+    RUN = "--ink-soft"  # start or end of the job
+    BREAK = "--warn"  # changed definition of counters
+    FAULT = "--bad"  # possibly wrong figures nearby
+    FLAG = "--accent"  # finding of a rule
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment that matters for reading the chart."""
+    """A labelled vertical line at a time."""
 
     at: datetime
     text: str
@@ -128,10 +132,7 @@ class Mark:
 
 
 def number_format(highest: float, unit: str) -> str:
-    """Return d3's format: with k, M and G from a thousand on, and never with m for a thousandth.
-
-    Shares are told in per cent.
-    """
+    """Return d3's format: prefixes (k, M, G) from 1,000, none below, and per cent for shares."""
     if unit == Unit.SHARE:
         return "~%"
     return "~s" if highest >= _THOUSAND else "~g"
@@ -140,14 +141,14 @@ def number_format(highest: float, unit: str) -> str:
 def layout(
     axis: Axis, unit: str, highest: float, gaps: Sequence[Gap], marks: Sequence[Mark]
 ) -> Figure:
-    """Lay out a chart over time: its axes, what was not observed, what is marked.
+    """Return the layout of a chart over time: axes, shaded gaps and marks.
 
     Args:
         axis: the range.
-        unit: of the values.
-        highest: value that is drawn.
+        unit: unit of the values.
+        highest: highest drawn value.
         gaps: intervals to shade.
-        marks: moments to draw as vertical lines.
+        marks: times to draw as vertical lines.
     """
     return {
         "height": _HEIGHT,
@@ -187,8 +188,8 @@ def layout(
         ],
         "annotations": sorted(
             [
-                *(_gap_words(axis, gap) for gap in gaps if _share(axis, gap) > _LABELLED_SHARE),
-                *(_mark_words(axis, mark) for mark in marks if mark.text and _holds(axis, mark)),
+                *(_gap_label(axis, gap) for gap in gaps if _share(axis, gap) > _LABELLED_SHARE),
+                *(_mark_label(axis, mark) for mark in marks if mark.text and _contains(axis, mark)),
             ],
             key=itemgetter("x"),
         ),
@@ -196,16 +197,16 @@ def layout(
 
 
 def _share(axis: Axis, gap: Gap) -> float:
-    """Return how much of the range a gap takes."""
+    """Return the length of a gap as a share of the range."""
     return (gap.end - gap.start) / (axis.end - axis.start)
 
 
-def _holds(axis: Axis, mark: Mark) -> bool:
+def _contains(axis: Axis, mark: Mark) -> bool:
     return axis.start <= mark.at <= axis.end
 
 
-def _mark_words(axis: Axis, mark: Mark) -> Figure:
-    return _words(axis.local(mark.at), plotly_text(mark.text), mark.meaning.value)
+def _mark_label(axis: Axis, mark: Mark) -> Figure:
+    return _label(axis.local(mark.at), plotly_text(mark.text), mark.meaning.value)
 
 
 def _mark_line(axis: Axis, mark: Mark) -> Figure:
@@ -239,13 +240,13 @@ def _shade(axis: Axis, gap: Gap) -> Figure:
     }
 
 
-def _gap_words(axis: Axis, gap: Gap) -> Figure:
+def _gap_label(axis: Axis, gap: Gap) -> Figure:
     middle = axis.local(gap.start + (gap.end - gap.start) / 2)
-    return {**_words(middle, _GAP_WORDS[gap.known], "--ink-soft"), "xanchor": "center"}
+    return {**_label(middle, _GAP_LABELS[gap.known], "--ink-soft"), "xanchor": "center"}
 
 
-def _words(x: str, text: str, token: str) -> Figure:
-    """Return words above the plot; whoever draws it knows how wide it is, and in which line."""
+def _label(x: str, text: str, token: str) -> Figure:
+    """Return a label above the plot; the page places overlapping labels on separate lines."""
     return {
         "x": x,
         "xanchor": "left",

@@ -1,4 +1,4 @@
-"""Timelines of one principal as figures: steps of true width, gaps shaded, breaks marked."""
+"""Timelines of one principal as figures: steps of true width, shaded gaps and marks."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     _Run: TypeAlias = list[tuple[datetime, float]]
 
 NO_LINKS: Mapping[str, str] = MappingProxyType({})
-_NAMED_KINDS = 7  # of a stack; more are one layer, "other"
-_SEEN_SHARE = 0.003  # of the range: a line that is shorter would be no pixel wide,
-_DOT = 6  # and has dots of so many pixels
+_NAMED_KINDS = 7  # layers of a stack before "other"
+_VISIBLE_SHARE = 0.003  # of the range: shorter lines would be invisible and have dots
+_DOT = 6  # size of a dot in pixels
 _DASHES = ("solid", "4px,2px", "1px,2px")
 
 
 class Style(Enum):
-    """How kinds stand on one chart."""
+    """Arrangement of kinds on one chart."""
 
-    LINES = "lines"  # beside each other
-    STACK = "stack"  # on top of each other: parts of a whole
+    LINES = "lines"  # one line per kind
+    STACK = "stack"  # parts of a whole
 
 
 @dataclass(frozen=True)
 class Chart:
-    """What a timeline shows, whatever the data."""
+    """Content and style of a timeline."""
 
     name: str  # in addresses: never renamed
     title: str
     unit: str
     about: str
     style: Style
-    labels: dict[str, str]  # kind to words; kinds that it lacks are their own words
-    colours: Callable[[list[str]], dict[str, str]] = colours  # kinds to tokens
+    labels: dict[str, str]  # by kind; default: the kind
+    colours: Callable[[list[str]], dict[str, str]] = colours  # maps kinds to tokens
 
 
 def figure(
@@ -57,18 +57,18 @@ def figure(
     marks: Sequence[Mark] = (),
     links: Mapping[str, str] = NO_LINKS,
 ) -> Figure:
-    """Draw rates as `chart` says.
+    """Draw rates as lines or as a stack.
 
     Args:
-        chart: what is drawn; its style decides between lines and a stack.
+        chart: content and style.
         steps: rates in the chart's unit.
-        axis: the range; steps may reach beyond it.
-        marks: moments to draw as vertical lines.
-        links: kinds to addresses that a click on their layer of a stack leads to.
+        axis: the range; steps may extend beyond it.
+        marks: times to draw as vertical lines.
+        links: address of each kind, opened by a click on its layer of a stack.
 
     Returns:
-        ``{"data": [...], "layout": {...}}``; no data gives an empty, wholly shaded plot. Means
-        over gaps are traces of their own: dotted lines, hatched bars.
+        ``{"data": [...], "layout": {...}}``; without data an empty, fully shaded plot. Means over
+        gaps are separate traces: dotted lines or hatched bars.
     """
     traces = (
         _lines(chart, steps, axis)
@@ -94,7 +94,7 @@ def _highest(steps: Steps) -> float:
 
 
 def nonzero_kinds(steps: Steps) -> list[str]:
-    """Return the kinds that happened at all, most frequent first."""
+    """Return the kinds with nonzero counts, most frequent first."""
     seconds = (pl.col("end") - pl.col("start")).dt.total_microseconds()
     totals = steps.frame.select((pl.col(kind) * seconds).sum() for kind in steps.kinds)
     counts = {kind: totals[kind].item() if totals.height else 0 for kind in steps.kinds}
@@ -102,7 +102,7 @@ def nonzero_kinds(steps: Steps) -> list[str]:
 
 
 def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
-    given = chart.colours(list(steps.kinds))
+    tokens = chart.colours(list(steps.kinds))
     observed, means = _by_certainty(steps)
 
     def line(kind: str, frame: pl.DataFrame, look: Figure) -> Figure:
@@ -114,8 +114,8 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
             "name": _name(chart, kind),
             "legendgroup": _name(chart, kind),
             **_joined(runs, axis),
-            "line": {"color": given[kind], **look},
-            "marker": {"color": given[kind], "size": dots, "opacity": 1, "line": {"width": 0}},
+            "line": {"color": tokens[kind], **look},
+            "marker": {"color": tokens[kind], "size": dots, "opacity": 1, "line": {"width": 0}},
             "connectgaps": False,
             "hovertemplate": _hover(chart, steps),
         }
@@ -130,7 +130,7 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
         if not means.is_empty()
     ]
     first = steps.kinds[0]
-    # An area of its own: the one that a line fills would reach across gaps.
+    # A separate trace, because the fill of a line would extend across gaps.
     outline = _runs(observed, first)
     area = {
         "type": "scatter",
@@ -138,7 +138,7 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
         "legendgroup": _name(chart, first),
         **_joined([[(run[0][0], 0.0), *run, (run[-1][0], 0.0)] for run in outline], axis),
         "fill": "toself",
-        "fillcolor": f"{given[first]}/0.14",
+        "fillcolor": f"{tokens[first]}/0.14",
         "hoverinfo": "skip",
         "showlegend": False,
     }
@@ -150,13 +150,13 @@ def _name(chart: Chart, kind: str) -> str:
 
 
 def _by_certainty(steps: Steps) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what was observed, and what is a mean between two reads that are far apart."""
+    """Return observed steps, and means over gaps between distant reads."""
     is_mean = pl.col("observed") == 0
     return steps.frame.filter(~is_mean), steps.frame.filter(is_mean)
 
 
 def _as_mean(trace: Figure, *, alone: bool) -> Figure:
-    """Say of a trace that it shows means over gaps; unless it is `alone`, its colour is known."""
+    """Mark a trace as means over gaps; the legend lists it only if `alone`."""
     return {**trace, "name": f"{trace['name']}, {MEAN}", "showlegend": alone}
 
 
@@ -166,7 +166,7 @@ def _hover(chart: Chart, steps: Steps) -> str:
 
 
 def _runs(frame: pl.DataFrame, kind: str) -> list[_Run]:
-    """Return the corners of the steps, a list for each run of steps that meet."""
+    """Return the corners of the steps, a list for each run of adjacent steps."""
     runs: list[_Run] = []
     reached = None
     for start, end, rate in frame.select("start", "end", kind).drop_nulls().iter_rows():
@@ -178,7 +178,7 @@ def _runs(frame: pl.DataFrame, kind: str) -> list[_Run]:
 
 
 def _joined(runs: list[_Run], axis: Axis) -> Figure:
-    """Return the corners of all runs; a null lifts the pen between two."""
+    """Return the corners of all runs, separated by nulls that interrupt the line."""
     corners = [
         corner
         for run in runs
@@ -188,39 +188,38 @@ def _joined(runs: list[_Run], axis: Axis) -> Figure:
 
 
 def _dots(runs: list[_Run], axis: Axis) -> list[int]:
-    """Return the size of a dot on each point of `_joined`: 0 where the line itself is seen."""
-    shortest = (axis.end - axis.start) * _SEEN_SHARE
+    """Return the dot size of each point of `_joined`: 0 where the line is visible."""
+    shortest = (axis.end - axis.start) * _VISIBLE_SHARE
     sizes = [_DOT if run[-1][0] - run[0][0] < shortest else 0 for run in runs]
     return [size for run, size in zip(runs, sizes, strict=True) for _ in (*run, None)][:-1]
 
 
 def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> list[Figure]:
     kinds = nonzero_kinds(steps)
-    named, others = kinds[:_NAMED_KINDS], kinds[_NAMED_KINDS:]
-    given = {**chart.colours(named), "other": REST}
+    largest, smaller = kinds[:_NAMED_KINDS], kinds[_NAMED_KINDS:]
+    tokens = {**chart.colours(largest), "other": REST}
     observed, means = _by_certainty(steps)
 
-    def bars(kind: str, frame: pl.DataFrame, where: Figure, look: Figure) -> Figure:
-        heights = pl.sum_horizontal(others) if kind == "other" else pl.col(kind)
+    def bars(kind: str, frame: pl.DataFrame, places: Figure, look: Figure) -> Figure:
+        heights = pl.sum_horizontal(smaller) if kind == "other" else pl.col(kind)
         return {
             "type": "bar",
             "name": _name(chart, kind),
             "legendgroup": _name(chart, kind),
-            **where,
+            **places,
             "y": frame.select(heights).to_series().to_list(),
             "offset": 0,
-            "marker": {"color": given[kind], "line": {"width": 0}, **look},
+            "marker": {"color": tokens[kind], "line": {"width": 0}, **look},
             "hovertemplate": _hover(chart, steps),
             **({"customdata": [links[kind]] * frame.height} if kind in links else {}),
         }
 
-    layers = [*named, *(["other"] if others else [])]
-    places, places_of_means = _places(observed, axis), _places(means, axis)
+    layers = [*largest, *(["other"] if smaller else [])]
     hatched = {"pattern": {"shape": "/", "size": 6, "solidity": 0.2}}
     return [
-        *(bars(kind, observed, places, {}) for kind in layers),
+        *(bars(kind, observed, _places(observed, axis), {}) for kind in layers),
         *(
-            _as_mean(bars(kind, means, places_of_means, hatched), alone=observed.is_empty())
+            _as_mean(bars(kind, means, _places(means, axis), hatched), alone=observed.is_empty())
             for kind in layers
             if not means.is_empty()
         ),
@@ -228,7 +227,7 @@ def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> 
 
 
 def _places(frame: pl.DataFrame, axis: Axis) -> Figure:
-    """Return where the bars of every layer stand."""
+    """Return positions and widths of the bars, equal in every layer."""
     milliseconds = (pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e3
     return {
         "x": [axis.local(start) for start in frame["start"]],

@@ -1,4 +1,4 @@
-"""Trends as figures: a bar or a point per bucket of a calendar, upgrades and gaps drawn in."""
+"""Trends as figures: a bar or a point per calendar bucket, with upgrades and gaps."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from ioportal.charts.time_axis import Axis, Figure, Mark
     from ioportal.charts.timelines import Chart
 
-_FEW_TICKS = 300  # times the lowest value: up to there a logarithmic axis has room for them
-_BAR_SHARE = 0.88  # of its bucket
+_FEW_TICKS = 300  # highest / lowest value up to which a log axis has ticks at 1, 2 and 5
+_BAR_SHARE = 0.88  # width of a bar in its bucket
 _MILLISECOND = timedelta(milliseconds=1)
-# How a moment inside a bucket names it, where that differs from how its begin does.
+# Formats of a time inside a bucket, if different from the format of its start.
 _HOVER_FORMATS = {Step.HOUR: "%Y-%m-%d %H:00", Step.WEEK: "week %V of %G"}
 _DASHES = ("solid", "5px,3px", "1px,3px")
 _SYMBOLS = ("circle", "diamond", "square")
 
-# Units that are drawn in another one: from which value on, of what size, and its name.
-_DRAWN = {
+# Larger units for charts: lowest value, factor and name.
+_DISPLAY_UNITS = {
     Unit.SECONDS: ((7_200, 3_600, "hours"), (120, 60, "minutes")),
     Unit.MICROSECONDS: ((2_000_000, 1_000_000, "s"), (2_000, 1_000, "ms")),
     Unit.SHARE: ((0, 0.01, "%"),),
@@ -39,8 +39,10 @@ _DRAWN = {
 
 
 def drawn_unit(unit: Unit, highest: float) -> tuple[float, str]:
-    """Return the size and the name of the unit in which a chart draws values up to `highest`."""
-    larger = ((size, name) for least, size, name in _DRAWN.get(unit, ()) if highest >= least)
+    """Return factor and name of the unit for a chart of values up to `highest`."""
+    larger = (
+        (factor, name) for lowest, factor, name in _DISPLAY_UNITS.get(unit, ()) if highest >= lowest
+    )
     return next(larger, (1, str(unit)))
 
 
@@ -53,21 +55,21 @@ def figure(
     *,
     log: bool = False,
 ) -> Figure:
-    """Draw a value per bucket as `chart` says.
+    """Draw a value per bucket as lines or as a stack of bars.
 
     Args:
-        chart: what is drawn; its style decides between lines and a stack of bars.
-        frame: a row per bucket; a column for each of the chart's labels, in its unit, null where
-            nothing is known, and besides ``n``, if a value rests on some number of jobs.
-        buckets: where the rows are.
-        marks: moments to draw as vertical lines.
+        chart: content and style.
+        frame: a row per bucket; a column for each of the chart's labels, in its unit, null if
+            unknown; optionally ``n``, the number of jobs behind a value.
+        buckets: bounds of the rows.
+        marks: times to draw as vertical lines.
         gaps: intervals to shade.
-        log: whether the values stand on a logarithmic axis; zeros have no place there.
+        log: whether the value axis is logarithmic, which omits zeros.
 
     Returns:
         ``{"data": [...], "layout": {...}}``.
     """
-    kinds = _shown_kinds(chart, frame)
+    kinds = _drawn_kinds(chart, frame)
     highest = highest_of(frame, kinds)
     axis = axis_of(buckets)
     base = layout(axis, chart.unit, highest, gaps, marks)
@@ -88,27 +90,27 @@ def figure(
 
 
 def _spans(axis: Axis, buckets: Buckets) -> list[tuple[datetime, timedelta]]:
-    """Return where each bucket begins on the axis and how long it is there.
+    """Return start and length of each bucket on the axis.
 
-    A day with a change of the clock is as long as others on a calendar's axis.
+    On a calendar axis, all days have 24 hours.
     """
     edges = [datetime.fromisoformat(axis.local(edge)) for edge in buckets.edges]
     return [(start, end - start) for start, end in pairwise(edges)]
 
 
 def highest_of(frame: pl.DataFrame, kinds: Iterable[str]) -> float:
-    """Return the highest value of some columns; 0 where none is known."""
+    """Return the highest value of some columns, 0 without known values."""
     return max((float(max(frame[kind].drop_nulls(), default=0)) for kind in kinds), default=0.0)
 
 
 def _log_ticks(frame: pl.DataFrame, kinds: Iterable[str]) -> int | str:
-    """Return what Plotly calls ticks at 1, 2, 5, 10, ..., or powers of ten where those are many."""
+    """Return Plotly's code of ticks at 1, 2, 5, 10, ..., or of powers of ten for wide ranges."""
     values = [value for kind in kinds for value in frame[kind].drop_nulls() if value > 0]
     return "D2" if values and max(values) < _FEW_TICKS * min(values) else 1
 
 
 def axis_of(buckets: Buckets) -> Axis:
-    """Return the axis that buckets lie on: the zone's calendar, or for hours one offset."""
+    """Return the axis of buckets: the zone's calendar, or one UTC offset for hours."""
     if buckets.step is Step.HOUR:
         offset = buckets.start.astimezone(buckets.zone).utcoffset()
         if offset is not None:
@@ -116,8 +118,8 @@ def axis_of(buckets: Buckets) -> Axis:
     return CalendarAxis(buckets.start, buckets.end, buckets.zone)
 
 
-def _shown_kinds(chart: Chart, frame: pl.DataFrame) -> list[str]:
-    """Return the kinds that happened; of lines all, so that their colours stay."""
+def _drawn_kinds(chart: Chart, frame: pl.DataFrame) -> list[str]:
+    """Return nonzero kinds of a stack, or all kinds of lines, whose colours are then stable."""
     if chart.style is Style.LINES:
         return list(chart.labels)
     return [kind for kind in chart.labels if frame[kind].sum()]
@@ -130,9 +132,9 @@ def _lines(
     spans: Sequence[tuple[datetime, timedelta]],
     number: str,
 ) -> list[Figure]:
-    given = colours(list(kinds))
-    rests_on = {"customdata": frame["n"].to_list()} if "n" in frame.columns else {}
-    count = " of %{customdata} jobs" if rests_on else ""
+    tokens = colours(list(kinds))
+    job_counts = {"customdata": frame["n"].to_list()} if "n" in frame.columns else {}
+    count = " of %{customdata} jobs" if job_counts else ""
     return [
         {
             "type": "scatter",
@@ -140,8 +142,8 @@ def _lines(
             "name": chart.labels[kind],
             "x": [_local(start + length / 2) for start, length in spans],
             "y": frame[kind].to_list(),
-            **rests_on,
-            "line": {"color": given[kind], "width": 1.6, "dash": dash},
+            **job_counts,
+            "line": {"color": tokens[kind], "width": 1.6, "dash": dash},
             "marker": {"size": 4.5, "symbol": symbol},
             "connectgaps": False,
             "hovertemplate": f"%{{y:{number}}} {chart.unit}{count}",
@@ -157,7 +159,7 @@ def _bars(
     spans: Sequence[tuple[datetime, timedelta]],
     number: str,
 ) -> list[Figure]:
-    given = colours(list(kinds))
+    tokens = colours(list(kinds))
     return [
         {
             "type": "bar",
@@ -166,8 +168,8 @@ def _bars(
             "offset": [(1 - _BAR_SHARE) / 2 * length / _MILLISECOND for _, length in spans],
             "width": [_BAR_SHARE * length / _MILLISECOND for _, length in spans],
             "y": frame[kind].to_list(),
-            # With an outline, a bucket of which the range leaves a moment is seen.
-            "marker": {"color": given[kind], "line": {"color": given[kind], "width": 1}},
+            # The outline keeps a bucket visible that the range cuts to almost nothing.
+            "marker": {"color": tokens[kind], "line": {"color": tokens[kind], "width": 1}},
             "hovertemplate": f"%{{y:{number}}} {chart.unit}",
         }
         for kind in kinds

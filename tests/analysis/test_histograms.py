@@ -20,16 +20,16 @@ def ascending(*values):
 
 @given(st.lists(POPULATION, min_size=1, max_size=2), SCALES)
 def test_every_value_is_in_exactly_one_bin(populations, scale):
-    found = histogram([ascending(*values) for values in populations], scale)
+    result = histogram([ascending(*values) for values in populations], scale)
 
-    for values, counts in zip(populations, found.counts, strict=True):
-        in_bins = [sum(low <= value < high for value in values) for low, high in found.bins]
+    for values, counts in zip(populations, result.counts, strict=True):
+        in_bins = [sum(low <= value < high for value in values) for low, high in result.bins]
         assert list(counts) == in_bins
         assert sum(counts) == len(values)
 
 
 @given(POPULATION, SCALES)
-def test_bins_ascend_without_overlap_and_are_never_many(values, scale):
+def test_bins_ascend_without_overlap_and_are_limited_in_number(values, scale):
     bins = histogram([ascending(*values)], scale).bins
 
     assert all(low < high for low, high in bins)
@@ -38,15 +38,15 @@ def test_bins_ascend_without_overlap_and_are_never_many(values, scale):
 
 
 @given(st.integers(0, LARGEST), st.integers(0, LARGEST))
-def test_linear_bins_have_one_round_width(one, other):
-    bins = linear_bins(min(one, other), max(one, other))
+def test_linear_bins_have_one_round_width(first, second):
+    bins = linear_bins(min(first, second), max(first, second))
     [width] = {high - low for low, high in bins}
 
     assert str(width).rstrip("0") in {"1", "2", "5"}
     assert all(low % width == 0 for low, _ in bins)
 
 
-def test_log_bins_are_round_and_alike():
+def test_log_bins_have_preferred_numbers_as_bounds():
     assert log_bins(1_368, 9_000) == (
         (1_250, 1_600),
         (1_600, 2_000),
@@ -60,7 +60,7 @@ def test_log_bins_are_round_and_alike():
     )
 
 
-def test_where_decades_are_many_bins_are_fewer():
+def test_many_decades_have_fewer_bins_each():
     bins = log_bins(10**3, 10**12)
 
     assert len([low for low, _ in bins if 10**6 <= low < 10**7]) == 5
@@ -68,41 +68,41 @@ def test_where_decades_are_many_bins_are_fewer():
     assert bins[-1] == (10**12, 16 * 10**11)
 
 
-def test_small_counts_are_whole_numbers():
+def test_bounds_of_small_counts_are_integers():
     assert log_bins(1, 9) == ((1, 2), (2, 3), (3, 4), (4, 5), (5, 7), (7, 8), (8, 10))
 
 
-def test_zeros_stand_by_themselves_on_a_log_scale():
-    found = histogram([ascending(0, 0, 1_000)], Scale.LOG)
+def test_zeros_have_a_separate_bin_on_a_log_scale():
+    result = histogram([ascending(0, 0, 1_000)], Scale.LOG)
 
-    assert found.bins == ((0, 1), (1_000, 1_250))
-    assert found.counts == ((2, 1),)
+    assert result.bins == ((0, 1), (1_000, 1_250))
+    assert result.counts == ((2, 1),)
 
 
-def test_nothing_but_zeros_is_one_bin():
+def test_zeros_alone_have_one_bin():
     assert histogram([ascending(0, 0)], Scale.LOG) == Histogram(((0, 1),), ((2,),))
     assert histogram([ascending(0, 0)], Scale.LINEAR) == Histogram(((0, 1),), ((2,),))
 
 
-def test_nothing_known_gives_no_bins():
+def test_no_values_give_no_bins():
     assert histogram([ascending(), ascending()], Scale.LOG) == Histogram((), ((), ()))
 
 
-def test_two_populations_share_their_bins():
-    found = histogram([ascending(3, 8), ascending(0, 80)], Scale.LINEAR)
+def test_two_populations_have_common_bins():
+    result = histogram([ascending(3, 8), ascending(0, 80)], Scale.LINEAR)
 
-    assert found.bins[0] == (0, 5)
-    assert found.bins[-1] == (80, 85)
-    assert found.counts[0][:2] == (1, 1)
-    assert found.counts[1][0] == found.counts[1][-1] == 1
+    assert result.bins[0] == (0, 5)
+    assert result.bins[-1] == (80, 85)
+    assert result.counts[0][:2] == (1, 1)
+    assert result.counts[1][0] == result.counts[1][-1] == 1
 
 
-def test_a_negative_count_is_refused():
+def test_a_negative_count_is_rejected():
     with pytest.raises(ValueError, match="never negative"):
         histogram([ascending(-1, 5)], Scale.LOG)
 
 
-def test_of_other_people_no_bar_of_a_few_jobs_is_told():
-    found = Histogram(((0, 1), (1, 2), (2, 3)), ((1, 2, 3), (9, 10, 0)))
+def test_small_counts_of_other_users_jobs_are_hidden():
+    result = Histogram(((0, 1), (1, 2), (2, 3)), ((1, 2, 3), (9, 10, 0)))
 
-    assert found.anonymous(1).counts == ((1, 2, 3), (None, 10, None))
+    assert result.anonymous(1).counts == ((1, 2, 3), (None, 10, None))

@@ -1,14 +1,14 @@
-"""Metadata operations: what is counted, and counted once."""
+"""Definitions of metrics."""
 
 from collectors.tables import OPERATIONS, SUBSETS
 from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS
 
 
-def test_titles_are_told_apart():
+def test_titles_are_unique():
     assert len({metric.title for metric in METRICS}) == len(METRICS)
 
 
-def test_metadata_operations_are_counted_and_none_of_them_twice():
+def test_metadata_operations_are_counted_once():
     assert set(METADATA_OPERATIONS) <= set(OPERATIONS)
     assert not set(METADATA_OPERATIONS) & set(SUBSETS)
     assert len(set(METADATA_OPERATIONS)) == len(METADATA_OPERATIONS)

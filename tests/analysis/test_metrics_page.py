@@ -6,7 +6,7 @@ from ioportal.analysis.metrics import METRICS
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_page_is_written_from_the_metrics():
+def test_the_page_is_up_to_date():
     assert (DOCS / "metrics.md").read_text() == metrics_page.page()
 
 

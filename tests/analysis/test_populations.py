@@ -20,7 +20,7 @@ def ascending(values):
 
 
 def percentile(values, percent):
-    """By hand: between the two nearest values, in proportion."""
+    """Interpolate linearly between the two nearest values."""
     ordered = sorted(values)
     place = (len(ordered) - 1) * percent / 100
     low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
@@ -28,52 +28,51 @@ def percentile(values, percent):
 
 
 @given(NUMBERS)
-def test_figures_agree_with_those_of_another_program(values):
-    found = spread(ascending(values), unknown=3)
+def test_statistics_agree_with_the_standard_library(values):
+    result = spread(ascending(values), unknown=3)
 
-    assert (found.n, found.unknown) == (len(values), 3)
-    assert (found.min, found.max) == (min(values), max(values))
-    assert found.mean == pytest.approx(statistics.fmean(values))
-    # Doubles have 16 digits: of values that hardly differ the deviation has fewer. And the square
-    # of what is next to nothing is nothing.
+    assert (result.n, result.unknown) == (len(values), 3)
+    assert (result.min, result.max) == (min(values), max(values))
+    assert result.mean == pytest.approx(statistics.fmean(values))
+    # The deviation of almost equal values has fewer than 16 digits, and tiny squares underflow.
     exact = statistics.stdev(values)
-    assert found.std == pytest.approx(exact, rel=1e-9, abs=max(1e-14 * max(values), 1e-150))
-    assert [found.p50, found.p90, found.p99] == pytest.approx(
+    assert result.std == pytest.approx(exact, rel=1e-9, abs=max(1e-14 * max(values), 1e-150))
+    assert [result.p50, result.p90, result.p99] == pytest.approx(
         [percentile(values, percent) for percent in (50, 90, 99)]
     )
 
 
-def test_the_deviation_is_that_of_a_sample():
+def test_the_deviation_has_a_divisor_of_n_minus_1():
     assert spread(np.array([1, 2, 3, 4]), 0).std == pytest.approx(1.2909944487)
 
 
-def test_nothing_known_is_nothing_and_one_value_does_not_deviate():
+def test_no_values_and_a_single_value_have_no_deviation():
     assert spread(np.array([]), unknown=7) == Spread(0, 7)
     assert spread(np.array([5]), 0) == Spread(1, 0, 5, 5, 5, None, 5, 5, 5)
 
 
 @pytest.mark.parametrize(
-    ("known", "told"),
+    ("known", "percentiles"),
     [
-        pytest.param(19, [], id="nothing of fewer than ten on each side"),
-        pytest.param(20, ["p50"], id="the median of twenty"),
-        pytest.param(99, ["p50"], id="not the tenth highest of ninety-nine"),
-        pytest.param(100, ["p50", "p90"], id="90 % of a hundred"),
-        pytest.param(1_000, ["p50", "p90", "p99"], id="99 % of a thousand"),
+        pytest.param(19, [], id="fewer than ten values on each side"),
+        pytest.param(20, ["p50"], id="median of 20"),
+        pytest.param(99, ["p50"], id="90 % of 99: nine values above"),
+        pytest.param(100, ["p50", "p90"], id="90 % of 100"),
+        pytest.param(1_000, ["p50", "p90", "p99"], id="99 % of 1,000"),
     ],
 )
-def test_of_other_people_only_what_stands_for_ten_values_is_told(known, told):
-    found = spread(np.arange(known), unknown=2).anonymous()
+def test_percentiles_of_other_users_need_ten_values_on_each_side(known, percentiles):
+    result = spread(np.arange(known), unknown=2).anonymous()
 
-    assert (found.n, found.unknown) == (known, 2)
+    assert (result.n, result.unknown) == (known, 2)
     assert [
         name
         for name in ("min", "max", "mean", "std", "p50", "p90", "p99")
-        if getattr(found, name) is not None
-    ] == told
+        if getattr(result, name) is not None
+    ] == percentiles
 
 
-def test_extremes_of_other_people_stay_unseen():
+def test_extremes_of_other_users_are_removed():
     assert without_extremes(np.arange(20)).tolist() == [9, 10]
     assert without_extremes(np.arange(15)).tolist() == []
     assert without_extremes(np.arange(3)).tolist() == []
@@ -86,12 +85,12 @@ FIGURES = st.one_of(st.lists(INTEGERS, min_size=1), st.lists(FLOATS, min_size=1)
 
 
 def two_digits(value):
-    """By hand: of the decimal number that stands for the value."""
+    """Round the decimal representation of a value."""
     return type(value)(TWO_DIGITS.create_decimal(repr(value)))
 
 
 @given(FIGURES)
-def test_figures_of_others_have_two_digits_wherever_they_are_rounded(values):
+def test_rounding_is_exact_monotonic_and_idempotent(values):
     values.sort()
 
     rounded = coarsened(np.array(values)).tolist()
@@ -117,13 +116,13 @@ def test_a_figure_of_two_digits_is_not_rounded(digits, exponent):
 @pytest.mark.parametrize(
     ("value", "rounded"),
     [
-        pytest.param(7_600_000, 7_600_000, id="a fixed point"),
-        pytest.param(125, 130, id="a half"),
-        pytest.param(0.135, 0.14, id="a half that no double is"),
-        pytest.param(2**63 - 1, 9_200_000_000_000_000_000, id="the greatest of 64 bits"),
-        pytest.param(2**64, 1.8e19, id="a sum beyond 64 bits"),
-        pytest.param(10**25 + 1, 1e25, id="a sum far beyond 64 bits"),
+        pytest.param(7_600_000, 7_600_000, id="two digits"),
+        pytest.param(125, 130, id="half"),
+        pytest.param(0.135, 0.14, id="half without an exact double"),
+        pytest.param(2**63 - 1, 9_200_000_000_000_000_000, id="largest 64-bit integer"),
+        pytest.param(2**64, 1.8e19, id="beyond 64 bits"),
+        pytest.param(10**25 + 1, 1e25, id="far beyond 64 bits"),
     ],
 )
-def test_single_figures_of_others_have_two_digits(value, rounded):
+def test_a_figure_is_rounded_to_two_digits(value, rounded):
     assert coarse(value) == rounded

@@ -1,4 +1,4 @@
-"""How far figures can be trusted."""
+"""Grades of data quality."""
 
 import pytest
 
@@ -8,15 +8,15 @@ from ioportal.analysis.quality import Grade, grade
 @pytest.mark.parametrize(
     ("covered", "ambiguous", "resets", "grade"),
     [
-        pytest.param(1.0, 0.0, 0, Grade.GOOD, id="all is known"),
+        pytest.param(1.0, 0.0, 0, Grade.GOOD, id="complete"),
         pytest.param(0.95, 0.05, 0, Grade.GOOD, id="just good"),
-        pytest.param(0.9499, 0.0, 0, Grade.PARTIAL, id="not observed all the time"),
+        pytest.param(0.9499, 0.0, 0, Grade.PARTIAL, id="not always observed"),
         pytest.param(1.0, 0.0501, 0, Grade.PARTIAL, id="shared"),
         pytest.param(1.0, 0.0, 1, Grade.PARTIAL, id="reset"),
         pytest.param(0.5, 0.25, 3, Grade.PARTIAL, id="just partial"),
-        pytest.param(0.4999, 0.0, 0, Grade.POOR, id="hardly observed"),
-        pytest.param(1.0, 0.2501, 0, Grade.POOR, id="mostly anothers"),
-        pytest.param(0.0, 1.0, 0, Grade.POOR, id="nothing is known"),
+        pytest.param(0.4999, 0.0, 0, Grade.POOR, id="rarely observed"),
+        pytest.param(1.0, 0.2501, 0, Grade.POOR, id="ambiguous"),
+        pytest.param(0.0, 1.0, 0, Grade.POOR, id="never observed"),
     ],
 )
 def test_grades(covered, ambiguous, resets, grade):
@@ -26,7 +26,7 @@ def test_grades(covered, ambiguous, resets, grade):
     assert bool(quality.reasons) == (grade is not Grade.GOOD)
 
 
-def test_every_reason_is_given():
+def test_all_reasons_are_listed():
     assert grade(0.499, 0.251, 2).reasons == (
         "The metadata targets' counters were observed in 49 % of its run.",
         "26 % of its operations may be another job's.",
@@ -34,7 +34,7 @@ def test_every_reason_is_given():
     )
 
 
-def test_never_is_not_a_small_share():
+def test_the_reason_distinguishes_never_from_rarely_observed():
     assert grade(0.0, 0.0, 0).reasons == (
         (
             "The metadata targets' counters were never observed while it ran: "

@@ -3,17 +3,17 @@
 from ioportal.analysis.rpc_report import RpcReport, RpcRow, Times
 
 
-def test_a_report_reads_like_the_listing_that_centres_paste_into_tickets():
-    took = Times(13, 42.4, 4_983)
+def test_the_text_has_counts_rates_and_times_by_kind():
+    times = Times(13, 42.4, 4_983)
     report = RpcReport(
         title="Application 9205593",
         simulated=False,
         covered_s=2.0,
         nodes_seen=299,
         nodes_held=300,
-        overall=RpcRow("all", 40, 20.0, took, took),
+        overall=RpcRow("all", 40, 20.0, times, times),
         rows=(
-            RpcRow("LDLM_ENQUEUE", 39, 19.5, took, took),
+            RpcRow("LDLM_ENQUEUE", 39, 19.5, times, times),
             RpcRow("MDS_CLOSE", 1, 0.5, None, None),
         ),
     )
@@ -33,7 +33,7 @@ Application 9205593
     )
 
 
-def test_nobody_knows_a_rate_without_traced_time():
+def test_the_rate_is_unknown_without_traced_time():
     report = RpcReport(
         title="Host n1",
         simulated=True,

@@ -1,4 +1,4 @@
-"""docs/rules.md says what the rules are."""
+"""Consistency of docs/rules.md with the rules."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ from ioportal.analysis import rules_page
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 
 
-def test_the_page_is_written_from_the_rules():
+def test_the_page_is_up_to_date():
     assert PAGE.read_text() == rules_page.page()
 
 
-def test_limits_are_written_as_they_are():
-    for told in ("| 2.5 ratio |", "| 1.5 ratio |", "| 5% |", "| 2,000,000 operations |"):
-        assert told in PAGE.read_text()
+def test_thresholds_have_their_units():
+    for cell in ("| 2.5 ratio |", "| 1.5 ratio |", "| 5% |", "| 2,000,000 operations |"):
+        assert cell in PAGE.read_text()

@@ -1,4 +1,4 @@
-"""The most within a span of time, against adding up by hand."""
+"""Sums over a time span, compared with a plain implementation."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,8 +14,8 @@ WITHIN = timedelta(minutes=5)
 TIME = pl.Datetime("us", "UTC")
 
 
-def seconds(least, most):
-    return st.integers(least, most).map(lambda number: timedelta(seconds=number))
+def seconds(low, high):
+    return st.integers(low, high).map(lambda number: timedelta(seconds=number))
 
 
 WINDOWS = st.lists(
@@ -34,18 +34,18 @@ def frame(windows):
     rows = [
         (key, NOON + begin, NOON + begin + width, amount) for key, begin, width, amount in windows
     ]
-    schema = {"key": pl.Int64(), "start": TIME, "end": TIME, "done": pl.Int64()}
+    schema = {"key": pl.Int64(), "start": TIME, "end": TIME, "amount": pl.Int64()}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 @given(WINDOWS)
-def test_what_lies_in_the_span_as_a_whole_is_added_up(windows):
+def test_windows_entirely_within_the_span_are_summed(windows):
     rows = frame(windows).sort("key", "end", "start").rows()
 
-    found = sustained.sums(frame(windows), WITHIN, ["done"]).rows()
+    sums = sustained.sums(frame(windows), WITHIN, ["amount"]).rows()
 
-    assert [row[:2] for row in found] == [(key, end) for key, _, end, _ in rows]
-    for (key, start, end, amount), (_, _, done) in zip(rows, found, strict=True):
+    assert [row[:2] for row in sums] == [(key, end) for key, _, end, _ in rows]
+    for (key, start, end, amount), (_, _, total) in zip(rows, sums, strict=True):
         inside = sum(a for k, s, e, a in rows if k == key and s >= end - WITHIN and e <= end)
         on_average = amount * (WITHIN / (end - start))
-        assert done == pytest.approx(on_average if end - start > WITHIN else inside)
+        assert total == pytest.approx(on_average if end - start > WITHIN else inside)

@@ -27,7 +27,7 @@ def edges(start, end, step, zone=UTC):
             Step.HOUR,
             UTC,
             ["07-05 10:30", "07-05 11:00", "07-05 12:00", "07-05 13:00"],
-            id="the first may be cut, and what ends with the range is no bucket more",
+            id="hours after a cut first hour",
         ),
         pytest.param(
             "2017-07-05 10:30",
@@ -35,7 +35,7 @@ def edges(start, end, step, zone=UTC):
             Step.HOUR,
             KOLKATA,
             ["07-05 10:30", "07-05 11:30", "07-05 11:45"],
-            id="hours of a zone half an hour off",
+            id="hours of a zone with an offset of half an hour",
         ),
         pytest.param(
             "2017-03-11 06:00",
@@ -71,11 +71,11 @@ def edges(start, end, step, zone=UTC):
         ),
     ],
 )
-def test_a_range_is_cut_where_a_zones_calendar_says(start, end, step, zone, expected):
+def test_a_range_is_split_by_the_calendar_of_a_zone(start, end, step, zone, expected):
     assert edges(start, end, step, zone) == expected
 
 
-def test_a_bucket_that_the_range_cuts_keeps_its_name():
+def test_a_cut_bucket_has_the_label_of_the_whole_bucket():
     cut = buckets(at("2017-07-05 10:30"), at("2017-07-11 00:00"), Step.WEEK, UTC)
 
     assert cut.labels == ["week of 2017-07-03", "week of 2017-07-10"]
@@ -86,7 +86,7 @@ def test_a_bucket_that_the_range_cuts_keeps_its_name():
     ("days", "step"),
     [(0.1, Step.HOUR), (3, Step.HOUR), (90, Step.DAY), (365, Step.WEEK), (3_000, Step.MONTH)],
 )
-def test_a_range_is_shown_in_about_a_hundred_buckets(days, step):
+def test_a_range_has_about_a_hundred_buckets(days, step):
     start = at("2010-01-01")
 
     assert step_for(start, start + timedelta(days=days)) is step
@@ -97,7 +97,7 @@ def test_the_longest_step_fits_any_range():
     assert step_for(at("1970-01-01"), at("2199-01-01"), MAX_BUCKETS) is Step.YEAR
 
 
-def test_buckets_of_which_nothing_is_known_have_a_row_too():
+def test_buckets_without_values_have_a_row():
     frame = table([(2, {"n": 4, "median": 1.5})], {"n": int, "median": float}, 3, None)
 
     assert frame["n"].to_list() == [None, None, 4]
@@ -110,15 +110,17 @@ HOURS = [at(f"2017-07-05 {hour:02}:00") for hour in range(6)]
 @pytest.mark.parametrize(
     ("reads", "expected"),
     [
-        pytest.param({1: {0, 1, 2, 3, 4}}, [], id="always"),
-        pytest.param({1: {0, 1, 4}}, [(2, 4, Known.NOTHING)], id="not in between"),
+        pytest.param({1: {0, 1, 2, 3, 4}}, [], id="no gap"),
+        pytest.param({1: {0, 1, 4}}, [(2, 4, Known.NOTHING)], id="gap between reads"),
         pytest.param({1: {0, 4}, 2: {0, 1, 2, 3, 4}}, [(1, 4, Known.PART)], id="one of two"),
-        pytest.param({1: {0, 1, 2, 3, 4}, 2: {3, 4}}, [], id="one was added"),
-        pytest.param({1: {2, 3}}, [(0, 2, Known.NOTHING), (4, 5, Known.NOTHING)], id="at the ends"),
-        pytest.param({}, [(0, 5, Known.NOTHING)], id="never"),
+        pytest.param({1: {0, 1, 2, 3, 4}, 2: {3, 4}}, [], id="target added later"),
+        pytest.param(
+            {1: {2, 3}}, [(0, 2, Known.NOTHING), (4, 5, Known.NOTHING)], id="at both ends"
+        ),
+        pytest.param({}, [(0, 5, Known.NOTHING)], id="no reads"),
     ],
 )
-def test_a_target_is_missed_between_its_reads_and_all_where_there_are_none(reads, expected):
+def test_gaps_are_between_the_reads_of_a_target_or_without_any_reads(reads, expected):
     gaps = [Gap(HOURS[start], HOURS[end], known) for start, end, known in expected]
 
     assert missing_reads(reads, HOURS) == gaps

@@ -1,5 +1,5 @@
 from ioportal.charts.labels import plotly_text
 
 
-def test_a_name_on_a_chart_is_no_markup_and_hides_nothing():
+def test_markup_and_control_characters_are_escaped():
     assert plotly_text("<b>a\u202eb\n</b>") == "&lt;b>a\\u202eb\\n&lt;/b>"

@@ -21,7 +21,7 @@ AXIS = TimeAxis(at(0), at(60), timedelta(hours=-4))
 
 
 def steps(*rows, kinds=("open", "close"), sources=1):
-    """Steps of (start, end, rate, rate, ...) in minutes from noon."""
+    """Return steps from (start, end, rate, rate, ...), in minutes from noon."""
     return Steps(
         pl.DataFrame(
             [(at(start), at(end), 1, *values) for start, end, *values in rows],
@@ -39,7 +39,7 @@ def steps(*rows, kinds=("open", "close"), sources=1):
 
 
 def strings(value):
-    """Every text in a figure."""
+    """Yield all strings of a figure."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -47,7 +47,7 @@ def strings(value):
             yield from strings(part)
 
 
-def test_lines_are_steps_that_lift_the_pen_over_a_gap():
+def test_lines_are_steps_interrupted_by_gaps():
     _, opens, _ = figure(LINES, steps((0, 10, 5, 1), (10, 20, 7, 1), (30, 40, 2, 1)), AXIS)["data"]
 
     assert opens["name"] == "opens"
@@ -57,9 +57,8 @@ def test_lines_are_steps_that_lift_the_pen_over_a_gap():
     assert opens["connectgaps"] is False
 
 
-def test_a_line_too_short_to_see_has_dots():
-    drawn = figure(LINES, steps((0, 10, 5, 1), (30, 30.1, 2, 1)), AXIS)["data"]
-    _, opens, _ = drawn
+def test_a_very_short_line_has_dots():
+    _, opens, _ = figure(LINES, steps((0, 10, 5, 1), (30, 30.1, 2, 1)), AXIS)["data"]
     _, long, _ = figure(LINES, steps((0, 10, 5, 1)), AXIS)["data"]
 
     assert (opens["mode"], long["mode"]) == ("lines+markers", "lines")
@@ -67,7 +66,7 @@ def test_a_line_too_short_to_see_has_dots():
 
 
 @pytest.mark.parametrize(
-    ("minutes", "apart"),
+    ("minutes", "interval"),
     [
         pytest.param(60, timedelta(minutes=10), id="an hour"),
         pytest.param(0.01, timedelta(milliseconds=100), id="0.6 seconds"),
@@ -75,7 +74,7 @@ def test_a_line_too_short_to_see_has_dots():
         pytest.param(60 * 24 * 365, timedelta(days=61), id="a year"),
     ],
 )
-def test_ticks_depend_on_the_range_alone(minutes, apart):
+def test_ticks_depend_only_on_the_range(minutes, interval):
     axis = TimeAxis(at(0), at(minutes), timedelta(hours=-4))
     ticks = {
         style: figure(chart, steps((0, 1, 5, 1)), axis)["layout"]["xaxis"]
@@ -83,48 +82,48 @@ def test_ticks_depend_on_the_range_alone(minutes, apart):
     }
 
     assert ticks[Style.LINES] == ticks[Style.STACK]
-    assert ticks[Style.LINES]["dtick"] == apart / timedelta(milliseconds=1)
+    assert ticks[Style.LINES]["dtick"] == interval / timedelta(milliseconds=1)
     assert ticks[Style.LINES]["tick0"] == "2017-07-05"
 
 
-def test_means_alone_explain_their_colours():
-    alone = over_a_gap(steps((0, 40, 7, 1)), row=0)
-    beside = over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1)
+def test_means_have_legend_entries_only_without_observed_steps():
+    means_only = over_a_gap(steps((0, 40, 7, 1)), row=0)
+    mixed = over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1)
 
     for chart in (LINES, STACK):
-        *_, mean = figure(chart, alone, AXIS)["data"]
-        *_, explained = figure(chart, beside, AXIS)["data"]
-        assert (mean["showlegend"], explained["showlegend"]) == (True, False)
+        *_, lone_mean = figure(chart, means_only, AXIS)["data"]
+        *_, mean = figure(chart, mixed, AXIS)["data"]
+        assert (lone_mean["showlegend"], mean["showlegend"]) == (True, False)
 
 
-def test_the_area_below_a_line_stops_at_a_gap():
+def test_the_area_below_a_line_excludes_gaps():
     area = figure(LINES, steps((0, 10, 5, 1), (30, 40, 2, 1)), AXIS)["data"][0]
 
     assert area["y"] == [0.0, 5, 5, 0.0, None, 0.0, 2, 2, 0.0]
 
 
 def over_a_gap(steps, row):
-    """The same steps, of which one row is a mean between two reads far apart."""
+    """Return the steps with one row changed to a mean between distant reads."""
     observed = [0 if number == row else 1 for number in range(steps.frame.height)]
     frame = steps.frame.with_columns(observed=pl.Series(observed, dtype=pl.Int64))
     return Steps(frame, steps.kinds, steps.sources)
 
 
 def test_a_mean_over_a_gap_is_a_dotted_line_without_an_area():
-    drawn = figure(LINES, over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1), AXIS)
-    area, opens, _, mean, _ = drawn["data"]
+    chart_figure = figure(LINES, over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1), AXIS)
+    area, opens, _, mean, _ = chart_figure["data"]
 
     assert (opens["y"], mean["y"]) == ([5, 5], [7, 7])
     assert area["y"] == [0.0, 5, 5, 0.0]
     assert mean["name"] == "opens, mean over a gap"
     assert mean["line"]["dash"] != opens["line"]["dash"]
     assert mean["line"]["color"] == opens["line"]["color"]
-    assert "mean over a gap" in [words["text"] for words in drawn["layout"]["annotations"]]
+    assert "mean over a gap" in [label["text"] for label in chart_figure["layout"]["annotations"]]
 
 
 def test_a_mean_over_a_gap_is_a_hatched_bar():
-    given = over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1)
-    opens, _, mean, _ = figure(STACK, given, AXIS)["data"]
+    mixed = over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1)
+    opens, _, mean, _ = figure(STACK, mixed, AXIS)["data"]
 
     assert (opens["y"], mean["y"]) == ([5], [7])
     assert mean["width"] == [1_800_000]
@@ -132,7 +131,7 @@ def test_a_mean_over_a_gap_is_a_hatched_bar():
     assert "pattern" not in opens["marker"]
 
 
-def test_an_unknown_rate_is_not_drawn():
+def test_an_unknown_rate_is_omitted():
     _, opens, _ = figure(LINES, steps((0, 10, None, 1), (10, 20, 7, 1)), AXIS)["data"]
 
     assert opens["y"] == [7, 7]
@@ -146,7 +145,7 @@ def test_a_stack_has_bars_of_true_width():
     assert bars[0]["offset"] == 0
 
 
-def test_a_stack_names_its_largest_layers_and_adds_up_the_others():
+def test_the_smallest_layers_of_a_stack_are_summed_as_other():
     kinds = tuple(f"k{number}" for number in range(10))
     bars = figure(STACK, steps((0, 10, *range(1, 11)), kinds=kinds), AXIS)["data"]
 
@@ -154,33 +153,33 @@ def test_a_stack_names_its_largest_layers_and_adds_up_the_others():
     assert bars[-1]["y"] == [1 + 2 + 3]
 
 
-def test_kinds_that_never_happened_are_not_shown():
+def test_kinds_without_counts_are_omitted():
     assert nonzero_kinds(steps((0, 10, 0, 3))) == ["close"]
     assert nonzero_kinds(steps()) == []
 
 
 @pytest.mark.parametrize(
-    ("sources", "word"),
+    ("sources", "text"),
     [
-        pytest.param(1, "not observed", id="nothing was"),
-        pytest.param(2, "not all were read", id="one of two was"),
+        pytest.param(1, "not observed", id="no source"),
+        pytest.param(2, "partly observed", id="one of two sources"),
     ],
 )
-def test_gaps_are_shaded_and_named(sources, word):
+def test_gaps_are_shaded_and_labelled(sources, text):
     layout = figure(LINES, steps((0, 30, 5, 1), sources=sources), AXIS)["layout"]
 
-    assert word in [words["text"] for words in layout["annotations"]]
+    assert text in [label["text"] for label in layout["annotations"]]
     assert all(shape["fillcolor"].startswith("--gap") for shape in layout["shapes"])
 
 
-def test_a_narrow_gap_is_shaded_without_words():
+def test_a_narrow_gap_has_no_label():
     layout = figure(LINES, steps((0, 30, 5, 1), (31, 60, 5, 1)), AXIS)["layout"]
 
     assert len(layout["shapes"]) == 1
     assert layout["annotations"] == []
 
 
-def test_marks_are_lines_with_words_that_cannot_be_markup():
+def test_marks_are_lines_with_escaped_labels():
     marks = [
         Mark(at(0), "", Meaning.RUN),
         Mark(at(10), "mds1: 2.8 → <b>2.15</b>", Meaning.BREAK),
@@ -188,48 +187,48 @@ def test_marks_are_lines_with_words_that_cannot_be_markup():
         Mark(at(500), "beyond the range", Meaning.FAULT),
     ]
     layout = figure(LINES, steps((0, 60, 5, 1)), AXIS, marks)["layout"]
-    texts = [words["text"] for words in layout["annotations"]]
+    texts = [label["text"] for label in layout["annotations"]]
 
     assert texts == ["mds1: 2.8 → &lt;b>2.15&lt;/b>", "mds2: 2.8 → 2.15"]
     assert [shape["line"]["dash"] for shape in layout["shapes"]] == ["dot", "dash", "dash", "dash"]
 
 
-def test_every_colour_is_a_token_that_pages_know():
+def test_colours_are_tokens_of_the_page_or_the_palette():
     page = {"--accent", "--ink-soft", "--line", "--line-strong", "--gap"}
     page |= {"--warn", "--bad", "--panel"}
     marks = [Mark(at(1), "x", meaning) for meaning in Meaning]
-    drawn = figure(LINES, steps((0, 30, 5, 1)), AXIS, marks)
+    chart_figure = figure(LINES, steps((0, 30, 5, 1)), AXIS, marks)
 
-    tokens = {text.partition("/")[0] for text in strings(drawn) if text.startswith("--")}
+    tokens = {text.partition("/")[0] for text in strings(chart_figure) if text.startswith("--")}
     assert tokens <= page | SERIES.keys()
 
 
-def test_nothing_known_gives_an_empty_shaded_plot():
-    drawn = figure(LINES, steps(), AXIS)
+def test_missing_data_gives_an_empty_shaded_plot():
+    chart_figure = figure(LINES, steps(), AXIS)
 
-    assert all(trace["x"] == [] for trace in drawn["data"])
-    assert len(drawn["layout"]["shapes"]) == 1
+    assert all(trace["x"] == [] for trace in chart_figure["data"])
+    assert len(chart_figure["layout"]["shapes"]) == 1
 
 
-def test_words_stand_above_the_plot_from_the_first_to_the_last():
+def test_labels_are_above_the_plot_in_order_of_time():
     marks = [Mark(at(minute), f"{minute}", Meaning.BREAK) for minute in (50, 14)]
-    words = figure(LINES, steps((0, 30, 1, 1)), AXIS, marks)["layout"]["annotations"]
+    labels = figure(LINES, steps((0, 30, 1, 1)), AXIS, marks)["layout"]["annotations"]
 
-    assert [word["text"] for word in words] == ["14", "not observed", "50"]
-    assert {(word["y"], word["yref"], word["yanchor"]) for word in words} == {
+    assert [label["text"] for label in labels] == ["14", "not observed", "50"]
+    assert {(label["y"], label["yref"], label["yanchor"]) for label in labels} == {
         (1, "paper", "bottom")
     }
 
 
-def test_a_stack_of_nothing_at_all_is_drawn_empty():
-    nothing = Steps(steps((0, 60), kinds=()).frame, (), 1)
+def test_a_stack_without_kinds_is_empty():
+    empty = Steps(steps((0, 60), kinds=()).frame, (), 1)
 
-    assert figure(STACK, nothing, AXIS)["data"] == []
+    assert figure(STACK, empty, AXIS)["data"] == []
 
 
-def test_shares_are_told_in_per_cent():
+def test_shares_are_in_per_cent():
     share = Chart("x", "X", "share", "About.", Style.LINES, {})
-    drawn = figure(share, steps((0, 10, 0.4), kinds=("failed",)), AXIS)
+    chart_figure = figure(share, steps((0, 10, 0.4), kinds=("failed",)), AXIS)
 
-    assert drawn["layout"]["yaxis"]["tickformat"] == "~%"
-    assert "%{y:,.4~%} share" in strings(drawn["data"])
+    assert chart_figure["layout"]["yaxis"]["tickformat"] == "~%"
+    assert "%{y:,.4~%} share" in strings(chart_figure["data"])

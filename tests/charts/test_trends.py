@@ -22,7 +22,7 @@ SPREAD = pl.DataFrame(
 )
 
 
-def test_bars_stand_on_the_parts_of_their_days_on_the_zones_clock():
+def test_bars_cover_days_in_local_time():
     [bars] = figure(BARS, FEW, DAYS)["data"]
     hours = [length / 3_600_000 / 0.88 for length in bars["width"]]
 
@@ -31,16 +31,16 @@ def test_bars_stand_on_the_parts_of_their_days_on_the_zones_clock():
     assert hours == pytest.approx([22, 24, 24, 2])  # the range cuts the first and the last
     assert bars["y"] == [5, 0, 2, 1]
     assert bars["marker"]["color"] in SERIES
-    assert bars["name"] == "completed"  # what never happened is no part of the stack
+    assert bars["name"] == "completed"  # zero counts are not part of the stack
 
 
-def test_lines_lift_the_pen_where_nothing_is_known_and_say_how_many_jobs_there_were():
+def test_lines_have_gaps_and_numbers_of_jobs():
     median, p90 = figure(LINES, SPREAD, DAYS)["data"]
 
     assert median["y"] == [1, None, 4, 9e5]
     assert not median["connectgaps"]
     assert median["customdata"] == [9, None, 3, 4]
-    assert median["line"]["dash"] != p90["line"]["dash"]  # colour is not the only sign
+    assert median["line"]["dash"] != p90["line"]["dash"]  # colour is not the only distinction
 
 
 def test_upgrades_are_lines_and_gaps_are_shaded():
@@ -50,11 +50,11 @@ def test_upgrades_are_lines_and_gaps_are_shaded():
 
     assert [shape["type"] for shape in layout["shapes"]] == ["rect", "line"]
     assert layout["shapes"][1]["x0"] == "2017-07-06T02:00:00.000"
-    assert {words["text"] for words in layout["annotations"]} == {"lake: MDS 2.15", "not observed"}
+    assert {label["text"] for label in layout["annotations"]} == {"lake: MDS 2.15", "not observed"}
 
 
 @pytest.mark.parametrize(("rows", "ticks"), [(3, "D2"), (4, 1)])
-def test_values_may_stand_on_a_logarithmic_axis_with_as_many_ticks_as_fit(rows, ticks):
+def test_ticks_of_a_log_axis_depend_on_the_range_of_values(rows, ticks):
     axis = figure(LINES, SPREAD.head(rows), DAYS, log=True)["layout"]["yaxis"]
 
     assert (axis["type"], axis["dtick"]) == ("log", ticks)
@@ -71,5 +71,5 @@ def test_values_may_stand_on_a_logarithmic_axis_with_as_many_ticks_as_fit(rows, 
         (Unit.BYTES, 4_983, (1, "bytes")),
     ],
 )
-def test_values_are_drawn_in_the_unit_that_people_would_use(unit, highest, drawn):
+def test_large_values_have_larger_units(unit, highest, drawn):
     assert drawn_unit(unit, highest) == drawn

@@ -1,4 +1,4 @@
-"""Evidence of one subject, and what a rule says of it."""
+"""Evaluation of a rule for one subject."""
 
 import polars as pl
 import pytest
@@ -7,11 +7,11 @@ from ioportal.analysis.rules.evidence import EVIDENCE
 
 
 @pytest.fixture
-def found():
-    """Judge a subject of which only some figures are known; return the numbers, or None."""
+def evaluate():
+    """Evaluate a rule for a subject with some figures; return the numbers of a finding, or None."""
 
     def run(rule, **figures):
-        evidence = pl.DataFrame([{"subject": "one", **figures}], schema=EVIDENCE[rule.subject])
+        evidence = pl.DataFrame([{"subject": "job 1", **figures}], schema=EVIDENCE[rule.subject])
         findings = rule.check(evidence, rule.defaults)
         return findings["numbers"].to_list()[0] if findings.height else None
 

@@ -1,4 +1,4 @@
-"""Many requests, and a notable part of all, from outside any job."""
+"""Many RPCs of a host outside jobs, with a large share of the server."""
 
 import pytest
 
@@ -8,14 +8,14 @@ AT_THRESHOLDS = {"rpcs": 7_500, "server_share": 0.05, "impact_s": None}
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_found"),
+    ("changed", "is_flagged"),
     [
         pytest.param({}, True, id="at every threshold"),
-        pytest.param({"rpcs": 7_499}, False, id="fewer"),
-        pytest.param({"server_share": 0.049}, False, id="others do far more"),
+        pytest.param({"rpcs": 7_499}, False, id="fewer RPCs"),
+        pytest.param({"server_share": 0.049}, False, id="small share of the server"),
     ],
 )
-def test_it_takes_all_thresholds(found, changed, is_found):
-    numbers = found(HOST_OUTSIDE_JOBS, **{**AT_THRESHOLDS, **changed})
+def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):
+    numbers = evaluate(HOST_OUTSIDE_JOBS, **{**AT_THRESHOLDS, **changed})
 
-    assert (numbers is not None) is is_found
+    assert (numbers is not None) is is_flagged

@@ -1,4 +1,4 @@
-"""Processors that idle beside heavy input or output."""
+"""Idle cores during heavy I/O."""
 
 import pytest
 
@@ -16,21 +16,23 @@ AT_THRESHOLDS = {
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_found"),
+    ("changed", "is_flagged"),
     [
         pytest.param({}, True, id="at every threshold"),
-        pytest.param({"has_ended": False}, False, id="it runs still"),
+        pytest.param({"has_ended": False}, False, id="still running"),
         pytest.param({"cpu_efficiency": 0.081}, False, id="more efficient"),
-        pytest.param({"core_count": 10}, False, id="fewer hours"),
-        pytest.param({"read_bytes": 2e11}, False, id="little input and output"),
-        pytest.param({"read_bytes": None, "write_bytes": None}, False, id="none is known"),
+        pytest.param({"core_count": 10}, False, id="fewer core-hours"),
+        pytest.param({"read_bytes": 2e11}, False, id="little I/O"),
+        pytest.param({"read_bytes": None, "write_bytes": None}, False, id="unknown bytes"),
         pytest.param(
-            {"read_bytes": None, "metadata_operations": 250_000}, True, id="metadata instead"
+            {"read_bytes": None, "metadata_operations": 250_000},
+            True,
+            id="many metadata operations",
         ),
-        pytest.param({"cpu_efficiency": None}, False, id="accounting does not say"),
+        pytest.param({"cpu_efficiency": None}, False, id="unknown CPU time"),
     ],
 )
-def test_it_takes_all_thresholds(found, changed, is_found):
-    numbers = found(LOW_CPU_EFFICIENCY, **{**AT_THRESHOLDS, **changed})
+def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):
+    numbers = evaluate(LOW_CPU_EFFICIENCY, **{**AT_THRESHOLDS, **changed})
 
-    assert (numbers is not None) is is_found
+    assert (numbers is not None) is is_flagged

@@ -1,4 +1,4 @@
-"""Very many operations within ten minutes on each node."""
+"""Many operations per node within ten minutes."""
 
 import pytest
 
@@ -8,20 +8,20 @@ AT_THRESHOLDS = {"sustained_operations": 180_000, "node_count": 3}
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_found"),
+    ("changed", "is_flagged"),
     [
         pytest.param({}, True, id="at every threshold"),
-        pytest.param({"sustained_operations": 179_999}, False, id="fewer on each node"),
+        pytest.param({"sustained_operations": 179_999}, False, id="fewer per node"),
         pytest.param(
-            {"sustained_operations": 149_999, "node_count": 1}, False, id="fewer altogether"
+            {"sustained_operations": 149_999, "node_count": 1}, False, id="fewer in total"
         ),
         pytest.param(
-            {"sustained_operations": 150_000, "node_count": 1}, True, id="just enough by one node"
+            {"sustained_operations": 150_000, "node_count": 1}, True, id="enough on one node"
         ),
         pytest.param({"node_count": 4}, False, id="a larger job"),
     ],
 )
-def test_it_takes_all_thresholds(found, changed, is_found):
-    numbers = found(METADATA_RATE, **{**AT_THRESHOLDS, **changed})
+def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):
+    numbers = evaluate(METADATA_RATE, **{**AT_THRESHOLDS, **changed})
 
-    assert (numbers is not None) is is_found
+    assert (numbers is not None) is is_flagged

@@ -1,4 +1,4 @@
-"""Opens beyond closes, where servers count those that fail."""
+"""More opens than closes, on servers that count failed opens."""
 
 import pytest
 
@@ -13,17 +13,17 @@ AT_THRESHOLDS = {
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_found"),
+    ("changed", "is_flagged"),
     [
         pytest.param({}, True, id="at every threshold"),
-        pytest.param({"opens": 32_999}, False, id="fewer failed"),
-        pytest.param({"opens": 50_000, "closes": 20_001}, False, id="most are closed"),
-        pytest.param({"closes": 0}, True, id="none is closed"),
-        pytest.param({"failures_counted": False}, False, id="servers that count successes only"),
-        pytest.param({"failures_counted": None}, False, id="versions that are not known"),
+        pytest.param({"opens": 32_999}, False, id="fewer opens"),
+        pytest.param({"opens": 50_000, "closes": 20_001}, False, id="lower ratio"),
+        pytest.param({"closes": 0}, True, id="no closes"),
+        pytest.param({"failures_counted": False}, False, id="failures not counted"),
+        pytest.param({"failures_counted": None}, False, id="unknown server version"),
     ],
 )
-def test_it_takes_all_thresholds(found, changed, is_found):
-    numbers = found(OPEN_CLOSE_IMBALANCE, **{**AT_THRESHOLDS, **changed})
+def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):
+    numbers = evaluate(OPEN_CLOSE_IMBALANCE, **{**AT_THRESHOLDS, **changed})
 
-    assert (numbers is not None) is is_found
+    assert (numbers is not None) is is_flagged

@@ -29,14 +29,14 @@ AT_THRESHOLDS = {
         pytest.param({"usual_operations": None}, False, id="no similar jobs"),
     ],
 )
-def test_all_thresholds_must_be_exceeded(found, changed, is_flagged):
-    numbers = found(OUTLIER, **{**AT_THRESHOLDS, **changed})
+def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):
+    numbers = evaluate(OUTLIER, **{**AT_THRESHOLDS, **changed})
 
     assert (numbers is not None) is is_flagged
 
 
-def test_the_threshold_value_has_the_threshold_score(found):
-    numbers = found(OUTLIER, **{**AT_THRESHOLDS, "metadata_operations_per_node": 1e6})
+def test_the_threshold_value_has_the_threshold_score(evaluate):
+    numbers = evaluate(OUTLIER, **{**AT_THRESHOLDS, "metadata_operations_per_node": 1e6})
     per_node = pl.Series([at_threshold(numbers, OUTLIER.defaults), 1e6])
 
     scores = pl.select(score_at(pl.lit(per_node), numbers)).to_series().to_list()

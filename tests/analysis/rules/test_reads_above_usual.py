@@ -17,7 +17,7 @@ AT_THRESHOLDS = {"read_bytes": 50e9, "similar_jobs_with_bytes": 20, "usual_read_
         pytest.param({"usual_read_bytes": None}, False, id="no similar jobs"),
     ],
 )
-def test_all_thresholds_must_be_exceeded(found, changed, is_flagged):
-    numbers = found(READS_ABOVE_USUAL, **{**AT_THRESHOLDS, **changed})
+def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):
+    numbers = evaluate(READS_ABOVE_USUAL, **{**AT_THRESHOLDS, **changed})
 
     assert (numbers is not None) is is_flagged

@@ -1,4 +1,4 @@
-"""What holds of every rule."""
+"""Properties of all rules."""
 
 import string
 
@@ -17,63 +17,63 @@ def fields(text):
 
 
 def numbers_of(rule):
-    """The numbers that a finding has, from a frame without rows."""
+    """Return the names of a finding's numbers."""
     findings = rule.check(pl.DataFrame(schema=EVIDENCE[rule.subject]), rule.defaults)
     return {field.name for field in findings.schema["numbers"].fields}
 
 
 @pytest.mark.parametrize("rule", ALL)
-def test_what_is_not_known_is_over_no_limit(found, rule):
-    assert found(rule) is None
+def test_unknown_figures_exceed_no_threshold(evaluate, rule):
+    assert evaluate(rule) is None
 
 
 @pytest.mark.parametrize("rule", ALL)
-def test_a_finding_shows_each_limit_beside_the_number_that_it_thresholds(rule):
+def test_each_threshold_has_a_number_with_a_unit(rule):
     assert rule.measure == next(iter(rule.thresholds))
     assert set(rule.thresholds) <= numbers_of(rule)
     assert all(rule.unit(number) for number in numbers_of(rule))
 
 
 @pytest.mark.parametrize("rule", ALL)
-def test_advice_names_the_subject_s_numbers_and_its_thresholds(rule):
-    known = numbers_of(rule) | {f"threshold_{name}" for name in rule.thresholds}
+def test_advice_contains_only_numbers_and_thresholds(rule):
+    available = numbers_of(rule) | {f"threshold_{name}" for name in rule.thresholds}
 
     assert rule.measure in fields(rule.advice)
-    assert fields(rule.advice) <= known
+    assert fields(rule.advice) <= available
 
 
 @pytest.mark.parametrize("rule", ALL)
-def test_advice_says_what_is_not_known(rule):
+def test_advice_reports_unknown_numbers(rule):
     assert "unknown" in rule.advise(dict.fromkeys(numbers_of(rule)), rule.defaults)
 
 
 @pytest.mark.parametrize("rule", ALL)
-def test_a_rule_finds_its_example_by_no_more_than_is_told_of_it(found, rule):
-    told = rule.example.evidence
+def test_a_rule_flags_its_example(evaluate, rule):
+    figures = rule.example.evidence
 
-    assert found(rule, **told) is not None
+    assert evaluate(rule, **figures) is not None
     assert "unknown" not in examples.advice(rule)
-    assert set(told) <= EVIDENCE[rule.subject].keys()
+    assert set(figures) <= EVIDENCE[rule.subject].keys()
 
 
 @pytest.mark.parametrize("rule", ALL)
-def test_a_rule_says_what_it_needs_to_know_of_other_jobs(rule):
-    others = USUAL_VALUES.keys() - set(rule.usual)
-    known = pl.DataFrame(schema=EVIDENCE[rule.subject]).drop(others, strict=False)
+def test_a_rule_declares_its_usual_values(rule):
+    undeclared = USUAL_VALUES.keys() - set(rule.usual)
+    evidence = pl.DataFrame(schema=EVIDENCE[rule.subject]).drop(undeclared, strict=False)
 
-    assert rule.check(known, rule.defaults).is_empty()
+    assert rule.check(evidence, rule.defaults).is_empty()
 
 
 def test_codes_are_unique():
     assert len({rule.code for rule in RULES}) == len(RULES)
 
 
-def test_what_an_advice_names_and_is_no_number_of_the_rule_any_more_is_unknown():
+def test_advice_with_a_removed_number_shows_unknown():
     assert advise("{opens:.0f} of {nothing:,.0f}", {"opens": 1.0}, {}) == "1 of unknown"
 
 
 @pytest.mark.parametrize(
-    ("size", "words"),
+    ("size", "text"),
     [
         (0, "0 bytes"),
         (999, "999 bytes"),
@@ -84,11 +84,11 @@ def test_what_an_advice_names_and_is_no_number_of_the_rule_any_more_is_unknown()
         (None, "unknown"),
     ],
 )
-def test_bytes_are_told_as_people_say_them(size, words):
-    assert advise("{read_bytes:B}", {"read_bytes": size}, {}) == words
+def test_bytes_have_decimal_prefixes(size, text):
+    assert advise("{read_bytes:B}", {"read_bytes": size}, {}) == text
 
 
-def test_abuse_takes_a_multiple_of_the_limit_and_a_while():
+def test_abuse_needs_a_multiple_of_the_threshold_and_a_duration():
     rule = next(rule for rule in RULES if rule.abuse_times == 5)
     threshold = rule.defaults[rule.measure]
 

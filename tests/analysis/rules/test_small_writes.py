@@ -1,4 +1,4 @@
-"""Half a million writes of little."""
+"""Many small writes."""
 
 import pytest
 
@@ -8,16 +8,16 @@ AT_THRESHOLDS = {"write_bytes": 16_383 * 500_000, "mean_write_bytes": 16_383}
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_found"),
+    ("changed", "is_flagged"),
     [
         pytest.param({}, True, id="at every threshold"),
-        pytest.param({"write_bytes": 16_383 * 499_999}, False, id="fewer"),
+        pytest.param({"write_bytes": 16_383 * 499_999}, False, id="fewer writes"),
         pytest.param(
-            {"mean_write_bytes": 16_384, "write_bytes": 16_384 * 500_000}, False, id="larger ones"
+            {"mean_write_bytes": 16_384, "write_bytes": 16_384 * 500_000}, False, id="larger writes"
         ),
     ],
 )
-def test_it_takes_all_thresholds(found, changed, is_found):
-    numbers = found(SMALL_WRITES, **{**AT_THRESHOLDS, **changed})
+def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):
+    numbers = evaluate(SMALL_WRITES, **{**AT_THRESHOLDS, **changed})
 
-    assert (numbers is not None) is is_found
+    assert (numbers is not None) is is_flagged

@@ -1,4 +1,4 @@
-"""A fifth of the load is nobody's."""
+"""A large share of unattributed RPCs."""
 
 import pytest
 
@@ -8,14 +8,14 @@ AT_THRESHOLDS = {"rpcs": 500, "unattributed_rpcs": 100}
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_found"),
+    ("changed", "is_flagged"),
     [
         pytest.param({}, True, id="at every threshold"),
-        pytest.param({"rpcs": 499, "unattributed_rpcs": 499}, False, id="hardly any load"),
-        pytest.param({"unattributed_rpcs": 99}, False, id="less"),
+        pytest.param({"rpcs": 499, "unattributed_rpcs": 499}, False, id="little load"),
+        pytest.param({"unattributed_rpcs": 99}, False, id="smaller share"),
     ],
 )
-def test_it_takes_all_thresholds(found, changed, is_found):
-    numbers = found(UNATTRIBUTED, **{**AT_THRESHOLDS, **changed})
+def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):
+    numbers = evaluate(UNATTRIBUTED, **{**AT_THRESHOLDS, **changed})
 
-    assert (numbers is not None) is is_found
+    assert (numbers is not None) is is_flagged
