@@ -2,7 +2,8 @@
 
 import pytest
 
-from ioportal.analysis.quality import Grade, grade
+from ioportal.analysis import quality
+from ioportal.analysis.quality import Grade
 
 
 @pytest.mark.parametrize(
@@ -20,14 +21,14 @@ from ioportal.analysis.quality import Grade, grade
     ],
 )
 def test_grades(covered, ambiguous, resets, grade):
-    quality = grade(covered, ambiguous, resets)
+    result = quality.grade(covered, ambiguous, resets)
 
-    assert quality.grade is grade
-    assert bool(quality.reasons) == (grade is not Grade.GOOD)
+    assert result.grade is grade
+    assert bool(result.reasons) == (grade is not Grade.GOOD)
 
 
 def test_all_reasons_are_listed():
-    assert grade(0.499, 0.251, 2).reasons == (
+    assert quality.grade(0.499, 0.251, 2).reasons == (
         "The metadata targets' counters were observed in 49 % of its run.",
         "26 % of its operations may be another job's.",
         "Counters fell 2 times for no known reason: operations may be missing.",
@@ -35,10 +36,10 @@ def test_all_reasons_are_listed():
 
 
 def test_the_reason_distinguishes_never_from_rarely_observed():
-    assert grade(0.0, 0.0, 0).reasons == (
+    assert quality.grade(0.0, 0.0, 0).reasons == (
         (
             "The metadata targets' counters were never observed while it ran: "
             "operations are known from reads far apart, if at all."
         ),
     )
-    assert "in 0 % of its run" in grade(0.001, 0.0, 0).reasons[0]
+    assert "in 0 % of its run" in quality.grade(0.001, 0.0, 0).reasons[0]
