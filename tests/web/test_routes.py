@@ -95,7 +95,7 @@ TABLE = [
     ("search/", "/search/", {"GET": A.USERS}),
     ("servers/", "/servers/", {"GET": A.STAFF}),
     ("servers/<str:name>/", "/servers/mds1/", {"GET": A.STAFF}),
-    ("servers/<str:name>/senders/", "/servers/mds1/senders/", {"GET": A.STAFF}),
+    ("servers/<str:name>/clients/", "/servers/mds1/clients/", {"GET": A.STAFF}),
     ("servers/<str:name>/charts/<slug:chart>/", "/servers/mds1/charts/rpcs/", {"GET": A.STAFF}),
     ("styleguide/", "/styleguide/", {"GET": A.STAFF}),
     ("trends/", "/trends/", {"GET": A.USERS}),

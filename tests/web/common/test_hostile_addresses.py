@@ -86,7 +86,7 @@ PAGES = {  # and their parameters
     "/rules/metadata-operations/back-tests/{test}/": ["page", "format"],
     "/servers/": ["format"],
     "/servers/mds1/": ["service", *RANGE],
-    "/servers/mds1/senders/": ["service", *RANGE],
+    "/servers/mds1/clients/": ["service", *RANGE],
     "/servers/mds1/charts/rpcs/": ["service", *RANGE],
     "/ingest/": [*SegmentFilter.base_filters, "page", "format"],
     "/ingest/files/{segment}/": ["reason", "page", "format"],

@@ -1,4 +1,4 @@
-"""Servers: how long requests waited, of which kind they were, for staff."""
+"""Server pages: services, charts and top clients, for staff."""
 
 import json
 
@@ -23,7 +23,7 @@ def rows(answer):
     return json.loads(text_of(answer))["rows"]
 
 
-def test_the_services_of_a_server_stand_side_by_side(as_staff, reads):
+def test_services_are_listed_with_rates_and_means(as_staff, reads):
     answer = as_staff.get("/servers/mds1/", {"end": "2019-06-20T12:01:00Z", "format": "json"})
 
     by_name = {row["service"]: row for row in rows(answer)}
@@ -40,11 +40,11 @@ def test_the_services_of_a_server_stand_side_by_side(as_staff, reads):
     assert by_name["mdt_rdpg"]["requests"] == 1800
 
 
-def test_a_chart_shows_one_service_as_its_twin_does(as_staff, reads):
-    chosen = {"service": "mdt", "format": "json"}
+def test_charts_are_narrowed_to_one_service(as_staff, reads):
+    query = {"service": "mdt", "format": "json"}
 
-    wait = rows(as_staff.get("/servers/mds1/charts/wait/", chosen))
-    kinds = rows(as_staff.get("/servers/mds1/charts/requests/", chosen))
+    wait = rows(as_staff.get("/servers/mds1/charts/wait/", query))
+    kinds = rows(as_staff.get("/servers/mds1/charts/requests/", query))
 
     assert [row["wait"] for row in wait] == [1000.0, 20.0]
     assert kinds[0]["ldlm_ibits_enqueue"] == 80.0
@@ -52,15 +52,15 @@ def test_a_chart_shows_one_service_as_its_twin_does(as_staff, reads):
     assert "req_waittime" not in kinds[0]
 
 
-def test_the_page_marks_where_counters_began_anew(as_staff, reads):
+def test_counter_resets_are_marked(as_staff, reads):
     page = text_of(as_staff.get("/servers/mds1/"))
 
     assert "counter reset" in page
     assert "Mean wait" in page
-    assert "Wait in the queue" in page
+    assert "Queue wait and handling time" in page
 
 
-def test_the_list_says_when_each_server_was_observed_last(as_staff, reads):
+def test_the_list_has_the_latest_data_of_each_server(as_staff, reads):
     listed = {row["server"]: row for row in rows(as_staff.get("/servers/", {"format": "json"}))}
 
     assert listed["mds1"]["services_read_until"] == "2019-06-20T12:02:00+00:00"
@@ -68,24 +68,24 @@ def test_the_list_says_when_each_server_was_observed_last(as_staff, reads):
     assert "oss1" in text_of(as_staff.get("/servers/"))
 
 
-def test_a_server_that_was_never_read_says_how(as_staff, site):
+def test_a_server_without_data_shows_the_command_to_load_it(as_staff, site):
     assert "manage.py ingest mds_stats --server mds2" in text_of(as_staff.get("/servers/mds2/"))
 
 
-def test_the_page_asks_the_database_a_few_questions(as_staff, reads, django_assert_num_queries):
+def test_the_page_uses_a_fixed_number_of_queries(as_staff, reads, django_assert_num_queries):
     with django_assert_num_queries(13):
         as_staff.get("/servers/mds1/")
 
 
-def test_who_sent_requests_is_named_with_the_jobs_of_then(as_staff, site, ingest, logs):
+def test_clients_are_listed_with_the_jobs_of_their_nodes(as_staff, site, ingest, logs):
     ingest("sacct", logs("j", sacct(Run("77", nodes="n1"))), cluster="anvil")
     history = FIXTURES / "lustre_req_history" / "get_param_2.12.txt"
     ingest("req_history", history, server="mds1")
 
     page = text_of(as_staff.get("/servers/mds1/"))
-    [first, _] = rows(as_staff.get("/servers/mds1/senders/", {"format": "json"}))
+    [first, _] = rows(as_staff.get("/servers/mds1/clients/", {"format": "json"}))
 
-    assert "Who sent requests" in page
+    assert "Top clients" in page
     assert ">77</a>" in page
     assert (first["nid"], first["node"], first["jobs"], first["requests"]) == (
         "1@gni",
