@@ -1,4 +1,4 @@
-"""Forms by which staff keep incidents, and users report what they suffer."""
+"""Forms to save and edit incidents, and to report problems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ioportal.activity.models import Incident, Report
 from ioportal.reporting.formatting import duration
 from ioportal.site.models import Filesystem, Server
 from ioportal.time_fields import TimeField
-from ioportal.web.incidents.page import LONGEST
+from ioportal.web.incidents.analysis import LONGEST
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 REPORTS_A_DAY = 20  # of one user
 _DAY = timedelta(days=1)
-_CLOCKS_DIFFER = timedelta(minutes=5)
+_CLOCK_SKEW = timedelta(minutes=5)
 
 
-class KeepForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """An interval of a server; without a title it gets one."""
+class SaveForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A range of a metadata server; a missing title is filled in."""
 
     server = forms.ModelChoiceField(
         Server.objects.filter(kind=Server.Kind.MDS), to_field_name="name"
@@ -43,19 +43,21 @@ class KeepForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         self.instance.kept_by = user.get_username()
 
     def clean(self) -> dict[str, Any]:
-        """Refuse what is too long to look at, and give it a title."""
-        told: dict[str, Any] = super().clean() or {}
-        server, start, end = (told.get(name) for name in ("server", "start", "end"))
+        """Refuse ranges that are too long to analyse, and fill in a missing title."""
+        values: dict[str, Any] = super().clean() or {}
+        server, start, end = (values.get(name) for name in ("server", "start", "end"))
         if start and end and end - start > LONGEST:
             longest = duration(LONGEST.total_seconds())
-            raise ValidationError(f"An incident lasts {longest} at most.")
-        if server and start and not told.get("title"):
-            told["title"] = f"{server} slow, {timezone.localtime(start):%Y-%m-%d %H:%M}"
-        return told
+            raise ValidationError(
+                f"An incident may last at most {longest}. Select a shorter range."
+            )
+        if server and start and not values.get("title"):
+            values["title"] = f"{server} slow, {timezone.localtime(start):%Y-%m-%d %H:%M}"
+        return values
 
 
 class IncidentForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """What staff say of an incident."""
+    """Title and notes of an incident."""
 
     class Meta:
         model = Incident
@@ -64,16 +66,17 @@ class IncidentForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
 
 
 class ReportForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """What hangs, where and when."""
+    """A problem report: filesystem, time and description."""
 
     filesystem = forms.ModelChoiceField(
         Filesystem.objects.order_by("name"), to_field_name="name", empty_label=None
     )
-    at = TimeField(label="When", initial=timezone.now)
+    at = TimeField(label="Time", initial=timezone.now)
 
     class Meta:
         model = Report
         fields = ("filesystem", "at", "words")
+        labels = {"words": "Description"}
         widgets = {"words": forms.Textarea({"rows": 2})}
 
     def __init__(self, user: User, data: QueryDict | None = None) -> None:
@@ -82,17 +85,18 @@ class ReportForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at r
         self.instance.reporter = user
 
     def clean_at(self) -> datetime:
-        """Refuse what is still to come."""
+        """Refuse times in the future."""
         at: datetime = self.cleaned_data["at"]
-        if at > timezone.now() + _CLOCKS_DIFFER:
-            raise ValidationError("That time is still to come.")
+        if at > timezone.now() + _CLOCK_SKEW:
+            raise ValidationError("The time is in the future.")
         return at
 
     def clean(self) -> dict[str, Any] | None:
-        """Refuse more than a person has to say in a day."""
+        """Limit the number of reports per user and day."""
         day = Report.objects.filter(reporter=self._user, reported_at__gt=timezone.now() - _DAY)
         if day.count() >= REPORTS_A_DAY:
             raise ValidationError(
-                f"You have sent {REPORTS_A_DAY} reports within a day: please call the centre."
+                f"You have sent {REPORTS_A_DAY} reports in 24 hours, the maximum. "
+                "For urgent problems, contact the help desk."
             )
         return super().clean()

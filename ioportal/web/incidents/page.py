@@ -1,258 +1,205 @@
-"""Who made others wait at metadata servers in a range, and when they were slow."""
+"""The incident pages: saved incidents and reports, one incident, and the analysis of a range."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from collectors.lustre import opcodes
-from ioportal.activity import baselines, impact
-from ioportal.activity import incidents as judging
-from ioportal.activity.models import Incident
-from ioportal.analysis.populations import coarse
-from ioportal.reporting.principals import BYS, Name, named
+from django.core.exceptions import ValidationError
+from django.core.paginator import Paginator
+from django.shortcuts import get_object_or_404
+
+from ioportal.activity.models import Incident, Report
+from ioportal.analysis.impact import FEWEST_WINDOWS
+from ioportal.analysis.metrics import Unit
+from ioportal.reporting.formatting import duration
 from ioportal.reporting.time_ranges import TimeRange
-from ioportal.site.models import Server, Service
-from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, Principal
+from ioportal.site.models import Filesystem
+from ioportal.web.incidents import analysis
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
 
     from django.contrib.auth.models import User
+    from django.core.paginator import Page
+    from django.http import QueryDict
 
-    from ioportal.activity.incidents import Analysis
-    from ioportal.activity.top_consumers import Who
-    from ioportal.analysis.impact import Slowdown
-    from ioportal.site.models import Filesystem
+    from ioportal.web.incidents.analysis import ImpactAnalysis, SlowInterval
 
-LONGEST = timedelta(hours=24)  # every window of 10 s and every principal in it is read
-HEADER = ("principal", "rpcs", "share", "service_s", "impact_s", "suffered_s")
-_BY_DEFAULT = timedelta(hours=1)
-_SUGGESTED = timedelta(hours=24)  # up to the newest trace
 _LISTED = 25
-_LEAST_JOBS = 10  # of others that are told of together
-_OTHER = Name("another")  # beyond those that are named
-_ALL_OTHERS = Name("all others together")
+_COLUMNS = ("id", "server", "filesystem", "start", "end")
+_STAFF_COLUMNS = ("title", "kept_by", "kept_at")
 
 
-@dataclass(frozen=True)
-class Part:
-    """One principal's part in a range; times are seconds of waiting beyond the usual.
-
-    None: it would tell of others who are too few.
-    """
-
-    name: Name
-    rpcs: int
-    share: float | None  # of the servers' work
-    service_s: float
-    impact_s: float | None  # others' waiting because of it
-    suffered_s: float  # its own
-
-    @property
-    def values(self) -> tuple[Any, ...]:
-        """The row of its twins: `HEADER`."""
-        facts = (self.rpcs, self.share, self.service_s, self.impact_s, self.suffered_s)
-        return (self.name.words, *facts)
+def _fact(incident: Incident, name: str) -> object:
+    facts = {"server": incident.server.name, "filesystem": incident.server.filesystem.name}
+    return facts.get(name) or getattr(incident, name)
 
 
-@dataclass(frozen=True)
-class Latency:
-    """How long RPCs of a kind took, from arrival to end."""
+class IncidentListPage:
+    """Saved incidents, suggestions and reports."""
 
-    server: str
-    service: str
-    opcode: str
-    rpcs: int
-    mean_us: float
-    usual_us: float | None
+    def __init__(self, user: User, page: str = "") -> None:
+        """`page` is the address's value; nonsense means the first page."""
+        self._user = user
+        self._page = page
+        self._incidents = Incident.objects.select_related("server__filesystem")
+
+    @cached_property
+    def saved(self) -> Page[Incident]:
+        """A page of the saved incidents."""
+        return Paginator(self._incidents, _LISTED).get_page(self._page)
 
     @property
-    def times(self) -> float | None:
-        """How many times as long as usual."""
-        return self.mean_us / self.usual_us if self.usual_us else None
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the export."""
+        return (*_COLUMNS, *(_STAFF_COLUMNS if self._user.is_staff else ()))
+
+    def export_rows(self) -> Iterator[list[object]]:
+        """Yield a row for each saved incident."""
+        for incident in self._incidents.iterator():
+            yield [_fact(incident, name) for name in self.columns]
+
+    @property
+    def suggestions(self) -> list[SlowInterval]:
+        """Slow intervals that staff may save."""
+        return analysis.suggestions() if self._user.is_staff else []
+
+    @cached_property
+    def reports(self) -> list[tuple[Report, list[Incident]]]:
+        """Reports, each with its incidents: for staff those without any, for users their own."""
+        visible = Report.objects.visible_to(self._user).select_related("filesystem", "reporter")
+        reports = list((visible.without_incident() if self._user.is_staff else visible)[:_LISTED])
+        if not reports:
+            return []
+        times = [report.at for report in reports]
+        incidents = Incident.objects.select_related("server").filter(
+            start__lte=max(times) + Report.EARLY, end__gt=min(times) - Report.LATE
+        )
+        around = list(incidents)
+        return [
+            (report, [incident for incident in around if report.belongs_to(incident)])
+            for report in reports
+        ]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether some filesystem is simulated."""
+        return Filesystem.objects.filter(simulated=True).exists()
 
 
-class Examined:
-    """A range of some metadata servers, looked at for harm.
+class _AnalysisPage:
+    """Common parts of the pages that show an impact analysis."""
 
-    Whoever is not staff learns of their own jobs, and of others only together, where they are many.
-    """
+    min_windows = FEWEST_WINDOWS
+    microseconds = Unit.MICROSECONDS
 
-    def __init__(
-        self, servers: Mapping[int, str], window: TimeRange, judged: Analysis | None, user: User
-    ) -> None:
-        self.servers = servers
-        self.window = window
-        self._judged = judged
+    def __init__(self, user: User) -> None:
         self._user = user
 
-    @property
-    def is_traced(self) -> bool:
-        """Whether anything is known of the range."""
-        return self._judged is not None
+    def _reports(self, filesystem: int, start: datetime, end: datetime) -> Iterable[Report]:
+        reports = Report.objects.visible_to(self._user).about(filesystem, start, end)
+        return reports.select_related("reporter", "filesystem")
 
-    @property
-    def known_share(self) -> float:
-        """The part of the RPCs of which it is known how long they usually take."""
-        return self._judged.impact.known_share if self._judged else 0
 
-    @cached_property
-    def _rows(self) -> list[tuple[Who, dict[str, Any]]]:
-        """All principals, most harmful first."""
-        rows = self._judged.impact.principals.rows(named=True) if self._judged else []
-        return [(impact.who(row.pop("principal")), row) for row in rows]
+class IncidentPage(_AnalysisPage):
+    """A saved incident with its impact analysis and reports."""
+
+    def __init__(self, incident: Incident, user: User) -> None:
+        super().__init__(user)
+        self.incident = incident
+        self.filesystem = incident.server.filesystem
 
     @cached_property
-    def _names(self) -> dict[Who, Name]:
-        """The names of those who may be named and matter."""
-        ranked = self._rows[:_LISTED] if self._user.is_staff else self._rows
-        return named([who for who, _ in ranked], self._user, BYS[0])
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether it is known what is usual, and so who waited."""
-        return self.known_share > 0
+    def analysis(self) -> ImpactAnalysis:
+        """The impact analysis of its range."""
+        return analysis.for_incident(self.incident, self._user)
 
     @cached_property
-    def is_told(self) -> bool:
-        """Whether all together may be told of."""
-        if self._user.is_staff:
-            return True
-        jobs = {who for who, _ in self._rows if who[0] == Principal.JOB}
-        return len(jobs - self._names.keys()) >= _LEAST_JOBS
-
-    @cached_property
-    def parts(self) -> list[Part]:
-        """Those who did most harm, or most work; others together, for who may not know them."""
-        if self._user.is_staff:
-            return [Part(self._names.get(who, _OTHER), **row) for who, row in self._rows[:_LISTED]]
-        untold = {} if self.is_told else {"share": None, "impact_s": None}
-        own = [
-            Part(self._names[who], **{**row, "share": coarse(row["share"]), **untold})
-            for who, row in self._rows
-            if who in self._names
-        ]
-        return [*own[:_LISTED], self._others] if self.is_told else own[:_LISTED]
+    def reports(self) -> Iterable[Report]:
+        """The visible reports around its time."""
+        return self._reports(self.filesystem.pk, self.incident.start, self.incident.end)
 
     @property
-    def _others(self) -> Part:
-        rows = [row for who, row in self._rows if who not in self._names]
-        sums: Any = {name: sum(row[name] for row in rows) for name in HEADER[1:]}
-        return Part(_ALL_OTHERS, **{name: type(of)(coarse(of)) for name, of in sums.items()})
+    def simulated(self) -> bool:
+        """Whether its filesystem is simulated."""
+        return self.filesystem.simulated
 
     @property
-    def more(self) -> int:
-        """How many principals are not listed."""
-        return len(self._rows) - len(self.parts)
-
-    @cached_property
-    def busiest(self) -> Part | None:
-        """Who kept the servers busiest."""
-        return max(self.parts, key=lambda part: part.service_s, default=None)
-
-    @cached_property
-    def most_harmful(self) -> Part | None:
-        """Who made others wait longest; None: nobody did, or it is not known."""
-        return next((part for part in self.parts if part.impact_s), None)
-
-    @cached_property
-    def latency(self) -> list[Latency]:
-        """How long RPCs of each kind took, those that waited most first."""
-        rows = self._judged.latency.rows(named=True) if self._judged and self.is_told else []
-        services = dict(Service.objects.values_list("pk", "name")) if rows else {}
-        return [
-            Latency(
-                self.servers[row["server"]],
-                services[row["service"]],
-                opcodes.name_of(row["opcode"]),
-                row["rpcs"],
-                row["mean_us"],
-                row["usual_us"],
-            )
-            for row in rows
-        ]
-
-    @cached_property
-    def slow(self) -> list[tuple[str, Slowdown, TimeRange]]:
-        """When servers left their baseline, by server, and the range that shows it."""
-        found = self._judged.slow if self._judged and self.is_told else []
-        return [(self.servers[one.server], one, TimeRange(one.start, one.end)) for one in found]
-
-    @property
-    def about(self) -> dict[str, object]:
-        """What its JSON twin says beside the rows."""
+    def about(self) -> dict[str, Any]:
+        """The JSON export's members next to its rows."""
+        columns = (*_COLUMNS, *((*_STAFF_COLUMNS, "notes") if self._user.is_staff else ()))
         return {
-            "start": self.window.start,
-            "end": self.window.end,
-            "known_share": self.known_share if self.is_told else None,
-            "slow": [
+            **{name: _fact(self.incident, name) for name in columns},
+            "simulated": self.simulated,
+            **self.analysis.about,
+            "reports": [
                 {
-                    "server": server,
-                    "start": one.start,
-                    "end": one.end,
-                    "times_as_long": one.factor,
-                    "waited_s": one.waited_s,
+                    "at": report.at,
+                    "words": report.words,
+                    "reporter": report.reporter.get_username(),
                 }
-                for server, one, _ in self.slow
+                for report in self.reports
             ],
-            "latency": [vars(one) for one in self.latency],
         }
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of its twins."""
-        return (part.values for part in self.parts)
 
+class ImpactPage(_AnalysisPage):
+    """The impact analysis of a filesystem's metadata servers in a range."""
 
-def of_filesystem(filesystem: Filesystem, window: TimeRange, user: User) -> Examined:
-    """Look at all metadata servers of a filesystem."""
-    servers = dict(_servers(filesystem).values_list("pk", "name"))
-    return Examined(servers, window, judging.analyse(servers, window.start, window.end), user)
-
-
-def of_incident(incident: Incident, user: User) -> Examined:
-    """Look at an incident that was kept."""
-    window = TimeRange(incident.start, incident.end)
-    servers = {incident.server_id: incident.server.name}
-    return Examined(servers, window, judging.analyse_incident(incident), user)
-
-
-def default_range(filesystem: Filesystem) -> TimeRange | None:
-    """Return the last hour that was traced; None: nothing ever was."""
-    return _newest(_servers(filesystem).values_list("pk", flat=True), _BY_DEFAULT)
-
-
-def suggested() -> list[tuple[Server, Slowdown]]:
-    """Return when servers were slow in the newest day of traces, but for what was kept of it."""
-    servers = Server.objects.filter(kind=Server.Kind.MDS).select_related("filesystem").in_bulk()
-    window = _newest(servers, _SUGGESTED)
-    if window is None:
-        return []
-    kept = Incident.objects.filter(start__lt=window.end, end__gt=window.start)
-    spans = list(kept.values_list("server", "start", "end"))
-    usual = baselines.at_time(servers, window.end)
-    found = baselines.slowdowns(servers, window.start, window.end, usual)
-    return [
-        (servers[one.server], one)
-        for one in found
-        if not any(
-            one.server == server and one.start < end and start < one.end
-            for server, start, end in spans
+    def __init__(self, user: User, query: QueryDict, filesystem: str) -> None:
+        """`filesystem` is a name; "": the first filesystem."""
+        super().__init__(user)
+        self.filesystems = list(Filesystem.objects.order_by("name"))
+        self.filesystem = (
+            get_object_or_404(Filesystem, name=filesystem)
+            if filesystem
+            else next(iter(self.filesystems), None)
         )
-    ][:_LISTED]
+        self.errors: list[str] = []
+        self.window = analysis.default_range(self.filesystem) if self.filesystem else None
+        if self.window:
+            try:
+                self.window = _range(query, self.window)
+            except ValidationError as error:
+                self.errors = error.messages
+
+    @cached_property
+    def analysis(self) -> ImpactAnalysis | None:
+        """The analysis; None: the filesystem has no traces."""
+        if self.filesystem is None or self.window is None:
+            return None
+        return analysis.for_filesystem(self.filesystem, self.window, self._user)
+
+    @cached_property
+    def reports(self) -> Iterable[Report]:
+        """The reports around this time."""
+        if self.filesystem is None or self.window is None:
+            return []
+        return self._reports(self.filesystem.pk, self.window.start, self.window.end)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the analysed filesystem is simulated."""
+        return bool(self.window and self.filesystem and self.filesystem.simulated)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The JSON export's members next to its rows."""
+        if self.filesystem is None or self.analysis is None:
+            return {}
+        filesystem = {"filesystem": self.filesystem.name, "simulated": self.filesystem.simulated}
+        return {**filesystem, **self.analysis.about}
+
+    def export_rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of the analysis."""
+        return self.analysis.rows() if self.analysis else iter(())
 
 
-def _newest(server_ids: Any, length: timedelta) -> TimeRange | None:
-    servers = coverage.contiguous(server_ids)
-    last = max(coverage.last_observed(Coverage.Source.RPC_TRACE, servers).values(), default=None)
-    if last is None:
-        return None
-    end = last.replace(microsecond=0) + timedelta(seconds=1)
-    return TimeRange(end - length, end)
-
-
-def _servers(filesystem: Filesystem) -> Any:
-    return Server.objects.filter(filesystem=filesystem, kind=Server.Kind.MDS)
+def _range(query: QueryDict, default: TimeRange) -> TimeRange:
+    window = TimeRange.from_query(query, default)
+    if window.end - window.start > analysis.LONGEST:
+        longest = duration(analysis.LONGEST.total_seconds())
+        raise ValidationError(f"The range is longer than {longest}. Select a shorter range.")
+    return window

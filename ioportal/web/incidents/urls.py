@@ -6,7 +6,7 @@ from ioportal.web.incidents import views
 
 urlpatterns = [
     path("", views.incident_list, name="incident_list"),
-    path("keep/", views.keep, name="keep_incident"),
-    path("range/", views.incident_range, name="incident_range"),
+    path("save/", views.save_incident, name="save_incident"),
+    path("impact/", views.impact_analysis, name="impact_analysis"),
     path("<int:pk>/", views.incident, name="incident"),
 ]

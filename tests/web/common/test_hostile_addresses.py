@@ -56,7 +56,7 @@ PAGES = {  # and their parameters
     "/overview/operations/": ["last", "by", *RANGE],
     "/overview/rpcs/": ["last", "by", *RANGE],
     "/incidents/": ["page"],
-    "/incidents/range/": ["filesystem", *RANGE],
+    "/incidents/impact/": ["filesystem", *RANGE],
     "/incidents/{incident}/": ["format"],
     "/flags/": [*FlagFilter.base_filters, "state", "page", "format"],
     "/flags/{flag}/": ["format"],
@@ -98,7 +98,7 @@ PAGES = {  # and their parameters
     "/ingest/tables/": ["cluster", "format"],
     "/palette-x.css": [],
 }
-POSTED_TO = {"keep_incident", "withdraw_thresholds", "stop_back_test"}
+POSTED_TO = {"save_incident", "withdraw_thresholds", "stop_back_test"}
 
 
 def test_every_page_is_listed(page_names):

@@ -1,7 +1,7 @@
-"""A harmful job is told from a busy one, where the simulator's truth says which is which.
+"""Impact analysis separates harmful jobs from busy ones, as labelled by the simulator.
 
-Logs of each seed go through the real collectors; what the incident page's twin says is held against
-how long others truly waited because of each job. `make incidents` does 20 seeds and prints them.
+The logs of each seed go through the real collectors. The export of the impact page is compared with
+the true wait that each job caused. `make incidents` runs 20 seeds and prints a table.
 """
 
 import json
@@ -15,14 +15,14 @@ from tests.web.reading import json_of
 pytestmark = pytest.mark.long
 
 SEEDS = range(1, int(os.environ.get("IOPORTAL_TEST_INCIDENTS", "3")) + 1)
-AT_LEAST_TIMES = 5  # as much harm by the harmful job
-AT_MOST_SHARE = 0.01  # of the true waiting that may be laid on the busy job
-WITHIN = 0.25  # of the truth is what is laid on the harmful job
+MIN_RATIO = 5  # of the impact of the harmful job to that of the busy job
+MAX_SHARE = 0.01  # of the true wait attributed to the busy job
+TOLERANCE = 0.25  # of the wait attributed to the harmful job
 
 
 @pytest.fixture
-def judged(tmp_path, register, ingest, as_staff):
-    """Load a seed's logs; return the truth, and what the page says."""
+def analysed(tmp_path, register, ingest, as_staff):
+    """Load the logs of a seed; return the truth and the export of the page."""
 
     def run(seed):
         incident.write(tmp_path, seed=seed)
@@ -32,14 +32,14 @@ def judged(tmp_path, register, ingest, as_staff):
         for trace in (tmp_path / "rpctrace").iterdir():
             ingest("rpctrace", trace, server=trace.name.removesuffix(".log.zst"))
         query = {name: truth[name] for name in ("filesystem", "start", "end")}
-        return truth, json_of(as_staff.get("/incidents/range/", {**query, "format": "json"}))
+        return truth, json_of(as_staff.get("/incidents/impact/", {**query, "format": "json"}))
 
     return run
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_harmful_job_is_blamed_and_the_busy_one_is_not(judged, seed):
-    truth, page = judged(seed)
+def test_impact_is_attributed_to_the_harmful_job_and_not_to_the_busy_job(analysed, seed):
+    truth, page = analysed(seed)
     harmful, busy = (truth["jobs"][label] for label in ("harmful", "busy"))
     rows = {row["principal"].split()[0]: row for row in page["rows"]}
     impact = {label: rows[job["job"]]["impact_s"] for label, job in truth["jobs"].items()}
@@ -47,12 +47,12 @@ def test_the_harmful_job_is_blamed_and_the_busy_one_is_not(judged, seed):
         f"\n{seed:4} {truth['shape']:12}"
         f"{harmful['rpcs']:9,} {harmful['others_waiting_s']:12,.1f} {impact['harmful']:12,.1f}"
         f"{busy['rpcs']:9,} {busy['others_waiting_s']:10,.2f} {impact['busy']:10,.2f}"
-        f"  known {page['known_share']:.3f}",
+        f"  known {page['baseline_share']:.3f}",
         end=" ",
     )
 
     assert busy["rpcs"] >= harmful["rpcs"]
     assert page["rows"][0]["principal"].split()[0] == harmful["job"]
-    assert impact["harmful"] >= AT_LEAST_TIMES * impact["busy"]
-    assert impact["busy"] <= AT_MOST_SHARE * harmful["others_waiting_s"]
-    assert impact["harmful"] == pytest.approx(harmful["others_waiting_s"], rel=WITHIN)
+    assert impact["harmful"] >= MIN_RATIO * impact["busy"]
+    assert impact["busy"] <= MAX_SHARE * harmful["others_waiting_s"]
+    assert impact["harmful"] == pytest.approx(harmful["others_waiting_s"], rel=TOLERANCE)

@@ -1,4 +1,4 @@
-"""Busy or harmful: told from traces that were loaded, against what is usual; and what is kept."""
+"""Impact analysis from loaded traces, and saved incidents."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,20 +14,20 @@ from ioportal.telemetry.models import AttributedRpc
 from tests.logs import Run, at, rpc, sacct
 from tests.web.reading import csv_of, json_of, words_of
 
-CALM_WINDOWS = MIN_BASELINE_WINDOWS + 80  # before 12:10, of a job that is alone
+CALM_WINDOWS = MIN_BASELINE_WINDOWS + 80  # before 12:10, of a single job
 USUAL_US = (80, 100)  # of service, and from arrival to end
 SLOW_US = (80, 1_100)
 
 
 @pytest.fixture
 def page(db, as_staff):
-    """Fetch the page, or a twin."""
-    return lambda query="": as_staff.get(f"/incidents/range/{query}")
+    """Fetch the page, or an export."""
+    return lambda query="": as_staff.get(f"/incidents/impact/{query}")
 
 
 @pytest.fixture
 def _storm(site, logs, ingest):
-    """From 12:10 to 12:11 alice's job sends ten times as much as bob's, and both wait."""
+    """Alice's job sends ten times as many RPCs as bob's from 12:10 to 12:11, and both wait."""
     runs = sacct(
         Run("77", nodes="n1", user="alice", submit="08:00", start="09:00"),
         Run("78", nodes="n2", user="bob", submit="08:00", start="09:00"),
@@ -45,7 +45,7 @@ def _storm(site, logs, ingest):
 
 
 @pytest.mark.usefixtures("_storm")
-def test_who_fills_the_server_is_told_from_who_waits(page):
+def test_impact_and_own_wait_are_separate(page):
     query = "?start=2017-07-05T12:10Z&end=2017-07-05T12:12Z"
     rows = {row["principal"]: row for row in csv_of(page(f"{query}&format=csv"))}
     words = words_of(page(query))
@@ -54,37 +54,37 @@ def test_who_fills_the_server_is_told_from_who_waits(page):
     assert float(rows["77 alice"]["impact_s"]) == pytest.approx(0.055 * 545 / 600, rel=0.1)
     assert float(rows["77 alice"]["suffered_s"]) == pytest.approx(0.545, rel=0.01)
     assert float(rows["78 bob"]["suffered_s"]) == pytest.approx(0.055, rel=0.01)
-    assert "77 alice kept the servers busiest, with 90.8 % of their work" in words
+    assert "77 alice caused the most work, 90.8 % of the service time" in words
 
 
 @pytest.mark.usefixtures("_storm")
-def test_the_time_in_which_a_server_was_slow_is_found(page):
-    twin = json_of(page("?start=2017-07-05T12:09Z&end=2017-07-05T12:12Z&format=json"))
+def test_slow_intervals_are_listed(page):
+    export = json_of(page("?start=2017-07-05T12:09Z&end=2017-07-05T12:12Z&format=json"))
 
-    [slow] = twin["slow"]
+    [slow] = export["slow_intervals"]
     assert slow["server"] == "mds1"
     assert (slow["start"], slow["end"]) == (
         "2017-07-05T12:10:00+00:00",
         "2017-07-05T12:11:00+00:00",
     )
-    assert slow["times_as_long"] == pytest.approx(11)
+    assert slow["worst_ratio"] == pytest.approx(11)
 
 
 @pytest.mark.usefixtures("_storm")
-def test_without_enough_calm_nobody_is_blamed(page):
+def test_without_a_baseline_impact_is_unknown(page):
     words = words_of(page())
 
-    assert "What is usual is not known" in words
-    assert "made others wait longest" not in words
+    assert "No baseline" in words
+    assert "largest impact" not in words
     assert "77 alice" in words
 
 
-def test_without_a_trace_it_says_how_to_take_one(page, site):
+def test_without_traces_the_page_shows_how_to_load_one(page, site):
     assert "lctl set_param debug=+rpctrace" in words_of(page())
 
 
 @pytest.mark.usefixtures("_storm")
-def test_more_than_a_day_is_refused(page):
+def test_ranges_over_a_day_are_refused(page):
     query = "?start=2017-07-01T00:00Z&end=2017-07-05T12:12Z"
 
     assert "longer than" in words_of(page(query))
@@ -93,72 +93,72 @@ def test_more_than_a_day_is_refused(page):
 
 @pytest.mark.usefixtures("_storm")
 def test_the_number_of_queries_is_known(page, django_assert_num_queries):
-    page()  # what is usual is reckoned once
+    page()  # computes the baseline
 
     with django_assert_num_queries(16):
         page()
 
 
 @pytest.fixture
-def kept(db):
-    """Keep the storm, as staff do, and return its address."""
+def saved(db):
+    """Save the storm as an incident, and return its address."""
 
-    def keep(start="12:10", end="12:12"):
+    def save(start="12:10", end="12:12"):
         mds = Server.objects.get(name="mds1")
         title = "alice unpacks <b>again</b>"
-        facts = {"start": at(start), "end": at(end), "notes": "alice was told", "kept_by": "sam"}
+        facts = {"start": at(start), "end": at(end), "notes": "alice is informed", "kept_by": "sam"}
         return f"/incidents/{Incident.objects.create(title=title, server=mds, **facts).pk}/"
 
-    return keep
+    return save
 
 
 @pytest.mark.usefixtures("_storm")
-def test_what_was_slow_is_suggested_and_one_click_keeps_it(as_staff):
+def test_slow_intervals_are_suggested_and_saved_with_one_click(as_staff):
     suggested = words_of(as_staff.get("/incidents/"))
-    told = {"server": "mds1", "start": "2017-07-05T12:10:00Z", "end": "2017-07-05T12:11:00Z"}
-    page = as_staff.post("/incidents/keep/", told, follow=True)
+    interval = {"server": "mds1", "start": "2017-07-05T12:10:00Z", "end": "2017-07-05T12:11:00Z"}
+    page = as_staff.post("/incidents/save/", interval, follow=True)
 
     assert "2017-07-05 12:10:00" in suggested
     assert page.redirect_chain[0][0] == f"/incidents/{Incident.objects.get().pk}/"
     assert "mds1 slow, 2017-07-05 12:10" in words_of(page)
-    assert "nobody has kept it" not in words_of(as_staff.get("/incidents/"))
+    assert "that are not saved" not in words_of(as_staff.get("/incidents/"))
 
 
 @pytest.mark.usefixtures("_storm")
-def test_an_incident_tells_staff_who_did_it_and_how_slow_the_server_was(as_staff, kept):
-    twin = json_of(as_staff.get(f"{kept()}?format=json"))
-    [enqueue] = twin["latency"]
+def test_staff_see_impact_and_latency_of_an_incident(as_staff, saved):
+    export = json_of(as_staff.get(f"{saved()}?format=json"))
+    [enqueue] = export["latency"]
 
-    assert [row["principal"] for row in twin["rows"]] == ["77 alice", "78 bob"]
+    assert [row["principal"] for row in export["rows"]] == ["77 alice", "78 bob"]
     assert (enqueue["opcode"], enqueue["rpcs"]) == ("LDLM_ENQUEUE", 600)
     assert (enqueue["mean_us"], enqueue["usual_us"]) == (1_100, 100)
-    assert "alice unpacks <b>again</b>" in words_of(as_staff.get(kept()))
+    assert "alice unpacks <b>again</b>" in words_of(as_staff.get(saved()))
 
 
 @pytest.mark.usefixtures("_storm")
-def test_of_few_others_nothing_is_told(as_alice, kept):
-    twin = json_of(as_alice.get(f"{kept()}?format=json"))
-    words = words_of(as_alice.get(kept())) + words_of(as_alice.get("/incidents/"))
+def test_fewer_than_ten_other_jobs_are_hidden(as_alice, saved):
+    export = json_of(as_alice.get(f"{saved()}?format=json"))
+    words = words_of(as_alice.get(saved())) + words_of(as_alice.get("/incidents/"))
 
-    [mine] = twin["rows"]
+    [mine] = export["rows"]
     assert mine["principal"] == "77 alice"
     assert mine["suffered_s"] == pytest.approx(0.545, rel=0.01)
-    assert (mine["impact_s"], mine["share"], twin["known_share"]) == (None, None, None)
-    assert (twin["slow"], twin["latency"]) == ([], [])
+    assert (mine["impact_s"], mine["share"], export["baseline_share"]) == (None, None, None)
+    assert (export["slow_intervals"], export["latency"]) == ([], [])
     assert "bob" not in words
-    assert "was told" not in words
-    assert "unpacks" not in words + str(twin)
+    assert "is informed" not in words
+    assert "unpacks" not in words + str(export)
 
 
 @pytest.mark.usefixtures("_storm")
-def test_of_ten_others_their_sum_is_told(as_alice, kept, logs, ingest):
+def test_ten_other_jobs_are_shown_as_a_sum(as_alice, saved, logs, ingest):
     many = range(3, 13)
     runs = (Run(f"{80 + n}", nodes=f"n{n}", submit="08:00", start="09:00", user="u") for n in many)
     ingest("sacct", logs("more", sacct(*runs)), cluster="anvil")
     later = [rpc(at("12:15") + timedelta(seconds=n), f"{n}@gni", us=SLOW_US) for n in (1, 2, *many)]
     ingest("rpctrace", logs("later", "\n".join(later)), server="mds1")
 
-    mine, others = json_of(as_alice.get(f"{kept('12:15', '12:20')}?format=json"))["rows"]
+    mine, others = json_of(as_alice.get(f"{saved('12:15', '12:20')}?format=json"))["rows"]
 
     assert (mine["principal"], others["principal"]) == ("77 alice", "all others together")
     assert others["rpcs"] == 11
@@ -167,47 +167,47 @@ def test_of_ten_others_their_sum_is_told(as_alice, kept, logs, ingest):
 
 
 @pytest.mark.usefixtures("_storm")
-def test_only_staff_keep_and_change_incidents(as_alice, kept):
-    told = {"server": "mds1", "start": "2017-07-05T12:10:00Z", "end": "2017-07-05T12:11:00Z"}
+def test_only_staff_save_and_change_incidents(as_alice, saved):
+    interval = {"server": "mds1", "start": "2017-07-05T12:10:00Z", "end": "2017-07-05T12:11:00Z"}
 
-    assert as_alice.post("/incidents/keep/", told).status_code == 403
-    assert as_alice.post(kept(), {"delete": "yes"}).status_code == 403
+    assert as_alice.post("/incidents/save/", interval).status_code == 403
+    assert as_alice.post(saved(), {"delete": "yes"}).status_code == 403
     assert Incident.objects.count() == 1
 
 
 @pytest.mark.usefixtures("_storm")
-def test_an_incident_outlives_its_windows(client, sam, alice, kept, settings):
+def test_an_incident_survives_the_removal_of_its_windows(client, sam, alice, saved, settings):
     settings.RAW_RETENTION, settings.WINDOWS_RETENTION = timedelta(days=2), timedelta(days=30)
-    address = kept()
+    address = saved()
 
-    def told(eyes):
-        client.force_login(eyes)
+    def contents(user):
+        client.force_login(user)
         return words_of(client.get(address)), json_of(client.get(f"{address}?format=json"))
 
-    before = told(sam), told(alice)
+    before = contents(sam), contents(alice)
     retention_stage.retain(datetime.now(UTC) + timedelta(days=31))
 
     assert not AttributedRpc.objects.exists()
-    assert (told(sam), told(alice)) == before
+    assert (contents(sam), contents(alice)) == before
     assert "alice" not in str(Incident.objects.get().figures)
 
 
 @pytest.mark.usefixtures("_storm")
-def test_of_what_is_gone_in_part_nobody_is_said_to_be_harmless(as_staff, kept):
+def test_partly_removed_traces_give_no_impact(as_staff, saved):
     retention.record_dropped(levels.ATTRIBUTED_RPCS, Interval(at("12:00"), at("12:11")))
 
-    assert "is not known" in words_of(as_staff.get(kept()))
+    assert "No complete traces" in words_of(as_staff.get(saved()))
 
 
-def test_an_incident_that_cannot_be_looked_at_is_not_kept(as_staff, site):
+def test_invalid_ranges_are_not_saved(as_staff, site):
     days = {"server": "mds1", "start": "2017-07-01T00:00Z", "end": "2017-07-05T00:00Z"}
-    for told in (
+    for interval in (
         days,
         {**days, "end": "2017-06-01T00:00Z"},
         {**days, "server": "oss1"},
         {**days, "start": "0001-01-01T00:00"},
         {},
     ):
-        as_staff.post("/incidents/keep/", told)
+        as_staff.post("/incidents/save/", interval)
 
     assert not Incident.objects.exists()

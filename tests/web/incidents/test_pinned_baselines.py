@@ -1,4 +1,4 @@
-"""Staff decide what is usual, where what was reckoned is not; it stays with who and when."""
+"""Staff pin baselines that replace computed ones."""
 
 from datetime import timedelta
 
@@ -27,8 +27,8 @@ def service(db):
 
 
 @pytest.fixture
-def reckoned(mds, service):
-    """Of mds1 it is known what was usual by noon."""
+def computed(mds, service):
+    """The computed baselines of mds1 at noon."""
     period = BaselinePeriod.objects.create(
         server_id=mds,
         start=NOON - baselines.PERIOD,
@@ -47,11 +47,13 @@ def usual(mds):
     return lambda: dict(baselines.at_time([mds], NOON).select("opcode", "baseline_us").rows())
 
 
-def test_what_is_pinned_goes_before_what_is_reckoned(reckoned, usual, as_staff):
-    chosen = Baseline.objects.get(opcode=ENQUEUE)
+def test_pinned_baselines_take_precedence(computed, usual, as_staff):
+    baseline = Baseline.objects.get(opcode=ENQUEUE)
 
     page = as_staff.post(
-        "/admin/activity/baseline/", {"action": "pin", "_selected_action": [chosen.pk]}, follow=True
+        "/admin/activity/baseline/",
+        {"action": "pin", "_selected_action": [baseline.pk]},
+        follow=True,
     )
 
     assert "mds1" in page.content.decode()
@@ -64,7 +66,7 @@ def test_what_is_pinned_goes_before_what_is_reckoned(reckoned, usual, as_staff):
     assert usual() == {ENQUEUE: 100, CLOSE: 50}
 
 
-def test_an_admin_pins_by_hand_and_ends_it(mds, service, as_staff):
+def test_staff_add_and_end_a_pinned_baseline(mds, service, as_staff):
     form = {"server": mds, "service": service, "opcode": ENQUEUE, "baseline_us": 80, "why": "new"}
     form |= {"since_0": "2017-07-05", "since_1": "10:00", "until_0": "", "until_1": ""}
 
@@ -80,7 +82,7 @@ def test_an_admin_pins_by_hand_and_ends_it(mds, service, as_staff):
     assert LogEntry.objects.count() == 2
 
 
-def test_pins_are_not_for_users(mds, service, as_alice):
+def test_users_cannot_pin_baselines(mds, service, as_alice):
     form = {"server": mds, "service": service, "opcode": ENQUEUE, "baseline_us": 80}
 
     assert as_alice.post("/admin/activity/pinnedbaseline/add/", form).status_code == 302
@@ -88,7 +90,7 @@ def test_pins_are_not_for_users(mds, service, as_alice):
 
 
 def test_the_number_of_queries_does_not_grow_with_the_baselines(
-    reckoned, as_staff, django_assert_max_num_queries
+    computed, as_staff, django_assert_max_num_queries
 ):
     with django_assert_max_num_queries(12):
         as_staff.get("/admin/activity/baseline/")

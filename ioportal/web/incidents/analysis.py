@@ -1,0 +1,289 @@
+"""Impact analysis of metadata servers in a range: load, impact, slow intervals and latency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from collectors.lustre import opcodes
+from ioportal.activity import baselines, impact
+from ioportal.activity import incidents
+from ioportal.activity.models import Incident
+from ioportal.analysis.populations import coarse
+from ioportal.reporting.principals import BYS, Name, named
+from ioportal.reporting.time_ranges import TimeRange
+from ioportal.site.models import Server, Service
+from ioportal.telemetry import coverage
+from ioportal.telemetry.models import Coverage, Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+    from django.db.models import QuerySet
+
+    from ioportal.activity.incidents import Analysis
+    from ioportal.activity.top_consumers import Who
+    from ioportal.analysis.impact import Slowdown
+    from ioportal.site.models import Filesystem
+
+LONGEST = timedelta(hours=24)  # every window of 10 s and every principal in it is read
+EXPORT_COLUMNS = ("principal", "rpcs", "share", "service_s", "impact_s", "suffered_s")
+_DEFAULT_RANGE = timedelta(hours=1)
+_SUGGESTION_RANGE = timedelta(hours=24)  # up to the latest trace
+_LISTED = 25
+_MIN_OTHER_JOBS = 10  # other users' jobs are shown only in groups of this size
+_UNNAMED = Name("another")  # beyond the named principals
+_ALL_OTHERS = Name("all others together")
+
+
+@dataclass(frozen=True)
+class PrincipalImpact:
+    """Load and impact of one principal; times are seconds of wait beyond the usual.
+
+    None: not visible, because other users' jobs are too few.
+    """
+
+    name: Name
+    rpcs: int
+    share: float | None  # of the servers' service time
+    service_s: float
+    impact_s: float | None  # extra wait of others
+    suffered_s: float  # own extra wait
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """Its row in exports: `EXPORT_COLUMNS`."""
+        figures = (self.rpcs, self.share, self.service_s, self.impact_s, self.suffered_s)
+        return (self.name.words, *figures)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Mean time of RPCs of one kind, from arrival to end."""
+
+    server: str
+    service: str
+    opcode: str
+    rpcs: int
+    mean_us: float
+    usual_us: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The mean over the usual time."""
+        return self.mean_us / self.usual_us if self.usual_us else None
+
+
+@dataclass(frozen=True)
+class SlowInterval:
+    """An interval in which RPCs of a server took much longer than usual."""
+
+    filesystem: str
+    server: str
+    start: datetime
+    end: datetime
+    worst_ratio: float  # to the usual time
+    extra_wait_s: float
+
+    @classmethod
+    def from_slowdown(cls, slowdown: Slowdown, filesystem: str, server: str) -> SlowInterval:
+        """Return a slowdown with the names of its filesystem and server."""
+        return cls(
+            filesystem, server, slowdown.start, slowdown.end, slowdown.factor, slowdown.waited_s
+        )
+
+
+class ImpactAnalysis:
+    """Impact analysis of some metadata servers in a range, as far as `user` may see it.
+
+    Users see their own jobs, and a sum over other users' jobs where these are enough.
+    """
+
+    def __init__(
+        self,
+        filesystem: Filesystem,
+        servers: Mapping[int, str],
+        window: TimeRange,
+        result: Analysis | None,
+        user: User,
+    ) -> None:
+        self.filesystem = filesystem
+        self.servers = servers
+        self.window = window
+        self._result = result
+        self._user = user
+
+    @property
+    def has_traces(self) -> bool:
+        """Whether complete traces cover some of the range."""
+        return self._result is not None
+
+    @property
+    def baseline_share(self) -> float:
+        """The share of RPCs with a baseline."""
+        return self._result.impact.known_share if self._result else 0
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether any RPCs have a baseline; without one impact is unknown."""
+        return self.baseline_share > 0
+
+    @cached_property
+    def _rows(self) -> list[tuple[Who, dict[str, Any]]]:
+        """All principals, largest impact first."""
+        rows = self._result.impact.principals.rows(named=True) if self._result else []
+        return [(impact.who(row.pop("principal")), row) for row in rows]
+
+    @cached_property
+    def _names(self) -> dict[Who, Name]:
+        """Names of the visible principals, as far as they are listed."""
+        ranked = self._rows[:_LISTED] if self._user.is_staff else self._rows
+        return named([principal for principal, _ in ranked], self._user, BYS[0])
+
+    @cached_property
+    def shows_others(self) -> bool:
+        """Whether other users' jobs are visible, at least as a sum."""
+        if self._user.is_staff:
+            return True
+        jobs = {principal for principal, _ in self._rows if principal[0] == Principal.JOB}
+        return len(jobs - self._names.keys()) >= _MIN_OTHER_JOBS
+
+    @cached_property
+    def principals(self) -> list[PrincipalImpact]:
+        """The principals with most impact or load; for users, their own and a sum over others."""
+        if self._user.is_staff:
+            return [
+                PrincipalImpact(self._names.get(principal, _UNNAMED), **row)
+                for principal, row in self._rows[:_LISTED]
+            ]
+        hidden = {} if self.shows_others else {"share": None, "impact_s": None}
+        own = [
+            PrincipalImpact(
+                self._names[principal], **{**row, "share": coarse(row["share"]), **hidden}
+            )
+            for principal, row in self._rows
+            if principal in self._names
+        ]
+        return [*own[:_LISTED], self._others] if self.shows_others else own[:_LISTED]
+
+    @property
+    def _others(self) -> PrincipalImpact:
+        rows = [row for principal, row in self._rows if principal not in self._names]
+        sums: Any = {name: sum(row[name] for row in rows) for name in EXPORT_COLUMNS[1:]}
+        rounded = {name: type(total)(coarse(total)) for name, total in sums.items()}
+        return PrincipalImpact(_ALL_OTHERS, **rounded)
+
+    @property
+    def more(self) -> int:
+        """Number of principals that are not listed."""
+        return len(self._rows) - len(self.principals)
+
+    @cached_property
+    def busiest(self) -> PrincipalImpact | None:
+        """The principal with the most service time."""
+        return max(self.principals, key=lambda row: row.service_s, default=None)
+
+    @cached_property
+    def largest_impact(self) -> PrincipalImpact | None:
+        """The principal with the largest impact; None: no impact, or it is unknown."""
+        return next((row for row in self.principals if row.impact_s), None)
+
+    @cached_property
+    def latency(self) -> list[Latency]:
+        """Latency of each kind of RPC, longest total wait first."""
+        if self._result is None or not self.shows_others:
+            return []
+        services = dict(Service.objects.values_list("pk", "name"))
+        return [
+            Latency(
+                self.servers[row["server"]],
+                services[row["service"]],
+                opcodes.name_of(row["opcode"]),
+                row["rpcs"],
+                row["mean_us"],
+                row["usual_us"],
+            )
+            for row in self._result.latency.rows(named=True)
+        ]
+
+    @cached_property
+    def slow_intervals(self) -> list[SlowInterval]:
+        """Intervals in which a server was slower than its baseline."""
+        slow = self._result.slow if self._result and self.shows_others else []
+        return [
+            SlowInterval.from_slowdown(each, self.filesystem.name, self.servers[each.server])
+            for each in slow
+        ]
+
+    @property
+    def about(self) -> dict[str, object]:
+        """The JSON export's members next to its rows."""
+        return {
+            "start": self.window.start,
+            "end": self.window.end,
+            "baseline_share": self.baseline_share if self.shows_others else None,
+            "slow_intervals": [vars(interval) for interval in self.slow_intervals],
+            "latency": [vars(row) for row in self.latency],
+        }
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of its exports."""
+        return (row.values for row in self.principals)
+
+
+def for_filesystem(filesystem: Filesystem, window: TimeRange, user: User) -> ImpactAnalysis:
+    """Analyse all metadata servers of a filesystem."""
+    servers = dict(_servers(filesystem).values_list("pk", "name"))
+    result = incidents.analyse(servers, window.start, window.end)
+    return ImpactAnalysis(filesystem, servers, window, result, user)
+
+
+def for_incident(incident: Incident, user: User) -> ImpactAnalysis:
+    """Analyse a saved incident."""
+    window = TimeRange(incident.start, incident.end)
+    servers = {incident.server_id: incident.server.name}
+    filesystem = incident.server.filesystem
+    return ImpactAnalysis(filesystem, servers, window, incidents.analyse_incident(incident), user)
+
+
+def default_range(filesystem: Filesystem) -> TimeRange | None:
+    """Return the latest traced hour; None: there are no traces."""
+    return _latest(_servers(filesystem).values_list("pk", flat=True), _DEFAULT_RANGE)
+
+
+def suggestions() -> list[SlowInterval]:
+    """Return the slow intervals of the last day of traces that no saved incident covers."""
+    servers = Server.objects.filter(kind=Server.Kind.MDS).select_related("filesystem").in_bulk()
+    window = _latest(servers, _SUGGESTION_RANGE)
+    if window is None:
+        return []
+    incidents = Incident.objects.filter(start__lt=window.end, end__gt=window.start)
+    saved = list(incidents.values_list("server", "start", "end"))
+    usual = baselines.at_time(servers, window.end)
+    slow = baselines.slowdowns(servers, window.start, window.end, usual)
+    return [
+        SlowInterval.from_slowdown(each, server.filesystem.name, server.name)
+        for each in slow
+        for server in [servers[each.server]]
+        if not any(
+            each.server == key and each.start < end and start < each.end
+            for key, start, end in saved
+        )
+    ][:_LISTED]
+
+
+def _latest(server_ids: Collection[int], length: timedelta) -> TimeRange | None:
+    servers = coverage.contiguous(server_ids)
+    ends = coverage.last_observed(Coverage.Source.RPC_TRACE, servers).values()
+    if not ends:
+        return None
+    end = max(ends).replace(microsecond=0) + timedelta(seconds=1)
+    return TimeRange(end - length, end)
+
+
+def _servers(filesystem: Filesystem) -> QuerySet[Server]:
+    return Server.objects.filter(filesystem=filesystem, kind=Server.Kind.MDS)
