@@ -1,9 +1,9 @@
-// Keys of the inbox, and what a page cannot do without a script: choose all, copy. All of it can be
-// done without: with Tab, Space and Enter.
+// Keyboard shortcuts of the list of flags, "select all" and "copy". Without scripts, use Tab, Space
+// and Enter.
 "use strict";
 
 (() => {
-  const PLACE = "place among flags";
+  const PLACE = "row of the flag list";
   const rows = () => [...document.querySelectorAll("[data-flag]")];
   const here = () => document.activeElement.closest("[data-flag]");
   const boxes = () => [...document.querySelectorAll("[data-flag] input[name='flag']")];
@@ -20,15 +20,15 @@
 
   function acknowledge() {
     const box = here()?.querySelector("input[name='flag']");
-    if (box && !boxes().some((one) => one.checked)) box.checked = true;
+    if (box && !boxes().some((other) => other.checked)) box.checked = true;
     const button = document.querySelector("[data-acknowledge]");
-    if (!boxes().some((one) => one.checked)) return;
+    if (!boxes().some((other) => other.checked)) return;
     sessionStorage.setItem(PLACE, rows().indexOf(here()));
     button.form.requestSubmit(button);
   }
 
-  // The page that follows goes on where somebody was.
-  function goOn() {
+  // The next page focuses the same row.
+  function restoreFocus() {
     const place = sessionStorage.getItem(PLACE);
     sessionStorage.removeItem(PLACE);
     if (place !== null) focus(rows()[place]);
@@ -43,14 +43,14 @@
     },
     e: acknowledge,
     "?": () => {
-      const keys = document.querySelector("[data-keys]");
-      keys.open = !keys.open;
-      keys.scrollIntoView({ block: "nearest" });
+      const shortcuts = document.querySelector("[data-shortcuts]");
+      shortcuts.open = !shortcuts.open;
+      shortcuts.scrollIntoView({ block: "nearest" });
     },
   };
 
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || !document.querySelector("[data-keys]")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || !document.querySelector("[data-shortcuts]")) return;
     const typesInto = "input:not([type='checkbox']), select, textarea, [contenteditable]";
     if (event.target.closest(typesInto) || !Object.hasOwn(KEYS, event.key)) return;
     event.preventDefault();
@@ -58,7 +58,7 @@
   });
 
   document.addEventListener("change", ({ target }) => {
-    if (target.matches("[data-choose-all]")) {
+    if (target.matches("[data-select-all]")) {
       for (const box of boxes()) box.checked = target.checked;
     }
   });
@@ -67,19 +67,19 @@
     if (!target.matches("[data-copy]")) return;
     const ticket = document.querySelector("[data-ticket]");
     ticket.select();
-    // Browsers let a page write to the clipboard on secure connections only: else it is selected.
+    // Without a secure connection there is no clipboard; the text stays selected.
     if (!navigator.clipboard) return;
     await navigator.clipboard.writeText(ticket.value);
     target.textContent = "Copied";
   });
 
   function show() {
-    for (const hidden of document.querySelectorAll("[data-choose-all], [data-copy]")) {
+    for (const hidden of document.querySelectorAll("[data-select-all], [data-copy]")) {
       hidden.hidden = false;
     }
   }
 
   document.addEventListener("htmx:afterSettle", show);
   show();
-  goOn();
+  restoreFocus();
 })();

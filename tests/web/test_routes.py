@@ -43,7 +43,7 @@ TABLE = [
     ("flags/", "/flags/", {"GET": A.USERS, "POST": A.STAFF}),
     ("flags/<int:pk>/", "/flags/{flag}/", {"GET": A.PROJECT, "POST": A.STAFF_ACTION}),
     ("flags/<int:pk>/history/", "/flags/{flag}/history/", {"GET": A.PROJECT}),
-    ("flags/<int:pk>/peers/", "/flags/{outlier}/peers/", {"GET": A.STAFF_VIEW}),
+    ("flags/<int:pk>/similar-jobs/", "/flags/{outlier}/similar-jobs/", {"GET": A.STAFF_VIEW}),
     ("incidents/", "/incidents/", {"GET": A.USERS, "POST": A.USERS}),
     ("incidents/save/", "/incidents/save/", {"POST": A.STAFF}),
     ("incidents/impact/", "/incidents/impact/", {"GET": A.STAFF}),

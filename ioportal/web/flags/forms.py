@@ -1,4 +1,4 @@
-"""The form by which staff triage flags."""
+"""The triage form of flags."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from ioportal.flags.triage import Outcome
 
-MUTED_FOR = timedelta(days=1)  # unless somebody says otherwise
-_MOST = 200  # flags at once: a page has fewer
-_DIGITS = 18  # of a key
+DEFAULT_MUTE = timedelta(days=1)
+_MAX_FLAGS = 200  # at once: a page has fewer
+_MAX_DIGITS = 18  # of a key
 
-ACTIONS = {  # to the words of what was done
+ACTIONS = {  # to their past participles
     "acknowledge": "acknowledged",
     "mute": "muted",
     "resolve": "resolved",
@@ -32,27 +32,27 @@ ACTIONS = {  # to the words of what was done
 }
 
 
-class _Keys(forms.Field):
-    """The keys of some flags."""
+class _KeysField(forms.Field):
+    """The keys of the selected flags."""
 
     widget = forms.MultipleHiddenInput
 
     def clean(self, value: Any) -> list[int]:
-        """Return them as numbers."""
-        keys = [int(key) for key in value if key.isdecimal() and len(key) <= _DIGITS]
+        """Return the keys as numbers."""
+        keys = [int(key) for key in value if key.isdecimal() and len(key) <= _MAX_DIGITS]
         if not keys:
-            raise ValidationError("Choose at least one flag.")
-        if len(keys) > _MOST:
-            raise ValidationError(f"These are more than {_MOST} flags: choose fewer.")
+            raise ValidationError("Select at least one flag.")
+        if len(keys) > _MAX_FLAGS:
+            raise ValidationError(f"Select at most {_MAX_FLAGS} flags.")
         return keys
 
 
 class TriageForm(forms.Form):
-    """What is to be done about some flags, and why."""
+    """An action on some flags, with its reason."""
 
-    flag = _Keys()
+    flag = _KeysField()
     action = forms.ChoiceField(choices=list(ACTIONS.items()))
-    why = forms.CharField(
+    reason = forms.CharField(
         required=False,
         max_length=triage.MAX_COMMENT_LENGTH,
         label="Reason or comment",
@@ -64,7 +64,7 @@ class TriageForm(forms.Form):
         to_field_name="username",
         required=False,
         label="Assign to",
-        empty_label="nobody",
+        empty_label="unassigned",
     )
 
     def __init__(self, data: QueryDict | None = None, **initial: Any) -> None:
@@ -72,52 +72,53 @@ class TriageForm(forms.Form):
 
     @property
     def keys(self) -> list[str]:
-        """The flags that were chosen, as the page has them."""
+        """The selected flags, as in the page's checkboxes."""
         return self.data.getlist("flag") if self.is_bound else []  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
-        """Ask for the end of a muting."""
-        given: dict[str, Any] = super().clean() or {}
-        if given.get("action") == "mute" and "until" not in self.errors and not given.get("until"):
-            self.add_error("until", "Say until when.")
-        return given
+        """Require an end for muting."""
+        values: dict[str, Any] = super().clean() or {}
+        is_muting = values.get("action") == "mute"
+        if is_muting and "until" not in self.errors and not values.get("until"):
+            self.add_error("until", "Enter the end of the mute period.")
+        return values
 
-    def carry_out(self, by: User) -> Outcome | None:
-        """Do it; None: something was refused, and the errors say why."""
+    def apply(self, by: User) -> Outcome | None:
+        """Apply the action; None: the form has errors."""
         if not self.is_valid():
-            self._go_to_error()
+            self._focus_error()
             return None
-        given = self.cleaned_data
-        keys, why = given["flag"], given["why"]
+        values = self.cleaned_data
+        keys, reason = values["flag"], values["reason"]
         actions = {
-            "acknowledge": lambda: triage.acknowledge(keys, by, why),
-            "mute": lambda: triage.mute(keys, by, given["until"], why),
-            "resolve": lambda: triage.resolve(keys, by, why),
-            "reopen": lambda: triage.reopen(keys, by, why),
-            "assign": lambda: triage.assign(keys, by, given["assignee"]),
-            "comment": lambda: triage.comment(keys, by, why),
+            "acknowledge": lambda: triage.acknowledge(keys, by, reason),
+            "mute": lambda: triage.mute(keys, by, values["until"], reason),
+            "resolve": lambda: triage.resolve(keys, by, reason),
+            "reopen": lambda: triage.reopen(keys, by, reason),
+            "assign": lambda: triage.assign(keys, by, values["assignee"]),
+            "comment": lambda: triage.comment(keys, by, reason),
         }
         try:
-            return actions[given["action"]]()
+            return actions[values["action"]]()
         except ValidationError as error:
-            self.add_error("until" if given["action"] == "mute" else "why", error)
-            self._go_to_error()
+            self.add_error("until" if values["action"] == "mute" else "reason", error)
+            self._focus_error()
             return None
 
-    def _go_to_error(self) -> None:
-        """Have the page open where something was refused: the form is below the flags."""
-        refused = next((name for name in ("until", "assignee") if name in self.errors), "why")
-        self.fields[refused].widget.attrs["autofocus"] = True
+    def _focus_error(self) -> None:
+        """Focus the first field with an error: the form is below the flags."""
+        name = next((name for name in ("until", "assignee") if name in self.errors), "reason")
+        self.fields[name].widget.attrs["autofocus"] = True
 
 
-def told(action: str, outcome: Outcome) -> str:
-    """Return in words what came of an action."""
+def outcome_message(action: str, outcome: Outcome) -> str:
+    """Return the result of an action as text."""
     parts = []
     if outcome.done:
         parts.append(f"{_flags(len(outcome.done))} {ACTIONS[action]}.")
     if outcome.unchanged:
-        parts.append(f"{_flags(len(outcome.unchanged))} so already.")
-    parts += [f"Flag {key}: {why}" for key, why in outcome.refused.items()]
+        parts.append(f"{_flags(len(outcome.unchanged))} unchanged.")
+    parts += [f"Flag {key}: {reason}" for key, reason in outcome.refused.items()]
     return " ".join(parts)
 
 

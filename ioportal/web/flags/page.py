@@ -1,159 +1,141 @@
-"""One flag: its evidence, how it came about, whom it hurt, and what solved the same before."""
+"""The page of one flag: its evidence, impact, past flags of its rule, and events."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.db.models import Case, Q, Value, When
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from ioportal.analysis.rules.evidence import DAY, PEAK_SPAN
+from ioportal.analysis.rules.evidence import DAY
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import history
-from ioportal.flags.models import Flag, FlagEvent
-from ioportal.reporting.flag_values import in_words, title_of
-from ioportal.site.models import Server
-from ioportal.telemetry import coverage, levels
-from ioportal.telemetry.models import ImpactWindow
-from ioportal.web.flags import history_chart
-from ioportal.web.flags.inbox import principal_of, shown, with_subjects
-from ioportal.web.flags.similar_jobs import PeersHistogram
+from ioportal.flags import history, impact_windows
+from ioportal.flags.models import Flag
+from ioportal.reporting import flag_evidence
+from ioportal.reporting.flag_history import history_chart
+from ioportal.reporting.flags import is_simulated, summaries, with_subjects
+from ioportal.reporting.job_facts import Comparison, statistics_of
+from ioportal.web.flags.outlier_histogram import OutlierHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
 
     from django.contrib.auth.models import User
 
     from ioportal.flags.history.source import MeasureHistory
+    from ioportal.flags.models import FlagEvent
+    from ioportal.reporting.flag_evidence import Figure, ImpactInterval
+    from ioportal.reporting.flags import FlagSummary
     from ioportal.reporting.timelines import StepsChart
-    from ioportal.web.flags.inbox import Shown
 
-_SIMILAR = 10
-_IMPACTS = 12
-_OF_THE_JUDGE = {FlagEvent.Kind.OPENED, FlagEvent.Kind.GREW, FlagEvent.Kind.ESCALATED}
+_LISTED_FLAGS = 10
+_LISTED_INTERVALS = 12
 
 
-@dataclass(frozen=True)
-class Number:
-    """One of a flag's numbers, beside its threshold."""
+class FlagPage:
+    """A flag and its evidence, as far as `user` may see them."""
 
-    title: str
-    value: str
-    threshold: str  # "": it has none
-    is_measure: bool
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """An interval in which others waited at a server because of a principal."""
-
-    server: str
-    filesystem: str
-    start: datetime
-    end: datetime
-    impact_s: float
-
-
-class Told:
-    """All that is known of a flag, as far as `user` may know it."""
-
-    def __init__(self, shown_flag: Shown, user: User) -> None:
-        self.shown = shown_flag
-        self.flag = shown_flag.flag
+    def __init__(self, user: User, pk: int) -> None:
+        visible = with_subjects(Flag.objects.visible_to(user))
         self._user = user
-
-    @property
-    def numbers(self) -> list[Number]:
-        """Numbers of the finding: the measure, other thresholds in the rule's order, the rest."""
-        flag = self.flag
-        limited = {title_of(flag, name) for name in flag.thresholds}
-        # (what the database keeps as JSON has no order of its own)
-        in_order = flag.definition.thresholds if flag.definition else ()
-        names = dict.fromkeys([flag.measure, *in_order, *flag.thresholds, *flag.numbers])
-        return [
-            Number(
-                title_of(flag, name),
-                in_words(flag, name, flag.numbers.get(name)),
-                in_words(flag, name, flag.thresholds[name]) if name in flag.thresholds else "",
-                name == flag.measure,
-            )
-            for name in names
-            # (a number that has no threshold of its own may have one by another name)
-            if name in flag.thresholds
-            or (name in flag.numbers and title_of(flag, name) not in limited)
-        ]
+        self.flag: Flag = get_object_or_404(visible.select_related("job__statistics"), pk=pk)
 
     @cached_property
-    def waiting(self) -> list[Waiting]:
-        """When others waited because of it, and where: the worst first."""
-        who = principal_of(self.flag)
-        if who is None:
-            return []
-        kind, key = who
-        rows = ImpactWindow.objects.filter(kind=kind, who=key)
-        if self.flag.subject_kind == Subject.HOST:  # it was there before, and elsewhere
-            servers = Server.objects.filter(filesystem=self.flag.filesystem_id)
-            span = (self.flag.since - PEAK_SPAN, self.flag.until)
-            rows = rows.between(*span).filter(server_id__in=servers.values("pk"))
-        return sorted(
-            _joined(
-                rows.values_list("server_id", "start", "impact_us").order_by("server_id", "start")
-            ),
-            key=lambda one: -one.impact_s,
-        )
+    def summary(self) -> FlagSummary:
+        """Its subject, and its current impact."""
+        [summary] = summaries([self.flag], self._user, impact_windows.latest())
+        return summary
 
     @property
-    def worst_waiting(self) -> list[Waiting]:
-        """The first of these, in order of time."""
-        return sorted(self.waiting[:_IMPACTS], key=lambda one: one.start)
+    def simulated(self) -> bool:
+        """Whether it is about simulated data."""
+        return is_simulated(self.flag)
 
     @property
-    def more_waiting(self) -> int:
-        """How many there are besides."""
-        return max(0, len(self.waiting) - _IMPACTS)
+    def facts(self) -> dict[str, Any]:
+        """The flag as one JSON object."""
+        return flag_evidence.facts(self.summary, self._user)
 
     @property
-    def waited_s(self) -> float:
-        """For how long others waited because of it, altogether."""
-        return sum(one.impact_s for one in self.waiting)
+    def figures(self) -> list[Figure]:
+        """Its numbers with their thresholds."""
+        return flag_evidence.figures(self.flag)
+
+    @cached_property
+    def measure_history(self) -> MeasureHistory | None:
+        """The history of its measure; None: it has none."""
+        return history.for_flag(self.flag)
+
+    @cached_property
+    def history_chart(self) -> StepsChart | None:
+        """The history with the threshold; None: there is none, or data is past retention."""
+        return history_chart(self.flag, self.summary.subject.words, self.measure_history)
+
+    @cached_property
+    def outlier_histogram(self) -> OutlierHistogram | None:
+        """The similar jobs of an outlier; for staff, as single jobs can be read from it."""
+        return OutlierHistogram.for_flag(self.flag) if self._user.is_staff else None
+
+    @cached_property
+    def _impact_intervals(self) -> list[ImpactInterval]:
+        return flag_evidence.impact_intervals(self.flag)
 
     @property
-    def similar(self) -> list[Shown]:
-        """Resolved flags of the same rule: first what somebody solved, of the like of it first."""
+    def impact_intervals(self) -> list[ImpactInterval]:
+        """The intervals with the largest impact, in order of time."""
+        largest = self._impact_intervals[:_LISTED_INTERVALS]
+        return sorted(largest, key=lambda interval: interval.start)
+
+    @property
+    def more_impact_intervals(self) -> int:
+        """Number of intervals beyond those."""
+        return max(0, len(self._impact_intervals) - _LISTED_INTERVALS)
+
+    @property
+    def impact_s(self) -> float:
+        """Its total impact."""
+        return sum(interval.impact_s for interval in self._impact_intervals)
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """Its job among similar jobs; None: no job, or no statistics."""
+        job = self.flag.job
+        statistics = statistics_of(job) if job else None
+        return Comparison(job, statistics) if job and statistics else None
+
+    @cached_property
+    def past_flags(self) -> list[FlagSummary]:
+        """Resolved flags of the same rule.
+
+        Those resolved by staff come first, and of these the ones of the same subject, user or name.
+        """
         flag = self.flag
-        alike = Q(subject_kind=flag.subject_kind, subject=flag.subject)
+        same = Q(subject_kind=flag.subject_kind, subject=flag.subject)
         if flag.owner:
-            alike |= Q(owner=flag.owner)
+            same |= Q(owner=flag.owner)
         if flag.job and flag.job.name:
-            alike |= Q(job__name=flag.job.name)
+            same |= Q(job__name=flag.job.name)
         past = (
             Flag.objects.visible_to(self._user)
             .filter(rule=flag.rule, state=Flag.State.RESOLVED)
             .exclude(pk=flag.pk)
             .order_by(
                 Case(When(resolved_by="", then=Value(1)), default=Value(0)),
-                Case(When(alike, then=Value(0)), default=Value(1)),
+                Case(When(same, then=Value(0)), default=Value(1)),
                 "-until",
                 "-pk",
             )
         )
-        return shown(with_subjects(past)[:_SIMILAR], self._user)
-
-    @cached_property
-    def peers(self) -> PeersHistogram | None:
-        """The peers of an outlier; for staff, since few of them may be in a bin."""
-        return PeersHistogram.of(self.flag) if self._user.is_staff else None
+        return summaries(with_subjects(past)[:_LISTED_FLAGS], self._user)
 
     @property
-    def whence(self) -> tuple[str, str] | None:
-        """What the finding adds up from, in words, and the address where that is listed.
+    def source_link(self) -> tuple[str, str] | None:
+        """Label and address of the rows that a finding adds up; None: its subject has a page.
 
-        Of a user the jobs that count together, the heaviest first; of a filesystem the NIDs that
-        belong to no node.
+        For a user the jobs, heaviest first; for a filesystem the unregistered NIDs.
         """
         flag = self.flag
         if flag.subject_kind == Subject.FILESYSTEM:
@@ -166,45 +148,5 @@ class Told:
 
     @property
     def events(self) -> Iterable[FlagEvent]:
-        """Its history; what staff say among themselves is for them."""
-        events = self.flag.events.order_by("pk")
-        return events if self._user.is_staff else events.filter(kind__in=_OF_THE_JUDGE)
-
-    @property
-    def for_a_ticket(self) -> str:
-        """The finding in plain text."""
-        flag, job = self.flag, self.flag.job
-        lines = [f"{flag.title} ({flag.get_severity_display()}): {self.shown.subject.words}"]
-        if job:
-            lines.append(f"{job.cluster}, user {job.owner}, {job.node_count} nodes")
-        lines.append(
-            f"{title_of(flag, flag.measure)}: {self.shown.value}, threshold {self.shown.threshold}"
-        )
-        lines.append(flag.advice)
-        return "\n".join(lines)
-
-    @cached_property
-    def measure_history(self) -> MeasureHistory | None:
-        """How its measure came about; None: not over time."""
-        return history.for_flag(self.flag)
-
-    @cached_property
-    def chart(self) -> StepsChart | None:
-        """Its history against its threshold; None: it has none, or not any more."""
-        return history_chart.drawn(self.flag, self.shown.subject.words, self.measure_history)
-
-
-def _joined(rows: Iterable[tuple[int, datetime, int]]) -> list[Waiting]:
-    """Join windows of a server that are close to each other; rows by server and time."""
-    servers = Server.objects.select_related("filesystem").in_bulk()
-    found: list[tuple[int, datetime, datetime, int]] = []
-    for server, start, impact_us in rows:
-        if found and found[-1][0] == server and start - found[-1][2] <= coverage.SHORTEST_GAP:
-            _, first, _, so_far = found.pop()
-            found.append((server, first, start + levels.IMPACT.width, so_far + impact_us))
-        else:
-            found.append((server, start, start + levels.IMPACT.width, impact_us))
-    return [
-        Waiting(servers[server].name, servers[server].filesystem.name, start, end, us / 1e6)
-        for server, start, end, us in found
-    ]
+        """Its events that the user may see."""
+        return flag_evidence.events(self.flag, self._user)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from ioportal.reporting.flags import FlagSummary
     from ioportal.site.models import Source
-    from ioportal.web.flags.inbox import Shown
 
 _LISTED_JOBS = 10
 _LISTED_NAMES = 5
@@ -161,7 +161,7 @@ class StaffHome:
         return health.sources_with_problems(timezone.now())
 
     @cached_property
-    def flags(self) -> list[Shown]:
+    def flags(self) -> list[FlagSummary]:
         """The worst flags that need triage."""
         return badges.worst_to_triage(self._user, _LISTED_FLAGS)
 
@@ -219,9 +219,9 @@ class UserHome:
         return _listed(jobs.order_by("-submitted_at", "-pk"), self._user)
 
     @cached_property
-    def flags(self) -> list[Shown]:
+    def flags(self) -> list[FlagSummary]:
         """The worst unresolved flags of the user."""
-        return badges.of_owner(self._user.get_username(), self._user)
+        return badges.for_owner(self._user.get_username(), self._user)
 
     @property
     def simulated(self) -> bool:
@@ -233,7 +233,7 @@ class UserHome:
 def _listed(jobs: Any, user: User) -> list[Job]:
     """Fetch the first jobs with everything that a row shows."""
     rows = list(jobs.select_related("cluster", "statistics")[:_LISTED_JOBS])
-    badges.mark(rows, user)
+    badges.mark_jobs(rows, user)
     return rows
 
 

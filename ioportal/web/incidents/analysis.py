@@ -261,8 +261,8 @@ def suggestions() -> list[SlowInterval]:
     window = _latest(servers, _SUGGESTION_RANGE)
     if window is None:
         return []
-    incidents = Incident.objects.filter(start__lt=window.end, end__gt=window.start)
-    saved = list(incidents.values_list("server", "start", "end"))
+    saved_incidents = Incident.objects.filter(start__lt=window.end, end__gt=window.start)
+    saved = list(saved_incidents.values_list("server", "start", "end"))
     usual = baselines.at_time(servers, window.end)
     slow = baselines.slowdowns(servers, window.start, window.end, usual)
     return [

@@ -10,7 +10,7 @@ from django.core.paginator import Paginator
 from django.shortcuts import get_object_or_404
 
 from ioportal.activity.models import Incident, Report
-from ioportal.analysis.impact import FEWEST_WINDOWS
+from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.analysis.metrics import Unit
 from ioportal.reporting.formatting import duration
 from ioportal.reporting.time_ranges import TimeRange
@@ -92,7 +92,7 @@ class IncidentListPage:
 class _AnalysisPage:
     """Common parts of the pages that show an impact analysis."""
 
-    min_windows = FEWEST_WINDOWS
+    min_windows = MIN_BASELINE_WINDOWS
     microseconds = Unit.MICROSECONDS
 
     def __init__(self, user: User) -> None:

@@ -139,7 +139,7 @@ class JobList(SelectedJobs):
         """The jobs of the page, looked up by key: sorting whole rows is slow."""
         keys = list(self.page)
         jobs = Job.objects.select_related("cluster", "statistics").in_bulk(keys)
-        badges.mark(jobs.values(), self.user)
+        badges.mark_jobs(jobs.values(), self.user)
         return [jobs[key] for key in keys if key in jobs]
 
     @property

@@ -12,6 +12,7 @@ from ioportal.ingest import late_accounting
 from ioportal.jobs import rpc_reports, workloads
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
 from ioportal.reporting import job_facts
+from ioportal.reporting.flag_history import job_marks
 from ioportal.reporting.job_facts import Comparison
 from ioportal.reporting.job_series import JobSeries
 from ioportal.reporting.time_ranges import TimeRange
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from ioportal.ingest.late_accounting import LateAccounting
     from ioportal.jobs.models import WorkloadJobQuerySet
     from ioportal.jobs.workloads import PandaSummary
+    from ioportal.reporting.flags import FlagSummary
     from ioportal.web.common.requests import UserRequest
-    from ioportal.web.flags.inbox import Shown
 
 _STARTUP = 0.1  # of the run, as in the metric `startup_share`
 _LISTED_RECORDS = 5
@@ -90,9 +91,9 @@ class JobPage:
         return late_accounting.for_job(self.job)
 
     @cached_property
-    def flags(self) -> list[Shown]:
+    def flags(self) -> list[FlagSummary]:
         """Flags of the job."""
-        return badges.of_job(self.job, self._request.user)
+        return badges.for_job(self.job, self._request.user)
 
     @cached_property
     def is_stale(self) -> bool:
@@ -146,7 +147,7 @@ class JobPage:
     @cached_property
     def timelines(self) -> list[Timeline]:
         """Charts of the range."""
-        marks = badges.marks(self.flags, self.job.ended_at)
+        marks = job_marks((row.flag for row in self.flags), self.job.ended_at)
         return [Timeline(kind, self._series, self._range, marks) for kind in KINDS]
 
     def timeline(self, name: str) -> Timeline | None:

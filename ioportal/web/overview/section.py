@@ -271,7 +271,7 @@ class Section(Observation):
         """The rows of the table, each with its colour in the charts, and its worst flag."""
         rows = [*self.listed, *([self.others] if self.others else [])]
         principals = [principal for row in self.listed for principal in row.principals]
-        flags = badges.of_principals(principals, self._user)
+        flags = badges.worst_by_principal(principals, self._user)
         return [
             (row, self.colours.get(row.name, palette.REST), row.worst_flag(flags)) for row in rows
         ]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.http import QueryDict
 
-    from ioportal.web.flags.inbox import Shown
+    from ioportal.reporting.flags import FlagSummary
     from ioportal.web.trends.page import Trend
 
 PER_PAGE = 50
@@ -258,7 +258,7 @@ class PersonPage(SelectedJobs):
     def heaviest(self) -> list[Job]:
         """The jobs with most metadata operations."""
         jobs = list(self._measured.order_by(f"-statistics__{RANKED_BY}", "-pk")[:_HEAVIEST_JOBS])
-        badges.mark(jobs, self.user)
+        badges.mark_jobs(jobs, self.user)
         return jobs
 
     @cached_property
@@ -268,7 +268,7 @@ class PersonPage(SelectedJobs):
         first = max(0, middle - _TYPICAL_JOBS // 2)
         ordered = self._measured.order_by(f"statistics__{RANKED_BY}", "pk")
         jobs = list(ordered[first : first + _TYPICAL_JOBS])
-        badges.mark(jobs, self.user)
+        badges.mark_jobs(jobs, self.user)
         return jobs
 
     @property
@@ -290,9 +290,9 @@ class PersonPage(SelectedJobs):
         return [job_columns.BY_NAME[name] for name in names]
 
     @property
-    def flags(self) -> list[Shown]:
+    def flags(self) -> list[FlagSummary]:
         """Unresolved flags of a user."""
-        return badges.of_owner(self.name, self.user) if self.kind is USERS else []
+        return badges.for_owner(self.name, self.user) if self.kind is USERS else []
 
     @property
     def flags_url(self) -> str:

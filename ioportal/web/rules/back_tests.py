@@ -1,4 +1,4 @@
-"""What a back-test found, in words and by name."""
+"""Results of back-tests: a summary as text, and the affected subjects by name."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ if TYPE_CHECKING:
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.models import BackTest
 
-_JUDGED = {
-    Subject.JOB: "jobs that ended in this time",
-    Subject.USER: "users' days",
-    Subject.HOST: "five minutes of hosts and processes",
+EXPORT_COLUMNS = ("subject", "name", "owner", "value", "until", "current", "proposed")
+EVALUATED = {  # by the kind of subject
+    Subject.JOB: "jobs that ended in this period",
+    Subject.USER: "user days",
+    Subject.HOST: "five-minute intervals of hosts and processes",
     Subject.FILESYSTEM: "hours of filesystems",
 }
 
 
 @dataclass(frozen=True)
-class Row:
-    """Somebody who is flagged by the thresholds in force, by those tried, or by both."""
+class AffectedSubject:
+    """A subject that is flagged by the current thresholds, the proposed ones, or both."""
 
     subject: str
     name: str
@@ -42,46 +43,42 @@ class Row:
     proposed: bool
 
 
-def sentence(rule: Rule, test: BackTest) -> str:
-    """Return what the thresholds tried would change."""
+def summary(rule: Rule, test: BackTest) -> str:
+    """Return the difference between current and proposed thresholds as text."""
     counts = test.counts
-    now = _many(rule, counts["current"], counts["owners_current"])
-    tried = _many(rule, counts["proposed"], counts["owners_proposed"])
+    current = _flagged(rule, counts["current"], counts["owners_current"])
+    proposed = _flagged(rule, counts["proposed"], counts["owners_proposed"])
     if not counts["only_current"] and not counts["only_proposed"]:
-        return f"They would change nothing: they flag {tried}, as the thresholds in force do."
+        return f"No change: current and proposed thresholds flag {proposed}."
     changes = [
-        f"{count:,} {words}"
-        for count, words in (
-            (counts["only_proposed"], "more"),
-            (counts["only_current"], "no longer"),
+        f"{count:,} {label}"
+        for count, label in (
+            (counts["only_proposed"], "added"),
+            (counts["only_current"], "removed"),
         )
         if count
     ]
     return (
-        f"They would flag {tried}, where the thresholds in force flag {now}: {', '.join(changes)}."
+        f"Proposed thresholds flag {proposed}, current thresholds {current}: {', '.join(changes)}."
     )
 
 
-def _many(rule: Rule, count: int, owners: int) -> str:
-    many = f"{count:,} {rule.subject}{'' if count == 1 else 's'}"
+def _flagged(rule: Rule, count: int, owners: int) -> str:
+    subjects = f"{count:,} {rule.subject}{'' if count == 1 else 's'}"
     if rule.subject is not Subject.JOB or not owners:
-        return many
-    return f"{many} of {owners:,} user{'' if owners == 1 else 's'}"
+        return subjects
+    return f"{subjects} of {owners:,} user{'' if owners == 1 else 's'}"
 
 
-def judged(rule: Rule) -> str:
-    """Return what was judged by a rule, in the plural."""
-    return _JUDGED[rule.subject]
-
-
-def named(rule: Rule, test: BackTest) -> list[Row]:
-    """Return whom a back-test found, by name; staff may know all."""
-    names = _NAMED[rule.subject]([row["subject"] for row in test.subjects])
+def affected_subjects(rule: Rule, test: BackTest) -> list[AffectedSubject]:
+    """Return the subjects of a back-test by name; for staff."""
+    names = _NAMES[rule.subject]([row["subject"] for row in test.subjects])
     rows = []
     for row in test.subjects:
-        name, address = names.get(row["subject"], (f"{rule.subject} {row['subject']}, gone", ""))
+        unknown = (f"{rule.subject} {row['subject']} (deleted)", "")
+        name, address = names.get(row["subject"], unknown)
         until = datetime.fromisoformat(row["until"])
-        rows.append(Row(**{**row, "name": name, "address": address, "until": until}))
+        rows.append(AffectedSubject(**{**row, "name": name, "address": address, "until": until}))
     return rows
 
 
@@ -98,11 +95,11 @@ def _users(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def _hosts(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Name processes and hosts by their kind and key."""
-    keys = [tuple(map(int, subject.split(":"))) for subject in subjects]
-    of = {kind: [key for of, key in keys if of == kind] for kind in Principal}
-    processes = SourceJobId.objects.filter(pk__in=of[Principal.PROCESS])
-    hosts = Nid.objects.filter(pk__in=of[Principal.HOST])
+    """Return the names of processes and hosts, whose subjects are kind and key."""
+    principals = [tuple(map(int, subject.split(":"))) for subject in subjects]
+    keys = {kind: [key for other, key in principals if other == kind] for kind in Principal}
+    processes = SourceJobId.objects.filter(pk__in=keys[Principal.PROCESS])
+    hosts = Nid.objects.filter(pk__in=keys[Principal.HOST])
     return {
         **{
             f"{Principal.PROCESS}:{pk}": (f"process {text}", "")
@@ -116,11 +113,11 @@ def _hosts(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def _filesystems(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
-    known = Filesystem.objects.filter(pk__in=map(int, subjects))
-    return {str(pk): (name, "") for pk, name in known.values_list("pk", "name")}
+    filesystems = Filesystem.objects.filter(pk__in=map(int, subjects))
+    return {str(pk): (name, "") for pk, name in filesystems.values_list("pk", "name")}
 
 
-_NAMED = {
+_NAMES = {
     Subject.JOB: _jobs,
     Subject.USER: _users,
     Subject.HOST: _hosts,

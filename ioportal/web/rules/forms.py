@@ -1,4 +1,4 @@
-"""The forms by which staff try thresholds on the past, set them, and withdraw them."""
+"""Forms to test, change and withdraw thresholds."""
 
 from __future__ import annotations
 
@@ -27,45 +27,41 @@ if TYPE_CHECKING:
 
     from ioportal.analysis.rules.rule import Rule, Threshold
 
-LONGEST = timedelta(days=400)  # that a back-test goes over
-_ON_OR_OFF = [("", "as the wider part says"), ("true", "on"), ("false", "off")]
-_FORMS: dict[Unit | None, str] = {
+LONGEST = timedelta(days=400)  # period of a back-test
+_STATUS_CHOICES = [("", "inherited"), ("true", "on"), ("false", "off")]
+_ADVICE_FORMATS: dict[Unit | None, str] = {  # of numbers in an advice
     Unit.SHARE: ".0%",
     Unit.RATIO: ",.1f",
     Unit.BYTES: "B",
-}  # of numbers in an advice
+}
 _PARTS = ("cluster", "queue", "filesystem")
 
 
 class ThresholdForm(forms.Form):
-    """Thresholds of a rule for a part of the site; and a period to try them on."""
+    """Thresholds of a rule for a part of the site, and the period of a back-test."""
 
     cluster = forms.ModelChoiceField(
         Cluster.objects.order_by("name"),
         required=False,
         to_field_name="name",
-        empty_label="every cluster",
+        empty_label="all clusters",
     )
     queue = forms.CharField(
-        max_length=128, required=False, help_text="Of that cluster. Empty: every queue."
+        max_length=128, required=False, help_text="Of this cluster. Empty: all queues."
     )
     filesystem = forms.ModelChoiceField(
         Filesystem.objects.order_by("name"),
         required=False,
         to_field_name="name",
-        empty_label="every filesystem",
+        empty_label="all filesystems",
     )
     start = TimeField(label="From", required=False)
     end = TimeField(label="To", required=False)
     is_on = forms.NullBooleanField(
-        label="There the rule is",
-        required=False,
-        widget=forms.Select(choices=_ON_OR_OFF),
+        label="Status here", required=False, widget=forms.Select(choices=_STATUS_CHOICES)
     )
-    why = forms.CharField(
-        max_length=200,
-        required=False,
-        help_text="Needed to set them; it stays in the history.",
+    reason = forms.CharField(
+        max_length=200, required=False, help_text="Required; shown in the history."
     )
     advice = forms.CharField(
         widget=forms.Textarea({"rows": 4}), required=False, validators=[MaxLengthValidator(2_000)]
@@ -77,34 +73,34 @@ class ThresholdForm(forms.Form):
         super().__init__(data, initial=initial)
         self.rule = rule
         for name, threshold in rule.thresholds.items():
-            self.fields[self._key(name)] = _field_of(threshold)
+            self.fields[self._key(name)] = _field(threshold)
         for name in set(_PARTS) - set(PARTS[rule.subject]):
             del self.fields[name]
         self.fields["advice"].help_text = (
-            "What flags tell the owner. Empty: as the wider part says. It may name numbers in "
-            f"braces, such as {', '.join(map(self._in_braces, self._known()))}."
+            "Shown to the owner of a flag. Empty: inherited. Numbers in braces are filled in: "
+            f"{', '.join(map(self._placeholder, self._numbers()))}."
         )
 
     @staticmethod
     def _key(name: str) -> str:
         return f"threshold_{name}"
 
-    def _known(self) -> list[str]:
+    def _numbers(self) -> list[str]:
         return [*finding_numbers(self.rule), *map(self._key, self.rule.thresholds)]
 
-    def _in_braces(self, name: str) -> str:
-        """Return how an advice may name a number."""
+    def _placeholder(self, name: str) -> str:
+        """Return a number as an advice may contain it."""
         unit = unit_by(self.rule, name.removeprefix(self._key("")))
-        return f"{{{name}:{_FORMS.get(unit, ',.0f')}}}"
+        return f"{{{name}:{_ADVICE_FORMATS.get(unit, ',.0f')}}}"
 
     @classmethod
-    def initial_of(cls, thresholds: dict[str, float], **more: Any) -> dict[str, Any]:
-        """Return what the fields show for some thresholds."""
-        shown = {
+    def initial_values(cls, thresholds: dict[str, float], **others: Any) -> dict[str, Any]:
+        """Return initial values of the fields, for some thresholds and other fields."""
+        values = {
             cls._key(name): int(value) if value == int(value) else value
             for name, value in thresholds.items()
         }
-        return {**shown, **more}
+        return {**values, **others}
 
     def threshold_fields(self) -> Iterator[BoundField]:
         """Yield the fields of the thresholds."""
@@ -115,72 +111,74 @@ class ThresholdForm(forms.Form):
         return self._bound(PARTS[self.rule.subject])
 
     def period_fields(self) -> Iterator[BoundField]:
-        """Yield the fields of the period."""
+        """Yield the fields of the back-test's period."""
         return self._bound(("start", "end"))
 
-    def setting_fields(self) -> Iterator[BoundField]:
-        """Yield the fields that matter where thresholds are set."""
-        return self._bound(("why", "is_on", "advice"))
+    def change_fields(self) -> Iterator[BoundField]:
+        """Yield the fields that only a change of thresholds uses."""
+        return self._bound(("reason", "is_on", "advice"))
 
     def _bound(self, names: Iterable[str]) -> Iterator[BoundField]:
         return (self[name] for name in names)
 
     def clean_advice(self) -> str:
-        """Refuse an advice that could not be filled in."""
+        """Refuse an advice with unknown numbers or formats."""
         text: str = self.cleaned_data["advice"].strip()
         try:
-            refuse_unusable(text, self._known())
+            refuse_unusable(text, self._numbers())
         except ValueError as error:
             raise ValidationError(str(error)) from error
         return text
 
     def clean(self) -> dict[str, Any]:
-        """Refuse what cannot be set or tried."""
-        told: dict[str, Any] = super().clean() or {}
-        if told.get("queue") and "cluster" in told and not told["cluster"]:
-            self.add_error("queue", "A queue is of a cluster: choose that too.")
+        """Check the fields that the requested action needs."""
+        values: dict[str, Any] = super().clean() or {}
+        if values.get("queue") and "cluster" in values and not values["cluster"]:
+            self.add_error("queue", "Select the cluster of the queue.")
         measure = self._key(self.rule.measure)
-        if told.get(measure) == 0:
-            self.add_error(measure, "0 would flag everybody: say more, or switch the rule off.")
-        if "try" in self.data:
-            self._refuse_period(told.get("start"), told.get("end"))
-        elif not told.get("why") and "why" not in self.errors:
-            self.add_error("why", "Say why: whoever reads the history will ask.")
-        return told
+        if values.get(measure) == 0:
+            self.add_error(
+                measure, "0 would flag every subject. Enter a larger value, or set the status off."
+            )
+        if "test" in self.data:
+            self._check_period(values.get("start"), values.get("end"))
+        elif not values.get("reason") and "reason" not in self.errors:
+            self.add_error("reason", "Enter a reason. It is shown in the history.")
+        return values
 
-    def _refuse_period(self, start: Any, end: Any) -> None:
+    def _check_period(self, start: Any, end: Any) -> None:
         if {"start", "end"} & set(self.errors):
             return
         if not start or not end:
-            self.add_error("end", "Say from when to when.")
+            self.add_error("end", "Enter start and end of the period.")
         elif end <= start:
-            self.add_error("end", "It must end after it starts.")
+            self.add_error("end", "The end must be after the start.")
         elif end - start > LONGEST:
-            self.add_error("end", f"At most {LONGEST.days} days can be tried at once.")
+            self.add_error("end", f"The period is limited to {LONGEST.days} days.")
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The thresholds that were given."""
-        given = {name: self.cleaned_data[self._key(name)] for name in self.rule.thresholds}
-        return {name: value for name, value in given.items() if value is not None}
+        """The thresholds with a value."""
+        values = {name: self.cleaned_data[self._key(name)] for name in self.rule.thresholds}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _place(self) -> dict[str, Any]:
         return {name: self.cleaned_data[name] for name in PARTS[self.rule.subject]}
 
     def threshold_set(self, by: str) -> ThresholdSet:
-        """Return what is to be put in force."""
+        """Return the threshold set to apply."""
         return ThresholdSet(
             rule=self.rule.code,
             thresholds=self.thresholds,
             advice=self.cleaned_data["advice"],
             is_on=self.cleaned_data["is_on"],
-            reason=self.cleaned_data["why"],
+            reason=self.cleaned_data["reason"],
             set_by=by,
             **self._place(),
         )
 
     def back_test(self, by: str) -> BackTest:
-        """Return what is to be tried."""
+        """Return the back-test to run."""
         return BackTest(
             rule=self.rule.code,
             thresholds=self.thresholds,
@@ -191,14 +189,14 @@ class ThresholdForm(forms.Form):
         )
 
 
-def _field_of(threshold: Threshold) -> forms.FloatField:
-    unit = "a share: 1 is all" if threshold.unit is Unit.SHARE else threshold.unit.value
+def _field(threshold: Threshold) -> forms.FloatField:
+    unit = "share, 0 to 1" if threshold.unit is Unit.SHARE else threshold.unit.value
     return forms.FloatField(
         label=f"{threshold.title} ({unit})",
         required=False,
         min_value=threshold.minimum,
         max_value=threshold.maximum,
-        help_text=f"The rule's own: {human(threshold.default, threshold.unit)}.",
+        help_text=f"Default: {human(threshold.default, threshold.unit)}.",
         widget=forms.NumberInput(
             {"step": "any", "inputmode": "decimal", "placeholder": f"{threshold.default:.15g}"}
         ),
@@ -206,6 +204,6 @@ def _field_of(threshold: Threshold) -> forms.FloatField:
 
 
 class WithdrawForm(forms.Form):
-    """Why thresholds of a part of the site are withdrawn."""
+    """The reason to withdraw thresholds."""
 
-    why = forms.CharField(max_length=200)
+    reason = forms.CharField(max_length=200)

@@ -1,4 +1,4 @@
-"""The thresholds of a rule as its page tells them: what holds where, and who changed what."""
+"""Thresholds of a rule as its page shows them: by part of the site, with their history."""
 
 from __future__ import annotations
 
@@ -17,106 +17,107 @@ if TYPE_CHECKING:
     from ioportal.flags.models.thresholds import ThresholdSetQuerySet
     from ioportal.flags.thresholds import EffectiveThresholds
 
-# Which parts of the site subjects are in: thresholds of others would concern nobody.
+# The parts of the site that a subject belongs to; thresholds of other parts would not apply.
 PARTS = {
     Subject.JOB: ("cluster", "queue", "filesystem"),
     Subject.USER: (),
     Subject.HOST: ("filesystem",),
     Subject.FILESYSTEM: ("filesystem",),
 }
-_ON = {True: "on", False: "off", None: "as the wider part says"}
+_STATUS = {True: "on", False: "off", None: "inherited"}
 
 
-class Held(NamedTuple):
-    """A threshold at a place."""
+class Value(NamedTuple):
+    """A threshold that applies in a part of the site."""
 
     value: float
     unit: Unit
-    is_own: bool  # set there, not for a wider part
+    is_own: bool  # set for this part, not inherited
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What holds in a part of the site."""
+    """The thresholds that apply in a part of the site."""
 
-    words: str
-    thresholds: list[Held]
+    title: str
+    values: list[Value]
     effective: EffectiveThresholds
-    set: ThresholdSet | None  # what says so; None: the rule itself
+    set: ThresholdSet | None  # None: the rule's defaults
 
 
 class Change(NamedTuple):
-    """One thing that a set of thresholds changed; values are None where a wider part says them."""
+    """A change by a threshold set; None: inherited."""
 
     title: str
-    unit: Unit | None  # None: they are words
+    unit: Unit | None  # None: the values are text
     before: float | str | None
     after: float | str | None
 
 
 @dataclass(frozen=True)
-class Step:
-    """A set of thresholds in a rule's history."""
+class Revision:
+    """A threshold set in the history of a rule."""
 
     set: ThresholdSet
     changes: list[Change]
 
 
 def scopes(rule: Rule, sets: Iterable[ThresholdSet]) -> list[Scope]:
-    """Return what holds where, widest first, from the sets in force."""
-    known = [one for one in sets if one.rule == rule.code]
-    book = ThresholdBook(known)
-    saying = sorted((one for one in known if not one.is_withdrawn), key=precedence)
-    everywhere = next((one for one in saying if one.is_everywhere), None)
-    narrower = (one for one in saying if not one.is_everywhere)
-    return [_scope(rule, book, one) for one in (everywhere, *narrower)]
+    """Return the thresholds of each part of the site, widest first, from the current sets."""
+    own = [each for each in sets if each.rule == rule.code]
+    book = ThresholdBook(own)
+    active = sorted((each for each in own if not each.is_withdrawn), key=precedence)
+    everywhere = next((each for each in active if each.is_everywhere), None)
+    parts = (each for each in active if not each.is_everywhere)
+    return [_scope(rule, book, each) for each in (everywhere, *parts)]
 
 
-def _scope(rule: Rule, book: ThresholdBook, one: ThresholdSet | None) -> Scope:
-    place = Place(one.cluster_id, one.filesystem_id, one.queue or None) if one else Place()
+def _scope(rule: Rule, book: ThresholdBook, own: ThresholdSet | None) -> Scope:
+    place = Place(own.cluster_id, own.filesystem_id, own.queue or None) if own else Place()
     effective = book.at(rule, place)
-    own = one.thresholds if one else {}
-    held = [
-        Held(effective.thresholds[name], threshold.unit, name in own)
+    values = [
+        Value(effective.thresholds[name], threshold.unit, bool(own and name in own.thresholds))
         for name, threshold in rule.thresholds.items()
     ]
-    return Scope(one.scope if one else "everywhere", held, effective, one)
+    return Scope(own.scope if own else "everywhere", values, effective, own)
 
 
-def narrower(than: ThresholdSet, sets: ThresholdSetQuerySet) -> list[str]:
-    """Return the narrower parts of the site with thresholds of their own, in words."""
-    saying = (
-        one
-        for one in sets.current().select_related("cluster", "filesystem")
-        if (one.thresholds or one.is_on is not None) and precedence(one) > precedence(than)
+def narrower_scopes(than: ThresholdSet, sets: ThresholdSetQuerySet) -> list[str]:
+    """Return the narrower parts of the site that have their own thresholds, as text."""
+    active = (
+        each
+        for each in sets.current().select_related("cluster", "filesystem")
+        if (each.thresholds or each.is_on is not None) and precedence(each) > precedence(than)
     )
-    return [one.scope for one in sorted(saying, key=precedence) if one.overlaps(than)]
+    return [each.scope for each in sorted(active, key=precedence) if each.overlaps(than)]
 
 
-def history(rule: Rule, sets: Iterable[ThresholdSet]) -> list[Step]:
-    """Return what each set changed of what was said for the same part, newest first."""
-    before: dict[tuple[int | None, int | None, str], ThresholdSet] = {}
-    steps = []
-    for one in sorted(sets, key=lambda one: one.pk):
-        scope = (one.cluster_id, one.filesystem_id, one.queue)
-        steps.append(Step(one, _changes(rule, before.get(scope) or ThresholdSet(), one)))
-        before[scope] = one
-    return steps[::-1]
+def history(rule: Rule, sets: Iterable[ThresholdSet]) -> list[Revision]:
+    """Return the changes by each set to the previous one of the same part, latest first."""
+    previous: dict[tuple[int | None, int | None, str], ThresholdSet] = {}
+    revisions = []
+    for each in sorted(sets, key=lambda each: each.pk):
+        scope = (each.cluster_id, each.filesystem_id, each.queue)
+        revisions.append(
+            Revision(each, _changes(rule, previous.get(scope) or ThresholdSet(), each))
+        )
+        previous[scope] = each
+    return revisions[::-1]
 
 
 def _changes(rule: Rule, before: ThresholdSet, after: ThresholdSet) -> list[Change]:
-    wider = rule.defaults if after.is_everywhere else {}
+    inherited = rule.defaults if after.is_everywhere else {}
     changes = []
     for name in dict.fromkeys([*rule.thresholds, *before.thresholds, *after.thresholds]):
-        values = [one.thresholds.get(name, wider.get(name)) for one in (before, after)]
+        values = [each.thresholds.get(name, inherited.get(name)) for each in (before, after)]
         if values[0] != values[1]:
             threshold = rule.thresholds.get(name)
             if threshold:
                 changes.append(Change(threshold.title, threshold.unit, *values))
-            else:  # the rule had it once
+            else:  # of an earlier version of the rule
                 changes.append(Change(name, None, *(v if v is None else str(v) for v in values)))
     if before.is_on != after.is_on:
-        changes.append(Change("The rule", None, _ON[before.is_on], _ON[after.is_on]))
+        changes.append(Change("Status", None, _STATUS[before.is_on], _STATUS[after.is_on]))
     if before.advice != after.advice:
         changes.append(Change("Advice", None, before.advice or None, after.advice or None))
     return changes

@@ -14,7 +14,7 @@ EXPORTS = [
     "/flags/{flag}/?format=json",
 ]
 STAFF_EXPORTS = [
-    "/incidents/range/?format=csv",
+    "/incidents/impact/?format=csv",
     "/ingest/?format=csv",
     "/ingest/pending/?format=json",
     "/load/?format=csv",

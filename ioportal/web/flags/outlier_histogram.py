@@ -1,4 +1,4 @@
-"""Where an outlier stands in the histogram of its peers, and from where on it is one."""
+"""The histogram of similar jobs of an outlier, with the job and the threshold."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import Job
 
 
-class PeersHistogram:
-    """The peers of a flag's job by the metric that it is an outlier of."""
+class OutlierHistogram:
+    """The jobs similar to a flag's job, by the metric of the outlier rule."""
 
     metric = BY_NAME["metadata_operations_per_node"]
-    script_id = "figure-peers"
-    header = ("from", "below", "count", "share")
+    script_id = "figure-similar-jobs"
+    columns = ("from", "below", "count", "share")
 
     def __init__(self, flag: Flag, job: Job) -> None:
         self._job = job
@@ -35,30 +35,31 @@ class PeersHistogram:
             f"job {job.display_id}": flag.numbers[self.metric.name],
             "threshold": at_threshold(flag.numbers, flag.thresholds),
         }
-        self.exports_url = reverse("flag_peers", args=[flag.pk])
+        self.exports_url = reverse("flag_similar_jobs", args=[flag.pk])
 
     @classmethod
-    def of(cls, flag: Flag) -> PeersHistogram | None:
-        """Return that of a flag; None: it is of another rule."""
+    def for_flag(cls, flag: Flag) -> OutlierHistogram | None:
+        """Return the histogram of a flag; None: it is of another rule."""
         return cls(flag, flag.job) if flag.job and flag.rule == OUTLIER.code else None
 
     @cached_property
     def _bars(self) -> tuple[tuple[Bin, ...], charts.Bars]:
-        found = similar_jobs.metric_histogram(
+        histogram = similar_jobs.metric_histogram(
             self._job, self.metric.name, list(self._lines.values())
         )
-        [counts] = found.counts
-        return found.bins, charts.Bars("peers", sum(count or 0 for count in counts), counts)
+        [counts] = histogram.counts
+        total = sum(count or 0 for count in counts)
+        return histogram.bins, charts.Bars("similar jobs", total, counts)
 
     @property
-    def peers(self) -> int:
-        """How many it has."""
+    def total(self) -> int:
+        """Number of similar jobs with the metric."""
         return self._bars[1].known
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has none today."""
-        return not self.peers
+        """Whether there are no similar jobs."""
+        return not self.total
 
     @property
     def figure(self) -> charts.Figure:
@@ -69,14 +70,14 @@ class PeersHistogram:
 
     @property
     def rows(self) -> Iterator[tuple[str, int, float]]:
-        """Yield the bins that hold peers: bounds, count and share."""
+        """Yield bounds, count and share of the bins that are not empty."""
         for low, high, count, share in self.values:
             if count:
                 yield charts.bounds_in_words("{:,}".format, (low, high)), count, share
 
     @property
     def values(self) -> Iterator[tuple[int, int, int, float]]:
-        """Yield the rows of its twins: every bin."""
+        """Yield a row of `columns` for every bin."""
         bins, bars = self._bars
         for (low, high), count in zip(bins, bars.counts, strict=True):
             yield low, high, count or 0, bars.share(count or 0)

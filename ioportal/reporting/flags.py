@@ -1,0 +1,199 @@
+"""Flags as pages, mails and the API present them: title, subject, figures as text, exports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Case, Exists, OuterRef, Q, Value, When
+from django.urls import reverse
+
+from ioportal.activity import impact
+from ioportal.analysis.rules.rule import Subject
+from ioportal.flags.models import Flag
+from ioportal.jobs.models import Job
+from ioportal.reporting.flag_values import in_words, title_of, unit_of
+from ioportal.reporting.principals import Name, named
+from ioportal.telemetry.models import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from django.contrib.auth.models import User
+
+    from ioportal.activity.top_consumers import Who
+    from ioportal.flags.models import FlagQuerySet
+
+
+@dataclass(frozen=True)
+class FlagSummary:
+    """A flag with the name of its subject, and its impact in the last five minutes."""
+
+    flag: Flag
+    subject: Name
+    impact_s: float | None = None  # None: none reported, or its job has ended
+
+    @property
+    def address(self) -> str:
+        """The address of its page."""
+        return reverse("flag", args=[self.flag.pk])
+
+    @property
+    def value(self) -> str:
+        """Its measure as text."""
+        return in_words(self.flag, self.flag.measure, self.flag.value)
+
+    @property
+    def threshold(self) -> str:
+        """The threshold of its measure as text."""
+        return in_words(self.flag, self.flag.measure, self.flag.threshold)
+
+    @property
+    def ratio(self) -> float | None:
+        """Its measure over the threshold."""
+        return self.flag.value / self.flag.threshold if self.flag.threshold else None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its job is running."""
+        job = self.flag.job
+        return bool(job and job.started_at and not job.ended_at)
+
+    @property
+    def text(self) -> str:
+        """The finding as plain text."""
+        flag, job = self.flag, self.flag.job
+        lines = [f"{flag.title} ({flag.get_severity_display()}): {self.subject.words}"]
+        if job:
+            lines.append(f"{job.cluster}, user {job.owner}, {job.node_count} nodes")
+        lines.append(f"{title_of(flag, flag.measure)}: {self.value}, threshold {self.threshold}")
+        lines.append(flag.advice)
+        return "\n".join(lines)
+
+
+def with_subjects(flags: FlagQuerySet) -> FlagQuerySet:
+    """Add what `summaries` and `is_simulated` need."""
+    user_is_simulated = Exists(
+        Job.objects.filter(owner=OuterRef("subject"), cluster__simulated=True)
+    )
+    is_of_user = Q(subject_kind=Subject.USER)
+    return flags.select_related("job__cluster", "cluster", "filesystem", "assignee").annotate(
+        user_is_simulated=Case(When(is_of_user, then=user_is_simulated), default=False)
+    )
+
+
+def summaries(
+    flags: Iterable[Flag], user: User, impacts: Mapping[Who, float] | None = None
+) -> list[FlagSummary]:
+    """Return the summaries of flags that were fetched `with_subjects`.
+
+    Args:
+        flags: in the order of the result.
+        user: who sees the names of hosts.
+        impacts: seconds of impact by principal, as `impact_windows.latest` returns them.
+    """
+    rows = [(flag, principal(flag)) for flag in flags]
+    hosts = [sender for flag, sender in rows if sender and not flag.job_id]
+    names = named(hosts, user, "job") if hosts else {}
+    return [
+        FlagSummary(
+            flag,
+            _name(flag, names),
+            None if sender is None or _is_over(flag) else (impacts or {}).get(sender),
+        )
+        for flag, sender in rows
+    ]
+
+
+def _is_over(flag: Flag) -> bool:
+    return bool(flag.state == Flag.State.RESOLVED or (flag.job and flag.job.ended_at))
+
+
+def _name(flag: Flag, names: Mapping[Who, Name]) -> Name:
+    if flag.job:
+        return Name(f"job {flag.job.display_id}", reverse("job", args=[flag.job_id]))
+    if flag.subject_kind == Subject.USER:
+        return Name(f"user {flag.subject}", reverse("user", args=[flag.subject]))
+    if flag.filesystem and flag.subject_kind == Subject.FILESYSTEM:
+        return Name(f"filesystem {flag.filesystem.name}")
+    sender = principal(flag)
+    return (sender and names.get(sender)) or Name(f"{flag.subject_kind} {flag.subject}")
+
+
+def principal(flag: Flag) -> Who | None:
+    """Return the principal that a flag is about; None for users and filesystems."""
+    if flag.job_id:
+        return int(Principal.JOB), flag.job_id
+    if flag.subject_kind == Subject.HOST:
+        return impact.who(flag.subject)
+    return None
+
+
+def about_principals(principals: Iterable[Who]) -> Q:
+    """Return the condition for flags about any of some principals."""
+    listed = list(principals)
+    jobs = [key for kind, key in listed if kind == Principal.JOB]
+    hosts = [f"{kind}:{key}" for kind, key in listed if kind != Principal.JOB]
+    return Q(job__in=jobs) | Q(subject_kind=Subject.HOST, subject__in=hosts)
+
+
+def worst_first(flags: FlagQuerySet, impacts: Mapping[Who, float]) -> FlagQuerySet:
+    """Order flags: those with current impact, then by severity, then by latest data."""
+    order = ("-severity", "-until", "-pk")
+    if not impacts:  # an empty condition would become ORDER BY 1, the first column
+        return flags.order_by(*order)
+    has_impact = about_principals(impacts) & ~Q(state=Flag.State.RESOLVED)
+    return flags.order_by(Case(When(has_impact, then=Value(0)), default=Value(1)), *order)
+
+
+def is_simulated(flag: Flag) -> bool:
+    """Return whether a flag, fetched `with_subjects`, is about simulated data."""
+    annotated: Any = flag
+    places = (flag.cluster, flag.filesystem)
+    return annotated.user_is_simulated or any(place.simulated for place in places if place)
+
+
+_COLUMNS = (
+    "id",
+    "severity",
+    "rule",
+    "title",
+    "subject_kind",
+    "subject",
+    "name",
+    "job",
+    "owner",
+    "cluster",
+    "filesystem",
+    "measure",
+    "value",
+    "threshold",
+    "unit",
+    "since",
+    "until",
+    "state",
+    "advice",
+    "simulated",
+)
+_STAFF_COLUMNS = ("muted_until", "assignee", "resolved_at", "resolved_by", "resolution")
+_COMPUTED: dict[str, Callable[[FlagSummary], Any]] = {
+    "id": lambda summary: summary.flag.pk,
+    "severity": lambda summary: summary.flag.get_severity_display(),
+    "name": lambda summary: summary.subject.words,
+    "job": lambda summary: summary.flag.job and summary.flag.job.display_id,
+    "unit": lambda summary: unit_of(summary.flag, summary.flag.measure),
+    "simulated": lambda summary: is_simulated(summary.flag),
+}
+
+
+def columns(user: User) -> tuple[str, ...]:
+    """Return the columns that exports of flags have for a user; names are stable."""
+    return (*_COLUMNS, *(_STAFF_COLUMNS if user.is_staff else ()))
+
+
+def fact(summary: FlagSummary, name: str) -> Any:
+    """Return the value of one of `columns`."""
+    if name in _COMPUTED:
+        return _COMPUTED[name](summary)
+    value = getattr(summary.flag, name)
+    return str(value) if name in {"cluster", "filesystem", "assignee"} and value else value
