@@ -60,29 +60,29 @@ def _two_jobs(heavy_job, logs):
     drain(evaluation.evaluate_pending)
 
 
-def test_a_threshold_is_tested_and_changed(visit, send, eventually):
+def test_a_threshold_is_tested_and_set(visit, send, eventually):
     page = visit("/rules/")
 
     page.get_by_role("link", name="Excessive metadata operations").click()
     page.get_by_label("Metadata operations of the job").fill("50000")
-    page.get_by_role("button", name="Try them on this period").click()
-    expect(page.get_by_text("It waits for a worker.")).to_be_visible()
+    page.get_by_role("button", name="Test on this period").click()
+    expect(page.get_by_text("Waiting for a worker.")).to_be_visible()
     send(RUN_BACK_TESTS)
-    verdict = "would flag 1 job of 1 user, where the thresholds in force flag 0 jobs: 1 more."
+    verdict = "flag 1 job of 1 user, current thresholds 0 jobs: 1 added."
     expect(page.get_by_text(verdict)).to_be_visible(timeout=WITHIN_MS)
     expect(page.get_by_role("row").filter(has_text="bob")).to_contain_text("flagged")
 
     page.get_by_role("link", name="Change or set these thresholds").click()
     expect(page.get_by_label("Metadata operations of the job")).to_have_value("50000")
-    page.get_by_label("Why", exact=True).fill("Fewer are enough here.")
-    page.get_by_role("button", name="Set them").click()
-    expect(page.get_by_role("status")).to_contain_text("These thresholds hold now: everywhere.")
+    page.get_by_label("Reason", exact=True).fill("Fewer are enough here.")
+    page.get_by_role("button", name="Set thresholds").click()
+    expect(page.get_by_role("status")).to_contain_text("Thresholds set, everywhere.")
     send(EVALUATE)
 
     eventually(Flag.objects.to_triage().filter(rule="metadata-operations").exists, seconds=60)
     assert Flag.objects.get(rule="metadata-operations").owner == "carol"
     history = page.locator("[aria-labelledby=history]")
-    expect(history).to_contain_text(re.compile(r"2,000,000\s+→\s*became\s+50,000"))
+    expect(history).to_contain_text(re.compile(r"2,000,000\s+→\s*to\s+50,000"))
     expect(history).to_contain_text("Fewer are enough here.")
     page.get_by_role("link", name="Rules").first.click()
     row = page.get_by_role("row").filter(has_text="Excessive metadata operations")

@@ -103,7 +103,7 @@ def test_flags_are_triaged_by_keys_alone(visit):
     keys = page.keyboard
 
     keys.press("?")
-    expect(page.get_by_text("acknowledge those that are chosen, or it")).to_be_visible()
+    expect(page.get_by_text("acknowledge the selected flags, or this one")).to_be_visible()
     for key in ("j", "x", "j", "x"):
         keys.press(key)
     expect(page.locator("input[name='flag']:checked")).to_have_count(2)

@@ -61,7 +61,7 @@ PAGES = {  # and their parameters
     "/flags/": [*FlagFilter.base_filters, "state", "page", "format"],
     "/flags/{flag}/": ["format"],
     "/flags/{flag}/history/": ["format"],
-    "/flags/{flag}/peers/": ["format"],
+    "/flags/{flag}/similar-jobs/": ["format"],
     "/jobs/": [*JOB_FILTERS, *LIST],
     "/jobs/{job}/": ["start", "end", "launch", "format"],
     "/jobs/{job}/rpcs/": ["launch", *RANGE],

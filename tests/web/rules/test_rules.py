@@ -36,7 +36,7 @@ def set_thresholds(as_staff):
     """Submit a change of thresholds."""
 
     def send(value=MILLION, address=MANY, reason="We see what it does.", **more):
-        form = {"threshold_metadata_operations": value, "reason": why, "set": "1", **more}
+        form = {"threshold_metadata_operations": value, "reason": reason, "set": "1", **more}
         return as_staff.post(address, form, follow=True)
 
     return send
