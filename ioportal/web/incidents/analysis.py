@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from collectors.lustre import opcodes
-from ioportal.activity import baselines, impact
-from ioportal.activity import incidents
+from ioportal.activity import baselines, impact, incidents
 from ioportal.activity.models import Incident
 from ioportal.analysis.populations import coarse
 from ioportal.reporting.principals import BYS, Name, named
