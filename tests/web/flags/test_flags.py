@@ -184,7 +184,7 @@ def test_the_history_of_a_rate_is_by_ten_minutes(as_staff, heavy_flag):
 
 OUTLIER = {
     "rule": "outlier",
-    "numbers": {"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_per_node": 100},
+    "numbers": {"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_operations": 100},
     "thresholds": {"z_score": 3.0},
 }
 
@@ -306,7 +306,7 @@ def test_a_flag_is_muted_until_the_given_time(as_staff, new_flag):
         pytest.param({"action": "resolve", "reason": ""}, "Describe the fix", id="no reason"),
         pytest.param({"action": "mute"}, "Enter the end of the mute period.", id="no end"),
         pytest.param(
-            {"action": "mute", "until": "2017-01-01T00:00"}, "ends in the future", id="ended"
+            {"action": "mute", "until": "2017-01-01T00:00"}, "end in the future", id="ended"
         ),
         pytest.param({"action": "mute", "until": "9999-12-31T23:59"}, "less than", id="never"),
         pytest.param({"action": "assign", "assignee": "alice"}, "valid choice", id="no staff"),
