@@ -180,7 +180,7 @@ def page_names(heavy_job, put_inside, alice):
     outlier = Flag.objects.create(
         rule="outlier",
         value=6,
-        numbers={"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_per_node": 100},
+        numbers={"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_operations": 100},
         thresholds={"z_score": 3.0},
         **finding,
     )
