@@ -90,7 +90,7 @@ class ServerSeries:
         """Counter resets, and changes of the server's version."""
         within_range = {"since__gte": self._window.start, "since__lte": self._window.end}
         versions = ServerVersion.objects.filter(server=self._server, **within_range)
-        resets = self._selected.filter("anew")["end"].unique(maintain_order=True)
+        resets = self._selected.filter("is_reset")["end"].unique(maintain_order=True)
         return [
             *(Mark(version.since, version.version, Meaning.BREAK) for version in versions),
             *(Mark(at, "counter reset", Meaning.FAULT) for at in resets),
