@@ -140,7 +140,7 @@ def _by_numpy(windows):
     for (second, opcode), (rpcs, us) in windows.items():
         if loads[second] <= usual_load:
             means.setdefault(opcode, []).append(us / rpcs)
-    return {opcode: np.median(of) for opcode, of in means.items() if len(of) >= 3}
+    return {opcode: np.median(times) for opcode, times in means.items() if len(times) >= 3}
 
 
 @settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))

@@ -150,10 +150,10 @@ def test_another_rule_gives_nids_other_nodes(register, logs, ingest):
     ],
 )
 def test_an_invalid_document_is_refused_as_a_whole(refused, text, message):
-    said = refused(text)
+    reason = refused(text)
 
-    assert message in said
-    assert "site.toml" in said
+    assert message in reason
+    assert "site.toml" in reason
 
 
 @pytest.mark.usefixtures("site")

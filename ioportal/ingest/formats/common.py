@@ -84,10 +84,10 @@ def with_repeats(parts: Iterator[Parsed], seen: RepeatedRecords) -> Iterator[tup
         yield parsed, seen.dropped - before
 
 
-def overlap(segment: Segment, other: Segment, of: str) -> Refused:
+def overlap(segment: Segment, other: Segment, scope: str) -> Refused:
     """Return the refusal of a file or batch that may repeat stored records."""
     clash = (
-        f"{segment.name} overlaps {other.name} of {of}, loaded {other.loaded_at:%Y-%m-%d %H:%M} "
+        f"{segment.name} overlaps {other.name} of {scope}, loaded {other.loaded_at:%Y-%m-%d %H:%M} "
         f"UTC with records from {other.start} to {other.end}. Nothing was loaded."
     )
     if segment.is_batch or other.is_batch:

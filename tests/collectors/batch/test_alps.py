@@ -171,9 +171,9 @@ def test_a_command_with_a_node_list_is_rejected(parse):
     ],
 )
 def test_a_bad_value_rejects_its_line(parse, line, reason):
-    [found] = parse(line).rejects["reason"].to_list()
+    [rejection] = parse(line).rejects["reason"].to_list()
 
-    assert found.startswith(reason)
+    assert rejection.startswith(reason)
 
 
 def test_a_launch_on_the_whole_machine_is_read(parse):

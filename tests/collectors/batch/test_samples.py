@@ -27,9 +27,9 @@ function seconds(text,   parts, days, n) {
 
 def counted(program, *arguments):
     """The number that a program prints; grep prints 0 and calls it a failure."""
-    found = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
-    assert found.returncode in {0, 1}, found.stderr
-    return int(found.stdout)
+    process = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert process.returncode in {0, 1}, process.stderr
+    return int(process.stdout)
 
 
 def grep(pattern, path):
@@ -146,13 +146,13 @@ def test_pbs_accounting_adds_up(sample, whole, new_york, name, rejects):
 
     parsed = whole(pbs.parse(Source.open(path), new_york))
 
-    told = grep("^[^;]*;[ER];", path)
+    records = grep("^[^;]*;[ER];", path)
     assert parsed.rejects.select("line", "reason").rows() == rejects
     assert parsed.account == Account(
         lines=grep("", path),
-        accepted=told - len(rejects),
+        accepted=records - len(rejects),
         rejected=len(rejects),
-        irrelevant=grep("", path) - told,
+        irrelevant=grep("", path) - records,
     )
     ran = r"""
         /^[^;]*;[ER];/ && !/\[hostname/ && match($0, / start=[0-9]+/) {

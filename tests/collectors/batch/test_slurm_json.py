@@ -22,9 +22,9 @@ ANSWERS = [
     *samples("slurm_json"),
 ]
 COUNT = (
-    "import json, sys; found = json.load(sys.stdin); jobs = found['jobs']; "
+    "import json, sys; parsed_jobs = json.load(sys.stdin); jobs = parsed_jobs['jobs']; "
     "print(len(jobs), sum(len(job.get('steps', ())) for job in jobs), "
-    "sum(len(v) if isinstance(v, list) else 1 for k, v in found.items() if k != 'jobs'))"
+    "sum(len(v) if isinstance(v, list) else 1 for k, v in parsed_jobs.items() if k != 'jobs'))"
 )
 
 
@@ -82,12 +82,12 @@ def test_json_and_text_give_equal_records(jobs, read):
 
 
 def test_a_start_equal_to_eligibility_is_corrected(jobs):
-    found = jobs("sacct_22.05.json")
+    parsed_jobs = jobs("sacct_22.05.json")
 
-    assert found["701", ""]["started_at"] == at(600)  # an hour before its end
-    assert found["702", ""]["started_at"] == at(900)  # its first step's
-    assert found["703", ""]["started_at"] is None  # it waited until it was cancelled
-    assert found["703", ""]["ended_at"] == at(100)
+    assert parsed_jobs["701", ""]["started_at"] == at(600)  # an hour before its end
+    assert parsed_jobs["702", ""]["started_at"] == at(900)  # its first step's
+    assert parsed_jobs["703", ""]["started_at"] is None  # it waited until it was cancelled
+    assert parsed_jobs["703", ""]["ended_at"] == at(100)
 
 
 def test_steps_are_launches_under_their_names(jobs):
@@ -96,11 +96,11 @@ def test_steps_are_launches_under_their_names(jobs):
 
 
 def test_flags_refine_the_state(jobs):
-    found = jobs("sacct_24.11.json")
+    parsed_jobs = jobs("sacct_24.11.json")
     queued = jobs("squeue_24.11.json")
 
-    assert found["723", ""]["state"] == "running"  # COMPLETING: its nodes are held
-    assert found["723", ""]["ended_at"] is None
+    assert parsed_jobs["723", ""]["state"] == "running"  # COMPLETING: its nodes are held
+    assert parsed_jobs["723", ""]["ended_at"] is None
     assert queued["734", ""]["state"] == "running"
     assert queued["734", ""]["ended_at"] is None
 

@@ -85,15 +85,15 @@ def _loaded(folders, django_db_setup, django_db_blocker):
 
 
 def enough_reads(folder):
-    """Return the MDT's reads that miss nothing: as far apart as it keeps entries of idle jobs."""
-    kept, last = [], 0
+    """Return the fewest reads of the MDT that miss no entry of an idle job."""
+    reads, last = [], 0
     for path in sorted(folder.glob("job_stats/atlas2-MDT0000/*")):
         read_at = path.stat().st_mtime
         in_full = story.FULL_DAYS[0] <= read_at < story.FULL_DAYS[1]
         if read_at - last >= (FULL_POLL_S if in_full else DAY_S):
-            kept.append(str(path))
+            reads.append(str(path))
             last = read_at
-    return kept
+    return reads
 
 
 @pytest.fixture(autouse=True)
@@ -115,13 +115,13 @@ def ask(as_staff):
 @pytest.mark.parametrize("metric", TABLE)
 def test_the_week_is_that_of_the_table(ask, metric):
     rows = ask("/populations/", "2016-10-25", "2016-11-01")
-    [found] = [row for row in rows if row["metric"] == metric]
+    [row] = [row for row in rows if row["metric"] == metric]
     least, greatest, average, deviation = TABLE[metric]
 
-    assert (found["n"], found["unknown"]) == ("1175", "0")
-    assert least <= float(found["min"]) <= float(found["max"]) <= greatest
-    assert float(found["mean"]) == pytest.approx(average, rel=0.10)
-    assert float(found["std"]) == pytest.approx(deviation, rel=0.25)
+    assert (row["n"], row["unknown"]) == ("1175", "0")
+    assert least <= float(row["min"]) <= float(row["max"]) <= greatest
+    assert float(row["mean"]) == pytest.approx(average, rel=0.10)
+    assert float(row["std"]) == pytest.approx(deviation, rel=0.25)
 
 
 def moment(text):
@@ -129,14 +129,17 @@ def moment(text):
 
 
 class Truth:
-    """What the truth files say of the steps, and of the campaign's jobs."""
+    """The steps and the campaign's jobs in the truth files."""
 
     def __init__(self, folders):
-        told = [json.loads((folder / "truth.json").read_text()) for folder in folders]
-        self._edges = {moment(told[0]["start"]), moment(told[-1]["end"])}
-        self._steps = {step["key"]: step for one in told for step in one["story"]}
+        truths = [json.loads((folder / "truth.json").read_text()) for folder in folders]
+        self._edges = {moment(truths[0]["start"]), moment(truths[-1]["end"])}
+        self._steps = {step["key"]: step for truth in truths for step in truth["story"]}
         self._pilots = [
-            job for one in told for job in one["jobs"] if job["user"] == "hepprod" and job["ended"]
+            job
+            for truth in truths
+            for job in truth["jobs"]
+            if job["user"] == "hepprod" and job["ended"]
         ]
 
     def around(self, key):
@@ -148,8 +151,8 @@ class Truth:
     def effect(self, key, metric):
         """Return what a step did to a metric, before and after."""
         effects = self._steps[key]["effects"]
-        [found] = [effect for effect in effects if effect["metric"] == metric]
-        return found["before"], found["after"]
+        [effect] = [effect for effect in effects if effect["metric"] == metric]
+        return effect["before"], effect["after"]
 
     def typical(self, figure, start, end):
         """Return the median of a figure of the pilots that began in a period."""
@@ -277,17 +280,17 @@ def panda_jobs(as_staff, truth):
 
 
 def test_validation_takes_seconds_from_nfs(panda_jobs, truth):
-    found = [
+    means = [
         row["mean"]
-        for told in panda_jobs("software-on-nfs")
-        for row in told["rows"]
+        for period in panda_jobs("software-on-nfs")
+        for row in period["rows"]
         if row["metric"] == "panda_setup_s"
     ]
 
-    assert found == pytest.approx(truth.effect("software-on-nfs", "validation_s"), rel=0.05)
+    assert means == pytest.approx(truth.effect("software-on-nfs", "validation_s"), rel=0.05)
 
 
 def test_more_panda_jobs_fail_in_the_slow_june(panda_jobs, truth):
-    found = [told["populations"][0]["failed_share"] for told in panda_jobs("slow-june")]
+    shares = [period["populations"][0]["failed_share"] for period in panda_jobs("slow-june")]
 
-    assert found == pytest.approx(truth.effect("slow-june", "failed_share"), rel=0.25)
+    assert shares == pytest.approx(truth.effect("slow-june", "failed_share"), rel=0.25)
