@@ -7,7 +7,7 @@ from ioportal.reporting import formatting
 @pytest.mark.parametrize(
     ("value", "unit", "human", "exact"),
     [
-        (None, Unit.BYTES, "\u2013", "not known"),
+        (None, Unit.BYTES, "\u2013", "unknown"),
         (0, Unit.BYTES, "0 B", "0 bytes = 0 B"),
         (999, Unit.BYTES, "999 B", "999 bytes = 999 B"),
         (241_060_000_000, Unit.BYTES, "241 GB", "241,060,000,000 bytes = 225 GiB"),

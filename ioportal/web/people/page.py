@@ -254,22 +254,26 @@ class PersonPage(SelectedJobs):
         figures = self.filtered.aggregate(**_figures_of(self))
         return Totals(self.name, figures) if figures["jobs"] else None
 
-    @cached_property
+    @property
     def heaviest(self) -> list[Job]:
         """The jobs with most metadata operations."""
-        jobs = list(self._measured.order_by(f"-statistics__{RANKED_BY}", "-pk")[:_HEAVIEST_JOBS])
-        badges.mark_jobs(jobs, self.user)
-        return jobs
+        return self._example_jobs[0]
 
-    @cached_property
+    @property
     def typical(self) -> list[Job]:
         """The jobs around the median of metadata operations."""
-        middle = self._measured.count() // 2
-        first = max(0, middle - _TYPICAL_JOBS // 2)
-        ordered = self._measured.order_by(f"statistics__{RANKED_BY}", "pk")
-        jobs = list(ordered[first : first + _TYPICAL_JOBS])
-        badges.mark_jobs(jobs, self.user)
-        return jobs
+        return self._example_jobs[1]
+
+    @cached_property
+    def _example_jobs(self) -> tuple[list[Job], list[Job]]:
+        ascending = self._measured.order_by(f"statistics__{RANKED_BY}", "pk")
+        first = max(0, self._measured.count() // 2 - _TYPICAL_JOBS // 2)
+        heaviest, typical = (
+            list(ascending.reverse()[:_HEAVIEST_JOBS]),
+            list(ascending[first : first + _TYPICAL_JOBS]),
+        )
+        badges.mark_jobs([*heaviest, *typical], self.user)
+        return heaviest, typical
 
     @property
     def _measured(self) -> Any:
