@@ -22,7 +22,7 @@ class Access(Enum):
     PUBLIC = (*[SERVED] * 5, SERVED, SERVED)
     USERS = (LOG_IN, SERVED, SERVED, SERVED, SERVED, *NO_SESSION)
     PROJECT = (LOG_IN, SERVED, SERVED, MISSING, SERVED, *NO_SESSION)
-    OWNER = (LOG_IN, SERVED, MISSING, MISSING, MISSING, *NO_SESSION)
+    OWNER = (LOG_IN, SERVED, MISSING, MISSING, SERVED, *NO_SESSION)
     STAFF = (LOG_IN, REFUSED, REFUSED, REFUSED, SERVED, *NO_SESSION)
     STAFF_VIEW = (LOG_IN, MISSING, MISSING, MISSING, SERVED, *NO_SESSION)
     STAFF_ACTION = (LOG_IN, REFUSED, REFUSED, MISSING, SERVED, *NO_SESSION)
@@ -37,9 +37,9 @@ TABLE = [
     ("", "/", {"GET": A.USERS}),
     ("load/", "/load/", {"GET": A.STAFF}),
     ("users/", "/users/", {"GET": A.USERS}),
-    ("users/<path:name>/", "/users/alice/", {"GET": A.USERS}),
+    ("users/<path:name>/", "/users/alice/", {"GET": A.PROJECT}),
     ("projects/", "/projects/", {"GET": A.USERS}),
-    ("projects/<path:name>/", "/projects/PHY12/", {"GET": A.USERS}),
+    ("projects/<path:name>/", "/projects/PHY12/", {"GET": A.PROJECT}),
     ("flags/", "/flags/", {"GET": A.USERS, "POST": A.STAFF}),
     ("flags/<int:pk>/", "/flags/{flag}/", {"GET": A.PROJECT, "POST": A.STAFF_ACTION}),
     ("flags/<int:pk>/history/", "/flags/{flag}/history/", {"GET": A.PROJECT}),
@@ -96,7 +96,7 @@ TABLE = [
     ("servers/", "/servers/", {"GET": A.STAFF}),
     ("servers/<str:name>/", "/servers/mds1/", {"GET": A.STAFF}),
     ("servers/<str:name>/clients/", "/servers/mds1/clients/", {"GET": A.STAFF}),
-    ("servers/<str:name>/charts/<slug:chart>/", "/servers/mds1/charts/rpcs/", {"GET": A.STAFF}),
+    ("servers/<str:name>/charts/<slug:chart>/", "/servers/mds1/charts/wait/", {"GET": A.STAFF}),
     ("styleguide/", "/styleguide/", {"GET": A.STAFF}),
     ("trends/", "/trends/", {"GET": A.USERS}),
     ("trends/<slug:name>/", "/trends/opens/", {"GET": A.USERS}),
