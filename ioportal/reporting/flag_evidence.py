@@ -53,7 +53,7 @@ def figures(flag: Flag) -> list[Figure]:
     A number without a threshold is left out if another one of the same title has a threshold.
     """
     titles = {title_of(flag, name) for name in flag.thresholds}
-    # JSON of the database has no order of its own.
+    # The database does not keep the order of JSON members.
     in_order = flag.definition.thresholds if flag.definition else ()
     names = dict.fromkeys([flag.measure, *in_order, *flag.thresholds, *flag.numbers])
     return [
@@ -105,7 +105,7 @@ def _joined(windows: Iterable[tuple[int, datetime, int]]) -> list[ImpactInterval
 
 
 def events(flag: Flag, user: User) -> Iterable[FlagEvent]:
-    """Return a flag's events in order; only staff see those of triage."""
+    """Return a flag's events in order; only staff see events of triage."""
     rows = flag.events.order_by("pk")
     return rows if user.is_staff else rows.filter(kind__in=_PUBLIC_EVENTS)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ioportal.flags.triage import Outcome
 
 DEFAULT_MUTE = timedelta(days=1)
-_MAX_FLAGS = 200  # at once: a page has fewer
+_MAX_FLAGS = 200  # more than a page lists
 _MAX_DIGITS = 18  # of a key
 
 ACTIONS = {  # to their past participles

@@ -441,9 +441,9 @@ def test_impact_of_a_host_is_limited_to_the_time_and_filesystem_of_the_flag(
     [
         pytest.param("sam", 200, id="staff"),
         pytest.param("alice", 200, id="the owner"),
-        pytest.param("bob", 200, id="somebody of the project"),
+        pytest.param("bob", 200, id="a member of the project"),
         pytest.param("charlie", 404, id="a stranger"),
-        pytest.param(None, 302, id="nobody"),
+        pytest.param(None, 302, id="anonymous"),
     ],
 )
 def test_a_flag_is_visible_to_those_who_see_its_job(who, status, request, client, new_flag):

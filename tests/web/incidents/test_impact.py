@@ -15,7 +15,7 @@ from tests.web.reading import json_of
 pytestmark = pytest.mark.long
 
 SEEDS = range(1, int(os.environ.get("IOPORTAL_TEST_INCIDENTS", "3")) + 1)
-MIN_RATIO = 5  # of the impact of the harmful job to that of the busy job
+MIN_RATIO = 5  # impact of the harmful job over impact of the busy job
 MAX_SHARE = 0.01  # of the true wait attributed to the busy job
 TOLERANCE = 0.25  # of the wait attributed to the harmful job
 

@@ -35,7 +35,7 @@ def jobs(new_job):
 def set_thresholds(as_staff):
     """Submit a change of thresholds."""
 
-    def send(value=MILLION, address=MANY, reason="We see what it does.", **more):
+    def send(value=MILLION, address=MANY, reason="Too many jobs.", **more):
         form = {"threshold_metadata_operations": value, "reason": reason, "set": "1", **more}
         return as_staff.post(address, form, follow=True)
 
