@@ -44,7 +44,7 @@ def _rpc_marks(series: JobSeries) -> list[Mark]:
     return series.run_marks
 
 
-_FROM_MDTS = "JobKind by the MDTs by job id (job_stats)"
+_FROM_MDTS = "Counted by the MDTs by job id (job_stats)"
 KINDS = (
     Kind(
         Chart(

@@ -230,7 +230,7 @@ CHART = Chart(
     "load",
     "Metadata operations by user",
     "ops/s",
-    "JobKind by the MDTs (job_stats), stacked: users' jobs, processes outside jobs, and job ids "
+    "Counted by the MDTs (job_stats), stacked: users' jobs, processes outside jobs, and job ids "
     "without accounting.",
     Style.STACK,
     {},

@@ -56,7 +56,7 @@ class Operations(Section):
         "operations",
         "Metadata operations",
         "ops/s",
-        "JobKind by the MDTs between two reads (job_stats).",
+        "Counted by the MDTs between two reads (job_stats).",
         Style.STACK,
         {},
         palette.principals,
