@@ -101,7 +101,7 @@ class ThresholdBook:
 
     def at(self, rule: Rule, place: Place) -> EffectiveThresholds:
         """Return the effective thresholds of a rule at a place."""
-        thresholds, advice, is_on, scope = rule.defaults, rule.advice, True, "the rule's own"
+        thresholds, advice, is_on, scope = rule.defaults, rule.advice, True, "rule defaults"
         for threshold_set in self._by_rule[rule.code]:
             if not _covers(threshold_set, place):
                 continue

@@ -104,7 +104,7 @@ def test_a_running_job_is_flagged_above_the_threshold(jobs, read, evaluate):
     assert flag.numbers["metadata_operations"] == 2_100_000
     assert flag.thresholds == {"metadata_operations": 2_000_000}
     assert "2,100,000 metadata operations in this job" in flag.advice
-    assert (flag.owner, flag.job.batch_id, flag.scope) == ("alice", "77", "the rule's own")
+    assert (flag.owner, flag.job.batch_id, flag.scope) == ("alice", "77", "rule defaults")
 
 
 def test_a_growing_flag_escalates_to_abuse(jobs, read, evaluate):

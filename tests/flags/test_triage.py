@@ -44,7 +44,7 @@ def new_flag(db):
                 "value": 3e7,
                 "numbers": {"metadata_operations": 3e7, "jobs": 20.0},
                 "thresholds": {"metadata_operations": 2e7, "jobs": 10.0},
-                "scope": "the rule's own",
+                "scope": "rule defaults",
                 "advice": "Submit fewer.",
                 **fields,
             }

@@ -72,7 +72,7 @@ def new_flag(new_job):
                 "value": 3e6,
                 "numbers": {"metadata_operations": 3e6},
                 "thresholds": {"metadata_operations": 2e6},
-                "scope": "the rule's own",
+                "scope": "rule defaults",
                 "advice": "Keep software off Lustre.",
                 **facts,
             }
@@ -148,7 +148,7 @@ def test_the_page_shows_values_with_thresholds(as_staff, heavy_flag):
     words = words_of(as_staff.get(f"/flags/{heavy_flag.pk}/"))
 
     assert "Metadata operations of the job 2,400,000 operations 2,000,000 operations" in words
-    assert "thresholds: the rule's own" in words
+    assert "thresholds: rule defaults" in words
     assert "Keep software and its small files off Lustre" in words
     assert "No resolved flags of this rule." in words
 
