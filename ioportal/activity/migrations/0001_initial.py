@@ -67,8 +67,8 @@ class Migration(migrations.Migration):
                         null=True,
                     ),
                 ),
-                ("kept_by", models.CharField(editable=False, max_length=150)),
-                ("kept_at", models.DateTimeField(auto_now_add=True)),
+                ("saved_by", models.CharField(editable=False, max_length=150)),
+                ("saved_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "server",
                     models.ForeignKey(

@@ -32,8 +32,8 @@ class Incident(models.Model):
     notes = models.TextField(blank=True, max_length=10_000)
     # The stored analysis, once its 10 s windows have expired (`ioportal.activity.incidents`).
     figures = models.JSONField(null=True, editable=False, encoder=DjangoJSONEncoder)
-    kept_by = models.CharField(max_length=150, editable=False)
-    kept_at = models.DateTimeField(auto_now_add=True)
+    saved_by = models.CharField(max_length=150, editable=False)
+    saved_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         ordering = ["-start", "-pk"]

@@ -40,7 +40,7 @@ class SaveForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     def __init__(self, user: User, data: QueryDict) -> None:
         super().__init__(data)
         self.fields["title"].required = False
-        self.instance.kept_by = user.get_username()
+        self.instance.saved_by = user.get_username()
 
     def clean(self) -> dict[str, Any]:
         """Refuse ranges that are too long to analyse, and fill in a missing title."""

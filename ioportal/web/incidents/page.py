@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _LISTED = 25
 _COLUMNS = ("id", "server", "filesystem", "start", "end")
-_STAFF_COLUMNS = ("title", "kept_by", "kept_at")
+_STAFF_COLUMNS = ("title", "saved_by", "saved_at")
 
 
 def _fact(incident: Incident, name: str) -> object:

@@ -106,7 +106,7 @@ def saved(db):
     def save(start="12:10", end="12:12"):
         mds = Server.objects.get(name="mds1")
         title = "alice unpacks <b>again</b>"
-        facts = {"start": at(start), "end": at(end), "notes": "alice is informed", "kept_by": "sam"}
+        facts = {"start": at(start), "end": at(end), "notes": "alice knows", "saved_by": "sam"}
         return f"/incidents/{Incident.objects.create(title=title, server=mds, **facts).pk}/"
 
     return save
@@ -146,7 +146,7 @@ def test_fewer_than_ten_other_jobs_are_hidden(as_alice, saved):
     assert (mine["impact_s"], mine["share"], export["baseline_share"]) == (None, None, None)
     assert (export["slow_intervals"], export["latency"]) == ([], [])
     assert "bob" not in words
-    assert "is informed" not in words
+    assert "alice knows" not in words
     assert "unpacks" not in words + str(export)
 
 
