@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_datetime
 _ATTRIBUTES = {
     "autocomplete": "off",
     "maxlength": 40,
-    "pattern": r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?",
+    "pattern": r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+\-]\d{2}:?\d{2})?)?",
     "placeholder": "YYYY-MM-DD hh:mm:ss",
     "size": 19,
     "spellcheck": "false",
