@@ -18,7 +18,6 @@ from ioportal.reporting.job_series import JobSeries
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import BY_NAME, KINDS, Timeline
 from ioportal.telemetry.models import Method
-from ioportal.web.common.requests import parameter
 from ioportal.web.flags import badges
 
 if TYPE_CHECKING:
@@ -174,8 +173,8 @@ class JobPage:
     @cached_property
     def launch(self) -> Launch | None:
         """The launch that the URL selects."""
-        name = parameter(self._request, "launch")
-        launch = self.job.launches.filter(name=name).first() if name else None
+        name = self._request.GET.get("launch", "").strip()
+        launch = next((launch for launch in self.launches if launch.name == name), None)
         if name and launch is None:
             raise Http404(f"Job {self.job} has no launch of this name.")
         return launch
