@@ -40,7 +40,6 @@ _BETWEEN_S = 10 * MINUTE_S  # the two jobs, on one server
 _MOST_BYSTANDERS, _MOST_NODES = 14, 6
 _MAX_RPCS = 60_000  # of the harmful job
 _FIRST_NUMBER = 1_700_000
-_NO_RPCS = np.empty(0, dtype=np.int64)
 _MIXES = (  # of RPCs: stats, opens, creates and deletes
     {mds.LDLM_ENQUEUE: 0.55, mds.MDS_GETATTR: 0.45},
     {mds.LDLM_ENQUEUE: 0.8, mds.MDS_CLOSE: 0.15, mds.MDS_GETATTR: 0.05},

@@ -20,7 +20,6 @@ _LAUNCHED_AFTER_S = (16, 40)  # from the batch job's start
 _ENDS_BEFORE_S = 12  # before the batch job's end: the last payload
 _RUN_SPREAD = 0.06  # some payloads end earlier
 _VALIDATION_SPREAD = 0.12
-_COPY_OUT_S = 0.8
 _DOWNLOAD_S = 35  # stage-in from a remote site
 FAILED_WITH = 1_201  # pilot error: killed by the batch system
 

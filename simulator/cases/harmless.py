@@ -9,7 +9,7 @@ from simulator.activity import Burst, Transfers
 from simulator.cases.abuse import NAMESAKES, NAMESAKES_READ_BYTES, USUAL_PER_NODE
 from simulator.cases.filesystems import SMALL
 from simulator.cases.play import Play, phase, shares
-from simulator.clock import HOUR_S, MINUTE_S
+from simulator.clock import MINUTE_S
 
 Chance = np.random.Generator
 
@@ -325,4 +325,3 @@ HEAVY: tuple[Callable[[Chance], Play], ...] = (
     search,
     busy,
 )
-LONGEST_S = 3 * HOUR_S

@@ -15,13 +15,11 @@ if TYPE_CHECKING:
     from ioportal.analysis.metrics import Source, Unit
 
 Thresholds: TypeAlias = Mapping[str, float]
+# Returns one row per subject over the thresholds: subject (str) and numbers (struct).
 Check: TypeAlias = Callable[[pl.DataFrame, Thresholds], pl.DataFrame]
 
 _FORMAT = re.compile(r"B|,?(\.\d)?[fg%]?")  # of numbers in an advice; B: bytes with a unit
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")  # powers of 1000
-
-# Columns that a check returns: one row for each subject over the thresholds.
-FINDINGS = {"subject": pl.String(), "numbers": pl.Struct}
 
 
 class Severity(IntEnum):

@@ -16,11 +16,11 @@ from django.utils import timezone
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
+from ioportal.reporting import listed_flags
 from ioportal.reporting.series import last_observed
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
-from ioportal.web.flags import badges
 from ioportal.web.home.load import MetadataLoad
 from ioportal.web.ingest import segments
 from ioportal.web.jobs import columns
@@ -163,7 +163,7 @@ class StaffHome:
     @cached_property
     def flags(self) -> list[FlagSummary]:
         """The worst flags that need triage."""
-        return badges.worst_to_triage(self._user, _LISTED_FLAGS)
+        return listed_flags.worst_to_triage(self._user, _LISTED_FLAGS)
 
     @property
     def pending_work(self) -> dict[str, Any]:
@@ -221,7 +221,7 @@ class UserHome:
     @cached_property
     def flags(self) -> list[FlagSummary]:
         """The worst unresolved flags of the user."""
-        return badges.for_owner(self._user.get_username(), self._user)
+        return listed_flags.for_owner(self._user.get_username(), self._user)
 
     @property
     def simulated(self) -> bool:
@@ -233,7 +233,7 @@ class UserHome:
 def _listed(jobs: Any, user: User) -> list[Job]:
     """Fetch the first jobs with everything that a row shows."""
     rows = list(jobs.select_related("cluster", "statistics")[:_LISTED_JOBS])
-    badges.mark_jobs(rows, user)
+    listed_flags.mark_jobs(rows, user)
     return rows
 
 

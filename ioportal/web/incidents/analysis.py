@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from collectors.lustre import opcodes
 from ioportal.activity import baselines, impact, incidents
 from ioportal.activity.models import Incident
-from ioportal.analysis.populations import coarse
+from ioportal.analysis.populations import MIN_GROUP, coarse
 from ioportal.reporting.principals import BYS, Name, named
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server, Service
@@ -34,7 +34,6 @@ EXPORT_COLUMNS = ("principal", "rpcs", "share", "service_s", "impact_s", "suffer
 _DEFAULT_RANGE = timedelta(hours=1)
 _SUGGESTION_RANGE = timedelta(hours=24)  # up to the latest trace
 _LISTED = 25
-_MIN_OTHER_JOBS = 10  # other users' jobs are shown only in groups of this size
 _UNNAMED = Name("another")  # beyond the named principals
 _ALL_OTHERS = Name("all others together")
 
@@ -149,7 +148,7 @@ class ImpactAnalysis:
         if self._user.is_staff:
             return True
         jobs = {principal for principal, _ in self._rows if principal[0] == Principal.JOB}
-        return len(jobs - self._names.keys()) >= _MIN_OTHER_JOBS
+        return len(jobs - self._names.keys()) >= MIN_GROUP
 
     @cached_property
     def principals(self) -> list[PrincipalImpact]:

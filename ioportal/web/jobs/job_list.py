@@ -12,12 +12,12 @@ from django.core.paginator import Paginator
 from django.http import QueryDict
 
 from ioportal.jobs.models import Job, JobStatistics
+from ioportal.reporting import listed_flags
 from ioportal.site.models import Cluster
 from ioportal.studies.filters import NOT_COMPUTED
 from ioportal.studies.latest_jobs import latest_jobs
 from ioportal.web.common.pagination import COUNTED, Concatenated
 from ioportal.web.common.selection import SelectedJobs
-from ioportal.web.flags import badges
 from ioportal.web.jobs import columns
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class JobList(SelectedJobs):
         """The jobs of the page, looked up by key: sorting whole rows is slow."""
         keys = list(self.page)
         jobs = Job.objects.select_related("cluster", "statistics").in_bulk(keys)
-        badges.mark_jobs(jobs.values(), self.user)
+        listed_flags.mark_jobs(jobs.values(), self.user)
         return [jobs[key] for key in keys if key in jobs]
 
     @property

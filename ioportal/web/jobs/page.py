@@ -11,14 +11,13 @@ from django.shortcuts import get_object_or_404
 from ioportal.ingest import late_accounting
 from ioportal.jobs import rpc_reports, workloads
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
-from ioportal.reporting import job_facts
+from ioportal.reporting import job_facts, listed_flags
 from ioportal.reporting.flag_history import job_marks
 from ioportal.reporting.job_facts import Comparison
 from ioportal.reporting.job_series import JobSeries
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import BY_NAME, KINDS, Timeline
 from ioportal.telemetry.models import Method
-from ioportal.web.flags import badges
 
 if TYPE_CHECKING:
     from ioportal.analysis.rpc_report import RpcReport
@@ -92,7 +91,7 @@ class JobPage:
     @cached_property
     def flags(self) -> list[FlagSummary]:
         """Flags of the job."""
-        return badges.for_job(self.job, self._request.user)
+        return listed_flags.for_job(self.job, self._request.user)
 
     @cached_property
     def is_stale(self) -> bool:

@@ -12,12 +12,12 @@ import polars as pl
 from django.urls import reverse
 
 from ioportal.activity import top_consumers
-from ioportal.analysis.populations import coarse
+from ioportal.analysis.populations import MIN_GROUP, coarse
 from ioportal.analysis.timelines import OBSERVED, Known, Steps, rates, within
 from ioportal.charts import palette
+from ioportal.reporting import listed_flags
 from ioportal.reporting.principals import Name, named
 from ioportal.reporting.series import seconds
-from ioportal.web.flags import badges
 from ioportal.web.overview import query
 from ioportal.web.overview.charts import SourceChart
 from ioportal.web.overview.observation import Observation
@@ -39,7 +39,6 @@ OTHERS_VISIBLE = "others visible"  # a column of windows; no name contains a bla
 _LAYERS = 6  # of the charts; the rest is one layer
 _TABLE_ROWS = 15
 _MAX_CHARTS = 8  # of the busiest sources
-_MIN_OTHER_JOBS = 10  # other users' jobs are shown only in groups of this size
 _OWN_REST = "your other jobs"
 
 
@@ -213,7 +212,7 @@ class Section(Observation):
         return [
             each if each.layer else each._replace(amount=coarse(each.amount))
             for each in bins
-            if each.layer or each.rest_jobs >= _MIN_OTHER_JOBS
+            if each.layer or each.rest_jobs >= MIN_GROUP
         ]
 
     @cached_property
@@ -271,7 +270,7 @@ class Section(Observation):
         """The rows of the table, each with its colour in the charts, and its worst flag."""
         rows = [*self.listed, *([self.others] if self.others else [])]
         principals = [principal for row in self.listed for principal in row.principals]
-        flags = badges.worst_by_principal(principals, self._user)
+        flags = listed_flags.worst_by_principal(principals, self._user)
         return [
             (row, self.colours.get(row.name, palette.REST), row.worst_flag(flags)) for row in rows
         ]

@@ -14,10 +14,10 @@ from django.urls import reverse
 from ioportal.analysis.metrics import Unit
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.runs import node_hours
+from ioportal.reporting import listed_flags
 from ioportal.reporting.formatting import SHORT_UNITS
 from ioportal.site.models import UserAccount
 from ioportal.web.common.selection import SelectedJobs
-from ioportal.web.flags import badges
 from ioportal.web.flags.inbox import ALL
 from ioportal.web.jobs import columns as job_columns
 from ioportal.web.trends.page import TrendsPage
@@ -272,7 +272,7 @@ class PersonPage(SelectedJobs):
             list(ascending.reverse()[:_HEAVIEST_JOBS]),
             list(ascending[first : first + _TYPICAL_JOBS]),
         )
-        badges.mark_jobs([*heaviest, *typical], self.user)
+        listed_flags.mark_jobs([*heaviest, *typical], self.user)
         return heaviest, typical
 
     @property
@@ -296,7 +296,7 @@ class PersonPage(SelectedJobs):
     @property
     def flags(self) -> list[FlagSummary]:
         """Unresolved flags of a user."""
-        return badges.for_owner(self.name, self.user) if self.kind is USERS else []
+        return listed_flags.for_owner(self.name, self.user) if self.kind is USERS else []
 
     @property
     def flags_url(self) -> str:
