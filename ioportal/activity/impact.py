@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
-    from ioportal.activity.top_consumers import Who
+    from ioportal.activity.top_consumers import PrincipalKey
 
 _OF_PRINCIPALS = """
 SELECT start, server_id, service_id, opcode,
@@ -36,7 +36,7 @@ def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.D
         return pl.DataFrame(cursor.fetchall(), schema=WINDOWS, orient="row")
 
 
-def who(principal: str) -> Who:
+def principal_key(principal: str) -> PrincipalKey:
     """Return the principal of a window."""
     kind, _, which = principal.partition(":")
     return int(kind), int(which)

@@ -26,7 +26,7 @@ SELECT w.target_id,
     w.kind,
     CASE w.kind
         WHEN %(JOB)s THEN j.owner WHEN %(PROCESS)s THEN s.text ELSE ''
-    END AS who,
+    END AS principal_id,
     sum({operations})::float8 AS operations
 FROM telemetry_iowindow w
 LEFT JOIN jobs_job j ON w.kind = %(JOB)s AND j.id = w.job_id

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from ioportal.telemetry.piecewise import Piece
 
-Who = tuple[int, int]  # kind and id
+PrincipalKey = tuple[int, int]  # kind and id
 
-_WHO = sql.SQL("""
+_PRINCIPAL_ID = sql.SQL("""
 CASE kind WHEN %(JOB)s THEN job_id WHEN %(PROCESS)s THEN source_job_id {} ELSE 0 END
 """)
-_WHO_RPC = _WHO.format(sql.SQL("WHEN %(HOST)s THEN nid_id"))
-_WHO_IO = _WHO.format(sql.SQL(""))  # counters carry no NID
+_RPC_PRINCIPAL = _PRINCIPAL_ID.format(sql.SQL("WHEN %(HOST)s THEN nid_id"))
+_IO_PRINCIPAL = _PRINCIPAL_ID.format(sql.SQL(""))  # counters carry no NID
 
 _RPC_PIECE = sql.SQL("""
 SELECT server_id AS source, start, start AS "end", {columns}
@@ -49,13 +49,13 @@ WHERE {time} >= {start} AND {time} < {end} AND target_id = ANY(%(sources)s)
 _ALL_PRINCIPALS = sql.SQL("true")
 _NO_COLUMNS = sql.SQL("")
 _IO = (*levels.IO_LEVELS, levels.IO_TOTALS)
-_WHO_COLUMNS = sql.SQL("kind, {who} AS who,")
+_PRINCIPAL_COLUMNS = sql.SQL("kind, {principal_id} AS principal_id,")
 
 _SUMS = sql.SQL("""
-SELECT kind, who, sum({amount})::float8, coalesce(sum({latest}), 0)::float8
+SELECT kind, principal_id, sum({amount})::float8, coalesce(sum({latest}), 0)::float8
 FROM ({rows}) w
 WHERE {inside}
-GROUP BY kind, who
+GROUP BY kind, principal_id
 """)
 # An interval that exceeds the range counts in proportion: its rate is constant.
 _PART_INSIDE = sql.SQL("""
@@ -74,8 +74,8 @@ amount / extract(epoch FROM "end" - start)) FILTER (
 """)
 
 _LAYER = sql.SQL("""
-LEFT JOIN unnest(%(kinds)s::smallint[], %(whos)s::bigint[], %(layers)s::smallint[])
-    AS p (kind, who, layer) ON p.kind = w.kind AND p.who = w.who
+LEFT JOIN unnest(%(kinds)s::smallint[], %(ids)s::bigint[], %(layers)s::smallint[])
+    AS p (kind, principal_id, layer) ON p.kind = w.kind AND p.principal_id = w.principal_id
 """)
 # A filter for selected principals that uses the indexes; `_LAYER` is exact. "<> 0" matches the
 # condition of the partial indexes.
@@ -105,7 +105,7 @@ SELECT {bin}, p.layer, {sums} FROM ({rows}) w {layer} WHERE p.layer IS NOT NULL 
 _ALL = sql.SQL("SELECT {bin}, {sums} FROM ({rows}) w GROUP BY 1, 2, 3")
 # Users may see other jobs only in groups of ten or more.
 _UNSELECTED = sql.SQL("""
-SELECT {bin}, count(DISTINCT w.who) FROM ({rows}) w {layer}
+SELECT {bin}, count(DISTINCT w.principal_id) FROM ({rows}) w {layer}
 WHERE p.layer IS NULL AND w.kind = %(JOB)s GROUP BY 1, 2, 3
 """)
 _REACHING = sql.SQL("""
@@ -117,7 +117,7 @@ WHERE "end" >= (%(reached)s::timestamptz[])[array_position(%(sources)s::integer[
 class Amount(NamedTuple):
     """The RPCs or operations of a principal in a range."""
 
-    who: Who
+    principal: PrincipalKey
     total: float
     latest: float  # RPCs in the latest window; for operations, their rate in the latest intervals
 
@@ -170,7 +170,7 @@ def operation_amounts(
 def _amounts(query: sql.Composed, values: dict[str, Any]) -> list[Amount]:
     with connection.cursor() as cursor:
         cursor.execute(query, values)
-        return [Amount((kind, who), total, latest) for kind, who, total, latest in cursor]
+        return [Amount((kind, key), total, latest) for kind, key, total, latest in cursor]
 
 
 def reaching_from(rows: Rows, reached: Sequence[datetime]) -> datetime | None:
@@ -185,7 +185,7 @@ def reaching_from(rows: Rows, reached: Sequence[datetime]) -> datetime | None:
 def bins(
     rows: Rows,
     totals: Rows,
-    layers: Sequence[Collection[Who]],
+    layers: Sequence[Collection[PrincipalKey]],
     width: timedelta,
     origin: datetime,
     *,
@@ -201,8 +201,8 @@ def bins(
         origin: the start of any bin.
         count_rest: whether to count the jobs in layer 0.
     """
-    selected = [(kind, who, n) for n, layer in enumerate(layers, start=1) for kind, who in layer]
-    kinds, whos, numbers = zip(*selected, strict=True) if selected else ((), (), ())
+    selected = [(*principal, n) for n, layer in enumerate(layers, start=1) for principal in layer]
+    kinds, ids, numbers = zip(*selected, strict=True) if selected else ((), (), ())
     is_of_io = any(piece.level in _IO for piece in rows.pieces)
     form = {
         "bin": _IO_BIN if is_of_io else _RPC_BIN,
@@ -211,7 +211,7 @@ def bins(
     }
     values = _values(rows) | {
         "kinds": list(kinds),
-        "whos": list(whos),
+        "ids": list(ids),
         "layers": list(numbers),
         "width": width,
         "origin": origin,
@@ -240,28 +240,32 @@ def bins(
 
 
 def _principal_filter(selected: Collection[tuple[int, int, int]]) -> sql.Composed:
-    ids: dict[int, list[int]] = defaultdict(list)
-    for kind, who, _ in selected:
-        ids[kind].append(who)
+    ids_by_kind: dict[int, list[int]] = defaultdict(list)
+    for kind, principal_id, _ in selected:
+        ids_by_kind[kind].append(principal_id)
     parts = [
-        _BY_ID[Principal(kind)].format(sql.Literal(whos))
+        _BY_ID[Principal(kind)].format(sql.Literal(ids))
         if kind in _BY_ID
         else _BY_KIND.format(sql.Literal(kind))
-        for kind, whos in ids.items()
+        for kind, ids in ids_by_kind.items()
     ]
     return sql.SQL("({})").format(sql.SQL(" OR ").join(parts))
 
 
 def _union(
-    rows: Rows, principals: sql.Composable = _ALL_PRINCIPALS, columns: sql.Composable = _WHO_COLUMNS
+    rows: Rows,
+    principals: sql.Composable = _ALL_PRINCIPALS,
+    columns: sql.Composable = _PRINCIPAL_COLUMNS,
 ) -> sql.Composed:
     return sql.SQL(" UNION ALL ").join(_piece(piece, principals, columns) for piece in rows.pieces)
 
 
 def _piece(piece: Piece, principals: sql.Composable, columns: sql.Composable) -> sql.Composed:
     is_of_io = piece.level in _IO
-    if columns is _WHO_COLUMNS:
-        columns = _WHO_COLUMNS.format(who=_WHO_IO if is_of_io else _WHO_RPC)
+    if columns is _PRINCIPAL_COLUMNS:
+        columns = _PRINCIPAL_COLUMNS.format(
+            principal_id=_IO_PRINCIPAL if is_of_io else _RPC_PRINCIPAL
+        )
     form = {
         "start": sql.Literal(piece.start),
         "end": sql.Literal(piece.end),

@@ -222,26 +222,27 @@ def latest_by_user(untils: Mapping[str, datetime]) -> pl.DataFrame:
 # RPCs to a filesystem's metadata servers by principal and bin.
 _LOADS = sql.SQL("""
 SELECT date_bin(%(width)s, start, %(since)s) AS bin, kind,
-    CASE kind WHEN %(PROCESS)s THEN source_job_id WHEN %(HOST)s THEN nid_id ELSE 0 END AS who,
+    CASE kind WHEN %(PROCESS)s THEN source_job_id WHEN %(HOST)s THEN nid_id ELSE 0 END
+        AS principal_id,
     sum(count)::float8 AS rpcs
 FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
 GROUP BY 1, 2, 3
 """)
 _OUTSIDE = sql.SQL("""
 WITH loads AS MATERIALIZED (
-    SELECT bin, kind, who, sum(rpcs) AS rpcs FROM ({loads}) l GROUP BY 1, 2, 3
+    SELECT bin, kind, principal_id, sum(rpcs) AS rpcs FROM ({loads}) l GROUP BY 1, 2, 3
 ),
 totals AS (SELECT bin, sum(rpcs) AS rpcs FROM loads GROUP BY 1),
 impacts AS (
-    SELECT date_bin(%(width)s, start, %(since)s) AS bin, kind, who,
+    SELECT date_bin(%(width)s, start, %(since)s) AS bin, kind, principal_id,
         sum(impact_us)::float8 / 1e6 AS impact_s
     FROM telemetry_impactwindow
     WHERE server_id = ANY(%(servers)s) AND start >= %(since)s AND start < %(until)s
     GROUP BY 1, 2, 3
 )
-SELECT l.kind || ':' || l.who, l.rpcs, l.rpcs / nullif(totals.rpcs, 0), impacts.impact_s,
+SELECT l.kind || ':' || l.principal_id, l.rpcs, l.rpcs / nullif(totals.rpcs, 0), impacts.impact_s,
     l.bin + %(width)s
-FROM loads l JOIN totals USING (bin) LEFT JOIN impacts USING (bin, kind, who)
+FROM loads l JOIN totals USING (bin) LEFT JOIN impacts USING (bin, kind, principal_id)
 WHERE l.kind IN (%(PROCESS)s, %(HOST)s)
 """)
 _UNATTRIBUTED = sql.SQL("""

@@ -76,7 +76,7 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
     """Replace the impact of a server in [start, end), and request evaluation of the jobs in it."""
     first = start
     previous = ImpactWindow.objects.between(start, end).filter(server_id=server)
-    job_windows = previous.filter(kind=Principal.JOB).values_list("who", flat=True)
+    job_windows = previous.filter(kind=Principal.JOB).values_list("principal_id", flat=True)
     changed = set(job_windows.distinct())
     previous.delete()
     while start < end:
@@ -102,13 +102,13 @@ def _store(windows: pl.DataFrame, usual: pl.DataFrame) -> set[int]:
         .filter(pl.col("impact_us") >= _MIN_STORED_US)
         .with_columns(
             kind=parts.struct[0].cast(pl.Int16),
-            who=parts.struct[1].cast(pl.Int64),
+            principal_id=parts.struct[1].cast(pl.Int64),
             server_id=pl.col("server").cast(pl.Int32),
         )
-        .select("start", "server_id", "kind", "who", *_TIMES)
+        .select("start", "server_id", "kind", "principal_id", *_TIMES)
     )
     copy_frame(ImpactWindow, rows)
-    return set(rows.filter(kind=Principal.JOB.value)["who"].to_list())
+    return set(rows.filter(kind=Principal.JOB.value)["principal_id"].to_list())
 
 
 def latest() -> dict[tuple[int, int], float]:
@@ -120,5 +120,5 @@ def latest() -> dict[tuple[int, int], float]:
     if until is None:
         return {}
     windows = ImpactWindow.objects.filter(start__gte=floor_to_window(until) - PEAK_SPAN)
-    rows = windows.values_list("kind", "who").annotate(us=Sum("impact_us"))
-    return {(kind, who): us / 1e6 for kind, who, us in rows.filter(us__gte=_MIN_REPORTED_US)}
+    rows = windows.values_list("kind", "principal_id").annotate(us=Sum("impact_us"))
+    return {(kind, key): us / 1e6 for kind, key, us in rows.filter(us__gte=_MIN_REPORTED_US)}

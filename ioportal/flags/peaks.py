@@ -77,10 +77,10 @@ _RPC_COLUMNS = {
     **dict.fromkeys(_RPC_AMOUNTS, pl.Float64()),
 }
 _IMPACT = sql.SQL("""
-SELECT w.who, w.start, w.impact_us, w.service_us, w.work_us, w.others_us, w.others_usual_us
+SELECT w.principal_id, w.start, w.impact_us, w.service_us, w.work_us, w.others_us, w.others_usual_us
 FROM {requested}
 JOIN telemetry_impactwindow w
-    ON w.kind = %(JOB)s AND w.who = requested.job_id AND w.start >= requested.since
+    ON w.kind = %(JOB)s AND w.principal_id = requested.job_id AND w.start >= requested.since
 """).format(requested=sql.SQL(_REQUESTED))
 _IMPACT_AMOUNTS = ("impact_us", "service_us", "work_us", "others_us", "others_usual_us")
 _IMPACT_COLUMNS = {
@@ -89,8 +89,8 @@ _IMPACT_COLUMNS = {
     **dict.fromkeys(_IMPACT_AMOUNTS, pl.Float64()),
 }
 _IMPACT_TOTAL = sql.SQL("""
-SELECT who, sum(impact_us) / 1e6 FROM telemetry_impactwindow
-WHERE kind = %(JOB)s AND who = ANY(%(jobs)s) GROUP BY 1
+SELECT principal_id, sum(impact_us) / 1e6 FROM telemetry_impactwindow
+WHERE kind = %(JOB)s AND principal_id = ANY(%(jobs)s) GROUP BY 1
 """)
 _PREVIOUS = sql.SQL("""
 SELECT {columns}, j.started_at FROM flags_jobevidence e JOIN jobs_job j ON j.id = e.job_id

@@ -74,7 +74,7 @@ def impact_intervals(flag: Flag) -> list[ImpactInterval]:
     if principal is None:
         return []
     kind, key = principal
-    rows = ImpactWindow.objects.filter(kind=kind, who=key)
+    rows = ImpactWindow.objects.filter(kind=kind, principal_id=key)
     if flag.subject_kind == Subject.HOST:  # flagged for one filesystem and time alone
         servers = Server.objects.filter(filesystem=flag.filesystem_id)
         rows = rows.between(flag.since - PEAK_SPAN, flag.until)

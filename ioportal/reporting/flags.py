@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.activity.top_consumers import Who
+    from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.flags.models import FlagQuerySet
 
 
@@ -63,7 +63,7 @@ class FlagSummary:
     def text(self) -> str:
         """The finding as plain text."""
         flag, job = self.flag, self.flag.job
-        lines = [f"{flag.title} ({flag.get_severity_display()}): {self.subject.words}"]
+        lines = [f"{flag.title} ({flag.get_severity_display()}): {self.subject.text}"]
         if job:
             lines.append(f"{job.cluster}, user {job.owner}, {job.node_count} nodes")
         lines.append(f"{title_of(flag, flag.measure)}: {self.value}, threshold {self.threshold}")
@@ -83,7 +83,7 @@ def with_subjects(flags: FlagQuerySet) -> FlagQuerySet:
 
 
 def summaries(
-    flags: Iterable[Flag], user: User, impacts: Mapping[Who, float] | None = None
+    flags: Iterable[Flag], user: User, impacts: Mapping[PrincipalKey, float] | None = None
 ) -> list[FlagSummary]:
     """Return the summaries of flags that were fetched `with_subjects`.
 
@@ -109,7 +109,7 @@ def _is_over(flag: Flag) -> bool:
     return bool(flag.state == Flag.State.RESOLVED or (flag.job and flag.job.ended_at))
 
 
-def _name(flag: Flag, names: Mapping[Who, Name]) -> Name:
+def _name(flag: Flag, names: Mapping[PrincipalKey, Name]) -> Name:
     if flag.job:
         return Name(f"job {flag.job.display_id}", reverse("job", args=[flag.job_id]))
     if flag.subject_kind == Subject.USER:
@@ -120,16 +120,16 @@ def _name(flag: Flag, names: Mapping[Who, Name]) -> Name:
     return (sender and names.get(sender)) or Name(f"{flag.subject_kind} {flag.subject}")
 
 
-def principal(flag: Flag) -> Who | None:
+def principal(flag: Flag) -> PrincipalKey | None:
     """Return the principal that a flag is about; None for users and filesystems."""
     if flag.job_id:
         return int(Principal.JOB), flag.job_id
     if flag.subject_kind == Subject.HOST:
-        return impact.who(flag.subject)
+        return impact.principal_key(flag.subject)
     return None
 
 
-def about_principals(principals: Iterable[Who]) -> Q:
+def about_principals(principals: Iterable[PrincipalKey]) -> Q:
     """Return the condition for flags about any of some principals."""
     listed = list(principals)
     jobs = [key for kind, key in listed if kind == Principal.JOB]
@@ -137,7 +137,7 @@ def about_principals(principals: Iterable[Who]) -> Q:
     return Q(job__in=jobs) | Q(subject_kind=Subject.HOST, subject__in=hosts)
 
 
-def worst_first(flags: FlagQuerySet, impacts: Mapping[Who, float]) -> FlagQuerySet:
+def worst_first(flags: FlagQuerySet, impacts: Mapping[PrincipalKey, float]) -> FlagQuerySet:
     """Order flags: those with current impact, then by severity, then by latest data."""
     order = ("-severity", "-until", "-pk")
     if not impacts:  # an empty condition would become ORDER BY 1, the first column
@@ -179,7 +179,7 @@ _STAFF_COLUMNS = ("muted_until", "assignee", "resolved_at", "resolved_by", "reso
 _COMPUTED: dict[str, Callable[[FlagSummary], Any]] = {
     "id": lambda summary: summary.flag.pk,
     "severity": lambda summary: summary.flag.get_severity_display(),
-    "name": lambda summary: summary.subject.words,
+    "name": lambda summary: summary.subject.text,
     "job": lambda summary: summary.flag.job and summary.flag.job.display_id,
     "unit": lambda summary: unit_of(summary.flag, summary.flag.measure),
     "simulated": lambda summary: is_simulated(summary.flag),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.activity.top_consumers import Who
+    from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.flags.models import FlagQuerySet
     from ioportal.jobs.models import Job
     from ioportal.reporting.flags import FlagSummary
@@ -36,7 +36,9 @@ def mark_jobs(jobs: Iterable[Job], user: User) -> None:
         job.worst_flag = worst.get(job.pk)  # type: ignore[attr-defined]  # for templates
 
 
-def worst_by_principal(principals: Collection[Who], user: User) -> dict[Who, Flag]:
+def worst_by_principal(
+    principals: Collection[PrincipalKey], user: User
+) -> dict[PrincipalKey, Flag]:
     """Return the worst unresolved flag of each principal that has one."""
     if not principals:
         return {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.activity.top_consumers import Who
+    from ioportal.activity.top_consumers import PrincipalKey
 
 BYS = ("job", "user", "project")  # groupings of jobs
 _NAMED = 40  # of each kind, more than any table or chart shows
@@ -35,12 +35,12 @@ _WITHOUT_OWNER = {
 class Name:
     """The display name of a principal; several principals may share one."""
 
-    words: str
+    text: str
     address: str = ""  # of its page
     nodes: int = 0
 
 
-def named(ranked: Sequence[Who], user: User, by: str) -> dict[Who, Name]:
+def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[PrincipalKey, Name]:
     """Return names of the busiest principals, as far as `user` may see them.
 
     Args:
@@ -68,7 +68,7 @@ def named(ranked: Sequence[Who], user: User, by: str) -> dict[Who, Name]:
     return names | {(kind, 0): Name(text) for kind, text in _WITHOUT_OWNER.items()}
 
 
-def _jobs(keys: Iterable[int], user: User) -> dict[Who, Name]:
+def _jobs(keys: Iterable[int], user: User) -> dict[PrincipalKey, Name]:
     """Name jobs by id and owner."""
     fields = ("batch_id", "array_index", "owner", "node_count", "started_at")
     jobs = Job.objects.visible_to(user).filter(pk__in=keys).only(*fields)
@@ -83,7 +83,7 @@ def _jobs(keys: Iterable[int], user: User) -> dict[Who, Name]:
     }
 
 
-def _groups(keys: Iterable[int], user: User, by: str) -> dict[Who, Name]:
+def _groups(keys: Iterable[int], user: User, by: str) -> dict[PrincipalKey, Name]:
     """Name jobs by user or project, with the nodes of all its jobs."""
     field = "owner" if by == "user" else "project"
     jobs: Any = Job.objects.visible_to(user).filter(pk__in=keys)

@@ -158,7 +158,7 @@ IMPACT: Final = Level(
     "TEN_MINUTES_RETENTION",
     made_of=ATTRIBUTED_RPCS,
     width=_TEN_SECONDS,
-    by="who",
+    by="principal_id",
 )
 JOB_SNAPSHOTS: Final = Level(
     JobSnapshot, "counters by job id, raw", "RAW_RETENTION", "taken_at", by="target_id"

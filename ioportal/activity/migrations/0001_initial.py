@@ -158,7 +158,7 @@ class Migration(migrations.Migration):
                     "at",
                     models.DateTimeField(default=django.utils.timezone.now, verbose_name="when"),
                 ),
-                ("words", models.TextField(max_length=1000, verbose_name="description")),
+                ("description", models.TextField(max_length=1000)),
                 ("reported_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "filesystem",

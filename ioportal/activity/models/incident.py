@@ -84,7 +84,7 @@ class Report(models.Model):
 
     filesystem = models.ForeignKey(Filesystem, models.CASCADE, related_name="reports")
     at = models.DateTimeField("when", default=timezone.now)
-    words = models.TextField("description", max_length=1_000)
+    description = models.TextField(max_length=1_000)
     reporter = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="reports", editable=False
     )

@@ -54,9 +54,9 @@ def _around(flag: Flag) -> Interval:
 
 
 def _host_rpcs(flag: Flag, over: Interval) -> pl.DataFrame:
-    kind, who = impact.who(flag.subject)
+    kind, principal_id = impact.principal_key(flag.subject)
     key = "source_job_id" if kind == Principal.PROCESS else "nid_id"
-    senders = Q(("kind", kind), (key, who))
+    senders = Q(("kind", kind), (key, principal_id))
     return moving(
         _rpc_sums(levels.LOAD_WINDOWS, flag, over, senders, amount=Sum("count")), PEAK_SPAN
     )

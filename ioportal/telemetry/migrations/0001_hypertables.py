@@ -66,7 +66,7 @@ TABLES = (
     (
         "impactwindow", "start", "7 days",
         """
-        start timestamptz NOT NULL, who bigint NOT NULL, impact_us bigint NOT NULL,
+        start timestamptz NOT NULL, principal_id bigint NOT NULL, impact_us bigint NOT NULL,
         service_us bigint NOT NULL, work_us bigint NOT NULL, others_us bigint NOT NULL,
         others_usual_us bigint NOT NULL, server_id integer NOT NULL, kind smallint NOT NULL
         """,
@@ -170,7 +170,7 @@ INDEXES = {
     "rpctotal": {"server": "(server_id, start)"},
     "rpctotalminute": {"server": "(server_id, start)"},
     "rpctotaltenminutes": {"server": "(server_id, start)"},
-    "impactwindow": {"who": "(kind, who, start)", "server": "(server_id, start)"},
+    "impactwindow": {"principal": "(kind, principal_id, start)", "server": "(server_id, start)"},
     "requestwindow": {"server": "(server_id, start)"},
     "servicesnapshot": {"server": "(server_id, taken_at)"},
     "jobsnapshot": {"target": "(target_id, taken_at)", "job": "(source_job_id, taken_at)"},

@@ -82,7 +82,7 @@ class Migration(migrations.Migration):
                         "start",
                         "server_id",
                         "kind",
-                        "who",
+                        "principal_id",
                         blank=True,
                         editable=False,
                         primary_key=True,
@@ -104,7 +104,7 @@ class Migration(migrations.Migration):
                         ]
                     ),
                 ),
-                ("who", models.BigIntegerField()),
+                ("principal_id", models.BigIntegerField()),
                 ("impact_us", models.BigIntegerField()),
                 ("service_us", models.BigIntegerField()),
                 ("work_us", models.BigIntegerField()),

@@ -196,15 +196,15 @@ class RpcTotalTenMinutes(_Total):
 class ImpactWindow(models.Model):
     """Derived: the impact of a principal on others, by 10 s x server.
 
-    `who` is a job, a source job id or a NID, depending on the kind; 0 for other kinds. An impact
-    below 0.01 s has no row.
+    `principal_id` is a job, a source job id or a NID, depending on the kind; 0 for other kinds. An
+    impact below 0.01 s has no row.
     """
 
-    pk = models.CompositePrimaryKey("start", "server_id", "kind", "who")  # for Django only
+    pk = models.CompositePrimaryKey("start", "server_id", "kind", "principal_id")  # for Django only
     start = models.DateTimeField()
     server_id = models.IntegerField()
     kind = models.SmallIntegerField(choices=Principal)
-    who = models.BigIntegerField()
+    principal_id = models.BigIntegerField()
     impact_us = models.BigIntegerField()
     service_us = models.BigIntegerField()  # of the principal's RPCs
     work_us = models.BigIntegerField()  # service time of all RPCs

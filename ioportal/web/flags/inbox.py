@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
-    from ioportal.activity.top_consumers import Who
+    from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.flags.models import FlagQuerySet
     from ioportal.reporting.flags import FlagSummary
 
@@ -178,7 +178,7 @@ class Inbox:
         return states
 
     @cached_property
-    def _impacts(self) -> dict[Who, float]:
+    def _impacts(self) -> dict[PrincipalKey, float]:
         """Current impact by principal."""
         return impact_windows.latest()
 

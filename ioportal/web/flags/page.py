@@ -72,7 +72,7 @@ class FlagPage:
     @cached_property
     def history_chart(self) -> StepsChart | None:
         """The history with the threshold; None: there is none, or data is past retention."""
-        return history_chart(self.flag, self.summary.subject.words, self.measure_history)
+        return history_chart(self.flag, self.summary.subject.text, self.measure_history)
 
     @cached_property
     def outlier_histogram(self) -> OutlierHistogram | None:

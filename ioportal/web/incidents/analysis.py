@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from ioportal.activity.incidents import Analysis
-    from ioportal.activity.top_consumers import Who
+    from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.analysis.impact import Slowdown
     from ioportal.site.models import Filesystem
 
@@ -56,7 +56,7 @@ class PrincipalImpact:
     def values(self) -> tuple[Any, ...]:
         """Its row in exports: `EXPORT_COLUMNS`."""
         figures = (self.rpcs, self.share, self.service_s, self.impact_s, self.suffered_s)
-        return (self.name.words, *figures)
+        return (self.name.text, *figures)
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,13 @@ class ImpactAnalysis:
         return self.baseline_share > 0
 
     @cached_property
-    def _rows(self) -> list[tuple[Who, dict[str, Any]]]:
+    def _rows(self) -> list[tuple[PrincipalKey, dict[str, Any]]]:
         """All principals, largest impact first."""
         rows = self._result.impact.principals.rows(named=True) if self._result else []
-        return [(impact.who(row.pop("principal")), row) for row in rows]
+        return [(impact.principal_key(row.pop("principal")), row) for row in rows]
 
     @cached_property
-    def _names(self) -> dict[Who, Name]:
+    def _names(self) -> dict[PrincipalKey, Name]:
         """Names of the visible principals, as far as they are listed."""
         ranked = self._rows[:_LISTED] if self._user.is_staff else self._rows
         return named([principal for principal, _ in ranked], self._user, BYS[0])

@@ -75,9 +75,8 @@ class ReportForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at r
 
     class Meta:
         model = Report
-        fields = ("filesystem", "at", "words")
-        labels = {"words": "Description"}
-        widgets = {"words": forms.Textarea({"rows": 2})}
+        fields = ("filesystem", "at", "description")
+        widgets = {"description": forms.Textarea({"rows": 2})}
 
     def __init__(self, user: User, data: QueryDict | None = None) -> None:
         super().__init__(data)

@@ -137,7 +137,7 @@ class IncidentPage(_AnalysisPage):
             "reports": [
                 {
                     "at": report.at,
-                    "words": report.words,
+                    "description": report.description,
                     "reporter": report.reporter.get_username(),
                 }
                 for report in self.reports

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.activity.top_consumers import Amount, Bin, Who
+    from ioportal.activity.top_consumers import Amount, Bin, PrincipalKey
     from ioportal.charts.timelines import Chart
     from ioportal.flags.models import Flag
     from ioportal.telemetry.levels import Level
@@ -48,7 +48,7 @@ class Consumer:
 
     name: str
     address: str  # of its page; "" where it has none
-    principals: frozenset[Who]
+    principals: frozenset[PrincipalKey]
     nodes: int
     total: float
     share: float | None
@@ -65,7 +65,7 @@ class Consumer:
         """The latest rate over the mean rate."""
         return self.latest / self.mean if self.mean and self.latest is not None else None
 
-    def worst_flag(self, flags: Mapping[Who, Flag]) -> Flag | None:
+    def worst_flag(self, flags: Mapping[PrincipalKey, Flag]) -> Flag | None:
         """Return the worst of its principals' flags."""
         own = [flags[principal] for principal in self.principals if principal in flags]
         return max(own, key=lambda flag: (flag.severity, flag.until), default=None)
@@ -124,10 +124,10 @@ class Section(Observation):
         return sum(self._latest_rate(amount) for amount in self.amounts)
 
     @cached_property
-    def _names(self) -> dict[Who, Name]:
+    def _names(self) -> dict[PrincipalKey, Name]:
         """Names of the visible principals, as far as the table and charts need them."""
         ranked = sorted(self.amounts, key=lambda amount: -self._weight(amount))
-        return named([amount.who for amount in ranked], self._user, self.query.by)
+        return named([amount.principal for amount in ranked], self._user, self.query.by)
 
     def _weight(self, amount: Amount) -> float:
         return self._largest_share(self._latest_rate(amount), amount.total)
@@ -144,7 +144,7 @@ class Section(Observation):
         """All visible principals, grouped by name, highest latest rate first."""
         groups: dict[Name, list[Amount]] = defaultdict(list)
         for amount in self.amounts:
-            if name := self._names.get(amount.who):
+            if name := self._names.get(amount.principal):
                 groups[name].append(amount)
         consumers = [self._consumer(name, amounts) for name, amounts in groups.items()]
         return sorted(consumers, key=lambda row: (-(row.latest or 0), -row.total, row.name))
@@ -153,9 +153,9 @@ class Section(Observation):
         """Return the sum of some amounts; its share is set later, as it depends on the bins."""
         total = sum(amount.total for amount in amounts)
         return Consumer(
-            name.words,
+            name.text,
             name.address,
-            frozenset(amount.who for amount in amounts),
+            frozenset(amount.principal for amount in amounts),
             name.nodes,
             total,
             None,
@@ -173,7 +173,7 @@ class Section(Observation):
         return sorted(self.consumers, key=rank)[:_LAYERS]
 
     @cached_property
-    def _own_rest(self) -> frozenset[Who]:
+    def _own_rest(self) -> frozenset[PrincipalKey]:
         """Visible principals without a layer; they stay apart from other users' jobs."""
         if self._user.is_staff:
             return frozenset()
@@ -234,7 +234,7 @@ class Section(Observation):
             return self.total
         if not self._other_bins:
             return 0.0
-        own = sum(amount.total for amount in self.amounts if amount.who in self._names)
+        own = sum(amount.total for amount in self.amounts if amount.principal in self._names)
         return own + sum(each.amount for each in self._other_bins)
 
     def _with_share(self, row: Consumer) -> Consumer:
@@ -254,7 +254,7 @@ class Section(Observation):
         """The sum over unlisted principals; None: there are none, or they are not visible."""
         if self._user.is_staff:
             listed = frozenset().union(*(row.principals for row in self.listed))
-            rest = [amount for amount in self.amounts if amount.who not in listed]
+            rest = [amount for amount in self.amounts if amount.principal not in listed]
             return (
                 self._with_share(self._consumer(Name(palette.ALL_OTHERS), rest)) if rest else None
             )

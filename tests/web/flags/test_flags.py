@@ -390,7 +390,7 @@ def test_flags_with_current_impact_come_first(as_staff, mds, new_job, new_flag):
         start=at("12:28"),
         server_id=mds.pk,
         kind=Principal.JOB,
-        who=with_impact.job_id,
+        principal_id=with_impact.job_id,
         impact_us=90_000_000,
         service_us=10_000_000,
         work_us=10_000_000,
@@ -429,7 +429,12 @@ def test_impact_of_a_host_is_limited_to_the_time_and_filesystem_of_the_flag(
     for clock, server, us in (("12:18", mds, 5e6), ("12:21", elsewhere, 7e6), ("11:00", mds, 9e6)):
         times = dict.fromkeys(("service_us", "work_us", "others_us", "others_usual_us"), 1)
         ImpactWindow.objects.create(
-            start=at(clock), server_id=server.pk, kind=3, who=host.pk, impact_us=int(us), **times
+            start=at(clock),
+            server_id=server.pk,
+            kind=3,
+            principal_id=host.pk,
+            impact_us=int(us),
+            **times,
         )
 
     assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["impact_s"] == 5
@@ -437,7 +442,7 @@ def test_impact_of_a_host_is_limited_to_the_time_and_filesystem_of_the_flag(
 
 
 @pytest.mark.parametrize(
-    ("who", "status"),
+    ("visitor", "status"),
     [
         pytest.param("sam", 200, id="staff"),
         pytest.param("alice", 200, id="the owner"),
@@ -446,10 +451,10 @@ def test_impact_of_a_host_is_limited_to_the_time_and_filesystem_of_the_flag(
         pytest.param(None, 302, id="anonymous"),
     ],
 )
-def test_a_flag_is_visible_to_those_who_see_its_job(who, status, request, client, new_flag):
+def test_a_flag_is_visible_to_those_who_see_its_job(visitor, status, request, client, new_flag):
     flag = new_flag()
-    if who:
-        client.force_login(request.getfixturevalue(who))
+    if visitor:
+        client.force_login(request.getfixturevalue(visitor))
 
     for path in (f"/flags/{flag.pk}/", f"/flags/{flag.pk}/?format=json"):
         assert client.get(path).status_code == status

@@ -18,9 +18,9 @@ HOSTILE = "ls <script>alert(1)</script> \x1b[31mhangs"
 def report(client, site):
     """Send a problem report."""
 
-    def run(person, words=HOSTILE, when="2017-07-05T12:20", filesystem="lake"):
+    def run(person, description=HOSTILE, when="2017-07-05T12:20", filesystem="lake"):
         client.force_login(person)
-        fields = {"filesystem": filesystem, "at": when, "words": words}
+        fields = {"filesystem": filesystem, "at": when, "description": description}
         return client.post("/incidents/", fields, follow=True)
 
     return run
@@ -53,7 +53,7 @@ def test_staff_see_reports_with_the_incident_of_their_time_and_filesystem(
     [listed] = json_of(client.get(f"/incidents/{incident.pk}/?format=json"))["reports"]
     without = words_of(client.get("/incidents/"))
 
-    assert (listed["words"], listed["reporter"]) == ("it hangs", "alice")
+    assert (listed["description"], listed["reporter"]) == ("it hangs", "alice")
     assert "hours later" in without
     assert "elsewhere" in without
     assert "it hangs" not in without
@@ -81,9 +81,9 @@ def test_reports_are_limited_per_day(report, alice, bob):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"words": ""},
-        {"words": "x" * 1_001},
-        {"words": "nul \x00"},
+        {"description": ""},
+        {"description": "x" * 1_001},
+        {"description": "nul \x00"},
         {"when": "2190-01-01T00:00"},
         {"when": "yesterday"},
         {"when": "0001-01-01T00:00"},
