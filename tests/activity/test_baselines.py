@@ -1,4 +1,4 @@
-"""What is usual on a server: reckoned in the calm, not moved by incidents, and stored."""
+"""Baselines: medians of calm windows, independent of incidents, stored for a day."""
 
 from datetime import timedelta
 
@@ -65,14 +65,14 @@ def calm(windows, us=100, opcode=ENQUEUE, until_s=0):
     return [(until_s + 10 * n, opcode, 10, 10 * us) for n in range(1, windows + 1)]
 
 
-def test_it_is_the_median_of_the_windows_with_no_more_than_the_usual_load(total, usual):
+def test_a_baseline_is_the_median_of_windows_up_to_the_usual_load(total, usual):
     total(*[(10 * n, ENQUEUE, 10, 10 * (90 + n % 21)) for n in range(1, 1_201)])
     total(*[(12_000 + 10 * n, ENQUEUE, 1_000, 140_000) for n in range(1, 1_200)])
 
     assert usual() == {ENQUEUE: 100}
 
 
-def test_with_too_few_windows_it_is_not_known(total, usual):
+def test_a_baseline_of_too_few_windows_is_unknown(total, usual):
     total(*calm(999), *calm(1_000, us=50, opcode=CLOSE))
 
     assert usual() == {CLOSE: 50}
@@ -92,7 +92,7 @@ def test_an_incident_does_not_become_usual(total, usual, mds):
     assert slow.factor == pytest.approx(8)
 
 
-def test_another_mix_of_rpcs_is_no_slowness(total, usual, mds):
+def test_another_mix_of_opcodes_is_not_slow(total, usual, mds):
     total(*calm(1_500, us=50, opcode=CLOSE), *calm(1_500, us=900, until_s=20_000))
 
     assert usual() == {CLOSE: 50, ENQUEUE: 900}
@@ -100,17 +100,17 @@ def test_another_mix_of_rpcs_is_no_slowness(total, usual, mds):
     assert baselines.slowdowns([mds], NOON - timedelta(days=1), NOON, known) == []
 
 
-def test_what_is_stored_serves_for_a_day_and_then_it_is_reckoned_anew(total, usual):
+def test_baselines_are_stored_for_a_day(total, usual):
     total(*calm(10_000))
     usual()
     Baseline.objects.update(baseline_us=70)
 
     assert usual(NOON + timedelta(hours=23)) == {ENQUEUE: 70}
     assert usual(NOON + timedelta(hours=24)) == {ENQUEUE: 100}
-    assert usual(NOON + timedelta(hours=1)) == {ENQUEUE: 70}  # of its time
+    assert usual(NOON + timedelta(hours=1)) == {ENQUEUE: 70}
 
 
-def test_late_data_are_reckoned_with(site, mds, logs, ingest, total, usual, service):
+def test_late_data_update_baselines(site, mds, logs, ingest, total, usual, service):
     total(*calm(1_000))
     assert usual() == {ENQUEUE: 100}
 
@@ -121,7 +121,7 @@ def test_late_data_are_reckoned_with(site, mds, logs, ingest, total, usual, serv
     assert not Baseline.objects.exists()
 
 
-def test_the_task_reckons_what_is_due_and_nothing_else(total, mds):
+def test_the_task_computes_due_baselines_only(total, mds):
     total(*calm(10_000))
 
     baselines.refresh(NOON + timedelta(minutes=10))
@@ -132,7 +132,7 @@ def test_the_task_reckons_what_is_due_and_nothing_else(total, mds):
 
 
 def _by_numpy(windows):
-    """Reckon one server's and service's baselines from {(second, opcode): (RPCs, us)}."""
+    """Compute one server's and service's baselines from {(second, opcode): (RPCs, us)}."""
     moments = sorted({second for second, _ in windows})
     loads = {s: sum(n for (at_s, _), (n, _) in windows.items() if at_s == s) for s in moments}
     usual_load = np.median(list(loads.values())) if loads else 0
@@ -151,10 +151,10 @@ def _by_numpy(windows):
         max_size=40,
     )
 )
-def test_numpy_reckons_the_same(total, usual, monkeypatch, windows):
+def test_numpy_agrees(total, usual, monkeypatch, windows):
     monkeypatch.setattr(baselines, "MIN_BASELINE_WINDOWS", 3)
     with transaction.atomic():
-        # (of so little time that nothing is slow for half a minute)
+        # Too little time for any slow half minute.
         total(*[(s, opcode, rpcs, rpcs * us) for (s, opcode), (rpcs, us) in windows.items()])
 
         assert usual() == _by_numpy({key: (rpcs, rpcs * us) for key, (rpcs, us) in windows.items()})

@@ -140,7 +140,7 @@ def test_steps_are_not_joined_across_a_gap():
     assert tuples(joined) == [(0, 20, 1, 2.0), (100, 110, 1, 5.0)]
 
 
-def test_a_mean_over_a_gap_is_not_joined_with_what_was_observed():
+def test_a_mean_over_a_gap_is_not_connected_to_observed_steps():
     counted = windows((1, 0, 10, 10), (1, 10, 100, 90), (1, 100, 110, 50))
     joined = coarsened(rates(counted, observed((1, 0, 10), (1, 100, 110)), ["open"], 1), 1)
 

@@ -1,4 +1,4 @@
-"""What people do, in a browser that watches for errors and for requests that leave the machine."""
+"""Visits in a browser that reports errors and requests that leave the machine."""
 
 import csv
 import re
@@ -20,7 +20,7 @@ pytestmark = [
 DRAWN = "[data-plot] .main-svg"
 
 
-def test_somebody_finds_the_heavy_job_reads_its_timeline_and_takes_the_csv(visit):
+def test_a_user_opens_the_heavy_job_reads_its_timeline_and_downloads_the_csv(visit):
     page = visit("/jobs/")
 
     page.get_by_role("link", name="Metadata operations").click()
@@ -77,7 +77,7 @@ def test_the_theme_is_switched_and_remembered(visit, heavy_job):
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-def test_filters_narrow_the_list_and_stand_in_the_address(visit):
+def test_filters_narrow_the_list_and_are_part_of_the_address(visit):
     page = visit("/jobs/")
 
     page.get_by_role("textbox", name="User").fill("nobody")
@@ -94,7 +94,7 @@ def test_filters_narrow_the_list_and_stand_in_the_address(visit):
 
 
 @pytest.mark.parametrize("path", ["/users/", "/populations/"])
-def test_what_is_being_typed_stays_while_an_answer_comes_in(visit, path):
+def test_typed_text_survives_a_refresh(visit, path):
     page = visit(path)
 
     page.get_by_role("textbox", name="User").fill("alice")
@@ -104,7 +104,7 @@ def test_what_is_being_typed_stays_while_an_answer_comes_in(visit, path):
     expect(page.get_by_role("textbox", name="Project")).to_have_value("PH")
 
 
-def test_somebody_sees_who_is_busy_and_walks_to_the_user_and_the_worst_job(visit):
+def test_a_user_follows_links_from_the_busiest_principal_to_the_worst_job(visit):
     page = visit("/")
 
     expect(page.locator("[data-plot='figure-load'] .main-svg").first).to_be_visible()
@@ -155,7 +155,7 @@ def test_trends_are_zoomed_into_and_cut_otherwise(visit):
     expect(page.locator("[data-plot='figure-opens'] .main-svg").first).to_be_visible()
 
 
-def test_a_filter_takes_every_key_while_the_list_follows(visit):
+def test_a_filter_accepts_typing_while_the_list_updates(visit):
     page = visit("/jobs/")
 
     page.get_by_label("Nodes at least").focus()
@@ -173,7 +173,7 @@ def test_a_filter_takes_every_key_while_the_list_follows(visit):
     expect(page.get_by_role("link", name="3567126")).to_be_visible()
 
 
-def test_without_an_answer_the_charts_stay_and_it_is_said(visit, heavy_job, complaints):
+def test_failed_refreshes_leave_the_charts_and_show_a_message(visit, heavy_job, complaints):
     page = visit(f"/jobs/{heavy_job.pk}/")
     page.locator(DRAWN).first.wait_for()
     charts = page.locator(DRAWN).count()
@@ -234,7 +234,7 @@ def test_no_page_is_wider_than_its_window(visit, heavy_job):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_words_of_marks_and_gaps_cover_neither_figures_nor_each_other(visit, width):
+def test_labels_of_marks_and_gaps_do_not_overlap(visit, width):
     page = visit("/styleguide/", viewport={"width": width, "height": 800})
     chart = page.locator("[data-plot='figure-lines']")
     expect(chart.locator(".annotation")).to_have_count(3)
@@ -288,7 +288,7 @@ def test_a_bar_of_a_population_leads_to_its_jobs(visit):
     expect(page.get_by_role("status")).to_contain_text("1 job")
 
 
-def test_a_population_is_named_shared_and_shown_beside_another(visit):
+def test_a_population_is_saved_shared_and_compared(visit):
     page = visit("/populations/?user=alice")
     page.locator("summary", has_text="Save as").click()
     page.get_by_label("Name", exact=True).fill("Alice's jobs")
@@ -302,7 +302,7 @@ def test_a_population_is_named_shared_and_shown_beside_another(visit):
     expect(page.locator("[data-plot='figure-opens'] .legend")).to_contain_text("nodes at least: 1")
 
 
-def test_the_overview_is_asked_for_again_only_while_it_is_seen(visit, logs, ingest):
+def test_the_overview_refreshes_only_while_it_is_visible(visit, logs, ingest):
     moments = [datetime.now(UTC) - timedelta(seconds=n) for n in (40, 20)]
     ingest("rpctrace", logs("t", "\n".join(rpc(at) for at in moments)), server="mds1")
     page = visit("/overview/")

@@ -320,7 +320,7 @@ def test_a_database_that_is_gone_is_the_same_page(portal, database):
 
 
 @pytest.mark.usefixtures("database")
-def test_a_page_that_takes_too_long_says_what_was_selected(portal):
+def test_a_page_that_times_out_shows_the_selection(portal):
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("LOCK TABLE jobs_job")  # every query of jobs waits
         path = "/jobs/?user=alice"
@@ -435,7 +435,7 @@ def run(*command):
 
 
 @pytest.mark.parametrize("https", ["yes"])
-def test_the_proxy_of_the_example_forwards_what_it_should(nginx, portal):
+def test_the_example_proxy_forwards_requests(nginx, portal):
     page, login, stored = nginx.get("/jobs/"), nginx.log_in(), nginx.deliver(batch(0))
     too_large = httpx.post(nginx.url, content=bytes(34 << 20), **HTTP)
 

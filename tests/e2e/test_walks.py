@@ -98,7 +98,7 @@ def _flagged(visit, evaluate, logs):
 
 
 @pytest.mark.usefixtures("_flagged")
-def test_flags_are_triaged_by_keys_alone(visit):
+def test_flags_are_triaged_by_keyboard(visit):
     page = visit("/flags/?rule=metadata-operations")
     keys = page.keyboard
 

@@ -448,9 +448,7 @@ def test_a_host_is_evaluated_for_each_filesystem(send, evaluate):
 
 
 @pytest.mark.parametrize("order", list(permutations(("70", "71", "80"))), ids="-".join)
-def test_the_order_of_evaluation_does_not_change_what_is_flagged(
-    jobs, logs, ingest, refresh, order
-):
+def test_flags_do_not_depend_on_the_order_of_evaluation(jobs, logs, ingest, refresh, order):
     """Two jobs are a campaign until a larger third job starts."""
     values = {"metadata_operations": 1_000, "jobs": 2, "largest_share": 0.5}
     apply_thresholds(

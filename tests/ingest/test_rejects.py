@@ -78,7 +78,7 @@ def test_a_file_that_is_already_loaded_is_reported(logs, call):
     assert "no change" in output
 
 
-def test_a_truncated_line_is_rejected_alone(tmp_path, ingest):
+def test_only_the_truncated_line_is_rejected(tmp_path, ingest):
     path = tmp_path / "cut.log"
     path.write_text(rpc("12:00") + "\n" + rpc("12:01")[:-30])
 

@@ -23,9 +23,7 @@ def run(tmp_path, monkeypatch):
     return run
 
 
-def test_the_terminal_shows_the_address_and_the_log_in_and_nothing_else(
-    run, tmp_path, monkeypatch, capfd
-):
+def test_the_terminal_shows_only_the_address_and_the_log_in(run, tmp_path, monkeypatch, capfd):
     port = serve.free_port(20_000)
     login = tmp_path / "login"
     login.write_text("admin secret\n")

@@ -63,7 +63,7 @@ def test_accounting_equals_the_truth(records, truth):
             assert int(values["Resource_List.nodect"]) == job["node_count"]
 
 
-def test_one_job_has_late_accounting(centre, records, truth):
+def test_a_job_has_late_accounting(centre, records, truth):
     late = truth["faults"]["late_job"]
 
     (path,) = (centre / "late").iterdir()

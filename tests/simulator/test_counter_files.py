@@ -107,7 +107,7 @@ def test_the_whole_target_counts_at_least_the_operations_of_job_ids(mdt, whole_m
             assert sum(counters[name] for _, counters in entries.values()) <= total
 
 
-def test_the_totals_of_the_whole_target_fall_only_at_the_reset(whole_mdt, fault):
+def test_totals_of_the_target_decrease_only_at_the_reset(whole_mdt, fault):
     falls = [
         after
         for (_, before), (after, totals) in pairwise(whole_mdt)
@@ -160,7 +160,7 @@ def test_the_time_of_a_file_is_the_time_of_the_read(centre):
         assert path.stat().st_mtime == read_time(path).timestamp()
 
 
-def test_one_job_is_mostly_unobserved(truth):
+def test_a_job_is_mostly_unobserved(truth):
     (poor,) = (job for job in truth["jobs"] if job["batch_id"] == truth["faults"]["poor_job"])
 
     assert poor["covered_share"] < 0.5

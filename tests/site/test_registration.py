@@ -1,4 +1,4 @@
-"""Registering a site from a file: what is wrong is named, and then nothing is registered."""
+"""Registration of a site from a file: errors are reported, and then nothing is registered."""
 
 import re
 
@@ -53,7 +53,7 @@ def test_a_whole_site_is_registered():
     }
 
 
-def test_registering_again_changes_what_differs_and_nothing_else(register):
+def test_registering_again_changes_only_differing_entries(register):
     register(SITE)
     before = {cluster.name: cluster.pk for cluster in Cluster.objects.all()}
 

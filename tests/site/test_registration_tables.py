@@ -1,4 +1,4 @@
-"""Tables that sites have anyway: NIDs as lctl lists them, users as a directory exports them."""
+"""Existing tables of sites: NIDs as lctl lists them, users as a directory exports them."""
 
 import pytest
 from django.core.management import CommandError
@@ -66,7 +66,7 @@ def test_users_have_addresses_projects_and_service_accounts_teams(table):
     assert pilot.team == "PanDA operations"
 
 
-def test_users_charge_nothing_anew_and_nids_do(table, ingest, logs):
+def test_new_nids_cause_new_attribution_and_new_users_do_not(table, ingest, logs):
     ingest("rpctrace", logs("t", rpc("12:10", "10.9.9.9@tcp")), server="mds1")
 
     table("users", USERS)

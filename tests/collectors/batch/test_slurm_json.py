@@ -1,4 +1,4 @@
-"""Slurm's JSON of every version becomes what its text becomes."""
+"""Slurm's JSON of every version is parsed into the same table as its text."""
 
 import io
 import json

@@ -24,7 +24,7 @@ def test_slurm_states_are_translated(text, state):
 
 
 @pytest.mark.parametrize("text", ["", "completed", "0", "12:00:00", " COMPLETED"])
-def test_what_is_no_slurm_state_is_named(text):
+def test_invalid_slurm_states_are_reported(text):
     with pytest.raises(Unreadable, match="is not a word in capitals"):
         states.from_slurm(text)
 

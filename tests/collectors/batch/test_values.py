@@ -11,7 +11,7 @@ def test_whole_numbers_are_read(text, number):
 
 
 @pytest.mark.parametrize("text", ["", "-", "--1", "+1", "1.0", "1_000", " 1", "٣", "²", "9" * 19])
-def test_what_is_no_whole_number_is_named(text):
+def test_invalid_integers_are_reported(text):
     with pytest.raises(Unreadable, match="count"):
         whole_number(text, "count")
 
@@ -38,7 +38,7 @@ def test_durations_are_read_in_every_form(text, seconds):
 
 
 @pytest.mark.parametrize("text", ["", "UNLIMITED", "1:", "-1", "1:2:3:4:5", "1-", "0x10", "1e3"])
-def test_what_is_no_duration_is_named(text):
+def test_invalid_durations_are_reported(text):
     with pytest.raises(Unreadable, match=r"Elapsed .* is not a duration"):
         duration_s(text, "Elapsed")
 
@@ -59,6 +59,6 @@ def test_job_ids_lose_their_server_and_keep_their_index(text, expected):
 
 
 @pytest.mark.parametrize("text", ["", "S99.pbs01", "123[a].x", "123[4", "123 4", ".server"])
-def test_what_is_no_job_id_is_named(text):
+def test_invalid_job_ids_are_reported(text):
     with pytest.raises(Unreadable, match="job id"):
         batch_id(text)

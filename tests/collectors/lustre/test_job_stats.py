@@ -507,7 +507,7 @@ def test_the_lines_of_a_wrapped_counter_are_joined():
     assert account == Account(lines=7, accepted=7)
 
 
-def test_a_wrapped_counter_without_its_last_line_is_rejected_alone():
+def test_only_a_wrapped_counter_without_its_last_line_is_rejected():
     rows, rejects, _ = parse(HEADER, JOB, *WRAPPED[:2], *WRAPPED, "}", CLOSE)
 
     assert rows.select("write_bytes", "close").rows() == [(24381408, 87)]

@@ -208,7 +208,7 @@ def test_a_file_of_one_client_is_rejected():
     assert named.account == Account(lines=3, accepted=3)
 
 
-def test_an_unknown_counter_of_a_named_md_stats_is_rejected_alone():
+def test_only_the_unknown_counter_of_a_named_md_stats_is_rejected():
     rows, rejects, _ = parse(NAME, TIME, OPEN, "ping  3 samples [reqs]")
 
     assert known(rows)["open"] == 39

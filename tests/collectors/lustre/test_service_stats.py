@@ -94,7 +94,7 @@ def test_totals_of_every_file_agree_with_awk(path):
         (f"mds_sync                  1 samples [usec] 1 1 {2**64} 1", TOO_BIG),
     ],
 )
-def test_an_unreadable_line_is_rejected_alone(line, reason):
+def test_only_the_unreadable_line_is_rejected(line, reason):
     rows, rejects, account = parse(NAME, TIME, WAIT, line, CLOSE)
 
     assert rows["counter"].to_list() == ["req_waittime", "mds_close"]

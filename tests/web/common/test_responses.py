@@ -45,7 +45,7 @@ def test_parts_and_exports_of_pages_are_private_too(as_alice):
         assert {"Cookie", "HX-Request"} <= set(answer["Vary"].split(", ")), query
 
 
-def test_an_unchanged_section_of_the_overview_is_still_not_sent_again(as_alice):
+def test_an_unchanged_section_of_the_overview_is_not_sent_again(as_alice):
     first = as_alice.get("/overview/rpcs/?start=2017-07-05T12:00Z&end=2017-07-05T13:00Z")
     again = as_alice.get(
         "/overview/rpcs/?start=2017-07-05T12:00Z&end=2017-07-05T13:00Z",

@@ -113,7 +113,7 @@ def saved(db):
 
 
 @pytest.mark.usefixtures("_storm")
-def test_slow_intervals_are_suggested_and_saved_with_one_click(as_staff):
+def test_slow_intervals_are_suggested_and_saved_with_a_click(as_staff):
     suggested = words_of(as_staff.get("/incidents/"))
     interval = {"server": "mds1", "start": "2017-07-05T12:10:00Z", "end": "2017-07-05T12:11:00Z"}
     page = as_staff.post("/incidents/save/", interval, follow=True)

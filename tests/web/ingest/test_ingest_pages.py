@@ -226,7 +226,7 @@ def test_pending_job_ids_are_listed_until_accounting_arrives(as_staff, read, log
         ("/ingest/pending/", "No pending job ids"),
     ],
 )
-def test_an_empty_page_says_what_to_do(as_staff, path, words):
+def test_empty_pages_show_the_next_step(as_staff, path, words):
     assert words in words_of(as_staff.get(path))
 
 

@@ -232,14 +232,14 @@ def test_slots_are_the_most_pilots_that_run_at_once(seen, truth, key):
     assert (max(before), max(after)) == pytest.approx(truth.effect(key, "slots"), abs=1)
 
 
-def test_the_crisis_stands_above_two_million_operations_a_job(seen):
+def test_jobs_of_the_crisis_exceed_two_million_operations(seen):
     before, after = seen("crisis", "metadata_operations", "p90")
 
     assert max(before) < 500_000
     assert max(after) > 2_000_000
 
 
-def test_the_trend_of_set_up_falls_on_the_day_that_software_moves(seen, truth):
+def test_set_up_time_decreases_on_the_day_the_software_moves(seen, truth):
     before, after = seen("software-on-nfs", "panda_setup_s", unit="panda")
 
     meant = truth.effect("software-on-nfs", "validation_s")
