@@ -24,7 +24,8 @@ from collectors.tables import JOBS
 # Fields by position.
 _QUEUE, _HOST, _OWNER, _NAME, _JOB, _ACCOUNT = 0, 1, 3, 4, 5, 6
 _SUBMITTED, _STARTED, _ENDED, _FAILED, _EXIT_STATUS, _WALL = 8, 9, 10, 11, 12, 13
-_USER_CPU, _SYSTEM_CPU, _PROJECT, _SLOTS, _TASK, _CPU = 14, 15, 31, 34, 35, 36
+_USER_CPU, _SYSTEM_CPU, _PROJECT = 14, 15, 31
+_PARALLEL_ENVIRONMENT, _SLOTS, _TASK, _CPU = 33, 34, 35, 36
 _CATEGORY, _IO_WAIT, _PARALLEL_TASK = 39, 40, 41
 
 _IO_WAIT_TIME = re.compile(r"\d{1,15}\.\d{1,9}", re.ASCII)
@@ -96,6 +97,10 @@ def _job(fields: list[str]) -> Row:
     started_at, ended_at = localtime.run_between(started, ended, None)
     task, parallel_task = _whole(fields, _TASK, "task_number"), fields[_PARALLEL_TASK]
     limit_s = _time_limit_s(fields[_CATEGORY])
+    slots = _whole(fields, _SLOTS, "slots", INT32_MAX)
+    # Of a parallel job with several slots, the record names the first host only.
+    is_parallel = fields[_PARALLEL_ENVIRONMENT] != _NONE and slots > 1
+    is_on_one_host = parallel_task != _NONE or not is_parallel
     return {
         "cluster": "",
         "batch_id": str(_whole(fields, _JOB, "job_number")),
@@ -109,8 +114,8 @@ def _job(fields: list[str]) -> Row:
         "submitted_at": submitted[0],
         "started_at": started_at,
         "ended_at": ended_at,
-        "node_count": 1 if started_at else None,
-        "core_count": _whole(fields, _SLOTS, "slots", INT32_MAX),
+        "node_count": 1 if started_at and is_on_one_host else None,
+        "core_count": slots,
         "cpu_s": _cpu_s(fields) if started_at else None,
         "time_limit_s": limit_s,
         "nodes": hostlists.fold([fields[_HOST]]) if started_at else "",

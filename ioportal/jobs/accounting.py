@@ -35,7 +35,8 @@ _Identity = tuple[str, str, datetime]  # batch id, array index, submit time
 
 _FACTS = (
     "started_at", "ended_at", "name", "owner", "project", "queue", "state", "exit_status",
-    "exit_signal", "node_count", "core_count", "cpu_s", "time_limit_s", "nodes", "precedence",
+    "exit_signal", "recorded_node_count", "node_count", "core_count", "cpu_s", "time_limit_s",
+    "nodes", "precedence",
 )  # fmt: skip
 _TIE_BREAKERS = ("state", "exit_status", "cpu_s", "nodes")
 
@@ -176,6 +177,7 @@ def _job(cluster: Cluster, row: dict[str, Any]) -> Job:
     values = {name: row[name] for name in columns if name in row}
     values |= {
         "owner": row["user"],
+        "recorded_node_count": row["node_count"] or 0,
         "node_count": row["node_count"] or 0,
         "core_count": row["core_count"] or 0,
     }
@@ -255,9 +257,8 @@ def _allocate(
         relinked: jobs whose launches changed.
     """
     launched: dict[int, set[str]] = defaultdict(set)
-    without_nodes = [job.pk for _, job in jobs if not job.nodes]
-    launches = Launch.objects.filter(job__in=without_nodes).exclude(nodes="")
-    for job_id, nodes in launches.values_list("job_id", "nodes"):
+    launches = Launch.objects.filter(job__in=[job.pk for _, job in jobs]).exclude(nodes="")
+    for job_id, nodes in launches.values_list("job_id", "nodes").distinct():
         launched[job_id].add(nodes)
     nodes_before: dict[int, set[int]] = defaultdict(set)
     for job_id, node_id in Allocation.objects.filter(
@@ -270,7 +271,7 @@ def _allocate(
         [
             {"job_id": job.pk, "name": hostlists.expand(nodes)}
             for _, job in started
-            for nodes in ([job.nodes] if job.nodes else sorted(launched[job.pk]))
+            for nodes in sorted({job.nodes, *launched[job.pk]} - {""})
         ],
         schema={"job_id": pl.Int64, "name": pl.List(pl.String)},
     ).explode("name", empty_as_null=False)
@@ -281,6 +282,7 @@ def _allocate(
         for (job_id,), group in allocated.partition_by("job_id", as_dict=True).items()
     }
     moved = {job.pk for _, job in started if nodes_now.get(job.pk, set()) != nodes_before[job.pk]}
+    _count_nodes([(job, nodes_now.get(job.pk, set())) for _, job in started if job.pk in launched])
     Allocation.objects.filter(job__in=moved).delete()
     copy_frame(Allocation, allocated.filter(pl.col("job_id").is_in(moved)))
     return [
@@ -288,6 +290,18 @@ def _allocate(
         for before, job in started
         if job.pk in moved or job.pk in relinked or before is None or _run(before) != _run(job)
     ]
+
+
+def _count_nodes(jobs: Iterable[tuple[Job, set[int]]]) -> None:
+    """Count nodes that only the launches of a job name, as the record of Grid Engine's jobs."""
+    changed = []
+    for job, nodes in jobs:
+        node_count = max(job.recorded_node_count, len(nodes))
+        if node_count != job.node_count:
+            job.node_count = node_count
+            changed.append(job)
+    Job.objects.bulk_update(changed, ["node_count"], batch_size=_BATCH)
+    DirtyStatistics.objects.mark(job.pk for job in changed)
 
 
 def _run(job: Job) -> tuple[datetime | None, datetime | None]:

@@ -147,12 +147,11 @@ class _Figures:
         """Return the statistics of a job."""
         run = self.runs[job.pk]
         duration_s = (run["end"] - run["start"]).total_seconds()
-        nodes = job.node_count
         row = JobStatistics(
             job=job,
             computed_at=self.now,
             duration_s=duration_s,
-            node_count=nodes,
+            node_count=job.node_count or None,
             cpu_efficiency=_ratio(job.cpu_s, job.core_count * duration_s) if job.ended_at else None,
         )
         covered_s = self.mdt_coverage.get(job.pk, {}).get("covered_s") or 0.0

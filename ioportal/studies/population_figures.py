@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from django.db.models import Aggregate, BinaryField, Count, F, Q, Value
-from django.db.models.functions import NullIf
+from django.db.models import Aggregate, BinaryField, Count, F, Q
 from django.db.models.lookups import IsNull
 
 from ioportal.jobs.keys import EachOf
@@ -69,9 +68,7 @@ def _ascending(values: Numbers) -> Numbers:
 def _column(metric: str) -> tuple[Combinable, str]:
     """Return the column of a metric in job statistics, and its binary type."""
     meta = JobStatistics._meta.get_field(metric)  # noqa: SLF001  (documented meta API)
-    # 0 nodes means unknown.
-    column = NullIf(metric, Value(0)) if metric == "node_count" else F(metric)
-    return column, _WIRE[meta.get_internal_type()]
+    return F(metric), _WIRE[meta.get_internal_type()]
 
 
 def _counts(jobs: JobQuerySet | WorkloadJobQuerySet, **others: Aggregate) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def test_targets_are_registered_by_name(logs, ingest, queries, capsys):
         ("ost", 18, "pond-OST0000", "pond-OST0011"),
     ]
     assert capsys.readouterr().err.startswith(
-        "Registered 19 targets: pond-MDT0007, pond-OST[0000-0011]. Their servers are not known"
+        "Registered 19 targets: pond-MDT0007, pond-OST[0000-0011]. Their servers are unknown"
     )
 
     again = ingest("job_stats", path, **options)
@@ -70,7 +70,7 @@ def test_targets_are_registered_by_name(logs, ingest, queries, capsys):
         (
             ["lake-OST0002", "oss1"],
             {},
-            "Not names of targets, such as lake-OST0001: 'oss1'. Register them as [[target]].",
+            "Not target names such as lake-OST0001: oss1. Register them as [[target]].",
         ),
         (
             ["sea-OST0001", "bay-OST0001"],

@@ -76,7 +76,8 @@ class Job(models.Model):
     state = models.CharField(max_length=16, choices=State)
     exit_status = models.IntegerField(null=True, blank=True)
     exit_signal = models.IntegerField(null=True, blank=True)
-    node_count = models.IntegerField(default=0)
+    recorded_node_count = models.IntegerField(default=0, editable=False)  # 0: unknown
+    node_count = models.IntegerField(default=0)  # with nodes that only launches name
     core_count = models.IntegerField(default=0)
     cpu_s = models.FloatField(null=True, blank=True)
     time_limit_s = models.BigIntegerField(null=True, blank=True)

@@ -38,7 +38,7 @@ class JobStatistics(models.Model):
     computed_at = models.DateTimeField()
 
     duration_s = models.FloatField(null=True)
-    node_count = models.IntegerField(default=0)
+    node_count = models.IntegerField(null=True)
     cpu_efficiency = models.FloatField(null=True)
     read_bytes = models.BigIntegerField(null=True)
     write_bytes = models.BigIntegerField(null=True)

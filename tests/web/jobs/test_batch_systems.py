@@ -62,6 +62,25 @@ def test_a_parallel_task_of_grid_engine_is_a_launch_of_its_job(ingest):
 
     launch = Launch.objects.get(cluster__name="sge")
     assert (launch.name, launch.nodes, launch.job.batch_id) == ("903.1.n3", "n3", "903")
+    without_tasks = Job.objects.get(batch_id="902")
+    assert without_tasks.node_count == 0  # unknown
+
+
+@pytest.mark.usefixtures("clusters")
+@pytest.mark.parametrize("order", list(permutations(("1.n3", "2.n4", "NONE"))))
+def test_a_parallel_job_of_grid_engine_has_the_nodes_of_its_tasks(ingest, logs, order):
+    records = FILES["sge"].read_text("latin-1").splitlines()
+    [task] = (line for line in records if ":1.n3:" in line)
+    [job] = (line for line in records if ":903:" in line and line != task)
+    other_task = task.replace("1.n3", "2.n4").replace(":n3:", ":n4:")
+    lines = {"1.n3": task, "2.n4": other_task, "NONE": job}
+    for name in order:
+        ingest("sge", logs(f"accounting-{name}", f"{lines[name]}\n"), cluster="sge")
+
+    job = Job.objects.get()
+    nodes = Allocation.objects.filter(job=job).values_list("node__name", flat=True)
+    assert set(nodes) == {"n2", "n3", "n4"}
+    assert job.node_count == 3
 
 
 @pytest.mark.usefixtures("clusters")
