@@ -1,8 +1,7 @@
-"""The simulated centre's story, read off the pages: the table's week, and the size of each step.
+"""The year of the simulated centre on pages: the table of one week, and the size of each step.
 
-Of the year only the days around the steps pass, and nobody else has jobs. The counters are those of
-a site that reads them once a day and says so. What the pages say is held against the table as the
-reports print it, and against the simulator's truth file.
+Only days around the steps are simulated, without background load and with one poll per day. Pages
+are compared with the published table and with the simulator's truth file.
 """
 
 import io
@@ -25,7 +24,7 @@ from tests.web.reading import csv_of, json_of
 pytestmark = pytest.mark.long
 
 DAYS = [
-    (local(2016, 10, 24), local(2016, 11, 2)),  # the table's week
+    (local(2016, 10, 24), local(2016, 11, 2)),  # the week of the table
     (local(2016, 11, 13), local(2016, 11, 18)),
     (local(2017, 4, 29), local(2017, 5, 3)),
     (local(2017, 6, 10), local(2017, 6, 15)),
@@ -35,7 +34,7 @@ DAYS = [
     (local(2017, 8, 27), local(2017, 8, 31)),
     (local(2017, 9, 9), local(2017, 9, 18)),
 ]
-# Least, greatest, average and standard deviation of 1,175 jobs.
+# Minimum, maximum, mean and standard deviation of 1,175 jobs.
 TABLE = {
     "node_count": (1, 300, 35.66, 55.33),
     "duration_s": (1_932, 7_452, 6_280.82, 520.99),
@@ -50,7 +49,7 @@ TABLE = {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Return the folders with the raw files of each run of days."""
+    """Return the folders with the raw files of each period."""
     out = tmp_path_factory.mktemp("story")
     for number, (start, end) in enumerate(DAYS):
         demo.write(Plan(start=start, end=end, rate=0, poll_s=DAY_S, trace=False), out / str(number))
@@ -59,7 +58,7 @@ def folders(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def _loaded(folders, django_db_setup, django_db_blocker):
-    """Load, once for all tests, what the pages need of it."""
+    """Load the files that the pages need, once for all tests."""
 
     def files(pattern):
         return [str(path) for folder in folders for path in sorted(folder.glob(pattern))]
@@ -72,11 +71,11 @@ def _loaded(folders, django_db_setup, django_db_blocker):
         run("register", str(folders[0] / "site.toml"))
         run("ingest", "pbs", *files("pbs/*"), "--cluster", "titan")
         for folder in folders:
-            run("ingest", "job_stats", *enough_reads(folder))
-        # Of the steps that show in PanDA's records alone.
+            run("ingest", "job_stats", *sufficient_reads(folder))
+        # Around the steps that change PanDA jobs only.
         for folder in (folders[1], folders[3]):
             run("ingest", "panda", *map(str, folder.glob("panda/*")), "--cluster", "titan")
-        # What was read and written is asked of the week alone.
+        # Only the table of the week contains bytes.
         run("ingest", "job_stats", *map(str, sorted(folders[0].glob("job_stats/*-oss*/*"))))
         drain(statistics.refresh_statistics)
         yield
@@ -84,8 +83,8 @@ def _loaded(folders, django_db_setup, django_db_blocker):
         contents.empty_hypertables()
 
 
-def enough_reads(folder):
-    """Return the fewest reads of the MDT that miss no entry of an idle job."""
+def sufficient_reads(folder):
+    """Return the reads of the MDT without those that add no entry of an idle job."""
     reads, last = [], 0
     for path in sorted(folder.glob("job_stats/atlas2-MDT0000/*")):
         read_at = path.stat().st_mtime
@@ -97,13 +96,13 @@ def enough_reads(folder):
 
 
 @pytest.fixture(autouse=True)
-def _on_the_centres_clock(settings):
+def _time_zone(settings):
     settings.TIME_ZONE = "America/New_York"
 
 
 @pytest.fixture
-def ask(as_staff):
-    """Return the rows of a page's CSV twin about the campaign's jobs in a period."""
+def rows_of(as_staff):
+    """Return the rows of a page's CSV export of the campaign's jobs in a period."""
 
     def run(page, start, end, **query):
         query = {"user": "hepprod", "format": "csv", "start": start, "end": end, **query}
@@ -113,18 +112,18 @@ def ask(as_staff):
 
 
 @pytest.mark.parametrize("metric", TABLE)
-def test_the_week_is_that_of_the_table(ask, metric):
-    rows = ask("/populations/", "2016-10-25", "2016-11-01")
+def test_the_week_agrees_with_the_table(rows_of, metric):
+    rows = rows_of("/populations/", "2016-10-25", "2016-11-01")
     [row] = [row for row in rows if row["metric"] == metric]
-    least, greatest, average, deviation = TABLE[metric]
+    lowest, highest, average, deviation = TABLE[metric]
 
     assert (row["n"], row["unknown"]) == ("1175", "0")
-    assert least <= float(row["min"]) <= float(row["max"]) <= greatest
+    assert lowest <= float(row["min"]) <= float(row["max"]) <= highest
     assert float(row["mean"]) == pytest.approx(average, rel=0.10)
     assert float(row["std"]) == pytest.approx(deviation, rel=0.25)
 
 
-def moment(text):
+def time(text):
     return datetime.fromisoformat(text)
 
 
@@ -133,7 +132,7 @@ class Truth:
 
     def __init__(self, folders):
         truths = [json.loads((folder / "truth.json").read_text()) for folder in folders]
-        self._edges = {moment(truths[0]["start"]), moment(truths[-1]["end"])}
+        self._edges = {time(truths[0]["start"]), time(truths[-1]["end"])}
         self._steps = {step["key"]: step for truth in truths for step in truth["story"]}
         self._pilots = [
             job
@@ -144,19 +143,19 @@ class Truth:
 
     def around(self, key):
         """Return the periods before a step and after it, until the next one."""
-        moments = sorted(self._edges | {moment(step["at"]) for step in self._steps.values()})
-        at = moment(self._steps[key]["at"])
-        return [period for period in pairwise(moments) if at in period]
+        times = sorted(self._edges | {time(step["at"]) for step in self._steps.values()})
+        at = time(self._steps[key]["at"])
+        return [period for period in pairwise(times) if at in period]
 
     def effect(self, key, metric):
-        """Return what a step did to a metric, before and after."""
+        """Return the values of a metric before and after a step."""
         effects = self._steps[key]["effects"]
         [effect] = [effect for effect in effects if effect["metric"] == metric]
         return effect["before"], effect["after"]
 
     def typical(self, figure, start, end):
         """Return the median of a figure of the pilots that began in a period."""
-        return median(figure(job) for job in self._pilots if start <= moment(job["started"]) < end)
+        return median(figure(job) for job in self._pilots if start <= time(job["started"]) < end)
 
 
 @pytest.fixture(scope="module")
@@ -165,14 +164,14 @@ def truth(folders):
 
 
 @pytest.fixture
-def seen(ask, truth):
-    """Return the values that a trend shows of days before a step and after it."""
+def daily(rows_of, truth):
+    """Return the values of a trend by day before a step, and after it."""
 
     def run(key, trend, column="median", **query):
         return [
             [
                 float(row[column])
-                for row in ask(
+                for row in rows_of(
                     f"/trends/{trend}/", *map(datetime.isoformat, period), step="day", **query
                 )
                 if row[column]
@@ -184,7 +183,7 @@ def seen(ask, truth):
 
 
 def duration_s(job):
-    return (moment(job["ended"]) - moment(job["started"])).total_seconds()
+    return (time(job["ended"]) - time(job["started"])).total_seconds()
 
 
 def operations_per_node(job):
@@ -196,7 +195,7 @@ def opens_per_close(job):
 
 
 # The trend that shows an effect, and the same figure of the truth's jobs.
-SHOWN = {
+TRENDS = {
     "duration_s": ("duration_s", duration_s),
     "opens_per_node": ("metadata_operations_per_node", operations_per_node),
     "open_close_ratio": ("open_close_ratio", opens_per_close),
@@ -209,47 +208,47 @@ SHOWN = {
         (step.key, effect.metric)
         for step in story.STEPS
         for effect in step.effects
-        if effect.metric in SHOWN
+        if effect.metric in TRENDS
     ],
 )
-def test_a_step_is_as_large_in_the_trends_as_in_truth(seen, truth, key, metric):
-    trend, figure = SHOWN[metric]
+def test_trends_show_the_size_of_each_step(daily, truth, key, metric):
+    trend, figure = TRENDS[metric]
 
-    before, after = map(median, seen(key, trend))
+    before, after = map(median, daily(key, trend))
 
-    done = [truth.typical(figure, *period) for period in truth.around(key)]
-    assert [before, after] == pytest.approx(done, rel=0.05)
-    meant = truth.effect(key, metric)
-    # What is not opened and closed, such as look-ups, stays where directories move to memory.
-    assert after / before == pytest.approx(meant[1] / meant[0], rel=0.15, abs=0.04)
+    medians = [truth.typical(figure, *period) for period in truth.around(key)]
+    assert [before, after] == pytest.approx(medians, rel=0.05)
+    planned = truth.effect(key, metric)
+    # Operations other than opens and closes remain when directories move to memory.
+    assert after / before == pytest.approx(planned[1] / planned[0], rel=0.15, abs=0.04)
 
 
 @pytest.mark.parametrize("key", ["twenty-slots", "five-slots", "fifteen-slots"])
-def test_slots_are_the_most_pilots_that_run_at_once(seen, truth, key):
-    before, after = seen(key, "running-jobs", "jobs_peak")
+def test_slots_limit_the_pilots_that_run_concurrently(daily, truth, key):
+    before, after = daily(key, "running-jobs", "jobs_peak")
 
-    # Pilots whose times the reports tell start besides, one at a time.
+    # Pilots with published times are added, one at a time.
     assert (max(before), max(after)) == pytest.approx(truth.effect(key, "slots"), abs=1)
 
 
-def test_jobs_of_the_crisis_exceed_two_million_operations(seen):
-    before, after = seen("crisis", "metadata_operations", "p90")
+def test_jobs_of_the_crisis_exceed_two_million_operations(daily):
+    before, after = daily("crisis", "metadata_operations", "p90")
 
     assert max(before) < 500_000
     assert max(after) > 2_000_000
 
 
-def test_set_up_time_decreases_on_the_day_the_software_moves(seen, truth):
-    before, after = seen("software-on-nfs", "panda_setup_s", unit="panda")
+def test_set_up_time_decreases_on_the_day_the_software_moves(daily, truth):
+    before, after = daily("software-on-nfs", "panda_setup_s", unit="panda")
 
-    meant = truth.effect("software-on-nfs", "validation_s")
-    assert before == pytest.approx([meant[0]] * len(before), rel=0.05)
-    assert after == pytest.approx([meant[1]] * len(after), rel=0.05)
+    planned = truth.effect("software-on-nfs", "validation_s")
+    assert before == pytest.approx([planned[0]] * len(before), rel=0.05)
+    assert after == pytest.approx([planned[1]] * len(after), rel=0.05)
     assert median(before) > 30 * median(after)
 
 
-def test_the_trend_of_failures_rises_in_june(seen, truth):
-    shares = seen("slow-june", "failed-share", "failed_share", unit="panda")
+def test_the_share_of_failures_increases_in_june(daily, truth):
+    shares = daily("slow-june", "failed-share", "failed_share", unit="panda")
 
     assert list(map(median, shares)) == pytest.approx(
         truth.effect("slow-june", "failed_share"), rel=0.25
@@ -258,7 +257,7 @@ def test_the_trend_of_failures_rises_in_june(seen, truth):
 
 @pytest.fixture
 def panda_jobs(as_staff, truth):
-    """Return what the population of PanDA jobs tells before a step and after it."""
+    """Return the populations of PanDA jobs before a step, and after it."""
 
     def run(key):
         return [
