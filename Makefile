@@ -7,6 +7,7 @@ ADVISORIES ?= pypi
 MUTANTS ?= 40
 
 .DEFAULT_GOAL := help
+unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .PHONY: help demo demo-data serve test test-deep mutants check format audit bench chaos incidents flag-quality services \
         stop env secrets lock clean setup setup-dev setup-test setup-bench migrate

@@ -271,7 +271,7 @@ def _allocate(
         [
             {"job_id": job.pk, "name": hostlists.expand(nodes)}
             for _, job in started
-            for nodes in sorted({job.nodes, *launched[job.pk]} - {""})
+            for nodes in sorted({job.nodes, *launched.get(job.pk, ())} - {""})
         ],
         schema={"job_id": pl.Int64, "name": pl.List(pl.String)},
     ).explode("name", empty_as_null=False)

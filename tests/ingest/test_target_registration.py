@@ -70,7 +70,7 @@ def test_targets_are_registered_by_name(logs, ingest, queries, capsys):
         (
             ["lake-OST0002", "oss1"],
             {},
-            "Not target names such as lake-OST0001: oss1. Register them as [[target]].",
+            "Not target names such as lake-OST0001: 'oss1'. Register them as [[target]].",
         ),
         (
             ["sea-OST0001", "bay-OST0001"],

@@ -1,9 +1,11 @@
 """Users, and jobs that they see."""
 
 from datetime import timedelta
+from functools import cache
 from itertools import count
 
 import pytest
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 
@@ -30,8 +32,13 @@ def _static_files_as_they_are(settings, tmp_path):
     }
 
 
+@cache
+def _hashed_password(name):
+    return make_password(f"password of {name}")
+
+
 def _person(name, **facts):
-    return User.objects.create_user(name, password=f"password of {name}", **facts)
+    return User.objects.create(username=name, password=_hashed_password(name), **facts)
 
 
 @pytest.fixture

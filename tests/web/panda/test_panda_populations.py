@@ -18,7 +18,7 @@ def pilots(new_job, put_inside):
     """Batch jobs: one shared by three PanDA jobs, one with a failed PanDA job, one not measured."""
     shared, own, unmeasured = (
         new_job({"opens": 1_368, "read_bytes": 10**9, "node_count": 3}),
-        new_job({"opens": 2**53 + 1, "read_bytes": 0, "node_count": 0, "quality": "poor"}),
+        new_job({"opens": 2**53 + 1, "read_bytes": 0, "node_count": None, "quality": "poor"}),
         new_job(),
     )
     put_inside(shared, 1, 2, 3)
@@ -51,7 +51,7 @@ def test_each_panda_job_has_the_full_value_of_its_batch_job(as_staff, pilots, lo
     opens = rows["opens"]
     assert (opens["value_of"], opens["n"], opens["unknown"]) == ("batch job", 4, 2)
     assert (opens["min"], opens["p50"], opens["max"]) == (1_368, 1_368, 2**53 + 1)
-    assert rows["node_count"]["n"] == 3  # no job has no nodes
+    assert rows["node_count"]["n"] == 3
 
 
 def test_values_of_records_belong_to_each_panda_job(as_staff, pilots):

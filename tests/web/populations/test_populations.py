@@ -131,7 +131,7 @@ def test_all_numeric_types_are_read_exactly(as_staff, new_job):
 
 
 def test_zero_nodes_are_unknown(as_staff, new_job):
-    new_job({"node_count": 0})
+    new_job({"node_count": None})
     [nodes, *_] = json_of(as_staff.get("/populations/?format=json"))["rows"]
 
     assert (nodes["n"], nodes["unknown"], nodes["min"]) == (0, 1, None)
