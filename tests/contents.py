@@ -1,5 +1,6 @@
 """Contents of the database without ids, to compare loads."""
 
+from django.core.management import call_command
 from django.db import connection
 from psycopg import sql
 
@@ -67,12 +68,18 @@ def forget():
             cursor.execute(sql.SQL("TRUNCATE {} CASCADE").format(sql.Identifier(table)))
 
 
+def remove():
+    """Remove all rows."""
+    call_command("flush", interactive=False, verbosity=0)
+    empty_hypertables()
+
+
 def empty_hypertables():
     """Empty the hypertables, which Django does not manage."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT hypertable_name FROM timescaledb_information.hypertables")
-        for (table,) in cursor.fetchall():
-            cursor.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(table)))
+        tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in cursor.fetchall())
+        cursor.execute(sql.SQL("TRUNCATE {}").format(tables))
 
 
 def _rows(table):

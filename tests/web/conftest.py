@@ -7,7 +7,6 @@ from itertools import count
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
-from django.core.management import call_command
 
 from ioportal.activity.models import Incident
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
@@ -156,8 +155,7 @@ def heavy_job(django_db_setup, django_db_blocker, tmp_path_factory):
     """The job of `stories.heavy_job`, ingested once for all tests of a module."""
     with django_db_blocker.unblock():
         yield stories.heavy_job(tmp_path_factory.mktemp("logs"))
-        call_command("flush", interactive=False, verbosity=0)
-        contents.empty_hypertables()
+        contents.remove()
 
 
 @pytest.fixture

@@ -33,15 +33,15 @@ def heavy_job(folder):
     site.write_text(SITE)
     call_command("register", str(site), stdout=io.StringIO())
     runs = sacct(Run("3567126", nodes="n[1-2]", node_count=2, name="<b>relax</b>"))
-    _ingest(folder, "sacct", runs, "--cluster", "anvil")
+    ingest(folder, "sacct", runs, cluster="anvil")
     for clock, opens in READS.items():
         entries = {"login1.bash": {"open": 1}}
         if opens:
             entries["3567126"] = {"open": opens, "close": opens // 3, "getattr": 300}
-        _ingest(folder, "job_stats", job_stats("lake-MDT0000", entries), "--at", _time(clock))
+        ingest(folder, "job_stats", job_stats("lake-MDT0000", entries), at=at(clock))
     for clock, size in {"12:10": 4_000_000, "12:20": 10_000_000}.items():
         entries = {"3567126": {"read_bytes": (size // 1_000_000, size)}}
-        _ingest(folder, "job_stats", job_stats("lake-OST0000", entries), "--at", _time(clock))
+        ingest(folder, "job_stats", job_stats("lake-OST0000", entries), at=at(clock))
     begin = at("12:05")
     trace = [
         rpc(begin + timedelta(milliseconds=10 * number), f"{number % 2 + 1}@gni", us=(30, 40))
@@ -49,16 +49,13 @@ def heavy_job(folder):
     ]
     trace.append(rpc(begin + timedelta(seconds=10), "1@gni", CLOSE, us=(20, 90)))
     trace.append("00000100:00100000:7.0:1499256000.0:0:1:0:(x) Handled RPC \x1b[31m<b>no</b> shape")
-    _ingest(folder, "rpctrace", "\n".join(trace), "--server", "mds1")
+    ingest(folder, "rpctrace", "\n".join(trace), server="mds1")
     drain(statistics.refresh_statistics)
     return Job.objects.get(batch_id="3567126")
 
 
-def _time(clock):
-    return at(clock).isoformat()
-
-
-def _ingest(folder, form, text, *options):
+def ingest(folder, form, text, **options):
+    """Write a log file into a folder and ingest it."""
     path = folder / f"{form}-{len(list(folder.iterdir()))}.log"
     path.write_text(text)
-    call_command("ingest", form, str(path), *options, stdout=io.StringIO())
+    call_command("ingest", form, str(path), **options, stdout=io.StringIO())

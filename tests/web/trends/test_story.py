@@ -79,8 +79,7 @@ def _loaded(folders, django_db_setup, django_db_blocker):
         run("ingest", "job_stats", *map(str, sorted(folders[0].glob("job_stats/*-oss*/*"))))
         drain(statistics.refresh_statistics)
         yield
-        call_command("flush", interactive=False, verbosity=0)
-        contents.empty_hypertables()
+        contents.remove()
 
 
 def sufficient_reads(folder):

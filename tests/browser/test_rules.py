@@ -1,12 +1,10 @@
 """Staff back-test a threshold, set it and see its effect, in the browser with a worker."""
 
-import io
 import re
 import subprocess
 import sys
 
 import pytest
-from django.core.management import call_command
 from kombu import Connection
 from playwright.sync_api import expect
 
@@ -18,10 +16,10 @@ from ioportal.stages import drain
 from tests.conftest import REPOSITORY, broker_of_our_own
 from tests.logs import Run, at, job_stats, sacct
 from tests.processes import ENDS_WITH_PARENT
+from tests.web import stories
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.django_db(transaction=True),
     # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]
@@ -46,16 +44,15 @@ def send(environment):
 
 
 @pytest.fixture(autouse=True)
-def _two_jobs(heavy_job, logs):
+def _two_jobs(heavy_job, tmp_path):
     """Ingest an ended job of bob and a running job of carol, with 80,000 stats each."""
     ended = Run("3567200", "14:00", "14:30", "n3", user="bob")
     runs = Run("3567201", "14:00", None, "n4", user="carol")
-    accounting = logs("sacct.txt", sacct(ended, runs))
-    call_command("ingest", "sacct", str(accounting), cluster="anvil", stdout=io.StringIO())
+    stories.ingest(tmp_path, "sacct", sacct(ended, runs), cluster="anvil")
     for n in range(4):
         stats = {job.batch_id: {"getattr": 27_000 * n} for job in (ended, runs) if n}
-        read = logs("mdt.txt", job_stats("lake-MDT0000", {"x": {"open": 1}, **stats}))
-        call_command("ingest", "job_stats", str(read), at=at(f"14:{n}0"), stdout=io.StringIO())
+        text = job_stats("lake-MDT0000", {"x": {"open": 1}, **stats})
+        stories.ingest(tmp_path, "job_stats", text, at=at(f"14:{n}0"))
     drain(statistics.refresh_statistics)
     drain(evaluation.evaluate_pending)
 

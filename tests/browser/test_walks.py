@@ -1,18 +1,16 @@
 """From the home page to the user behind a histogram bar, by mouse and by keyboard."""
 
-import io
 import re
 
 import pytest
-from django.core.management import call_command
 from playwright.sync_api import expect
 
 from ioportal.jobs import statistics
 from ioportal.stages import drain
 from tests.logs import Run, at, job_stats, sacct
+from tests.web import stories
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
     # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]
@@ -21,16 +19,16 @@ MOST_TABS = 150  # from the top of a page to the target
 FOCUSED = "(document.activeElement.innerText || '').trim()"
 
 
-@pytest.fixture(autouse=True)
-def _light_jobs(heavy_job, logs):
+@pytest.fixture(scope="module", autouse=True)
+def _light_jobs(heavy_job, tmp_path_factory):
     """Ingest two jobs of bob that open 100 files each."""
+    folder = tmp_path_factory.mktemp("light-jobs")
     light = {"3567200": "n3", "3567201": "n4"}
     runs = [Run(job, "14:00", "14:20", nodes, user="bob") for job, nodes in light.items()]
-    accounting = logs("sacct.txt", sacct(*runs))
-    call_command("ingest", "sacct", str(accounting), cluster="anvil", stdout=io.StringIO())
+    stories.ingest(folder, "sacct", sacct(*runs), cluster="anvil")
     for clock, opens in (("14:00", 1), ("14:10", 60), ("14:20", 100)):
-        read = logs("mdt.txt", job_stats("lake-MDT0000", {job: {"open": opens} for job in light}))
-        call_command("ingest", "job_stats", str(read), at=at(clock), stdout=io.StringIO())
+        entries = {job: {"open": opens} for job in light}
+        stories.ingest(folder, "job_stats", job_stats("lake-MDT0000", entries), at=at(clock))
     drain(statistics.refresh_statistics)
 
 
@@ -85,15 +83,14 @@ def test_a_keyboard_user_reaches_the_user_page(visit):
 
 
 @pytest.fixture
-def _flagged(visit, evaluate, logs):
+def _flagged(evaluate, tmp_path):
     """Ingest and evaluate two jobs of carol that open 2,500,000 files each."""
     jobs = ("3567300", "3567301")
     runs = [Run(job, "15:00", "15:20", f"n{6 + n}", user="carol") for n, job in enumerate(jobs)]
-    accounting = logs("sacct.txt", sacct(*runs))
-    call_command("ingest", "sacct", str(accounting), cluster="anvil", stdout=io.StringIO())
+    stories.ingest(tmp_path, "sacct", sacct(*runs), cluster="anvil")
     for clock, opens in (("15:00", 1), ("15:10", 1_200_000), ("15:20", 2_500_000)):
-        read = logs("mdt.txt", job_stats("lake-MDT0000", {job: {"open": opens} for job in jobs}))
-        call_command("ingest", "job_stats", str(read), at=at(clock), stdout=io.StringIO())
+        entries = {job: {"open": opens} for job in jobs}
+        stories.ingest(tmp_path, "job_stats", job_stats("lake-MDT0000", entries), at=at(clock))
     evaluate()
 
 

@@ -8,12 +8,12 @@ from itertools import combinations
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import PASSWORD
 from tests.logs import rpc
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.django_db(transaction=True),
-    # Static files come from their finders here; nothing is collected.
+    # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]
 
@@ -194,14 +194,17 @@ def test_failed_refreshes_leave_the_charts_and_show_a_message(visit, heavy_job, 
     expect(page.locator("#failure")).to_be_hidden()
 
 
-def test_a_click_after_the_session_ended_leads_to_the_log_in(visit):
+def test_a_click_after_the_session_ended_leads_to_the_log_in_and_then_to_its_page(visit):
     page = visit("/jobs/")
     page.context.clear_cookies()
 
     page.get_by_role("link", name="Metadata operations").click()
 
     expect(page).to_have_url(re.compile(r"/login/\?next=/jobs/%3Fsort"))
-    expect(page.get_by_label("Password")).to_be_visible()
+    page.get_by_label("User name").fill("sam")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page).to_have_url(re.compile(r"/jobs/\?sort"))
 
 
 def test_no_page_is_wider_than_its_window(visit, heavy_job):

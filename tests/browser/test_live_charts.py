@@ -9,7 +9,6 @@ from playwright.sync_api import expect
 from tests.logs import rpc
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
     # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]

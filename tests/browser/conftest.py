@@ -1,16 +1,20 @@
-"""A browser and a logged-in user for the portal."""
+"""A browser, and a served portal with the job of `stories.heavy_job`."""
 
 import os
 import shutil
 from urllib.parse import urlsplit
 
 import pytest
+from django.conf import settings as django_settings
 from django.contrib.auth.models import User
+from django.test import Client, override_settings
 from playwright.sync_api import sync_playwright
+from pytest_django.live_server_helper import LiveServer
 
+from tests import contents
 from tests.web import stories
 
-PASSWORD = "password of sam"  # noqa: S105  (a user of one test)
+PASSWORD = "password of sam"  # noqa: S105  (a user of the tests)
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -35,20 +39,36 @@ def browser():
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
-@pytest.fixture(autouse=True)
-def _static_files_as_they_are(settings):
-    settings.STORAGES = {
-        **settings.STORAGES,
-        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-    }
+@pytest.fixture(scope="module")
+def heavy_job(browser, django_db_setup, django_db_blocker, tmp_path_factory):
+    """The job of `stories.heavy_job`, ingested once for all tests of a module."""
+    with django_db_blocker.unblock():
+        yield stories.heavy_job(tmp_path_factory.mktemp("logs"))
+        contents.remove()
 
 
 @pytest.fixture
-def heavy_job(browser, transactional_db, tmp_path):
-    """Ingest the job of `stories.heavy_job`."""
-    folder = tmp_path / "logs"
-    folder.mkdir()
-    return stories.heavy_job(folder)
+def db(heavy_job):
+    """Data of tests is committed for the server, and removed after the last test of the module."""
+
+
+@pytest.fixture(scope="module")
+def sam(heavy_job):
+    """She is staff."""
+    return User.objects.create_superuser("sam", password=PASSWORD)
+
+
+@pytest.fixture(scope="module")
+def portal(sam):
+    """Serve the portal, with static files that are not collected; return its address."""
+    storages = {
+        **django_settings.STORAGES,
+        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    }
+    with override_settings(STORAGES=storages):
+        server = LiveServer("localhost")
+        yield server.url
+        server.stop()
 
 
 @pytest.fixture
@@ -58,10 +78,9 @@ def complaints():
 
 
 @pytest.fixture
-def visit(browser, live_server, heavy_job, complaints):
+def visit(browser, portal, sam, complaints):
     """Open a page as staff; the test fails if the browser reported errors."""
     contexts = []
-    User.objects.create_superuser("sam", password=PASSWORD)
 
     def watch(page):
         page.on("console", lambda m: m.type == "error" and complaints.append(m.text))
@@ -70,18 +89,17 @@ def visit(browser, live_server, heavy_job, complaints):
         page.on("request", lambda r: is_away(r.url) and complaints.append(f"away: {r.url}"))
 
     def is_away(url):
-        parts = urlsplit(url)
-        return parts.scheme not in {"data", "blob"} and not url.startswith(live_server.url)
+        return urlsplit(url).scheme not in {"data", "blob"} and not url.startswith(portal)
 
     def open_page(path="/", **options):
-        context = browser.new_context(base_url=live_server.url, **options)
+        context = browser.new_context(base_url=portal, **options)
         contexts.append(context)
+        session = Client()
+        session.force_login(sam)
+        cookie = session.cookies[django_settings.SESSION_COOKIE_NAME]
+        context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": portal}])
         page = context.new_page()
         watch(page)
-        page.goto("/login/")
-        page.get_by_label("User name").fill("sam")
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Log in").click()
         page.goto(path)
         return page
 

@@ -14,7 +14,6 @@ from ioportal.charts.timelines import Chart, Style
 from ioportal.charts.trends import figure
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
     # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]
