@@ -97,7 +97,7 @@ def reports(call):
 
 
 @pytest.mark.usefixtures("titan")
-def test_reports_of_launches_match_the_listing(call, reports, reconcile):
+def test_reports_match_the_listing_and_the_trace(trace, call, reports, reconcile):
     assert call("rpc_report", "--launch", "9205593", "9205355") == LISTING
 
     as_jobs = call("rpc_report", "--job", BATCH[9_205_593], BATCH[9_205_355])
@@ -110,9 +110,6 @@ def test_reports_of_launches_match_the_listing(call, reports, reconcile):
     assert report["overall"]["service"]["min_us"] == 10
     assert reconcile()
 
-
-@pytest.mark.usefixtures("titan")
-def test_the_report_of_all_rpcs_matches_the_trace(trace, reports):
     handled = trace.read_text().count("Handled RPC")
 
     [total] = reports()

@@ -21,9 +21,12 @@ PATHS = ["/login/", "/admin/login/"]
 
 
 @pytest.fixture(autouse=True)
-def _quick_hashes(settings):
+def _quick_hashes(settings, alice, sam):
     """Hash passwords quickly."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    for user in (alice, sam):
+        user.set_password(f"password of {user}")
+        user.save()
 
 
 @pytest.fixture(autouse=True)
