@@ -13,11 +13,11 @@ from django.db import connection
 
 from bench import centre, portal
 from bench.figures import Figure, say
-from ioportal.flags import backtest, evaluation
+from ioportal.flags import back_tests, evaluation
 from ioportal.flags.models import BackTest
 from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.site.models import Server
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from ioportal.telemetry import levels, rollups
 from ioportal.telemetry.models import DirtyImpact
 
@@ -158,7 +158,7 @@ def _back_tests(ended: int) -> Iterator[Figure]:
             end=end,
             requested_by="bench",
         )
-        drain(backtest.run_next)
+        drain(back_tests.run_next)
         test.refresh_from_db()
         say(f"{rule}: {test.evaluated:,} jobs, {test.counts} in {test.took_s:.1f} s")
         what = f"Back-test of 30 days, {ended:,} jobs: {rule}"

@@ -31,7 +31,7 @@ from ioportal.flags import evaluation
 from ioportal.flags.models import Flag
 from ioportal.jobs import statistics
 from ioportal.site.models import Filesystem, Nid, SourceJobId
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import Principal
 

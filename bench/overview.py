@@ -15,7 +15,7 @@ from bench.figures import Figure, say
 from bench.pages import client_of, timed
 from ioportal.jobs.models import Job
 from ioportal.site.models import Server
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from ioportal.telemetry import levels, rollups
 from ioportal.telemetry.models import DirtyRpcs
 

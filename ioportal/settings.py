@@ -109,7 +109,7 @@ CACHES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-AUTHENTICATION_BACKENDS = ["ioportal.throttling.backend.ThrottledBackend"]
+AUTHENTICATION_BACKENDS = ["ioportal.throttling.login_backend.ThrottledBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 from ioportal.flags import evaluation
 from ioportal.flags.models import Flag
 from ioportal.jobs import statistics, tasks
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 from tests import contents, properties  # noqa: F401  (it registers the profiles)
 

@@ -4,7 +4,7 @@ from celery import shared_task
 from django.db import OperationalError
 
 from ioportal.activity import baselines
-from ioportal.stages import failures_recorded
+from ioportal.stage_runs import failures_recorded
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)

@@ -15,7 +15,7 @@ from django.db.models import Min
 
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import evidence, impact_windows, lifecycle, locks, peaks
+from ioportal.flags import evidence, impact_stage, job_evidence, lifecycle, locks
 from ioportal.flags.models import Flag
 from ioportal.flags.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import DirtyEvidence, Job
@@ -48,10 +48,12 @@ def evaluate_pending(limit: int = 500) -> int:
     """
     with transaction.atomic():
         locks.lock_flag_creation()
-        intervals = impact_windows.compute_pending()
+        intervals = impact_stage.compute_pending()
         claimed = _claim(limit)
         jobs = set(Job.objects.filter(pk__in=claimed).values_list("pk", flat=True))
-        peaks.refresh({job: since for job, since in claimed.items() if since and job in jobs})
+        job_evidence.refresh(
+            {job: since for job, since in claimed.items() if since and job in jobs}
+        )
         job_evidence = evidence.for_jobs(jobs)
         book = ThresholdBook()
         evaluate(job_evidence, book)

@@ -3,8 +3,8 @@
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.flags import backtest, evaluation
-from ioportal.stages import drain_alone
+from ioportal.flags import back_tests, evaluation
+from ioportal.stage_runs import drain_alone
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
@@ -16,4 +16,4 @@ def evaluate() -> None:
 @shared_task
 def run_back_tests() -> None:
     """Run waiting back-tests."""
-    drain_alone("back-tests", backtest.run_next)
+    drain_alone("back-tests", back_tests.run_next)

@@ -17,7 +17,7 @@ from django.db.models import Exists, F, Max, Min, OuterRef, Q
 
 from collectors import formats, tables
 from ioportal.ingest.attribution import deltas, reads, rpcs
-from ioportal.ingest.attribution.job_ids import ENDED_WITHIN, STARTS_WITHIN, with_namesakes
+from ioportal.ingest.attribution.namesakes import ENDED_WITHIN, STARTS_WITHIN, with_namesakes
 from ioportal.ingest.models import (
     DirtyDeltas,
     DirtyJob,

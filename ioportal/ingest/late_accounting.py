@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Count, Min
 
-from ioportal.ingest.attribution.job_ids import ENDED_WITHIN, STARTS_WITHIN
+from ioportal.ingest.attribution.namesakes import ENDED_WITHIN, STARTS_WITHIN
 from ioportal.ingest.models import Segment
 from ioportal.telemetry.models import AttributedRpc, IoWindow
 

@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 from collectors import tables
 from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
-from ioportal.ingest.attribution import job_ids
+from ioportal.ingest.attribution import namesakes
 from ioportal.ingest.models import LateRows
 from ioportal.jobs import workloads
 from ioportal.jobs.models import Job, WorkloadJob
@@ -122,7 +122,7 @@ def clusters_without_jobs(segment: Segment) -> list[str]:
         Q(filesystems__servers=segment.server) | Q(filesystems__targets__segment=segment)
     ).distinct()
     jobs = Job.objects.filter(cluster__in=clusters).overlapping(
-        segment.start - job_ids.ENDED_WITHIN, segment.end + job_ids.STARTS_WITHIN
+        segment.start - namesakes.ENDED_WITHIN, segment.end + namesakes.STARTS_WITHIN
     )
     return [] if jobs.exists() else [cluster.name for cluster in clusters]
 

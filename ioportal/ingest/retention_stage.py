@@ -14,7 +14,7 @@ from django.db.models import Min
 from ioportal.activity import incidents
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import DirtyDeltas, DirtyReads, DirtyTrace
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from ioportal.telemetry import levels, retention, rollups
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from celery import shared_task
 from django.db import OperationalError
 
 from ioportal.ingest import attribution_stage, retention_stage
-from ioportal.stages import drain_alone, failures_recorded
+from ioportal.stage_runs import drain_alone, failures_recorded
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)

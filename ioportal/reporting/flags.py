@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Case, Exists, OuterRef, Q, Value, When
 from django.urls import reverse
 
-from ioportal.activity import impact
+from ioportal.activity import impact_windows
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job
@@ -125,7 +125,7 @@ def principal(flag: Flag) -> PrincipalKey | None:
     if flag.job_id:
         return int(Principal.JOB), flag.job_id
     if flag.subject_kind == Subject.HOST:
-        return impact.principal_key(flag.subject)
+        return impact_windows.principal_key(flag.subject)
     return None
 
 

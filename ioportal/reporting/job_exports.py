@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.rpc_report import RpcReport, Times
     from ioportal.jobs.models import Job
     from ioportal.reporting.timelines import Timeline
-    from ioportal.studies.similar_jobs import Standing
+    from ioportal.studies.standings import Standing
 
 # PanDA's own names: rows can be joined with its responses.
 PANDA_COLUMNS = {

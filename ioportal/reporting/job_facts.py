@@ -11,12 +11,12 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import BY_NAME, METRICS, Metric
 from ioportal.analysis.populations import MIN_GROUP
 from ioportal.reporting import formatting
-from ioportal.studies import similar_jobs
+from ioportal.studies import standings
 
 if TYPE_CHECKING:
     from ioportal.jobs.models import Job, JobStatistics
     from ioportal.jobs.workloads import PandaSummary
-    from ioportal.studies.similar_jobs import Standing
+    from ioportal.studies.standings import Standing
 
 GROUPS = {
     "Metadata": (
@@ -70,7 +70,7 @@ class Comparison:
     @cached_property
     def standings(self) -> list[Standing]:
         """Ranks by metric."""
-        return similar_jobs.standings(self.job, self.statistics)
+        return standings.standings(self.job, self.statistics)
 
     @property
     def has_ranks(self) -> bool:

@@ -10,7 +10,7 @@ from django.db.models import Q
 from ioportal.jobs.models import WorkloadJob
 from ioportal.jobs.workloads import FIGURES, valid_ids
 from ioportal.site.models import Cluster
-from ioportal.studies.filters import (
+from ioportal.studies.job_filters import (
     BOUNDS,
     FilterForm,
     MetricFilter,

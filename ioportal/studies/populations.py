@@ -26,7 +26,7 @@ from ioportal.analysis.populations import (
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.jobs.workloads import FIGURES
 from ioportal.studies.cache import cached, visibility_key
-from ioportal.studies.filters import BOUNDS, JobFilter
+from ioportal.studies.job_filters import BOUNDS, JobFilter
 from ioportal.studies.panda_filters import PANDA_BOUNDS, PandaFilter
 from ioportal.studies.population_figures import Figures, batch_job_figures, panda_job_figures
 

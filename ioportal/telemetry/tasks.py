@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.stages import drain_alone
+from ioportal.stage_runs import drain_alone
 from ioportal.telemetry import rollups
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ioportal.activity import baselines
 from ioportal.activity.models import Baseline
 from ioportal.site.models import Server, Service
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import BaselinePeriod, Coverage
 from tests.logs import at, rpc

@@ -12,7 +12,7 @@ from ioportal.celery import EVALUATE, RUN_BACK_TESTS, app
 from ioportal.flags import evaluation
 from ioportal.flags.models import Flag
 from ioportal.jobs import statistics
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from tests.conftest import REPOSITORY, broker_of_our_own
 from tests.logs import Run, at, job_stats, sacct
 from tests.processes import ENDS_WITH_PARENT

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from ioportal.jobs import statistics
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from tests.logs import Run, at, job_stats, sacct
 from tests.web import stories
 

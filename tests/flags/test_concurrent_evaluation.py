@@ -10,7 +10,7 @@ from ioportal.flags import evaluation
 from ioportal.flags.models import Flag, FlagEvent, JobEvidence
 from ioportal.jobs import statistics
 from ioportal.jobs.models import DirtyEvidence
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from tests.logs import Run, at, job_stats, sacct
 
 WORKERS, JOBS = 4, 12

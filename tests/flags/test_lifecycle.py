@@ -17,7 +17,7 @@ from ioportal.ingest.models import DirtyJob, DirtyTrace
 from ioportal.jobs import statistics
 from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.site.models import Cluster, Server
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 from tests.logs import Run, at, job_stats, pbs, rpc, sacct
 

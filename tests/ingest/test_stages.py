@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from ioportal.stages import drain_alone
+from ioportal.stage_runs import drain_alone
 from ioportal.telemetry.models import StageFailure
 
 

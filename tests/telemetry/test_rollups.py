@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from ioportal.ingest import attribution_stage
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from ioportal.telemetry import levels, piecewise, rollups
 from tests.logs import Run, at, job_stats, rpc, sacct
 from tests.properties import examples

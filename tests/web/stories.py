@@ -7,7 +7,7 @@ from django.core.management import call_command
 
 from ioportal.jobs import statistics
 from ioportal.jobs.models import Job
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from tests.conftest import SITE
 from tests.logs import CLOSE, Run, at, job_stats, rpc, sacct
 

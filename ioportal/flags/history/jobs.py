@@ -13,7 +13,7 @@ from collectors.lustre import opcodes
 from collectors.tables import UTC_US
 from ioportal.analysis.rules import outlier
 from ioportal.analysis.rules.evidence import PEAK_SPAN, SUSTAINED_SPAN
-from ioportal.flags import peaks
+from ioportal.flags import job_evidence
 from ioportal.flags.history.source import INTERVAL, HistorySource, moving
 from ioportal.site.models import Server
 from ioportal.telemetry import levels
@@ -45,7 +45,7 @@ def peak_source(peak: str, levels: Level, *, by_node: bool = False) -> HistorySo
 
     def amounts(flag: Flag, _over: Interval) -> pl.DataFrame:
         nodes = _job(flag).node_count if by_node else 1
-        totals = moving(peaks.windows(_job(flag).pk, peak), span)
+        totals = moving(job_evidence.windows(_job(flag).pk, peak), span)
         return totals.with_columns(pl.col("amount") / nodes)
 
     minutes = span // timedelta(minutes=1)
@@ -89,7 +89,7 @@ def _counted(job: int) -> pl.DataFrame:
 
 
 def _startup(flag: Flag, _over: Interval) -> pl.DataFrame:
-    windows = peaks.windows(_job(flag).pk, "startup_operations")
+    windows = job_evidence.windows(_job(flag).pk, "startup_operations")
     return windows.with_columns(pl.col("amount").cum_sum())
 
 

@@ -1,6 +1,6 @@
 """Flags, their events, the thresholds that a site sets, and back-tests."""
 
-from ioportal.flags.models.backtest import BackTest
+from ioportal.flags.models.back_test import BackTest
 from ioportal.flags.models.evidence import JobEvidence
 from ioportal.flags.models.flag import Flag, FlagEvent, FlagQuerySet
 from ioportal.flags.models.thresholds import ThresholdSet

@@ -11,7 +11,7 @@ from django.http import HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
 
-from ioportal.throttling.limits import TooManyAttempts
+from ioportal.throttling.attempts import TooManyAttempts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

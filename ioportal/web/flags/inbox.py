@@ -14,7 +14,7 @@ from django.core.paginator import Paginator
 from django.db.models import Count, Q
 
 from ioportal.analysis.rules import RULES
-from ioportal.flags import impact_windows
+from ioportal.flags import impact_stage
 from ioportal.flags.models import Flag
 from ioportal.reporting.flags import (
     columns,
@@ -25,7 +25,7 @@ from ioportal.reporting.flags import (
     worst_first,
 )
 from ioportal.site.models import Cluster, Filesystem
-from ioportal.studies.filters import ValuesFilter, split_values
+from ioportal.studies.job_filters import ValuesFilter, split_values
 from ioportal.web.common.pagination import COUNTED, Concatenated
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Inbox:
     @cached_property
     def _impacts(self) -> dict[PrincipalKey, float]:
         """Current impact by principal."""
-        return impact_windows.latest()
+        return impact_stage.latest()
 
     @property
     def _ordered(self) -> FlagQuerySet:

@@ -12,7 +12,6 @@ from ioportal.analysis.metrics import BY_NAME
 from ioportal.analysis.rules.outlier import OUTLIER, at_threshold
 from ioportal.charts import histograms as charts
 from ioportal.reporting import formatting
-from ioportal.studies import similar_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from django.http import QueryDict
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.reporting import listed_flags
 from ioportal.site.models import Cluster
-from ioportal.studies.filters import NOT_COMPUTED
+from ioportal.studies.job_filters import NOT_COMPUTED
 from ioportal.studies.latest_jobs import latest_jobs
 from ioportal.web.common.pagination import COUNTED, Concatenated
 from ioportal.web.common.selection import SelectedJobs

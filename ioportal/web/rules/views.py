@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from ioportal.analysis.rules import BY_CODE
 from ioportal.celery import EVALUATE, RUN_BACK_TESTS, wake
 from ioportal.display import visible
-from ioportal.flags import backtest
+from ioportal.flags import back_tests
 from ioportal.flags.models import BackTest, ThresholdSet
 from ioportal.flags.thresholds import apply_thresholds
 from ioportal.jobs.models import Job
@@ -46,7 +46,7 @@ def rule(request: UserRequest, code: str) -> HttpResponseBase:
     form = ThresholdForm(page.rule, request.POST or None, initial=page.form_values(request.GET))
     if request.method == "POST" and form.is_valid():
         if "test" in request.POST:
-            test = backtest.request(form.back_test(request.user.get_username()))
+            test = back_tests.request(form.back_test(request.user.get_username()))
             wake(RUN_BACK_TESTS)
             return redirect("back_test", code, test.pk)
         _apply(request, form.threshold_set(request.user.get_username()))

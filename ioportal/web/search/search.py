@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.jobs.workloads import valid_ids
-from ioportal.studies.filters import by_id, split_values
+from ioportal.studies.job_filters import by_id, split_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ from django.urls import resolve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ioportal.studies.filters import JobFilter
+from ioportal.studies.job_filters import JobFilter
 from ioportal.studies.panda_filters import PandaFilter
 from ioportal.web.flags.inbox import FlagFilter
 from ioportal.web.ingest.segments import SegmentFilter

@@ -7,7 +7,7 @@ from django.db import ProgrammingError, connection, transaction
 
 from ioportal.ingest.models import Batch, DirtyTrace, Segment
 from ioportal.site.models import Source
-from ioportal.stages import failures_recorded
+from ioportal.stage_runs import failures_recorded
 from ioportal.telemetry.models import Coverage
 from tests.web.reading import json_of, words_of
 

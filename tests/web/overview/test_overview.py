@@ -7,7 +7,7 @@ import pytest
 
 from ioportal.ingest.models import DirtyDeltas, DirtyTrace, Segment
 from ioportal.site.models import Server
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 from ioportal.web.overview import section
 from tests.logs import Run, at, job_stats, rpc, sacct

@@ -4,11 +4,11 @@ import pytest
 from django.core.cache import cache
 
 from ioportal.analysis.rules import RULES
-from ioportal.flags import backtest
+from ioportal.flags import back_tests
 from ioportal.flags.models import BackTest, ThresholdSet
 from ioportal.flags.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import DirtyEvidence
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from tests.logs import at
 from tests.web.conftest import NOON
 from tests.web.reading import csv_of, json_of, words_of
@@ -49,7 +49,7 @@ def run_back_test(as_staff):
     def send(value=MILLION, **more):
         form = {"threshold_metadata_operations": value, **PERIOD, "test": "1", **more}
         answer = as_staff.post(MANY, form)
-        drain(backtest.run_next)
+        drain(back_tests.run_next)
         return answer
 
     return send
@@ -278,7 +278,7 @@ def test_thresholds_of_earlier_rule_versions_are_shown(as_staff, cluster):
     BackTest.objects.create(
         rule="gone", thresholds={}, start=NOON, end=at("13:00"), requested_by="s"
     )
-    drain(backtest.run_next)
+    drain(back_tests.run_next)
 
     assert BackTest.objects.get(rule="gone").error == "ValueError: The rule gone no longer exists."
     assert as_staff.get("/rules/").status_code == 200

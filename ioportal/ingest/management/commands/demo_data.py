@@ -18,7 +18,7 @@ from django.core.management import call_command
 from ioportal import commands
 from ioportal.ingest import attribution_stage
 from ioportal.jobs import statistics
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

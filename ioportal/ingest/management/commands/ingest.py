@@ -33,7 +33,7 @@ from ioportal.ingest.reconciliation import (
     unlinked_workload_jobs,
 )
 from ioportal.site.models import Cluster, Filesystem, Server, Target
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from ioportal.times import moment
 
 if TYPE_CHECKING:

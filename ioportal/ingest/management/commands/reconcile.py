@@ -12,7 +12,7 @@ from ioportal import commands
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import Segment
 from ioportal.ingest.reconciliation import discrepancies, retained_parts
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from ioportal.telemetry import piecewise, rollups
 from ioportal.telemetry.models import Coverage
 

@@ -7,12 +7,12 @@ import time
 import pytest
 from django.db import connection, transaction
 
-from ioportal.flags import backtest, evidence
+from ioportal.flags import back_tests, evidence
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
 from ioportal.flags.thresholds import apply_thresholds
 from ioportal.jobs.models import DirtyEvidence, Job, JobStatistics
 from ioportal.site.models import Cluster
-from ioportal.stages import drain
+from ioportal.stage_runs import drain
 from tests.conftest import REPOSITORY
 from tests.logs import DAY, Run, at, job_stats, rpc, sacct
 from tests.processes import ENDS_WITH_PARENT
@@ -58,7 +58,7 @@ def back_test(db):
         period = {"start": DAY, "end": at("24:00")}
         defaults = {"rule": rule, "thresholds": {}, "requested_by": "root", **period}
         test = BackTest.objects.create(**{**defaults, **fields})
-        drain(backtest.run_next)
+        drain(back_tests.run_next)
         test.refresh_from_db()
         return test
 
@@ -247,7 +247,7 @@ def test_a_back_test_restarts_after_its_worker_was_killed(environment, evaluate,
     _wait_for(_stage_is_unlocked)
     assert BackTest.objects.get().state == "running"
 
-    drain(backtest.run_next)
+    drain(back_tests.run_next)
 
     test.refresh_from_db()
     assert (test.state, test.evaluated) == ("done", len(JOBS) + 1)
