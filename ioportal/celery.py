@@ -1,4 +1,4 @@
-"""The task queue and the order of the stages.
+"""The task queue; `ioportal.stages` has the stages and the schedule.
 
 Pending work is stored in the database; a message only avoids the wait for the next beat. Lost,
 duplicate or reordered messages change nothing.
@@ -13,14 +13,9 @@ from celery import Celery, signals
 from django.conf import settings
 from kombu.exceptions import OperationalError
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
+from ioportal.stages import STAGES
 
-ATTRIBUTE_PENDING = "ioportal.ingest.tasks.attribute_pending"
-REFRESH_STATISTICS = "ioportal.jobs.tasks.refresh_statistics"
-ROLL_UP = "ioportal.telemetry.tasks.roll_up"
-EVALUATE = "ioportal.flags.tasks.evaluate"
-RUN_BACK_TESTS = "ioportal.flags.tasks.run_back_tests"
-STAGES = (ATTRIBUTE_PENDING, REFRESH_STATISTICS, ROLL_UP, EVALUATE)
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
 
 log = structlog.get_logger()
 

@@ -1,13 +1,12 @@
 """Django's settings; site-specific values come from the environment (README, "Configuration")."""
 
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 import structlog
 from csp.constants import NONE, SELF, UNSAFE_INLINE
 
-from ioportal import env
+from ioportal import env, stages
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -56,8 +55,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.LoginRequiredMiddleware",  # public views: login_not_required
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "ioportal.web.common.access.LogInAsPage",
-    "ioportal.web.common.access.ThrottledLogIn",
+    "ioportal.web.common.log_in.LogInAsPage",
+    "ioportal.web.common.log_in.ThrottledLogIn",
     "ioportal.web.common.responses.VisibleCharacters",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
@@ -183,20 +182,10 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # retry without limit
 WAKE_UP_EXPIRES_S = 60  # without a worker, messages must not accumulate
-_STAGES = (
-    "ioportal.ingest.tasks.attribute_pending",
-    "ioportal.jobs.tasks.refresh_statistics",
-    "ioportal.telemetry.tasks.roll_up",
-    "ioportal.flags.tasks.evaluate",
-)
+_STAGE_INTERVAL = env.duration("IOPORTAL_STAGE_INTERVAL", "5s")
 CELERY_BEAT_SCHEDULE = {
-    name: {"task": name, "schedule": schedule, "options": {"expires": WAKE_UP_EXPIRES_S}}
-    for name, schedule in (
-        *((stage, env.duration("IOPORTAL_STAGE_INTERVAL", "5s")) for stage in _STAGES),
-        ("ioportal.ingest.tasks.retain", timedelta(minutes=10)),
-        ("ioportal.activity.tasks.refresh_baselines", timedelta(minutes=30)),
-        ("ioportal.flags.tasks.run_back_tests", timedelta(minutes=1)),
-    )
+    task: {"task": task, "schedule": interval, "options": {"expires": WAKE_UP_EXPIRES_S}}
+    for task, interval in stages.schedule(_STAGE_INTERVAL).items()
 }
 
 vars().update(env.mail("IOPORTAL_SMTP_URL", "smtp://localhost:25"))

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import structlog
 from django.db import Error, connection
 
+from ioportal.postgres.advisory_locks import Lock
 from ioportal.telemetry.models import StageFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-_WORKERS_LOCK = 7_310  # unique among advisory locks; the second key is the stage
 
 log = structlog.get_logger()
 
@@ -30,14 +29,14 @@ def drain_alone(name: str, stage: Callable[[], int]) -> None:
     Each stage runs on one worker at a time; others skip it.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [_WORKERS_LOCK, name])
+        cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [Lock.STAGE, name])
         if cursor.fetchone() != (True,):
             return
         try:
             with failures_recorded(name):
                 drain(stage)
         finally:
-            cursor.execute("SELECT pg_advisory_unlock(%s, hashtext(%s))", [_WORKERS_LOCK, name])
+            cursor.execute("SELECT pg_advisory_unlock(%s, hashtext(%s))", [Lock.STAGE, name])
 
 
 @contextmanager

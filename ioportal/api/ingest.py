@@ -17,10 +17,11 @@ from pydantic import ValidationError
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem, ProblemResponse
 from ioportal.api.tokens import ScopedToken
-from ioportal.celery import ATTRIBUTE_PENDING, wake
+from ioportal.celery import wake
 from ioportal.ingest import backpressure, batches
 from ioportal.ingest.manifest import Manifest
 from ioportal.ingest.refusals import Conflict, Refusal, TooLarge, UnknownType
+from ioportal.stages import ATTRIBUTE_PENDING
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

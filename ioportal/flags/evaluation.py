@@ -15,10 +15,11 @@ from django.db.models import Min
 
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import evidence, impact_stage, job_evidence, lifecycle, locks
+from ioportal.flags import evidence, impact_stage, job_evidence, lifecycle
 from ioportal.flags.models import Flag
 from ioportal.flags.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import DirtyEvidence, Job
+from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site.models import Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
@@ -47,19 +48,19 @@ def evaluate_pending(limit: int = 500) -> int:
     The caller repeats it until it returns 0. Safe to repeat and to run concurrently.
     """
     with transaction.atomic():
-        locks.lock_flag_creation()
+        hold(Lock.FLAG_CREATION)
         intervals = impact_stage.compute_pending()
         claimed = _claim(limit)
         jobs = set(Job.objects.filter(pk__in=claimed).values_list("pk", flat=True))
         job_evidence.refresh(
             {job: since for job, since in claimed.items() if since and job in jobs}
         )
-        job_evidence = evidence.for_jobs(jobs)
+        current = evidence.for_jobs(jobs)
         book = ThresholdBook()
-        evaluate(job_evidence, book)
-        for until, jobs_of_day in evidence.by_day(job_evidence.frame):
+        evaluate(current, book)
+        for until, jobs_of_day in evidence.by_day(current.frame):
             evaluate(evidence.for_users(jobs_of_day["owner"].to_list(), until), book)
-        _reevaluate_flagged_users(job_evidence.frame["owner"].to_list(), book)
+        _reevaluate_flagged_users(current.frame["owner"].to_list(), book)
         return intervals + len(claimed)
 
 
@@ -75,7 +76,7 @@ def _reevaluate_flagged_users(owners: list[str], book: ThresholdBook) -> None:
 def evaluate_current() -> None:
     """Evaluate filesystems and hosts outside jobs by the latest data, and expire old flags."""
     with transaction.atomic():
-        locks.lock_flag_creation()
+        hold(Lock.FLAG_CREATION)
         book = ThresholdBook()
         traced = evidence.traced_until()
         for filesystem, until in traced.items():

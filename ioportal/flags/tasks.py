@@ -10,7 +10,7 @@ from ioportal.stage_runs import drain_alone
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def evaluate() -> None:
     """Evaluate hosts, filesystems and jobs with changed evidence."""
-    drain_alone("evaluate", evaluation.evaluate_round)
+    drain_alone("evaluation", evaluation.evaluate_round)
 
 
 @shared_task

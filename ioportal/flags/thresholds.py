@@ -12,9 +12,9 @@ from django.db.models import Q
 
 from ioportal.analysis.rules.evidence import EVIDENCE
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import locks
 from ioportal.flags.models import Flag, ThresholdSet
 from ioportal.jobs.models import DirtyEvidence, Job
+from ioportal.postgres.advisory_locks import Lock, hold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ def apply_thresholds(threshold_set: ThresholdSet) -> bool:
     Returns:
         False if the set changes nothing (a form submitted twice); it is not stored then.
     """
-    locks.lock_flag_creation()  # no evaluation may use the previous thresholds afterwards
+    hold(Lock.FLAG_CREATION)  # no evaluation may use the previous thresholds afterwards
     previous = ThresholdSet.objects.same_scope(threshold_set).first()
     if previous is None and threshold_set.is_withdrawn:
         return False

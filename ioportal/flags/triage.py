@@ -14,8 +14,8 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from ioportal.flags import locks
 from ioportal.flags.models import Flag, FlagEvent
+from ioportal.postgres.advisory_locks import Lock, hold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -179,7 +179,7 @@ def _change_each(
     for key in dict.fromkeys(keys):
         with transaction.atomic():
             if opens:
-                locks.lock_flag_creation()
+                hold(Lock.FLAG_CREATION)
             flag = Flag.objects.select_for_update(of=("self",)).filter(pk=key).first()
             if flag is None:
                 outcome.refused[key] = "This flag does not exist."

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection, models, transaction
+from django.db import models, transaction
 from django.db.models import Exists, F, Max, Min, OuterRef, Q
 
 from collectors import formats, tables
@@ -27,6 +27,7 @@ from ioportal.ingest.models import (
     Segment,
 )
 from ioportal.jobs.models import Allocation, DirtyEvidence, DirtyStatistics, Job
+from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site.models import Nid, Server, Target
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.coverage import Interval
@@ -35,7 +36,6 @@ from ioportal.telemetry.models import AttributedRpc, Coverage, IoWindow, floor_t
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_ATTRIBUTION_LOCK = 7_302  # any number that no other advisory lock uses
 _WINDOW = timedelta(seconds=10)
 # Levels that must be retained where rows are attributed: raw rows and derived rows.
 _RPC_LEVELS = (levels.RPC_WINDOWS, levels.ATTRIBUTED_RPCS)
@@ -73,8 +73,7 @@ def attribute_pending(limit: int = 500) -> int:
 
 def lock() -> None:
     """Exclude other attribution until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ATTRIBUTION_LOCK])
+    hold(Lock.ATTRIBUTION)
 
 
 def mark_all_dirty(**_: Any) -> None:

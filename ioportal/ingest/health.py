@@ -185,7 +185,7 @@ _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] =
     # Rows stay pending until the end of their ten minutes.
     ("roll-up", timedelta(minutes=20), {"RPCs": DirtyRpcs, "counters": DirtyIo}),
     (
-        "evaluate",
+        "evaluation",
         timedelta(minutes=2),
         {"jobs": DirtyEvidence, "impact": DirtyImpact},
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import polars as pl
 from django.db import IntegrityError, transaction
 
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account
+from ioportal.ingest.file_digests import digest_before, file_digest, stored_name
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.prefetch import prefetch
 from ioportal.site import name_ids
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 REJECTS_STORED = 1_000  # per reason
 REASONS_STORED = 100
-_NAME_CHARACTERS = 1_024
 OTHER_REASONS = "other reasons"
 
 
@@ -120,7 +119,7 @@ def load(
         Refused: a file contradicts loaded or registered data.
         SourceUnavailable: a file cannot be read to its end.
     """
-    digests = [_digest_before(file, form, alone=len(files) == 1) for file in files]
+    digests = [digest_before(file, form, alone=len(files) == 1) for file in files]
     stored = {segment.digest: segment for segment in Segment.objects.filter(digest__in=digests)}
     again = replace and not stored.keys() >= set(digests)
     new = [
@@ -150,32 +149,6 @@ def load(
         else Loaded(stored[digest], already=True)
         for digest in digests
     ]
-
-
-def _digest_before(file: InputFile, form: Format, *, alone: bool) -> str:
-    """Read a file through and return its digest; "" if that is impossible or not worthwhile.
-
-    A single file with a new name is most likely new.
-    """
-    if file.name is None:
-        return ""
-    segments = Segment.objects.filter(format=form.name, name=_stored_name(file.name))
-    if alone and not segments.exists():
-        return ""
-    source = file.open()
-    for _ in source.chunks():
-        pass
-    return _digest(form, file.origin, source)
-
-
-def _digest(form: Format, origin: Origin, source: Source) -> str:
-    """Return the digest of the content and the origin of a file."""
-    identity = f"{form.name}\n{origin.identity()}\n{source.digest}"
-    return hashlib.sha256(identity.encode()).hexdigest()
-
-
-def _stored_name(name: str) -> str:
-    return name[-_NAME_CHARACTERS:]
 
 
 class _AlreadyLoaded(Exception):  # noqa: N818  (rolls back the transaction)
@@ -209,7 +182,7 @@ class _Load:
         self.segment = Segment.objects.create(
             format=self._form.name,
             digest=f"{Segment.LOADING}{uuid4()}",
-            name=_stored_name(self.source.name),
+            name=stored_name(self.source.name),
             cluster=self._origin.cluster,
             server=self._origin.server,
         )
@@ -260,7 +233,7 @@ class _Load:
 
     def digest(self) -> str:
         """Return the digest of the content and the origin; "" until the file is read to its end."""
-        return _digest(self._form, self._origin, self.source) if self._is_read else ""
+        return file_digest(self._form, self._origin, self.source) if self._is_read else ""
 
     def _store_rejects(self, parsed: Parsed) -> None:
         """Count rejects by reason; store the first rows of each reason."""

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Min
 
 from ioportal.activity import incidents
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import DirtyDeltas, DirtyReads, DirtyTrace
+from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.stage_runs import drain
 from ioportal.telemetry import levels, retention, rollups
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-_RETENTION_LOCK = 7_306  # any number that no other advisory lock uses
 _ATTRIBUTED_FROM: dict[str, type[Model]] = {
     levels.RPC_WINDOWS.table: DirtyTrace,
     levels.JOB_SNAPSHOTS.table: DirtyReads,
@@ -75,8 +75,7 @@ def _steps(now: datetime) -> Iterator[tuple[str, Callable[[], None]]]:
 
 def _drop(level: Level, before: datetime) -> None:
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RETENTION_LOCK])
+        hold(Lock.RETENTION)
         # Attribution and roll-up must not read chunks that are being dropped.
         attribution_stage.lock()
         rollups.lock()

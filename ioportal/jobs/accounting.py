@@ -15,9 +15,10 @@ import polars as pl
 from django.db import connection
 
 from collectors.batch import hostlists
-from ioportal.jobs import locks, workloads
+from ioportal.jobs import workloads
 from ioportal.jobs.models import Allocation, DirtyStatistics, Job, Launch
 from ioportal.jobs.precedence import precedence
+from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_frame
 
@@ -71,7 +72,7 @@ class Recorded:
 
 def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
     """Store jobs from rows of `tables.JOBS` without launches, all with a submit time."""
-    locks.accounting()
+    hold(Lock.ACCOUNTING)
     rows = [
         row | {"precedence": precedence(row, ("started_at", "ended_at"), _TIE_BREAKERS)}
         for row in _storable(records).to_dicts()
@@ -109,7 +110,7 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
 
 def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
     """Store launches from rows of `tables.LAUNCHES`, starts and ends in any order."""
-    locks.accounting()
+    hold(Lock.ACCOUNTING)
     rows = _storable(records).to_dicts()
     launches = {
         (launch.name, launch.batch_id, launch.array_index): launch

@@ -14,15 +14,15 @@ from django.db import connection, transaction
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
-from ioportal.jobs import locks, statistics_queries
+from ioportal.jobs import statistics_queries
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics, Job, JobStatistics
+from ioportal.jobs.peak_metadata_rate import PEAKS, set_peak
+from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.telemetry import levels, planner, retention
 from ioportal.telemetry.models import LARGEST_BIGINT, RetentionLog
 
 if TYPE_CHECKING:
     from psycopg import sql
-
-_STATISTICS_LOCK = 7_304  # unique among advisory locks
 
 
 def refresh_statistics(limit: int = 500) -> int:
@@ -33,8 +33,7 @@ def refresh_statistics(limit: int = 500) -> int:
     """
     with transaction.atomic():
         # Serialized: concurrent runs could store outdated statistics last.
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_STATISTICS_LOCK])
+        hold(Lock.STATISTICS)
         running = JobStatistics.objects.filter(
             job__ended_at=None, computed_at__gt=datetime.now(UTC) - settings.STATISTICS_INTERVAL
         )
@@ -58,7 +57,7 @@ def refresh_statistics(limit: int = 500) -> int:
 
 def _copy_quality(rows: list[JobStatistics]) -> None:
     """Copy quality grades to the jobs; last, because loads wait for the lock."""
-    locks.accounting()  # prevents deadlocks with loads
+    hold(Lock.ACCOUNTING)  # prevents deadlocks with loads
     for grade in JobStatistics.Quality:
         job_ids = [row.job_id for row in rows if row.quality == grade]
         Job.objects.filter(pk__in=job_ids).exclude(quality=grade).update(quality=grade)
@@ -134,7 +133,7 @@ class _Figures:
             now,
             runs=_by_job(statistics_queries.RUNS, values),
             io=_by_job(statistics_queries.IO_TOTALS, values),
-            peaks=_by_job(statistics_queries.PEAKS, values),
+            peaks=_by_job(PEAKS, values),
             shares=_by_job(statistics_queries.TARGET_SHARES, values),
             rpcs=_by_job(statistics_queries.RPC_TOTALS, values),
             traced=_by_job(statistics_queries.TRACED, values),
@@ -167,9 +166,7 @@ class _Figures:
             _set_io(row, io, covered_s, timedelta(seconds=duration_s))
         if io and row.bytes_quality:
             _set_bytes(row, io)
-        # A window longer than the run does not show a peak.
-        if (peak := self.peaks.get(job.pk)) and peak["width"] <= duration_s:
-            row.peak_metadata_rate, row.peak_resolution_s = peak["rate"], peak["width"]
+        set_peak(row, self.peaks.get(job.pk))
         row.largest_target_share = self.shares.get(job.pk, {}).get("share")
         if traced := self.traced.get(job.pk):
             _set_rpcs(row, self.rpcs.get(job.pk, {}), traced["traced_s"])

@@ -26,7 +26,7 @@ PARAMETERS = {
 }
 
 # Maximum time between two reads of a target, as `Target.poll_gap`.
-_MAX_GAP = sql.SQL("greatest(%(gap)s, t.job_cleanup_interval)")
+MAX_GAP = sql.SQL("greatest(%(gap)s, t.job_cleanup_interval)")
 
 # Runs of the jobs. A run without a recorded end extends to the latest data of the cluster's
 # filesystems, at most to `LATEST_END`: its end may never be recorded.
@@ -91,43 +91,8 @@ GROUP BY w.job_id
         for name in METADATA_OPERATIONS
     ),
     metadata=metadata_operations("w"),
-    gap=_MAX_GAP,
+    gap=MAX_GAP,
 )
-
-# MDTs are read at different times, so rates of overlapping windows are added. A running sum finds
-# the time of the peak; its rate is then summed separately, to avoid accumulated rounding errors.
-PEAKS = sql.SQL(
-    """
-WITH windows AS MATERIALIZED (
-    SELECT job_id, start, "end", width, operations / width AS rate
-    FROM (
-        SELECT job_id, start, "end", extract(epoch FROM "end" - start)::float8 AS width,
-            sum({metadata})::float8 AS operations
-        FROM telemetry_iowindow w LEFT JOIN site_target t ON t.id = w.target_id
-        WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
-            AND "end" > start AND "end" - start <= {gap}
-        GROUP BY job_id, start, "end"
-    ) counted
-),
-highest AS (
-    SELECT DISTINCT ON (job_id) job_id, at
-    FROM (
-        SELECT job_id, at, sum(sum(change)) OVER (PARTITION BY job_id ORDER BY at) AS rate
-        FROM (
-            SELECT job_id, start AS at, rate AS change FROM windows
-            UNION ALL
-            SELECT job_id, "end", -rate FROM windows
-        ) changes
-        GROUP BY job_id, at
-    ) steps
-    ORDER BY job_id, rate DESC, at
-)
-SELECT job_id, sum(rate) AS rate, max(width) AS width
-FROM highest JOIN windows USING (job_id)
-WHERE start <= at AND at < "end"
-GROUP BY job_id
-"""
-).format(metadata=metadata_operations("w"), gap=_MAX_GAP)
 
 # Traces arrive earlier than periodic reads of counters. For comparisons with counters, RPCs are
 # counted up to the latest read of all MDTs in use.
@@ -157,7 +122,7 @@ FROM telemetry_attributedrpc w JOIN site_server s ON s.id = w.server_id AND s.ki
 LEFT JOIN counted ON counted.filesystem_id = s.filesystem_id
 WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
 GROUP BY w.job_id
-""").format(gap=_MAX_GAP)
+""").format(gap=MAX_GAP)
 
 # Seconds of a run covered by RPC traces of any MDS.
 TRACED = (
@@ -228,7 +193,7 @@ GROUP BY job_id
 """
 )
 MDT_COVERAGE, OST_COVERAGE = (
-    _COVERAGE.format(gap=_MAX_GAP, kind=sql.Literal(kind.value), join=sql.SQL(join))
+    _COVERAGE.format(gap=MAX_GAP, kind=sql.Literal(kind.value), join=sql.SQL(join))
     for kind, join in ((Target.Kind.MDT, "JOIN"), (Target.Kind.OST, "LEFT JOIN"))
 )
 

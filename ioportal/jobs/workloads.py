@@ -17,9 +17,9 @@ from django.db import connection
 from django.db.models import Case, Count, F, FloatField, Func, Q, Sum, Value, When
 from django.db.models.functions import NullIf
 
-from ioportal.jobs import locks
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.jobs.precedence import precedence
+from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_rows
 
@@ -51,7 +51,7 @@ def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
 
     Returns the primary key of the PanDA job by line.
     """
-    locks.accounting()
+    hold(Lock.ACCOUNTING)
     rows = records.with_columns(
         name_ids.storable(pl.col(column), size) for column, size in _SIZES.items()
     ).to_dicts()

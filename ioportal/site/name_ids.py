@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 from django.db import connection, models, transaction
 
+from ioportal.postgres.advisory_locks import Lock, hold
+from ioportal.site.job_id_pattern import read_job_id
 from ioportal.site.models import Cluster, Counter, Nid, Node, Service, SourceJobId
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
     from ioportal.site.models import Filesystem
 
-_NAMES_LOCK = 7_301  # unique among our advisory locks
 _BATCH = 5_000
 _CACHE_SIZE = 500_000  # entries per table: about 50 MB
 _CACHES: dict[tuple[object, ...], dict[str, int]] = {}
@@ -28,8 +29,6 @@ NID_CHARACTERS = 128
 SERVICE_CHARACTERS = 32
 COUNTER_CHARACTERS = 64
 SOURCE_JOB_ID_CHARACTERS = 255
-_PART_CHARACTERS = 64  # the length of the columns of jobs
-_NO_PARTS = {"batch_id": "", "array_index": "", "launch": ""}
 _NID_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
@@ -103,8 +102,7 @@ def _store(cache: dict[str, int], ids: dict[str, int]) -> None:
 
 def lock() -> None:
     """Lock the addition of names until this transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_NAMES_LOCK])
+    hold(Lock.NAMES)
 
 
 def storable(column: pl.Expr, characters: int) -> pl.Expr:
@@ -160,14 +158,6 @@ def source_job_ids(filesystem: Filesystem) -> NameIds:
         )
 
     return NameIds(SourceJobId, lookup, add, parent=filesystem)
-
-
-def read_job_id(pattern: re.Pattern[str], text: str) -> dict[str, str]:
-    """Return the parts of a job id by `pattern`; all empty for a process name."""
-    match = pattern.fullmatch(text)
-    groups = match.groupdict() if match else {}
-    parts = {name: groups.get(name) or "" for name in ("batch_id", "array_index", "launch")}
-    return parts if all(len(part) <= _PART_CHARACTERS for part in parts.values()) else _NO_PARTS
 
 
 def ruled_node(cluster: Cluster, nid: str) -> str | None:

@@ -20,6 +20,7 @@ from collectors.batch import hostlists
 from collectors.batch.values import Unreadable
 from collectors.lustre.targets import TargetName, folded
 from ioportal.site import name_ids
+from ioportal.site.job_id_pattern import read_job_id
 from ioportal.site.models import (
     Cluster,
     Filesystem,
@@ -248,7 +249,7 @@ def _read_job_ids_again(filesystem: Filesystem) -> None:
     pattern = re.compile(filesystem.job_id_pattern)
     changed = []
     for job_id in SourceJobId.objects.filter(filesystem=filesystem):
-        parts = name_ids.read_job_id(pattern, job_id.text)
+        parts = read_job_id(pattern, job_id.text)
         if any(getattr(job_id, name) != part for name, part in parts.items()):
             for name, part in parts.items():
                 setattr(job_id, name, part)

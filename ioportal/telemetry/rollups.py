@@ -18,6 +18,7 @@ from django.db.models import Max, Min
 from psycopg import sql
 
 from collectors.tables import COUNTERS
+from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.telemetry import buckets, levels, planner, retention
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import (
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from ioportal.telemetry.levels import Level
 
-_LOCK = 7_305  # unique among advisory locks
 IO_WIDTH = levels.IO_TEN_MINUTES.width
 _IO_SETTLED_AFTER = timedelta(seconds=30)
 
@@ -228,8 +228,7 @@ def roll_up(limit: int = 500) -> int:
 
 def lock() -> None:
     """Exclude other roll-ups until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+    hold(Lock.ROLL_UP)
 
 
 def pending_since(level: Level) -> datetime | None:

@@ -1,10 +1,20 @@
-"""Stages: each runs on one worker at a time."""
+"""Stages: each has a task, and runs on one worker at a time."""
+
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 
+from ioportal.celery import app
 from ioportal.stage_runs import drain_alone
+from ioportal.stages import schedule
 from ioportal.telemetry.models import StageFailure
+
+
+def test_workers_have_every_scheduled_task():
+    app.autodiscover_tasks(force=True)
+
+    assert schedule(timedelta(seconds=5)).keys() <= app.tasks.keys()
 
 
 def test_a_stage_runs_until_no_work_is_left(db):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Self
 
 from django.contrib.postgres.indexes import GinIndex, GistIndex, OpClass
 from django.db import models
-from django.db.models import F, Q, prefetch_related_objects
+from django.db.models import F, Q
 from django.db.models.functions import Upper
 
+from ioportal.jobs.permissions import may_see
 from ioportal.site.models.infrastructure import Cluster, Node
 
 if TYPE_CHECKING:
@@ -18,25 +19,16 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 
-def _belongs_to(user: User | AnonymousUser) -> Q:
-    if user.is_authenticated:
-        prefetch_related_objects(
-            [user], "groups"
-        )  # names in the query, not a subquery: the index applies
-    in_projects = Q(project__in=[group.name for group in user.groups.all()])
-    return (Q(owner=user.get_username()) | in_projects) & ~Q(owner="")
-
-
 class JobQuerySet(models.QuerySet["Job"]):
     """Queries of jobs."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Jobs `user` may see: for staff all jobs, otherwise by account and projects."""
-        return self if user.is_staff else self.filter(_belongs_to(user))
+        return self.filter(may_see(user))
 
     def hidden_from(self, user: User | AnonymousUser) -> Self:
         """All other jobs; `user` may see aggregates of many only."""
-        return self.none() if user.is_staff else self.exclude(_belongs_to(user))
+        return self.none() if user.is_staff else self.exclude(may_see(user))
 
     def overlapping(self, start: datetime, end: datetime) -> Self:
         """Jobs that ran at any time in [start, end), including running jobs."""

@@ -5,6 +5,7 @@ import django.core.validators
 import django.db.models.deletion
 from django.db import migrations, models
 
+import ioportal.site.job_id_pattern
 import ioportal.site.models.infrastructure
 import ioportal.site.models.source
 
@@ -195,7 +196,7 @@ class Migration(migrations.Migration):
                         default="(?P<batch_id>\\d+)(\\[(?P<array_index>\\d+)\\])?(\\..*)?",
                         help_text="A regular expression that matches the whole job id of a batch job. Groups: batch_id, array_index, launch (an ALPS apid). Other ids are process names.",
                         max_length=255,
-                        validators=[ioportal.site.models.infrastructure.validate_job_id_pattern],
+                        validators=[ioportal.site.job_id_pattern.validate_job_id_pattern],
                     ),
                 ),
                 (

@@ -12,6 +12,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
+from ioportal.site.job_id_pattern import validate_job_id_pattern
+
 _MIN_CLEANUP_INTERVAL, _MAX_CLEANUP_INTERVAL = timedelta(seconds=1), timedelta(days=3_650)
 _NODE_FORMAT = re.compile(r"[\w.-]*\{number(:0?\d{1,2}d)?\}[\w.-]*", re.ASCII)
 
@@ -20,18 +22,6 @@ def validate_time_zone(name: str) -> None:
     """Refuse a name that is not an IANA time zone."""
     if name not in available_timezones():
         raise ValidationError(f"{name!r} is not a time zone like 'Europe/Berlin' or 'UTC'.")
-
-
-def validate_job_id_pattern(pattern: str) -> None:
-    """Refuse a pattern that is no regular expression or has no group for a job."""
-    try:
-        groups = re.compile(pattern).groupindex
-    except re.error as error:
-        raise ValidationError(f"{pattern!r} is not a regular expression: {error}.") from error
-    if not {"batch_id", "launch"} & groups.keys():
-        raise ValidationError(
-            "The pattern needs a group (?P<batch_id>...) or (?P<launch>...) for the job."
-        )
 
 
 def validate_node_format(name_format: str) -> None:

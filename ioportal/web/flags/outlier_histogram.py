@@ -12,6 +12,7 @@ from ioportal.analysis.metrics import BY_NAME
 from ioportal.analysis.rules.outlier import OUTLIER, at_threshold
 from ioportal.charts import histograms as charts
 from ioportal.reporting import formatting
+from ioportal.studies import standings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ class OutlierHistogram:
 
     @cached_property
     def _bars(self) -> tuple[tuple[Bin, ...], charts.Bars]:
-        histogram = similar_jobs.metric_histogram(
+        histogram = standings.metric_histogram(
             self._job, self.metric.name, list(self._lines.values())
         )
         [counts] = histogram.counts

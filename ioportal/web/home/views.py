@@ -8,8 +8,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from ioportal.web.common import exports
-from ioportal.web.common.access import staff_only
 from ioportal.web.common.requests import parameter
+from ioportal.web.common.staff_only import staff_only
 from ioportal.web.home.load import EXPORT_COLUMNS, HOURS, MetadataLoad
 from ioportal.web.home.page import JOB_COLUMNS, StaffHome, UserHome
 

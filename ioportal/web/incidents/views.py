@@ -11,8 +11,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from ioportal.activity.models import Incident
 from ioportal.web.common import exports
-from ioportal.web.common.access import staff_only
 from ioportal.web.common.requests import parameter
+from ioportal.web.common.staff_only import staff_only
 from ioportal.web.incidents.analysis import EXPORT_COLUMNS
 from ioportal.web.incidents.forms import IncidentForm, ReportForm, SaveForm
 from ioportal.web.incidents.page import ImpactPage, IncidentListPage, IncidentPage

@@ -11,7 +11,7 @@ from django.db.models import Count, Max, Q
 from django.shortcuts import get_object_or_404
 
 from ioportal.analysis.rules import RULES, examples
-from ioportal.flags import back_tests
+from ioportal.flags.back_tests import MAX_LISTED
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
 from ioportal.jobs.models import Job
 from ioportal.reporting.formatting import with_unit
@@ -224,7 +224,7 @@ class BackTestPage:
     @property
     def is_truncated(self) -> bool:
         """Whether more subjects may be affected than are stored."""
-        return len(self.subjects) == back_tests.MAX_LISTED
+        return len(self.subjects) == MAX_LISTED
 
     @property
     def about(self) -> dict[str, object]:

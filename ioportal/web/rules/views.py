@@ -10,14 +10,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from ioportal.analysis.rules import BY_CODE
-from ioportal.celery import EVALUATE, RUN_BACK_TESTS, wake
+from ioportal.celery import wake
 from ioportal.display import visible
 from ioportal.flags import back_tests
 from ioportal.flags.models import BackTest, ThresholdSet
 from ioportal.flags.thresholds import apply_thresholds
 from ioportal.jobs.models import Job
+from ioportal.stages import EVALUATE, RUN_BACK_TESTS
 from ioportal.web.common import exports
-from ioportal.web.common.access import staff_only
+from ioportal.web.common.staff_only import staff_only
 from ioportal.web.rules.back_tests import EXPORT_COLUMNS
 from ioportal.web.rules.forms import ThresholdForm, WithdrawForm
 from ioportal.web.rules.page import BackTestPage, RulePage, rule_rows

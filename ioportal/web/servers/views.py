@@ -9,8 +9,8 @@ from django.views.decorators.http import require_safe
 
 from ioportal.site.models import Server
 from ioportal.web.common import exports
-from ioportal.web.common.access import staff_only
 from ioportal.web.common.requests import parameter, storable
+from ioportal.web.common.staff_only import staff_only
 from ioportal.web.servers.page import (
     CLIENT_COLUMNS,
     LIST_COLUMNS,

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from ioportal.charts.palette import SERIES
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.studies.job_filters import JobFilter
-from ioportal.web.common.access import staff_only
+from ioportal.web.common.staff_only import staff_only
 from ioportal.web.jobs import columns
 from ioportal.web.styleguide import samples
 

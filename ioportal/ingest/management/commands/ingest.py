@@ -21,7 +21,7 @@ from collectors.lustre.targets import folded
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
 from ioportal import commands
-from ioportal.celery import REFRESH_STATISTICS, wake
+from ioportal.celery import wake
 from ioportal.ingest import attribution_stage, backpressure
 from ioportal.ingest.formats import FILE_LOADERS, LoadOptions
 from ioportal.ingest.loading import InputFile, Loaded, LoaderFactory, Origin, Refused, load
@@ -34,6 +34,7 @@ from ioportal.ingest.reconciliation import (
 )
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.stage_runs import drain
+from ioportal.stages import REFRESH_STATISTICS
 from ioportal.times import moment
 
 if TYPE_CHECKING:

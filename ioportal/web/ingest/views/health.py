@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from ioportal.web.common import exports
-from ioportal.web.common.access import staff_only
+from ioportal.web.common.staff_only import staff_only
 from ioportal.web.ingest import segments
 from ioportal.web.ingest.health import HEADER, Health
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from ioportal.site.models import Cluster
 from ioportal.site.registration import InvalidDocument, register
 from ioportal.site.registration_tables import LARGEST_BYTES, Table, document
-from ioportal.web.common.access import staff_only
+from ioportal.web.common.staff_only import staff_only
 from ioportal.web.ingest import segments
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from ioportal.ingest.models import Segment
 from ioportal.ingest.reconciliation import attributed_operations
 from ioportal.site.models import Filesystem
 from ioportal.web.common import exports
-from ioportal.web.common.access import staff_only
 from ioportal.web.common.pagination import COUNTED, CountedPaginator
 from ioportal.web.common.requests import parameter
+from ioportal.web.common.staff_only import staff_only
 from ioportal.web.ingest import segments
 
 if TYPE_CHECKING:

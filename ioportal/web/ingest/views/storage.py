@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from ioportal.web.common import exports
-from ioportal.web.common.access import staff_only
+from ioportal.web.common.staff_only import staff_only
 from ioportal.web.ingest import segments
 from ioportal.web.ingest.storage import HEADER, Storage
 

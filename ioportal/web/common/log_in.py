@@ -1,12 +1,10 @@
-"""Access to pages: staff only, expired sessions, throttled log-ins."""
+"""Responses to expired sessions and throttled log-ins."""
 
 from __future__ import annotations
 
-from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
@@ -17,25 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
-
-    from ioportal.web.common.requests import UserRequest
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R", bound="HttpResponseBase")
-
-
-def staff_only(
-    view: Callable[Concatenate[UserRequest, _P], _R],
-) -> Callable[Concatenate[UserRequest, _P], _R]:
-    """Refuse users who are not staff."""
-
-    @wraps(view)
-    def guarded(request: UserRequest, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        if not request.user.is_staff:
-            raise PermissionDenied("This page shows servers, raw logs or the jobs of all users.")
-        return view(request, *args, **kwargs)
-
-    return guarded  # type: ignore[return-value]  # wraps() hides the plain call
 
 
 class LogInAsPage:

@@ -1,17 +1,14 @@
-"""Segments, batches, rejects, and dirty intervals that await attribution."""
+"""Segments, and the batches of agents among them."""
 
 from __future__ import annotations
 
 import hashlib
 from typing import TYPE_CHECKING, Self
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from collectors.formats import BY_NAME
-from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.site.models import Cluster, Filesystem, Server, Source, Target
-from ioportal.telemetry.models import Pending
+from ioportal.site.models import Cluster, Server, Source, Target
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -122,100 +119,3 @@ class Batch(models.Model):
     def digest(source: Source, stream: UUID, sequence: int) -> str:
         """Return the digest of the segment of a batch."""
         return hashlib.sha256(f"batch\n{source.pk}\n{stream}\n{sequence}".encode()).hexdigest()
-
-
-class Reject(models.Model):
-    """A data line that cannot be parsed; the first lines of each reason are stored."""
-
-    segment = models.ForeignKey(Segment, models.CASCADE, related_name="rejects")
-    line = models.BigIntegerField()
-    text = models.TextField()
-    reason = models.TextField()
-
-    class Meta:
-        indexes = [models.Index(name="reject_line", fields=["segment", "line"])]
-
-    def __str__(self) -> str:
-        return f"{self.segment} line {self.line}: {self.reason}"
-
-
-class AccountingRecord(models.Model):
-    """The line of a segment that contains a record of a job, launch or PanDA job."""
-
-    segment = models.ForeignKey(Segment, models.CASCADE, related_name="accounting_records")
-    line = models.BigIntegerField()
-    job = models.ForeignKey(Job, models.CASCADE, null=True, related_name="records")
-    workload_job = models.ForeignKey(WorkloadJob, models.CASCADE, null=True, related_name="records")
-
-    def __str__(self) -> str:
-        return f"{self.segment} line {self.line}"
-
-
-class _Dirty(Pending):
-    """An interval whose derived rows are missing or outdated."""
-
-    start = models.DateTimeField()
-    end = models.DateTimeField()
-    # Whether derived rows exist; pages show them until they are replaced.
-    has_rows = models.BooleanField(default=False)
-
-    class Meta:
-        abstract = True
-
-
-class DirtyTrace(_Dirty):
-    """Raw RPC windows of a server changed."""
-
-    server = models.ForeignKey(Server, models.CASCADE)
-
-    def __str__(self) -> str:
-        return f"{self.server} {self.start} to {self.end}"
-
-
-class DirtyReads(_Dirty):
-    """Snapshots of a target changed."""
-
-    target = models.ForeignKey(Target, models.CASCADE)
-
-    def __str__(self) -> str:
-        return f"{self.target} {self.start} to {self.end}"
-
-
-class DirtyDeltas(_Dirty):
-    """Differences from an agent arrived."""
-
-    segment = models.ForeignKey(Segment, models.CASCADE)
-    filesystem = models.ForeignKey(Filesystem, models.CASCADE)
-
-    def __str__(self) -> str:
-        return f"{self.segment} {self.start} to {self.end}"
-
-
-class DirtyJob(_Dirty):
-    """The time range or the nodes of a job changed."""
-
-    job = models.ForeignKey(Job, models.CASCADE)
-    node_ids = ArrayField(models.BigIntegerField())  # former nodes
-
-    def __str__(self) -> str:
-        return f"{self.job} {self.start} to {self.end}"
-
-
-class LateRows(models.Model):
-    """Data that arrived after retention dropped the rows needed to attribute it."""
-
-    server = models.ForeignKey(Server, models.CASCADE, null=True)  # of a trace
-    target = models.ForeignKey(Target, models.CASCADE, null=True)  # of a read
-    job = models.ForeignKey(Job, models.CASCADE, null=True)  # of a record
-    segment = models.ForeignKey(Segment, models.CASCADE, null=True)  # of differences
-    start = models.DateTimeField()
-    end = models.DateTimeField()
-    noticed_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        indexes = [models.Index(name="laterows_recent", fields=["-noticed_at"])]
-
-    def __str__(self) -> str:
-        return (
-            f"{self.server or self.target or self.job or self.segment} {self.start} to {self.end}"
-        )

@@ -1,0 +1,19 @@
+"""Segments, their lines, dirty intervals that await attribution, and late rows."""
+
+from ioportal.ingest.models.dirty import DirtyDeltas, DirtyJob, DirtyReads, DirtyTrace
+from ioportal.ingest.models.late_rows import LateRows
+from ioportal.ingest.models.lines import AccountingRecord, Reject
+from ioportal.ingest.models.segment import Batch, Segment, SegmentQuerySet
+
+__all__ = [
+    "AccountingRecord",
+    "Batch",
+    "DirtyDeltas",
+    "DirtyJob",
+    "DirtyReads",
+    "DirtyTrace",
+    "LateRows",
+    "Reject",
+    "Segment",
+    "SegmentQuerySet",
+]

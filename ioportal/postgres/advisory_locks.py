@@ -1,0 +1,26 @@
+"""The advisory locks of the portal; their numbers are unique in the database."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from django.db import connection
+
+
+class Lock(IntEnum):
+    """Work that one transaction or worker does at a time."""
+
+    NAMES = 7_301  # addition of names
+    ATTRIBUTION = 7_302
+    ACCOUNTING = 7_303  # writes to jobs and PanDA jobs
+    STATISTICS = 7_304
+    ROLL_UP = 7_305
+    RETENTION = 7_306
+    STAGE = 7_310  # the second key is the stage
+    FLAG_CREATION = 7_311
+
+
+def hold(lock: Lock) -> None:
+    """Wait for other transactions that hold a lock, and hold it until this one ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [lock])

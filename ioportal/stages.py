@@ -1,0 +1,29 @@
+"""The stages in their order, and the schedule of all periodic tasks.
+
+Each stage wakes the next one up; between wake-ups, it runs at its interval.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+ATTRIBUTE_PENDING: Final = "ioportal.ingest.tasks.attribute_pending"
+REFRESH_STATISTICS: Final = "ioportal.jobs.tasks.refresh_statistics"
+ROLL_UP: Final = "ioportal.telemetry.tasks.roll_up"
+EVALUATE: Final = "ioportal.flags.tasks.evaluate"
+STAGES: Final = (ATTRIBUTE_PENDING, REFRESH_STATISTICS, ROLL_UP, EVALUATE)
+
+RETAIN: Final = "ioportal.ingest.tasks.retain"
+REFRESH_BASELINES: Final = "ioportal.activity.tasks.refresh_baselines"
+RUN_BACK_TESTS: Final = "ioportal.flags.tasks.run_back_tests"
+
+
+def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
+    """Return the interval of each periodic task."""
+    return {
+        **dict.fromkeys(STAGES, stage_interval),
+        RETAIN: timedelta(minutes=10),
+        REFRESH_BASELINES: timedelta(minutes=30),
+        RUN_BACK_TESTS: timedelta(minutes=1),
+    }
