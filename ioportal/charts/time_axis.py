@@ -31,11 +31,21 @@ _LABELLED_SHARE = 0.05  # of the range: shorter gaps have no label
 _HEIGHT = 244
 _THOUSAND = 1_000
 _MAX_TICKS = 6
+_UNIT = timedelta(milliseconds=1)  # of Plotly's distances
 _TICK_INTERVALS = [  # longer intervals are whole days
     *(timedelta(milliseconds=n) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
     *(timedelta(seconds=n) for n in (1, 2, 5, 10, 15, 30)),
     *(timedelta(minutes=n) for n in (1, 2, 5, 10, 20, 30)),
     *(timedelta(hours=n) for n in (1, 2, 3, 6, 12)),
+]
+_CALENDAR_TICKS = [  # length, and Plotly's first tick and distance
+    *(
+        (interval, "2000-01-01", interval / timedelta(milliseconds=1))
+        for interval in _TICK_INTERVALS
+    ),
+    (timedelta(days=1), "2000-01-01", timedelta(days=1) / timedelta(milliseconds=1)),
+    (timedelta(days=7), "2000-01-03", timedelta(days=7) / timedelta(milliseconds=1)),  # Mondays
+    *((timedelta(days=30 * n), "2000-01-01", f"M{n}") for n in (1, 2, 3, 6, 12, 24, 60, 120)),
 ]
 _GAP_LABELS = {
     Known.NOTHING: "not observed",
@@ -62,7 +72,7 @@ class Axis(Protocol):
 
     @property
     def ticks(self) -> Figure:
-        """Positions of ticks as Plotly's axis attributes; empty: chosen by Plotly."""
+        """Positions of ticks as Plotly's axis attributes."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,7 @@ class TimeAxis:
             if (self.end - self.start) / interval <= _MAX_TICKS
         )
         interval = next(fitting, whole_days)
-        return {"tick0": self.local(self.start)[:10], "dtick": interval / timedelta(milliseconds=1)}
+        return {"tick0": self.local(self.start)[:10], "dtick": interval / _UNIT}
 
 
 @dataclass(frozen=True)
@@ -109,8 +119,11 @@ class CalendarAxis:
 
     @property
     def ticks(self) -> Figure:
-        """Empty: Plotly places ticks by the calendar."""
-        return {}
+        """Positions of ticks, at starts of hours, days, weeks or months."""
+        span = self.end - self.start
+        fitting = (each for each in _CALENDAR_TICKS if span / each[0] <= _MAX_TICKS)
+        _, first, distance = next(fitting, _CALENDAR_TICKS[-1])
+        return {"tick0": first, "dtick": distance}
 
 
 class Meaning(Enum):

@@ -100,12 +100,15 @@
     };
   }
 
+  // A distance of ticks: a number, or months such as "M3".
+  const doubled = (dtick) => (typeof dtick === "number" ? 2 * dtick : `M${2 * dtick.slice(1)}`);
+
   function narrowed({ height, legend, xaxis }, traces) {
     const names = traces.filter((trace) => trace.showlegend !== false).length;
     return {
       height: height + LEGEND_LINE * Math.ceil(names / 2),
       legend: { ...legend, x: -0.2, entrywidth: 95, font: { size: 9 } },
-      xaxis: xaxis.dtick ? { ...xaxis, dtick: 2 * xaxis.dtick } : xaxis,
+      xaxis: xaxis.dtick ? { ...xaxis, dtick: doubled(xaxis.dtick) } : xaxis,
     };
   }
 

@@ -8,10 +8,11 @@ from ioportal.analysis.metrics import Unit
 from ioportal.analysis.timelines import Gap, Known
 from ioportal.analysis.trends import Step, buckets
 from ioportal.charts.palette import SERIES
-from ioportal.charts.time_axis import Mark, Meaning
+from ioportal.charts.time_axis import CalendarAxis, Mark, Meaning
 from ioportal.charts.timelines import Chart, Style
 from ioportal.charts.trends import drawn_unit, figure
 
+HOUR_MS = 3_600_000
 START = datetime(2017, 7, 5, 6, tzinfo=UTC)
 DAYS = buckets(START, START + timedelta(days=3), Step.DAY, ZoneInfo("America/New_York"))
 BARS = Chart("x", "X", "jobs", "About.", Style.STACK, {"completed": "completed", "failed": "bad"})
@@ -51,6 +52,24 @@ def test_upgrades_are_lines_and_gaps_are_shaded():
     assert [shape["type"] for shape in layout["shapes"]] == ["rect", "line"]
     assert layout["shapes"][1]["x0"] == "2017-07-06T02:00:00.000"
     assert {label["text"] for label in layout["annotations"]} == {"lake: MDS 2.15", "not observed"}
+
+
+@pytest.mark.parametrize(
+    ("days", "first", "distance"),
+    [
+        (3, "2000-01-01", 12 * HOUR_MS),
+        (6, "2000-01-01", 24 * HOUR_MS),
+        (30, "2000-01-03", 7 * 24 * HOUR_MS),
+        (120, "2000-01-01", "M1"),
+        (365, "2000-01-01", "M3"),
+        (3_650, "2000-01-01", "M24"),
+        (36_500, "2000-01-01", "M120"),
+    ],
+)
+def test_ticks_are_starts_of_days_weeks_or_months(days, first, distance):
+    axis = CalendarAxis(START, START + timedelta(days=days), UTC)
+
+    assert axis.ticks == {"tick0": first, "dtick": distance}
 
 
 @pytest.mark.parametrize(("rows", "ticks"), [(3, "D2"), (4, 1)])
