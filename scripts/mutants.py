@@ -60,15 +60,13 @@ def run(seed: int, size: int, paths: Sequence[str]) -> None:
         copy_checkout(Path(folder))
         os.chdir(folder)
         mutants = sample(random.Random(seed), size, paths)  # noqa: S311  (a choice, not a secret)
-        survivors = []
+        killed = 0
         for number, mutant in enumerate(mutants, 1):
-            is_killed = test(mutant)
-            print(f"{number:4} {'killed' if is_killed else 'SURVIVED'} {mutant.module}", flush=True)
-            if not is_killed:
-                survivors.append(mutant)
-    for mutant in survivors:
-        print(f"\n{mutant.diff}")
-    killed = len(mutants) - len(survivors)
+            if test(mutant):
+                killed += 1
+                print(f"{number:4} killed {mutant.module}", flush=True)
+            else:
+                print(f"{number:4} SURVIVED {mutant.module}\n{mutant.diff}\n", flush=True)
     say(f"{killed} of {len(mutants)} mutants killed ({killed / len(mutants):.0%}), seed {seed}")
 
 
