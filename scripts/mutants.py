@@ -3,8 +3,8 @@
 usage: python -m scripts.mutants SEED SIZE [PATH...]
 
 SIZE changes (mutants) are chosen at random from the modules below each PATH, long modules more
-often. Each is tested, in a copy of the checkout, with the tests that import its module. Survivors
-are printed as diffs. Texts and lines with the comment "pragma: no mutate" are not changed.
+often. Each is tested, in a copy of the checkout, with the tests that import its module and with the
+type checker. Survivors are printed as diffs. Texts and lines with the comment "pragma: no mutate" are not changed.
 
 mutmut creates the mutants. Its own runner is not used: it forks, which the threads of polars do not
 survive, and it leaves out what a module computes at import, such as expressions and constants.
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 PATHS = ("collectors", "ioportal/analysis")  # as in pyproject.toml, which mutmut reads
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider")
+MYPY = (sys.executable, "-m", "mypy")
 SAME_EXAMPLES = "--hypothesis-seed=0"
 AT_LEAST_S, TIMES = 20.0, 5.0  # of an unchanged test run until a mutant counts as hanging
 
@@ -62,7 +63,7 @@ def run(seed: int, size: int, paths: Sequence[str]) -> None:
         mutants = sample(random.Random(seed), size, paths)  # noqa: S311  (a choice, not a secret)
         killed = 0
         for number, mutant in enumerate(mutants, 1):
-            if test(mutant):
+            if test(mutant) or not has_valid_types(mutant):
                 killed += 1
                 print(f"{number:4} killed {mutant.module}", flush=True)
             else:
@@ -115,6 +116,16 @@ def test(mutant: Mutant) -> bool:
         return pytest(tests, timeout_s).returncode != 0
     except subprocess.TimeoutExpired:
         return True
+    finally:
+        mutant.module.write_text(mutant.before)
+
+
+def has_valid_types(mutant: Mutant) -> bool:
+    """Return whether the type checker accepts this mutant."""
+    mutant.module.write_text(mutant.after)
+    try:
+        checked = subprocess.run((*MYPY, str(mutant.module)), capture_output=True, check=False)
+        return checked.returncode == 0
     finally:
         mutant.module.write_text(mutant.before)
 

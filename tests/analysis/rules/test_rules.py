@@ -1,13 +1,15 @@
 """Properties of all rules."""
 
+import re
 import string
 
 import polars as pl
 import pytest
 
+from ioportal.analysis.metrics import Unit
 from ioportal.analysis.rules import RULES, examples
 from ioportal.analysis.rules.evidence import EVIDENCE, USUAL_VALUES
-from ioportal.analysis.rules.rule import Severity, advise
+from ioportal.analysis.rules.rule import Severity, advise, refuse_unusable
 
 ALL = [pytest.param(rule, id=rule.code) for rule in RULES]
 
@@ -32,6 +34,13 @@ def test_each_threshold_has_a_number_with_a_unit(rule):
     assert rule.measure == next(iter(rule.thresholds))
     assert set(rule.thresholds) <= numbers_of(rule)
     assert all(rule.unit(number) for number in numbers_of(rule))
+
+
+@pytest.mark.parametrize("rule", ALL)
+def test_shares_have_thresholds_up_to_the_whole(rule):
+    for threshold in rule.thresholds.values():
+        if threshold.unit == Unit.SHARE:
+            assert threshold.maximum == 1
 
 
 @pytest.mark.parametrize("rule", ALL)
@@ -66,6 +75,23 @@ def test_a_rule_declares_its_usual_values(rule):
 
 def test_codes_are_unique():
     assert len({rule.code for rule in RULES}) == len(RULES)
+
+
+def test_usable_advice_is_accepted():
+    refuse_unusable("{opens:,.0f} opens, {share:.0%} of all; plain text", {"opens", "share"})
+
+
+@pytest.mark.parametrize(
+    ("advice", "message"),
+    [
+        ("{opnes:,.0f}", "{opnes} is unknown. Use one of: opens, share."),
+        ("text {opens:x}", "{opens:x}: invalid format. Example: {opens:,.0f}."),
+        ("{opens!r:,.0f}", "{opens:,.0f}: invalid format."),
+    ],
+)
+def test_unusable_advice_is_refused(advice, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        refuse_unusable(advice, {"share", "opens"})
 
 
 def test_advice_with_a_removed_number_shows_unknown():

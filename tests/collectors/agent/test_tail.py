@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collectors.agent.files import tail
+from collectors.agent.files.open_file import OpenFile
 from collectors.agent.files.tail import LogTail
 from collectors.agent.files.traces import TraceReader
 from tests.collectors.agent.traces import trace
@@ -139,6 +141,25 @@ def test_a_log_rotated_twice_between_two_polls_is_read_completely(site, name):
     site.poll()
 
     assert site.read == site.written == 40
+
+
+def test_a_file_that_vanishes_before_it_is_opened_is_skipped(site, monkeypatch):
+    site.append()
+    site.rotate()
+    site.append()
+    site.restart()
+    vanishing = site.log.with_name("rpctrace.log.9")
+    shutil.copy(site.log, vanishing)
+    os.utime(vanishing, (0, 0))  # the first to be opened
+
+    def open_late(path, pattern):
+        vanishing.unlink(missing_ok=True)
+        return OpenFile(path, pattern)
+
+    monkeypatch.setattr(tail, "OpenFile", open_late)
+    site.poll()
+
+    assert site.read == site.written == 33
 
 
 def test_a_line_longer_than_a_chunk_is_one_line(site):

@@ -107,3 +107,7 @@ def test_a_run_that_ends_before_it_starts_is_refused():
         Unreadable, match=r"ends at 2024-10-26T23:30:00Z, before it starts at 2024-10-27T02:30:00Z"
     ):
         localtime.run_between((AFTER,), (BEFORE,), HOUR_S)
+
+
+def test_epoch_seconds_are_aware_times():
+    assert localtime.moment(1_499_256_000) == utc("2017-07-05T12:00:00")
