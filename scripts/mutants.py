@@ -3,8 +3,9 @@
 usage: python -m scripts.mutants SEED SIZE [PATH...]
 
 SIZE changes (mutants) are chosen at random from the modules below each PATH, long modules more
-often. Each is tested, in a copy of the checkout, with the tests that import its module and with the
-type checker. Survivors are printed as diffs. Texts and lines with the comment "pragma: no mutate" are not changed.
+often. Each is tested, in a copy of the checkout, with the tests that import its module, the tests of
+its folder and the type checker. Survivors are printed as diffs. Texts and lines with the comment
+"pragma: no mutate" are not changed.
 
 mutmut creates the mutants. Its own runner is not used: it forks, which the threads of polars do not
 survive, and it leaves out what a module computes at import, such as expressions and constants.
@@ -63,7 +64,7 @@ def run(seed: int, size: int, paths: Sequence[str]) -> None:
         mutants = sample(random.Random(seed), size, paths)  # noqa: S311  (a choice, not a secret)
         killed = 0
         for number, mutant in enumerate(mutants, 1):
-            if test(mutant) or not has_valid_types(mutant):
+            if is_detected(mutant):
                 killed += 1
                 print(f"{number:4} killed {mutant.module}", flush=True)
             else:
@@ -107,27 +108,27 @@ def mutations_of(module: Path) -> tuple[Module, list[Mutation]]:
     return tree, [each for each in mutations if not isinstance(each.original_node, BaseString)]
 
 
-def test(mutant: Mutant) -> bool:
-    """Return whether a test fails, or does not end, with this mutant."""
-    tests = tests_of(mutant.module)
-    timeout_s = AT_LEAST_S + TIMES * seconds_unchanged(tests)
+def is_detected(mutant: Mutant) -> bool:
+    """Return whether the mutant fails in tests of its module or folder, or in the type checker."""
+    suites = [(tests, seconds_unchanged(tests)) for tests in suites_of(mutant.module)]
     mutant.module.write_text(mutant.after)
     try:
-        return pytest(tests, timeout_s).returncode != 0
+        return any(fails(*suite) for suite in suites) or not has_valid_types(mutant.module)
+    finally:
+        mutant.module.write_text(mutant.before)
+
+
+def fails(tests: tuple[str, ...], seconds: float) -> bool:
+    """Return whether a test fails, or does not end."""
+    try:
+        return pytest(tests, AT_LEAST_S + TIMES * seconds).returncode != 0
     except subprocess.TimeoutExpired:
         return True
-    finally:
-        mutant.module.write_text(mutant.before)
 
 
-def has_valid_types(mutant: Mutant) -> bool:
-    """Return whether the type checker accepts this mutant."""
-    mutant.module.write_text(mutant.after)
-    try:
-        checked = subprocess.run((*MYPY, str(mutant.module)), capture_output=True, check=False)
-        return checked.returncode == 0
-    finally:
-        mutant.module.write_text(mutant.before)
+def has_valid_types(module: Path) -> bool:
+    command = (*MYPY, str(module))
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 @cache
@@ -147,15 +148,15 @@ def pytest(
 
 
 @cache
-def tests_of(module: Path) -> tuple[str, ...]:
-    """Return the test files that import a module, its own first; else those of its folder."""
+def suites_of(module: Path) -> list[tuple[str, ...]]:
+    """Return the test files that import a module, its own first, and the tests of its folder."""
     name = ".".join(module.with_suffix("").parts).removesuffix(".__init__")
     folder = Path("tests", *(part for part in module.parent.parts if part != "ioportal"))
     files = [
         path for path in Path("tests", folder.parts[1]).rglob("test_*.py") if name in imports(path)
     ]
     files.sort(key=lambda path: (path.stem != f"test_{module.stem}", path))
-    return tuple(map(str, files or [folder]))
+    return [suite for suite in (tuple(map(str, files)), (str(folder),)) if suite]
 
 
 @cache
