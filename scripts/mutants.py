@@ -3,9 +3,9 @@
 usage: python -m scripts.mutants SEED SIZE [PATH...]
 
 SIZE changes (mutants) are chosen at random from the modules below each PATH, long modules more
-often. Each is tested, in a copy of the checkout, with the tests that import its module, the tests of
-its folder and the type checker. Survivors are printed as diffs. Texts and lines with the comment
-"pragma: no mutate" are not changed.
+often. Each is tested, in a copy of the checkout, with the tests that import its module, with those
+of its folder and with the type checker. Survivors are printed as diffs. Texts and lines with the
+comment "pragma: no mutate" are not changed.
 
 mutmut creates the mutants. Its own runner is not used: it forks, which the threads of polars do not
 survive, and it leaves out what a module computes at import, such as expressions and constants.
