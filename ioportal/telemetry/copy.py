@@ -146,13 +146,19 @@ def read_frame(
         response = b"".join(rows for (rows,) in cursor.fetchall())
     fields = np.frombuffer(response, ">i8").reshape(-1, len(columns))
     received = zip(columns.items(), fields.T, strict=True)
-    return pl.DataFrame([_received(name, kind, field) for (name, kind), field in received])
+    frame = pl.DataFrame({name: _native(kind, field) for (name, kind), field in received})
+    # One step for all columns: frames are mostly small.
+    return frame.select(_decoded(name, kind) for name, kind in columns.items())
 
 
-def _received(name: str, kind: pl.DataType, field: np.ndarray[Any, Any]) -> pl.Series:
+def _native(kind: pl.DataType, field: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return field.view(">f8").astype("=f8") if kind == pl.Float64 else field.astype("=i8")
+
+
+def _decoded(name: str, kind: pl.DataType) -> pl.Expr:
     if kind == pl.Float64:
-        return pl.Series(name, field.view(">f8").astype("=f8")).fill_nan(None)
-    numbers = pl.Series(name, field.astype("=i8")).replace(_NULL, None)
+        return pl.col(name).fill_nan(None)
+    numbers = pl.col(name).replace(_NULL, None)
     if kind == pl.Boolean:
         return numbers == 1
     return (numbers + _EPOCH_US).cast(kind) if kind.is_temporal() else numbers
