@@ -20,15 +20,18 @@ class PendingQuerySet(models.QuerySet[Any]):
         Most of them are recent, so that a backlog does not delay live data. A fixed share are the
         oldest, so that live data cannot starve the backlog.
         """
-        oldest = self.order_by("pk")[: limit // _OLDEST_PART]
-        newest = self.order_by("-pk")[: limit - limit // _OLDEST_PART]
+        of_oldest = limit // _OLDEST_PART
+        newest = list(self.order_by("-pk")[: limit - of_oldest])
+        has_more = len(newest) == limit - of_oldest
+        oldest = self.order_by("pk")[:of_oldest] if has_more else ()
         rows = {row.pk: row for row in (*oldest, *newest)}
         return [rows[key] for key in sorted(rows)]
 
     def claim(self, limit: int) -> list[Any]:
         """Delete and return the rows to process next; a rollback restores them."""
         rows = self.next(limit)
-        self.filter(pk__in=[row.pk for row in rows]).delete()
+        if rows:
+            self.filter(pk__in=[row.pk for row in rows]).delete()
         return rows
 
 
