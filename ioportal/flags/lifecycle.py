@@ -179,6 +179,8 @@ def _findings(rule: Rule, thresholds: dict[str, float], frame: pl.DataFrame) -> 
 
 
 def _latest_resolved(flags: FlagQuerySet, subjects: Collection[str]) -> dict[str, Flag]:
+    if not subjects:
+        return {}
     resolved = flags.filter(state=_State.RESOLVED, subject__in=subjects)
     latest = resolved.order_by("subject", "-pk").distinct("subject")
     return {flag.subject: flag for flag in latest}
