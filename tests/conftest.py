@@ -2,25 +2,22 @@
 
 import fcntl
 import io
-import json
 import os
 import time
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import hypothesis
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
+from django.test import override_settings
 from psycopg.conninfo import make_conninfo
 
-from ioportal.flags import evaluation
-from ioportal.flags.models import Flag
-from ioportal.jobs import statistics, tasks
-from ioportal.stage_runs import drain
-from ioportal.telemetry import rollups
-from tests import contents, properties  # noqa: F401  (it registers the profiles)
+from ioportal.jobs import tasks
+from tests import contents, loading, properties  # noqa: F401  (it registers the profiles)
 
 pytest_plugins = ["tests.processes"]
 hypothesis.settings.load_profile("quick")
@@ -100,6 +97,12 @@ server = "pond-mds"
 """
 
 
+def pytest_itemcollected(item):
+    """Undo the changes of each test that shares data by `module_db`, whatever else it names."""
+    if "module_db" in item.fixturenames:
+        item.add_marker(pytest.mark.django_db)
+
+
 def pytest_collection_modifyitems(items):
     """Start long files first, so that no worker is left with one at the end."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
@@ -113,10 +116,11 @@ def broker_of_our_own():
     return urlsplit(url)._replace(path="/9").geturl()
 
 
-@pytest.fixture(autouse=True)
-def _statistics_at_once(settings):
+@pytest.fixture(scope="session", autouse=True)
+def _statistics_at_once():
     """Recompute running jobs after every change."""
-    settings.STATISTICS_INTERVAL = timedelta(0)
+    with override_settings(STATISTICS_INTERVAL=timedelta(0)):
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -132,27 +136,13 @@ def _hypertables_are_emptied_too(request, django_db_blocker):
 @pytest.fixture
 def logs(tmp_path):
     """Write a log file and return its path."""
-
-    def write(name, *texts):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        parts = [text if isinstance(text, bytes) else text.encode() for text in texts]
-        path.write_bytes(b"".join(part.removesuffix(b"\n") + b"\n" for part in parts))
-        return path
-
-    return write
+    return partial(loading.write_log, tmp_path)
 
 
 @pytest.fixture
 def register(db, tmp_path):
     """Register a site from TOML."""
-
-    def run(text):
-        path = tmp_path / "site.toml"
-        path.write_text(text)
-        call_command("register", str(path), stdout=io.StringIO())
-
-    return run
+    return partial(loading.register, tmp_path)
 
 
 @pytest.fixture
@@ -161,19 +151,33 @@ def site(register):
     register(SITE)
 
 
+@pytest.fixture(scope="module")
+def module_db(django_db_setup, django_db_blocker):
+    """Keep data for all tests of a module, none of them transactional; remove it afterwards.
+
+    Each test runs in a savepoint of one transaction, so now() in PostgreSQL is when that began.
+    """
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.fixture(scope="module")
+def module_logs(tmp_path_factory):
+    """Write a log file for all tests of a module and return its path."""
+    return partial(loading.write_log, tmp_path_factory.mktemp("logs"))
+
+
+@pytest.fixture(scope="module")
+def module_site(module_db, tmp_path_factory):
+    """Register the small site of `site` once for all tests of a module."""
+    loading.register(tmp_path_factory.mktemp("site"), SITE)
+
+
 @pytest.fixture
 def ingest(db):
     """Run ``manage.py ingest`` and return its counts."""
-
-    def run(form, *files, **options):
-        out = io.StringIO()
-        flags = [
-            f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items()
-        ]
-        call_command("ingest", form, *map(str, files), "--json", *flags, stdout=out)
-        return json.loads(out.getvalue())
-
-    return run
+    return loading.ingest
 
 
 @pytest.fixture
@@ -203,18 +207,7 @@ def refresh(db):
 @pytest.fixture
 def evaluate(db):
     """Run all stages up to evaluation; return the unresolved flags by rule and subject."""
-
-    def run():
-        drain(statistics.refresh_statistics)
-        drain(rollups.roll_up)
-        drain(evaluation.evaluate_pending)
-        evaluation.evaluate_current()
-        flags = Flag.objects.unresolved().select_related("job")
-        return {
-            (flag.rule, flag.job.batch_id if flag.job else flag.subject): flag for flag in flags
-        }
-
-    return run
+    return loading.evaluate
 
 
 @pytest.fixture

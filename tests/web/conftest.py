@@ -13,7 +13,7 @@ from ioportal.flags.models import BackTest, Flag, ThresholdSet
 from ioportal.jobs.models import Job, JobStatistics, WorkloadJob
 from ioportal.site.models import Cluster, Server
 from ioportal.studies.models import Population
-from tests import contents
+from tests import loading
 from tests.collectors.lustre.counters import FIXTURES
 from tests.logs import DAY, at
 from tests.web import stories
@@ -151,21 +151,24 @@ def put_inside():
 
 
 @pytest.fixture(scope="module")
-def heavy_job(django_db_setup, django_db_blocker, tmp_path_factory):
+def heavy_job(module_db, tmp_path_factory):
     """The job of `stories.heavy_job`, ingested once for all tests of a module."""
-    with django_db_blocker.unblock():
-        yield stories.heavy_job(tmp_path_factory.mktemp("logs"))
-        contents.remove()
+    return stories.heavy_job(tmp_path_factory.mktemp("logs"))
+
+
+@pytest.fixture(scope="module")
+def _service_reads(heavy_job):
+    """Two reads of mds1's services."""
+    for minute, name in enumerate(("get_param_2.12_a", "get_param_2.12_b")):
+        path = FIXTURES / "lustre_service_stats" / f"{name}.txt"
+        loading.ingest("mds_stats", path, server="mds1", at=f"2017-07-05T12:0{minute}:00Z")
 
 
 @pytest.fixture
-def page_names(heavy_job, put_inside, ingest, alice):
+def page_names(heavy_job, _service_reads, put_inside, alice):
     """Names and keys of one row of each kind that has a page."""
     facts = {"start": at("12:00"), "end": at("13:00")}
     put_inside(heavy_job, 4242)
-    for minute, name in enumerate(("get_param_2.12_a", "get_param_2.12_b")):
-        path = FIXTURES / "lustre_service_stats" / f"{name}.txt"
-        ingest("mds_stats", path, server="mds1", at=f"2017-07-05T12:0{minute}:00Z")
     Population.objects.create(slug="mine", name="Mine", query="user=alice", owner=alice)
     server = Server.objects.get(name="mds1")
     finding = {

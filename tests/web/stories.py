@@ -1,13 +1,12 @@
 """Log files of a heavy job for the tests of pages, ingested as an administrator does."""
 
-import io
 from datetime import timedelta
-
-from django.core.management import call_command
+from functools import partial
 
 from ioportal.jobs import statistics
 from ioportal.jobs.models import Job
 from ioportal.stage_runs import drain
+from tests import loading
 from tests.conftest import SITE
 from tests.logs import CLOSE, Run, at, job_stats, rpc, sacct
 
@@ -29,19 +28,22 @@ def heavy_job(folder):
     Its MDT was read every ten minutes, except between 12:20 and 12:50; OST0000 was first read at
     12:10, with earlier counts; mds1 was traced for ten seconds.
     """
-    site = folder / "site.toml"
-    site.write_text(SITE)
-    call_command("register", str(site), stdout=io.StringIO())
+    loading.register(folder, SITE)
+    write = partial(loading.write_log, folder)
     runs = sacct(Run("3567126", nodes="n[1-2]", node_count=2, name="<b>relax</b>"))
-    ingest(folder, "sacct", runs, cluster="anvil")
+    loading.ingest("sacct", write("sacct-1.log", runs), cluster="anvil")
+    reads = []
     for clock, opens in READS.items():
         entries = {"login1.bash": {"open": 1}}
         if opens:
             entries["3567126"] = {"open": opens, "close": opens // 3, "getattr": 300}
-        ingest(folder, "job_stats", job_stats("lake-MDT0000", entries), at=at(clock))
+        text = job_stats("lake-MDT0000", entries)
+        reads.append(write(f"mdt-{clock}.log", text, read_at=at(clock)))
     for clock, size in {"12:10": 4_000_000, "12:20": 10_000_000}.items():
         entries = {"3567126": {"read_bytes": (size // 1_000_000, size)}}
-        ingest(folder, "job_stats", job_stats("lake-OST0000", entries), at=at(clock))
+        text = job_stats("lake-OST0000", entries)
+        reads.append(write(f"ost-{clock}.log", text, read_at=at(clock)))
+    loading.ingest("job_stats", *reads)
     begin = at("12:05")
     trace = [
         rpc(begin + timedelta(milliseconds=10 * number), f"{number % 2 + 1}@gni", us=(30, 40))
@@ -49,13 +51,12 @@ def heavy_job(folder):
     ]
     trace.append(rpc(begin + timedelta(seconds=10), "1@gni", CLOSE, us=(20, 90)))
     trace.append("00000100:00100000:7.0:1499256000.0:0:1:0:(x) Handled RPC \x1b[31m<b>no</b> shape")
-    ingest(folder, "rpctrace", "\n".join(trace), server="mds1")
+    loading.ingest("rpctrace", write("trace.log", *trace), server="mds1")
     drain(statistics.refresh_statistics)
     return Job.objects.get(batch_id="3567126")
 
 
 def ingest(folder, form, text, **options):
     """Write a log file into a folder and ingest it."""
-    path = folder / f"{form}-{len(list(folder.iterdir()))}.log"
-    path.write_text(text)
-    call_command("ingest", form, str(path), **options, stdout=io.StringIO())
+    path = loading.write_log(folder, f"{form}-{len(list(folder.iterdir()))}.log", text)
+    return loading.ingest(form, path, **options)

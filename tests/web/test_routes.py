@@ -5,7 +5,7 @@ from enum import Enum
 import pytest
 
 from ioportal.api.models import Token
-from tests.conftest import SITE
+from tests import loading
 from tests.web.routing import addresses, routes
 
 SERVED, LOG_IN, REFUSED, MISSING = "served", "log in", "refused", "missing"
@@ -116,10 +116,15 @@ server = "mds1"
 """
 
 
+@pytest.fixture(scope="module")
+def _source(heavy_job, tmp_path_factory):
+    """Register a source at the site of the job."""
+    loading.register(tmp_path_factory.mktemp("source"), SOURCE)
+
+
 @pytest.fixture
-def visitors(client, alice, bob, charlie, sam, register, call):
+def visitors(client, alice, bob, charlie, sam, _source, call):
     """A function for each kind of visitor, which sends a request."""
-    register(SITE + SOURCE)
     secrets = {
         "ingest token": call("token", "create", "ingest", "--source", "mds1-trace"),
         "metrics token": call("token", "create", "metrics"),

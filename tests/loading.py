@@ -1,0 +1,51 @@
+"""Registering sites and loading log files as an administrator does, for fixtures of any scope."""
+
+import io
+import json
+import os
+
+from django.core.management import call_command
+
+from ioportal.flags import evaluation
+from ioportal.flags.models import Flag
+from ioportal.jobs import statistics
+from ioportal.stage_runs import drain
+from ioportal.telemetry import rollups
+
+
+def write_log(folder, name, *texts, read_at=None):
+    """Write a log file and return its path; `read_at` is when its counters were read."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parts = [text if isinstance(text, bytes) else text.encode() for text in texts]
+    path.write_bytes(b"".join(part.removesuffix(b"\n") + b"\n" for part in parts))
+    if read_at:
+        os.utime(path, (read_at.timestamp(), read_at.timestamp()))
+    return path
+
+
+def register(folder, text):
+    """Register a site from TOML."""
+    path = folder / "site.toml"
+    path.write_text(text)
+    call_command("register", str(path), stdout=io.StringIO())
+
+
+def ingest(form, *files, **options):
+    """Run ``manage.py ingest`` and return its counts."""
+    out = io.StringIO()
+    flags = [
+        f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items()
+    ]
+    call_command("ingest", form, *map(str, files), "--json", *flags, stdout=out)
+    return json.loads(out.getvalue())
+
+
+def evaluate():
+    """Run all stages up to evaluation; return the unresolved flags by rule and subject."""
+    drain(statistics.refresh_statistics)
+    drain(rollups.roll_up)
+    drain(evaluation.evaluate_pending)
+    evaluation.evaluate_current()
+    flags = Flag.objects.unresolved().select_related("job")
+    return {(flag.rule, flag.job.batch_id if flag.job else flag.subject): flag for flag in flags}
