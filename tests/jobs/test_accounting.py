@@ -9,7 +9,7 @@ from ioportal.jobs.models import Allocation, Job, Launch
 from tests import contents
 from tests.logs import Run, alps, at, finishing, pbs, sacct, starting
 
-pytestmark = pytest.mark.usefixtures("site")
+pytestmark = pytest.mark.usefixtures("module_site")
 
 BY_PBS = Run("815", nodes="b1,b2", node_count=2, cores=32, cpu="10:00:00", user="bob")
 BY_SLURM = Run("77", nodes="n[1-2]", node_count=2, cores=64, cpu="1-00:00:00", name="relax|2")

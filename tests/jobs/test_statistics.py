@@ -9,59 +9,12 @@ from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Target
 from ioportal.telemetry.models import IoWindow, Principal
-from tests.logs import CLOSE, OPEN, Run, at, job_stats, md_stats, pbs, rpc, sacct
+from tests.jobs.polls import HOUR, MDT, every_ten_minutes
+from tests.logs import Run, at, job_stats, md_stats
 
-pytestmark = pytest.mark.usefixtures("site")
+pytestmark = pytest.mark.usefixtures("module_site")
 
-MDT, OSTS = "lake-MDT0000", ("lake-OST0000", "lake-OST0001")
-HOUR = 3_600
-
-
-@pytest.fixture
-def read(logs, ingest):
-    """Load a read of a target's counters at a time of day."""
-
-    def run(clock, *texts, form="job_stats"):
-        path = logs(f"{form}-{clock}-{len(texts[0])}", *texts)
-        return ingest(form, path, at=at(clock).isoformat())
-
-    return run
-
-
-@pytest.fixture
-def jobs(logs, ingest):
-    """Load jobs of anvil."""
-    return lambda *runs: ingest("sacct", logs(f"s{hash(runs)}", sacct(*runs)), cluster="anvil")
-
-
-@pytest.fixture
-def figures(refresh):
-    """Run the stage and return the statistics of a job."""
-
-    def run(batch_id="77"):
-        refresh()
-        return JobStatistics.objects.get(job__batch_id=batch_id)
-
-    return run
-
-
-@pytest.fixture
-def polled(read):
-    """Load reads of the MDT: opens by time, and other operations as multiples of opens."""
-
-    def run(opens_by_clock, **factors):
-        for clock, opens in opens_by_clock.items():
-            counters = {"open": opens} | {kind: factor * opens for kind, factor in factors.items()}
-            read(clock, job_stats(MDT, {"77": counters}, snapshot=clock))
-
-    return run
-
-
-def every_ten_minutes(first="11:50", last="13:10"):
-    clock = at(first)
-    while clock <= at(last):
-        yield f"{clock:%H:%M}"
-        clock += timedelta(minutes=10)
+OSTS = ("lake-OST0000", "lake-OST0001")
 
 
 def test_duration_nodes_and_cpu_efficiency_are_from_accounting(jobs, figures):
@@ -82,21 +35,6 @@ def test_duration_nodes_and_cpu_efficiency_are_from_accounting(jobs, figures):
     assert job.duration_s == HOUR
     assert job.node_count == 4
     assert job.cpu_efficiency == pytest.approx(32 * HOUR / (64 * HOUR))
-
-
-def test_quality_is_copied_to_the_job(jobs, polled, figures):
-    jobs(Run("77", start="12:00", end="13:00"))
-    job = Job.objects.get(batch_id="77")
-    assert job.quality is None
-
-    assert figures().quality == "poor"
-    job.refresh_from_db()
-    assert job.quality == "poor"
-
-    polled(dict.fromkeys(every_ten_minutes(), 1))
-    assert figures().quality == "good"
-    job.refresh_from_db()
-    assert job.quality == "good"
 
 
 def test_operations_are_added_up_by_kind(jobs, read, figures):
@@ -159,19 +97,21 @@ def test_bytes_and_requests_of_all_targets_are_added_up(jobs, read, figures):
     ],
 )
 def test_bytes_without_ost_counters_are_unknown_not_zero(
-    jobs, read, figures, registered, clocks, read_bytes, quality, reason
+    jobs, logs, ingest, figures, registered, clocks, read_bytes, quality, reason
 ):
     """MDTs of recent versions list 0 bytes for each job; OSTs count 100 bytes in ten minutes."""
     if not registered:
         Target.objects.filter(kind=Target.Kind.OST).delete()
     jobs(Run("77"))
+    paths = []
     for n, clock in enumerate(every_ten_minutes("11:50", "13:00")):
         counters = {"open": 5 * n, "read_bytes": (0, 0), "write_bytes": (0, 0)}
-        read(clock, job_stats(MDT, {"77": counters}, snapshot=clock))
-        for target, (first, last) in clocks.items():
-            if first <= clock <= last:
-                entry = {"read_bytes": (n, 100 * n), "write_bytes": (0, 0)}
-                read(clock, job_stats(target, {"77": entry}, snapshot=clock))
+        entry = {"read_bytes": (n, 100 * n), "write_bytes": (0, 0)}
+        polled = [target for target, (first, last) in clocks.items() if first <= clock <= last]
+        for target, entries in {MDT: counters, **dict.fromkeys(polled, entry)}.items():
+            text = job_stats(target, {"77": entries}, snapshot=clock)
+            paths.append(logs(f"{target}-{clock}", text, read_at=at(clock)))
+    ingest("job_stats", *paths)
 
     job = figures()
 
@@ -388,210 +328,6 @@ def test_late_totals_complete_the_statistics(jobs, read, figures):
         read(clock, md_stats(MDT, {"open": opens}), form="md_stats")
 
     assert figures().largest_target_share == pytest.approx(0.75)
-
-
-def test_a_trace_gives_rpcs_rates_and_times(jobs, logs, ingest, figures):
-    jobs(Run("77", start="12:00", end="13:00"))
-    lines = [
-        rpc("12:10:00", us=(10, 30)),
-        rpc("12:10:01", opcode=CLOSE, us=(50, 60)),
-        rpc("12:10:20", us=None),
-        rpc("12:10:40", opcode=OPEN, us=(30, 30)),
-    ]
-    ingest("rpctrace", logs("t", *lines), server="mds1")
-
-    job = figures()
-
-    assert job.metadata_rpcs == 4
-    assert job.metadata_rpc_rate == pytest.approx(4 / 40)
-    assert job.mean_service_us == pytest.approx((10 + 50 + 30) / 3)
-    assert job.max_service_us == 50
-    assert job.mean_queue_us == pytest.approx((20 + 10 + 0) / 3)
-
-
-def test_enqueues_before_the_latest_read_are_counted_separately(jobs, read, logs, ingest, figures):
-    jobs(Run("77", start="12:00", end=None))
-    enqueues = [rpc(clock, opcode=OPEN) for clock in ("12:09:49", "12:09:50", "12:19:59")]
-    ingest("rpctrace", logs("t", *enqueues), server="mds1")
-
-    def enqueue_counts(clock):
-        read(clock, job_stats(MDT, {"77": {"open": 5}}, snapshot=clock))
-        job = figures()
-        return job.lock_enqueues, job.counted_enqueues
-
-    assert [enqueue_counts(clock) for clock in ("12:09", "12:10", "12:20")] == [
-        (3, 0),
-        (3, 2),
-        (3, 3),
-    ]
-
-
-def test_a_traced_job_without_rpcs_has_zero(jobs, logs, ingest, figures):
-    jobs(Run("77"))
-    assert figures().metadata_rpcs is None
-
-    ingest("rpctrace", logs("t", rpc("12:10", "9@gni"), rpc("12:11", "9@gni")), server="mds1")
-
-    job = figures()
-    assert (job.metadata_rpcs, job.metadata_rpc_rate) == (0, 0)
-
-
-def test_traces_of_object_servers_are_excluded(jobs, logs, ingest, figures):
-    jobs(Run("77"))
-    ingest("rpctrace", logs("t", rpc("12:10"), rpc("12:11")), server="oss1")
-
-    assert figures().metadata_rpcs is None
-
-
-def test_a_fully_covered_job_is_good(jobs, polled, figures):
-    jobs(Run("77"))
-    polled(dict.fromkeys(every_ten_minutes(), 5))
-
-    job = figures()
-
-    assert (job.quality, job.quality_reasons) == ("good", [])
-
-
-@pytest.mark.parametrize(
-    ("first", "grade", "share"),
-    [
-        ("12:03", "good", "95"),
-        ("12:04", "partial", "93"),
-        ("12:30", "partial", "50"),
-        ("12:31", "poor", "48"),
-    ],
-)
-def test_the_grade_depends_on_coverage(jobs, polled, figures, first, grade, share):
-    jobs(Run("77", start="12:00", end="13:00"))
-    later = (clock for clock in every_ten_minutes("12:10", "13:00") if clock > first)
-    polled(dict.fromkeys([first, *later], 1))
-
-    job = figures()
-
-    assert job.quality == grade
-    assert (grade == "good") == (job.quality_reasons == [])
-    assert all(f"in {share} % of its run" in reason for reason in job.quality_reasons)
-
-
-UNREAD = """
-[[filesystem]]
-name = "moor"
-clusters = ["anvil"]
-[[server]]
-name = "moor-mds"
-filesystem = "moor"
-[[target]]
-name = "moor-MDT0000"
-filesystem = "moor"
-server = "moor-mds"
-"""
-
-
-def test_filesystems_without_io_of_the_job_do_not_affect_quality(jobs, polled, register, figures):
-    register(UNREAD)
-    jobs(Run("77"), Run("78", nodes="n2"))
-    polled({clock: n for n, clock in enumerate(every_ten_minutes())})
-
-    assert (figures("77").quality, figures("77").covered_share) == ("good", 1)
-    # A job without I/O on any filesystem may have used each filesystem of its cluster.
-    assert (figures("78").quality, figures("78").covered_share) == ("partial", 0.5)
-
-
-def test_a_job_without_coverage_is_poor(jobs, figures):
-    jobs(Run("77"))
-
-    job = figures()
-
-    assert job.quality == "poor"
-    assert job.quality_reasons == [
-        (
-            "The metadata targets' counters were never observed while it ran: "
-            "operations are known from reads far apart, if at all."
-        )
-    ]
-    assert job.metadata_operations is None
-
-
-def test_hourly_reads_suffice_for_a_target_with_long_clean_up_intervals(jobs, polled, figures):
-    Target.objects.filter(name=MDT).update(job_cleanup_interval=timedelta(hours=1))
-    jobs(Run("77", start="12:10", end="13:50"))
-    polled({"12:00": 0, "13:00": 600, "14:00": 1_000})
-
-    job = figures()
-
-    assert (job.quality, job.quality_reasons) == ("good", [])
-    assert (job.metadata_operations, job.covered_share) == (1_000, 1)
-    assert job.metadata_rate == pytest.approx(1_000 / 6_000)
-    assert (job.peak_metadata_rate, job.peak_resolution_s) == (600 / HOUR, HOUR)
-
-
-def test_windows_longer_than_the_run_give_no_peak(jobs, polled, figures):
-    jobs(Run("77", start="12:05", end="12:10"))
-    polled({"12:00": 0, "12:12": 500})
-
-    job = figures()
-
-    assert job.metadata_rate == pytest.approx(500 / 300)
-    assert (job.peak_metadata_rate, job.peak_resolution_s) == (None, None)
-
-
-def test_late_reads_improve_quality(jobs, polled, figures):
-    jobs(Run("77"))
-    polled({"12:00": 0, "12:10": 5})
-    assert figures().quality == "poor"
-
-    polled(dict.fromkeys(every_ten_minutes("12:20", "13:00"), 5))
-
-    assert figures().quality == "good"
-
-
-@pytest.mark.parametrize("after", [30, 0])
-def test_resets_lower_quality(jobs, polled, figures, after):
-    jobs(Run("77"))
-    polled(
-        {
-            "12:00": 0,
-            "12:10": 500,
-            "12:20": after,
-            **dict.fromkeys(every_ten_minutes("12:30", "13:00"), after),
-        }
-    )
-
-    job = figures()
-
-    assert (job.quality, job.resets) == ("partial", 1)
-    assert job.quality_reasons == [
-        "Counters fell once for no known reason: operations may be missing."
-    ]
-
-
-def test_ambiguous_operations_lower_quality(jobs, logs, ingest, polled, figures):
-    jobs(Run("77", nodes="n[1-2]", node_count=2), Run("78", nodes="n2"))
-    polled(dict.fromkeys(every_ten_minutes(), 5))
-    exclusive, ambiguous = [rpc("12:10", "1@gni")] * 3, [rpc("12:10:01", "2@gni")]
-    lines = [
-        line.replace(":x15", f":x{n}") for n, line in enumerate(exclusive + ambiguous, start=20)
-    ]
-    ingest("rpctrace", logs("t", *lines), server="mds1")
-
-    job = figures()
-
-    assert job.metadata_rpcs == 3
-    assert job.ambiguous_share == pytest.approx(1 / 4)
-    assert job.quality == "partial"
-    assert job.quality_reasons == ["25 % of its operations may be another job's."]
-    assert figures("78").quality == "poor"
-
-
-def test_ids_of_two_clusters_lower_quality(jobs, logs, ingest, refresh):
-    jobs(Run("77"))
-    ingest("pbs", logs("p", pbs(("E", Run("77", nodes="b1")))), cluster="birch")
-    ingest("rpctrace", logs("t", rpc("12:10", "9@gni", job="77")), server="mds1")
-    refresh()
-
-    for job in Job.objects.filter(batch_id="77"):
-        assert job.statistics.ambiguous_share == 1
-        assert job.statistics.quality == "poor"
 
 
 def test_each_metric_is_a_column_of_the_statistics(jobs, figures):

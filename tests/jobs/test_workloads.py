@@ -9,7 +9,7 @@ from ioportal.jobs import workloads
 from ioportal.jobs.models import WorkloadJob
 from tests.logs import Run, at, panda, panda_job, sacct
 
-pytestmark = pytest.mark.usefixtures("site")
+pytestmark = pytest.mark.usefixtures("module_site")
 
 PILOT = Run("77", nodes="n[1-2]", node_count=2)
 LONG_BEFORE = replace(PILOT, submit="01:00", start="02:00", end="03:00", user="carol")
