@@ -39,15 +39,16 @@ def jobs(site, logs, ingest):
         for n, (job, (_, queue)) in enumerate(JOBS.items())
     ]
     ingest("sacct", logs("s", sacct(*runs, UNREAD)), cluster="anvil")
-    for n in range(6):
-        counters = {job: {"getattr": total * n // 5} for job, (total, _) in JOBS.items() if n}
-        read(logs, ingest, f"12:{n}0", counters)
-    read(logs, ingest, "14:50", {"74": {"getattr": 9 * MILLION}})
-
-
-def read(logs, ingest, clock, counters):
-    text = job_stats("lake-MDT0000", {"x": {"open": 1}, **counters}, snapshot=clock)
-    ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
+    reads = {
+        f"12:{n}0": {job: {"getattr": total * n // 5} for job, (total, _) in JOBS.items() if n}
+        for n in range(6)
+    }
+    reads["14:50"] = {"74": {"getattr": 9 * MILLION}}
+    paths = []
+    for clock, counters in reads.items():
+        text = job_stats("lake-MDT0000", {"x": {"open": 1}, **counters}, snapshot=clock)
+        paths.append(logs(clock, text, read_at=at(clock)))
+    ingest("job_stats", *paths)
 
 
 @pytest.fixture
@@ -255,7 +256,10 @@ def test_a_back_test_restarts_after_its_worker_was_killed(environment, evaluate,
 
 def _stage_is_unlocked():
     with connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")
+        cursor.execute(
+            "SELECT 1 FROM pg_locks JOIN pg_database d ON d.oid = database "
+            "WHERE locktype = 'advisory' AND datname = current_database()"
+        )
         return not cursor.fetchall()
 
 

@@ -123,10 +123,12 @@ def ingest_hour(register, logs, ingest):
         register(SITE.replace("2.12.5", version))
         runs = [Run(job, nodes="n[1-2]", node_count=2, cpu="00:00:10") for job in JOBS]
         ingest("sacct", logs("sacct", sacct(*runs)), cluster="anvil")
+        reads = []
         for number, (moment, on_mdt, on_osts) in enumerate(_reads(random)):
             for target, counters in (("lake-MDT0000", on_mdt), ("lake-OST0000", on_osts)):
                 text = job_stats(target, {"x": {"getattr": 1}, **counters}, snapshot=moment)
-                ingest("job_stats", logs(f"{target}-{number}", text), at=moment.isoformat())
+                reads.append(logs(f"{target}-{number}", text, read_at=moment))
+        ingest("job_stats", *reads)
         ingest("rpctrace", logs("trace", *_traced(random)), server="mds1")
 
     return load

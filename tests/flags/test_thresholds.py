@@ -9,7 +9,7 @@ from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.site.models import Cluster, Filesystem
 from tests.logs import Run, at, job_stats, sacct
 
-pytestmark = pytest.mark.usefixtures("site")
+pytestmark = pytest.mark.usefixtures("module_site")
 
 MANY = BY_CODE["metadata-operations"]
 RATE = BY_CODE["metadata-rate"]
@@ -24,13 +24,13 @@ def thresholds(value, rule="metadata-operations", **more):
 
 
 @pytest.fixture
-def anvil(site):
+def anvil(module_site):
     """The cluster anvil."""
     return Cluster.objects.get(name="anvil")
 
 
 @pytest.fixture
-def lake(site):
+def lake(module_site):
     """The filesystem lake, used by anvil."""
     return Filesystem.objects.get(name="lake")
 

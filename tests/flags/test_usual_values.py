@@ -14,14 +14,14 @@ from ioportal.jobs import similar_jobs
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Cluster
 
-pytestmark = pytest.mark.usefixtures("site", "jobs")
+pytestmark = pytest.mark.usefixtures("jobs")
 
 DAY = timedelta(days=1)
 FIRST = datetime(2024, 3, 1, tzinfo=UTC)
 
 
-@pytest.fixture
-def jobs():
+@pytest.fixture(scope="module")
+def jobs(module_site):
     """Store jobs of 70 days: some without nodes, name or figures, some of poor quality."""
     draw = Random(7)  # noqa: S311  (no secret)
     cluster = Cluster.objects.get(name="anvil")
