@@ -11,6 +11,7 @@ from ioportal.site.models import Server
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import AttributedRpc
+from tests import loading
 from tests.logs import Run, at, rpc, sacct
 from tests.web.reading import csv_of, json_of, words_of
 
@@ -25,14 +26,14 @@ def page(db, as_staff):
     return lambda query="": as_staff.get(f"/incidents/impact/{query}")
 
 
-@pytest.fixture
-def _storm(site, logs, ingest):
+@pytest.fixture(scope="module")
+def _storm(module_site, module_logs):
     """Alice's job sends ten times as many RPCs as bob's from 12:10 to 12:11, and both wait."""
     runs = sacct(
         Run("77", nodes="n1", user="alice", submit="08:00", start="09:00"),
         Run("78", nodes="n2", user="bob", submit="08:00", start="09:00"),
     )
-    ingest("sacct", logs("jobs", runs), cluster="anvil")
+    loading.ingest("sacct", module_logs("jobs", runs), cluster="anvil")
     calm = [
         rpc(at("12:10") - timedelta(seconds=10 * n), "2@gni", us=USUAL_US)
         for n in range(CALM_WINDOWS, 0, -1)
@@ -41,7 +42,7 @@ def _storm(site, logs, ingest):
         rpc(at("12:10") + timedelta(milliseconds=100 * n), f"{1 if n % 11 else 2}@gni", us=SLOW_US)
         for n in range(600)
     ]
-    ingest("rpctrace", logs("trace", "\n".join(calm + storm)), server="mds1")
+    loading.ingest("rpctrace", module_logs("trace", "\n".join(calm + storm)), server="mds1")
 
 
 @pytest.mark.usefixtures("_storm")
@@ -77,10 +78,6 @@ def test_without_a_baseline_impact_is_unknown(page):
     assert "No baseline" in words
     assert "largest impact" not in words
     assert "77 alice" in words
-
-
-def test_without_traces_the_page_shows_how_to_load_one(page, site):
-    assert "lctl set_param debug=+rpctrace" in words_of(page())
 
 
 @pytest.mark.usefixtures("_storm")
@@ -197,17 +194,3 @@ def test_partly_removed_traces_give_no_impact(as_staff, saved):
     retention.record_dropped(levels.ATTRIBUTED_RPCS, Interval(at("12:00"), at("12:11")))
 
     assert "No complete traces" in words_of(as_staff.get(saved()))
-
-
-def test_invalid_ranges_are_not_saved(as_staff, site):
-    days = {"server": "mds1", "start": "2017-07-01T00:00Z", "end": "2017-07-05T00:00Z"}
-    for interval in (
-        days,
-        {**days, "end": "2017-06-01T00:00Z"},
-        {**days, "server": "oss1"},
-        {**days, "start": "0001-01-01T00:00"},
-        {},
-    ):
-        as_staff.post("/incidents/save/", interval)
-
-    assert not Incident.objects.exists()

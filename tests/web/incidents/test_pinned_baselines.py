@@ -17,7 +17,7 @@ NOON = at("12:00")
 
 
 @pytest.fixture
-def mds(site):
+def mds(module_site):
     return Server.objects.get(name="mds1").pk
 
 

@@ -15,7 +15,7 @@ HOSTILE = "ls <script>alert(1)</script> \x1b[31mhangs"
 
 
 @pytest.fixture
-def report(client, site):
+def report(client, module_site):
     """Send a problem report."""
 
     def run(person, description=HOSTILE, when="2017-07-05T12:20", filesystem="lake"):
@@ -27,7 +27,7 @@ def report(client, site):
 
 
 @pytest.fixture
-def incident(site):
+def incident(module_site):
     """On mds1, from 12:10 to 12:12."""
     mds = Server.objects.get(name="mds1")
     return Incident.objects.create(title="Slow", server=mds, start=at("12:10"), end=at("12:12"))

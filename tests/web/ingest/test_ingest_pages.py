@@ -12,7 +12,7 @@ HOSTILE = "00000100:00100000:7.0:1499256000.0:0:1:0:(x) Handled RPC \x1b[31m<b>n
 
 
 @pytest.fixture
-def trace(site, logs, ingest):
+def trace(module_site, logs, ingest):
     """A trace with a job's, an unregistered client's and an unreadable RPC."""
     lines = [rpc("12:00:01"), rpc("12:00:02", "10.9.9.9@tcp"), HOSTILE, "a line of nothing"]
     ingest("rpctrace", logs("mds1.log", *lines), server="mds1")
@@ -20,7 +20,7 @@ def trace(site, logs, ingest):
 
 
 @pytest.fixture
-def read(site, logs, ingest):
+def read(module_site, logs, ingest):
     """Read an MDT's counters at a time of day."""
 
     def run(clock, form="job_stats", entries=None):
@@ -105,7 +105,7 @@ def test_rejected_lines_are_filtered_by_reason(as_staff, trace):
     assert json_of(none)["rows"] == []
 
 
-def test_an_unfinished_file_is_hidden(as_staff, site):
+def test_an_unfinished_file_is_hidden(as_staff, module_site):
     half = Segment.objects.create(format="pbs", digest=f"{Segment.LOADING}1", name="half")
 
     assert "No files yet" in words_of(as_staff.get("/ingest/"))

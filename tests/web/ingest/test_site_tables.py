@@ -9,7 +9,7 @@ from tests.web.reading import text_of
 
 
 @pytest.fixture
-def upload(site):
+def upload(module_site):
     def run(client, kind, text, cluster=""):
         file = SimpleUploadedFile("table.txt", text if isinstance(text, bytes) else text.encode())
         return client.post(

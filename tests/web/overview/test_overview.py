@@ -1,6 +1,6 @@
 """The overview: principals by name for staff; own jobs and sums over others for users."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from unittest.mock import ANY
 
 import pytest
@@ -10,20 +10,20 @@ from ioportal.site.models import Server
 from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 from ioportal.web.overview import section
+from tests.loading import ingest
 from tests.logs import Run, at, job_stats, rpc, sacct
-from tests.web.reading import csv_of, json_of
+from tests.web.overview.exports import RANGE, top
+from tests.web.reading import csv_of
 
-RANGE = "start=2017-07-05T12:00:00Z&end=2017-07-05T13:00:00Z"
 
-
-@pytest.fixture
-def busy_site(site, logs, ingest, alice):
+@pytest.fixture(scope="module")
+def busy_site(module_site, module_logs):
     """Eleven jobs of bob and one of alice run from 12:00 to 13:00; mds1 is traced until 12:30.
 
     Each job sends one RPC per minute; alice's sends ten, and sixty in the last minute.
     """
     runs = [Run(str(100 + n), nodes=f"n{n}", user="bob", project="ENG1") for n in range(1, 12)]
-    ingest("sacct", logs("j", sacct(*runs, Run("77", nodes="n20"))), cluster="anvil")
+    ingest("sacct", module_logs("j", sacct(*runs, Run("77", nodes="n20"))), cluster="anvil")
     trace = []
     for minute in range(30):
         moment = at("12:00") + timedelta(minutes=minute)
@@ -32,7 +32,8 @@ def busy_site(site, logs, ingest, alice):
         trace += [
             rpc(moment + timedelta(seconds=20 + n / 2), "20@gni", us=(30, 90)) for n in range(hers)
         ]
-    ingest("rpctrace", logs("t", "\n".join(trace)), server="mds1")
+    ingest("rpctrace", module_logs("t", "\n".join(trace)), server="mds1")
+    reads = []
     for minute in (0, 10, 20, 30):
         entries = {
             "77": {"open": minute * minute * 60 + 1},
@@ -41,12 +42,9 @@ def busy_site(site, logs, ingest, alice):
         }
         moment = at("12:00") + timedelta(minutes=minute)
         text = job_stats("lake-MDT0000", entries, snapshot=moment)
-        ingest("job_stats", logs(f"r{minute}", text), at=moment.isoformat())
+        reads.append(module_logs(f"r{minute}", text, read_at=moment))
+    ingest("job_stats", *reads)
     drain(rollups.roll_up)
-
-
-def top(client, name, query=RANGE):
-    return json_of(client.get(f"/overview/{name}/?{query}&format=json"))
 
 
 def test_the_busiest_principal_is_first_with_rates_and_share(as_staff, busy_site):
@@ -89,20 +87,6 @@ def test_operations_are_rates_between_reads(as_staff, busy_site):
     assert by_name["process cp.0"]["mean_per_second"] == pytest.approx(1)
 
 
-def test_reads_before_and_after_the_range_cover_it(as_staff, site, logs, ingest, register):
-    register('[[target]]\nname = "lake-MDT0000"\nfilesystem = "lake"\njob_cleanup_interval = 43200')
-    for hour, opens in ((9, 1), (15, 21_601)):
-        moment = at(f"{hour:02}:00")
-        text = job_stats("lake-MDT0000", {"cp.0": {"open": opens}}, snapshot=moment)
-        ingest("job_stats", logs(f"r{hour}", text), at=moment.isoformat())
-    drain(rollups.roll_up)
-
-    [process] = top(as_staff, "operations")["top"]
-
-    assert process["principal"] == "process cp.0"
-    assert process["mean_per_second"] == pytest.approx(1)
-
-
 def test_layers_of_the_chart_are_in_the_table(as_staff, busy_site, monkeypatch):
     monkeypatch.setattr(section, "_TABLE_ROWS", 2)
     data = top(as_staff, "rpcs")
@@ -113,7 +97,7 @@ def test_layers_of_the_chart_are_in_the_table(as_staff, busy_site, monkeypatch):
 
 
 @pytest.fixture
-def pend(site, queries):
+def pend(busy_site, queries):
     """Make the traces and counter differences of an interval pending."""
 
     def make(start, end, **facts):
@@ -166,18 +150,6 @@ def test_a_pending_range_is_not_idle(as_staff, busy_site, pend, name):
     assert "Not observed" not in page.partition('data-part="busiest')[2].partition("<figure")[0]
 
 
-def test_an_observed_range_without_operations_is_idle(as_staff, site, logs, ingest):
-    for minute in (0, 10):
-        text = job_stats("lake-MDT0000", {"77": {"open": 5}}, snapshot=at(f"12:{minute:02}"))
-        ingest("job_stats", logs(f"r{minute}", text), at=at(f"12:{minute:02}").isoformat())
-
-    data = top(as_staff, "operations")
-
-    assert (data["observed_s"], data["attributed_s"], data["pending_s"]) == (600, 600, 0)
-    page = as_staff.get(f"/overview/operations/?{RANGE}").content.decode()
-    assert "No metadata operations in this range." in page
-
-
 def test_jobs_are_grouped_by_user_and_project(as_staff, busy_site):
     by_user = top(as_staff, "rpcs", f"{RANGE}&by=user")["top"]
     by_project = top(as_staff, "rpcs", f"{RANGE}&by=project")["top"]
@@ -216,28 +188,6 @@ def test_fewer_than_ten_other_jobs_are_null_and_not_zero(as_alice, busy_site, mo
     )
 
 
-def test_own_jobs_do_not_hide_a_few_jobs_of_another_user(as_alice, site, logs, ingest):
-    """Of 17 jobs 16 are alice's, so the rest is bob's alone."""
-    runs = [Run(str(100 + n), nodes=f"n{n}") for n in range(1, 17)]
-    ingest(
-        "sacct",
-        logs("j", sacct(*runs, Run("77", nodes="n20", user="bob", project="ENG1"))),
-        cluster="anvil",
-    )
-    trace = [rpc(f"12:00:{n:02}", f"{n}@gni") for n in (*range(1, 17), 20)]
-    ingest("rpctrace", logs("t", "\n".join(trace)), server="mds1")
-    drain(rollups.roll_up)
-
-    data = top(as_alice, "rpcs", "start=2017-07-05T12:00:00Z&end=2017-07-05T12:01:00Z")
-
-    rates = {name: [] for name in ("your other jobs", "all others")}
-    for row in data["rows"]:
-        rates.get(row["principal"], []).append(row["per_second"])
-    assert sum(rate > 0 for rate in rates["your other jobs"]) > 0
-    assert set(rates["all others"]) == {None}
-    assert {row["share"] for row in data["top"]} == {None}
-
-
 def test_sums_over_others_are_rounded_to_two_digits(as_alice, busy_site):
     """In ten minutes a process does 600 operations, and each of eleven jobs 60: 1,260."""
     data = top(as_alice, "operations")
@@ -272,31 +222,6 @@ def test_an_unchanged_section_is_not_sent_again(as_staff, busy_site):
     etag = as_staff.get(address).headers["ETag"]
 
     assert as_staff.get(address, headers={"If-None-Match": etag}).status_code == 304
-
-
-def test_current_data_is_live(as_staff, site, logs, ingest):
-    now = datetime.now(UTC)
-    trace = "\n".join(rpc(now - timedelta(seconds=n), "1@gni") for n in (40, 20, 1))
-    ingest("rpctrace", logs("t", trace), server="mds1")
-
-    page = as_staff.get("/overview/").content.decode()
-
-    assert 'data-live="/overview/rpcs/' in page
-    assert "host n1" in page
-
-
-def test_an_empty_overview_lists_the_first_steps(as_staff):
-    page = as_staff.get("/overview/").content.decode()
-
-    assert "manage.py register site.toml" in page
-    assert "No data" in page
-
-
-def test_an_empty_overview_shows_users_no_commands(as_alice):
-    page = as_alice.get("/overview/").content.decode()
-
-    assert "No data" in page
-    assert "manage.py" not in page
 
 
 def test_the_number_of_queries_does_not_grow_with_the_jobs(

@@ -12,7 +12,7 @@ READS = FIXTURES / "lustre_service_stats"
 
 
 @pytest.fixture
-def reads(site, ingest):
+def reads(module_site, ingest):
     for name, minute in (("get_param_2.12_a", 0), ("get_param_2.12_b", 1), ("get_param_2.15", 2)):
         path = READS / f"{name}.txt"
         ingest("mds_stats", path, server="mds1", at=f"2019-06-20T12:0{minute}:00Z")
@@ -68,7 +68,7 @@ def test_the_list_has_the_latest_data_of_each_server(as_staff, reads):
     assert "oss1" in text_of(as_staff.get("/servers/"))
 
 
-def test_a_server_without_data_shows_the_command_to_load_it(as_staff, site):
+def test_a_server_without_data_shows_the_command_to_load_it(as_staff, module_site):
     assert "manage.py ingest mds_stats --server mds2" in text_of(as_staff.get("/servers/mds2/"))
 
 
@@ -77,7 +77,7 @@ def test_the_page_uses_a_fixed_number_of_queries(as_staff, reads, django_assert_
         as_staff.get("/servers/mds1/")
 
 
-def test_clients_are_listed_with_the_jobs_of_their_nodes(as_staff, site, ingest, logs):
+def test_clients_are_listed_with_the_jobs_of_their_nodes(as_staff, module_site, ingest, logs):
     ingest("sacct", logs("j", sacct(Run("77", nodes="n1"))), cluster="anvil")
     history = FIXTURES / "lustre_req_history" / "get_param_2.12.txt"
     ingest("req_history", history, server="mds1")
