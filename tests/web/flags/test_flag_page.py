@@ -1,0 +1,165 @@
+"""The page of one flag: numbers, similar jobs and flags, impact, and links."""
+
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+
+from ioportal.flags.models import Flag
+from ioportal.site.models import Filesystem, Nid, Server
+from ioportal.telemetry.models import ImpactWindow
+from tests.logs import at
+from tests.web.flags.lists import listed
+from tests.web.reading import csv_of, json_of, text_of, words_of
+
+
+def test_numbers_of_the_same_title_are_listed_once(as_staff, new_flag):
+    flag = new_flag(
+        rule="startup-storm",
+        numbers={"startup_operations": 2e5, "node_count": 20, "startup_nodes": 20},
+        thresholds={"startup_operations": 1.5e5, "startup_nodes": 16},
+    )
+    words = words_of(as_staff.get(f"/flags/{flag.pk}/"))
+
+    assert words.count("Nodes 20 nodes") == 1
+    assert "Nodes 20 nodes 16 nodes" in words
+
+
+OUTLIER = {
+    "rule": "outlier",
+    "numbers": {"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_operations": 100},
+    "thresholds": {"z_score": 3.0},
+}
+
+
+def test_an_outlier_has_a_histogram_of_similar_jobs(as_staff, new_job, new_flag):
+    for operations in (50, 60, 900):
+        new_job({"metadata_operations_per_node": operations})
+    flag = new_flag(new_job({"metadata_operations_per_node": 1e6}), **OUTLIER)
+
+    rows = csv_of(as_staff.get(f"/flags/{flag.pk}/similar-jobs/?format=csv"))
+
+    bins = [row for row in rows if int(row["count"])]
+    assert [row["count"] for row in bins] == ["2", "1"]
+    assert int(rows[-1]["from"]) <= 1e6 < int(rows[-1]["below"])
+    words = words_of(as_staff.get(f"/flags/{flag.pk}/"))
+    assert "3 similar jobs with today's figures" in words
+    assert "figure-similar-jobs" in text_of(as_staff.get(f"/flags/{flag.pk}/"))
+
+
+def test_owners_do_not_see_the_histogram_of_similar_jobs(as_alice, new_job, new_flag):
+    flag = new_flag(new_job({"metadata_operations_per_node": 1e6}), **OUTLIER)
+
+    assert "figure-similar-jobs" not in text_of(as_alice.get(f"/flags/{flag.pk}/"))
+    assert as_alice.get(f"/flags/{flag.pk}/similar-jobs/").status_code == 404
+
+
+def test_similar_flags_resolved_by_staff_come_first_then_same_owner_and_name(
+    as_staff, new_job, new_flag
+):
+    def past(hours, **facts):
+        resolved = {"state": "resolved", "resolution": "so", "resolved_at": at("20:00")}
+        resolved["resolved_by"] = facts.pop("resolved_by", "")
+        return new_flag(new_job(**facts), until=at("13:00") + timedelta(hours=hours), **resolved).pk
+
+    by_staff = past(0, owner="dora", name="third", resolved_by="sam")
+    stranger = past(3, owner="dora", name="other")
+    same_name = past(1, owner="bob", name="relax")
+    same_owner = past(2, owner="alice", name="other")
+
+    text = text_of(as_staff.get(f"/flags/{new_flag().pk}/"))
+    places = [text.index(f"/flags/{pk}/") for pk in (by_staff, same_owner, same_name, stranger)]
+    assert places == sorted(places)
+
+
+def test_similar_flags_of_the_same_host_come_first(as_staff, new_flag):
+    def host(key, **facts):
+        return new_flag(subject_kind="host", subject=f"3:{key}", owner="", **facts).pk
+
+    resolved = {"state": "resolved", "resolution": "so", "resolved_at": at("20:00")}
+    same, other, now = host(4, until=at("12:30"), **resolved), host(5, **resolved), host(4)
+    Flag.objects.update(job=None)
+
+    text = text_of(as_staff.get(f"/flags/{now}/"))
+    assert text.index(f"/flags/{same}/") < text.index(f"/flags/{other}/")
+
+
+def test_impact_of_a_host_is_limited_to_the_time_and_filesystem_of_the_flag(
+    as_staff, mds, new_flag
+):
+    pond = Filesystem.objects.create(name="pond")
+    elsewhere = Server.objects.create(name="mds9", filesystem=pond, kind=Server.Kind.MDS)
+    host = Nid.objects.create(text="10.0.0.7@tcp")
+    flag = new_flag(
+        rule="host-outside-jobs",
+        subject_kind="host",
+        subject=f"3:{host.pk}",
+        filesystem=mds.filesystem,
+        since=at("12:20"),
+        until=at("12:25"),
+    )
+    Flag.objects.update(job=None)
+    for clock, server, us in (("12:18", mds, 5e6), ("12:21", elsewhere, 7e6), ("11:00", mds, 9e6)):
+        times = dict.fromkeys(("service_us", "work_us", "others_us", "others_usual_us"), 1)
+        ImpactWindow.objects.create(
+            start=at(clock),
+            server_id=server.pk,
+            kind=3,
+            principal_id=host.pk,
+            impact_us=int(us),
+            **times,
+        )
+
+    assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["impact_s"] == 5
+    assert csv_of(as_staff.get("/flags/?format=csv"))[0]["name"] == "host 10.0.0.7@tcp"
+
+
+@pytest.mark.parametrize(
+    ("visitor", "status"),
+    [
+        pytest.param("sam", 200, id="staff"),
+        pytest.param("alice", 200, id="the owner"),
+        pytest.param("bob", 200, id="a member of the project"),
+        pytest.param("charlie", 404, id="a stranger"),
+        pytest.param(None, 302, id="anonymous"),
+    ],
+)
+def test_a_flag_is_visible_to_those_who_see_its_job(visitor, status, request, client, new_flag):
+    flag = new_flag()
+    if visitor:
+        client.force_login(request.getfixturevalue(visitor))
+
+    for path in (f"/flags/{flag.pk}/", f"/flags/{flag.pk}/?format=json"):
+        assert client.get(path).status_code == status
+    if status == 404:
+        assert listed(client, "&state=all") == []
+        assert client.get(f"/flags/{flag.pk}/history/").status_code == 404
+    if status == 302:
+        assert client.get("/flags/")["Location"].startswith("/login/")
+
+
+def test_a_flag_of_a_user_links_to_the_jobs(as_staff, new_job, new_flag):
+    flag = new_flag(rule="campaign", subject_kind="user", subject="alice")
+    for job, clock in (("during", "12:30"), ("after", "13:30")):
+        new_job(batch_id=job, started_at=at(clock), ended_at=at(clock) + timedelta(minutes=9))
+    text = text_of(as_staff.get(f"/flags/{flag.pk}/"))
+    [address] = re.findall(r'href="(/jobs/\?[^"]*)">these jobs', text)
+    jobs = text_of(as_staff.get(unescape(address)))
+
+    assert ">during<" in jobs
+    assert ">after<" not in jobs
+
+
+def test_a_flag_of_a_filesystem_links_to_unregistered_nids(as_staff, mds, new_flag):
+    subject = {"subject_kind": "filesystem", "subject": str(mds.filesystem_id)}
+    flag = new_flag(rule="unattributed", filesystem=mds.filesystem, **subject)
+
+    page = text_of(as_staff.get(f"/flags/{flag.pk}/"))
+    assert 'href="/ingest/nids/">unregistered NIDs' in page
+
+
+def test_a_suppressed_flag_shows_the_reason(as_staff, new_flag):
+    flag = new_flag(state="suppressed", suppression_reasons=["Its data are partial."])
+
+    assert "Suppressed: Its data are partial." in words_of(as_staff.get(f"/flags/{flag.pk}/"))
