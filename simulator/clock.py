@@ -1,6 +1,7 @@
 """Times in the centre's logs: epoch numbers inside, local time in most files."""
 
 from datetime import UTC, datetime
+from functools import cache
 from zoneinfo import ZoneInfo
 
 ZONE = ZoneInfo("America/New_York")
@@ -10,6 +11,7 @@ HOUR_S = 3_600
 DAY_S = 86_400
 
 
+@cache
 def local(year: int, month: int, day: int, clock: str = "00:00:00") -> int:
     """Return the epoch second of a local wall-clock time such as ``"09:52:55"``."""
     hour, minute, second = map(int, clock.split(":"))

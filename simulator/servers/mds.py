@@ -216,21 +216,20 @@ def _serve_in(
     in_flight: dict[int, int],
 ) -> tuple[list[int], list[int], list[int]]:
     ends: dict[int, list[int]] = {sender: [] for sender in in_flight}
-    sent: list[int] = []
+    sent = ready_us.copy()
     starts: list[int] = []
     threads: list[int] = []
-    for ready, service, sender in zip(ready_us, service_us, source, strict=True):
-        arrival = ready
-        if sender in ends:
-            answered = ends[sender]
-            if len(answered) >= in_flight[sender]:
-                arrival = max(ready, answered[-in_flight[sender]])
+    for number, (arrival, service, sender) in enumerate(
+        zip(ready_us, service_us, source, strict=True)
+    ):
+        answered = ends.get(sender)
+        if answered is not None and len(answered) >= in_flight[sender]:
+            arrival = sent[number] = max(arrival, answered[-in_flight[sender]])  # noqa: PLW2901
         free_from, thread = free[0]
-        start = max(arrival, free_from)
+        start = arrival if arrival > free_from else free_from  # noqa: FURB136  (millions of times)
         heapq.heapreplace(free, (start + service, thread))
-        if sender in ends:
+        if answered is not None:
             answered.append(start + service)
-        sent.append(arrival)
         starts.append(start)
         threads.append(thread)
     return sent, starts, threads
