@@ -25,6 +25,22 @@ def whole_mdt(centre):
     return [(read_time(path), md_stats(path.read_text())) for path in paths]
 
 
+@pytest.fixture(scope="module")
+def osts(centre):
+    """Return the sums of the OSTs' counters by job id."""
+    total = defaultdict(lambda: defaultdict(int))
+    for oss in ("atlas2-oss1", "atlas2-oss2"):
+        dumps = [
+            job_stats(path.read_text()) for path in sorted((centre / "job_stats" / oss).iterdir())
+        ]
+        for ost in dumps[0]:
+            polls = only_counters(dump[ost] for dump in dumps)
+            for job, counters in sums_over_lives(polls).items():
+                for name, count in counters.items():
+                    total[job][name] += count
+    return total
+
+
 def sums_over_lives(polls):
     """Return the sum of the last values of each entry's lives.
 
@@ -82,20 +98,10 @@ def test_metadata_operations_exclude_kinds_counted_twice(truth):
 
 
 @pytest.mark.parametrize("direction", ["read_bytes", "write_bytes"])
-def test_the_bytes_of_the_osts_equal_the_truth(centre, truth, fault, direction):
-    total = defaultdict(int)
-    for oss in ("atlas2-oss1", "atlas2-oss2"):
-        dumps = [
-            job_stats(path.read_text()) for path in sorted((centre / "job_stats" / oss).iterdir())
-        ]
-        for ost in dumps[0]:
-            polls = only_counters(dump[ost] for dump in dumps)
-            for job, counters in sums_over_lives(polls).items():
-                total[job] += counters[direction]
-
+def test_the_bytes_of_the_osts_equal_the_truth(osts, truth, fault, direction):
     for job in truth["jobs"]:
         if job["started"] and not job["hidden_restarts"]:
-            assert total[job["batch_id"]] == job[f"polled_{direction}"]
+            assert osts[job["batch_id"]][direction] == job[f"polled_{direction}"]
             if untouched(job, fault):
                 assert job[f"polled_{direction}"] == job[direction]
 
