@@ -78,8 +78,8 @@ def empty_hypertables():
     """Empty the hypertables, which Django does not manage."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT hypertable_name FROM timescaledb_information.hypertables")
-        tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in cursor.fetchall())
-        cursor.execute(sql.SQL("TRUNCATE {}").format(tables))
+        for (table,) in cursor.fetchall():  # one by one: each chunk takes locks
+            cursor.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(table)))
 
 
 def _rows(table):

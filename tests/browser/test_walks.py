@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from ioportal.jobs import statistics
 from ioportal.stage_runs import drain
+from tests.browser.keyboard import go
 from tests.logs import Run, at, job_stats, sacct
 from tests.web import stories
 
@@ -14,9 +15,6 @@ pytestmark = [
     # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]
-
-MOST_TABS = 150  # from the top of a page to the target
-FOCUSED = "(document.activeElement.innerText || '').trim()"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,16 +54,6 @@ def test_a_bar_leads_to_its_job_and_the_job_to_its_user(visit):
     expect(page.get_by_role("heading", level=1)).to_contain_text("alice")
 
 
-def go(page, words):
-    """Press Tab until the element with this text has the focus, then Enter."""
-    for _ in range(MOST_TABS):
-        page.keyboard.press("Tab")
-        if page.evaluate(FOCUSED) == words:
-            page.keyboard.press("Enter")
-            return
-    pytest.fail(f"{words!r} was not reached by Tab")
-
-
 def test_a_keyboard_user_reaches_the_user_page(visit):
     page = visit("/")
 
@@ -80,47 +68,3 @@ def test_a_keyboard_user_reaches_the_user_page(visit):
 
     expect(page).to_have_url(re.compile(r"/users/alice/$"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("alice")
-
-
-@pytest.fixture
-def _flagged(evaluate, tmp_path):
-    """Ingest and evaluate two jobs of carol that open 2,500,000 files each."""
-    jobs = ("3567300", "3567301")
-    runs = [Run(job, "15:00", "15:20", f"n{6 + n}", user="carol") for n, job in enumerate(jobs)]
-    stories.ingest(tmp_path, "sacct", sacct(*runs), cluster="anvil")
-    for clock, opens in (("15:00", 1), ("15:10", 1_200_000), ("15:20", 2_500_000)):
-        entries = {job: {"open": opens} for job in jobs}
-        stories.ingest(tmp_path, "job_stats", job_stats("lake-MDT0000", entries), at=at(clock))
-    evaluate()
-
-
-@pytest.mark.usefixtures("_flagged")
-def test_flags_are_triaged_by_keyboard(visit):
-    page = visit("/flags/?rule=metadata-operations")
-    keys = page.keyboard
-
-    keys.press("?")
-    expect(page.get_by_text("acknowledge the selected flags, or this one")).to_be_visible()
-    for key in ("j", "x", "j", "x"):
-        keys.press(key)
-    expect(page.locator("input[name='flag']:checked")).to_have_count(2)
-    page.get_by_label("Reason or comment").focus()
-    keys.type("jxe?")
-    expect(page.get_by_label("Reason or comment")).to_have_value("jxe?")
-    page.locator("[data-open]").first.focus()
-    keys.press("e")
-    expect(page.get_by_text("2 flags acknowledged.")).to_be_visible()
-    expect(page.locator("[data-open]").first).to_be_focused()
-    page.get_by_label("Severity").select_option("warning")
-    expect(page).to_have_url(re.compile("severity=2"))
-
-    page.locator("[data-open]").first.focus()
-    keys.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Excessive metadata operations")
-    expect(page.locator("[data-plot='figure-evidence'] .main-svg").first).to_be_visible()
-    page.get_by_label("Reason or comment").focus()
-    keys.type("moved conda to CVMFS")
-    go(page, "Resolve")
-
-    expect(page.get_by_text("1 flag resolved.")).to_be_visible()
-    expect(page.get_by_role("region", name="History")).to_contain_text("moved conda to CVMFS")

@@ -158,7 +158,7 @@ def test_adjacent_dropped_intervals_are_joined(traced_job):
         pytest.param(
             levels.IMPACT,
             'ALTER TABLE "telemetry_impactwindow" SET (timescaledb.compress, '
-            """timescaledb.compress_segmentby = '"who"', """
+            """timescaledb.compress_segmentby = '"principal_id"', """
             """timescaledb.compress_orderby = '"start"')""",
             id="plain names",
         ),
