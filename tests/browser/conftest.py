@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.conf import settings as django_settings
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client, override_settings
 from playwright.sync_api import sync_playwright
 from pytest_django.live_server_helper import LiveServer
@@ -45,6 +46,7 @@ def heavy_job(browser, django_db_setup, django_db_blocker, tmp_path_factory):
     with django_db_blocker.unblock():
         yield stories.heavy_job(tmp_path_factory.mktemp("logs"))
         contents.remove()
+        connection.close()  # after Playwright's event loop, this thread opens another one
 
 
 @pytest.fixture
