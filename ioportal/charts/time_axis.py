@@ -39,12 +39,9 @@ _TICK_INTERVALS = [  # longer intervals are whole days
     *(timedelta(hours=n) for n in (1, 2, 3, 6, 12)),
 ]
 _CALENDAR_TICKS = [  # length, and Plotly's first tick and distance
-    *(
-        (interval, "2000-01-01", interval / timedelta(milliseconds=1))
-        for interval in _TICK_INTERVALS
-    ),
-    (timedelta(days=1), "2000-01-01", timedelta(days=1) / timedelta(milliseconds=1)),
-    (timedelta(days=7), "2000-01-03", timedelta(days=7) / timedelta(milliseconds=1)),  # Mondays
+    *((interval, "2000-01-01", interval / _UNIT) for interval in _TICK_INTERVALS),
+    (timedelta(days=1), "2000-01-01", timedelta(days=1) / _UNIT),
+    (timedelta(days=7), "2000-01-03", timedelta(days=7) / _UNIT),  # Mondays
     *((timedelta(days=30 * n), "2000-01-01", f"M{n}") for n in (1, 2, 3, 6, 12, 24, 60, 120)),
 ]
 _GAP_LABELS = {
