@@ -283,7 +283,9 @@ def _allocate(
         for (job_id,), group in allocated.partition_by("job_id", as_dict=True).items()
     }
     moved = {job.pk for _, job in started if nodes_now.get(job.pk, set()) != nodes_before[job.pk]}
-    _count_nodes([(job, nodes_now.get(job.pk, set())) for _, job in started if job.pk in launched])
+    _count_nodes(
+        [(job, nodes_now.get(job.pk, ()) if job.pk in launched else ()) for _, job in started]
+    )
     Allocation.objects.filter(job__in=moved).delete()
     copy_frame(Allocation, allocated.filter(pl.col("job_id").is_in(moved)))
     return [
@@ -293,8 +295,8 @@ def _allocate(
     ]
 
 
-def _count_nodes(jobs: Iterable[tuple[Job, set[int]]]) -> None:
-    """Count nodes that only the launches of a job name, as the record of Grid Engine's jobs."""
+def _count_nodes(jobs: Iterable[tuple[Job, Collection[int]]]) -> None:
+    """Count nodes that only the launches of a job name: Grid Engine names one of them."""
     changed = []
     for job, nodes in jobs:
         node_count = max(job.recorded_node_count, len(nodes))
