@@ -121,6 +121,20 @@ def test_a_launch_is_merged_from_its_start_and_end(account, order):
     assert launch.job == Job.objects.get()
 
 
+def test_a_job_whose_launch_moves_to_a_later_job_has_its_recorded_node_count(account):
+    first = Run("815", nodes="b1", node_count=1)
+    later = replace(first, submit="11:30", start="12:10")
+    launch = starting(9205593, "815", "12:15", "2-3", 2)
+
+    account("pbs", "birch", pbs(("E", first)))
+    account("alps", "birch", alps(launch))
+    assert Job.objects.get().node_count == 3
+    account("pbs", "birch", pbs(("E", later)) + "\n")
+
+    counts = Job.objects.order_by("submitted_at").values_list("node_count", flat=True)
+    assert list(counts) == [1, 3]
+
+
 def test_a_syslog_without_the_daylight_saving_change_is_corrected(account):
     ended_an_hour_early = finishing(9205593, "815", "11:30")
 
