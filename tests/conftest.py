@@ -95,6 +95,7 @@ name = "pond-MDT0000"
 filesystem = "pond"
 server = "pond-mds"
 """
+SMALL_SITE = loading.RegisteredSite(SITE)
 
 
 def pytest_itemcollected(item):
@@ -146,9 +147,9 @@ def register(db, tmp_path):
 
 
 @pytest.fixture
-def site(register):
+def site(db, tmp_path):
     """Register a small site: see `SITE`."""
-    register(SITE)
+    SMALL_SITE.register(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +172,7 @@ def module_logs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def module_site(module_db, tmp_path_factory):
     """Register the small site of `site` once for all tests of a module."""
-    loading.register(tmp_path_factory.mktemp("site"), SITE)
+    SMALL_SITE.register(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture

@@ -55,6 +55,9 @@ def attribute_pending(limit: int = 500) -> int:
         polled = DirtyReads.objects.claim(limit)
         differences = DirtyDeltas.objects.claim(limit)
         jobs = DirtyJob.objects.claim(limit)
+        claimed = len(traces) + len(polled) + len(differences) + len(jobs)
+        if not claimed:
+            return 0
         changed = (  # jobs and the start of the change: only later evidence is evaluated again
             (_attribute_traces(traces), [row.start for row in traces]),
             (_attribute_reads(polled), [_between_reads(row).start for row in polled]),
@@ -68,7 +71,7 @@ def attribute_pending(limit: int = 500) -> int:
         for stale, starts in changed:
             if stale:
                 DirtyEvidence.objects.mark(stale, floor_to_window(min(starts)))
-        return len(traces) + len(polled) + len(differences) + len(jobs)
+        return claimed
 
 
 def lock() -> None:
@@ -207,6 +210,8 @@ def _attribute_deltas(dirty: DirtyDeltas) -> set[int]:
 
 def _attribute_jobs(dirty: list[DirtyJob]) -> set[int]:
     """Attribute the operations of jobs; return the jobs whose windows may have changed."""
+    if not dirty:
+        return set()
     job_ids = {row.job_id for row in dirty}
     namesakes, source_job_ids = with_namesakes(job_ids)
     io_windows = IoWindow.objects.filter(source_job_id__in=source_job_ids)

@@ -123,11 +123,13 @@ class JobsLoader(_AccountingLoader):
                 "(squeue: %V)."
             )
         self.store_jobs(records.filter(~is_launch))
-        self.store_launches(
-            records.filter(is_launch).with_columns(
-                launch=pl.concat_str("batch_id", pl.lit("."), "launch"), command="name"
+        launches = records.filter(is_launch)
+        if not launches.is_empty():
+            self.store_launches(
+                launches.with_columns(
+                    launch=pl.concat_str("batch_id", pl.lit("."), "launch"), command="name"
+                )
             )
-        )
 
 
 class LaunchesLoader(_AccountingLoader):

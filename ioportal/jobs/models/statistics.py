@@ -113,8 +113,10 @@ class DirtyStatisticsQuerySet(PendingQuerySet):
 
     def mark(self, job_ids: Iterable[int]) -> None:
         """Request new statistics of jobs, in one statement: a read may concern 100,000 jobs."""
-        with connection.cursor() as cursor:
-            cursor.execute(_MARK_STATISTICS, {"jobs": sorted(job_ids)})
+        jobs = sorted(job_ids)
+        if jobs:
+            with connection.cursor() as cursor:
+                cursor.execute(_MARK_STATISTICS, {"jobs": jobs})
 
 
 class DirtyStatistics(Pending):
