@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, OutputWrapper
 
-from ioportal.display import visible_text
+from ioportal.visible_text import visible_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.db.models import Q
 
-from ioportal.activity import baselines, impact_windows
+from ioportal.activity import baselines, principal_windows
 from ioportal.activity.models import Incident
 from ioportal.analysis.impact import Impact, Slowdown
 from ioportal.analysis.impact import impact as impact_of
@@ -40,7 +40,7 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
     start = floor_to_window(start)
     if not retention.is_retained([levels.ATTRIBUTED_RPCS], start, end):
         return None
-    windows = impact_windows.windows(server_ids, start, end)
+    windows = principal_windows.windows(server_ids, start, end)
     if windows.is_empty():
         return None
     baseline = baselines.at_time(server_ids, start)

@@ -2,6 +2,7 @@
 
 A busy job need not slow down others. Impact is the extra waiting of other users: the time of their
 RPCs, queue included, beyond the baseline of the same RPCs on a server with little load.
+`ioportal.flags.impact_computation` computes it for slow intervals.
 """
 
 from __future__ import annotations

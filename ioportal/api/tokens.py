@@ -11,7 +11,7 @@ from ninja.security import APIKeyHeader
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem
 from ioportal.throttling.addresses import client_address, network
-from ioportal.throttling.attempts import Limit, TooManyAttempts, count_attempt
+from ioportal.throttling.counters import Limit, TooManyAttempts, count_attempt
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioportal.display import visible
+from ioportal.visible_text import visible
 
 
 def plotly_text(name: str) -> str:

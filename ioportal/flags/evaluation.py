@@ -15,7 +15,7 @@ from django.db.models import Min
 
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import evidence, impact_stage, job_evidence, lifecycle
+from ioportal.flags import evidence, impact_computation, job_evidence, lifecycle
 from ioportal.flags.models import Flag
 from ioportal.flags.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import DirtyEvidence, Job
@@ -49,7 +49,7 @@ def evaluate_pending(limit: int = 500) -> int:
     """
     with transaction.atomic():
         hold(Lock.FLAG_CREATION)
-        intervals = impact_stage.compute_pending()
+        intervals = impact_computation.compute_pending()
         claimed = _claim(limit)
         jobs = set(Job.objects.filter(pk__in=claimed).values_list("pk", flat=True))
         job_evidence.refresh(

@@ -2,6 +2,8 @@
 
 A flag opens at its thresholds and resolves below a lower bound, to prevent flapping. A resolved or
 expired flag reopens only when the finding has doubled, or when there is new data.
+
+Changes by staff are in `ioportal.flags.triage`, the states in `ioportal.flags.models.flag`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from collectors.lustre.service_stats import WAIT
 from collectors.tables import COUNTERS, OPERATIONS, UTC_US
 from ioportal.ingest.attribution import namesakes
 from ioportal.ingest.models import LateRows
-from ioportal.jobs import workloads
+from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.site.models import Cluster, Counter, Target
 from ioportal.telemetry import levels, retention
@@ -300,7 +300,7 @@ def _enclosing_jobs(workload_job: WorkloadJob, jobs: list[Job]) -> list[Job]:
     def fit(job: Job) -> tuple[bool, timedelta, timedelta]:
         started = job.started_at or start
         return (
-            started > start + workloads.CLOCK_TOLERANCE,
+            started > start + panda_jobs.CLOCK_TOLERANCE,
             abs(started - start),
             start - job.submitted_at,
         )
@@ -311,8 +311,8 @@ def _enclosing_jobs(workload_job: WorkloadJob, jobs: list[Job]) -> list[Job]:
         if (
             workload_job.array_index in {"", job.array_index}
             and started
-            and started <= end + workloads.CLOCK_TOLERANCE
-            and (ended is None or ended >= start - workloads.CLOCK_TOLERANCE)
+            and started <= end + panda_jobs.CLOCK_TOLERANCE
+            and (ended is None or ended >= start - panda_jobs.CLOCK_TOLERANCE)
         ):
             nearest.setdefault(job.array_index, job)
     return list(nearest.values())

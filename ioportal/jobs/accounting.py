@@ -15,7 +15,7 @@ import polars as pl
 from django.db import connection
 
 from collectors.batch import hostlists
-from ioportal.jobs import workloads
+from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import Allocation, DirtyStatistics, Job, Launch
 from ioportal.jobs.precedence import precedence
 from ioportal.postgres.advisory_locks import Lock, hold
@@ -103,7 +103,7 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
         + [(job, job) for job in unchanged],
         relinked,
     )
-    workloads.link_to_jobs(cluster, {job.batch_id for job in updated})
+    panda_jobs.link_to_jobs(cluster, {job.batch_id for job in updated})
     DirtyStatistics.objects.mark(job.pk for job in updated)
     return Recorded(changes, {row["line"]: ids[_identity(row)] for row in rows})
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Case, Exists, OuterRef, Q, Value, When
 from django.urls import reverse
 
-from ioportal.activity import impact_windows
+from ioportal.activity import principal_windows
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job
@@ -90,7 +90,7 @@ def summaries(
     Args:
         flags: in the order of the result.
         user: who sees the names of hosts.
-        impacts: seconds of impact by principal, as `impact_windows.latest` returns them.
+        impacts: seconds of impact by principal, as `principal_windows.latest` returns them.
     """
     rows = [(flag, principal(flag)) for flag in flags]
     hosts = [sender for flag, sender in rows if sender and not flag.job_id]
@@ -125,7 +125,7 @@ def principal(flag: Flag) -> PrincipalKey | None:
     if flag.job_id:
         return int(Principal.JOB), flag.job_id
     if flag.subject_kind == Subject.HOST:
-        return impact_windows.principal_key(flag.subject)
+        return principal_windows.principal_key(flag.subject)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ioportal.jobs import workloads
+from ioportal.jobs.panda_jobs import jobs_inside, panda_summary
 from ioportal.reporting import job_facts
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ def similar_jobs(job: Job, standings: Iterable[Standing]) -> Export:
 
 def panda_jobs(job: Job) -> Export:
     """Export the PanDA jobs that ran inside a batch job."""
-    about = {**_identity(job), **job_facts.sharing(workloads.panda_summary(job))}
-    rows = workloads.panda_jobs(job).values_list(*PANDA_COLUMNS.values()).iterator(ROWS_PER_FETCH)
+    about = {**_identity(job), **job_facts.sharing(panda_summary(job))}
+    rows = jobs_inside(job).values_list(*PANDA_COLUMNS.values()).iterator(ROWS_PER_FETCH)
     return Export(f"{job.batch_id}-panda", about, tuple(PANDA_COLUMNS), rows)
 
 

@@ -15,7 +15,7 @@ from ioportal.studies import standings
 
 if TYPE_CHECKING:
     from ioportal.jobs.models import Job, JobStatistics
-    from ioportal.jobs.workloads import PandaSummary
+    from ioportal.jobs.panda_jobs import PandaSummary
     from ioportal.studies.standings import Standing
 
 GROUPS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ioportal.flags import impact_stage
+from ioportal.flags import impact_computation
 from ioportal.flags.models import Flag
 from ioportal.reporting.flags import (
     about_principals,
@@ -65,5 +65,5 @@ def worst_to_triage(user: User, count: int) -> list[FlagSummary]:
 
 
 def _worst(flags: FlagQuerySet, user: User, count: int) -> list[FlagSummary]:
-    impacts = impact_stage.latest()
+    impacts = impact_computation.latest()
     return summaries(worst_first(with_subjects(flags), impacts)[:count], user, impacts)

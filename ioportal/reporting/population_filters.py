@@ -8,7 +8,7 @@ from django.http import QueryDict
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from ioportal import display
+from ioportal import visible_text
 from ioportal.studies.populations import BATCH_JOBS, JOB_KINDS
 
 if TYPE_CHECKING:
@@ -51,5 +51,5 @@ def _value_text(value: str) -> str:
     except (ValueError, OverflowError):
         moment = None
     if moment is None:
-        return display.visible(value)
+        return visible_text.visible(value)
     return f"{moment:%Y-%m-%d %H:%M:%S}".removesuffix(":00")

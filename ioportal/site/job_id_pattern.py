@@ -1,4 +1,7 @@
-"""The pattern of a filesystem's job ids: its validation, and the parts of a job id by it."""
+"""The pattern of a filesystem's job ids: its validation, and the parts of a job id by it.
+
+The pattern itself is `Filesystem.job_id_pattern`.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from django.db.models import F, Func, Q
 
 from collectors.batch import htcondor
 from ioportal.analysis.rules import RULES
-from ioportal.jobs import workloads
+from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import Allocation, Job, JobStatistics, Launch
 from ioportal.site.models import Cluster
 from ioportal.telemetry.models import LARGEST_BIGINT
@@ -185,7 +185,7 @@ class JobFilter(StrictFilterSet):
     def find(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:
         """Filter by job id, launch, PanDA job or PanDA task."""
         ids = split_values(value)
-        of_panda = workloads.batch_jobs(pandaid=ids, jeditaskid=ids)
+        of_panda = panda_jobs.batch_jobs(pandaid=ids, jeditaskid=ids)
         return jobs.filter(by_id(ids) | _with_keys(of_panda.values_list("pk"))) if ids else jobs
 
     def on_node(self, jobs: JobQuerySet, _name: str, value: str) -> JobQuerySet:

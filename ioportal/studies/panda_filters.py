@@ -8,7 +8,7 @@ import django_filters as filters
 from django.db.models import Q
 
 from ioportal.jobs.models import WorkloadJob
-from ioportal.jobs.workloads import FIGURES, valid_ids
+from ioportal.jobs.panda_jobs import FIGURES, valid_ids
 from ioportal.site.models import Cluster
 from ioportal.studies.job_filters import (
     BOUNDS,

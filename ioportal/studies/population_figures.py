@@ -11,7 +11,7 @@ from django.db.models.lookups import IsNull
 
 from ioportal.jobs.keys import EachOf
 from ioportal.jobs.models import JobStatistics
-from ioportal.jobs.workloads import FIGURES
+from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.site.models import Cluster
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from ioportal.analysis.populations import (
     without_extremes,
 )
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.jobs.workloads import FIGURES
+from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.studies.cache import cached, visibility_key
 from ioportal.studies.job_filters import BOUNDS, JobFilter
 from ioportal.studies.panda_filters import PANDA_BOUNDS, PandaFilter

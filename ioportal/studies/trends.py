@@ -13,8 +13,8 @@ from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import GreaterThan
 
 from ioportal.jobs.models import Job
+from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.jobs.runs import KNOWN_UNTIL, NODES
-from ioportal.jobs.workloads import FIGURES
 from ioportal.site.models import ServerVersion
 from ioportal.studies.quantiles import Quantiles
 

@@ -1,4 +1,7 @@
-"""Retention: drop old chunks and record the dropped intervals; compression; the licence."""
+"""Retention: drop old chunks and record the dropped intervals; compression; the licence.
+
+Periods are in `ioportal.telemetry.levels`; `ioportal.ingest.retention_stage` drops what is older.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.utils import timezone
 
 from ioportal.throttling.addresses import client_address, network
-from ioportal.throttling.attempts import Limit, TooManyAttempts, count_attempt, digest
+from ioportal.throttling.counters import Limit, TooManyAttempts, count_attempt, digest
 from ioportal.throttling.models import Record
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ USAGE = "usage: python -m scripts.services start | stop | env | run COMMAND..."
 
 def start() -> None:
     with alone():
-        way = choose()
-        say(f"PostgreSQL and Valkey: {way.name}")
-        way.start()
+        provider = choose()
+        say(f"PostgreSQL and Valkey: {provider.name}")
+        provider.start()
 
 
 def stop() -> None:

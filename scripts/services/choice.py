@@ -1,28 +1,28 @@
-"""Selection of the way to PostgreSQL and Valkey on this machine."""
+"""Selection of a provider of PostgreSQL and Valkey on this machine."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts.services import compose, daemons, debian_root, given, installed
+from scripts.services import compose, daemons, debian_root, external, installed
 
 if TYPE_CHECKING:
-    from scripts.services.way import Way
+    from scripts.services.provider import Provider
 
 
-def choose() -> Way:
-    """Return the first available way: given, installed, private Debian root, containers.
+def choose() -> Provider:
+    """Return the first available provider: external, installed, private Debian root, containers.
 
     An existing private root is always used, because its PostgreSQL owns the data below var/.
-    It is also used if no way is available: its missing programs are then reported.
+    It is also used if none is available: its missing programs are then reported.
     """
     ours = [*daemons.addresses().values(), *compose.addresses().values()]
-    if way := given.way(ours):
-        return way
+    if provider := external.provider(ours):
+        return provider
     if debian_root.ROOT.exists():
-        return debian_root.way()
-    if way := installed.way():
-        return way
-    if not debian_root.is_possible() and (way := compose.way()):
-        return way
-    return debian_root.way()
+        return debian_root.provider()
+    if provider := installed.provider():
+        return provider
+    if not debian_root.is_possible() and (provider := compose.provider()):
+        return provider
+    return debian_root.provider()

@@ -11,15 +11,15 @@ from urllib.parse import quote
 
 from scripts import production_secrets
 from scripts.checkout import CHECKOUT, VAR, run_logged, say
-from scripts.services.way import Way
+from scripts.services.provider import Provider
 
 PORTS = VAR / "compose.env"
 SERVICES = ("db", "valkey")
 
 
-def way() -> Way | None:
-    """Return the way of containers; None without an engine."""
-    return Way("docker compose", addresses, start) if works() else None
+def provider() -> Provider | None:
+    """Return the provider that uses containers; None without an engine."""
+    return Provider("docker compose", addresses, start) if works() else None
 
 
 def works() -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scripts.checkout import VAR, is_root, run_logged, say
 from scripts.services import bubblewrap, daemons
-from scripts.services.way import Way
+from scripts.services.provider import Provider
 
 ROOT = VAR / "root"
 DEBIAN = "trixie"  # the first release with TimescaleDB
@@ -21,9 +21,11 @@ PROGRAMS = ("mmdebstrap", "bwrap")
 UID = 1000
 
 
-def way() -> Way:
-    """Return the way that needs only a Debian mirror and two small programs."""
-    return Way("a private Debian root in var/root", daemons.addresses, start, PROGRAMS, programs)
+def provider() -> Provider:
+    """Return the provider that needs only a Debian mirror and two small programs."""
+    return Provider(
+        "a private Debian root in var/root", daemons.addresses, start, PROGRAMS, programs
+    )
 
 
 def is_possible() -> bool:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from scripts.checkout import is_root
 from scripts.services import bubblewrap, daemons
-from scripts.services.way import Way
+from scripts.services.provider import Provider
 
 # Debian and the PGDG packages for RPM systems keep PostgreSQL's versions outside of PATH.
 POSTGRES_FOLDERS = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin")
 
 
-def way() -> Way | None:
-    """Return the way of the latest PostgreSQL with TimescaleDB; None if a program is missing."""
+def provider() -> Provider | None:
+    """Return the provider that uses the latest installed PostgreSQL; None without the programs."""
     valkey = shutil.which("valkey-server") or shutil.which("redis-server")
     folders = [folder for folder in postgres_folders() if has_timescaledb(folder)]
     if valkey is None or not folders:
@@ -34,7 +34,7 @@ def way() -> Way | None:
             wrapper = bubblewrap.wrapper("--ro-bind", "/", "/", uid=uid, home=home)
         return daemons.Programs(newest, Path(valkey), wrapper, home)
 
-    return Way(
+    return Provider(
         "programs installed on this machine",
         daemons.addresses,
         lambda: daemons.start(programs(daemons.HOME)),

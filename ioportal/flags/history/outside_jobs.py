@@ -9,7 +9,7 @@ import polars as pl
 from django.db.models import Q, Sum
 
 from collectors.tables import UTC_US
-from ioportal.activity import impact_windows
+from ioportal.activity import principal_windows
 from ioportal.analysis.rules.evidence import DAY, HOUR, PEAK_SPAN
 from ioportal.flags.history.source import INTERVAL, HistorySource, moving
 from ioportal.site.models import Server
@@ -54,7 +54,7 @@ def _around(flag: Flag) -> Interval:
 
 
 def _host_rpcs(flag: Flag, over: Interval) -> pl.DataFrame:
-    kind, principal_id = impact_windows.principal_key(flag.subject)
+    kind, principal_id = principal_windows.principal_key(flag.subject)
     key = "source_job_id" if kind == Principal.PROCESS else "nid_id"
     senders = Q(("kind", kind), (key, principal_id))
     return moving(

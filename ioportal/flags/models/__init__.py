@@ -3,6 +3,6 @@
 from ioportal.flags.models.back_test import BackTest
 from ioportal.flags.models.evidence import JobEvidence
 from ioportal.flags.models.flag import Flag, FlagEvent, FlagQuerySet
-from ioportal.flags.models.thresholds import ThresholdSet
+from ioportal.flags.models.threshold_set import ThresholdSet
 
 __all__ = ["BackTest", "Flag", "FlagEvent", "FlagQuerySet", "JobEvidence", "ThresholdSet"]

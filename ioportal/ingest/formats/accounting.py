@@ -10,7 +10,7 @@ from collectors.format import Origin as InputOrigin
 from ioportal.ingest.formats.common import LoadOptions, needed, parsed_parts
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import AccountingRecord, DirtyJob, Segment
-from ioportal.jobs import accounting, workloads
+from ioportal.jobs import accounting, panda_jobs
 from ioportal.telemetry.copy import copy_frame
 
 if TYPE_CHECKING:
@@ -150,5 +150,5 @@ class WorkloadJobsLoader(_AccountingLoader):
     def store(self, parsed: Parsed) -> None:
         """Store the jobs with their line numbers."""
         self.extend(parsed.table, "started_at", "ended_at")
-        ids_by_line = workloads.record(self.cluster, parsed.table)
+        ids_by_line = panda_jobs.record(self.cluster, parsed.table)
         self.store_lines(parsed.table, workload_job_id=ids_by_line)

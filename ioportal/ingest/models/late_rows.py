@@ -10,7 +10,11 @@ from ioportal.site.models import Server, Target
 
 
 class LateRows(models.Model):
-    """Data that arrived after retention dropped the rows needed to attribute it."""
+    """Data that arrived after retention dropped the rows needed to attribute it.
+
+    It is stored but not attributed: see `ioportal.ingest.attribution_stage`. The storage page lists
+    it.
+    """
 
     server = models.ForeignKey(Server, models.CASCADE, null=True)  # of a trace
     target = models.ForeignKey(Target, models.CASCADE, null=True)  # of a read

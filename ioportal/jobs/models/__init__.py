@@ -1,8 +1,8 @@
 """Batch jobs, their statistics, and PanDA jobs."""
 
 from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
+from ioportal.jobs.models.panda_job import WorkloadJob, WorkloadJobQuerySet
 from ioportal.jobs.models.statistics import DirtyEvidence, DirtyStatistics, JobStatistics
-from ioportal.jobs.models.workload import WorkloadJob, WorkloadJobQuerySet
 
 __all__ = [
     "Allocation",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 
-from ioportal.display import is_hidden
+from ioportal.visible_text import is_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

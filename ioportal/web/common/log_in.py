@@ -9,7 +9,7 @@ from django.http import HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
 
-from ioportal.throttling.attempts import TooManyAttempts
+from ioportal.throttling.counters import TooManyAttempts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

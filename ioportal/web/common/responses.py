@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
 
-from ioportal.display import visible_text
+from ioportal.visible_text import visible_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,9 +38,10 @@ class PrivateResponses:
 
 
 class VisibleCharacters:
-    """Middleware: control and invisible characters in a page become codes (`ioportal.display`).
+    """Middleware: control and invisible characters in a page become codes.
 
-    Names come from job scripts and logs. Values of form fields stay as they are.
+    See `ioportal.visible_text`. Names come from job scripts and logs. Values of form fields stay as
+    they are.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -14,7 +14,7 @@ from django.core.paginator import Paginator
 from django.db.models import Count, Q
 
 from ioportal.analysis.rules import RULES
-from ioportal.flags import impact_stage
+from ioportal.flags import impact_computation
 from ioportal.flags.models import Flag
 from ioportal.reporting.flags import (
     columns,
@@ -180,7 +180,7 @@ class Inbox:
     @cached_property
     def _impacts(self) -> dict[PrincipalKey, float]:
         """Current impact by principal."""
-        return impact_stage.latest()
+        return impact_computation.latest()
 
     @property
     def _ordered(self) -> FlagQuerySet:

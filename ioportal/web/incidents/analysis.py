@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from collectors.lustre import opcodes
-from ioportal.activity import baselines, impact_windows, incidents
+from ioportal.activity import baselines, incidents, principal_windows
 from ioportal.activity.models import Incident
 from ioportal.analysis.populations import MIN_GROUP, coarse
 from ioportal.reporting.principals import BYS, Name, named
@@ -134,7 +134,7 @@ class ImpactAnalysis:
     def _rows(self) -> list[tuple[PrincipalKey, dict[str, Any]]]:
         """All principals, largest impact first."""
         rows = self._result.impact.principals.rows(named=True) if self._result else []
-        return [(impact_windows.principal_key(row.pop("principal")), row) for row in rows]
+        return [(principal_windows.principal_key(row.pop("principal")), row) for row in rows]
 
     @cached_property
     def _names(self) -> dict[PrincipalKey, Name]:

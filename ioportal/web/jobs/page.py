@@ -9,7 +9,7 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from ioportal.ingest import late_accounting
-from ioportal.jobs import rpc_reports, workloads
+from ioportal.jobs import panda_jobs, rpc_reports
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
 from ioportal.reporting import job_facts, listed_flags
 from ioportal.reporting.flag_history import job_marks
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.rpc_report import RpcReport
     from ioportal.ingest.late_accounting import LateAccounting
     from ioportal.jobs.models import WorkloadJobQuerySet
-    from ioportal.jobs.workloads import PandaSummary
+    from ioportal.jobs.panda_jobs import PandaSummary
     from ioportal.reporting.flags import FlagSummary
     from ioportal.web.common.requests import UserRequest
 
@@ -111,12 +111,12 @@ class JobPage:
     @cached_property
     def panda(self) -> PandaSummary | None:
         """Totals of the PanDA jobs inside."""
-        return workloads.panda_summary(self.job)
+        return panda_jobs.panda_summary(self.job)
 
     @cached_property
     def panda_jobs(self) -> WorkloadJobQuerySet:
         """The first PanDA jobs inside."""
-        return workloads.panda_jobs(self.job)[:_LISTED_PANDA_JOBS]
+        return panda_jobs.jobs_inside(self.job)[:_LISTED_PANDA_JOBS]
 
     @property
     def panda_tasks(self) -> list[tuple[int | None, int]]:

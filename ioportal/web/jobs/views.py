@@ -8,9 +8,9 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from ioportal.display import visible_text
 from ioportal.jobs.models import Job
 from ioportal.reporting import job_exports
+from ioportal.visible_text import visible_text
 from ioportal.web.common import exports
 from ioportal.web.common.pagination import COUNTED
 from ioportal.web.common.requests import parameter, storable

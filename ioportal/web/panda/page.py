@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.shortcuts import get_object_or_404
 
 from ioportal.analysis.metrics import PANDA_METRICS
-from ioportal.jobs import workloads
+from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import Job, JobStatistics, WorkloadJob
 from ioportal.reporting import job_facts
 from ioportal.reporting.job_exports import PANDA_COLUMNS
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.analysis.metrics import Metric
-    from ioportal.jobs.workloads import PandaSummary
+    from ioportal.jobs.panda_jobs import PandaSummary
 
 
 class PandaJobPage:
@@ -48,7 +48,7 @@ class PandaJobPage:
     @cached_property
     def inside(self) -> PandaSummary | None:
         """Totals of all PanDA jobs inside the batch job."""
-        return workloads.panda_summary(self.job) if self.job else None
+        return panda_jobs.panda_summary(self.job) if self.job else None
 
     @property
     def figures(self) -> list[tuple[Metric, Any]]:
@@ -75,4 +75,4 @@ class PandaJobPage:
 
     @cached_property
     def _figures(self) -> dict[str, Any]:
-        return workloads.panda_metrics(self.panda_job)
+        return panda_jobs.panda_metrics(self.panda_job)

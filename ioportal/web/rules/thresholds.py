@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ioportal.analysis.metrics import Unit
     from ioportal.analysis.rules.rule import Rule
-    from ioportal.flags.models.thresholds import ThresholdSetQuerySet
+    from ioportal.flags.models.threshold_set import ThresholdSetQuerySet
     from ioportal.flags.thresholds import EffectiveThresholds
 
 # The parts of the site that a subject belongs to; thresholds of other parts would not apply.

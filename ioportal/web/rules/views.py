@@ -11,12 +11,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from ioportal.analysis.rules import BY_CODE
 from ioportal.celery import wake
-from ioportal.display import visible
 from ioportal.flags import back_tests
 from ioportal.flags.models import BackTest, ThresholdSet
 from ioportal.flags.thresholds import apply_thresholds
 from ioportal.jobs.models import Job
 from ioportal.stages import EVALUATE, RUN_BACK_TESTS
+from ioportal.visible_text import visible
 from ioportal.web.common import exports
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.rules.back_tests import EXPORT_COLUMNS

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.jobs.workloads import valid_ids
+from ioportal.jobs.panda_jobs import valid_ids
 from ioportal.studies.job_filters import by_id, split_values
 
 if TYPE_CHECKING:

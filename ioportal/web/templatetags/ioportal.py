@@ -13,7 +13,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 
-from ioportal import display
+from ioportal import visible_text
 from ioportal.analysis.metrics import Unit
 from ioportal.charts import palette
 from ioportal.reporting import formatting
@@ -70,20 +70,20 @@ def whole(count: float | None) -> str:
 @register.filter
 def visible(text: str) -> str:
     """Show untrusted text with visible control characters."""
-    return display.visible(text)
+    return visible_text.visible(text)
 
 
 @register.filter
 def visible_lines(text: str) -> SafeString:
     """Show untrusted text with its line breaks."""
-    lines = ((display.visible(line),) for line in text.splitlines())
+    lines = ((visible_text.visible(line),) for line in text.splitlines())
     return format_html_join(SafeString("<br>"), "{}", lines)
 
 
 @register.filter
 def plain(text: str) -> str:
     """Show untrusted text with its line breaks, without markup."""
-    return "\n".join(map(display.visible, text.split("\n")))
+    return "\n".join(map(visible_text.visible, text.split("\n")))
 
 
 @register.filter
@@ -123,7 +123,7 @@ def cell(column: Column, job: Job) -> SafeString | str:
         return badge(job.state, job.get_state_display())
     if column.name == "quality":
         return badge(str(value), str(value)) if value else _UNKNOWN
-    text = display.visible(str(value or ""))
+    text = visible_text.visible(str(value or ""))
     return format_html('<span class="text" title="{0}">{0}</span>', text) if text else _UNKNOWN
 
 
@@ -276,4 +276,4 @@ def hundredfold(part: float) -> str:
 @register.filter
 def file_name(path: str) -> str:
     """Show the last part of a path with visible control characters."""
-    return display.visible(path.rsplit("/", 1)[-1])
+    return visible_text.visible(path.rsplit("/", 1)[-1])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ioportal.display import visible, visible_text
+from ioportal.visible_text import visible, visible_text
 
 
 @pytest.mark.parametrize(

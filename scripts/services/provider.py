@@ -1,4 +1,4 @@
-"""Definition of a way to PostgreSQL and Valkey."""
+"""Definition of a provider of PostgreSQL and Valkey."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to provide the two servers, with a name for people."""
+class Provider:
+    """Provides the two servers."""
 
     name: str
     addresses: Callable[

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from ioportal.jobs import workloads
+from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import WorkloadJob
 from tests.logs import Run, at, panda, panda_job, sacct
 
@@ -179,6 +179,6 @@ def test_batch_jobs_by_ids_of_panda_jobs(load, ids, expected):
     load("sacct", "j", sacct(*runs))
     load("panda", "w", panda(panda_job(1), panda_job(2, "78.sdb")))
 
-    jobs = workloads.batch_jobs(**ids)
+    jobs = panda_jobs.batch_jobs(**ids)
 
     assert sorted(jobs.values_list("batch_id", flat=True)) == expected

@@ -233,7 +233,7 @@ def panda_metrics(panda_job: WorkloadJob) -> dict[str, float | None]:
     return dict(zip(FIGURES, values, strict=True))
 
 
-def panda_jobs(job: Job) -> WorkloadJobQuerySet:
+def jobs_inside(job: Job) -> WorkloadJobQuerySet:
     """Return the PanDA jobs in a batch job by start time; those not started come last."""
     return job.workload_jobs.select_related("cluster").order_by(
         F("started_at").asc(nulls_last=True), "panda_id"

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from scripts.checkout import Problem, say
-from scripts.services.way import Way
+from scripts.services.provider import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,8 +16,8 @@ BROKER = "IOPORTAL_BROKER_URL"
 PATIENCE_S = 5
 
 
-def way(our_addresses: Iterable[str]) -> Way | None:
-    """Return the way of given addresses; None without any.
+def provider(our_addresses: Iterable[str]) -> Provider | None:
+    """Return the provider of servers in the environment; None without any.
 
     `our_addresses` belong to servers that this checkout starts itself: a shell with the output of
     ``make env`` still needs them to be started.
@@ -27,7 +27,7 @@ def way(our_addresses: Iterable[str]) -> Way | None:
         return None
     if not all(given.values()):
         raise Problem(f"Set {DATABASE} and {BROKER} both, or neither")
-    return Way("addresses given in the environment", lambda: given, lambda: check(given))
+    return Provider("addresses given in the environment", lambda: given, lambda: check(given))
 
 
 def check(given: Mapping[str, str]) -> None:
@@ -38,7 +38,7 @@ def check(given: Mapping[str, str]) -> None:
 
 
 def check_database(url: str) -> None:
-    import psycopg  # noqa: PLC0415 - only this way needs the virtual environment
+    import psycopg  # noqa: PLC0415 - only this provider needs the virtual environment
 
     query = "SELECT FROM pg_available_extensions WHERE name = 'timescaledb'"
     try:
@@ -51,7 +51,7 @@ def check_database(url: str) -> None:
 
 
 def check_broker(url: str) -> None:
-    import kombu.exceptions  # noqa: PLC0415 - only this way needs the virtual environment
+    import kombu.exceptions  # noqa: PLC0415 - only this provider needs the virtual environment
 
     try:
         with kombu.Connection(url, connect_timeout=PATIENCE_S) as connection:

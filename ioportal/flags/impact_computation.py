@@ -9,7 +9,7 @@ import polars as pl
 from django.db import transaction
 from django.db.models import Sum
 
-from ioportal.activity import baselines, impact_windows
+from ioportal.activity import baselines, principal_windows
 from ioportal.analysis.impact import SlownessCriteria, by_window
 from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.flags import evidence
@@ -84,7 +84,7 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
         until = min(buckets.floor(start, _READ_SPAN) + _READ_SPAN, end)
         usual = baselines.at_time([server], start)
         for slow in baselines.slowdowns([server], start, until, usual, _SLOW):
-            changed |= _store(impact_windows.windows([server], slow.start, slow.end), usual)
+            changed |= _store(principal_windows.windows([server], slow.start, slow.end), usual)
         start = until
     if changed:
         DirtyEvidence.objects.mark(changed, first)
