@@ -129,6 +129,8 @@ WHERE id = ANY(%s)
 
 
 def _link(ids: list[int]) -> None:
+    if not ids:
+        return
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM jobs_workloadjob_jobs WHERE workloadjob_id = ANY(%s)", [ids])
         cursor.execute(_LINK, {"ids": ids, "apart_s": CLOCK_TOLERANCE.total_seconds()})

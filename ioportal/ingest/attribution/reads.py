@@ -166,5 +166,6 @@ def derive(
 
 def reattribute(source_job_ids: set[int]) -> None:
     """Attribute existing windows of source job ids again after a job that they may name changed."""
-    with connection.cursor() as cursor:
-        cursor.execute(_REATTRIBUTE, {**CONSTANTS, "source_job_ids": sorted(source_job_ids)})
+    if source_job_ids:
+        with connection.cursor() as cursor:
+            cursor.execute(_REATTRIBUTE, {**CONSTANTS, "source_job_ids": sorted(source_job_ids)})

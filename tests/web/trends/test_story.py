@@ -25,14 +25,14 @@ pytestmark = pytest.mark.long
 
 DAYS = [
     (local(2016, 10, 24), local(2016, 11, 2)),  # the week of the table
-    (local(2016, 11, 13), local(2016, 11, 18)),
-    (local(2017, 4, 29), local(2017, 5, 3)),
-    (local(2017, 6, 10), local(2017, 6, 15)),
+    (local(2016, 11, 14), local(2016, 11, 17)),
+    (local(2017, 4, 30), local(2017, 5, 3)),
+    (local(2017, 6, 11), local(2017, 6, 14)),
     (local(2017, 7, 6, "09:30:00"), local(2017, 7, 7, "07:30:00")),
-    (local(2017, 7, 16), local(2017, 7, 20)),
-    (local(2017, 8, 15), local(2017, 8, 22)),
-    (local(2017, 8, 27), local(2017, 8, 31)),
-    (local(2017, 9, 9), local(2017, 9, 18)),
+    (local(2017, 7, 17), local(2017, 7, 20)),
+    (local(2017, 8, 16), local(2017, 8, 21)),
+    (local(2017, 8, 28), local(2017, 8, 31)),
+    (local(2017, 9, 10), local(2017, 9, 17)),
 ]
 # Minimum, maximum, mean and standard deviation of 1,175 jobs.
 TABLE = {
