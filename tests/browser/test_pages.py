@@ -211,27 +211,28 @@ def test_no_page_is_wider_than_its_window(visit, heavy_job):
     segment = heavy_job.records.get().segment_id
     page = visit("/jobs/")
 
-    for width, theme in ((390, "light"), (390, "dark"), (1600, "dark"), (3840, "light")):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.emulate_media(color_scheme=theme)
-        for path in (
-            "/jobs/",
-            f"/jobs/{heavy_job.pk}/",
-            "/ingest/",
-            f"/ingest/files/{segment}/",
-            "/ingest/coverage/",
-            "/ingest/nids/",
-            "/ingest/pending/",
-            "/admin/site/cluster/",
-            "/",
-            "/trends/",
-            "/users/",
-            "/users/alice/",
-            "/projects/",
-            "/search/?q=3567126+alice",
-            "/styleguide/",
-        ):
-            page.goto(path)
+    for path in (
+        "/jobs/",
+        f"/jobs/{heavy_job.pk}/",
+        "/ingest/",
+        f"/ingest/files/{segment}/",
+        "/ingest/coverage/",
+        "/ingest/nids/",
+        "/ingest/pending/",
+        "/admin/site/cluster/",
+        "/",
+        "/trends/",
+        "/users/",
+        "/users/alice/",
+        "/projects/",
+        "/search/?q=3567126+alice",
+        "/styleguide/",
+    ):
+        page.set_viewport_size({"width": 390, "height": 900})
+        page.goto(path)
+        for width, theme in ((390, "light"), (390, "dark"), (1600, "dark"), (3840, "light")):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=theme)
 
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
 
