@@ -70,7 +70,7 @@ def forget():
 
 def remove():
     """Remove all rows."""
-    call_command("flush", interactive=False, verbosity=0)
+    call_command("flush", interactive=False, verbosity=0, reset_sequences=False)
     empty_hypertables()
 
 
