@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BEGAN, ENDED = "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
 STAFF, HEAVY_USER, OTHER_USER = "admin", "u1", "u40q2"
 _DATABASE = "ioportal_bench_pages"
-_SITE = "\n".join(
+SITE = "\n".join(
     [
         *(
             f'[[cluster]]\nname = "c{n}"\ntime_zone = "UTC"\nbatch = "slurm"\n'
@@ -34,7 +34,7 @@ _SITE = "\n".join(
         ),
     ]
 )
-_STATEMENTS = Path(__file__).with_name("centre.sql")
+STATEMENTS = Path(__file__).with_name("centre.sql")
 _LARGE = ["jobs_job", "jobs_jobstatistics", "jobs_allocation"]
 _INDEXES = """
 SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
@@ -53,10 +53,10 @@ def filled(jobs: int, began: str = BEGAN) -> Iterator[None]:
 
 def _fill(jobs: int, began: str) -> None:
     say(f"filling the database with {jobs:,} jobs")
-    portal.register(_SITE)
+    portal.register(SITE)
     with connection.cursor() as cursor:
         with without_indexes(_LARGE):
-            cursor.execute(_STATEMENTS.read_text(), {"jobs": jobs, "began": began, "ended": ENDED})
+            cursor.execute(STATEMENTS.read_text(), {"jobs": jobs, "began": began, "ended": ENDED})
         cursor.execute("VACUUM ANALYZE")
     User.objects.create_user(STAFF, is_staff=True)
     User.objects.create_user(HEAVY_USER)

@@ -136,7 +136,7 @@ CROSS JOIN generate_series(
 CROSS JOIN generate_series(33, 38) opcode
 CROSS JOIN (SELECT min(id) AS id FROM site_server) s;
 
-INSERT INTO jobs_workloadjob (cluster_id, panda_id, told_batch_id, batch_id, array_index, site, host,
+INSERT INTO jobs_workloadjob (cluster_id, panda_id, reported_batch_id, batch_id, array_index, site, host,
     state, error, "user", transformation, started_at, ended_at, core_count, cpu_s, precedence, batch_job_id,
     changed_at)
 SELECT cluster_id, 5000000 + n, batch_id, batch_id, '', 'LAKE', nodes, 'finished', '', 'prod', 'sim',

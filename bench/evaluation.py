@@ -38,7 +38,7 @@ _TRIED = {
     "metadata-operations": {"metadata_operations": 500_000},
     "outlier": {"z_score": 3},
 }
-_STATEMENTS = Path(__file__).with_suffix(".sql")
+STATEMENTS = Path(__file__).with_suffix(".sql")
 # Activity of all jobs in the steps of [start, end), increasing: the last minutes are a peak.
 _WINDOWS = """
 INSERT INTO telemetry_iowindow (start, "end", job_id, segment_id, filesystem_id, target_id,
@@ -107,7 +107,7 @@ def _fill(jobs: int) -> None:
         # The processor time of a backend excludes parallel workers.
         cursor.execute("SET max_parallel_workers_per_gather = 0")
         parameters: dict[str, Any] = {"jobs": jobs, "began": _NOW - _RUN, "now": _NOW}
-        cursor.execute(_STATEMENTS.read_text(), parameters)
+        cursor.execute(STATEMENTS.read_text(), parameters)
         with centre.without_indexes(tables):
             cursor.execute(_WINDOWS, span)
             cursor.execute(_REQUESTS, span)

@@ -28,7 +28,7 @@ _AT_MOST_MS = 150
 _END = datetime(2024, 6, 3, 20, tzinfo=UTC)
 _HOUR = timedelta(hours=1)
 _DATABASE = "ioportal_bench_overview"
-_STATEMENTS = Path(__file__).with_suffix(".sql")
+STATEMENTS = Path(__file__).with_suffix(".sql")
 # Few principals are busy: the first sends a thousand times as much as the last.
 _ATTRIBUTED = """
 INSERT INTO telemetry_attributedrpc
@@ -101,7 +101,7 @@ def _fill(hours: int) -> None:
     portal.register(portal.TWO_SERVERS)
     start = _END - hours * _HOUR
     with connection.cursor() as cursor:
-        cursor.execute(_STATEMENTS.read_text(), {"start": start, "end": _END})
+        cursor.execute(STATEMENTS.read_text(), {"start": start, "end": _END})
     for statement, level in ((_ATTRIBUTED, levels.ATTRIBUTED_RPCS), (_WINDOWS, levels.IO_WINDOWS)):
         with centre.without_indexes([level.table]), connection.cursor() as cursor:
             for hour in range(hours):

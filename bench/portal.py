@@ -17,14 +17,18 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from bench.figures import say
 from bench.inputs import TRACE_DAY
+from ioportal.jobs.models import Job, JobStatistics
 from scripts import serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from django.db.models import Model
 
 NODES = 20_000
 NODES_PER_JOB = 10
@@ -109,10 +113,25 @@ def empty_database(name: str) -> Iterator[None]:
     connection.settings_dict["TEST"]["NAME"] = name
     say(f"creating the database {name}")
     connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    set_defaults(Job, JobStatistics)
     try:
         yield
     finally:
         connection.creation.destroy_test_db(before, verbosity=0)
+
+
+def set_defaults(*models: type[Model]) -> None:
+    """Give columns the defaults of their fields, for rows that SQL inserts."""
+    with connection.schema_editor() as editor, connection.cursor() as cursor:
+        for meta in (model._meta for model in models):  # noqa: SLF001  (Django's documented meta API)
+            for field in meta.concrete_fields:
+                if field.has_default():
+                    column = sql.Identifier(field.column)
+                    cursor.execute(
+                        sql.SQL("ALTER TABLE {} ALTER {} SET DEFAULT {}").format(
+                            sql.Identifier(meta.db_table), column, editor.effective_default(field)
+                        )
+                    )
 
 
 def register(site: str) -> None:
