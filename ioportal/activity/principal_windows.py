@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 _OF_PRINCIPALS = """
 SELECT start, server_id, service_id, opcode,
-    kind || ':' || CASE kind WHEN %(JOB)s THEN job_id WHEN %(PROCESS)s THEN source_job_id
-        WHEN %(HOST)s THEN nid_id ELSE 0 END AS principal,
+    CASE kind WHEN %(CONTRADICTED)s THEN %(HOST)s ELSE kind END || ':' ||
+        CASE kind WHEN %(JOB)s THEN job_id WHEN %(PROCESS)s THEN source_job_id
+            WHEN %(HOST)s THEN nid_id WHEN %(CONTRADICTED)s THEN nid_id ELSE 0 END AS principal,
     sum(timed)::bigint, sum(service_us_sum)::bigint, sum(total_us_sum)::bigint
 FROM telemetry_attributedrpc
 WHERE server_id = ANY(%(servers)s) AND start >= %(start)s AND start < %(end)s
@@ -29,7 +30,7 @@ GROUP BY start, server_id, service_id, opcode, principal
 
 def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.DataFrame:
     """Return the windows of servers that start in [start, end), by principal."""
-    kinds = {kind.name: kind.value for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST)}
+    kinds = {kind.name: kind.value for kind in Principal}
     values: dict[str, Any] = {**kinds, "servers": list(server_ids), "start": start, "end": end}
     with connection.cursor() as cursor:
         cursor.execute(_OF_PRINCIPALS, values)

@@ -65,7 +65,7 @@ are unknown if PanDA's record refers to no known batch job, or to several tasks 
 
 ## Quality
 
-| grade | counters of the metadata targets observed | ambiguous operations |
+| grade | counters of the metadata targets observed | ambiguous and contradicted operations |
 |---|---|---|
 | *good* | at least {_GOOD} of the run, without unexplained resets | at most {_GOOD_AMBIGUOUS} |
 | *partial* | at least {_PARTIAL} of the run | at most {_PARTIAL_AMBIGUOUS} |

@@ -26,17 +26,19 @@ class Quality:
     reasons: tuple[str, ...]
 
 
-def grade(covered: float, ambiguous: float, resets: int) -> Quality:
+def grade(covered: float, ambiguous: float, contradicted: float, resets: int) -> Quality:
     """Grade the data quality of a job.
 
     Args:
         covered: share of the run with observed counters of the job's metadata targets, 0 to 1.
         ambiguous: share of the job's operations that may belong to another job, 0 to 1.
+        contradicted: share of operations whose job id and node, or user id, disagree, 0 to 1: of
+            those that claim the job and of those that its nodes sent.
         resets: number of windows with unexplained decreases of counters.
 
     Returns:
-        Good if covered >= 95 %, ambiguous <= 5 % and resets = 0; partial if covered >= 50 % and
-        ambiguous <= 25 %; otherwise poor.
+        Good if covered >= 95 %, ambiguous + contradicted <= 5 % and resets = 0; partial if
+        covered >= 50 % and ambiguous + contradicted <= 25 %; otherwise poor.
 
     Source: docs/metrics.md, "Quality".
     """
@@ -45,14 +47,20 @@ def grade(covered: float, ambiguous: float, resets: int) -> Quality:
         share = f"observed in {floor(100 * covered)} % of its run"
         never = "never observed while it ran: operations are known from reads far apart, if at all"
         reasons.append(f"The metadata targets' counters were {share if covered else never}.")
-    if ambiguous > GOOD_AMBIGUOUS:
+    if ambiguous + contradicted > GOOD_AMBIGUOUS and ambiguous:
         reasons.append(f"{ceil(100 * ambiguous)} % of its operations may be another job's.")
+    if ambiguous + contradicted > GOOD_AMBIGUOUS and contradicted:
+        reasons.append(
+            f"{ceil(100 * contradicted)} % of the operations with its job id or from its nodes are "
+            "contradicted: the node or user is not that of the job id. Counters may include "
+            "another's operations."
+        )
     if resets:
         times = "once" if resets == 1 else f"{resets} times"
         reasons.append(f"Counters fell {times} for no known reason: operations may be missing.")
     if not reasons:
         return Quality(Grade.GOOD, ())
-    usable = covered >= PARTIAL_COVERED and ambiguous <= PARTIAL_AMBIGUOUS
+    usable = covered >= PARTIAL_COVERED and ambiguous + contradicted <= PARTIAL_AMBIGUOUS
     return Quality(Grade.PARTIAL if usable else Grade.POOR, tuple(reasons))
 
 

@@ -75,7 +75,7 @@ SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
     e.impact_s, e.impact_share, e.impact_times,
     versions.counted, j.ended_at IS NOT NULL,
     {size_class}, {user_and_name}, j.started_at,
-    j.cluster_id, e.filesystem_id, s.ambiguous_share <= %(ambiguous)s,
+    j.cluster_id, e.filesystem_id, s.ambiguous_share + s.contradicted_share <= %(ambiguous)s,
     {until}
 FROM jobs_job j
 JOIN jobs_jobstatistics s ON s.job_id = j.id
@@ -129,7 +129,7 @@ _JOB_COLUMNS = {
     "started_at": _TIME,
     "cluster": CONTEXT["cluster"],
     "filesystem": CONTEXT["filesystem"],
-    "is_clear": pl.Boolean(),  # ambiguous RPCs are within the bound of good quality
+    "is_clear": pl.Boolean(),  # few operations are ambiguous or contradicted
     "until": CONTEXT["until"],
 }
 _TEXT_COLUMNS = {
@@ -221,16 +221,27 @@ def latest_by_user(untils: Mapping[str, datetime]) -> pl.DataFrame:
 
 # RPCs to a filesystem's metadata servers by principal and bin.
 _LOADS = sql.SQL("""
-SELECT date_bin(%(width)s, start, %(since)s) AS bin, kind,
-    CASE kind WHEN %(PROCESS)s THEN source_job_id WHEN %(HOST)s THEN nid_id ELSE 0 END
-        AS principal_id,
-    sum(count)::float8 AS rpcs
-FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
+SELECT date_bin(%(width)s, start, %(since)s) AS bin,
+    CASE WHEN contradicted THEN %(HOST)s ELSE kind END AS kind,
+    CASE
+        WHEN contradicted OR kind = %(HOST)s THEN nid_id
+        WHEN kind = %(PROCESS)s THEN source_job_id
+        ELSE 0
+    END AS principal_id,
+    sum(count)::float8 AS rpcs,
+    coalesce(sum(count) FILTER (WHERE kind <> %(JOB)s), 0)::float8 AS outside_rpcs,
+    coalesce(sum(count) FILTER (WHERE contradicted), 0)::float8 AS contradicted_rpcs
+FROM (
+    SELECT *, source_job_id <> 0 AND nid_id <> 0 AND kind <> %(PROCESS)s AS contradicted
+    FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
+) l
 GROUP BY 1, 2, 3
 """)
 _OUTSIDE = sql.SQL("""
 WITH loads AS MATERIALIZED (
-    SELECT bin, kind, principal_id, sum(rpcs) AS rpcs FROM ({loads}) l GROUP BY 1, 2, 3
+    SELECT bin, kind, principal_id, sum(rpcs) AS rpcs, sum(outside_rpcs) AS outside_rpcs,
+        sum(contradicted_rpcs) AS contradicted_rpcs
+    FROM ({loads}) l GROUP BY 1, 2, 3
 ),
 totals AS (SELECT bin, sum(rpcs) AS rpcs FROM loads GROUP BY 1),
 impacts AS (
@@ -240,8 +251,8 @@ impacts AS (
     WHERE server_id = ANY(%(servers)s) AND start >= %(since)s AND start < %(until)s
     GROUP BY 1, 2, 3
 )
-SELECT l.kind || ':' || l.principal_id, l.rpcs, l.rpcs / nullif(totals.rpcs, 0), impacts.impact_s,
-    l.bin + %(width)s
+SELECT l.kind || ':' || l.principal_id, l.outside_rpcs, l.contradicted_rpcs,
+    l.outside_rpcs / nullif(totals.rpcs, 0), impacts.impact_s, l.bin + %(width)s
 FROM loads l JOIN totals USING (bin) LEFT JOIN impacts USING (bin, kind, principal_id)
 WHERE l.kind IN (%(PROCESS)s, %(HOST)s)
 """)

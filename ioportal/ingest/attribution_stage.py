@@ -17,7 +17,12 @@ from django.db.models import Exists, F, Max, Min, OuterRef, Q
 
 from collectors import formats, tables
 from ioportal.ingest.attribution import deltas, reads, rpcs
-from ioportal.ingest.attribution.namesakes import ENDED_WITHIN, STARTS_WITHIN, with_namesakes
+from ioportal.ingest.attribution.namesakes import (
+    ENDED_WITHIN,
+    STARTS_WITHIN,
+    named_by,
+    with_namesakes,
+)
 from ioportal.ingest.models import (
     DirtyDeltas,
     DirtyJob,
@@ -28,10 +33,17 @@ from ioportal.ingest.models import (
 )
 from ioportal.jobs.models import Allocation, DirtyEvidence, DirtyStatistics, Job
 from ioportal.postgres.advisory_locks import Lock, hold
-from ioportal.site.models import Nid, Server, Target
+from ioportal.site.models import Nid, Server, SourceJobId, Target
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import AttributedRpc, Coverage, IoWindow, floor_to_window
+from ioportal.telemetry.models import (
+    AttributedRpc,
+    Coverage,
+    IoWindow,
+    Principal,
+    RpcWindow,
+    floor_to_window,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -247,25 +259,40 @@ def _attribute_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) 
         .values_list("pk", flat=True)
     )
     jobs = span.job_ids | sharing
-    nids = Nid.objects.filter(
-        Q(node__in=nodes) | Q(node__allocations__job__in=sharing)
-    ).values_list("pk", flat=True)
+    on_nodes = Nid.objects.filter(Q(node__in=nodes) | Q(node__allocations__job__in=sharing))
+    nids = set(on_nodes.values_list("pk", flat=True))
+    claiming = _claiming(nids, start, end)
+    namesakes, claimed_by = with_namesakes(namesakes | named_by(claiming))
+    source_job_ids = source_job_ids | claiming | claimed_by
+    contradicting = AttributedRpc.objects.between(start, end).filter(
+        source_job_id__in=source_job_ids, kind=Principal.JOB
+    )
+    jobs_before = _jobs_of(contradicting)
     parts = retention.retained(_RPC_LEVELS, start, end)
     for part in parts:
         rpcs.attribute_jobs(
             job_ids=jobs,
-            nids=set(nids),
+            nids=nids,
             namesakes=namesakes,
             source_job_ids=source_job_ids,
             start=part.start,
             end=part.end,
         )
-        rollups.mark_principals_dirty(jobs | namesakes, set(nids), source_job_ids, *part)
+        rollups.mark_principals_dirty(jobs | namesakes, nids, source_job_ids, *part)
     if not parts:  # (dropped rows of a running job were attributed before)
         LateRows.objects.bulk_create(
             LateRows(job_id=job_id, start=start, end=end) for job_id in span.job_ids
         )
-    return jobs
+    return jobs | namesakes | jobs_before | _jobs_of(contradicting)
+
+
+def _claiming(nids: set[int], start: datetime, end: datetime) -> set[int]:
+    """Return the job ids in the RPCs of NIDs that claim a job."""
+    in_windows = RpcWindow.objects.between(start, end).filter(nid_id__in=nids)
+    claims = SourceJobId.objects.exclude(batch_id="", launch="").filter(
+        pk__in=in_windows.exclude(source_job_id=0).values("source_job_id")
+    )
+    return set(claims.values_list("pk", flat=True))
 
 
 @dataclass

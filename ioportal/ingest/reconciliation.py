@@ -81,6 +81,7 @@ class SegmentAccount:
     pending: int = 0
     ambiguous: int = 0
     unattributed: int = 0
+    contradicted: int = 0
 
     @classmethod
     def for_segments(cls, segments: Collection[Segment]) -> SegmentAccount:

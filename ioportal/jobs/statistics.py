@@ -119,16 +119,18 @@ class _Figures:
     mdt_coverage: dict[int, _Row]
     ost_coverage: dict[int, _Row]
     ambiguous: dict[int, _Row]
+    contradicted: dict[int, _Row]
 
     @classmethod
     def compute(cls, jobs: list[Job]) -> _Figures:
         """Run all queries for a batch of jobs."""
         now = datetime.now(UTC)
-        values = statistics_queries.PARAMETERS | {
+        values: _Row = statistics_queries.PARAMETERS | {
             "jobs": [job.pk for job in jobs],
             "gap": settings.POLL_GAP,
             "now": now,
         }
+        by_job_id = values | _job_ids(jobs, values)
         return cls(
             now,
             runs=_by_job(statistics_queries.RUNS, values),
@@ -139,7 +141,8 @@ class _Figures:
             traced=_by_job(statistics_queries.TRACED, values),
             mdt_coverage=_by_job(statistics_queries.MDT_COVERAGE, values),
             ost_coverage=_by_job(statistics_queries.OST_COVERAGE, values),
-            ambiguous=_ambiguous(jobs, values),
+            ambiguous=_hashed(statistics_queries.AMBIGUOUS, by_job_id),
+            contradicted=_hashed(statistics_queries.CONTRADICTED, by_job_id),
         )
 
     def statistics(self, job: Job) -> JobStatistics:
@@ -175,25 +178,35 @@ class _Figures:
             _share(ambiguous["operations"], row.metadata_operations),
             _share(ambiguous["rpcs"], row.metadata_rpcs),
         )
-        evaluated = quality.grade(row.covered_share, row.ambiguous_share, row.resets)
+        contradicted = self.contradicted[job.pk]
+        row.contradicted_share = max(
+            _share(contradicted["operations"], row.metadata_operations),
+            _share(contradicted["claims"], row.metadata_rpcs),
+            min(1.0, _ratio(contradicted["claiming"], row.metadata_rpcs) or 0.0),
+        )
+        evaluated = quality.grade(
+            row.covered_share, row.ambiguous_share, row.contradicted_share, row.resets
+        )
         row.quality, row.quality_reasons = evaluated.grade, list(evaluated.reasons)
         return row
 
 
-def _ambiguous(jobs: list[Job], values: _Row) -> dict[int, _Row]:
-    if not jobs:
-        return {}
+def _job_ids(jobs: list[Job], values: _Row) -> _Row:
+    """Return the job ids in telemetry of jobs, and the time of all runs, for queries."""
     with connection.cursor() as cursor:
         cursor.execute(statistics_queries.JOB_IDS, values)
         links = cursor.fetchall()
-    values |= {
+    return {
         "source_job_ids": [source_job_id for source_job_id, _ in links],
         "linked_jobs": [job_id for _, job_id in links],
-        "first": min(job.started_at for job in jobs if job.started_at),
-        "last": max(job.ended_at or values["now"] for job in jobs),
+        "first": min((job.started_at for job in jobs if job.started_at), default=values["now"]),
+        "last": max((job.ended_at or values["now"] for job in jobs), default=values["now"]),
     }
+
+
+def _hashed(query: str, values: _Row) -> dict[int, _Row]:
     with planner.settings(enable_nestloop="off"):
-        return _by_job(statistics_queries.AMBIGUOUS, values)
+        return _by_job(query, values)
 
 
 def _set_io(row: JobStatistics, io: _Row, covered_s: float, duration: timedelta) -> None:

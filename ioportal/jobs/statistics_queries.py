@@ -248,6 +248,48 @@ LEFT JOIN rpcs USING (job_id)
     .as_string()
 )
 
+# Operations and RPCs that claimed a job and were contradicted, and RPCs of a job's nodes that
+# claimed another job.
+CONTRADICTED = (
+    _RUNS
+    + sql.SQL(""",
+links AS MATERIALIZED (
+    SELECT n.source_job_id, runs.job_id, runs.start, runs."end" + interval '1 hour' AS "end"
+    FROM unnest(%(source_job_ids)s::integer[], %(linked_jobs)s::bigint[])
+        AS n (source_job_id, job_id)
+    JOIN runs USING (job_id)
+),
+operations AS (
+    SELECT n.job_id, sum({metadata})::float8 AS operations
+    FROM telemetry_iowindow w JOIN links n USING (source_job_id)
+    WHERE w.kind = %(CONTRADICTED)s AND w.start < n."end" AND w."end" > n.start
+    GROUP BY n.job_id
+),
+claims AS (
+    SELECT n.job_id, sum(w.count)::float8 AS rpcs
+    FROM telemetry_attributedrpc w JOIN links n USING (source_job_id)
+    WHERE w.source_job_id <> 0 AND w.kind <> 2
+        AND (w.kind = %(CONTRADICTED)s OR w.kind = %(JOB)s AND w.job_id <> n.job_id)
+        AND w.start >= n.start - interval '10 seconds' AND w.start < n."end"
+    GROUP BY n.job_id
+),
+claiming AS (
+    SELECT job_id, sum(count)::float8 AS rpcs
+    FROM telemetry_attributedrpc
+    WHERE job_id <> 0 AND job_id = ANY(%(jobs)s) AND source_job_id <> 0
+    GROUP BY job_id
+)
+SELECT runs.job_id, coalesce(operations, 0) AS operations,
+    coalesce(claims.rpcs, 0) AS claims, coalesce(claiming.rpcs, 0) AS claiming
+FROM runs
+LEFT JOIN operations USING (job_id)
+LEFT JOIN claims USING (job_id)
+LEFT JOIN claiming USING (job_id)
+""")
+    .format(metadata=metadata_operations("w"))
+    .as_string()
+)
+
 # Largest share of a job in the operations of any MDT during its activity there.
 TARGET_SHARES = sql.SQL(
     """

@@ -164,6 +164,7 @@ _QUALITY = (
     "bytes_reasons",
     "covered_share",
     "ambiguous_share",
+    "contradicted_share",
     "resets",
     "peak_resolution_s",
     "computed_at",

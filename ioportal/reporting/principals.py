@@ -28,6 +28,7 @@ _WITHOUT_OWNER = {
     Principal.PENDING: "pending job ids",
     Principal.AMBIGUOUS: "one of several jobs",
     Principal.UNATTRIBUTED: "not attributed",
+    Principal.CONTRADICTED: "contradicted job ids",
 }
 
 

@@ -88,7 +88,7 @@ class RegistrationAdmin(StaffAdmin):
     ) -> None:
         """Save the object, then apply the change to existing data."""
         super().save_related(request, form, formsets, change)
-        apply(form.instance)
+        apply(form.instance, form.changed_data)
 
 
 class RegistrationInline(admin.TabularInline):
@@ -279,7 +279,7 @@ class ServiceFilter(admin.SimpleListFilter):
 class UserAccountAdmin(RegistrationAdmin):
     """Owners of jobs and their contacts."""
 
-    list_display = ("name", "full_name", "email", "project_names", "team")
+    list_display = ("name", "uid", "full_name", "email", "project_names", "team")
     list_filter = (ServiceFilter,)
     search_fields = ("name", "full_name", "email", "team")
 

@@ -10,7 +10,10 @@ import re
 from django.core.exceptions import ValidationError
 
 _PART_CHARACTERS = 64  # the length of the columns of jobs
-_NO_PARTS = {"batch_id": "", "array_index": "", "launch": ""}
+_NAMES = ("batch_id", "array_index", "launch", "host")
+_NO_PARTS: dict[str, str | int | None] = {**dict.fromkeys(_NAMES, ""), "uid": None}
+JOB_ID_PARTS = (*_NAMES, "uid")
+LARGEST_UID = 2**32 - 1
 
 
 def validate_job_id_pattern(pattern: str) -> None:
@@ -25,9 +28,24 @@ def validate_job_id_pattern(pattern: str) -> None:
         )
 
 
-def read_job_id(pattern: re.Pattern[str], text: str) -> dict[str, str]:
-    """Return the parts of a job id by `pattern`; all empty for a process name."""
+def read_job_id(pattern: re.Pattern[str], text: str) -> dict[str, str | int | None]:
+    """Return the parts of a job id by `pattern`; all empty for a process name.
+
+    `uid` and `host`, which the client's kernel adds, are the evidence for the job: None and "" if
+    the pattern has no such groups.
+    """
     match = pattern.fullmatch(text)
     groups = match.groupdict() if match else {}
-    parts = {name: groups.get(name) or "" for name in ("batch_id", "array_index", "launch")}
-    return parts if all(len(part) <= _PART_CHARACTERS for part in parts.values()) else _NO_PARTS
+    parts = {name: groups.get(name) or "" for name in _NAMES}
+    uid = _uid(groups.get("uid") or "")
+    if not (parts["batch_id"] or parts["launch"]):
+        return _NO_PARTS
+    if any(len(part) > _PART_CHARACTERS for part in parts.values()):
+        return _NO_PARTS
+    return {**parts, "uid": uid}
+
+
+def _uid(digits: str) -> int | None:
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > len(str(LARGEST_UID)):
+        return None
+    return min(int(digits), LARGEST_UID)

@@ -20,7 +20,7 @@ from collectors.batch import hostlists
 from collectors.batch.values import Unreadable
 from collectors.lustre.targets import TargetName, folded
 from ioportal.site import name_ids
-from ioportal.site.job_id_pattern import read_job_id
+from ioportal.site.job_id_pattern import JOB_ID_PARTS, read_job_id
 from ioportal.site.models import (
     Cluster,
     Filesystem,
@@ -44,6 +44,7 @@ _KEYS: dict[str, dict[str, type]] = {
     },
     "cluster": {
         "name": str, "time_zone": str, "batch": str, "simulated": bool, "nodes": str,
+        "forwarding_nodes": str,
         "exec_hosts_are_compute_nodes": bool, "cores_per_node": int, "nid_rule": dict, "nid": list,
     },
     "cluster.nid_rule": {"network": str, "node": str},
@@ -58,7 +59,9 @@ _KEYS: dict[str, dict[str, type]] = {
         "name": str, "format": str, "cluster": str, "filesystem": str, "server": str,
         "poll_interval_s": int,
     },
-    "user": {"name": str, "full_name": str, "email": str, "projects": list, "team": str},
+    "user": {
+        "name": str, "uid": int, "full_name": str, "email": str, "projects": list, "team": str,
+    },
 }  # fmt: skip
 _TYPE_NAMES = {
     str: "a string",
@@ -89,6 +92,7 @@ def register(document: _Entry) -> list[str]:
     """Register a document as `tomllib` reads it; return a line per table entry."""
     _expect_keys("the document", document, _KEYS[""])
     name_ids.lock()
+    uids_before = _uids()
     registered = []
     for table, store in _TABLES.items():
         for number, entry in enumerate(document.get(table, []), start=1):
@@ -102,7 +106,8 @@ def register(document: _Entry) -> list[str]:
             except ValidationError as error:
                 raise InvalidDocument(f"{place}: {_messages(error)}") from error
             registered.append(f"{table} {entry['name']}")
-    if document.keys() != {"user"}:
+    uids_after = _uids()
+    if document.keys() != {"user"} or uids_after != uids_before:
         site_changed.send(sender=None)
     return registered
 
@@ -160,8 +165,8 @@ def _messages(error: ValidationError) -> str:
 
 
 @transaction.atomic
-def apply(thing: models.Model) -> None:
-    """Apply an object that was registered on a page to existing data."""
+def apply(thing: models.Model, changed: Collection[str]) -> None:
+    """Apply an object that was registered on a page, and its changed fields, to existing data."""
     if isinstance(thing, Cluster):
         _apply_rule(thing)
     elif isinstance(thing, Filesystem):
@@ -169,7 +174,7 @@ def apply(thing: models.Model) -> None:
     elif isinstance(thing, Nid):
         thing.registered = thing.node_id is not None
         thing.save(update_fields=["registered"])
-    if not isinstance(thing, UserAccount):
+    if not isinstance(thing, UserAccount) or "uid" in changed:
         site_changed.send(sender=type(thing))
 
 
@@ -184,10 +189,11 @@ def _cluster(place: str, entry: _Entry) -> None:
         values |= {"nid_network": rule.get("network", ""), "nid_node_format": rule.get("node", "")}
     cluster = _stored(Cluster, entry["name"], values)
     nodes = name_ids.nodes(cluster)
-    try:
-        nodes.ids(pl.Series(hostlists.expand(entry.get("nodes", "")), dtype=pl.String))
-    except Unreadable as error:
-        raise InvalidDocument(f"{place}: nodes: {error}") from error
+    nodes.ids(_hosts(place, entry, "nodes"))
+    if "forwarding_nodes" in entry:
+        forwarding = nodes.ids(_hosts(place, entry, "forwarding_nodes")).to_list()
+        cluster.nodes.exclude(pk__in=forwarding).update(forwards=False)
+        cluster.nodes.filter(pk__in=forwarding).update(forwards=True)
     node_of = _nids(f"{place} nid", entry.get("nid", []))
     node_ids = nodes.ids(pl.Series(list(node_of.values()), dtype=pl.String))
     Nid.objects.bulk_create(
@@ -200,6 +206,19 @@ def _cluster(place: str, entry: _Entry) -> None:
         update_fields=["node", "registered"],
     )
     _apply_rule(cluster)
+
+
+def _hosts(place: str, entry: _Entry, key: str) -> pl.Series:
+    """Return the names in a hostlist of an entry."""
+    try:
+        return pl.Series(hostlists.expand(entry.get(key, "")), dtype=pl.String)
+    except Unreadable as error:
+        raise InvalidDocument(f"{place}: {key}: {error}") from error
+
+
+def _uids() -> dict[str, int | None]:
+    accounts = UserAccount.objects.exclude(uid=None)
+    return dict(accounts.values_list("name", "uid"))
 
 
 def _nids(place: str, table: list[_Entry]) -> dict[str, str]:
@@ -254,9 +273,7 @@ def _read_job_ids_again(filesystem: Filesystem) -> None:
             for name, part in parts.items():
                 setattr(job_id, name, part)
             changed.append(job_id)
-    SourceJobId.objects.bulk_update(
-        changed, ["batch_id", "array_index", "launch"], batch_size=1_000
-    )
+    SourceJobId.objects.bulk_update(changed, JOB_ID_PARTS, batch_size=1_000)
 
 
 def _server(place: str, entry: _Entry) -> None:
@@ -320,7 +337,7 @@ def _source(place: str, entry: _Entry) -> None:
 def _user(place: str, entry: _Entry) -> None:
     if not all(isinstance(project, str) for project in entry.get("projects", [])):
         raise InvalidDocument(f"{place}: projects must be strings.")
-    _stored(UserAccount, entry["name"], _subset(entry, "full_name", "email", "projects", "team"))
+    _stored(UserAccount, entry["name"], _subset(entry, *_KEYS["user"]))
 
 
 _TABLES: dict[str, Callable[[str, _Entry], None]] = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
+from ioportal.site.job_id_pattern import LARGEST_UID
 from ioportal.site.registration import InvalidDocument
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _USER_COLUMNS = {
     "user": "name",
     "login": "name",
     "full_name": "full_name",
+    "uid": "uid",
     "email": "email",
     "mail": "email",
     "projects": "projects",
@@ -94,6 +96,14 @@ def _nids(text: str) -> Iterator[dict[str, str]]:
         yield from ({"nid": nid, "node": nodes[0]} for nid in nids if not nid.endswith(_LOOPBACK))
 
 
+def _uid(cell: str, line: int) -> dict[str, int]:
+    if not cell:
+        return {}
+    if not (cell.isascii() and cell.isdecimal() and len(cell) <= len(str(LARGEST_UID))):
+        raise InvalidDocument(f"line {line}: {cell[:64]!r} is not a numeric user id.")
+    return {"uid": int(cell)}
+
+
 def _users(text: str) -> Iterator[dict[str, Any]]:
     """Yield users; the first line names the columns."""
     text = text.removeprefix("\ufeff")
@@ -105,8 +115,8 @@ def _users(text: str) -> Iterator[dict[str, Any]]:
         columns = [_USER_COLUMNS.get(name, "") for name in header]
         if "name" not in columns or "" in columns:
             raise InvalidDocument(
-                f"line 1: unknown columns: {head[:64]!r}. Use name and, if present, full_name, "
-                "email, projects and team."
+                f"line 1: unknown columns: {head[:64]!r}. Use name and, if present, uid, "
+                "full_name, email, projects and team."
             )
         for cells in rows:
             if not any(cells):
@@ -118,6 +128,8 @@ def _users(text: str) -> Iterator[dict[str, Any]]:
             user: dict[str, Any] = {
                 name: cell.strip() for name, cell in zip(columns, cells, strict=True)
             }
+            if "uid" in user:
+                user |= _uid(user.pop("uid"), rows.line_num)
             if "projects" in user:
                 user["projects"] = [name for name in _SEPARATOR.split(user["projects"]) if name]
             yield user

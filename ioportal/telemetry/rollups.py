@@ -80,7 +80,8 @@ _OF_SERVER = sql.SQL("server_id = %(server)s")
 _OF_PRINCIPALS = sql.SQL("""(
     job_id <> 0 AND job_id = ANY(%(jobs)s)
     OR nid_id <> 0 AND nid_id = ANY(%(nids)s)
-    OR source_job_id <> 0 AND source_job_id = ANY(%(source_jobs)s) AND nid_id = 0
+    OR source_job_id <> 0 AND source_job_id = ANY(%(source_jobs)s)
+        AND kind <> 2  -- a process, which is found by its NID
 )""")
 
 _CLEAR = sql.SQL("DELETE FROM {into} WHERE start >= %(start)s AND start < %(end)s AND {rows}")

@@ -118,7 +118,8 @@ def attribution(queries, attribute):
             (kind, job): int(rpcs)
             for kind, job, rpcs in queries(
                 """
-                SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed'])
+                SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed',
+                    'contradicted'])
                     [w.kind], coalesce(j.batch_id, ''), sum(count)
                 FROM telemetry_attributedrpc w LEFT JOIN jobs_job j ON j.id = w.job_id GROUP BY 1, 2
                 """

@@ -23,7 +23,7 @@ BATCH = traced(
 
 
 def test_a_batch_is_attributed_and_reconciles(deliver, logs, ingest, attribution, reconcile):
-    ingest("sacct", logs("s", sacct(Run("77", nodes="n1"))), cluster="anvil")
+    ingest("sacct", logs("s", sacct(Run("77", nodes="n[1-2]", node_count=2))), cluster="anvil")
 
     assert deliver(BATCH) == (202, {"already": False})
     assert attribution() == {("job", "77"): 6}

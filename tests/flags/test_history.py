@@ -15,8 +15,9 @@ from tests.conftest import SITE
 from tests.logs import GETATTR, OPEN, Run, at, job_stats, rpc, sacct
 
 JOBS = [str(number) for number in range(80, 92)]
-HEAVY, ENQUEUING = JOBS[:2]
-LOGIN, UNREGISTERED = "15@gni", "5@tcp"  # a node without a job, and an unregistered NID
+HEAVY, ENQUEUING, NAMED = JOBS[:3]
+# Nodes without a job, the second with a forged job id, and an unregistered NID.
+LOGIN, FORGING, UNREGISTERED = "15@gni", "16@gni", "5@tcp"
 DAY = timedelta(days=1)
 
 
@@ -164,6 +165,7 @@ def _traced(random):
         yield from (rpc(moment, job=ENQUEUING) for _ in range(random.randint(1, 3)))
         if second > 3_300:
             yield rpc(moment, LOGIN, GETATTR, job="")
+            yield rpc(moment, FORGING, GETATTR, job=NAMED)
             yield from (
                 rpc(moment, UNREGISTERED, OPEN, job="") for _ in range(random.randint(1, 3))
             )

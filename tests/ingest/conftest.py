@@ -20,7 +20,8 @@ def attribution(queries):
             (kind, name): int(rpcs)
             for kind, name, rpcs in queries(
                 """
-                SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed'])
+                SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed',
+                    'contradicted'])
                     [w.kind], coalesce(
                         (SELECT c.name || ' ' || j.batch_id FROM jobs_job j
                             JOIN site_cluster c ON c.id = j.cluster_id WHERE j.id = w.job_id),
@@ -44,7 +45,8 @@ def opens(queries):
             (kind, name): int(amount)
             for kind, name, amount in queries(
                 """
-                SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed'])
+                SELECT (ARRAY['job', 'process', 'host', 'pending', 'ambiguous', 'unattributed',
+                    'contradicted'])
                     [w.kind], coalesce(
                         (SELECT c.name || ' ' || j.batch_id FROM jobs_job j
                             JOIN site_cluster c ON c.id = j.cluster_id WHERE j.id = w.job_id),

@@ -8,12 +8,14 @@ from tests.logs import Run, job_stats, pbs, rpc, sacct, squeue
 
 pytestmark = pytest.mark.usefixtures("everything_reconciles")
 
+UNREGISTERED = "10.9.9.9@tcp"  # its node is unknown, so it contradicts no job id
+
 
 def test_pending_windows_are_attributed_when_the_job_record_arrives(load, attribution):
     load(
         "rpctrace",
         "t",
-        rpc("12:10", "1@gni") + "\n" + rpc("12:10", "9@gni", job="77"),
+        rpc("12:10", "1@gni") + "\n" + rpc("12:11", "1@gni", job="77"),
         server="mds1",
     )
     assert attribution() == {("host", "1@gni"): 1, ("pending", "77"): 1}
@@ -29,7 +31,7 @@ def test_windows_are_attributed_when_the_job_record_is_stored_already(load, attr
     load(
         "rpctrace",
         "t",
-        rpc("12:10", "1@gni") + "\n" + rpc("12:10", "9@gni", job="77"),
+        rpc("12:10", "1@gni") + "\n" + rpc("12:11", "1@gni", job="77"),
         server="mds1",
     )
 
@@ -181,7 +183,7 @@ def test_a_process_on_a_shared_node_is_not_attributed_to_a_job(load, attribution
 
 
 def test_rpcs_of_a_job_id_used_by_two_clusters_are_ambiguous(load, attribution, opens):
-    load("rpctrace", "t", rpc("12:10", "9@gni", job="77"), server="mds1")
+    load("rpctrace", "t", rpc("12:10", UNREGISTERED, job="77"), server="mds1")
     for clock, amount in (("12:00", 0), ("12:20", 5)):
         read = job_stats("lake-MDT0000", {"77": {"open": amount}}, snapshot=clock)
         load("job_stats", clock, read, at=f"2017-07-05T{clock}:00Z")
@@ -201,7 +203,7 @@ def test_a_job_id_on_a_filesystem_of_one_cluster_is_unambiguous(load, attributio
     load("sacct", "anvil", sacct(Run("77")), cluster="anvil")
     load("pbs", "birch", pbs(("E", Run("77", nodes="b1"))), cluster="birch")
 
-    load("rpctrace", "t", rpc("12:10", "9@gni", job="77"), server="pond-mds")
+    load("rpctrace", "t", rpc("12:10", UNREGISTERED, job="77"), server="pond-mds")
 
     assert attribution() == {("job", "birch 77"): 1}
 
@@ -209,7 +211,7 @@ def test_a_job_id_on_a_filesystem_of_one_cluster_is_unambiguous(load, attributio
 def test_a_reused_job_id_refers_to_the_job_at_that_time(load, attribution):
     early = Run("77", submit="08:00", start="09:00", end="10:00", nodes="n1", user="alice")
     late = Run("77", submit="20:00", start="21:00", end="22:00", nodes="n2", user="bob")
-    trace = "\n".join(rpc(clock, "9@gni", job="77") for clock in ("09:30", "15:00", "21:30"))
+    trace = "\n".join(rpc(clock, UNREGISTERED, job="77") for clock in ("09:30", "15:00", "21:30"))
     load("rpctrace", "t", trace, server="mds1")
 
     load("sacct", "j", sacct(early, late), cluster="anvil")
@@ -223,7 +225,7 @@ def test_a_quickly_reused_job_id_is_not_counted_twice(load, attribution, order):
     first = Run("77", submit="08:00", start="11:00", end="12:00", nodes="n1")
     second = Run("77", submit="11:30", start="12:05", end="13:00", nodes="n2")
     loads = [
-        lambda: load("rpctrace", "t", rpc("12:10", "9@gni", job="77"), server="mds1"),
+        lambda: load("rpctrace", "t", rpc("12:10", UNREGISTERED, job="77"), server="mds1"),
         lambda: load("sacct", "first", sacct(first), cluster="anvil"),
         lambda: load("sacct", "second", sacct(second), cluster="anvil"),
     ]
@@ -312,12 +314,12 @@ def test_a_new_job_id_pattern_applies_to_stored_job_ids(
     load, register, attribute, attribution, opens
 ):
     load("sacct", "j", sacct(Run("77")), cluster="anvil")
-    load("rpctrace", "t", rpc("12:10", "9@gni", job="alice:77:n9"), server="mds1")
+    load("rpctrace", "t", rpc("12:10", UNREGISTERED, job="alice:77:n1"), server="mds1")
     for clock, amount in (("12:00", 0), ("12:20", 5)):
-        read = job_stats("lake-MDT0000", {"alice:77:n9": {"open": amount}}, snapshot=clock)
+        read = job_stats("lake-MDT0000", {"alice:77:n1": {"open": amount}}, snapshot=clock)
         load("job_stats", clock, read, at=f"2017-07-05T{clock}:00Z")
-    assert attribution() == {("process", "alice:77:n9"): 1}
-    assert opens() == {("process", "alice:77:n9"): 5}
+    assert attribution() == {("process", "alice:77:n1"): 1}
+    assert opens() == {("process", "alice:77:n1"): 5}
 
     register(
         r"""

@@ -64,23 +64,31 @@ def expected(records, ended):
     for (start, nid, text), group in groupby(sorted(records, key=window), window):
         moments = [moment for moment, _, _ in group]
         end = start + timedelta(seconds=10)
-        if text in IDS:
-            principal = _named(text, start, end, ended)
-        else:
+        principal = _named(nid, text, start, end, ended) if text in IDS else None
+        if principal is None:
             principal = _on_node(nid, text, min(moments), max(moments), ended)
         total[principal] += len(moments)
     return dict(total)
 
 
-def _named(text, start, end, ended):
-    same_id = [job for job in ended if job.batch_id == text]
-    running = [job for job in same_id if job.start < end and job.end > start]
+def _named(nid, text, start, end, ended):
+    """Return the principal that a job id names; None if the node contradicts all its claims."""
     near = [
         job
-        for job in same_id
+        for job in ended
+        if job.batch_id == text
         if job.start - timedelta(minutes=5) < end and job.end + timedelta(hours=1) > start
     ]
-    candidates = running or near
+    running = [job for job in near if job.start < end and job.end > start]
+    node = NODE_OF[nid]
+    if node:
+        proven = [job for job in near if node in job.nodes.split(",")]
+        if near and not proven:
+            return None
+        candidates = [job for job in proven if job in running] or proven
+    else:
+        since_end = [job for job in near if job.end + timedelta(minutes=1) > start]
+        candidates = running or since_end
     if not candidates:
         return "pending", text
     if len(candidates) > 1:
@@ -95,6 +103,8 @@ def _on_node(nid, text, first, last, ended):
     changes = any(first < moment <= last for job in jobs_on_node for moment in (job.start, job.end))
     if len(holders) == 1 and not changes:
         return "job", _name(holders[0])
+    if text in IDS:
+        return "contradicted", text
     if text:
         return "process", text
     if len(holders) > 1 or changes:

@@ -57,7 +57,7 @@ def test_a_launch_determines_the_nodes_of_its_job_in_any_order_of_arrival(
 @pytest.mark.parametrize("order", list(permutations(range(4)))[::3])
 def test_launch_ids_are_attributed_to_their_job(register, load, attribution, opens, order):
     register(CRAY)
-    trace = "\n".join(rpc("12:10", "50@gni9", job=job) for job in ("9205593", "9205594"))
+    trace = "\n".join(rpc("12:10", "2@gni9", job=job) for job in ("9205593", "9205594"))
     reads = [
         ("12:00", job_stats("sea-MDT0000", {"9205593": {"open": 0}, "9205594": {"open": 0}})),
         ("12:50", job_stats("sea-MDT0000", {"9205593": {"open": 3}, "9205594": {"open": 4}})),

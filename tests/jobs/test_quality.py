@@ -170,7 +170,7 @@ def test_ambiguous_operations_lower_quality(jobs, logs, ingest, polled, figures)
 def test_ids_of_two_clusters_lower_quality(jobs, logs, ingest, refresh):
     jobs(Run("77"))
     ingest("pbs", logs("p", pbs(("E", Run("77", nodes="b1")))), cluster="birch")
-    ingest("rpctrace", logs("t", rpc("12:10", "9@gni", job="77")), server="mds1")
+    ingest("rpctrace", logs("t", rpc("12:10", "10.9.9.9@tcp", job="77")), server="mds1")
     refresh()
 
     for job in Job.objects.filter(batch_id="77"):

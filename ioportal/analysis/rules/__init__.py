@@ -1,6 +1,7 @@
 """The rules. A new rule is one file, one test file and one line here."""
 
 from ioportal.analysis.rules.campaign import CAMPAIGN
+from ioportal.analysis.rules.contradicted_job_ids import CONTRADICTED_JOB_IDS
 from ioportal.analysis.rules.create_unlink_churn import CREATE_UNLINK_CHURN
 from ioportal.analysis.rules.host_outside_jobs import HOST_OUTSIDE_JOBS
 from ioportal.analysis.rules.impact import IMPACT
@@ -36,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     LOW_CPU_EFFICIENCY,
     CAMPAIGN,
     HOST_OUTSIDE_JOBS,
+    CONTRADICTED_JOB_IDS,
     UNATTRIBUTED,
 )
 BY_CODE = {rule.code: rule for rule in RULES}

@@ -65,6 +65,7 @@ USER_EVIDENCE = {
 HOST_EVIDENCE = {
     "subject": pl.String(),
     "rpcs": _COUNT,  # within five minutes, on the metadata servers of one filesystem
+    "contradicted_rpcs": _COUNT,  # of which with a job id that its node or user contradicts
     "server_share": pl.Float64(),  # of all RPCs of these servers
     "impact_s": pl.Float64(),  # extra waiting of other users' RPCs
 }

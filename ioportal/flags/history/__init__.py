@@ -11,7 +11,7 @@ import polars as pl
 
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags.history.jobs import STARTUP, UNEXPLAINED, Z_SCORE, counter_source, peak_source
-from ioportal.flags.history.outside_jobs import OUTSIDE_JOBS, UNATTRIBUTED
+from ioportal.flags.history.outside_jobs import CONTRADICTED, OUTSIDE_JOBS, UNATTRIBUTED
 from ioportal.flags.history.source import HistorySource, MeasureHistory
 from ioportal.flags.history.users import USER_TOTAL
 from ioportal.telemetry import levels, retention
@@ -38,6 +38,7 @@ SOURCES: dict[tuple[str, str], HistorySource] = {
     (Subject.JOB, "z_score"): Z_SCORE,
     (Subject.USER, "metadata_operations"): USER_TOTAL,
     (Subject.HOST, "rpcs"): OUTSIDE_JOBS,
+    (Subject.HOST, "contradicted_rpcs"): CONTRADICTED,
     (Subject.FILESYSTEM, "unattributed_share"): UNATTRIBUTED,
 }
 

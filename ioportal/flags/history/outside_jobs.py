@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -55,10 +56,20 @@ def _around(flag: Flag) -> Interval:
 
 def _host_rpcs(flag: Flag, over: Interval) -> pl.DataFrame:
     kind, principal_id = principal_windows.principal_key(flag.subject)
-    key = "source_job_id" if kind == Principal.PROCESS else "nid_id"
-    senders = Q(("kind", kind), (key, principal_id))
+    if kind == Principal.PROCESS:
+        senders = Q(kind=kind, source_job_id=principal_id)
+    else:
+        senders = Q(kind__in=(kind, Principal.CONTRADICTED), nid_id=principal_id)
     return moving(
         _rpc_sums(levels.LOAD_WINDOWS, flag, over, senders, amount=Sum("count")), PEAK_SPAN
+    )
+
+
+def _contradicted_rpcs(flag: Flag, over: Interval) -> pl.DataFrame:
+    _, nid_id = principal_windows.principal_key(flag.subject)
+    contradicted = Q(kind__in=(Principal.JOB, Principal.CONTRADICTED), nid_id=nid_id)
+    return moving(
+        _rpc_sums(levels.LOAD_WINDOWS, flag, over, contradicted, amount=Sum("count")), PEAK_SPAN
     )
 
 
@@ -69,6 +80,7 @@ OUTSIDE_JOBS = HistorySource(
     _host_rpcs,
     lambda _flag, over: Interval(over.start + PEAK_SPAN, over.end),
 )
+CONTRADICTED = replace(OUTSIDE_JOBS, amounts=_contradicted_rpcs)
 
 
 def _last_day(flag: Flag) -> Interval:

@@ -21,13 +21,17 @@ def with_namesakes(job_ids: Iterable[int]) -> tuple[set[int], set[int]]:
         source_job_ids = _related(
             "SELECT DISTINCT source_job_id FROM jobs_namedjob WHERE job_id = ANY(%s)", jobs
         )
-        named = _related(
-            "SELECT DISTINCT job_id FROM jobs_namedjob WHERE source_job_id = ANY(%s)",
-            source_job_ids,
-        )
+        named = named_by(source_job_ids)
         if named <= jobs:
             return jobs, source_job_ids
         jobs |= named
+
+
+def named_by(source_job_ids: set[int]) -> set[int]:
+    """Return the jobs that source job ids may name, at any time."""
+    return _related(
+        "SELECT DISTINCT job_id FROM jobs_namedjob WHERE source_job_id = ANY(%s)", source_job_ids
+    )
 
 
 def _related(query: str, ids: set[int]) -> set[int]:

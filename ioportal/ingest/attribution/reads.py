@@ -24,6 +24,7 @@ KIND = """
     CASE
         WHEN w.source_job_id = 0 THEN %(UNATTRIBUTED)s
         WHEN s.batch_id = '' AND s.launch = '' THEN %(PROCESS)s
+        WHEN n.contradicted THEN %(CONTRADICTED)s
         WHEN n.jobs = 0 THEN %(PENDING)s
         WHEN n.jobs = 1 THEN %(JOB)s
         ELSE %(AMBIGUOUS)s

@@ -1,4 +1,8 @@
-"""Attribution of RPC windows: by their job id, otherwise by the allocation of their node."""
+"""Attribution of RPC windows: by their job id, otherwise by the allocation of their node.
+
+A job id is a claim, which any process can forge. The node and the user id, which come from the
+client's kernel, prove it or contradict it. A contradicted claim never names its job.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ from ioportal.telemetry.models import Method, Principal
 if TYPE_CHECKING:
     from datetime import datetime
 
-# The rows that a server's or some jobs' attribution replaces. A row is attributed by its job id
-# (`named`) or by its node, never by both: exactly the deleted rows are inserted again.
+# The rows that a server's or some jobs' attribution replaces: exactly the deleted rows are inserted
+# again. A window whose job id is a job's (`named`) is found by that id, others by their node.
 _OF_SERVER = "w.server_id = %(server)s"
 # ("<> 0", here and below, selects the partial indexes, which contain no zeros.)
 _OF_JOBS = """(
@@ -21,12 +25,14 @@ _OF_JOBS = """(
     OR w.source_job_id <> 0 AND w.source_job_id = ANY(%(source_job_ids)s)
 )"""
 
-# The NIDs of the windows and their nodes, in a table so that the planner knows their number.
+# The NIDs of the windows and their nodes, in a table so that the planner knows their number. A job
+# id from a NID without a node, or from a node that forwards others' I/O, cannot be verified.
 _NIDS = """
 CREATE TEMP TABLE attribution_nids ON COMMIT DROP AS
-SELECT id, node_id, node_id IS NULL AND text <> '0@lo' AS unknown
-FROM site_nid
-WHERE id IN (
+SELECT i.id, i.node_id, i.node_id IS NULL AND i.text <> '0@lo' AS unknown,
+    i.node_id IS NULL OR n.forwards AS unverifiable
+FROM site_nid i LEFT JOIN site_node n ON n.id = i.node_id
+WHERE i.id IN (
     SELECT w.nid_id FROM telemetry_rpcwindow w
     WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
 )
@@ -70,23 +76,91 @@ nodes AS (
     FROM slots
     GROUP BY node_id
 )
-SELECT i.id AS nid_id, i.unknown, n.since, n.jobs, n.job_ids
+SELECT i.id AS nid_id, i.unknown, i.unverifiable, n.since, n.jobs, n.job_ids
 FROM attribution_nids i LEFT JOIN nodes n ON n.node_id = i.node_id
 """
 
-# The jobs that each source job id names in each of its windows (`starts`).
-_NAMED = """
-CREATE TEMP TABLE attribution_named ON COMMIT DROP AS
-SELECT k.source_job_id, array_agg(k.start ORDER BY k.start) AS starts,
-    array_agg(n.jobs ORDER BY k.start) AS jobs, array_agg(n.job_id ORDER BY k.start) AS job_ids
+# The jobs that each job id claims in each of its windows.
+_CLAIMED = """
+CREATE TEMP TABLE attribution_claimed ON COMMIT DROP AS
+SELECT k.source_job_id, k.start, c.*
 FROM (
     SELECT DISTINCT w.source_job_id, w.start
     FROM telemetry_rpcwindow w
     JOIN site_sourcejobid s ON s.id = w.source_job_id AND (s.batch_id <> '' OR s.launch <> '')
     WHERE w.start >= %(start)s AND w.start < %(end)s AND w.source_job_id <> 0 AND {rows}
 ) k
-CROSS JOIN LATERAL jobs_job_named(k.source_job_id, k.start, k.start + interval '10 seconds') n
-GROUP BY k.source_job_id
+LEFT JOIN LATERAL jobs_claimed(k.source_job_id, k.start, k.start + interval '10 seconds') c ON true
+"""
+
+# Claims that a node's allocation proves: the NIDs of the nodes of each claimed job.
+_PROVEN = """
+CREATE TEMP TABLE attribution_proven ON COMMIT DROP AS
+SELECT i.id AS nid_id, a.job_id
+FROM (SELECT DISTINCT job_id FROM attribution_claimed) c
+JOIN jobs_allocation a USING (job_id)
+JOIN attribution_nids i USING (node_id)
+"""
+
+
+def _claim(proven: str, unverifiable: str) -> str:
+    """Return SQL for the strength of a claim: -1 contradicted, 0 none, 1 to 3 as `_METHODS`."""
+    return f"""
+        CASE
+            WHEN NOT by_uid THEN -1
+            WHEN {proven} THEN 3
+            WHEN NOT {unverifiable} AND has_nodes THEN -1
+            WHEN by_uid THEN 2
+            WHEN over THEN 0
+            ELSE 1
+        END"""
+
+
+# The claims of each job id by time: their number, and of a single one its job and its strength
+# where its node is the job's, is another one, or is unknown.
+_NAMED = f"""
+CREATE TEMP TABLE attribution_named ON COMMIT DROP AS
+SELECT source_job_id, array_agg(start ORDER BY start) AS starts,
+    array_agg(jobs ORDER BY start) AS jobs, array_agg(job_id ORDER BY start) AS job_ids,
+    array_agg(proven ORDER BY start) AS proven, array_agg(elsewhere ORDER BY start) AS elsewhere,
+    array_agg(unverified ORDER BY start) AS unverified
+FROM (
+    SELECT source_job_id, start, count(job_id) AS jobs, min(job_id) AS job_id,
+        min({_claim("true", "false")}) AS proven, min({_claim("false", "false")}) AS elsewhere,
+        min({_claim("false", "true")}) AS unverified
+    FROM attribution_claimed
+    GROUP BY source_job_id, start
+) claims
+GROUP BY source_job_id
+"""
+
+# Job ids with several claims at a time: the strongest ones by NID.
+_CONTESTED = f"""
+CREATE TEMP TABLE attribution_contested ON COMMIT DROP AS
+SELECT source_job_id, start, nid_id, min(claim) AS claim, count(*) AS jobs, min(job_id) AS job_id
+FROM (
+    SELECT *, rank() OVER (
+        PARTITION BY source_job_id, start, nid_id ORDER BY claim DESC, running DESC
+    ) AS place
+    FROM (
+        SELECT k.source_job_id, k.start, k.nid_id, c.job_id, c.running,
+            {_claim("p.job_id IS NOT NULL", "i.unverifiable")} AS claim
+        FROM (
+            SELECT DISTINCT w.source_job_id, w.start, w.nid_id
+            FROM telemetry_rpcwindow w
+            JOIN (
+                SELECT source_job_id, start FROM attribution_claimed
+                GROUP BY source_job_id, start HAVING count(*) > 1
+            ) several USING (source_job_id, start)
+            WHERE w.start >= %(start)s AND w.start < %(end)s AND w.source_job_id <> 0 AND {{rows}}
+        ) k
+        JOIN attribution_claimed c USING (source_job_id, start)
+        JOIN attribution_nids i ON i.id = k.nid_id
+        LEFT JOIN attribution_proven p ON p.nid_id = k.nid_id AND p.job_id = c.job_id
+    ) claims
+) ranked
+WHERE place = 1
+GROUP BY source_job_id, start, nid_id
 """
 
 _ATTRIBUTE = """
@@ -95,28 +169,41 @@ WITH candidates AS (
         h.jobs[width_bucket(w.first, h.since)] AS jobs,
         h.job_ids[width_bucket(w.first, h.since)] AS job_id,
         coalesce(h.since[width_bucket(w.first, h.since) + 1], 'infinity') AS until,
-        n.jobs IS NOT NULL AS named,
-        n.jobs[width_bucket(w.start, n.starts)] AS named_jobs,
-        n.job_ids[width_bucket(w.start, n.starts)] AS named_job_id
+        n.source_job_id IS NOT NULL AS named,
+        coalesce(c.jobs, n.jobs[width_bucket(w.start, n.starts)]) AS named_jobs,
+        coalesce(c.job_id, n.job_ids[width_bucket(w.start, n.starts)]) AS named_job_id,
+        CASE
+            WHEN c.claim IS NOT NULL THEN c.claim
+            WHEN p.job_id IS NOT NULL THEN n.proven[width_bucket(w.start, n.starts)]
+            WHEN h.unverifiable THEN n.unverified[width_bucket(w.start, n.starts)]
+            ELSE n.elsewhere[width_bucket(w.start, n.starts)]
+        END AS claim
     FROM telemetry_rpcwindow w
     JOIN attribution_holders h ON h.nid_id = w.nid_id
     LEFT JOIN attribution_named n ON n.source_job_id = w.source_job_id
+    LEFT JOIN attribution_proven p ON p.nid_id = w.nid_id
+        AND p.job_id = n.job_ids[width_bucket(w.start, n.starts)]
+    LEFT JOIN attribution_contested c ON c.source_job_id = w.source_job_id
+        AND c.start = w.start AND c.nid_id = w.nid_id
     WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
 ),
 attributed AS (
     SELECT *,
         CASE
-            WHEN named_jobs = 0 THEN %(PENDING)s
-            WHEN named_jobs = 1 THEN %(JOB)s
-            WHEN named_jobs > 1 THEN %(AMBIGUOUS)s
+            WHEN named_jobs = 0 OR claim = 0 THEN %(PENDING)s
+            WHEN claim > 0 AND named_jobs = 1 THEN %(JOB)s
+            WHEN claim > 0 THEN %(AMBIGUOUS)s
             -- Not across a start or end of a job: first and last record must be on one side.
-            WHEN jobs = 1 AND last < until THEN %(JOB)s
+            -- (A contradicted user id on the job's own node is nobody's proof.)
+            WHEN jobs = 1 AND last < until AND (NOT named OR job_id <> named_job_id) THEN %(JOB)s
+            WHEN named THEN %(CONTRADICTED)s
             WHEN source_job_id <> 0 THEN %(PROCESS)s
             WHEN jobs > 1 OR last >= until THEN %(AMBIGUOUS)s
             WHEN unknown THEN %(UNATTRIBUTED)s
             ELSE %(HOST)s
         END AS kind,
-        CASE WHEN named THEN named_job_id ELSE job_id END AS matched_job_id
+        CASE WHEN claim > 0 THEN named_job_id ELSE job_id END AS matched_job_id,
+        coalesce(claim < 0, false) AS contradicted
     FROM candidates
     OFFSET 0  -- computes each kind once, not at each use below
 )
@@ -127,11 +214,15 @@ INSERT INTO telemetry_attributedrpc (
 )
 SELECT start, segment_id, server_id, service_id, opcode, kind,
     CASE WHEN kind = %(JOB)s THEN matched_job_id ELSE 0 END AS principal_job,
-    CASE WHEN kind = %(JOB)s THEN 0 ELSE source_job_id END AS principal_source_job,
-    CASE WHEN kind = %(JOB)s OR named THEN 0 ELSE nid_id END AS principal_nid,
+    -- A contradicted claim keeps its job id and its NID, for whoever looks for its sender.
+    CASE WHEN kind = %(JOB)s AND NOT contradicted THEN 0 ELSE source_job_id END
+        AS principal_source_job,
+    CASE WHEN (named OR kind = %(JOB)s) AND NOT contradicted THEN 0 ELSE nid_id END
+        AS principal_nid,
     CASE
         WHEN kind <> %(JOB)s THEN %(BY_NONE)s
-        WHEN named THEN %(BY_JOB_ID)s
+        WHEN claim > 0 THEN (%(METHODS)s::smallint[])[claim]
+        WHEN contradicted THEN %(CONTRADICTED_ID)s
         WHEN source_job_id <> 0 THEN %(BY_NODE_PROCESS)s
         ELSE %(BY_NODE)s
     END AS attributed_by,
@@ -157,20 +248,32 @@ WHERE server_id = %(server)s AND start >= %(start)s AND start < %(end)s
 _CLEAR_JOBS = """
 DELETE FROM telemetry_attributedrpc
 WHERE start >= %(start)s AND start < %(end)s AND (
-    job_id <> 0 AND job_id = ANY(%(jobs)s) AND method <> %(BY_JOB_ID)s
-    OR job_id <> 0 AND job_id = ANY(%(namesakes)s) AND method = %(BY_JOB_ID)s
+    job_id <> 0 AND job_id = ANY(%(jobs)s) AND method IN (%(BY_NODE)s, %(BY_NODE_PROCESS)s)
+    OR job_id <> 0 AND job_id = ANY(%(namesakes)s) AND method = ANY(%(METHODS)s)
     OR nid_id <> 0 AND nid_id = ANY(%(nids)s)
-    OR source_job_id <> 0 AND source_job_id = ANY(%(source_job_ids)s) AND nid_id = 0
+    OR source_job_id <> 0 AND source_job_id = ANY(%(source_job_ids)s)
+        AND kind <> %(PROCESS)s
 )
 """
 
+_METHODS = (Method.JOB_ID, Method.JOB_ID_UID, Method.JOB_ID_NODE)  # by the strength of claims
 _CONSTANTS: dict[str, Any] = {
     **{kind.name: kind.value for kind in Principal},
     "BY_NONE": Method.NONE.value,
-    "BY_JOB_ID": Method.JOB_ID.value,
     "BY_NODE": Method.NODE.value,
     "BY_NODE_PROCESS": Method.NODE_PROCESS.value,
+    "CONTRADICTED_ID": Method.CONTRADICTED_ID.value,
+    "METHODS": list(_METHODS),
 }
+
+
+_TABLES = (
+    "attribution_holders",
+    "attribution_claimed",
+    "attribution_proven",
+    "attribution_named",
+    "attribution_contested",
+)
 
 
 def attribute_server(server_id: int, start: datetime, end: datetime) -> None:
@@ -196,7 +299,8 @@ def attribute_jobs(
         nids: the NIDs of all their nodes, current and former. Rows of a job fold its nodes, so all
             are needed.
         namesakes: jobs to attribute by source job ids.
-        source_job_ids: all ids that name one of the namesakes.
+        source_job_ids: all ids that claim one of the namesakes, and all ids in the windows of
+            `nids`.
         start: a window boundary.
         end: a window boundary.
     """
@@ -217,10 +321,10 @@ def _attribute(clear: str, rows: str, values: dict[str, Any]) -> None:
         cursor.execute(clear, values)
         cursor.execute(_NIDS.format(rows=rows), values)
         cursor.execute("ANALYZE attribution_nids")
-        for create in (_HOLDERS, _NAMED):
+        for create in (_HOLDERS, _CLAIMED, _PROVEN, _NAMED, _CONTESTED):
             cursor.execute(create.format(rows=rows), values)
-        cursor.execute("ANALYZE attribution_holders, attribution_named")
+        cursor.execute(f"ANALYZE {', '.join(_TABLES)}")
         # The groups of an hour fit in this memory.
         with planner.settings(enable_nestloop="off", enable_sort="off", work_mem="128MB"):
             cursor.execute(_ATTRIBUTE.format(rows=rows), values)
-        cursor.execute("DROP TABLE attribution_nids, attribution_holders, attribution_named")
+        cursor.execute(f"DROP TABLE attribution_nids, {', '.join(_TABLES)}")

@@ -71,6 +71,7 @@ class JobStatistics(models.Model):
     bytes_reasons = models.JSONField(default=list)
     covered_share = models.FloatField(default=0)  # of the run, by reads of the MDTs
     ambiguous_share = models.FloatField(default=0)
+    contradicted_share = models.FloatField(default=0)
     resets = models.IntegerField(default=0)
 
     class Meta:

@@ -118,6 +118,11 @@ class Node(models.Model):
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
     name = models.CharField(max_length=255)
+    forwards = models.BooleanField(
+        default=False,
+        help_text="It forwards the I/O of other nodes: a DVS server, a gateway, an NFS server. Job "
+        "ids in its requests cannot be verified.",
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(name="node_identity", fields=["cluster", "name"])]
@@ -151,9 +156,10 @@ class Filesystem(models.Model):
     job_id_pattern = models.CharField(
         max_length=255,
         validators=[validate_job_id_pattern],
-        default=r"(?P<batch_id>\d+)(\[(?P<array_index>\d+)\])?(\..*)?",
+        default=r"(?P<batch_id>\d+)(\[(?P<array_index>\d+)\])?(\.[^:]*)?"
+        r"(:(?P<uid>\d+))?(:(?P<host>[\w.-]+))?",
         help_text="A regular expression that matches the whole job id of a batch job. Groups: "
-        "batch_id, array_index, launch (an ALPS apid). Other ids are process names.",
+        "batch_id, array_index, launch (an ALPS apid), uid, host. Other ids are process names.",
     )
     simulated = models.BooleanField(
         default=False, help_text="Its data is simulated; pages show a label."
@@ -264,6 +270,8 @@ class SourceJobId(models.Model):
     batch_id = models.CharField(max_length=64, blank=True)  # "": a process name
     array_index = models.CharField(max_length=64, blank=True)
     launch = models.CharField(max_length=64, blank=True)
+    uid = models.BigIntegerField(null=True)  # of the process, by its kernel; null: not in the id
+    host = models.CharField(max_length=64, blank=True)
 
     class Meta:
         constraints = [

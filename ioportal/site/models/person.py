@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+
+from ioportal.site.job_id_pattern import LARGEST_UID
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -27,6 +30,14 @@ class UserAccount(models.Model):
     email = models.EmailField(blank=True, help_text="Address of the person or the team.")
     projects = ArrayField(
         models.CharField(max_length=128), default=list, blank=True, help_text="Separated by commas."
+    )
+    uid = models.BigIntegerField(
+        null=True,
+        blank=True,
+        unique=True,
+        validators=[MinValueValidator(0), MaxValueValidator(LARGEST_UID)],
+        help_text="The numeric user id on the clusters. Job ids with a uid (jobid_name=%j:%u) are "
+        "compared with it.",
     )
     team = models.CharField(
         max_length=128,

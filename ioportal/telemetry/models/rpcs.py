@@ -50,7 +50,8 @@ class RpcWindow(_RpcTimes):
 class _PrincipalRow(models.Model):
     """Values of one principal on a server in the interval that starts at `start`.
 
-    `nid_id` is 0 for jobs, whose nodes are folded, and for principals attributed by job id.
+    `nid_id` is 0 for jobs, whose nodes are folded, and for principals attributed by job id. Rows of
+    contradicted job ids have the job id and the NID, also if their node's job is the principal.
     """
 
     pk = models.CompositePrimaryKey("start", "server_id", "kind", "job_id")  # for Django only

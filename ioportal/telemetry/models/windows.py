@@ -34,14 +34,18 @@ class Principal(models.IntegerChoices):
     PENDING = 4, "pending"
     AMBIGUOUS = 5, "ambiguous"
     UNATTRIBUTED = 6, "unattributed"
+    CONTRADICTED = 7, "contradicted"
 
 
 class Method(models.IntegerChoices):
     """The method by which an operation was attributed to a job."""
 
-    JOB_ID = 1, "job id in the source"
+    JOB_ID = 1, "job id in the source, not verified"
     NODE = 2, "only job on the node"
     NODE_PROCESS = 3, "only job on the node of the process"
+    CONTRADICTED_ID = 4, "only job on the node, which contradicts the job id"
+    JOB_ID_UID = 5, "job id in the source, verified by user id"
+    JOB_ID_NODE = 6, "job id in the source, verified by node"
     NONE = 0, "no job"
 
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ioportal.ingest import backpressure, health
+from ioportal.ingest.identity import JobIdEvidence, job_id_evidence
 from ioportal.telemetry import retention, storage
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ class Health:
     def is_well(self) -> bool:
         """Whether nothing needs attention."""
         return not (self.in_trouble or self.late or self.failing or self.behind)
+
+    @cached_property
+    def job_ids(self) -> list[JobIdEvidence]:
+        """The evidence for the job ids in recent data."""
+        return job_id_evidence(self.now)
 
     @cached_property
     def licence(self) -> str:

@@ -34,9 +34,12 @@ _LISTED_NAMESAKES = 20
 _LISTED_PANDA_JOBS = 10
 _LISTED_TASKS = 5
 _METHODS = {
-    Method.JOB_ID: "by job id",
+    Method.JOB_ID: "by job id, not verified",
+    Method.JOB_ID_UID: "by job id, verified by user id",
+    Method.JOB_ID_NODE: "by job id, verified by node",
     Method.NODE: "by node, allocated to this job alone",
     Method.NODE_PROCESS: "by process name and node, allocated to this job alone",
+    Method.CONTRADICTED_ID: "by node, allocated to this job alone; the job id names another job",
 }
 
 

@@ -9,6 +9,8 @@ from ioportal.ingest.models import Batch, DirtyTrace, Segment
 from ioportal.site.models import Source
 from ioportal.stage_runs import failures_recorded
 from ioportal.telemetry.models import Coverage
+from tests import conftest
+from tests.logs import Run, rpc, sacct
 from tests.web.reading import json_of, words_of
 
 SITE = """
@@ -184,7 +186,21 @@ def test_home_lists_silent_sources(as_staff, trace, new_job):
 
 def test_an_empty_page_explains_how_to_add_sources(as_staff, django_assert_num_queries):
     as_staff.get("/ingest/health/")
-    with django_assert_num_queries(25):
+    with django_assert_num_queries(27):
         page = words_of(as_staff.get("/ingest/health/"))
 
     assert "manage.py token create ingest" in page
+
+
+def test_the_evidence_for_job_ids_is_shown(as_staff, register, logs, ingest):
+    register(conftest.SITE)
+    now = datetime.now(UTC)
+    run = Run("77", now - timedelta(hours=1), None, submit=now - timedelta(hours=1), nodes="n1")
+    ingest("sacct", logs("s", sacct(run)), cluster="anvil")
+    senders = ["1@gni"] * 5 + ["10.9.9.9@tcp"] * 3 + ["2@gni"] * 2
+    lines = (rpc(now - timedelta(minutes=5), nid, job="77", xid=n) for n, nid in enumerate(senders))
+    ingest("rpctrace", logs("t", "\n".join(lines)), server="mds1")
+
+    words = words_of(as_staff.get("/ingest/health/"))
+
+    assert "RPC traces, last hour 10 50 0 30 20" in words

@@ -343,7 +343,7 @@ def _report(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> st
     lines.append(f"operations    {account.operations:>15,}")
     for kind, operations in account.attributed.items():
         lines.append(f"  to a {kind:<7} {operations:>15,}")
-    for kind in ("pending", "ambiguous", "unattributed"):
+    for kind in ("pending", "contradicted", "ambiguous", "unattributed"):
         lines.append(f"  {kind:<12}{getattr(account, kind):>15,}")
     lines.append(f"seconds       {seconds:>15,}")
     accounting = ", ".join(names(tables.JOBS))

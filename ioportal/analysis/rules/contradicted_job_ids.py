@@ -1,0 +1,40 @@
+"""Contradicted job ids: a host sends RPCs with the job ids of jobs that are not its own."""
+
+import polars as pl
+
+from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
+
+
+def _check(hosts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
+    return hosts.filter(pl.col("contradicted_rpcs") >= thresholds["contradicted_rpcs"]).select(
+        "subject", numbers=pl.struct("contradicted_rpcs")
+    )
+
+
+CONTRADICTED_JOB_IDS = Rule(
+    code="contradicted-job-ids",
+    version=1,
+    title="Job id contradicts node",
+    meaning=(
+        "Within five minutes a host sent many metadata RPCs with the id of a job that does not run "
+        "on it, or that belongs to another user. The job of that id is not charged with them."
+    ),
+    subject=Subject.HOST,
+    source=Source.RPC_TRACE,
+    severity=Severity.WARNING,
+    measure="contradicted_rpcs",
+    thresholds={
+        "contradicted_rpcs": Threshold(
+            3_000, "Metadata RPCs with contradicted job ids within five minutes", Unit.RPCS
+        ),
+    },
+    advice=(
+        "{contradicted_rpcs:,.0f} metadata RPCs within five minutes had the id of another host's "
+        "job or of another user's job (threshold {threshold_contradicted_rpcs:,.0f}). Check who "
+        "set the variable of the job id on this host. If the host forwards the I/O of others, "
+        "register it as a forwarding node. If it belongs to the job, correct its NID."
+    ),
+    check=_check,
+    example=Example("a host that uses the id of another user's job", {"contradicted_rpcs": 41_000}),
+)

@@ -1,0 +1,195 @@
+"""A job id is a claim: node and user id prove it or contradict it."""
+
+import pytest
+
+from ioportal.jobs.models import Job, JobStatistics
+from ioportal.telemetry.models import Method
+from tests.conftest import SITE
+from tests.logs import Run, at, job_stats, rpc, sacct
+
+ALICE = Run("77", nodes="n1", user="alice")
+MALLORY = Run("78", nodes="n2", user="mallory")
+UIDS = """
+[[user]]
+name = "alice"
+uid = 1001
+[[user]]
+name = "mallory"
+uid = 1002
+"""
+
+
+@pytest.fixture
+def jobs(site, logs, ingest):
+    """Load the jobs of alice and mallory."""
+    ingest("sacct", logs("s", sacct(ALICE, MALLORY)), cluster="anvil")
+
+
+@pytest.fixture
+def trace(logs, ingest):
+    """Load RPCs as (time of day, NID, job id)."""
+
+    def load(*records):
+        lines = (rpc(moment, nid, job=job, xid=n) for n, (moment, nid, job) in enumerate(records))
+        ingest("rpctrace", logs(f"t{hash(records)}", "\n".join(lines)), server="mds1")
+
+    return load
+
+
+@pytest.fixture
+def methods(queries):
+    """Return the RPCs by batch id of the job and method."""
+
+    def read():
+        rows = queries(
+            "SELECT j.batch_id, w.method, sum(w.count) FROM telemetry_attributedrpc w"
+            " JOIN jobs_job j ON j.id = w.job_id GROUP BY 1, 2"
+        )
+        return {(batch_id, Method(method)): int(count) for batch_id, method, count in rows}
+
+    return read
+
+
+@pytest.mark.usefixtures("jobs")
+def test_an_id_of_another_nodes_job_goes_to_the_job_on_the_node(trace, methods, reconcile):
+    trace(("12:10", "1@gni", "77"), ("12:10:01", "2@gni", "77"), ("12:10:02", "2@gni", "77"))
+
+    assert methods() == {("77", Method.JOB_ID_NODE): 1, ("78", Method.CONTRADICTED_ID): 2}
+    reconcile()
+
+
+@pytest.mark.usefixtures("jobs")
+def test_an_id_from_a_node_without_a_job_is_contradicted(trace, attribution):
+    trace(("12:10", "5@gni", "77"))
+
+    assert attribution() == {("contradicted", "77"): 1}
+
+
+@pytest.mark.usefixtures("jobs")
+@pytest.mark.parametrize(
+    ("nid", "principal"),
+    [
+        ("1@gni", ("job", "anvil 77")),
+        ("2@gni", ("contradicted", "77")),
+        ("10.9.9.9@tcp", ("pending", "77")),
+    ],
+    ids=["own node", "another node", "unknown node"],
+)
+def test_a_job_that_ended_is_named_by_its_own_nodes_only(trace, attribution, nid, principal):
+    trace(("13:30", nid, "77"))
+
+    assert attribution() == {principal: 1}
+
+
+@pytest.mark.usefixtures("jobs")
+def test_an_unknown_node_does_not_verify_a_running_job(trace, methods):
+    trace(("12:10", "10.9.9.9@tcp", "77"))
+
+    assert methods() == {("77", Method.JOB_ID): 1}
+
+
+def test_a_forwarding_node_does_not_contradict(register, logs, ingest, trace, methods):
+    register(SITE.replace('nodes = "n[1-20]"', 'nodes = "n[1-20]"\nforwarding_nodes = "n[19-20]"'))
+    ingest("sacct", logs("s", sacct(ALICE)), cluster="anvil")
+    trace(("12:10", "20@gni", "77"), ("12:10:01", "18@gni", "77"))
+
+    assert methods() == {("77", Method.JOB_ID): 1}
+
+
+@pytest.mark.usefixtures("jobs")
+@pytest.mark.parametrize(
+    ("nid", "job_id", "expected"),
+    [
+        ("10.9.9.9@tcp", "77:1001", {("77", Method.JOB_ID_UID): 1}),
+        ("10.9.9.9@tcp", "77:1002", {}),
+        ("10.9.9.9@tcp", "77:0", {("77", Method.JOB_ID): 1}),
+        ("10.9.9.9@tcp", "77:4242", {}),
+        ("1@gni", "77:1001", {("77", Method.JOB_ID_NODE): 1}),
+        ("1@gni", "77:1002", {}),
+        ("2@gni", "77:1002", {("78", Method.CONTRADICTED_ID): 1}),
+    ],
+)
+def test_user_ids_are_compared_with_the_owners(register, trace, methods, nid, job_id, expected):
+    register(UIDS)
+    trace(("12:10", nid, job_id))
+
+    assert methods() == expected
+
+
+@pytest.mark.usefixtures("site")
+def test_an_array_id_names_the_task_on_the_node(logs, ingest, trace, methods):
+    tasks = [
+        Run("90", nodes="n1"),
+        Run("90", nodes="n2", submit="11:01"),
+        Run("90", nodes="n3", submit="11:02"),
+    ]
+    for number, task in enumerate(tasks):
+        ingest("sacct", logs(f"s{number}", sacct(task)), cluster="anvil")
+    trace(("12:10", "2@gni", "90"), ("12:10:01", "10.9.9.9@tcp", "90"))
+
+    assert methods() == {("90", Method.JOB_ID_NODE): 1}
+
+
+@pytest.mark.usefixtures("site")
+def test_late_accounting_settles_a_claim(logs, ingest, trace, methods, attribution, reconcile):
+    trace(("12:10", "1@gni", "77"), ("12:10:01", "2@gni", "77"))
+    assert attribution() == {("pending", "77"): 2}
+
+    ingest("sacct", logs("a", sacct(ALICE)), cluster="anvil")
+    assert attribution() == {("job", "anvil 77"): 1, ("contradicted", "77"): 1}
+    ingest("sacct", logs("m", sacct(MALLORY)), cluster="anvil")
+
+    assert methods() == {("77", Method.JOB_ID_NODE): 1, ("78", Method.CONTRADICTED_ID): 1}
+    reconcile()
+
+
+def read(logs, ingest, clock, entries):
+    text = job_stats("lake-MDT0000", entries, snapshot=clock)
+    ingest("job_stats", logs(f"j{clock}", text), at=at(clock).isoformat())
+
+
+@pytest.mark.usefixtures("jobs")
+def test_counters_after_the_end_of_a_job_are_not_its_own(logs, ingest, opens):
+    for clock, count in (("12:50", 5), ("13:00", 7), ("13:05", 8), ("13:10", 6_000)):
+        read(logs, ingest, clock, {"77": {"open": count}})
+
+    assert opens() == {("job", "anvil 77"): 8, ("pending", "77"): 5_992}
+
+
+@pytest.mark.usefixtures("jobs")
+def test_counters_with_the_uid_of_another_user_are_contradicted(register, logs, ingest, opens):
+    register(UIDS)
+    for clock, factor in (("12:10", 1), ("12:20", 10)):
+        entries = {"77:1001": {"open": factor}, "77:1002": {"open": 1_000 * factor}}
+        read(logs, ingest, clock, entries)
+
+    assert opens() == {("job", "anvil 77"): 10, ("contradicted", "77:1002"): 10_000}
+
+
+@pytest.mark.usefixtures("jobs")
+def test_registering_uids_attributes_stored_counters_again(register, logs, ingest, call, opens):
+    read(logs, ingest, "12:10", {"77:1002": {"open": 4}})
+    assert opens() == {("job", "anvil 77"): 4}
+
+    register(UIDS)
+    call("ingest", "sacct", logs("again", sacct(Run("1"))), "--cluster=anvil")
+
+    assert opens() == {("contradicted", "77:1002"): 4}
+
+
+@pytest.mark.usefixtures("jobs")
+def test_contradicted_claims_lower_the_quality_of_both_jobs(logs, ingest, trace, refresh):
+    for minute in range(0, 61, 10):
+        clock = f"{12 + minute // 60}:{minute % 60:02}"
+        read(logs, ingest, clock, {"77": {"open": minute}, "78": {"open": minute}})
+    trace(
+        *((f"12:10:{second:02}", "1@gni", "77") for second in range(30)),
+        *((f"12:11:{second:02}", "2@gni", "77") for second in range(10)),
+    )
+    refresh()
+
+    figures = {row.job.batch_id: row for row in JobStatistics.objects.select_related("job")}
+    assert figures["77"].contradicted_share == 0.25
+    assert figures["78"].contradicted_share == 1
+    assert {row.quality for row in figures.values()} & {"good"} == set()
+    assert Job.objects.filter(quality="good").count() == 0
