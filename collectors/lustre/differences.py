@@ -14,6 +14,8 @@ import polars as pl
 
 from collectors.tables import BASES, COUNTERS, JOB_DELTAS, TARGET_DELTAS, UTC_US
 
+# An entry lives this part of job_cleanup_interval after its last use for sure: clocks differ.
+SURE_LIFETIME = 0.9
 OSTS = ""  # target name of the sum of all OSTs of a filesystem
 
 _BEFORE = "_before"
@@ -77,6 +79,7 @@ def job_deltas(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFr
     """
     previous_at, started_at = pl.col("previous_at"), pl.col("entry_started_at")
     is_new = pl.col(f"exists{_BEFORE}").is_null()
+    is_later = started_at > pl.col(f"entry_started_at{_BEFORE}")
     idled = pl.col(f"snapshot_at{_BEFORE}") < pl.col("taken_at") - idle
     basis = (
         pl.when(previous_at.is_null())
@@ -86,7 +89,9 @@ def job_deltas(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFr
         .then(pl.lit("total"))
         .when(is_new)
         .then(pl.lit("new_entry"))
-        .when(started_at > pl.col(f"entry_started_at{_BEFORE}"))
+        .when(is_later & (started_at < pl.col(f"snapshot_at{_BEFORE}") + idle * SURE_LIFETIME))
+        .then(pl.lit("reset"))
+        .when(is_later)
         .then(pl.lit("restarted"))
         .when(_fell() & idled)
         .then(pl.lit("restarted"))
@@ -94,21 +99,35 @@ def job_deltas(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFr
         .then(pl.lit("reset"))
         .otherwise(pl.lit("difference"))
     )
-    rows = (
+    counted = (
         later.joined_with(earlier, "target", "job")
         .with_columns(basis=basis.cast(pl.Enum(BASES)))
-        .with_columns(
-            *_added(lambda before: before),
-            start=pl.coalesce("previous_at", "taken_at"),
-            end="taken_at",
-            target=pl.when(_IS_OST).then(pl.lit(OSTS)).otherwise("target"),
-        )
+        .with_columns(*_added(lambda before: before))
+    )
+    rows = pl.concat([counted, _cleared(earlier, later, idle)], how="diagonal").with_columns(
+        start=pl.coalesce("previous_at", "taken_at"),
+        end="taken_at",
+        target=pl.when(_IS_OST).then(pl.lit(OSTS)).otherwise("target"),
     )
     return _non_zero(
         rows.group_by("start", "end", "target", "job", maintain_order=True).agg(
             pl.max("basis"), *(_sum(name) for name in COUNTERS)
         )
     ).select(pl.col(name).cast(dtype) for name, dtype in JOB_DELTAS.columns.items())
+
+
+def _cleared(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFrame:
+    """Return a reset for each entry that vanished before the end of its lifetime.
+
+    It was cleared, perhaps with operations since the earlier read.
+    """
+    return (
+        earlier.totals.join(earlier.reads.rename({"taken_at": "previous_at"}), on="target")
+        .join(later.reads, on="target")
+        .join(later.totals, on=["target", "job"], how="anti")
+        .filter(pl.col("snapshot_at") + idle * SURE_LIFETIME > pl.col("taken_at"))
+        .select("target", "job", "previous_at", "taken_at", basis=pl.lit("reset", pl.Enum(BASES)))
+    )
 
 
 def target_deltas(earlier: Snapshot, later: Snapshot) -> pl.DataFrame:

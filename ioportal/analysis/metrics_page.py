@@ -67,7 +67,7 @@ are unknown if PanDA's record refers to no known batch job, or to several tasks 
 
 | grade | counters of the metadata targets observed | ambiguous and contradicted operations |
 |---|---|---|
-| *good* | at least {_GOOD} of the run, without unexplained resets | at most {_GOOD_AMBIGUOUS} |
+| *good* | at least {_GOOD} of the run, no counter cleared | at most {_GOOD_AMBIGUOUS} |
 | *partial* | at least {_PARTIAL} of the run | at most {_PARTIAL_AMBIGUOUS} |
 | *poor* | less | more |
 
@@ -75,10 +75,14 @@ The metadata targets belong to the filesystems that counted operations of the jo
 operations, they are all targets that its cluster mounts. The grade is stored with its reasons.
 
 Bytes and request sizes have a separate grade, `bytes_quality`. It is *good* if the counters of
-the OSTs were observed in at least {_GOOD} of the run on average, *partial* from {_PARTIAL}, and
-otherwise *poor*. Unread servers, and filesystems without registered OSTs, lower the average.
-Without any registered and observed OST, bytes are unknown, never 0. Rules about bytes need both
-grades to be good.
+the OSTs were observed in at least {_GOOD} of the run on average and none was cleared, *partial*
+from {_PARTIAL}, and otherwise *poor*. Unread servers, and filesystems without registered OSTs,
+lower the average. Without any registered and observed OST, bytes are unknown, never 0. Rules about
+bytes need both grades to be good.
+
+Counters are cleared by an administrator, and by the restart of a server. Operations since the read
+before are then lost. It is noticed when an entry falls, begins again or vanishes, although it was
+used too recently for Lustre to remove it (`job_cleanup_interval`).
 
 ## Node-hours
 

@@ -34,7 +34,7 @@ def grade(covered: float, ambiguous: float, contradicted: float, resets: int) ->
         ambiguous: share of the job's operations that may belong to another job, 0 to 1.
         contradicted: share of operations whose job id and node, or user id, disagree, 0 to 1: of
             those that claim the job and of those that its nodes sent.
-        resets: number of windows with unexplained decreases of counters.
+        resets: number of windows in which the MDTs' counters were cleared, or an MDS restarted.
 
     Returns:
         Good if covered >= 95 %, ambiguous + contradicted <= 5 % and resets = 0; partial if
@@ -56,8 +56,7 @@ def grade(covered: float, ambiguous: float, contradicted: float, resets: int) ->
             "another's operations."
         )
     if resets:
-        times = "once" if resets == 1 else f"{resets} times"
-        reasons.append(f"Counters fell {times} for no known reason: operations may be missing.")
+        reasons.append(f"Counters were {_cleared(resets)}: operations may be missing.")
     if not reasons:
         return Quality(Grade.GOOD, ())
     usable = covered >= PARTIAL_COVERED and ambiguous + contradicted <= PARTIAL_AMBIGUOUS
@@ -65,18 +64,20 @@ def grade(covered: float, ambiguous: float, contradicted: float, resets: int) ->
 
 
 def grade_bytes(
-    osts: int, covered: float, *, is_counted: bool
+    osts: int, covered: float, resets: int, *, is_counted: bool
 ) -> tuple[Grade | None, tuple[str, ...]]:
     """Grade the data quality of a job's bytes.
 
     Args:
         osts: number of registered OSTs of the job's filesystems.
         covered: share of the run with observed counters, mean of the OSTs, 0 to 1.
+        resets: number of windows in which the OSTs' counters were cleared, or an OSS restarted.
         is_counted: whether any OST counted the job, even between distant reads.
 
     Returns:
         A grade and its reasons. The grade is None if bytes are unknown: no OST is registered, or
-        none was observed. Otherwise good if covered >= 95 %, partial if >= 50 %, else poor.
+        none was observed. Otherwise good if covered >= 95 % and resets = 0, partial if covered >=
+        50 %, else poor.
 
     Source: docs/metrics.md, "Quality".
     """
@@ -84,8 +85,16 @@ def grade_bytes(
         return (None, ("Bytes are unknown: no OST of its filesystems is registered.",))
     if not covered and not is_counted:
         return (None, ("Bytes are unknown: no OST was observed while it ran.",))
-    if covered >= GOOD_COVERED:
+    reasons = []
+    if covered < GOOD_COVERED:
+        share = f"observed in {floor(100 * covered)} % of its run, on average"
+        reasons.append(f"The OSTs' counters were {share}: bytes may be missing.")
+    if resets:
+        reasons.append(f"The OSTs' counters were {_cleared(resets)}: bytes may be missing.")
+    if not reasons:
         return (Grade.GOOD, ())
-    reason = f"The OSTs' counters were observed in {floor(100 * covered)} % of its run, on average"
-    grade = Grade.PARTIAL if covered >= PARTIAL_COVERED else Grade.POOR
-    return (grade, (f"{reason}: bytes may be missing.",))
+    return (Grade.PARTIAL if covered >= PARTIAL_COVERED else Grade.POOR, tuple(reasons))
+
+
+def _cleared(resets: int) -> str:
+    return f"cleared or restarted {'once' if resets == 1 else f'{resets} times'}"

@@ -163,6 +163,7 @@ class _Figures:
         row.bytes_quality, row.bytes_reasons = quality.grade_bytes(
             osts["targets"],
             min(1.0, osts["covered_s"] / duration_s) if duration_s else 0.0,
+            io["ost_resets"] if io else 0,
             is_counted=bool(io and io["is_counted_by_osts"]),
         )
         if io:

@@ -78,7 +78,8 @@ SELECT w.job_id,
     ) AS startup_operations,
     max(w."end" - w.start) FILTER (WHERE w.target_id <> 0) AS widest,
     coalesce(bool_or(w.target_id = 0), false) AS is_counted_by_osts,
-    count(*) FILTER (WHERE w.basis = %(RESET)s) AS resets
+    count(*) FILTER (WHERE w.basis = %(RESET)s AND w.target_id <> 0) AS resets,
+    count(*) FILTER (WHERE w.basis = %(RESET)s AND w.target_id = 0) AS ost_resets
 FROM telemetry_iowindow w JOIN runs USING (job_id) LEFT JOIN site_target t ON t.id = w.target_id
 WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0
 GROUP BY w.job_id

@@ -37,7 +37,7 @@ def test_all_reasons_are_listed():
             "11 % of the operations with its job id or from its nodes are contradicted: the node "
             "or user is not that of the job id. Counters may include another's operations."
         ),
-        "Counters fell 2 times for no known reason: operations may be missing.",
+        "Counters were cleared or restarted 2 times: operations may be missing.",
     )
 
 

@@ -53,6 +53,10 @@ def expected(drawn_reads):
         for previous, moment in pairwise([None, *moments]):
             number, _, entries = reads[moment]
             _, used, old = reads[previous] if previous else (None, None, {})
+            for job in old.keys() - entries.keys():
+                if moment - used < IDLE * 0.9:
+                    window = windows[previous, moment, folded, job, number]
+                    window[1] = max(window[1], RESET)
             for job, value in entries.items():
                 amount, basis = _increase(job, value, old, previous and moment - used > IDLE)
                 if previous is None:
@@ -113,7 +117,7 @@ def test_windows_equal_the_differences_between_reads(logs, ingest, reconcile, qu
                 attribution_stage.attribute_pending(limit)
         reconcile()
         stored = queries(
-            "SELECT w.start, w.end, coalesce(t.name, ''), s.text, w.sync, w.basis "
+            "SELECT w.start, w.end, coalesce(t.name, ''), s.text, coalesce(w.sync, 0), w.basis "
             "FROM telemetry_iowindow w JOIN site_sourcejobid s ON s.id = w.source_job_id "
             "LEFT JOIN site_target t ON t.id = w.target_id ORDER BY 1, 2, 3, 4, 5, 6"
         )

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from ioportal.jobs.models import Job
 from tests.logs import Run, at, job_stats, md_stats, sacct
 
 DIFFERENCE, NEW_ENTRY, RESTARTED, RESET, TOTAL = 1, 2, 3, 4, 5
@@ -129,11 +130,39 @@ def test_an_entry_removed_while_idle_is_restarted(read, windows):
     assert windows() == [("12:00", "12:00", 10, TOTAL), ("12:00", "12:10", 3, RESTARTED)]
 
 
-def test_an_entry_with_a_new_start_time_is_restarted(read, windows):
-    read("12:00", job_stats(MDT, {"77": {"open": 10}}, snapshot="12:00", start="11:00"))
+@pytest.mark.parametrize(("used", "basis"), [("11:54", RESTARTED), ("11:57", RESET)])
+def test_an_entry_that_starts_again_before_its_lifetime_ended_is_reset(read, windows, used, basis):
+    read("12:00", job_stats(MDT, {"77": {"open": 10}}, snapshot=used, start="11:00"))
     read("12:10", job_stats(MDT, {"77": {"open": 12}}, snapshot="12:10", start="12:05"))
 
-    assert windows() == [("12:00", "12:00", 10, TOTAL), ("12:00", "12:10", 12, RESTARTED)]
+    assert windows() == [("12:00", "12:00", 10, TOTAL), ("12:00", "12:10", 12, basis)]
+
+
+@pytest.mark.parametrize(("used", "cleared"), [("11:50", False), ("11:57", True)])
+def test_an_entry_that_vanishes_before_its_lifetime_ended_was_cleared(read, windows, used, cleared):
+    read("12:00", job_stats(MDT, {"77": {"open": 10}}, snapshot=used, start="11:00"))
+    read("12:05", job_stats(MDT, {"78": {"open": 1}}, start=""))
+    read("12:10", job_stats(MDT, {"77": {"open": 2}, "78": {"open": 1}}, start=""))
+
+    mark = [("12:00", "12:05", None, RESET)] if cleared else []
+    assert [row for row in windows() if row[3] == RESET] == mark
+    assert ("12:05", "12:10", 2, NEW_ENTRY) in windows()
+
+
+def test_operations_lost_by_a_clear_lower_the_quality(read, logs, ingest, refresh):
+    ingest("sacct", logs("s", sacct(Run("77"))), cluster="anvil")
+    for minute in range(0, 61, 5):
+        clock = f"{12 + minute // 60}:{minute % 60:02}"
+        # The entry is cleared after each second read, with what it has not shown.
+        entries = {"77": {"open": 50_000}} if minute % 10 else {"x": {"open": 1}}
+        read(clock, job_stats(MDT, entries, snapshot=clock))
+    refresh()
+
+    figures = Job.objects.get(batch_id="77").statistics
+    assert (figures.quality, figures.resets) == ("partial", 6)
+    assert figures.quality_reasons == [
+        "Counters were cleared or restarted 6 times: operations may be missing."
+    ]
 
 
 def test_counters_that_decrease_without_idle_time_are_reset(read, windows):
@@ -152,11 +181,11 @@ def test_one_decreasing_counter_resets_its_entry(read, queries):
     ]
 
 
-def test_a_remount_restarts_every_entry(read, windows):
+def test_a_remount_resets_every_entry(read, windows):
     read("12:00", job_stats(MDT, {"1": {"open": 5}, "2": {"open": 6}}, start="11:00"))
     read("12:10", job_stats(MDT, {"1": {"open": 1}, "2": {"open": 9}}, start="12:04"))
 
-    assert windows()[2:] == [("12:00", "12:10", 1, RESTARTED), ("12:00", "12:10", 9, RESTARTED)]
+    assert windows()[2:] == [("12:00", "12:10", 1, RESET), ("12:00", "12:10", 9, RESET)]
 
 
 def test_an_unreadable_counter_is_null_until_it_is_read_twice(read, queries):

@@ -145,7 +145,7 @@ def test_resets_lower_quality(jobs, polled, figures, after):
 
     assert (job.quality, job.resets) == ("partial", 1)
     assert job.quality_reasons == [
-        "Counters fell once for no known reason: operations may be missing."
+        "Counters were cleared or restarted once: operations may be missing."
     ]
 
 

@@ -32,7 +32,8 @@ SELECT w.start, w."end", w.segment_id, w.filesystem_id, w.target_id, w.source_jo
 FROM telemetry_jobdelta w
 CROSS JOIN LATERAL jobs_job_named(w.source_job_id, w.start, w."end") n
 LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
-WHERE w.segment_id = %(segment)s AND w."end" >= %(start)s AND w."end" <= %(end)s AND ({has_values})
+WHERE w.segment_id = %(segment)s AND w."end" >= %(start)s AND w."end" <= %(end)s
+    AND ({has_values} OR w.basis = %(RESET)s)
 """
 ).format(
     names=sql.SQL(", ").join(map(sql.Identifier, COUNTERS)),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection
 from psycopg import sql
 
+from collectors.lustre.differences import SURE_LIFETIME
 from collectors.tables import COUNTERS
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 
@@ -46,7 +47,7 @@ def _each(form: str, separator: str = ", ") -> sql.Composed:
 _DERIVE = sql.SQL(
     """
 WITH reads AS MATERIALIZED (
-    SELECT c.source_id AS target_id, c.start AS taken_at, (
+    SELECT c.source_id AS target_id, c.start AS taken_at, c.segment_id, (
         SELECT max(p.start) FROM telemetry_coverage p
         WHERE p.source = %(JOB_STATS)s AND p.source_id = c.source_id AND p.start < c.start
             AND p."end" = p.start
@@ -60,6 +61,7 @@ entries AS (
         lag(taken_at) OVER entry AS old_taken_at,
         lag(snapshot_at) OVER entry AS old_snapshot_at,
         lag(entry_started_at) OVER entry AS old_entry_started_at,
+        lead(taken_at) OVER entry AS next_taken_at,
         {before}
     FROM telemetry_jobsnapshot
     WHERE target_id = ANY(%(targets)s) AND taken_at >= %(start)s AND taken_at <= %(end)s
@@ -73,6 +75,8 @@ classified AS (
             WHEN n.old_taken_at IS DISTINCT FROM r.previous_at
                 AND n.entry_started_at < r.previous_at THEN %(TOTAL)s
             WHEN n.old_taken_at IS DISTINCT FROM r.previous_at THEN %(NEW_ENTRY)s
+            WHEN n.entry_started_at > n.old_entry_started_at
+                AND n.entry_started_at < n.old_snapshot_at + {lifetime} THEN %(RESET)s
             WHEN n.entry_started_at > n.old_entry_started_at THEN %(RESTARTED)s
             WHEN ({fell}) AND n.old_snapshot_at < n.taken_at - t.job_cleanup_interval
                 THEN %(RESTARTED)s
@@ -83,10 +87,23 @@ classified AS (
     WHERE r.previous_at IS NULL OR r.previous_at >= %(start)s
     OFFSET 0  -- computes each basis once, not at each use below
 ),
-windows AS MATERIALIZED (
-    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end",
-        source_job_id, segment_id, max(basis) AS basis, {added}
+counted AS (
+    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end", source_job_id, segment_id,
+        basis, {added}
     FROM classified
+    UNION ALL
+    -- Entries that vanished before the end of their lifetime: they were cleared, perhaps with
+    -- operations since the previous read.
+    SELECT r.previous_at, r.taken_at, n.source_job_id, r.segment_id, %(RESET)s, {nothing}
+    FROM reads r
+    JOIN entries n ON n.target_id = r.target_id AND n.taken_at = r.previous_at
+    JOIN site_target t ON t.id = r.target_id
+    WHERE r.previous_at >= %(start)s AND n.next_taken_at IS DISTINCT FROM r.taken_at
+        AND n.snapshot_at + {lifetime} > r.taken_at
+),
+windows AS MATERIALIZED (
+    SELECT start, "end", source_job_id, segment_id, max(basis) AS basis, {total}
+    FROM counted
     GROUP BY 1, 2, 3, 4
 )
 INSERT INTO telemetry_iowindow (
@@ -108,7 +125,10 @@ WHERE {has_values} OR w.basis = %(RESET)s -- (cleared counters may still be 0)
     before=_each("lag({0}) OVER entry AS {1}"),
     fell=_each("n.{0} < n.{1}", " OR "),
     # The current value, minus the previous one where the counter continued.
-    added=_each("sum({0} - CASE WHEN basis = %(DIFFERENCE)s THEN {1} ELSE 0 END) AS {0}"),
+    added=_each("{0} - CASE WHEN basis = %(DIFFERENCE)s THEN {1} ELSE 0 END AS {0}"),
+    nothing=_each("NULL::bigint"),
+    total=_each("sum({0}) AS {0}"),
+    lifetime=sql.SQL(f"t.job_cleanup_interval * {SURE_LIFETIME}"),
     names=_each("{0}"),
     # Real counters never exceed a bigint; forged ones must not stop the stage.
     sums=_each("CASE WHEN w.{0} > %(largest)s THEN %(largest)s ELSE w.{0} END"),

@@ -118,7 +118,7 @@ def test_counter_resets_are_marked_and_explained(page, read, account):
     html = text_of(page(job))
 
     assert '"counter reset"' in html
-    assert "Counters fell once for no known reason" in words_of(page(job))
+    assert "Counters were cleared or restarted once" in words_of(page(job))
 
 
 def test_a_late_record_gets_earlier_windows(page, read, account):
