@@ -126,7 +126,7 @@ def set_defaults(*models: type[Model]) -> None:
         for meta in (model._meta for model in models):  # noqa: SLF001  (Django's documented meta API)
             for field in meta.concrete_fields:
                 if field.has_default():
-                    column = sql.Identifier(field.column)
+                    column = sql.Identifier(str(field.column))
                     cursor.execute(
                         sql.SQL("ALTER TABLE {} ALTER {} SET DEFAULT {}").format(
                             sql.Identifier(meta.db_table), column, editor.effective_default(field)
