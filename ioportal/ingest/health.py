@@ -79,7 +79,7 @@ class SourceHealth:
 
 @dataclass(frozen=True)
 class Backlog:
-    """The pending rows of one table."""
+    """The pending work in one table: jobs, or intervals of data."""
 
     stage: str
     kind: str
@@ -162,7 +162,9 @@ def backlogs(now: datetime) -> list[Backlog]:
             late_after=late_after,
             now=now,
             **pending._default_manager.aggregate(  # noqa: SLF001  (documented)
-                rows=Count("pk"), oldest=Min("created_at")
+                # A job may be marked several times.
+                rows=Count("job_id" if kind == _JOBS else "pk", distinct=True),
+                oldest=Min("created_at"),
             ),
         )
         for stage, late_after, tables in _STAGES
@@ -170,6 +172,7 @@ def backlogs(now: datetime) -> list[Backlog]:
     ]
 
 
+_JOBS: Final = "jobs"
 _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] = (
     (
         "attribution",
@@ -178,16 +181,16 @@ _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] =
             "traces": DirtyTrace,
             "reads of counters": DirtyReads,
             "differences from agents": DirtyDeltas,
-            "jobs": DirtyJob,
+            _JOBS: DirtyJob,
         },
     ),
-    ("statistics", timedelta(minutes=2), {"jobs": DirtyStatistics}),
+    ("statistics", timedelta(minutes=2), {_JOBS: DirtyStatistics}),
     # Rows stay pending until the end of their ten minutes.
     ("roll-up", timedelta(minutes=20), {"RPCs": DirtyRpcs, "counters": DirtyIo}),
     (
         "evaluation",
         timedelta(minutes=2),
-        {"jobs": DirtyEvidence, "impact": DirtyImpact},
+        {_JOBS: DirtyEvidence, "impact": DirtyImpact},
     ),
 )
 

@@ -6,6 +6,7 @@ import pytest
 from django.db import ProgrammingError, connection, transaction
 
 from ioportal.ingest.models import Batch, DirtyTrace, Segment
+from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Source
 from ioportal.stage_runs import failures_recorded
 from ioportal.telemetry.models import Coverage
@@ -141,6 +142,13 @@ def test_a_backlog_is_reported(as_staff, trace):
 
     assert "Backlog: 1 traces waiting for attribution" in page
     assert "check that worker and beat are running" in page
+
+
+def test_a_backlog_counts_each_job_once(as_staff):
+    for _ in range(3):
+        DirtyEvidence.objects.create(job_id=7, created_at=datetime.now(UTC) - timedelta(minutes=3))
+
+    assert "Backlog: 1 jobs waiting for evaluation" in words_of(as_staff.get("/ingest/health/"))
 
 
 def test_a_failing_stage_is_shown_with_its_error_and_remedy(as_staff, sent):
