@@ -1,4 +1,4 @@
-"""Increments of counters between two reads.
+"""Differences of counters between two reads.
 
 The portal applies the same rules to job_stats reads that it loads from files.
 

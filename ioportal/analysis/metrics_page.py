@@ -65,7 +65,7 @@ are unknown if PanDA's record refers to no known batch job, or to several tasks 
 
 ## Quality
 
-| grade | counters of the metadata targets observed | ambiguous and contradicted operations |
+| grade | counters of the metadata targets observed | ambiguous operations and contradicted RPCs |
 |---|---|---|
 | *good* | at least {_GOOD} of the run, no counter cleared | at most {_GOOD_AMBIGUOUS} |
 | *partial* | at least {_PARTIAL} of the run | at most {_PARTIAL_AMBIGUOUS} |
@@ -74,6 +74,13 @@ are unknown if PanDA's record refers to no known batch job, or to several tasks 
 The metadata targets belong to the filesystems that counted operations of the job. Without any
 operations, they are all targets that its cluster mounts. The grade is stored with its reasons.
 
+The ambiguous share is the larger one of two: operations that may be the job's or another job's,
+relative to those and its own operations, and likewise for RPCs. The contradicted share is the
+larger one of two: RPCs that had the job's id but came from another job's node or another user,
+relative to those and its own RPCs; and RPCs from its nodes that had another job's id, relative to
+its own RPCs. The first counts only where job ids have no user id: there, counters cannot tell the
+job's operations from others'.
+
 Bytes and request sizes have a separate grade, `bytes_quality`. It is *good* if the counters of
 the OSTs were observed in at least {_GOOD} of the run on average and none was cleared, *partial*
 from {_PARTIAL}, and otherwise *poor*. Unread servers, and filesystems without registered OSTs,
@@ -81,8 +88,8 @@ lower the average. Without any registered and observed OST, bytes are unknown, n
 bytes need both grades to be good.
 
 Counters are cleared by an administrator, and by the restart of a server. Operations since the read
-before are then lost. It is noticed when an entry falls, begins again or vanishes, although it was
-used too recently for Lustre to remove it (`job_cleanup_interval`).
+before are then lost. It is noticed when an entry falls, begins again or vanishes although it was
+used within the last 0.9 x `job_cleanup_interval`, so that Lustre did not remove it.
 
 ## Node-hours
 

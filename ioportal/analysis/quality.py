@@ -32,8 +32,8 @@ def grade(covered: float, ambiguous: float, contradicted: float, resets: int) ->
     Args:
         covered: share of the run with observed counters of the job's metadata targets, 0 to 1.
         ambiguous: share of the job's operations that may belong to another job, 0 to 1.
-        contradicted: share of operations whose job id and node, or user id, disagree, 0 to 1: of
-            those that claim the job and of those that its nodes sent.
+        contradicted: share of RPCs whose job id and node, or user id, disagree, 0 to 1: of those
+            that claim the job, unless counters have a user id, and of those from its nodes.
         resets: number of windows in which the MDTs' counters were cleared, or an MDS restarted.
 
     Returns:
@@ -51,7 +51,7 @@ def grade(covered: float, ambiguous: float, contradicted: float, resets: int) ->
         reasons.append(f"{ceil(100 * ambiguous)} % of its operations may be another job's.")
     if ambiguous + contradicted > GOOD_AMBIGUOUS and contradicted:
         reasons.append(
-            f"{ceil(100 * contradicted)} % of the operations with its job id or from its nodes are "
+            f"{ceil(100 * contradicted)} % of the RPCs with its job id or from its nodes are "
             "contradicted: the node or user is not that of the job id. Counters may include "
             "another's operations."
         )

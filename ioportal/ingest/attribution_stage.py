@@ -1,7 +1,8 @@
 """The attribution stage: claim dirty intervals and derive their rows again.
 
 One worker attributes at a time (a lock until its transaction ends): two would insert the same rows.
-Loading continues meanwhile; every load leaves a dirty interval.
+Loading continues meanwhile; every load leaves a dirty interval. Data that arrive after retention
+are not attributed but counted as late (`models/late_rows.py`).
 """
 
 from __future__ import annotations

@@ -181,7 +181,6 @@ class _Figures:
         )
         contradicted = self.contradicted[job.pk]
         row.contradicted_share = max(
-            _share(contradicted["operations"], row.metadata_operations),
             _share(contradicted["claims"], row.metadata_rpcs),
             min(1.0, _ratio(contradicted["claiming"], row.metadata_rpcs) or 0.0),
         )

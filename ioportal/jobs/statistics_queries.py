@@ -249,22 +249,17 @@ LEFT JOIN rpcs USING (job_id)
     .as_string()
 )
 
-# Operations and RPCs that claimed a job and were contradicted, and RPCs of a job's nodes that
-# claimed another job.
+# RPCs that claimed a job and were contradicted, and RPCs of a job's nodes that claimed another job.
+# Counters with a user id are separate, so forged ids do not change them: these claims are left out.
 CONTRADICTED = (
     _RUNS
-    + sql.SQL(""",
+    + """,
 links AS MATERIALIZED (
     SELECT n.source_job_id, runs.job_id, runs.start, runs."end" + interval '1 hour' AS "end"
     FROM unnest(%(source_job_ids)s::integer[], %(linked_jobs)s::bigint[])
         AS n (source_job_id, job_id)
     JOIN runs USING (job_id)
-),
-operations AS (
-    SELECT n.job_id, sum({metadata})::float8 AS operations
-    FROM telemetry_iowindow w JOIN links n USING (source_job_id)
-    WHERE w.kind = %(CONTRADICTED)s AND w.start < n."end" AND w."end" > n.start
-    GROUP BY n.job_id
+    JOIN site_sourcejobid s ON s.id = n.source_job_id AND s.uid IS NULL
 ),
 claims AS (
     SELECT n.job_id, sum(w.count)::float8 AS rpcs
@@ -280,15 +275,11 @@ claiming AS (
     WHERE job_id <> 0 AND job_id = ANY(%(jobs)s) AND source_job_id <> 0
     GROUP BY job_id
 )
-SELECT runs.job_id, coalesce(operations, 0) AS operations,
-    coalesce(claims.rpcs, 0) AS claims, coalesce(claiming.rpcs, 0) AS claiming
+SELECT runs.job_id, coalesce(claims.rpcs, 0) AS claims, coalesce(claiming.rpcs, 0) AS claiming
 FROM runs
-LEFT JOIN operations USING (job_id)
 LEFT JOIN claims USING (job_id)
 LEFT JOIN claiming USING (job_id)
-""")
-    .format(metadata=metadata_operations("w"))
-    .as_string()
+"""
 )
 
 # Largest share of a job in the operations of any MDT during its activity there.

@@ -14,6 +14,8 @@ _NAMES = ("batch_id", "array_index", "launch", "host")
 _NO_PARTS: dict[str, str | int | None] = {**dict.fromkeys(_NAMES, ""), "uid": None}
 JOB_ID_PARTS = (*_NAMES, "uid")
 LARGEST_UID = 2**32 - 1
+NOBODY = -1
+_LUSTRE_CHARACTERS = 31  # LUSTRE_JOBID_SIZE, without the terminating NUL
 
 
 def validate_job_id_pattern(pattern: str) -> None:
@@ -32,20 +34,23 @@ def read_job_id(pattern: re.Pattern[str], text: str) -> dict[str, str | int | No
     """Return the parts of a job id by `pattern`; all empty for a process name.
 
     `uid` and `host`, which the client's kernel adds, are the evidence for the job: None and "" if
-    the pattern has no such groups.
+    the pattern has no such groups. An id as long as Lustre stores is a process name then: its
+    evidence may be cut off.
     """
     match = pattern.fullmatch(text)
     groups = match.groupdict() if match else {}
     parts = {name: groups.get(name) or "" for name in _NAMES}
-    uid = _uid(groups.get("uid") or "")
+    uid = _uid(groups["uid"] or "") if "uid" in groups else None
     if not (parts["batch_id"] or parts["launch"]):
+        return _NO_PARTS
+    if groups.keys() & {"uid", "host"} and len(text) >= _LUSTRE_CHARACTERS:
         return _NO_PARTS
     if any(len(part) > _PART_CHARACTERS for part in parts.values()):
         return _NO_PARTS
     return {**parts, "uid": uid}
 
 
-def _uid(digits: str) -> int | None:
-    if not digits.isascii() or not digits.isdecimal() or len(digits) > len(str(LARGEST_UID)):
-        return None
-    return min(int(digits), LARGEST_UID)
+def _uid(digits: str) -> int:
+    """Return a user id; one that nobody has if it is unreadable."""
+    readable = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(LARGEST_UID))
+    return int(digits) if readable and int(digits) <= LARGEST_UID else NOBODY

@@ -174,7 +174,7 @@ def apply(thing: models.Model, changed: Collection[str]) -> None:
     elif isinstance(thing, Nid):
         thing.registered = thing.node_id is not None
         thing.save(update_fields=["registered"])
-    if not isinstance(thing, UserAccount) or "uid" in changed:
+    if not isinstance(thing, UserAccount) or {"name", "uid"} & set(changed):
         site_changed.send(sender=type(thing))
 
 
@@ -192,7 +192,7 @@ def _cluster(place: str, entry: _Entry) -> None:
     nodes.ids(_hosts(place, entry, "nodes"))
     if "forwarding_nodes" in entry:
         forwarding = nodes.ids(_hosts(place, entry, "forwarding_nodes")).to_list()
-        cluster.nodes.exclude(pk__in=forwarding).update(forwards=False)
+        cluster.nodes.filter(forwards=True).update(forwards=False)
         cluster.nodes.filter(pk__in=forwarding).update(forwards=True)
     node_of = _nids(f"{place} nid", entry.get("nid", []))
     node_ids = nodes.ids(pl.Series(list(node_of.values()), dtype=pl.String))
@@ -363,8 +363,11 @@ def _expect_keys(place: str, entry: object, keys: dict[str, type]) -> None:
             f"{place}: unknown key: {', '.join(unknown)}. Keys: {', '.join(sorted(keys))}."
         )
     for key, value in entry.items():
-        if not isinstance(value, keys[key]):
+        # In Python, true and false are numbers, too.
+        if not isinstance(value, keys[key]) or isinstance(value, bool) != (keys[key] is bool):
             raise InvalidDocument(f"{place}: {key} = {value!r} is not {_TYPE_NAMES[keys[key]]}.")
+        if isinstance(value, str) and "\0" in value:
+            raise InvalidDocument(f"{place}: {key} = {value!r} contains a NUL character.")
 
 
 def _stored(model: type[_Thing], name: str, values: dict[str, Any]) -> _Thing:

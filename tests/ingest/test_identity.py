@@ -9,7 +9,11 @@ from tests.logs import Run, at, job_stats, rpc, sacct
 
 ALICE = Run("77", nodes="n1", user="alice")
 MALLORY = Run("78", nodes="n2", user="mallory")
-UIDS = """
+JOB_AND_USER = """
+[[filesystem]]
+name = "lake"
+clusters = ["anvil", "birch"]
+job_id_pattern = '(?P<batch_id>[0-9]+):(?P<uid>.+)'
 [[user]]
 name = "alice"
 uid = 1001
@@ -104,16 +108,38 @@ def test_a_forwarding_node_does_not_contradict(register, logs, ingest, trace, me
         ("10.9.9.9@tcp", "77:1002", {}),
         ("10.9.9.9@tcp", "77:0", {("77", Method.JOB_ID): 1}),
         ("10.9.9.9@tcp", "77:4242", {}),
+        ("10.9.9.9@tcp", "77:1001:1002", {}),  # typed: "77:1001"
+        ("10.9.9.9@tcp", "77:\u0661\u0660\u0660\u0661", {}),
         ("1@gni", "77:1001", {("77", Method.JOB_ID_NODE): 1}),
         ("1@gni", "77:1002", {}),
+        ("1@gni", "77" + 21 * "0" + ":1001002", {("77", Method.NODE_PROCESS): 1}),  # cut off
         ("2@gni", "77:1002", {("78", Method.CONTRADICTED_ID): 1}),
+        ("2@gni", "77:1001", {("78", Method.CONTRADICTED_ID): 1}),
     ],
 )
 def test_user_ids_are_compared_with_the_owners(register, trace, methods, nid, job_id, expected):
-    register(UIDS)
+    register(JOB_AND_USER)
     trace(("12:10", nid, job_id))
 
     assert methods() == expected
+
+
+@pytest.mark.usefixtures("site")
+def test_the_next_job_on_a_node_gets_ids_of_the_previous_one(logs, ingest, trace, methods):
+    runs = (ALICE, Run("78", nodes="n1", user="mallory", start="13:00", end="14:00"))
+    ingest("sacct", logs("s", sacct(*runs)), cluster="anvil")
+    trace(("13:30", "1@gni", "77"))
+
+    assert methods() == {("78", Method.CONTRADICTED_ID): 1}
+
+
+@pytest.mark.usefixtures("site")
+def test_a_shared_node_verifies_no_job(logs, ingest, trace, methods):
+    runs = (ALICE, Run("78", nodes="n1", user="mallory"))
+    ingest("sacct", logs("s", sacct(*runs)), cluster="anvil")
+    trace(("12:10", "1@gni", "77"))
+
+    assert methods() == {("77", Method.JOB_ID): 1}
 
 
 @pytest.mark.usefixtures("site")
@@ -158,7 +184,7 @@ def test_counters_after_the_end_of_a_job_are_not_its_own(logs, ingest, opens):
 
 @pytest.mark.usefixtures("jobs")
 def test_counters_with_the_uid_of_another_user_are_contradicted(register, logs, ingest, opens):
-    register(UIDS)
+    register(JOB_AND_USER)
     for clock, factor in (("12:10", 1), ("12:20", 10)):
         entries = {"77:1001": {"open": factor}, "77:1002": {"open": 1_000 * factor}}
         read(logs, ingest, clock, entries)
@@ -168,10 +194,11 @@ def test_counters_with_the_uid_of_another_user_are_contradicted(register, logs, 
 
 @pytest.mark.usefixtures("jobs")
 def test_registering_uids_attributes_stored_counters_again(register, logs, ingest, call, opens):
+    register(JOB_AND_USER[: JOB_AND_USER.index("[[user]]")])
     read(logs, ingest, "12:10", {"77:1002": {"open": 4}})
     assert opens() == {("job", "anvil 77"): 4}
 
-    register(UIDS)
+    register(JOB_AND_USER)
     call("ingest", "sacct", logs("again", sacct(Run("1"))), "--cluster=anvil")
 
     assert opens() == {("contradicted", "77:1002"): 4}

@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from ioportal.telemetry.models import Method
 from tests.logs import CLOSE, GETATTR, OPEN, Run, handling, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("site")
@@ -49,6 +50,7 @@ def test_the_number_of_rpcs_equals_a_count_by_grep(trace, ingest, queries, recon
     assert (
         sum(account["attributed"].values())
         + account["pending"]
+        + account["contradicted"]
         + account["ambiguous"]
         + account["unattributed"]
         == account["operations"]
@@ -86,8 +88,11 @@ def test_rpcs_are_attributed_to_jobs_by_id_node_and_process(trace, logs, ingest,
         "SELECT j.batch_id, c.method, sum(c.count) FROM telemetry_attributedrpc c "
         "JOIN jobs_job j ON j.id = c.job_id GROUP BY 1, 2 ORDER BY 1, 2"
     )
-    job_id, node, node_process = 1, 2, 3
-    assert by_method == [("77", job_id, 1), ("77", node_process, 1), ("78", node, 3)]
+    assert by_method == [
+        ("77", Method.NODE_PROCESS, 1),
+        ("77", Method.JOB_ID_NODE, 1),
+        ("78", Method.NODE, 3),
+    ]
 
 
 def test_a_trace_stored_in_parts_adds_up(trace, ingest, queries, reconcile, monkeypatch):
@@ -100,7 +105,7 @@ def test_a_trace_stored_in_parts_adds_up(trace, ingest, queries, reconcile, monk
     assert reconcile()
 
 
-def test_the_node_is_used_only_for_unreadable_job_ids(logs, ingest, attribution):
+def test_the_node_decides_except_for_unknown_job_ids(logs, ingest, attribution):
     jobs = sacct(Run("77", nodes="n1"), Run("78", nodes="n2"))
     ids = ("78", "99", "bash.1000", "78:of-another-system", "")
     records = [rpc(f"12:1{n}", "1@gni", job=job) for n, job in enumerate(ids)]
@@ -108,4 +113,4 @@ def test_the_node_is_used_only_for_unreadable_job_ids(logs, ingest, attribution)
     ingest("sacct", logs("jobs", jobs), cluster="anvil")
     ingest("rpctrace", logs("trace", "\n".join(records)), server="mds1")
 
-    assert attribution() == {("job", "anvil 78"): 1, ("pending", "99"): 1, ("job", "anvil 77"): 3}
+    assert attribution() == {("pending", "99"): 1, ("job", "anvil 77"): 4}

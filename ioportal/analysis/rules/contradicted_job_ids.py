@@ -1,4 +1,7 @@
-"""Contradicted job ids: a host sends RPCs with the job ids of jobs that are not its own."""
+"""Contradicted job ids: a host sends RPCs with the job ids of jobs that are not its own.
+
+`ioportal.ingest.attribution.rpcs` compares job ids with nodes and users.
+"""
 
 import polars as pl
 
@@ -15,10 +18,10 @@ def _check(hosts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 CONTRADICTED_JOB_IDS = Rule(
     code="contradicted-job-ids",
     version=1,
-    title="Job id contradicts node",
+    title="Job ids of other jobs",
     meaning=(
         "Within five minutes a host sent many metadata RPCs with the id of a job that does not run "
-        "on it, or that belongs to another user. The job of that id is not charged with them."
+        "on it, or that belongs to another user. These RPCs are not counted for that job."
     ),
     subject=Subject.HOST,
     source=Source.RPC_TRACE,
@@ -31,8 +34,8 @@ CONTRADICTED_JOB_IDS = Rule(
     },
     advice=(
         "{contradicted_rpcs:,.0f} metadata RPCs within five minutes had the id of another host's "
-        "job or of another user's job (threshold {threshold_contradicted_rpcs:,.0f}). Check who "
-        "set the variable of the job id on this host. If the host forwards the I/O of others, "
+        "job or of another user's job (threshold {threshold_contradicted_rpcs:,.0f}). Find "
+        "what sets the job-id variable on this host. If the host forwards the I/O of others, "
         "register it as a forwarding node. If it belongs to the job, correct its NID."
     ),
     check=_check,

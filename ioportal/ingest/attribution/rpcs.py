@@ -104,10 +104,11 @@ JOIN attribution_nids i USING (node_id)
 
 
 def _claim(proven: str, unverifiable: str) -> str:
-    """Return SQL for the strength of a claim: -1 contradicted, 0 none, 1 to 3 as `_METHODS`."""
+    """Return SQL for the strength of a claim: -1 contradicted, 0 none, 1 to 4 as `_METHODS`."""
     return f"""
         CASE
             WHEN NOT by_uid THEN -1
+            WHEN {proven} AND by_uid THEN 4
             WHEN {proven} THEN 3
             WHEN NOT {unverifiable} AND has_nodes THEN -1
             WHEN by_uid THEN 2
@@ -123,11 +124,11 @@ CREATE TEMP TABLE attribution_named ON COMMIT DROP AS
 SELECT source_job_id, array_agg(start ORDER BY start) AS starts,
     array_agg(jobs ORDER BY start) AS jobs, array_agg(job_id ORDER BY start) AS job_ids,
     array_agg(proven ORDER BY start) AS proven, array_agg(elsewhere ORDER BY start) AS elsewhere,
-    array_agg(unverified ORDER BY start) AS unverified
+    array_agg(unverified ORDER BY start) AS unverified, array_agg(over ORDER BY start) AS over
 FROM (
     SELECT source_job_id, start, count(job_id) AS jobs, min(job_id) AS job_id,
         min({_claim("true", "false")}) AS proven, min({_claim("false", "false")}) AS elsewhere,
-        min({_claim("false", "true")}) AS unverified
+        min({_claim("false", "true")}) AS unverified, bool_or(over) AS over
     FROM attribution_claimed
     GROUP BY source_job_id, start
 ) claims
@@ -137,13 +138,14 @@ GROUP BY source_job_id
 # Job ids with several claims at a time: the strongest ones by NID.
 _CONTESTED = f"""
 CREATE TEMP TABLE attribution_contested ON COMMIT DROP AS
-SELECT source_job_id, start, nid_id, min(claim) AS claim, count(*) AS jobs, min(job_id) AS job_id
+SELECT source_job_id, start, nid_id, min(claim) AS claim, count(*) AS jobs, min(job_id) AS job_id,
+    bool_and(over) AS over
 FROM (
     SELECT *, rank() OVER (
         PARTITION BY source_job_id, start, nid_id ORDER BY claim DESC, running DESC
     ) AS place
     FROM (
-        SELECT k.source_job_id, k.start, k.nid_id, c.job_id, c.running,
+        SELECT k.source_job_id, k.start, k.nid_id, c.job_id, c.running, c.over,
             {_claim("p.job_id IS NOT NULL", "i.unverifiable")} AS claim
         FROM (
             SELECT DISTINCT w.source_job_id, w.start, w.nid_id
@@ -164,7 +166,7 @@ GROUP BY source_job_id, start, nid_id
 """
 
 _ATTRIBUTE = """
-WITH candidates AS (
+WITH claiming AS (
     SELECT w.*, h.unknown,
         h.jobs[width_bucket(w.first, h.since)] AS jobs,
         h.job_ids[width_bucket(w.first, h.since)] AS job_id,
@@ -177,7 +179,8 @@ WITH candidates AS (
             WHEN p.job_id IS NOT NULL THEN n.proven[width_bucket(w.start, n.starts)]
             WHEN h.unverifiable THEN n.unverified[width_bucket(w.start, n.starts)]
             ELSE n.elsewhere[width_bucket(w.start, n.starts)]
-        END AS claim
+        END AS strength,
+        coalesce(c.over, n.over[width_bucket(w.start, n.starts)]) AS over
     FROM telemetry_rpcwindow w
     JOIN attribution_holders h ON h.nid_id = w.nid_id
     LEFT JOIN attribution_named n ON n.source_job_id = w.source_job_id
@@ -187,6 +190,19 @@ WITH candidates AS (
         AND c.start = w.start AND c.nid_id = w.nid_id
     WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
 ),
+candidates AS (
+    SELECT w.*, k.job_id IS NOT NULL AS claims_holder,
+        -- The node of a job that is over may be another job's now. With several jobs, it proves
+        -- nothing.
+        CASE
+            WHEN strength = 3 AND over AND jobs > 0 THEN -1
+            WHEN strength = 3 AND jobs > 1 THEN 1
+            ELSE strength
+        END AS claim
+    FROM claiming w
+    LEFT JOIN (SELECT DISTINCT source_job_id, start, job_id FROM attribution_claimed) k
+        ON k.source_job_id = w.source_job_id AND k.start = w.start AND k.job_id = w.job_id
+),
 attributed AS (
     SELECT *,
         CASE
@@ -195,7 +211,7 @@ attributed AS (
             WHEN claim > 0 THEN %(AMBIGUOUS)s
             -- Not across a start or end of a job: first and last record must be on one side.
             -- (A contradicted user id on the job's own node is nobody's proof.)
-            WHEN jobs = 1 AND last < until AND (NOT named OR job_id <> named_job_id) THEN %(JOB)s
+            WHEN jobs = 1 AND last < until AND NOT claims_holder THEN %(JOB)s
             WHEN named THEN %(CONTRADICTED)s
             WHEN source_job_id <> 0 THEN %(PROCESS)s
             WHEN jobs > 1 OR last >= until THEN %(AMBIGUOUS)s
@@ -256,7 +272,8 @@ WHERE start >= %(start)s AND start < %(end)s AND (
 )
 """
 
-_METHODS = (Method.JOB_ID, Method.JOB_ID_UID, Method.JOB_ID_NODE)  # by the strength of claims
+# By the strength of claims.
+_METHODS = (Method.JOB_ID, Method.JOB_ID_UID, Method.JOB_ID_NODE, Method.JOB_ID_NODE)
 _CONSTANTS: dict[str, Any] = {
     **{kind.name: kind.value for kind in Principal},
     "BY_NONE": Method.NONE.value,
@@ -267,13 +284,14 @@ _CONSTANTS: dict[str, Any] = {
 }
 
 
-_TABLES = (
-    "attribution_holders",
-    "attribution_claimed",
-    "attribution_proven",
-    "attribution_named",
-    "attribution_contested",
-)
+_TABLES = {
+    "attribution_nids": _NIDS,
+    "attribution_holders": _HOLDERS,
+    "attribution_claimed": _CLAIMED,
+    "attribution_proven": _PROVEN,
+    "attribution_named": _NAMED,
+    "attribution_contested": _CONTESTED,
+}
 
 
 def attribute_server(server_id: int, start: datetime, end: datetime) -> None:
@@ -319,12 +337,10 @@ def _attribute(clear: str, rows: str, values: dict[str, Any]) -> None:
     values = _CONSTANTS | values
     with connection.cursor() as cursor:
         cursor.execute(clear, values)
-        cursor.execute(_NIDS.format(rows=rows), values)
-        cursor.execute("ANALYZE attribution_nids")
-        for create in (_HOLDERS, _CLAIMED, _PROVEN, _NAMED, _CONTESTED):
+        for table, create in _TABLES.items():
             cursor.execute(create.format(rows=rows), values)
-        cursor.execute(f"ANALYZE {', '.join(_TABLES)}")
+            cursor.execute(f"ANALYZE {table}")
         # The groups of an hour fit in this memory.
         with planner.settings(enable_nestloop="off", enable_sort="off", work_mem="128MB"):
             cursor.execute(_ATTRIBUTE.format(rows=rows), values)
-        cursor.execute(f"DROP TABLE attribution_nids, {', '.join(_TABLES)}")
+        cursor.execute(f"DROP TABLE {', '.join(_TABLES)}")

@@ -1,4 +1,4 @@
-"""Late data: rows that cannot be attributed after retention."""
+"""Late data: rows that cannot be attributed after retention (`ingest/late_accounting.py`)."""
 
 from __future__ import annotations
 

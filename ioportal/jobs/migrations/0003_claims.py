@@ -21,7 +21,7 @@ CREATE FUNCTION jobs_claimed(
             AND coalesce(j.ended_at, 'infinity') > of_start,
         coalesce(j.ended_at, 'infinity') + interval '1 minute' <= of_start,
         EXISTS (SELECT FROM jobs_allocation a WHERE a.job_id = j.id),
-        CASE WHEN s.uid > 0 THEN (
+        CASE WHEN s.uid <> 0 THEN (
             SELECT u.uid = s.uid FROM site_useraccount u WHERE u.name = j.owner
         ) END,
         CASE

@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
             model_name="filesystem",
             name="job_id_pattern",
             field=models.CharField(
-                default="(?P<batch_id>\\d+)(\\[(?P<array_index>\\d+)\\])?(\\.[^:]*)?(:(?P<uid>\\d+))?(:(?P<host>[\\w.-]+))?",
+                default="(?P<batch_id>[0-9]+)(\\[(?P<array_index>[0-9]+)\\])?(\\..*)?",
                 help_text="A regular expression that matches the whole job id of a batch job. Groups: batch_id, array_index, launch (an ALPS apid), uid, host. Other ids are process names.",
                 max_length=255,
                 validators=[ioportal.site.job_id_pattern.validate_job_id_pattern],

@@ -156,8 +156,7 @@ class Filesystem(models.Model):
     job_id_pattern = models.CharField(
         max_length=255,
         validators=[validate_job_id_pattern],
-        default=r"(?P<batch_id>\d+)(\[(?P<array_index>\d+)\])?(\.[^:]*)?"
-        r"(:(?P<uid>\d+))?(:(?P<host>[\w.-]+))?",
+        default=r"(?P<batch_id>[0-9]+)(\[(?P<array_index>[0-9]+)\])?(\..*)?",
         help_text="A regular expression that matches the whole job id of a batch job. Groups: "
         "batch_id, array_index, launch (an ALPS apid), uid, host. Other ids are process names.",
     )

@@ -1,4 +1,4 @@
-"""CSV and JSON exports of pages: exact values, UTC times, streamed."""
+"""CSV and JSON exports of pages: exact values, UTC times, streamed, no formulas in cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The health page: sources, stages and database."""
+"""The health page: sources, stages, database, and evidence for job ids (`job_id_evidence`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ioportal.ingest import backpressure, health
-from ioportal.ingest.identity import JobIdEvidence, job_id_evidence
+from ioportal.ingest.job_id_evidence import JobIdEvidence, job_id_evidence
 from ioportal.telemetry import retention, storage
 
 if TYPE_CHECKING:

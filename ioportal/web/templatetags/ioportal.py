@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from math import floor
+from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
 from django import template
@@ -90,6 +90,12 @@ def plain(text: str) -> str:
 def percent(share: float) -> int:
     """Show a share as a whole percentage, rounded down."""
     return floor(100 * share)
+
+
+@register.filter
+def percent_up(share: float) -> int:
+    """Show a share as a whole percentage, rounded up: of data that may be wrong."""
+    return ceil(100 * share)
 
 
 @register.simple_tag
@@ -195,7 +201,7 @@ def as_format(address: str, form: str) -> str:
 
 
 @register.simple_tag
-def share(part: int, whole_count: int) -> str:
+def share(part: float, whole_count: float) -> str:
     """Show a part of a total in percent."""
     return formatting.significant(100 * part / whole_count) if whole_count else formatting.UNKNOWN
 

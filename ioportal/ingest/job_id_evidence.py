@@ -61,10 +61,9 @@ class JobIdEvidence:
     contradicted: float
 
     @property
-    def shares(self) -> list[float]:
-        """Shares verified by node, verified by user id, not verified, contradicted; 0 to 1."""
-        parts = (self.by_node, self.by_uid, self.unverified, self.contradicted)
-        return [part / self.operations for part in parts]
+    def parts(self) -> list[float]:
+        """Operations verified by node, verified by user id, not verified, contradicted."""
+        return [self.by_node, self.by_uid, self.unverified, self.contradicted]
 
 
 def job_id_evidence(now: datetime) -> list[JobIdEvidence]:
