@@ -23,6 +23,7 @@ from psycopg.conninfo import make_conninfo
 from bench.figures import say
 from bench.inputs import TRACE_DAY
 from ioportal.jobs.models import Job, JobStatistics
+from ioportal.site.models import SourceJobId
 from scripts import serve
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def empty_database(name: str) -> Iterator[None]:
     connection.settings_dict["TEST"]["NAME"] = name
     say(f"creating the database {name}")
     connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-    set_defaults(Job, JobStatistics)
+    set_defaults(Job, JobStatistics, SourceJobId)
     try:
         yield
     finally:
@@ -125,7 +126,7 @@ def set_defaults(*models: type[Model]) -> None:
     with connection.schema_editor() as editor, connection.cursor() as cursor:
         for meta in (model._meta for model in models):  # noqa: SLF001  (Django's documented meta API)
             for field in meta.concrete_fields:
-                if field.has_default():
+                if field.has_default() or (field.blank and field.empty_strings_allowed):
                     column = sql.Identifier(str(field.column))
                     cursor.execute(
                         sql.SQL("ALTER TABLE {} ALTER {} SET DEFAULT {}").format(

@@ -29,7 +29,9 @@ _KINDS = (
     "open", "close", "mkdir", "unlink", "getattr", "setattr", "statfs", "read", "write", "punch",
     *BYTES,
 )  # fmt: skip
-_PRINCIPALS = ("job", "process", "host", "pending", "ambiguous", "unattributed")
+_PRINCIPALS = (
+    "job", "process", "host", "pending", "ambiguous", "unattributed", "contradicted",
+)  # fmt: skip
 
 _RAW_RPCS = """
 SELECT v.name, n.text, coalesce(s.text, ''), w.opcode, sum(w.count)

@@ -7,6 +7,7 @@ from django.db import connection
 
 from bench import centre, evaluation, overview, portal
 from ioportal.jobs.models import Job, JobStatistics
+from ioportal.site.models import SourceJobId
 from tests import loading
 
 BEGIN, END = datetime(2024, 6, 1, tzinfo=UTC), datetime(2024, 6, 3, tzinfo=UTC)
@@ -28,7 +29,7 @@ BEGIN, END = datetime(2024, 6, 1, tzinfo=UTC), datetime(2024, 6, 3, tzinfo=UTC)
 )
 def test_benches_insert_their_jobs(tmp_path, site, statements, values):
     loading.register(tmp_path, site)
-    portal.set_defaults(Job, JobStatistics)
+    portal.set_defaults(Job, JobStatistics, SourceJobId)
 
     with connection.cursor() as cursor:
         cursor.execute(statements.read_text(), values)
