@@ -49,7 +49,11 @@ SUBSETS = (
     "rename_trylocks",
 )
 BYTES = ("read_bytes", "write_bytes")
-COUNTERS = OPERATIONS + SUBSETS + BYTES
+COUNTED = OPERATIONS + SUBSETS + BYTES  # as sources name them
+# Time of an operation on the server, by kind, in microseconds (Lustre 2.14 and later). Null:
+# unknown, or no operations.
+TIMES = {f"{name}_us": name for name in OPERATIONS}  # the operations of each time
+COUNTERS = (*COUNTED, *TIMES)
 
 
 @dataclass(frozen=True, eq=False)  # each is one object: usable as a key

@@ -61,9 +61,17 @@ def handling(moment: datetime | str) -> str:
     return rpc(moment).replace("Handled RPC", "Handling RPC").partition(" Request proc")[0]
 
 
+@dataclass(frozen=True)
+class Timed:
+    """Operations with their time, as counted from Lustre 2.14 on."""
+
+    samples: int
+    us: int
+
+
 def job_stats(
     target: str,
-    entries: dict[str, dict[str, int]],
+    entries: dict[str, dict[str, int | Timed]],
     *,
     snapshot: datetime | str = "",
     start: datetime | str = "",
@@ -230,7 +238,12 @@ def panda_job(
     return known | facts
 
 
-def _counter(name: str, amount: int | tuple[int, int]) -> str:
+def _counter(name: str, amount: int | tuple[int, int] | Timed) -> str:
+    if isinstance(amount, Timed):
+        return (
+            f"  {name + ':':<16} {{ samples: {amount.samples:>11}, unit: usecs, min: {0:>8}, "
+            f"max: {amount.us:>8}, sum: {amount.us:>16}, sumsq: {amount.us**2:>18} }}"
+        )
     if isinstance(amount, tuple):
         requests, size = amount
         return (

@@ -1,8 +1,8 @@
 """Operation counters of Lustre, shared by job_stats and md_stats.
 
 A *reading* is a parsed counter line: line (Int64), text (String), row (UInt32, its row of the
-table), name (String), samples (String of digits, operations) and sum (String of digits, bytes;
-null if the counter does not count bytes). A *moment* is a parsed line with a time: line, text,
+table), name (String), samples (String of digits, operations), unit (String) and sum (String of
+digits, in the unit; null if the counter has none). A *moment* is a parsed line with a time: line, text,
 row, name (one of `MOMENTS`) and us (Int64, microseconds of an unknown clock).
 
 Source: docs/formats.md, "job_stats" and "md_stats".
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed
-from collectors.tables import BYTES, COUNTERS, REJECTS, UTC_US
+from collectors.tables import BYTES, COUNTED, REJECTS, TIMES, UTC_US
 
 MOMENTS = ("snapshot_time", "start_time", "elapsed_time")
 
@@ -21,6 +21,7 @@ TOO_BIG = "number too large"
 REPEATED = "duplicate line in the entry"
 
 _REQUESTS = ("read", "write")  # in the order of BYTES
+_MICROSECONDS = ("usecs", "usec")
 _SECOND_US = 1_000_000
 # Range of a wall clock: 2001 to 2106. An uptime clock reaches it after 31 years.
 _WALL_US = (1_000_000_000 * _SECOND_US, 2**32 * _SECOND_US)
@@ -61,7 +62,7 @@ def sift_readings(readings: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
     Unknown counters with value zero are irrelevant: they are in neither frame.
     """
-    known = pl.col("name").is_in(COUNTERS)
+    known = pl.col("name").is_in(COUNTED)
     samples, total = (pl.col(c).cast(pl.Int64, strict=False) for c in ("samples", "sum"))
     too_big = ~(samples <= _SAMPLES).fill_null(value=False) | (
         pl.col("sum").is_not_null() & ~(total <= _SUM).fill_null(value=False)
@@ -108,16 +109,22 @@ def totals(rows: pl.DataFrame, readings: pl.DataFrame) -> pl.DataFrame:
 
     The number of operations is the samples of the counter. Reads (and writes) are printed in three
     ways: `read` in bytes (up to 2.5), `read_bytes` (from 2.6), and `read_bytes` next to `read`, the
-    latency of the same requests (from 2.14). The number of requests is therefore the samples of
-    `read_bytes` if present, else of `read`; the bytes are the sum of the counter in bytes.
+    time of the same requests (from 2.14). The number of requests is therefore the samples of
+    `read_bytes` if present, else of `read`; the bytes are the sum of the counter in bytes. The time
+    of operations is the sum of a counter in microseconds.
     """
-    in_bytes = readings.filter(pl.col("sum").is_not_null())
-    samples = _joined(rows, readings, "samples", COUNTERS)
-    sums = _joined(rows.select("row"), in_bytes, "sum", (*BYTES, *_REQUESTS))
+    # (Counters of bytes on MDTs have the unit "reqs" from 2.11 to 2.13.)
+    in_bytes = (pl.col("unit") == "bytes") | pl.col("name").is_in(BYTES)
+    sums = readings.filter(pl.col("sum").is_not_null())
+    samples = _joined(rows, readings, "samples", COUNTED)
+    in_bytes_sums = _joined(rows.select("row"), sums.filter(in_bytes), "sum", (*BYTES, *_REQUESTS))
+    timed = sums.filter(~in_bytes, pl.col("unit").is_in(_MICROSECONDS), pl.col("samples") > 0)
+    times = _joined(rows.select("row"), timed, "sum", tuple(TIMES.values()))
     either = [pl.coalesce(pair) for pair in zip(BYTES, _REQUESTS, strict=True)]
     return samples.with_columns(
         *(value.alias(name) for value, name in zip(either, _REQUESTS, strict=True)),
-        *sums.select(value.alias(name) for value, name in zip(either, BYTES, strict=True)),
+        *in_bytes_sums.select(value.alias(name) for value, name in zip(either, BYTES, strict=True)),
+        *times.select(pl.col(name).alias(time) for time, name in TIMES.items()),
     )
 
 

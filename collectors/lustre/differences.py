@@ -5,14 +5,14 @@ The portal applies the same rules to job_stats reads that it loads from files.
 Source: docs/architecture.md, "I/O windows".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
 
 import polars as pl
 
-from collectors.tables import BASES, COUNTERS, JOB_DELTAS, TARGET_DELTAS, UTC_US
+from collectors.tables import BASES, COUNTED, COUNTERS, JOB_DELTAS, TARGET_DELTAS, TIMES, UTC_US
 
 # An entry lives this part of job_cleanup_interval after its last use for sure: clocks differ.
 SURE_LIFETIME = 0.9
@@ -102,7 +102,8 @@ def job_deltas(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFr
     counted = (
         later.joined_with(earlier, "target", "job")
         .with_columns(basis=basis.cast(pl.Enum(BASES)))
-        .with_columns(*_added(lambda before: before))
+        .with_columns(*_added(COUNTED, lambda before: before))
+        .with_columns(*_added_times())
     )
     rows = pl.concat([counted, _cleared(earlier, later, idle)], how="diagonal").with_columns(
         start=pl.coalesce("previous_at", "taken_at"),
@@ -111,7 +112,9 @@ def job_deltas(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFr
     )
     return _non_zero(
         rows.group_by("start", "end", "target", "job", maintain_order=True).agg(
-            pl.max("basis"), *(_sum(name) for name in COUNTERS)
+            pl.max("basis"),
+            *(_sum(name) for name in COUNTED),
+            *(_sum_of_times(time, name) for time, name in TIMES.items()),
         )
     ).select(pl.col(name).cast(dtype) for name, dtype in JOB_DELTAS.columns.items())
 
@@ -146,10 +149,11 @@ def target_deltas(earlier: Snapshot, later: Snapshot) -> pl.DataFrame:
         later.joined_with(earlier, "target")
         .with_columns(basis=basis)
         .with_columns(
-            *_added(lambda before: before.fill_null(0)),
+            *_added(COUNTED, lambda before: before.fill_null(0)),
             start=pl.coalesce("previous_at", "taken_at"),
             end="taken_at",
         )
+        .with_columns(*_added_times())
     )
     return _non_zero(rows).select(*TARGET_DELTAS.columns)
 
@@ -174,14 +178,33 @@ def _fell() -> pl.Expr:
     )
 
 
-def _added(before: Callable[[pl.Expr], pl.Expr]) -> list[pl.Expr]:
+def _added(names: Iterable[str], before: Callable[[pl.Expr], pl.Expr]) -> list[pl.Expr]:
     """Return the increment of each counter; its value if it restarted from zero."""
     return [
         pl.when(pl.col("basis") == "difference")
         .then(pl.col(name) - before(pl.col(f"{name}{_BEFORE}")))
         .otherwise(name)
         .alias(name)
-        for name in COUNTERS
+        for name in names
+    ]
+
+
+def _added_times() -> list[pl.Expr]:
+    """Return the time of the operations in each increment; null: unknown, or no operations.
+
+    A time is null in a read before the first operation: then all of it was added.
+    """
+    return [
+        pl.when(pl.col(name) > 0)
+        .then(
+            pl.when(pl.col("basis") != "difference")
+            .then(time)
+            .when(pl.col(f"{name}{_BEFORE}").fill_null(0) == 0)
+            .then(time)
+            .otherwise(pl.col(time) - pl.col(f"{time}{_BEFORE}"))
+        )
+        .alias(time)
+        for time, name in TIMES.items()
     ]
 
 
@@ -191,7 +214,13 @@ def _sum(name: str) -> pl.Expr:
     return pl.when(present).then(pl.col(name).cast(pl.Int128).sum().clip(upper_bound=_LARGEST))
 
 
+def _sum_of_times(time: str, name: str) -> pl.Expr:
+    """Add up the times of operations; null if the time of any operation is unknown."""
+    has_time = pl.col(time).is_not_null() | (pl.col(name).fill_null(0) == 0)
+    return pl.when(has_time.all()).then(_sum(time)).alias(time)
+
+
 def _non_zero(rows: pl.DataFrame) -> pl.DataFrame:
     """Drop rows without operations, except resets: these mark a lossy interval."""
-    counted = pl.any_horizontal((pl.col(*COUNTERS) > 0).fill_null(value=False))
+    counted = pl.any_horizontal((pl.col(*COUNTED) > 0).fill_null(value=False))
     return rows.filter(counted | (pl.col("basis") == "reset"))

@@ -61,9 +61,9 @@ _COUNTER = _spaced(
 )
 _COUNTER_HEAD = _spaced(r"^ [A-Za-z_][A-Za-z0-9_]* : \{")
 _HISTOGRAM_HEAD = _spaced(r"^ h?i?s?t? : \{")  # the name itself may be wrapped
-_COUNTS_BYTES = _spaced(r"^ (?:(?:read|write)_bytes :|(?:read|write) :.*unit: bytes)")
 _SUM = _spaced(r"\bsum: ([0-9]+)")
 _UNIT = _spaced(", unit:")
+_UNIT_NAME = "^[ \t]*([A-Za-z]+)"
 _LCTL_ERROR = "error: get_param"
 _ESCAPES = {rf"\x{code:02x}": chr(code) for code in range(0x20, 0x7F)}
 
@@ -213,7 +213,8 @@ def _readings(counters: pl.DataFrame) -> pl.DataFrame:
         "row",
         name=parts["field_0"].str.strip_chars(),
         samples=parts["field_2"].str.head(-len(", unit")).str.strip_chars(),
-        sum=pl.when(text.str.contains(_COUNTS_BYTES)).then(text).str.extract(_SUM, 1),
+        unit=parts["field_3"].str.extract(_UNIT_NAME, 1),
+        sum=parts["field_3"].str.extract(_SUM, 1),
     )
 
 

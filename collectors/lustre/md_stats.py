@@ -14,7 +14,7 @@ from collectors.lustre.counters import assembled, clocks, sift_moments, sift_rea
 from collectors.lustre.params import parameter_of
 from collectors.parsed import Parsed
 from collectors.source import Source
-from collectors.tables import BYTES, TARGET_COUNTERS, TARGET_DELTAS
+from collectors.tables import TARGET_COUNTERS, TARGET_DELTAS
 
 NOT_MD_STATS = "not an md_stats line"
 SECOND_BLOCK = "second md_stats of the same target"
@@ -45,7 +45,7 @@ def parse(source: Source) -> Iterator[Parsed]:
         rows = _other_statistics(whole, is_export=is_export)
         part, other = whole.without(rows, OTHER_STATISTICS)
         times, repeated_times = sift_moments(part.moments)
-        readings, bad_readings = sift_readings(_readings(part.counters))
+        readings, bad_readings = sift_readings(part.counters)
         blocks = part.blocks.rename({"owner": "target"})
         yield assembled(
             totals(clocks(blocks, times), readings).select(*TARGET_COUNTERS.columns),
@@ -62,18 +62,6 @@ def _other_statistics(part: stats.Part, *, is_export: bool) -> pl.Series:
         return unnamed
     counters = part.counters.filter(pl.col("row").is_in(unnamed.implode()))
     return counters.filter(pl.col("name").is_in(_CONNECTIONS))["row"]
-
-
-def _readings(counters: pl.DataFrame) -> pl.DataFrame:
-    """Select the columns for `counters.sift_readings`."""
-    return counters.select(
-        "line",
-        "text",
-        "row",
-        "name",
-        "samples",
-        sum=pl.when(pl.col("name").is_in(BYTES) | (pl.col("unit") == "bytes")).then("sum"),
-    )
 
 
 MD_STATS = Format(

@@ -150,6 +150,15 @@ METRICS = (
         "metadata operations of observed windows / observed seconds",
     ),
     Metric(
+        "mean_operation_us",
+        "Mean operation time",
+        Unit.MICROSECONDS,
+        Source.JOB_STATS_MDT,
+        "sum of the times of metadata operations / operations with a known time",
+        "Servers count times since Lustre 2.14. The time of an operation on the MDS includes "
+        "waiting for locks and disks, but not the time in the request queue.",
+    ),
+    Metric(
         "peak_metadata_rate",
         "Peak metadata rate",
         Unit.PER_SECOND,

@@ -1,7 +1,7 @@
 """Untrusted rows of a batch, as bytes.
 
 A reader returns a frame with exactly the columns of the table, or refuses the rows and names
-column, row and reason.
+column, row and reason. Nullable columns may be absent: agents of an earlier version lack new ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 500_000
 MAX_SIZE_BYTES = 256 << 20  # of the frame in memory
 _LINES_PER_FRAME = 10_000
-_REMEDY = "Send exactly the columns of docs/formats.md, each of its type."
+_REMEDY = "Send the columns of docs/formats.md, each of its type."
 _BITS: dict[pl.DataType, int] = {pl.Int16(): 15, pl.Int32(): 31, pl.Int64(): 63}
 
 
@@ -85,9 +85,9 @@ _FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, Val
 
 def _expect_columns(names: tuple[str, ...], table: Table) -> None:
     """Refuse missing, additional or repeated columns."""
-    missing = [name for name in table.columns if name not in names]
+    missing = [name for name in table.columns if name not in {*names, *table.nullable}]
     extra = [name[:64] for name in names if name not in table.columns]
-    if missing or extra or len(names) != len(table.columns):
+    if missing or extra or len(names) != len(set(names)):
         raise Refusal(
             f"The columns do not match {table.name}.",
             code="columns",
@@ -107,15 +107,16 @@ def _expect_bounded(rows: int, size_bytes: int) -> None:
 
 def _typed(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
     """Refuse columns of wrong types; return the columns in the order of the table."""
-    for name, dtype in table.columns.items():
-        if frame.schema[name] != dtype:
+    for name, found in frame.schema.items():
+        dtype = table.columns[name]
+        if found != dtype:
             raise Refusal(
-                f"Column {name} is {frame.schema[name]}, not {dtype}.",
+                f"Column {name} is {found}, not {dtype}.",
                 code="type",
                 column=name,
                 remedy=_REMEDY,
             )
-    return frame.select(*table.columns)
+    return pl.concat([table.empty(), frame], how="diagonal")
 
 
 def _object(line: bytes, row: int, table: Table) -> dict[str, object]:
@@ -133,7 +134,7 @@ def _object(line: bytes, row: int, table: Table) -> dict[str, object]:
     _expect_columns(tuple(row_values), table)
     for name, dtype in table.columns.items():
         try:
-            row_values[name] = _value(row_values[name], dtype)
+            row_values[name] = _value(row_values.get(name), dtype)
         except (ValueError, OverflowError) as error:
             raise Refusal(
                 f"Line {row}: {name} {error}.", code="type", column=name, row=row, remedy=_REMEDY

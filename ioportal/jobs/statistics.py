@@ -214,6 +214,8 @@ def _set_io(row: JobStatistics, io: _Row, covered_s: float, duration: timedelta)
     nodes = row.node_count
     for kind in METADATA_OPERATIONS:
         setattr(row, f"count_{kind}", _whole(io[f"count_{kind}"]))
+        setattr(row, f"mean_{kind}_us", _ratio(io[f"mean_{kind}_us"], 1))
+    row.mean_operation_us = _ratio(io["operations_us"], io["operations_with_time"])
     row.metadata_operations = operations = _whole(io["metadata_operations"])
     row.opens, row.closes = _whole(io["count_open"]), _whole(io["count_close"])
     row.open_close_ratio = _ratio(row.opens, row.closes)

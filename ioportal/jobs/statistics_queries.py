@@ -12,7 +12,7 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.jobs.runs import LATEST_END
 from ioportal.site.models import Target
 from ioportal.telemetry.models import Coverage, IoWindow, Principal
-from ioportal.telemetry.sums import metadata_operations
+from ioportal.telemetry.sums import metadata_operations, timed_operations
 
 STARTUP_SHARE = 0.1  # of the run
 
@@ -61,11 +61,15 @@ runs AS MATERIALIZED (
 
 RUNS = _RUNS + 'SELECT job_id, start, "end" FROM runs'
 
+_WITH_TIME, _TIME = timed_operations("w")
 IO_TOTALS = sql.SQL(
     _RUNS
     + """
 SELECT w.job_id,
     {kinds},
+    {means},
+    sum({time}) FILTER (WHERE w.target_id <> 0) AS operations_us,
+    sum({with_time}) FILTER (WHERE w.target_id <> 0) AS operations_with_time,
     sum(w.read_bytes) AS read_bytes, sum(w.write_bytes) AS write_bytes,
     sum(w.read) AS reads, sum(w.write) AS writes,
     sum({metadata}) FILTER (WHERE w.target_id <> 0) AS metadata_operations,
@@ -91,6 +95,19 @@ GROUP BY w.job_id
         )
         for name in METADATA_OPERATIONS
     ),
+    means=sql.SQL(", ").join(
+        sql.SQL(
+            "sum({0}) FILTER (WHERE w.target_id <> 0) "
+            "/ nullif(sum({1}) FILTER (WHERE w.target_id <> 0 AND {0} IS NOT NULL), 0) AS {2}"
+        ).format(
+            sql.Identifier("w", f"{name}_us"),
+            sql.Identifier("w", name),
+            sql.Identifier(f"mean_{name}_us"),
+        )
+        for name in METADATA_OPERATIONS
+    ),
+    with_time=_WITH_TIME,
+    time=_TIME,
     metadata=metadata_operations("w"),
     gap=MAX_GAP,
 )

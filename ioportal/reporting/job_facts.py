@@ -23,6 +23,7 @@ GROUPS = {
         "metadata_operations",
         "metadata_operations_per_node",
         "metadata_rate",
+        "mean_operation_us",
         "peak_metadata_rate",
         "startup_share",
         "largest_target_share",
@@ -102,10 +103,13 @@ def groups(statistics: JobStatistics) -> dict[str, list[Figure]]:
     }
 
 
-def by_kind(statistics: JobStatistics) -> list[tuple[str, int]]:
-    """Return counts of metadata operations above zero, most frequent first."""
-    counts = [(kind, getattr(statistics, f"count_{kind}")) for kind in METADATA_OPERATIONS]
-    return sorted((pair for pair in counts if pair[1]), key=lambda pair: -pair[1])
+def by_kind(statistics: JobStatistics) -> list[tuple[str, int, float | None]]:
+    """Return kind, number and mean time (µs) of metadata operations, most frequent first."""
+    rows = [
+        (kind, getattr(statistics, f"count_{kind}"), getattr(statistics, f"mean_{kind}_us"))
+        for kind in METADATA_OPERATIONS
+    ]
+    return sorted((row for row in rows if row[1]), key=lambda row: -row[1])
 
 
 def sharing(inside: PandaSummary | None) -> dict[str, Any]:
@@ -133,7 +137,9 @@ def facts(
     if statistics:
         values |= {metric.name: getattr(statistics, metric.name) for metric in METRICS}
         values |= {
-            f"count_{kind}": getattr(statistics, f"count_{kind}") for kind in METADATA_OPERATIONS
+            name: getattr(statistics, name)
+            for kind in METADATA_OPERATIONS
+            for name in (f"count_{kind}", f"mean_{kind}_us")
         }
         values |= {name: getattr(statistics, name) for name in _QUALITY}
     return values

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Min
 from psycopg import sql
 
-from collectors.tables import COUNTERS
+from collectors.tables import COUNTED
 from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.telemetry import buckets, levels, planner, retention
 from ioportal.telemetry.coverage import Interval
@@ -29,7 +29,7 @@ from ioportal.telemetry.models import (
     DirtyRpcs,
     IoWindow,
 )
-from ioportal.telemetry.sums import expressions, metadata_operations
+from ioportal.telemetry.sums import expressions, metadata_operations, time_sums
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -157,9 +157,10 @@ GROUP BY 1, {keys}, basis = %(TOTAL)s, CASE WHEN "end" - start > %(gap)s THEN st
 ORDER BY 1, filesystem_id, target_id  -- clusters rows that are read together
 """)
 # NULL if no interval has a value: `least` ignores NULL and would return the largest number.
-_IO_SUMS = sql.SQL(", ").join(
-    expressions("CASE WHEN count({0}) > 0 THEN least(sum({0}), %(largest)s) END", COUNTERS).values()
-)
+_IO_SUMS = {
+    **expressions("CASE WHEN count({0}) > 0 THEN least(sum({0}), %(largest)s) END", COUNTED),
+    **time_sums("least({}, %(largest)s)"),
+}
 _CLEAR_IO_TOTALS = sql.SQL("DELETE FROM telemetry_iototal WHERE {rows}")
 _ROLL_IO_TOTALS = sql.SQL("""
 INSERT INTO telemetry_iototal (filesystem_id, target_id, start, "end", basis, metadata_operations)
@@ -363,9 +364,9 @@ def _fill_io_ten_minutes(subject: dict[str, Any], span: Interval) -> None:
         cursor.execute(
             _ROLL_IO.format(
                 keys=sql.SQL(", ").join(map(sql.Identifier, _IO_KEYS)),
-                counters=sql.SQL(", ").join(map(sql.Identifier, COUNTERS)),
+                counters=sql.SQL(", ").join(map(sql.Identifier, _IO_SUMS)),
                 metadata=metadata_operations("w"),
-                sums=_IO_SUMS,
+                sums=sql.SQL(", ").join(_IO_SUMS.values()),
                 rows=rows_by("start"),
             ),
             values,

@@ -17,7 +17,7 @@ from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import BASES, JOB_COUNTERS
 from ioportal.ingest import attribution_stage
-from tests.logs import at, job_stats
+from tests.logs import Timed, at, job_stats
 from tests.properties import examples
 
 pytestmark = pytest.mark.usefixtures("site")
@@ -162,16 +162,21 @@ TARGET_COUNTERS = {
     "lake-OST0000": ("punch",),
     "lake-OST0001": ("punch",),
 }
+UNTIMED = "lake-OST0001"  # of an earlier version of Lustre
 JOBS = ("1", "2", "cp.0", '""')
 
 
 class Server:
     """Entries of job_stats that grow, idle, vanish, restart, or decrease at random."""
 
-    def __init__(self, generator, counters):
+    def __init__(self, generator, counters, *, is_timed):
         self.random = generator
+        self.is_timed = is_timed
         self.counters = counters
         self.entries = {}
+
+    def printed(self, samples):
+        return Timed(samples, samples**2) if self.is_timed else samples
 
     def work(self, now):
         for job in JOBS:
@@ -189,10 +194,19 @@ class Server:
     def text(self, target, *, has_start_time):
         head = job_stats(target, {})
         entries = [
-            job_stats(target, {job: c}, snapshot=used, start=start if has_start_time else "")
-            for job, (start, used, c) in self.entries.items()
+            job_stats(
+                target,
+                {job: {name: self.printed(n) for name, n in counted.items()}},
+                snapshot=used,
+                start=start if has_start_time else "",
+            )
+            for job, (start, used, counted) in self.entries.items()
         ]
         return head + "".join(entry.removeprefix(head) for entry in entries)
+
+
+COLUMNS = ("start", "end", "target", "job", "basis", "open", "close", "punch")
+COLUMNS += ("open_us", "close_us", "punch_us")
 
 
 @pytest.fixture
@@ -204,7 +218,8 @@ def portal_windows(queries):
             (start, end, target, job, BASES[basis - 1], *counters)
             for start, end, target, job, basis, *counters in queries(
                 "SELECT w.start, w.\"end\", coalesce(t.name, ''), coalesce(s.text, ''), w.basis, "
-                "w.open, w.close, w.punch FROM telemetry_iowindow w "
+                "w.open, w.close, w.punch, w.open_us, w.close_us, w.punch_us "
+                "FROM telemetry_iowindow w "
                 "LEFT JOIN site_target t ON t.id = w.target_id "
                 "LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id"
             )
@@ -218,7 +233,10 @@ def test_agents_and_the_portal_compute_the_same_windows(
     site, logs, ingest, portal_windows, has_start_time
 ):
     generator = random.Random(8)  # noqa: S311  (repeatable)
-    servers = {target: Server(generator, counters) for target, counters in TARGET_COUNTERS.items()}
+    servers = {
+        target: Server(generator, counters, is_timed=target != UNTIMED)
+        for target, counters in TARGET_COUNTERS.items()
+    }
     earlier = Snapshot.at(at("00:00"), JOB_COUNTERS.empty().drop("line"), frozenset())
     agent_windows = set()
     now = at("12:00")
@@ -234,9 +252,11 @@ def test_agents_and_the_portal_compute_the_same_windows(
         parsed = Parsed.joined(JOB_COUNTERS, collector.parse(source))
         later = Snapshot.at(now, parsed.table.drop("line"), parsed.observed)
         deltas = job_deltas(earlier, later, IDLE)
-        columns = ("start", "end", "target", "job", "basis", "open", "close", "punch")
-        agent_windows.update(deltas.select(*columns).iter_rows())
+        agent_windows.update(deltas.select(*COLUMNS).iter_rows())
         earlier = earlier.updated(later)
 
     assert agent_windows == portal_windows()
     assert {basis for _, _, _, _, basis, *_ in agent_windows} == set(BASES)
+    *_, opens_us, _, punches_us = zip(*agent_windows, strict=True)
+    assert any(opens_us)
+    assert {None} < set(punches_us)  # unknown where the untimed server counted

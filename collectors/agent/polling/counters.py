@@ -98,9 +98,10 @@ class CounterReader:
         """Do nothing: no file stays open."""
 
     def _earlier(self, checkpoint: dict[str, Any]) -> Snapshot:
-        totals = self._frames.load(checkpoint)
-        if totals is None:
-            totals = self._kind.totals.empty().drop("line")
+        totals = self._kind.totals.empty().drop("line")
+        stored = self._frames.load(checkpoint)
+        if stored is not None:  # perhaps of an earlier version, with fewer columns
+            totals = pl.concat([totals, stored], how="diagonal")
         reads = checkpoint.get("reads", {})
         times = [datetime.fromisoformat(at) for at in reads.values()]
         return Snapshot(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import connection
 from psycopg import sql
 
-from collectors.tables import COUNTERS
+from collectors.tables import COUNTED, COUNTERS
 from ioportal.ingest.attribution import reads
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ WHERE w.segment_id = %(segment)s AND w."end" >= %(start)s AND w."end" <= %(end)s
     names=sql.SQL(", ").join(map(sql.Identifier, COUNTERS)),
     values=sql.SQL(", ").join(sql.Identifier("w", name) for name in COUNTERS),
     has_values=sql.SQL(" OR ").join(
-        sql.SQL("{} > 0").format(sql.Identifier("w", name)) for name in COUNTERS
+        sql.SQL("{} > 0").format(sql.Identifier("w", name)) for name in COUNTED
     ),
 )
 

@@ -8,10 +8,12 @@ from django.db import connection
 from psycopg import sql
 
 from collectors.lustre.differences import SURE_LIFETIME
-from collectors.tables import COUNTERS
+from collectors.tables import COUNTED, COUNTERS, TIMES
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
+from ioportal.telemetry.sums import time_sums
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
 CONSTANTS: dict[str, Any] = {
@@ -34,11 +36,20 @@ KIND = """
 JOB = "CASE WHEN n.jobs = 1 THEN n.job_id ELSE 0 END"
 
 
-def _each(form: str, separator: str = ", ") -> sql.Composed:
+def _each(form: str, separator: str = ", ", names: Iterable[str] = COUNTERS) -> sql.Composed:
     """Return `form` once per counter: {0} is its name, {1} the name of its previous value."""
     return sql.SQL(separator).join(
-        sql.SQL(form).format(sql.Identifier(name), sql.Identifier(f"old_{name}"))
-        for name in COUNTERS
+        sql.SQL(form).format(sql.Identifier(name), sql.Identifier(f"old_{name}")) for name in names
+    )
+
+
+def _each_time(form: str) -> sql.Composed:
+    """Return `form` once per time: {0} and {1} as in `_each`, {2} and {3} of its operations."""
+    return sql.SQL(", ").join(
+        sql.SQL(form).format(
+            *(sql.Identifier(part) for part in (time, f"old_{time}", name, f"old_{name}"))
+        )
+        for time, name in TIMES.items()
     )
 
 
@@ -89,7 +100,7 @@ classified AS (
 ),
 counted AS (
     SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end", source_job_id, segment_id,
-        basis, {added}
+        basis, {added}, {added_times}
     FROM classified
     UNION ALL
     -- Entries that vanished before the end of their lifetime: they were cleared, perhaps with
@@ -102,7 +113,7 @@ counted AS (
         AND n.snapshot_at + {lifetime} > r.taken_at
 ),
 windows AS MATERIALIZED (
-    SELECT start, "end", source_job_id, segment_id, max(basis) AS basis, {total}
+    SELECT start, "end", source_job_id, segment_id, max(basis) AS basis, {total}, {total_times}
     FROM counted
     GROUP BY 1, 2, 3, 4
 )
@@ -114,7 +125,7 @@ SELECT w.start, w."end", w.segment_id, %(filesystem)s, %(folded_target)s, w.sour
     + KIND
     + ","
     + JOB
-    + """, {sums}
+    + """, {sums}, {times}
 FROM windows w
 CROSS JOIN LATERAL jobs_job_named(w.source_job_id, w.start, w."end") n
 LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
@@ -125,14 +136,23 @@ WHERE {has_values} OR w.basis = %(RESET)s -- (cleared counters may still be 0)
     before=_each("lag({0}) OVER entry AS {1}"),
     fell=_each("n.{0} < n.{1}", " OR "),
     # The current value, minus the previous one where the counter continued.
-    added=_each("{0} - CASE WHEN basis = %(DIFFERENCE)s THEN {1} ELSE 0 END AS {0}"),
+    added=_each("{0} - CASE WHEN basis = %(DIFFERENCE)s THEN {1} ELSE 0 END AS {0}", names=COUNTED),
+    # A time is null in a read before the first operation: then all of it was added.
+    added_times=_each_time(
+        "{0} - CASE WHEN basis = %(DIFFERENCE)s AND {3} > 0 THEN {1} ELSE 0 END AS {0}"
+    ),
     nothing=_each("NULL::bigint"),
-    total=_each("sum({0}) AS {0}"),
+    total=_each("sum({0}) AS {0}", names=COUNTED),
+    total_times=sql.SQL(", ").join(
+        sql.SQL("{} AS {}").format(total, sql.Identifier(time))
+        for time, total in time_sums().items()
+    ),
     lifetime=sql.SQL(f"t.job_cleanup_interval * {SURE_LIFETIME}"),
     names=_each("{0}"),
     # Real counters never exceed a bigint; forged ones must not stop the stage.
-    sums=_each("CASE WHEN w.{0} > %(largest)s THEN %(largest)s ELSE w.{0} END"),
-    has_values=_each("w.{0} > 0", " OR "),
+    sums=_each("CASE WHEN w.{0} > %(largest)s THEN %(largest)s ELSE w.{0} END", names=COUNTED),
+    times=_each_time("CASE WHEN w.{2} > 0 AND w.{0} <= %(largest)s THEN w.{0} END"),
+    has_values=_each("w.{0} > 0", " OR ", COUNTED),
 )
 
 _CLEAR = """

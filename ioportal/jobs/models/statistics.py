@@ -52,6 +52,7 @@ class JobStatistics(models.Model):
     open_close_ratio = models.FloatField(null=True)
     metadata_operations_per_node = models.FloatField(null=True)
     metadata_rate = models.FloatField(null=True)
+    mean_operation_us = models.FloatField(null=True)
     peak_metadata_rate = models.FloatField(null=True)
     peak_resolution_s = models.FloatField(null=True)  # the longest interval in the peak
     startup_share = models.FloatField(null=True)
@@ -91,9 +92,10 @@ class JobStatistics(models.Model):
         return f"statistics of job {self.job_id}"
 
 
-# Operations by kind: `count_open`, `count_mkdir`, ...
+# Operations by kind and their mean times: `count_open`, `mean_open_us`, ...
 for _kind in METADATA_OPERATIONS:
     JobStatistics.add_to_class(f"count_{_kind}", models.BigIntegerField(null=True))
+    JobStatistics.add_to_class(f"mean_{_kind}_us", models.FloatField(null=True))
 
 
 # A job with a pending row gets no second one. That row is locked until commit, so that the stage

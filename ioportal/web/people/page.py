@@ -88,6 +88,12 @@ class Column:
 
 COLUMNS = (
     Column("metadata_operations", "Metadata operations", Unit.COUNT, "sum over the jobs"),
+    Column(
+        "mean_operation_us",
+        "Mean operation time",
+        Unit.MICROSECONDS,
+        "mean of the jobs' mean operation times, weighted by their operations",
+    ),
     Column("heaviest", "Heaviest job", Unit.COUNT, "largest of one job", is_of_one_job=True),
     Column("typical", "Typical job", Unit.COUNT, "median of the jobs", is_of_one_job=True),
     Column("jobs", "Jobs", about="jobs that ran in the period"),
@@ -112,6 +118,15 @@ class _Middle(Aggregate):
 _FIGURES: dict[str, Any] = {
     "jobs": Count("pk"),
     "metadata_operations": Sum("statistics__metadata_operations"),
+    "mean_operation_us": Sum(
+        F("statistics__mean_operation_us") * F("statistics__metadata_operations")
+    )
+    / Sum(
+        "statistics__metadata_operations",
+        filter=Q(
+            statistics__mean_operation_us__isnull=False, statistics__metadata_operations__gt=0
+        ),
+    ),
     "read_bytes": Sum("statistics__read_bytes"),
     "write_bytes": Sum("statistics__write_bytes"),
     "typical": _Middle(f"statistics__{RANKED_BY}"),

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.http import Http404
 
-from ioportal.activity import top_clients
+from ioportal.activity import operation_times, top_clients
 from ioportal.charts.timelines import Chart, Style
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
-from ioportal.site.models import Server
+from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 from ioportal.web.servers.series import ServerSeries
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
+    from django.db.models import QuerySet
     from django.http import QueryDict
 
+    from ioportal.activity.operation_times import OperationTime
     from ioportal.activity.top_clients import Client
     from ioportal.analysis.timelines import Steps
 
@@ -212,6 +214,15 @@ class ServerPage:
         }
 
     @cached_property
+    def operations(self) -> list[OperationTime]:
+        """Operations on the server's MDTs with their mean times."""
+        if self.window is None:
+            return []
+        return operation_times.by_kind(
+            _mdts(self.server).values_list("pk", flat=True), self.window.start, self.window.end
+        )
+
+    @cached_property
     def clients(self) -> list[Client]:
         """The NIDs with most requests in the server's request history."""
         if self.window is None:
@@ -235,10 +246,21 @@ class ServerPage:
             )
 
 
+def _mdts(server: Server) -> QuerySet[Target]:
+    """Return the MDTs of a server, and those of its filesystem that are registered on no server."""
+    on_server = Q(server=server)
+    if server.kind == Server.Kind.MDS:
+        on_server |= Q(server=None, filesystem=server.filesystem)
+    return Target.objects.filter(on_server, kind=Target.Kind.MDT)
+
+
 def _latest_day(server: Server) -> TimeRange | None:
-    """Return the last day of service statistics or request history; None: there is no data."""
-    sources = (Coverage.Source.MDS_STATS, Coverage.Source.REQ_HISTORY)
-    reads = Coverage.objects.filter(source__in=sources, source_id=server.pk)
+    """Return the last day of statistics or request history; None: there is no data."""
+    of_server = Q(
+        source__in=(Coverage.Source.MDS_STATS, Coverage.Source.REQ_HISTORY), source_id=server.pk
+    )
+    of_mdts = Q(source=Coverage.Source.JOB_STATS, source_id__in=_mdts(server).values("pk"))
+    reads = Coverage.objects.filter(of_server | of_mdts)
     last: datetime | None = reads.aggregate(last=Max("end"))["last"]
     if last is None:
         return None

@@ -1,8 +1,10 @@
 """Polled commands: increments of counters, and new records of exports."""
 
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from zoneinfo import ZoneInfo
 
+import polars as pl
 import pytest
 
 from collectors.agent.polling import counters
@@ -12,7 +14,8 @@ from collectors.agent.polling.snapshots import SnapshotReader
 from collectors.format import Origin
 from collectors.formats import BY_NAME
 from collectors.parsed import SourceUnavailable
-from tests.logs import Run, job_stats, md_stats, sacct
+from collectors.tables import TIMES
+from tests.logs import Run, Timed, job_stats, md_stats, sacct
 
 MDT, OST, OTHER_OST = "lake-MDT0000", "lake-OST0000", "lake-OST0001"
 
@@ -60,6 +63,11 @@ def accounting(tmp_path):
     return Polled(tmp_path, new_reader)
 
 
+def timed(target, **counters):
+    """Return job_stats of job 1 from numbers and times of operations."""
+    return job_stats(target, {"1": {name: Timed(*both) for name, both in counters.items()}})
+
+
 def values(batch, *columns):
     return batch.rows.select(*columns).sort(columns).rows()
 
@@ -105,6 +113,44 @@ def test_osts_are_added_up_and_covered_individually(jobs):
 
     assert values(second, "target", "job", "basis", "punch") == [("", "1", "difference", 6)]
     assert [covered.target for covered in second.coverage] == [OST, OTHER_OST]
+
+
+def test_times_of_operations_are_shipped_as_increments(jobs):
+    polls = [
+        timed(MDT, open=(100, 4_000), mkdir=(0, 0)),
+        timed(MDT, open=(130, 5_500), mkdir=(2, 300)),
+        timed(MDT, open=(130, 5_500), mkdir=(5, 900)),
+    ]
+    _, *following = [jobs.poll(text) for text in polls]
+
+    assert [values(batch, "open", "open_us", "mkdir", "mkdir_us") for batch in following] == [
+        [(30, 1_500, 2, 300)],
+        [(0, None, 3, 600)],
+    ]
+
+
+def test_times_of_an_ost_without_times_are_unknown(jobs):
+    def read(punches):
+        return timed(OST, punch=(punches, 50 * punches)) + job_stats(
+            OTHER_OST, {"1": {"punch": punches, "sync": 1}}
+        )
+
+    jobs.poll(read(1))
+    second = jobs.poll(read(4))
+
+    assert values(second, "target", "punch", "punch_us") == [("", 6, None)]
+
+
+def test_a_state_of_an_earlier_version_has_no_times(jobs, tmp_path):
+    jobs.poll(timed(MDT, open=(100, 4_000)))
+    path = tmp_path / jobs.checkpoint["frame"]
+    frame = pl.read_ipc(BytesIO(path.read_bytes()))
+    frame.drop(TIMES).write_ipc(path)
+
+    second, third = (jobs.poll(timed(MDT, open=(n, 40 * n))) for n in (130, 150))
+
+    assert values(second, "open", "open_us") == [(30, None)]
+    assert values(third, "open", "open_us") == [(20, 800)]
 
 
 def test_increments_of_a_lost_poll_are_in_the_next_one(jobs):

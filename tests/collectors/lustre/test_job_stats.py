@@ -9,7 +9,7 @@ from collectors.lustre import job_stats
 from collectors.lustre.params import BLOCK_LINES
 from collectors.parsed import Account
 from collectors.source import CHUNK_BYTES
-from collectors.tables import COUNTERS, JOB_COUNTERS, OPERATIONS, REJECTS
+from collectors.tables import COUNTERS, JOB_COUNTERS, OPERATIONS, REJECTS, TIMES
 from tests.collectors.lustre.counters import FIXTURES, awk, read, row_sum, samples
 from tests.properties import examples
 
@@ -29,8 +29,9 @@ SUMS = r"""
     /^- job_id:/ { entries++ }
     /(samedir|crossdir|parallel|trylocks)/ { next }
     /samples:/ && /(bytes:|unit: *bytes)/ { bytes += number("sum") }
+    /samples:/ && /unit: *usecs/ { times += number("sum") }
     /samples:/ && !/^ *(read|write):.*usecs/ { operations += number("samples") }
-    END { printf "%d %d %.0f %.0f", irrelevant, entries, operations, bytes }
+    END { printf "%d %d %.0f %.0f %.0f", irrelevant, entries, operations, bytes, times }
 """
 
 HEADER = "job_stats:"
@@ -87,6 +88,7 @@ def test_an_entry_becomes_a_row():
         "snapshot_at": datetime(2024, 8, 8, 10, 57, 27, 887515, tzinfo=UTC),
         "entry_started_at": datetime(2024, 8, 8, 7, 27, 5, 57286, tzinfo=UTC),
         "open": 93,
+        "open_us": 973,
         "statfs": 0,
     }
 
@@ -109,7 +111,7 @@ def test_totals_of_real_files_agree_with_awk(path):
 
 
 def assert_totals_agree(path):
-    irrelevant, entries, operations, total_bytes = awk(SUMS, path.read_bytes())
+    irrelevant, entries, operations, total_bytes, times = awk(SUMS, path.read_bytes())
 
     rows, rejects, account = read(job_stats, JOB_COUNTERS, path.read_bytes())
 
@@ -118,6 +120,7 @@ def assert_totals_agree(path):
     assert rows.height == entries
     assert row_sum(rows, OPERATIONS) == operations
     assert row_sum(rows, ["read_bytes", "write_bytes"]) == total_bytes
+    assert row_sum(rows, TIMES) == times
 
 
 @pytest.mark.parametrize(
@@ -162,7 +165,7 @@ def test_the_target_comes_from_the_parameter_name(name, entries):
                 "  write_bytes:     { samples: 7, unit: bytes, min: 1, max: 9, sum: 42, sumsq: 9 }",
                 "  write:           { samples: 7, unit: usecs, min: 65, max: 99, sum: 500 }",
             ],
-            {"write": 7, "write_bytes": 42},
+            {"write": 7, "write_bytes": 42, "write_us": 500},
             id="from 2.14 write is the latency of the same requests",
         ),
         pytest.param(
@@ -170,12 +173,12 @@ def test_the_target_comes_from_the_parameter_name(name, entries):
                 "  read:            { samples: 6, unit: usecs, min: 65, max: 99, sum: 500 }",
                 "  read_bytes:    { samples: 7, unit: bytes, min:1, max:9, sum: 42, hist: {} }",
             ],
-            {"read": 7, "read_bytes": 42},
+            {"read": 7, "read_bytes": 42, "read_us": 500},
             id="read_bytes takes precedence",
         ),
         pytest.param(
             ["  read:            { samples: 6, unit: usecs, min: 65, max: 99, sum: 500 }"],
-            {"read": 6},
+            {"read": 6, "read_us": 500},
             id="a latency alone counts requests but no bytes",
         ),
     ],
@@ -679,6 +682,12 @@ def printed_counter(name, samples, unit, blank):
     return f"  {name + ':':<16} {{ samples: {samples:11}, unit: {unit:>5}{sums} }}"
 
 
+def printed_sums(names, samples, unit):
+    """Return the times that `printed_counter` prints: one microsecond per operation."""
+    timed = zip(names, samples, strict=True) if unit == "usecs" else ()
+    return {f"{name}_us": n for name, n in timed if n and f"{name}_us" in TIMES}
+
+
 @given(st.data(), st.sampled_from(sorted(VERSIONS)), JOBS, st.integers(1, 4000))
 @settings(max_examples=examples(50))
 def test_generated_output_of_any_version_is_parsed_exactly(data, version, jobs, chunk_bytes):
@@ -695,6 +704,7 @@ def test_generated_output_of_any_version_is_parsed_exactly(data, version, jobs, 
                 "snapshot_at": {"s": snapshot.replace(microsecond=0), "ns": snapshot}.get(how),
                 "entry_started_at": start if how == "ns" else None,
                 **dict(zip(names, samples, strict=True)),
+                **printed_sums(names, samples, unit),
             }
         )
         lines += [f"- job_id:          {printed_job(job, escapes=escapes)}"]

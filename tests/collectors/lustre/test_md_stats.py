@@ -10,7 +10,7 @@ from collectors.lustre import md_stats, stats
 from collectors.lustre.params import BLOCK_LINES
 from collectors.parsed import Account
 from collectors.source import Source
-from collectors.tables import COUNTERS, OPERATIONS, REJECTS, TARGET_COUNTERS
+from collectors.tables import METADATA_OPERATIONS, OPERATIONS, REJECTS, TARGET_COUNTERS, TIMES
 from tests.collectors.lustre.counters import FIXTURES, awk, read, row_sum, samples
 from tests.properties import examples
 
@@ -23,9 +23,10 @@ SUMS = r"""
     !relevant { next }
     $1 ~ /(samedir|crossdir|parallel|trylocks)/ { next }
     $4 == "[bytes]" { bytes += $7 }
+    $4 ~ /usec/ { times += $7 }
     # Since 2.15 read and write are the latency of what read_bytes and write_bytes count.
     $3 == "samples" && !($1 ~ /^(read|write)$/ && /usec/) { operations += $2 }
-    END { printf "%d %d %.0f %.0f", irrelevant, rows, operations, bytes }
+    END { printf "%d %d %.0f %.0f %.0f", irrelevant, rows, operations, bytes, times }
 """
 
 NAME = "mdt.atlas-MDT0000.md_stats="
@@ -62,6 +63,7 @@ def test_a_parameter_becomes_a_row():
         "snapshot_at": datetime(2019, 6, 20, 12, 0, 0, 104501, tzinfo=UTC),
         "open": 39,
         "close": 38,
+        "close_us": 2613428,
     }
     assert rejects.rows() == []
     assert account == Account(lines=4, accepted=4)
@@ -87,7 +89,7 @@ def test_totals_of_real_files_agree_with_awk(path):
 
 
 def assert_totals_agree(path):
-    irrelevant, blocks, operations, total_bytes = awk(SUMS, path.read_bytes())
+    irrelevant, blocks, operations, total_bytes, times = awk(SUMS, path.read_bytes())
 
     rows, rejects, account = read(md_stats, TARGET_COUNTERS, path.read_bytes())
 
@@ -96,6 +98,7 @@ def assert_totals_agree(path):
     assert rows.height == blocks
     assert row_sum(rows, OPERATIONS) == operations
     assert row_sum(rows, ["read_bytes", "write_bytes"]) == total_bytes
+    assert row_sum(rows, TIMES) == times
 
 
 @pytest.mark.parametrize(
@@ -323,7 +326,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
     st.lists(
         st.tuples(
             st.integers(10**15 + 1, 4 * 10**15),
-            st.dictionaries(st.sampled_from(COUNTERS[:16]), st.integers(1, 2**53 - 1)),
+            st.dictionaries(st.sampled_from(METADATA_OPERATIONS), st.integers(1, 2**53 - 1)),
         ),
         max_size=4,
     ),
@@ -337,8 +340,15 @@ def test_generated_output_of_any_version_is_parsed_exactly(blocks, tail, width, 
     for number, (us, counters) in enumerate(blocks):
         target = f"atlas-MDT{number:04x}"
         snapshot_at = EPOCH + timedelta(microseconds=us)
+        times = {f"{name}_us": 84170 for name in counters if "usec" in tail}
         expected.append(
-            {"line": len(lines) + 1, "target": target, "snapshot_at": snapshot_at, **counters}
+            {
+                "line": len(lines) + 1,
+                "target": target,
+                "snapshot_at": snapshot_at,
+                **counters,
+                **times,
+            }
         )
         lines += [
             f"mdt.{target}.md_stats=",
