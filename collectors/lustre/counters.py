@@ -2,8 +2,8 @@
 
 A *reading* is a parsed counter line: line (Int64), text (String), row (UInt32, its row of the
 table), name (String), samples (String of digits, operations), unit (String) and sum (String of
-digits, in the unit; null if the counter has none). A *moment* is a parsed line with a time: line, text,
-row, name (one of `MOMENTS`) and us (Int64, microseconds of an unknown clock).
+digits, in the unit; null if the counter has none). A *moment* is a parsed line with a time: line,
+text, row, name (one of `MOMENTS`) and us (Int64, microseconds of an unknown clock).
 
 Source: docs/formats.md, "job_stats" and "md_stats".
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import connection
 from psycopg import sql
@@ -42,7 +42,7 @@ def by_kind(targets: Collection[int], start: datetime, end: datetime) -> list[Op
     """Return the operations in intervals that start in [start, end), most frequent first."""
     pieces = piecewise.coarsest_pieces(levels.IO_LEVELS, start, end)
     rows = sql.SQL(" UNION ALL ").join(map(_query, pieces))
-    values = {"targets": list(targets), "TOTAL": IoWindow.Basis.TOTAL.value}
+    values: dict[str, Any] = {"targets": list(targets), "TOTAL": IoWindow.Basis.TOTAL.value}
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("SELECT {} FROM ({}) w").format(_SUMS, rows), values)
         sums = cursor.fetchone()

@@ -52,7 +52,7 @@ def _row(metric: Metric) -> str:
 
 _REST = f"""
 Operations by kind are also stored: {", ".join(f"`count_{kind}`" for kind in METADATA_OPERATIONS)}.
-The mean time of each kind is stored as `mean_open_us` and so on, with the source and caveat of `mean_operation_us`.
+The mean times of each kind are `mean_open_us` and so on, as defined for `mean_operation_us`.
 `samedir_rename` and `crossdir_rename` are counted in `rename`.
 
 ## Figures of a PanDA job

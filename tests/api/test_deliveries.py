@@ -12,7 +12,7 @@ from collectors import tables
 from ioportal.ingest.models import Batch, DirtyTrace, Segment
 from ioportal.site.models import Server, Source
 from tests import contents
-from tests.batches import ARROW, NDJSON, STREAM, arrow, batch, ndjson, traced, window
+from tests.batches import ARROW, NDJSON, STREAM, arrow, batch, delta, ndjson, traced, window
 from tests.logs import Run, at, sacct
 
 pytestmark = pytest.mark.usefixtures("sources")
@@ -164,6 +164,17 @@ def test_invalid_rows_are_refused_with_column_and_row(deliver, frame, code, colu
     assert status == 422
     assert (answer["code"], answer.get("column"), answer.get("row")) == (code, column, row)
     assert not Segment.objects.exists()
+
+
+def test_an_earlier_agent_delivers_without_new_columns(deliver, queries):
+    row = delta("12:00", "12:01", job="77", open=5, open_us=50)
+    frame = tables.JOB_DELTAS.frame([row]).drop(tables.TIMES)
+    poll = batch(1, "job_deltas", [row], [("lake-MDT0000", "12:00", "12:01")])
+
+    status, answer = deliver(poll, source="mds1-jobs", content=arrow("", frame))
+
+    assert status == 202, answer
+    assert queries("SELECT open, open_us FROM telemetry_jobdelta") == [(5, None)]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Target
 from ioportal.telemetry.models import IoWindow, Principal
 from tests.jobs.polls import HOUR, MDT, every_ten_minutes
-from tests.logs import Run, at, job_stats, md_stats
+from tests.logs import Run, Timed, at, job_stats, md_stats
 
 pytestmark = pytest.mark.usefixtures("module_site")
 
@@ -54,6 +54,25 @@ def test_operations_are_added_up_by_kind(jobs, read, figures):
     assert (job.opens, job.closes) == (counted["open"], counted["close"])
     assert job.open_close_ratio == pytest.approx(counted["open"] / counted["close"])
     assert job.metadata_operations_per_node == total / 2
+
+
+def test_mean_times_are_over_the_operations_with_a_known_time(jobs, read, register, figures):
+    register('[[target]]\nfilesystem = "lake"\nname = "lake-MDT0002"\n')
+    jobs(Run("77"))
+    for clock, factor in (("12:05", 0), ("12:55", 1)):
+        timed = {"open": Timed(100 * factor, 4_000 * factor), "mkdir": Timed(50 * factor, 20_000)}
+        untimed = {"open": 1_000 * factor, "rmdir": 10 * factor}
+        texts = [
+            job_stats(target, {"77": counters}, snapshot=clock)
+            for target, counters in ((MDT, timed), ("lake-MDT0002", untimed))
+        ]
+        read(clock, *texts)
+
+    statistics = figures()
+    assert (statistics.count_open, statistics.mean_open_us) == (1_100, 40)
+    assert statistics.mean_mkdir_us == 400
+    assert (statistics.count_rmdir, statistics.mean_rmdir_us) == (10, None)  # unknown, not zero
+    assert statistics.mean_operation_us == 160  # 24,000 us / 150 operations
 
 
 def test_bytes_and_requests_of_all_targets_are_added_up(jobs, read, figures):

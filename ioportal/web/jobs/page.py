@@ -107,7 +107,7 @@ class JobPage:
         return job_facts.groups(self.statistics) if self.statistics else {}
 
     @property
-    def operations_by_kind(self) -> list[tuple[str, int]]:
+    def operations_by_kind(self) -> list[tuple[str, int, float | None]]:
         """Metadata operations by kind."""
         return job_facts.by_kind(self.statistics) if self.statistics else []
 

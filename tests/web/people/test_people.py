@@ -38,6 +38,18 @@ def test_jobs_are_summed_by_user(as_staff, several):
     assert (bob["good"], bob["partial"], bob["poor"], bob["not_computed"]) == (0, 0, 1, 1)
 
 
+def test_operation_times_are_weighted_by_operations(as_staff, new_job):
+    for number, (operations, mean_us) in enumerate([(100, 30.0), (300, 70.0), (900, None)]):
+        figures = {"metadata_operations": operations, "mean_operation_us": mean_us}
+        new_job(figures, batch_id=f"timed{number}")
+    new_job({"metadata_operations": 5}, batch_id="untimed", owner="bob")
+
+    users = listed(as_staff.get("/users/?format=json"))
+
+    assert users["alice"]["mean_operation_us"] == 60
+    assert users["bob"]["mean_operation_us"] is None
+
+
 def test_jobs_are_summed_by_project(as_staff, several):
     projects = listed(as_staff.get("/projects/?format=json&sort=name"))
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.collectors.lustre.counters import FIXTURES
-from tests.logs import Run, sacct
-from tests.web.reading import text_of
+from tests.logs import Run, Timed, at, job_stats, sacct
+from tests.web.reading import text_of, words_of
 
 READS = FIXTURES / "lustre_service_stats"
 
@@ -68,12 +68,23 @@ def test_the_list_has_the_latest_data_of_each_server(as_staff, reads):
     assert "oss1" in text_of(as_staff.get("/servers/"))
 
 
+def test_mean_times_of_operations_are_listed_by_kind(as_staff, module_site, ingest, logs):
+    for minute, factor in enumerate((0, 1, 3)):
+        counters = {"open": Timed(10 * factor, 500 * factor), "mkdir": 2 * factor}
+        text = job_stats("lake-MDT0000", {"77": counters}, snapshot=f"12:0{minute}")
+        ingest("job_stats", logs(f"{minute}", text), at=at(f"12:0{minute}").isoformat())
+
+    page = words_of(as_staff.get("/servers/mds1/"))
+
+    assert "Kind Operations Mean time µs open 30 50.0 mkdir 6 \N{EN DASH}" in page
+
+
 def test_a_server_without_data_shows_the_command_to_load_it(as_staff, module_site):
     assert "manage.py ingest mds_stats --server mds2" in text_of(as_staff.get("/servers/mds2/"))
 
 
 def test_the_page_uses_a_fixed_number_of_queries(as_staff, reads, django_assert_num_queries):
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(16):
         as_staff.get("/servers/mds1/")
 
 
