@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import Final
 
 ATTRIBUTE_PENDING: Final = "ioportal.ingest.tasks.attribute_pending"
-REFRESH_STATISTICS: Final = "ioportal.jobs.tasks.refresh_statistics"
 ROLL_UP: Final = "ioportal.telemetry.tasks.roll_up"
+REFRESH_STATISTICS: Final = "ioportal.jobs.tasks.refresh_statistics"
 EVALUATE: Final = "ioportal.flags.tasks.evaluate"
-STAGES: Final = (ATTRIBUTE_PENDING, REFRESH_STATISTICS, ROLL_UP, EVALUATE)
+STAGES: Final = (ATTRIBUTE_PENDING, ROLL_UP, REFRESH_STATISTICS, EVALUATE)
 
 RETAIN: Final = "ioportal.ingest.tasks.retain"
 REFRESH_BASELINES: Final = "ioportal.activity.tasks.refresh_baselines"

@@ -68,8 +68,8 @@ def ingest(form, *files, **options):
 
 def evaluate():
     """Run all stages up to evaluation; return the unresolved flags by rule and subject."""
-    drain(statistics.refresh_statistics)
     drain(rollups.roll_up)
+    drain(statistics.refresh_statistics)
     drain(evaluation.evaluate_pending)
     evaluation.evaluate_current()
     flags = Flag.objects.unresolved().select_related("job")

@@ -4,6 +4,8 @@ Source: docs/formats.md, "RPC opcodes"; lustre_idl.h and its successors.
 """
 
 LDLM_ENQUEUE = 101
+LDLM_CANCEL = 103
+MDS_BATCH = 63
 
 _NAMES = {
     0: "OST_REPLY",

@@ -168,7 +168,8 @@ METRICS = (
         "Shown with the longest interval of its measurement: shorter polls give higher peaks. If a "
         "poll interval extends beyond the run, the peak divides by the whole interval and the mean "
         "by its part inside the run, so the mean may be larger. Unknown if the interval is longer "
-        "than the run.",
+        "than the run. Where all MDSs were traced, the operations of an interval are at most the "
+        "RPCs of all clients in it, without LDLM_CANCEL: a read may show old counters.",
     ),
     Metric(
         "startup_share",

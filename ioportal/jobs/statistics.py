@@ -131,14 +131,15 @@ class _Figures:
             "now": now,
         }
         by_job_id = values | _job_ids(jobs, values)
+        traced = _by_job(statistics_queries.TRACED, values)
         return cls(
             now,
             runs=_by_job(statistics_queries.RUNS, values),
             io=_by_job(statistics_queries.IO_TOTALS, values),
-            peaks=_by_job(PEAKS, values),
+            peaks=_by_job(PEAKS, values | {"traced": [*traced]}),
             shares=_by_job(statistics_queries.TARGET_SHARES, values),
             rpcs=_by_job(statistics_queries.RPC_TOTALS, values),
-            traced=_by_job(statistics_queries.TRACED, values),
+            traced=traced,
             mdt_coverage=_by_job(statistics_queries.MDT_COVERAGE, values),
             ost_coverage=_by_job(statistics_queries.OST_COVERAGE, values),
             ambiguous=_hashed(statistics_queries.AMBIGUOUS, by_job_id),

@@ -23,6 +23,8 @@ PARAMETERS = {
     "RPC_TRACE": Coverage.Source.RPC_TRACE.value,
     "startup_share": STARTUP_SHARE,
     "LDLM_ENQUEUE": opcodes.LDLM_ENQUEUE,
+    "LDLM_CANCEL": opcodes.LDLM_CANCEL,
+    "MDS_BATCH": opcodes.MDS_BATCH,
 }
 
 # Maximum time between two reads of a target, as `Target.poll_gap`.

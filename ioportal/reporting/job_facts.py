@@ -182,6 +182,8 @@ def _figure(metric: Metric, statistics: JobStatistics) -> Figure:
     note = ""
     if metric.name == "peak_metadata_rate" and statistics.peak_resolution_s:
         note = f"over {formatting.duration(statistics.peak_resolution_s)}"
+        if statistics.peak_is_capped:
+            note += ", limited to the RPCs in the trace"
     if metric.name == "metadata_rpcs" and statistics.metadata_rpc_rate and statistics.duration_s:
         traced = formatting.duration(value / statistics.metadata_rpc_rate)
         note = f"in {traced} of {formatting.duration(statistics.duration_s)} traced"

@@ -5,12 +5,15 @@ from random import Random
 
 import pytest
 
+from collectors.lustre.opcodes import LDLM_CANCEL
 from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Target
+from ioportal.stage_runs import drain
+from ioportal.telemetry import rollups
 from ioportal.telemetry.models import IoWindow, Principal
 from tests.jobs.polls import HOUR, MDT, every_ten_minutes
-from tests.logs import Run, Timed, at, job_stats, md_stats
+from tests.logs import Run, Timed, at, job_stats, md_stats, rpc
 
 pytestmark = pytest.mark.usefixtures("module_site")
 
@@ -187,6 +190,27 @@ def test_rates_of_mdts_read_at_different_times_are_added(jobs, read, register, f
     # MDT0000: 10 per second from 12:10 to 12:20; MDT0001: 2 per second from 12:05 to 12:15.
     assert job.peak_metadata_rate == pytest.approx(10 + 2)
     assert job.peak_resolution_s == 600
+
+
+@pytest.mark.parametrize(("servers", "rate"), [(("mds1", "mds2"), 1), (("mds1",), 2)])
+def test_a_peak_is_limited_to_a_complete_trace(jobs, polled, logs, ingest, figures, servers, rate):
+    jobs(Run("77"))
+    polled({"12:10:00": 0, "12:10:20": 0, "12:10:40": 40})  # 1 per second; the second read is old
+    moments = [at("12:09:50") + timedelta(seconds=second) for second in range(71)]
+    lines = [rpc(moment, xid=number) for number, moment in enumerate(moments)]
+    lines += [rpc("12:10:30", opcode=LDLM_CANCEL, xid=100 + number) for number in range(9)]
+    for server in servers:
+        ingest(
+            "rpctrace",
+            logs(server, "\n".join(lines if server == "mds1" else lines[:71:70])),
+            server=server,
+        )
+    drain(rollups.roll_up)
+
+    job = figures()
+
+    assert job.peak_metadata_rate == pytest.approx(rate, rel=0.06)
+    assert job.peak_is_capped == (rate == 1)
 
 
 def test_peaks_match_sums_per_second(jobs, refresh):

@@ -55,6 +55,7 @@ class JobStatistics(models.Model):
     mean_operation_us = models.FloatField(null=True)
     peak_metadata_rate = models.FloatField(null=True)
     peak_resolution_s = models.FloatField(null=True)  # the longest interval in the peak
+    peak_is_capped = models.BooleanField(default=False)  # by the RPCs of a trace
     startup_share = models.FloatField(null=True)
     largest_target_share = models.FloatField(null=True)
     metadata_rpcs = models.BigIntegerField(null=True)

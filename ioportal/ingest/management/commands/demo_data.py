@@ -19,6 +19,7 @@ from ioportal import commands
 from ioportal.ingest import attribution_stage
 from ioportal.jobs import statistics
 from ioportal.stage_runs import drain
+from ioportal.telemetry import rollups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +67,7 @@ class Command(commands.Command):
             call_command("ingest", *arguments, stdout=self.stderr)
         report("computing job statistics")
         drain(attribution_stage.attribute_pending)
+        drain(rollups.roll_up)
         drain(statistics.refresh_statistics)
         report("registering the sources of today's logs")
         _register_live(options["live"])

@@ -34,7 +34,7 @@ from ioportal.ingest.reconciliation import (
 )
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.stage_runs import drain
-from ioportal.stages import REFRESH_STATISTICS
+from ioportal.stages import ROLL_UP
 from ioportal.times import moment
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Command(commands.Command):
         if failure and not loaded:
             raise CommandError(str(failure)) from failure
         drain(attribution_stage.attribute_pending)
-        wake(REFRESH_STATISTICS)
+        wake(ROLL_UP)
         account = SegmentAccount.for_segments({file.segment for file in loaded})
         form = BY_NAME[options["format"]]
         reads = [file.segment for file in loaded if _is_read(form) and not file.already]
