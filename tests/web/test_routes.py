@@ -51,6 +51,7 @@ TABLE = [
     ("ingest/", "/ingest/", {"GET": A.STAFF}),
     ("ingest/files/<int:pk>/", "/ingest/files/{segment}/", {"GET": A.STAFF}),
     ("ingest/coverage/", "/ingest/coverage/", {"GET": A.STAFF}),
+    ("ingest/coverage/unexplained/", "/ingest/coverage/unexplained/", {"GET": A.STAFF}),
     ("ingest/health/", "/ingest/health/", {"GET": A.STAFF}),
     ("ingest/storage/", "/ingest/storage/", {"GET": A.STAFF}),
     ("ingest/nids/", "/ingest/nids/", {"GET": A.STAFF}),

@@ -1,4 +1,4 @@
-"""The coverage page: observed intervals by source."""
+"""The coverage page: observed intervals by source, and operations outside job_stats."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ioportal.charts.coverage import strip
+from ioportal.ingest import unexplained_operations
+from ioportal.ingest.unexplained_operations import HOUR, TargetHour
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _DEFAULT_RANGE = timedelta(days=3)
+_NOTABLE = 0.05  # unexplained share of an hour
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,62 @@ class SourceCoverage:
     def last(self) -> datetime | None:
         """The last observed time."""
         return self.observed[-1].end if self.observed else None
+
+
+@dataclass(frozen=True)
+class Unexplained:
+    """Operations of an MDT in md_stats and job_stats, by hour."""
+
+    target: Target
+    hours: list[TargetHour]
+    window: TimeRange
+
+    @property
+    def bars(self) -> list[tuple[float, float]]:
+        """Bars of the compared hours."""
+        return self._strip(self.hours)
+
+    @property
+    def notable(self) -> list[TargetHour]:
+        """Hours with more than 5 % of the operations unexplained."""
+        return [hour for hour in self.hours if hour.share > _NOTABLE]
+
+    @property
+    def notable_bars(self) -> list[tuple[float, float]]:
+        """Bars of the notable hours."""
+        return self._strip(self.notable)
+
+    @property
+    def counted(self) -> int:
+        """Operations in md_stats."""
+        return sum(hour.counted for hour in self.hours)
+
+    @property
+    def share(self) -> float:
+        """The unexplained share of the range."""
+        return max(0.0, 1 - sum(hour.explained for hour in self.hours) / self.counted)
+
+    @property
+    def worst(self) -> TargetHour:
+        """The hour with the largest unexplained share."""
+        return max(self.hours, key=lambda hour: hour.share)
+
+    def _strip(self, hours: list[TargetHour]) -> list[tuple[float, float]]:
+        spans = [_within(Interval(hour.start, hour.start + HOUR), self.window) for hour in hours]
+        return strip(spans, self.window.start, self.window.end)
+
+
+def unexplained(window: TimeRange) -> list[Unexplained]:
+    """Return the MDTs with operations in both sources within a range, by name."""
+    targets = Target.objects.filter(kind=Target.Kind.MDT).select_related("filesystem")
+    hours = unexplained_operations.by_hour(targets.order_by("name"), window.start, window.end)
+    by_target: dict[Target, list[TargetHour]] = {}
+    for hour in hours:
+        by_target.setdefault(hour.target, []).append(hour)
+    return [
+        Unexplained(target, by_target[target], window)
+        for target in sorted(by_target, key=lambda target: target.name)
+    ]
 
 
 def default_range() -> TimeRange | None:

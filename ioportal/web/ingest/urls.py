@@ -8,6 +8,7 @@ urlpatterns = [
     path("", segments.segment_list, name="segment_list"),
     path("files/<int:pk>/", segments.segment, name="segment"),
     path("coverage/", coverage.coverage, name="coverage"),
+    path("coverage/unexplained/", coverage.unexplained, name="unexplained_operations"),
     path("health/", health.health, name="health"),
     path("storage/", storage.storage, name="storage"),
     path("nids/", segments.nids, name="unregistered_nids"),

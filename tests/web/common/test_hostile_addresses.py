@@ -91,6 +91,7 @@ PAGES = {  # and their parameters
     "/ingest/": [*SegmentFilter.base_filters, "page", "format"],
     "/ingest/files/{segment}/": ["reason", "page", "format"],
     "/ingest/coverage/": RANGE,
+    "/ingest/coverage/unexplained/": RANGE,
     "/ingest/health/": ["format"],
     "/ingest/storage/": ["format"],
     "/ingest/nids/": ["q", "page", "format"],

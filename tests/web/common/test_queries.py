@@ -49,7 +49,7 @@ def test_numbers_of_queries_do_not_grow_with_data(as_staff, loaded):
         "/projects/p11/": 25,
         "/ingest/?format=csv": 3,
         f"/ingest/files/{segment}/": 8,
-        "/ingest/coverage/": 19,
+        "/ingest/coverage/": 23,
         "/ingest/nids/": 7,
         "/ingest/storage/": 31,
         "/overview/operations/?start=2017-07-05T12:00Z&end=2017-07-05T13:00Z": 22,

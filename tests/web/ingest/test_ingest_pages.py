@@ -5,6 +5,8 @@ import pytest
 from ioportal.ingest.models import Segment
 from ioportal.reporting.formatting import UNKNOWN
 from ioportal.site.models import Cluster, Filesystem
+from ioportal.stage_runs import drain
+from ioportal.telemetry import rollups
 from tests.logs import Run, at, job_stats, md_stats, rpc, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
@@ -127,6 +129,29 @@ def test_coverage_shows_gaps(as_staff, trace, read):
         ("rpctrace", "2017-07-05T12:00:01+00:00", "2017-07-05T12:00:02+00:00"),
         ("job_stats", "2017-07-05T11:00:00+00:00", "2017-07-05T11:10:00+00:00"),
         ("job_stats", "2017-07-05T12:00:00+00:00", "2017-07-05T12:10:00+00:00"),
+    ]
+
+
+def test_operations_outside_job_stats_are_shown_by_hour(as_staff, module_site, logs, ingest):
+    clocks = [f"{hour}:{minute:02}" for hour in (11, 12, 13) for minute in range(0, 60, 10)]
+    for number, clock in enumerate(clocks):
+        lost = 3 * max(0, number - 6)  # 3 of 10 operations of each interval from 12:00 on
+        counters = {
+            "job_stats": job_stats("lake-MDT0000", {"bash.500": {"open": 10 * number - lost}}),
+            "md_stats": md_stats("lake-MDT0000", {"open": 10 * number}),
+        }
+        for form, text in counters.items():
+            ingest(form, logs(f"{form}-{clock}", text), "--at", at(clock).isoformat())
+    drain(rollups.roll_up)
+    query = "start=2017-07-05T11:00:00Z&end=2017-07-05T13:30:00Z"
+
+    page = words_of(as_staff.get(f"/ingest/coverage/?{query}"))
+    rows = csv_of(as_staff.get(f"/ingest/coverage/unexplained/?format=csv&{query}"))
+
+    assert "lake-MDT0000 120 15.0 1 30.0 2017-07-05 12:00:00" in page
+    assert [(row["hour"][11:16], row["md_stats"], row["job_stats"]) for row in rows] == [
+        ("11:00", "60", "60"),
+        ("12:00", "60", "42"),
     ]
 
 
