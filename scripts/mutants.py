@@ -152,6 +152,8 @@ def suites_of(module: Path) -> list[tuple[str, ...]]:
     """Return the test files that import a module, its own first, and the tests of its folder."""
     name = ".".join(module.with_suffix("").parts).removesuffix(".__init__")
     folder = Path("tests", *(part for part in module.parent.parts if part != "ioportal"))
+    while not folder.exists():
+        folder = folder.parent
     files = [
         path for path in Path("tests", folder.parts[1]).rglob("test_*.py") if name in imports(path)
     ]
