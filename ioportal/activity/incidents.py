@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.db.models import Q
 
-from ioportal.activity import baselines, principal_windows
+from ioportal.activity import baselines, job_groups, principal_windows
 from ioportal.activity.models import Incident
 from ioportal.analysis.impact import Impact, Slowdown
 from ioportal.analysis.impact import impact as impact_of
@@ -45,7 +45,7 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
         return None
     baseline = baselines.at_time(server_ids, start)
     return Analysis(
-        impact_of(windows, baseline),
+        impact_of(windows, baseline, principal_windows.members(windows)),
         latency_of(windows, baseline),
         [] if baseline.is_empty() else baselines.slowdowns(server_ids, start, end, baseline),
     )
@@ -75,7 +75,9 @@ def store_figures(expiring: Sequence[Interval]) -> None:
 def _figures(analysis: Analysis) -> dict[str, Any]:
     return {
         "known_share": analysis.impact.known_share,
+        "waited_s": analysis.impact.waited_s,
         "principals": analysis.impact.principals.to_dicts(),
+        "groups": _stored_groups(analysis.impact.groups).to_dicts(),
         "latency": analysis.latency.to_dicts(),
         "slow": [asdict(interval) for interval in analysis.slow],
     }
@@ -86,11 +88,33 @@ def _restored(figures: dict[str, Any]) -> Analysis:
         interval | {name: datetime.fromisoformat(interval[name]) for name in ("start", "end")}
         for interval in figures["slow"]
     )
+    principals = figures["principals"]
+    waited_s = sum(row["suffered_s"] for row in principals)  # of figures stored without it
     return Analysis(
-        Impact(_frame(figures["principals"]), figures["known_share"]),
+        Impact(
+            _frame(principals),
+            _restored_groups(_frame(figures.get("groups", []))),
+            figures["known_share"],
+            figures.get("waited_s", waited_s),
+        ),
         _frame(figures["latency"]),
         [Slowdown(**interval) for interval in slow],
     )
+
+
+def _stored_groups(groups: pl.DataFrame) -> pl.DataFrame:
+    """Replace names of groups by keys: figures contain no names of users."""
+    accountable = groups.filter(pl.col("impact_s") > 0)
+    keys = job_groups.stored(accountable.select("kind", "key").rows())
+    keyed = accountable.join(keys, on=["kind", "key"], maintain_order="left")
+    return keyed.drop("kind", "key", "kind_id")
+
+
+def _restored_groups(groups: pl.DataFrame) -> pl.DataFrame:
+    if groups.is_empty():
+        return groups
+    names = job_groups.by_key(groups["principal_id"])
+    return groups.join(names, on="principal_id", maintain_order="left")
 
 
 def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.db import connection
 
+from ioportal.activity import job_groups
 from ioportal.analysis.impact import WINDOWS
 from ioportal.telemetry.models import Principal
 
@@ -35,6 +36,12 @@ def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.D
     with connection.cursor() as cursor:
         cursor.execute(_OF_PRINCIPALS, values)
         return pl.DataFrame(cursor.fetchall(), schema=WINDOWS, orient="row")
+
+
+def members(windows: pl.DataFrame) -> pl.DataFrame:
+    """Return the groups of the jobs in some windows: columns of `analysis.impact.MEMBERS`."""
+    keys = map(principal_key, windows["principal"].unique())
+    return job_groups.members([key for kind, key in keys if kind == Principal.JOB])
 
 
 def principal_key(principal: str) -> PrincipalKey:

@@ -1,8 +1,8 @@
-"""Impact of principals on other users of a server, and slow intervals of a server.
+"""Impact of jobs, users, projects and applications on others, and slow intervals of a server.
 
-A busy job need not slow down others. Impact is the extra waiting of other users: the time of their
-RPCs, queue included, beyond the baseline of the same RPCs on a server with little load.
-`ioportal.flags.impact_computation` computes it for slow intervals.
+A busy job need not slow down others. Impact is the extra waiting of others because of a group of
+jobs: the time of their RPCs, queue included, beyond the baseline of the same RPCs on a server with
+little load. `ioportal.flags.impact_computation` computes it for slow intervals.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ WINDOWS = {  # rows with the same key are summed
     "service_us_sum": pl.Int64(),
     "total_us_sum": pl.Int64(),  # arrival to end, queue included
 }
+GROUPS = ("user", "project", "application")  # application: user and job name
+# The groups of each principal in a job; null: none. Principals outside jobs may be missing.
+MEMBERS = {"principal": pl.String(), **dict.fromkeys(GROUPS, pl.String())}
 BASELINES = {
     "server": pl.Int64(),
     "service": pl.Int64(),
@@ -40,104 +43,258 @@ TIMES = {
     "usual_us": pl.Float64(),  # baseline of as many RPCs of the same kinds
 }
 MIN_BASELINE_WINDOWS = 1_000  # of a known baseline
+CALM_SHARE = 0.5  # of the work that a slow server does: it would do that much without a queue
+MAX_WAIT = timedelta(minutes=2)  # work up to this long before a window delays its RPCs
+SHORT_WAIT = timedelta(seconds=0.5)  # work before the window does not matter
 
 _KIND = ("server", "service", "opcode")
-_MOMENT = ("start", "server", "service")
+_MOMENT = ("server", "service", "start")
 _US_PER_S = 1e6
 
 
 @dataclass(frozen=True)
 class Impact:
-    """Load, impact and waiting of the principals in some windows.
+    """Load, impact and waiting of the principals and their groups in some windows.
 
-    `principals` has a row for each, highest impact first, with the columns principal, rpcs (timed),
-    service_s (service time), share (of all service time), impact_s (extra waiting of others caused
-    by it) and suffered_s (its own extra waiting). `known_share` is the share of timed RPCs with a
-    known baseline.
+    Both frames have a row for each, highest impact first: rpcs (timed), service_s (service time),
+    share (of all work), impact_s (extra waiting of others because of it) and suffered_s (its own
+    extra waiting). `principals` has the column principal, `groups` the columns kind (of `GROUPS`)
+    and key. `known_share` is the share of timed RPCs with a known baseline, `waited_s` the extra
+    waiting of all.
     """
 
     principals: pl.DataFrame
+    groups: pl.DataFrame
     known_share: float
+    waited_s: float
 
 
-def by_window(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
-    """Assign extra waiting to the principals that kept the server busy.
+def by_window(
+    windows: pl.DataFrame,
+    baseline: pl.DataFrame,
+    members: pl.DataFrame,
+    since: datetime | None = None,
+) -> pl.DataFrame:
+    """Estimate how much less others would have waited without each principal and each group.
 
-    In each window and service, a principal's impact is its share of the service time times
-    ``max(0, sum over opcodes of (others' total time - others' RPCs x baseline))``. *Others* are
-    principals with less service time: otherwise a bystander would be assigned the waiting that a
-    storm causes for itself.
+    In each window and service, impact is ``accountable share x max(0, sum over opcodes of (others'
+    total time - others' RPCs x baseline))``; *others* are all outside the group.
 
     Args:
-        windows: columns of `WINDOWS`.
+        windows: columns of `WINDOWS`; they begin `MAX_WAIT` before `since`, if there are any.
         baseline: columns of `BASELINES`.
+        members: columns of `MEMBERS`.
+        since: start of the first window of the result; None: of all.
 
     Returns:
-        A row for each principal in each window and service: start, server, service, principal,
-        timed (RPCs), and in microseconds service_us_sum, work_us (service time of all), others_us
-        (time of others' RPCs with a known baseline), others_usual_us (their usual time), impact_us
-        and suffered_us (its own extra waiting).
+        A row for each group in each window and service: kind ("principal" or one of `GROUPS`),
+        key, start, server, service, and in microseconds work_us and all_work_us (work of the group
+        and of all while the window's RPCs waited), others_us (time of others' RPCs with a known
+        baseline), others_usual_us (their usual time) and impact_us.
 
     Source: docs/metrics.md, "Impact".
     """
-    is_known = pl.col("baseline_us").is_not_null()
-    compared = windows.join(baseline, on=_KIND, how="left").with_columns(
-        took_us=pl.when(is_known).then(pl.col("total_us_sum").cast(pl.Float64)),
-        usual_us=pl.col("timed") * pl.col("baseline_us"),
+    loads = _loads(windows, baseline, members)
+    current = loads if since is None else loads.filter(pl.col("start") >= since)
+    ahead = _work_ahead(current, loads)
+    all_loads = current.group_by(_MOMENT).agg(
+        all_took_us=pl.sum("took_us"), all_usual_us=pl.sum("usual_us")
     )
-    part = (pl.col("service_us_sum") / pl.col("work_us")).fill_nan(0)
-    late_us = pl.col("others_us") - pl.col("others_usual_us")
+    others_us = pl.col("all_took_us") - pl.col("took_us")
+    others_usual_us = pl.col("all_usual_us") - pl.col("usual_us")
+    frames = []
+    for kind in ("principal", *GROUPS):
+        party = "project" if kind == "project" else "user"
+        work = (
+            ahead.drop_nulls(kind)
+            .group_by(*_MOMENT, key=kind)
+            .agg(pl.sum("work_us"), party=pl.first(f"{party}_party"))
+        )
+        parties = ahead.group_by(*_MOMENT, party=f"{party}_party").agg(party_us=pl.sum("work_us"))
+        own = (
+            current.drop_nulls(kind).group_by(*_MOMENT, key=kind).agg(pl.sum("took_us", "usual_us"))
+        )
+        frames.append(
+            _accountable(work, parties)
+            .join(own, on=[*_MOMENT, "key"], how="left")
+            .join(all_loads, on=_MOMENT)
+            .with_columns(pl.col("took_us", "usual_us").fill_null(0))
+            .select(
+                *_MOMENT,
+                "key",
+                "work_us",
+                "all_work_us",
+                kind=pl.lit(kind),
+                others_us=others_us,
+                others_usual_us=others_usual_us,
+                impact_us=pl.col("accountable") * pl.max_horizontal(others_us - others_usual_us, 0),
+            )
+        )
+    return pl.concat(frames)
+
+
+def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
+    """Return work, times and groups of each principal in each window and service.
+
+    Work is the usual time of the RPCs, because the service time of an RPC includes the time for
+    which it is blocked on locks. RPCs without a baseline count with their service time.
+    """
+    usual_us = pl.col("timed") * pl.col("baseline_us")
     return (
-        compared.group_by(*_MOMENT, "principal")
-        .agg(pl.sum("timed", "service_us_sum", "took_us", "usual_us"))
-        .sort(*_MOMENT, "service_us_sum", "principal")
+        windows.join(baseline, on=_KIND, how="left")
         .with_columns(
-            work_us=pl.sum("service_us_sum").over(_MOMENT),
-            others_us=_before("took_us"),
-            others_usual_us=_before("usual_us"),
+            usual_us=usual_us.fill_null(0),
+            took_us=pl.when(pl.col("baseline_us").is_not_null())
+            .then(pl.col("total_us_sum").cast(pl.Float64))
+            .otherwise(0),
+            work_us=usual_us.fill_null(pl.col("service_us_sum")),
         )
-        # Equal service times have equal sums.
+        .group_by(*_MOMENT, "principal")
+        .agg(pl.sum("timed", "service_us_sum", "took_us", "usual_us", "work_us"))
+        .join(members, on="principal", how="left")
         .with_columns(
-            pl.first("others_us", "others_usual_us").over(*_MOMENT, "service_us_sum"),
+            user_party=pl.coalesce("user", "principal"),
+            project_party=pl.coalesce("project", "principal"),
         )
-        .with_columns(
-            impact_us=part * pl.max_horizontal(late_us, 0),
-            suffered_us=pl.max_horizontal(pl.col("took_us") - pl.col("usual_us"), 0),
-        )
-        .drop("took_us", "usual_us")
     )
 
 
-def _before(name: str) -> pl.Expr:
-    """Sum over the less busy principals of the same window and service."""
-    return pl.col(name).cum_sum().over(_MOMENT) - pl.col(name)
+def _work_ahead(current: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
+    """Return the loads of the windows during which the RPCs of each current window waited.
+
+    RPCs that took 25 s on average were delayed by the work of their window and the three before it.
+    """
+    longest = MAX_WAIT // WINDOW
+    window_us, negligible_us = (span / timedelta(microseconds=1) for span in (WINDOW, SHORT_WAIT))
+    waits = current.group_by(_MOMENT).agg(
+        windows=((pl.sum("took_us") / pl.sum("timed") - negligible_us) / window_us)
+        .fill_nan(0)
+        .ceil()
+        .clip(0, longest)
+        .cast(pl.Int64)
+    )
+    before = (
+        waits.with_columns(before=pl.int_ranges(pl.col("windows") + 1))
+        .explode("before")
+        .select(
+            *_MOMENT,
+            worked=pl.col("start") - pl.duration(seconds=pl.col("before") * WINDOW.seconds),
+        )
+    )
+    return before.join(loads.rename({"start": "worked"}), on=["server", "service", "worked"])
 
 
-def impact(windows: pl.DataFrame, baseline: pl.DataFrame) -> Impact:
-    """Sum load, impact and waiting of each principal over all windows.
+def _accountable(work: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
+    """Return the share of others' waiting for which each group is accountable.
+
+    A group is not accountable if it would have been enough to limit all busier parties to its
+    load: then the server would do at most `CALM_SHARE` of its work. The share is also less than 1
+    if another party is busier. Parties are users or projects, and what is outside jobs; a group
+    and the rest of its party are separate.
+
+    Args:
+        work: columns of `_MOMENT`, key, party and work_us.
+        parties: columns of `_MOMENT`, party and party_us; their sum is all work.
+
+    Returns:
+        The columns of `work`, all_work_us and accountable.
+    """
+    shares = (
+        parties.with_columns(
+            all_work_us=pl.sum("party_us").over(_MOMENT),
+            party_share=(pl.col("party_us") / pl.sum("party_us").over(_MOMENT)).fill_nan(0),
+        )
+        .with_columns(
+            largest=pl.max("party_share").over(_MOMENT),
+            second=pl.col("party_share").top_k(2).min().over(_MOMENT),
+            count=pl.len().over(_MOMENT),
+        )
+        .with_columns(second=pl.when(pl.col("count") > 1).then("second").otherwise(0))
+    )
+    groups = work.join(shares.drop("party_us"), on=[*_MOMENT, "party"]).with_columns(
+        share=(pl.col("work_us") / pl.col("all_work_us")).fill_nan(0)
+    )
+    rest = pl.col("party_share") - pl.col("share")
+    other = pl.when(pl.col("party_share") == pl.col("largest")).then("second").otherwise("largest")
+    ratio = (pl.col("share") / pl.max_horizontal("share", rest, other)).fill_nan(0)
+    reach = pl.col("limited") + pl.min_horizontal(rest, "share")
+    return (
+        _limited(groups, shares)
+        .with_columns(accountable=((reach - CALM_SHARE) / (1 - CALM_SHARE)).clip(0, 1) * ratio**2)
+        .select(*work.columns, "all_work_us", "accountable")
+    )
+
+
+def _limited(groups: pl.DataFrame, shares: pl.DataFrame) -> pl.DataFrame:
+    """Add ``limited``: the sum of the parties' shares, each limited to the share of the group."""
+    below = shares.sort("party_share").select(
+        *_MOMENT,
+        "party_share",
+        sum_below=pl.col("party_share").cum_sum().over(_MOMENT),
+        count_below=pl.int_range(1, pl.len() + 1).over(_MOMENT),
+    )
+    return (
+        groups.sort("share")
+        .join_asof(
+            below.rename({"party_share": "share"}),
+            on="share",
+            by=list(_MOMENT),
+            check_sortedness=False,
+        )
+        .with_columns(pl.col("sum_below", "count_below").fill_null(0))
+        .with_columns(
+            limited=pl.col("sum_below")
+            + (pl.col("count") - pl.col("count_below")) * pl.col("share")
+        )
+    )
+
+
+def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame) -> Impact:
+    """Sum load, impact and waiting of each principal and group over all windows.
 
     Args:
         windows: columns of `WINDOWS`.
         baseline: columns of `BASELINES`.
+        members: columns of `MEMBERS`.
 
     Returns:
-        The impact of every principal; no windows give no rows and a known share of 0.
+        The impact of every principal and group; no windows give no rows and a known share of 0.
     """
     timed = int(windows["timed"].sum())
     known = int(windows.join(baseline, on=_KIND, how="semi")["timed"].sum())
-    principals = (
-        by_window(windows, baseline)
-        .group_by("principal")
+    loads = _loads(windows, baseline, members)
+    impacts = (
+        by_window(windows, baseline, members)
+        .group_by("kind", "key")
+        .agg(impact_s=pl.sum("impact_us") / _US_PER_S)
+    )
+    late_us = pl.max_horizontal(pl.col("took_us") - pl.col("usual_us"), 0)
+    all_work_us = loads["work_us"].sum()
+    frames = {
+        kind: loads.drop_nulls(kind)
+        .group_by(*_MOMENT, key=kind)
+        .agg(pl.sum("timed", "service_us_sum", "work_us", "took_us", "usual_us"))
+        .group_by("key")
         .agg(
             rpcs=pl.sum("timed"),
             service_s=pl.sum("service_us_sum") / _US_PER_S,
-            impact_s=pl.sum("impact_us") / _US_PER_S,
-            suffered_s=pl.sum("suffered_us") / _US_PER_S,
+            share=(pl.sum("work_us") / all_work_us).fill_nan(0),
+            suffered_s=late_us.sum() / _US_PER_S,
         )
-        .with_columns(share=(pl.col("service_s") / pl.sum("service_s")).fill_nan(0))
-        .sort("impact_s", "service_s", "principal", descending=[True, True, False])
+        .join(impacts.filter(kind=kind).drop("kind"), on="key", how="left")
+        .with_columns(pl.col("impact_s").fill_null(0))
+        .sort("impact_s", "service_s", "key", descending=[True, True, False])
+        for kind in ("principal", *GROUPS)
+    }
+    groups = pl.concat([frames[kind].with_columns(kind=pl.lit(kind)) for kind in GROUPS])
+    waited_us = loads.group_by(_MOMENT).agg(pl.sum("took_us", "usual_us")).select(late_us.sum())
+    return Impact(
+        frames["principal"].rename({"key": "principal"}),
+        # Of groups of the same jobs, the user comes first.
+        groups.sort(pl.col("impact_s").round(6), descending=True, maintain_order=True),
+        known / timed if timed else 0.0,
+        waited_us.item() / _US_PER_S,
     )
-    return Impact(principals, known / timed if timed else 0.0)
 
 
 def latency(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:

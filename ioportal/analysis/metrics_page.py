@@ -2,7 +2,13 @@
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
-from ioportal.analysis.impact import MIN_BASELINE_WINDOWS, SlownessCriteria
+from ioportal.analysis.impact import (
+    CALM_SHARE,
+    MAX_WAIT,
+    MIN_BASELINE_WINDOWS,
+    SHORT_WAIT,
+    SlownessCriteria,
+)
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, MIN_GROUP
 from ioportal.analysis.usual import MIN_SAME_NAME
@@ -159,12 +165,32 @@ cover timed RPCs only: lines without a timing tail are counted but not timed.
 
 ## Impact
 
-A busy job is not necessarily harmful. In each window of 10 s and service of a metadata server,
-the impact of a principal is its share of the service time, times ``max(0, others' time - usual
-time of as many RPCs of the same kinds)``. An RPC's time lasts from its arrival to its end.
-*Others* are principals with a smaller share of the service time. The impact in a range is the sum
-over its windows, in seconds. A principal's *own waiting* is the excess of its own time over the
-usual time.
+A busy job is not necessarily harmful. Impact estimates how many seconds less others would have
+waited without a group: a job, a host or process outside jobs, or all jobs of a user, of a project,
+or of an application (user and job name). *Others* are all outside the group. In each window of
+10 s and service of a metadata server, impact is ``accountable share x max(0, others' time - usual
+time of as many RPCs of the same kinds)``. An RPC's time lasts from its arrival to its end. The
+impact in a range is the sum over its windows. A group's *own waiting* is the excess of its own
+time over the usual time. It is no impact.
+
+The accountable share follows from the *work* while the RPCs of the window waited. Work is the
+usual time of the RPCs done, not their service time: an RPC that is blocked on a lock occupies a
+thread, but is not busy. RPCs without a baseline count with their service time. If the RPCs of a
+window took more than {SHORT_WAIT.total_seconds():g} s on average, the work of the windows before is
+included, for as long as they took (at most {MAX_WAIT.seconds // 60} minutes). Users, and hosts and
+processes outside jobs, are *parties*. For a project's impact, projects are. A group and the rest of
+its user are separate parties. With *s* the group's share of the work:
+
+- ``reach`` is the sum of all parties' shares, each limited to *s*. A calm server does up to
+  {CALM_SHARE:.0%} of the work of a slow one. If ``reach`` is lower, limiting the busier parties
+  would be enough, and the group is not accountable.
+- ``accountable share = (reach - {CALM_SHARE:g}) / {1 - CALM_SHARE:g} x (s / largest share of a
+  party)^2``, from 0 to 1. It is 1 for the largest party.
+
+Impacts of several groups may add up to more than the waiting. Of two equal storms, each is
+accountable for all waiting of others if the server would be calm without it. If each storm alone
+exceeds the server's capacity, impact is up to twice the waiting that would be saved. The work done
+does not show how much more was requested.
 
 *Usual times* are the baseline of a server, service and opcode. This is the median of the mean times
 in the windows of the four weeks before, restricted to windows with at most the median number of

@@ -9,8 +9,8 @@ import polars as pl
 from django.db import transaction
 from django.db.models import Sum
 
-from ioportal.activity import baselines, principal_windows
-from ioportal.analysis.impact import SlownessCriteria, by_window
+from ioportal.activity import baselines, job_groups, principal_windows
+from ioportal.analysis.impact import GROUPS, MAX_WAIT, SlownessCriteria, by_window
 from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.flags import evidence
 from ioportal.jobs.models import DirtyEvidence
@@ -29,9 +29,10 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from datetime import datetime
 
+_PRINCIPAL = "principal"  # the kind of a single job, process or host
 _MIN_STORED_US = 10_000  # smaller impacts are not stored
 _MIN_REPORTED_US = 1_000_000  # within five minutes; smaller impacts are not reported
-_TIMES = ("impact_us", "service_us", "work_us", "others_us", "others_usual_us")
+_TIMES = ("impact_us", "work_us", "all_work_us", "others_us", "others_usual_us")
 _READ_SPAN = timedelta(hours=1)
 # Every window in which RPCs took this many times as long as usual.
 _SLOW = SlownessCriteria(enter=1.5, leave=1.5, max_pause=timedelta(0), min_duration=timedelta(0))
@@ -46,8 +47,8 @@ def compute_pending(limit: int = 500) -> int:
         claimed = DirtyImpact.objects.claim(limit)
         metadata_servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
         for server in metadata_servers:
-            changed = [
-                Interval(floor_to_window(row.start), ceil_to_window(row.end))
+            changed = [  # work delays RPCs of later windows
+                Interval(floor_to_window(row.start), ceil_to_window(row.end) + MAX_WAIT)
                 for row in claimed
                 if row.server_id == server
             ]
@@ -73,7 +74,10 @@ def _slow_windows(server: int, reattributed: list[DirtyImpact]) -> list[Interval
 
 
 def _compute(server: int, start: datetime, end: datetime) -> None:
-    """Replace the impact of a server in [start, end), and request evaluation of the jobs in it."""
+    """Replace the impact of a server in [start, end), and request evaluation of the jobs in it.
+
+    A group is evaluated with any of its jobs.
+    """
     first = start
     previous = ImpactWindow.objects.between(start, end).filter(server_id=server)
     job_windows = previous.filter(kind=Principal.JOB).values_list("principal_id", flat=True)
@@ -84,37 +88,56 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
         until = min(buckets.floor(start, _READ_SPAN) + _READ_SPAN, end)
         usual = baselines.at_time([server], start)
         for slow in baselines.slowdowns([server], start, until, usual, _SLOW):
-            changed |= _store(principal_windows.windows([server], slow.start, slow.end), usual)
+            # The beginning of a continued interval is read for its work only.
+            begin = slow.start - MAX_WAIT if slow.start == start else slow.start
+            windows = principal_windows.windows([server], begin, slow.end)
+            changed |= _store(windows, usual, slow.start)
         start = until
     if changed:
         DirtyEvidence.objects.mark(changed, first)
 
 
-def _store(windows: pl.DataFrame, usual: pl.DataFrame) -> set[int]:
-    """Store the impact of the principals in some windows; return the jobs among them."""
-    parts = pl.col("principal").str.split_exact(":", 1)
-    rows = (
-        by_window(windows, usual)
-        .group_by("start", "server", "principal")
-        .agg(pl.sum("impact_us", "service_us_sum", "work_us", "others_us", "others_usual_us"))
-        .rename({"service_us_sum": "service_us"})
+def _store(windows: pl.DataFrame, usual: pl.DataFrame, since: datetime) -> set[int]:
+    """Store the impact in some windows; return its jobs, and one job of each of its groups."""
+    members = principal_windows.members(windows)
+    impacts = (
+        by_window(windows, usual, members, since)
+        .group_by("start", "server", "kind", "key")
+        .agg(pl.sum(*_TIMES))
         .with_columns(pl.col(_TIMES).round().cast(pl.Int64))
         .filter(pl.col("impact_us") >= _MIN_STORED_US)
-        .with_columns(
-            kind=parts.struct[0].cast(pl.Int16),
-            principal_id=parts.struct[1].cast(pl.Int64),
-            server_id=pl.col("server").cast(pl.Int32),
-        )
-        .select("start", "server_id", "kind", "principal_id", *_TIMES)
+    )
+    found = impacts.select("kind", "key").unique()
+    groups = job_groups.stored(found.filter(pl.col("kind") != _PRINCIPAL).rows())
+    keys = pl.concat([_principals(found.filter(kind=_PRINCIPAL)), groups])
+    rows = impacts.join(keys, on=["kind", "key"]).select(
+        "start",
+        "principal_id",
+        *_TIMES,
+        kind="kind_id",
+        server_id=pl.col("server").cast(pl.Int32),
     )
     copy_frame(ImpactWindow, rows)
-    return set(rows.filter(kind=Principal.JOB.value)["principal_id"].to_list())
+    of_groups = members.unpivot(
+        index="principal", on=list(GROUPS), variable_name="kind", value_name="key"
+    ).join(groups, on=["kind", "key"], how="semi")
+    examples = of_groups.group_by("kind", "key").agg(pl.max("principal"))["principal"].unique()
+    jobs = rows.filter(kind=Principal.JOB.value)["principal_id"]
+    return {*jobs, *(principal_windows.principal_key(name)[1] for name in examples)}
+
+
+def _principals(found: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of principals with the columns that `job_groups.stored` returns for groups."""
+    parts = pl.col("key").str.split_exact(":", 1)
+    return found.with_columns(
+        kind_id=parts.struct[0].cast(pl.Int16), principal_id=parts.struct[1].cast(pl.Int64)
+    )
 
 
 def latest() -> dict[tuple[int, int], float]:
     """Return the impact in seconds of each principal in the latest five minutes of the traces.
 
-    Keys are kind and key of a principal. Impacts below one second are omitted.
+    Keys are kind and key of a principal or a `JobGroup`. Impacts below one second are omitted.
     """
     until = max(evidence.traced_until().values(), default=None)
     if until is None:

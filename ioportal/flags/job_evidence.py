@@ -77,12 +77,13 @@ _RPC_COLUMNS = {
     **dict.fromkeys(_RPC_AMOUNTS, pl.Float64()),
 }
 _IMPACT = sql.SQL("""
-SELECT w.principal_id, w.start, w.impact_us, w.service_us, w.work_us, w.others_us, w.others_usual_us
+SELECT w.principal_id, w.start, w.impact_us, w.work_us, w.all_work_us, w.others_us,
+    w.others_usual_us
 FROM {requested}
 JOIN telemetry_impactwindow w
     ON w.kind = %(JOB)s AND w.principal_id = requested.job_id AND w.start >= requested.since
 """).format(requested=sql.SQL(_REQUESTED))
-_IMPACT_AMOUNTS = ("impact_us", "service_us", "work_us", "others_us", "others_usual_us")
+_IMPACT_AMOUNTS = ("impact_us", "work_us", "all_work_us", "others_us", "others_usual_us")
 _IMPACT_COLUMNS = {
     "key": pl.Int64(),
     "start": _TIME,
@@ -272,7 +273,7 @@ def _impact_peaks(impact: pl.DataFrame) -> pl.DataFrame:
         sustained.sums(impact, PEAK_SPAN, _IMPACT_AMOUNTS)
         .with_columns(
             impact_s=pl.col("impact_us") / 1e6,
-            share=pl.col("service_us") / pl.col("work_us"),
+            share=pl.col("work_us") / pl.col("all_work_us"),
             times=pl.col("others_us") / pl.col("others_usual_us"),
         )
         .group_by("key")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 from django.utils import timezone
 
+from ioportal.activity.job_groups import Application
 from ioportal.jobs.models import Job
 from ioportal.site.models import Nid, SourceJobId
 from ioportal.telemetry.models import Principal
@@ -67,6 +69,15 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
     for pk, text in hosts.values_list("pk", Coalesce("node__name", "text")):
         names[Principal.HOST, pk] = Name(f"host {text}", nodes=1)
     return names | {(kind, 0): Name(text) for kind, text in _WITHOUT_OWNER.items()}
+
+
+def job_group_name(kind: str, text: str) -> Name:
+    """Return the name of a group of jobs; `kind` and `text` as in `activity.job_groups`."""
+    if kind != "application":
+        return Name(text, reverse(kind, args=[text]))
+    application = Application.from_text(text)
+    query = urlencode({"user": application.user, "name": application.name})
+    return Name(f"{application.name} of {application.user}", f"{reverse('job_list')}?{query}")
 
 
 def _jobs(keys: Iterable[int], user: User) -> dict[PrincipalKey, Name]:

@@ -2,11 +2,13 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioportal.analysis.impact import (
     BASELINES,
+    CALM_SHARE,
+    MEMBERS,
     TIMES,
     WINDOWS,
     Slowdown,
@@ -45,33 +47,121 @@ def times(*means_us):
     )
 
 
+def members(users):
+    """Return the groups of jobs by their users; each user has one project and one application."""
+    return pl.DataFrame(
+        [(job, user, f"project of {user}", f"{user} run") for job, user in users.items()],
+        schema=MEMBERS,
+        orient="row",
+    )
+
+
 def figures(result, column):
     return dict(result.principals.select("principal", column).iter_rows())
 
 
-def test_waiting_of_others_is_attributed_by_share_of_service_time():
+def impact_s(result, kind="user"):
+    return dict(result.groups.filter(kind=kind).select("key", "impact_s").iter_rows())
+
+
+NO_JOBS = members({})
+
+
+def test_a_storm_is_accountable_for_all_waiting_of_others():
     result = impact(
         windows(
             (0, ENQUEUE, "storm", 9_000, 80, 1_100),
             (0, ENQUEUE, "victim", 1_000, 80, 1_100),
         ),
         USUAL,
+        NO_JOBS,
     )
 
-    # The victim's 1,000 RPCs took 1,000 us longer than usual: 1 s, 90 % due to the storm.
-    assert figures(result, "impact_s")["storm"] == pytest.approx(0.9)
+    # The victim's 1,000 RPCs took 1,000 us longer than usual: 1 s.
+    assert figures(result, "impact_s") == {"storm": pytest.approx(1), "victim": 0}
     assert figures(result, "suffered_s") == {"storm": pytest.approx(9), "victim": pytest.approx(1)}
-    assert figures(result, "impact_s")["victim"] == 0  # only the storm itself causes its waiting
     assert figures(result, "share") == {"storm": pytest.approx(0.9), "victim": pytest.approx(0.1)}
+    assert result.waited_s == pytest.approx(10)
 
 
 def test_a_busy_job_without_waiting_of_others_has_no_impact():
     result = impact(
-        windows((0, ENQUEUE, "busy", 50_000, 80, 95), (0, ENQUEUE, "other", 500, 80, 100)), USUAL
+        windows((0, ENQUEUE, "busy", 50_000, 80, 95), (0, ENQUEUE, "other", 500, 80, 100)),
+        USUAL,
+        NO_JOBS,
     )
 
     assert figures(result, "impact_s") == {"busy": 0, "other": 0}
     assert figures(result, "share")["busy"] > 0.98
+
+
+def test_many_small_jobs_of_a_user_are_one_storm():
+    jobs = {f"job {n}": "stormy" for n in range(700)} | {"bystander": "calm"}
+    rows = [(0, ENQUEUE, job, 100, 80, 2_100) for job in jobs if job != "bystander"]
+    result = impact(windows(*rows, (0, ENQUEUE, "bystander", 500, 80, 2_100)), USUAL, members(jobs))
+
+    for kind, groups in (
+        ("user", {"stormy": 1, "calm": 0}),
+        ("project", {"project of stormy": 1, "project of calm": 0}),
+        ("application", {"stormy run": 1, "calm run": 0}),
+    ):
+        assert impact_s(result, kind) == pytest.approx(groups)
+    assert sum(figures(result, "impact_s").values()) == 0  # of single jobs
+
+
+def test_a_storm_of_a_whole_project_is_found_although_no_user_stands_out():
+    jobs = pl.DataFrame(
+        [(f"job {n}", f"user {n}", "P", f"user {n} run") for n in range(20)]
+        + [(f"other {n}", f"other {n}", f"Q{n}", f"other {n} run") for n in range(20)],
+        schema=MEMBERS,
+        orient="row",
+    )
+    rows = [(0, ENQUEUE, f"job {n}", 900, 80, 2_100) for n in range(20)]
+    rows += [(0, ENQUEUE, f"other {n}", 100, 80, 2_100) for n in range(20)]
+    result = impact(windows(*rows), USUAL, jobs)
+
+    assert impact_s(result, "project")["P"] == pytest.approx(4)
+    assert max(value for key, value in impact_s(result, "project").items() if key != "P") == 0
+
+
+def test_two_equal_storms_are_each_accountable_for_the_other():
+    jobs = {"a": "alice", "b": "bob", "victim": "carol"}
+    rows = [(0, ENQUEUE, job, 10_000, 80, 1_100) for job in ("a", "b")]
+    result = impact(windows(*rows, (0, ENQUEUE, "victim", 100, 80, 1_100)), USUAL, members(jobs))
+
+    assert impact_s(result) == pytest.approx({"alice": 10.1, "bob": 10.1, "carol": 0})
+
+
+def test_a_job_blocked_on_locks_is_not_busy():
+    result = impact(
+        windows(
+            (0, ENQUEUE, "storm", 9_000, 80, 1_100),
+            (0, ENQUEUE, "blocked", 500, 72_000, 73_000),  # 50 times the storm's service time
+            (0, ENQUEUE, "victim", 1_000, 80, 1_100),
+        ),
+        USUAL,
+        NO_JOBS,
+    )
+
+    assert figures(result, "share")["blocked"] < 0.05
+    assert figures(result, "impact_s")["blocked"] == 0
+    assert figures(result, "impact_s")["storm"] == pytest.approx(37.45)
+    assert figures(result, "service_s")["blocked"] == 36
+
+
+def test_a_queue_that_outlives_its_storm_is_attributed_to_it():
+    # The victim's RPCs of the last window waited for 25 s, since the storm.
+    result = impact(
+        windows(
+            (0, ENQUEUE, "storm", 90_000, 80, 1_000_000),
+            (10, ENQUEUE, "storm", 90_000, 80, 5_000_000),
+            (20, ENQUEUE, "victim", 100, 80, 25_000_000),
+        ),
+        USUAL,
+        NO_JOBS,
+    )
+
+    assert figures(result, "impact_s") == pytest.approx({"storm": 2_499.99, "victim": 0}, abs=0.1)
 
 
 def test_waiting_elsewhere_or_at_another_time_is_not_attributed():
@@ -84,6 +174,7 @@ def test_waiting_elsewhere_or_at_another_time_is_not_attributed():
             ]
         ),
         USUAL,
+        NO_JOBS,
     )
 
     assert figures(result, "impact_s") == {"storm": 0, "victim": 0}
@@ -92,19 +183,22 @@ def test_waiting_elsewhere_or_at_another_time_is_not_attributed():
 def test_faster_rpcs_of_others_offset_slower_rpcs():
     result = impact(
         windows(
-            (0, ENQUEUE, "storm", 1_000, 100, 100),
+            (0, ENQUEUE, "storm", 10_000, 100, 100),
             (0, ENQUEUE, "other", 100, 100, 300),
             (0, CLOSE, "other", 1_000, 10, 40),
         ),
         USUAL,
+        NO_JOBS,
     )
 
-    assert figures(result, "impact_s")["storm"] == pytest.approx(0.01 / 1.2)
+    assert figures(result, "impact_s")["storm"] == pytest.approx(0.01)
 
 
 def test_rpcs_without_a_baseline_are_excluded_and_reported():
     result = impact(
-        windows((0, ENQUEUE, "storm", 300, 80, 900), (0, 36, "victim", 100, 80, 9_000)), USUAL
+        windows((0, ENQUEUE, "storm", 300, 80, 900), (0, 36, "victim", 100, 80, 9_000)),
+        USUAL,
+        NO_JOBS,
     )
 
     assert result.known_share == 0.75
@@ -112,19 +206,20 @@ def test_rpcs_without_a_baseline_are_excluded_and_reported():
 
 
 def test_no_windows_give_an_empty_result():
-    result = impact(windows(), USUAL)
+    result = impact(windows(), USUAL, NO_JOBS)
 
     assert result.principals.is_empty()
-    assert result.known_share == 0
+    assert result.groups.is_empty()
+    assert result.known_share == result.waited_s == 0
     assert slow_intervals(times()) == []
 
 
-principals = st.sampled_from(["a", "b", "c", "d"])
+USERS = {"a": "u", "b": "u", "c": "v"}  # d is outside jobs
 rows = st.lists(
     st.tuples(
         st.sampled_from([0, 10, 20]),
         st.sampled_from([ENQUEUE, CLOSE]),
-        principals,
+        st.sampled_from(["a", "b", "c", "d"]),
         st.integers(0, 10_000),
         st.integers(0, 500),
         st.integers(0, 5_000),
@@ -133,31 +228,73 @@ rows = st.lists(
 )
 
 
-def _by_the_formula(rows, principal):
-    """Compute a principal's impact window by window, in plain Python."""
+def _by_the_formula(rows, group):
+    """Compute the impact of a set of principals window by window, in plain Python."""
     usual = {ENQUEUE: 100, CLOSE: 50}
+    outside = {"u": {"a", "b"} - group, "v": {"c"} - group, "d": {"d"} - group}
     seconds = 0.0
     for second in {row[0] for row in rows}:
         window = [row for row in rows if row[0] == second]
-        work = sum(rpcs * service for _, _, _, rpcs, service, _ in window)
-        own = sum(rpcs * service for _, _, name, rpcs, service, _ in window if name == principal)
-        works = {name: 0 for _, _, name, *_ in window}
-        for _, _, name, rpcs, service, _ in window:
-            works[name] += rpcs * service
+        all_work = sum(rpcs * usual[opcode] for _, opcode, _, rpcs, _, _ in window)
+        if not all_work:
+            continue
+
+        def share(names, window=window, all_work=all_work):
+            return (
+                sum(rpcs * usual[code] for _, code, name, rpcs, *_ in window if name in names)
+                / all_work
+            )
+
+        own = share(group)
+        others = [share(names) for names in outside.values() if names]
+        reach = own + sum(min(other, own) for other in others)
+        ratio = own / max([own, *others], default=1) if own else 0
+        accountable = max(0, (reach - CALM_SHARE) / (1 - CALM_SHARE)) * ratio**2
         late = sum(
             rpcs * total - rpcs * usual[opcode]
             for _, opcode, name, rpcs, _, total in window
-            if works[name] < own
+            if name not in group
         )
-        seconds += own / work * max(0, late) / 1e6 if work else 0
+        seconds += accountable * max(0, late) / 1e6
     return seconds
 
 
+@settings(max_examples=40)
 @given(rows)
 def test_impact_agrees_with_its_formula(rows):
-    expected = {name: _by_the_formula(rows, name) for name in {row[2] for row in rows}}
+    result = impact(windows(*rows), USUAL, members(USERS))
 
-    assert figures(impact(windows(*rows), USUAL), "impact_s") == pytest.approx(expected, abs=1e-9)
+    jobs = {name: _by_the_formula(rows, {name}) for name in {row[2] for row in rows}}
+    assert figures(result, "impact_s") == pytest.approx(jobs, abs=1e-9)
+    groups = {user: {job for job, of in USERS.items() if of == user} for user in ("u", "v")}
+    present = {row[2] for row in rows}
+    users = {user: _by_the_formula(rows, jobs) for user, jobs in groups.items() if jobs & present}
+    assert impact_s(result) == pytest.approx(users, abs=1e-9)
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(1, 300),
+    st.lists(st.integers(1, 100), min_size=1, max_size=20),
+    st.integers(110, 10_000_000),
+)
+def test_no_outsider_is_assigned_a_fiftieth_of_a_storm(size, others, total_us):
+    storm = {f"job {n}": "storm" for n in range(size)}
+    outside = {f"other {n}": f"other {n}" for n in range(len(others))}
+    rpcs = [*[20_000 // size + 1] * size, *others]
+    jobs = storm | outside
+    result = impact(
+        windows(
+            *((0, ENQUEUE, job, count, 80, total_us) for job, count in zip(jobs, rpcs, strict=True))
+        ),
+        USUAL,
+        members(jobs),
+    )
+
+    users, single = impact_s(result), figures(result, "impact_s")
+    limit = 0.02 * users["storm"]
+    assert max(users[user] for user in outside.values()) <= limit
+    assert max(single[job] for job in outside) <= limit
 
 
 def test_an_interval_contains_a_high_factor_and_ends_at_a_low_factor():

@@ -6,7 +6,7 @@ import pytest
 
 from ioportal.flags import history
 from ioportal.flags.models import FlagEvent
-from ioportal.telemetry.models import ImpactWindow, Principal
+from ioportal.telemetry.models import ImpactWindow, JobGroup, Principal
 from simulator import incident
 
 pytestmark = pytest.mark.long
@@ -26,7 +26,7 @@ def storm(tmp_path, register, ingest):
 def test_a_job_with_impact_is_flagged_after_its_accounting_arrives(storm, evaluate):
     truth, ingest_accounting = storm
     assert not [subject for rule, subject in evaluate() if rule == "impact"]
-    before = sum(ImpactWindow.objects.values_list("impact_us", flat=True))
+    before = _impact_s()
 
     ingest_accounting()
     flags = evaluate()
@@ -34,14 +34,22 @@ def test_a_job_with_impact_is_flagged_after_its_accounting_arrives(storm, evalua
     harmful = truth["harmful"]
     assert [subject for rule, subject in flags if rule == "impact"] == [harmful["job"]]
     flag = flags["impact", harmful["job"]]
-    assert flag.numbers["impact_s"] == pytest.approx(harmful["others_waiting_s"], rel=0.25)
+    assert flag.numbers["impact_s"] == pytest.approx(harmful["others_waiting_s"], rel=0.1)
     assert flag.state == flag.State.OPEN
     assert history.for_flag(flag).amounts["amount"].max() == pytest.approx(flag.value)
-    outside_jobs = ImpactWindow.objects.exclude(kind=Principal.JOB)
-    assert sum(outside_jobs.values_list("impact_us", flat=True)) < before / 100
+    assert _impact_s(kind__in=set(Principal) - {Principal.JOB}) < before / 100
+    user = JobGroup.objects.get(kind=JobGroup.Kind.USER, text=flag.owner)
+    assert _impact_s(kind=user.kind, principal_id=user.pk) == pytest.approx(
+        flag.numbers["impact_s"], rel=1e-3
+    )
 
     assert _summary(evaluate()) == _summary(flags)
     assert FlagEvent.objects.filter(flag=flag).count() == 1
+
+
+def _impact_s(**conditions):
+    windows = ImpactWindow.objects.filter(**conditions)
+    return sum(windows.values_list("impact_us", flat=True)) / 1e6
 
 
 def _summary(flags):

@@ -50,7 +50,7 @@ JOB_EVIDENCE = {
     "lock_ratio": pl.Float64(),  # mean service time of its enqueues / of all other enqueues
     "impact_s": pl.Float64(),  # extra waiting of other users' RPCs over the whole run
     # At the peak of impact:
-    "impact_share": pl.Float64(),  # service time of the job / of all RPCs
+    "impact_share": pl.Float64(),  # work of the job / of all RPCs
     "impact_times": pl.Float64(),  # time of other users' RPCs / their usual time
     "failures_counted": pl.Boolean(),  # whether its servers count opens that fail
     "has_ended": pl.Boolean(),

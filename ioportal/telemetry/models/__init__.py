@@ -32,6 +32,7 @@ from ioportal.telemetry.models.pending import (
 from ioportal.telemetry.models.rpcs import (
     AttributedRpc,
     ImpactWindow,
+    JobGroup,
     LoadMinute,
     LoadTenMinutes,
     LoadWindow,
@@ -65,6 +66,7 @@ __all__ = [
     "IoTotal",
     "IoWindow",
     "JobDelta",
+    "JobGroup",
     "JobSnapshot",
     "LoadMinute",
     "LoadTenMinutes",

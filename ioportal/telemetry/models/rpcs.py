@@ -194,21 +194,41 @@ class RpcTotalTenMinutes(_Total):
         managed = False
 
 
-class ImpactWindow(models.Model):
-    """Derived: the impact of a principal on others, by 10 s x server.
+class JobGroup(models.Model):
+    """A group of jobs with rows in `ImpactWindow`."""
 
-    `principal_id` is a job, a source job id or a NID, depending on the kind; 0 for other kinds. An
-    impact below 0.01 s has no row.
+    class Kind(models.IntegerChoices):
+        """The kind of group; its numbers are different from those of principals."""
+
+        USER = 11, "user"
+        PROJECT = 12, "project"
+        APPLICATION = 13, "application"  # user and job name
+
+    kind = models.SmallIntegerField(choices=Kind)
+    text = models.CharField(max_length=128)  # as in `ioportal.activity.job_groups`
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="job_group", fields=["kind", "text"])]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} {self.text}"
+
+
+class ImpactWindow(models.Model):
+    """Derived: the impact of a principal or a group of jobs on others, by 10 s x server.
+
+    `principal_id` is a job, a source job id, a NID or a `JobGroup`, depending on the kind; 0 for
+    other kinds. An impact below 0.01 s has no row.
     """
 
     pk = models.CompositePrimaryKey("start", "server_id", "kind", "principal_id")  # for Django only
     start = models.DateTimeField()
     server_id = models.IntegerField()
-    kind = models.SmallIntegerField(choices=Principal)
+    kind = models.SmallIntegerField()  # `Principal` or `JobGroup.Kind`
     principal_id = models.BigIntegerField()
     impact_us = models.BigIntegerField()
-    service_us = models.BigIntegerField()  # of the principal's RPCs
-    work_us = models.BigIntegerField()  # service time of all RPCs
+    work_us = models.BigIntegerField()  # of the principal, while the window's RPCs waited
+    all_work_us = models.BigIntegerField()
     others_us = models.BigIntegerField()  # total time of others' RPCs, including the queue
     others_usual_us = models.BigIntegerField()  # the usual total time of these RPCs
 

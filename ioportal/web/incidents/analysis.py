@@ -11,7 +11,7 @@ from collectors.lustre import opcodes
 from ioportal.activity import baselines, incidents, principal_windows
 from ioportal.activity.models import Incident
 from ioportal.analysis.populations import MIN_GROUP, coarse
-from ioportal.reporting.principals import BYS, Name, named
+from ioportal.reporting.principals import BYS, Name, job_group_name, named
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server, Service
 from ioportal.telemetry import coverage
@@ -34,6 +34,7 @@ EXPORT_COLUMNS = ("principal", "rpcs", "share", "service_s", "impact_s", "suffer
 _DEFAULT_RANGE = timedelta(hours=1)
 _SUGGESTION_RANGE = timedelta(hours=24)  # up to the latest trace
 _LISTED = 25
+_MIN_IMPACT_S = 0.01  # of groups
 _UNNAMED = Name("another")  # beyond the named principals
 _ALL_OTHERS = Name("all others together")
 
@@ -47,7 +48,7 @@ class PrincipalImpact:
 
     name: Name
     rpcs: int
-    share: float | None  # of the servers' service time
+    share: float | None  # of the servers' work
     service_s: float
     impact_s: float | None  # extra wait of others
     suffered_s: float  # own extra wait
@@ -57,6 +58,23 @@ class PrincipalImpact:
         """Its row in exports: `EXPORT_COLUMNS`."""
         figures = (self.rpcs, self.share, self.service_s, self.impact_s, self.suffered_s)
         return (self.name.text, *figures)
+
+
+@dataclass(frozen=True)
+class GroupImpact:
+    """Load and impact of a user, a project or an application."""
+
+    kind: str
+    name: Name
+    impact_s: float  # extra wait of others
+    suffered_s: float  # own extra wait
+    own_share: float  # of the extra wait of all RPCs
+    share: float  # of the work of the servers
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Its members in exports."""
+        return {**vars(self), "name": self.name.text}
 
 
 @dataclass(frozen=True)
@@ -224,9 +242,36 @@ class ImpactAnalysis:
             "start": self.window.start,
             "end": self.window.end,
             "baseline_share": self.baseline_share if self.shows_others else None,
+            "extra_wait_s": self.waited_s if self._user.is_staff else None,
+            "groups": [group.facts for group in self.groups],
             "slow_intervals": [vars(interval) for interval in self.slow_intervals],
             "latency": [vars(row) for row in self.latency],
         }
+
+    @cached_property
+    def groups(self) -> list[GroupImpact]:
+        """Users, projects and applications with most impact; for staff."""
+        if not (self._user.is_staff and self._result):
+            return []
+        rows = self._result.impact.groups.rows(named=True)
+        total_s = self._result.impact.waited_s
+        return [
+            GroupImpact(
+                row["kind"],
+                job_group_name(row["kind"], row["key"]),
+                row["impact_s"],
+                row["suffered_s"],
+                min(1, row["suffered_s"] / total_s) if total_s else 0,
+                row["share"],
+            )
+            for row in rows[:_LISTED]
+            if row["impact_s"] >= _MIN_IMPACT_S
+        ]
+
+    @property
+    def waited_s(self) -> float:
+        """The extra wait of all RPCs."""
+        return self._result.impact.waited_s if self._result else 0
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of its exports."""

@@ -101,7 +101,7 @@ def test_impact_of_a_host_is_limited_to_the_time_and_filesystem_of_the_flag(
     )
     Flag.objects.update(job=None)
     for clock, server, us in (("12:18", mds, 5e6), ("12:21", elsewhere, 7e6), ("11:00", mds, 9e6)):
-        times = dict.fromkeys(("service_us", "work_us", "others_us", "others_usual_us"), 1)
+        times = dict.fromkeys(("all_work_us", "work_us", "others_us", "others_usual_us"), 1)
         ImpactWindow.objects.create(
             start=at(clock),
             server_id=server.pk,

@@ -72,7 +72,7 @@ def test_flags_with_current_impact_come_first(as_staff, mds, new_job, new_flag):
         kind=Principal.JOB,
         principal_id=with_impact.job_id,
         impact_us=90_000_000,
-        service_us=10_000_000,
+        all_work_us=10_000_000,
         work_us=10_000_000,
         others_us=100_000_000,
         others_usual_us=10_000_000,
