@@ -207,7 +207,7 @@ def refresh(db):
 
 @pytest.fixture
 def evaluate(db):
-    """Run all stages up to evaluation; return the unresolved flags by rule and subject."""
+    """Run all stages up to evaluation; return the current flags by rule and subject."""
     return loading.evaluate
 
 

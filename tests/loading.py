@@ -67,10 +67,10 @@ def ingest(form, *files, **options):
 
 
 def evaluate():
-    """Run all stages up to evaluation; return the unresolved flags by rule and subject."""
+    """Run all stages up to evaluation; return the current flags by rule and subject."""
     drain(rollups.roll_up)
     drain(statistics.refresh_statistics)
     drain(evaluation.evaluate_pending)
     evaluation.evaluate_current()
-    flags = Flag.objects.unresolved().select_related("job")
+    flags = Flag.objects.current().select_related("job", "case")
     return {(flag.rule, flag.job.batch_id if flag.job else flag.subject): flag for flag in flags}

@@ -43,6 +43,8 @@ _PARAMETERS = ("rule", "thresholds", "cluster", "filesystem", "queue", "start", 
 _FLAGGED = {
     "subject": pl.String(),
     "owner": pl.String(),
+    "filesystem": pl.Int64(),
+    "application": pl.String(),
     "value": pl.Float64(),  # of the rule's measure
     "until": evidence.CONTEXT["until"],
     "is_good": pl.Boolean(),  # data quality; otherwise the finding is suppressed
@@ -76,7 +78,7 @@ def _flagged(rule: Rule, effective: EffectiveThresholds, frame: pl.DataFrame) ->
     findings = rule.check(rows.with_columns(subject="row"), effective.thresholds)
     value = pl.col("numbers").struct.field(rule.measure).cast(pl.Float64).fill_null(0)
     context = rows.with_columns(
-        pl.col("owner").fill_null(""), is_good=lifecycle.has_good_data(rule)
+        pl.col("owner", "application").fill_null(""), is_good=lifecycle.has_good_data(rule)
     )
     return findings.select(row="subject", value=value).join(context, on="row").select(*_FLAGGED)
 
@@ -148,7 +150,7 @@ def _run(test: BackTest) -> bool:
         if not _store(test, done_share=done_share, evaluated=result.evaluated):
             return False
     worst = _worst(result.current), _worst(result.proposed)
-    return _store(test, subjects=_listed(*worst), counts=_counts(*worst))
+    return _store(test, subjects=_listed(*worst), counts=_counts(rule, *worst))
 
 
 def _evidence(rule: Rule, start: datetime, end: datetime) -> Iterator[tuple[float, Evidence]]:
@@ -179,14 +181,17 @@ def _step_evidence(
             yield collect(filesystem, start, end)
 
 
-def _counts(current: pl.DataFrame, proposed: pl.DataFrame) -> dict[str, int]:
+def _counts(rule: Rule, current: pl.DataFrame, proposed: pl.DataFrame) -> dict[str, int]:
     counts = {}
+    is_of_job = rule.subject is Subject.JOB
+    case = ["owner" if is_of_job else "subject", "filesystem", "application"]  # see `cases.key_of`
     flagged, owners = {}, {}
     for name, frame in (("current", current), ("proposed", proposed)):
         good = frame.filter("is_good")
         flagged[name] = set(good["subject"])
         owners[name] = set(good["owner"]) - {""}
         counts[name] = good.height
+        counts[f"cases_{name}"] = good.select(case).n_unique()
         counts[f"owners_{name}"] = len(owners[name])
         counts[f"suppressed_{name}"] = frame.height - good.height
     return counts | {
@@ -206,5 +211,5 @@ def _listed(current: pl.DataFrame, proposed: pl.DataFrame) -> list[dict[str, Any
     listed = rows.sort(order, descending=[True, True, False]).head(MAX_LISTED)
     return [
         {**row, "until": row["until"].isoformat()}
-        for row in listed.drop("is_good").iter_rows(named=True)
+        for row in listed.drop("is_good", "filesystem", "application").iter_rows(named=True)
     ]

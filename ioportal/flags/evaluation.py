@@ -6,33 +6,29 @@ and existing flags: repeating it changes nothing.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
 from django.db import connection, transaction
 from django.db.models import Min
+from django.utils import timezone
 
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import evidence, impact_computation, job_evidence, lifecycle
+from ioportal.flags import cases, evidence, impact_computation, job_evidence, lifecycle
 from ioportal.flags.models import Flag
 from ioportal.flags.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.postgres.advisory_locks import Lock, hold
-from ioportal.site.models import Target
-from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
+    from datetime import datetime
 
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.evidence import Evidence
     from ioportal.flags.thresholds import EffectiveThresholds
 
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACE = ["cluster", "filesystem", "queue"]  # fields of `Place`, columns of evidence
 
 
@@ -66,7 +62,7 @@ def evaluate_pending(limit: int = 500) -> int:
 
 def _reevaluate_flagged_users(owners: list[str], book: ThresholdBook) -> None:
     """Evaluate flagged users by their latest jobs: an older day must not leave a flag open."""
-    flags = Flag.objects.unresolved().filter(subject_kind=Subject.USER, subject__in=owners)
+    flags = Flag.objects.current().filter(subject_kind=Subject.USER, subject__in=owners)
     flagged_until = dict(flags.values_list("subject").annotate(Min("until")))
     latest = evidence.latest_by_user(flagged_until)
     for until, users in evidence.by_day(latest):
@@ -74,36 +70,31 @@ def _reevaluate_flagged_users(owners: list[str], book: ThresholdBook) -> None:
 
 
 def evaluate_current() -> None:
-    """Evaluate filesystems and hosts outside jobs by the latest data, and expire old flags."""
+    """Evaluate filesystems and hosts outside jobs by the latest data, and expire old cases."""
     with transaction.atomic():
         hold(Lock.FLAG_CREATION)
         book = ThresholdBook()
-        traced = evidence.traced_until()
-        for filesystem, until in traced.items():
+        for filesystem, until in evidence.traced_until().items():
             evaluate(evidence.for_hosts(filesystem, until), book)
             evaluate(evidence.for_filesystem(filesystem, until), book)
-        now = datetime.now(UTC)
-        latest = max([*traced.values(), *_mdt_counters_until()], default=_EPOCH)
-        lifecycle.expire(now, min(now, latest))
-
-
-def _mdt_counters_until() -> Iterable[datetime]:
-    """Return the end of the observed counters of each MDT."""
-    targets = Target.objects.filter(kind=Target.Kind.MDT).values_list("pk", flat=True)
-    return coverage.last_observed(Coverage.Source.JOB_STATS, coverage.contiguous(targets)).values()
+        cases.expire(timezone.now(), evidence.observed_until())
 
 
 def evaluate(subjects: Evidence, book: ThresholdBook) -> None:
-    """Evaluate subjects with all rules of their kind, and update their flags."""
+    """Evaluate subjects with all rules of their kind, and update their flags and cases."""
     if subjects.frame.is_empty():
         return
-    flags = lifecycle.lock_unresolved(subjects.kind, subjects.frame)
+    flags = lifecycle.lock_current(subjects.kind, subjects.frame)
+    changes = lifecycle.Changes()
     for rule in RULES:
         if rule.subject is subjects.kind:
             for effective, frame in by_thresholds(rule, subjects, book):
-                lifecycle.update_flags(
-                    rule, effective, subjects.kind, frame, flags.get(rule.code, {})
+                changes.add(
+                    lifecycle.evaluate_rule(
+                        rule, effective, subjects.kind, frame, flags.get(rule.code, {})
+                    )
                 )
+    lifecycle.store(changes)
 
 
 def by_thresholds(

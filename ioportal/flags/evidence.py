@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -24,21 +25,23 @@ from ioportal.analysis.rules.evidence import (
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import usual_values
 from ioportal.jobs import similar_jobs
+from ioportal.jobs.application_names import application_name
 from ioportal.jobs.models import JobStatistics
-from ioportal.site.models import Server
+from ioportal.site.models import Server, Target
 from ioportal.telemetry import buckets, coverage, levels, piecewise
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Coverage, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
     from ioportal.flags.usual_values import UsualOn
     from ioportal.telemetry.piecewise import Piece
 
 _FAILURES_COUNTED_UNTIL = (2, 13)  # Lustre's versions
 _TIME = pl.Datetime("us", "UTC")
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # before any data
 _CONSTANTS = {"counted": list(_FAILURES_COUNTED_UNTIL), "ambiguous": GOOD_AMBIGUOUS}
 
 # Columns about a subject in addition to its evidence.
@@ -47,6 +50,7 @@ CONTEXT = {
     "filesystem": pl.Int64(),
     "queue": pl.String(),
     "owner": pl.String(),
+    "application": pl.String(),  # of a job
     # Quality of metadata counters, byte counters and traces; null: not computed yet.
     "quality": pl.String(),
     "bytes_quality": pl.String(),  # null: falls back to `quality`
@@ -96,7 +100,7 @@ LEFT JOIN LATERAL (
 WHERE {which} AND j.started_at IS NOT NULL
 """)
 _JOBS_TEXTS = sql.SQL("""
-SELECT j.id, j.queue, j.owner, s.quality,
+SELECT j.id, j.queue, j.owner, j.name, s.quality,
     CASE WHEN s.quality = 'good' THEN coalesce(s.bytes_quality, s.quality) ELSE s.quality END
 FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
 WHERE {which} AND j.started_at IS NOT NULL
@@ -134,7 +138,11 @@ _JOB_COLUMNS = {
 }
 _TEXT_COLUMNS = {
     "subject": pl.Int64(),
-    **{n: CONTEXT[n] for n in ("queue", "owner", "quality", "bytes_quality")},
+    "queue": pl.String(),
+    "owner": pl.String(),
+    "name": pl.String(),
+    "quality": pl.String(),
+    "bytes_quality": pl.String(),
 }
 
 
@@ -165,6 +173,7 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual_on: UsualOn | None) -> E
     quality = JobStatistics.Quality
     frame = numbers.join(texts, on="subject").with_columns(
         pl.col("subject").cast(pl.String),
+        application=application_name(pl.col("name")),
         trace_quality=pl.when("is_clear")
         .then(pl.lit(quality.GOOD.value))
         .otherwise(pl.lit(quality.PARTIAL.value)),
@@ -292,6 +301,14 @@ def traced_until() -> dict[int, datetime]:
         filesystem = filesystems[server]
         ends[filesystem] = max(moment, ends.get(filesystem, moment))
     return ends
+
+
+def observed_until() -> datetime:
+    """Return the end of the latest data, at most the current time."""
+    targets = Target.objects.filter(kind=Target.Kind.MDT).values_list("pk", flat=True)
+    counted = coverage.last_observed(Coverage.Source.JOB_STATS, coverage.contiguous(targets))
+    latest = max([*traced_until().values(), *counted.values()], default=_NEVER)
+    return min(latest, datetime.now(UTC))
 
 
 def _load_evidence(

@@ -156,12 +156,12 @@ def _current_peaks(changed: Iterable[int], continued: pl.DataFrame) -> pl.DataFr
     return peaks.rename({"key": "job_id"}).join(continued, on="job_id", how="left", suffix=_BEFORE)
 
 
-def windows(job: int, figure: str) -> pl.DataFrame:
-    """Return the windows behind a peak of a job or its start-up figure.
+def windows(jobs: Iterable[int], figure: str) -> pl.DataFrame:
+    """Return the windows behind a peak of some jobs or their start-up figure.
 
-    Columns start, end and amount; windows of one interval are added.
+    Columns key (of the job), start, end and amount; windows of one interval are added.
     """
-    values = _values({job: _ALWAYS}, timedelta(0))
+    values = _values(dict.fromkeys(jobs, _ALWAYS), timedelta(0))
     if figure == "peak_impact_s":
         rows = _windows(read_frame(_IMPACT, _IMPACT_COLUMNS, values))
         amount = pl.col("impact_us") / 1e6
@@ -172,7 +172,8 @@ def windows(job: int, figure: str) -> pl.DataFrame:
         rows, amount = read_frame(_IO, _IO_COLUMNS, values), pl.col(_COUNTED[figure])
     if figure == "startup_operations":
         rows = rows.filter("is_startup")
-    return rows.group_by("start", "end").agg(amount.sum().alias("amount")).sort("end", "start")
+    by_interval = rows.group_by("key", "start", "end").agg(amount.sum().alias("amount"))
+    return by_interval.sort("key", "end", "start")
 
 
 _COUNTED = {

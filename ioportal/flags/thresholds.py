@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from ioportal.analysis.rules.evidence import EVIDENCE
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags.models import Flag, ThresholdSet
+from ioportal.flags.models import Case, Flag, ThresholdSet
 from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.postgres.advisory_locks import Lock, hold
 
@@ -51,9 +51,10 @@ def apply_thresholds(threshold_set: ThresholdSet) -> bool:
 
 def _affected_jobs(rule: str) -> set[int]:
     """Return running jobs, flagged jobs, and one job of each flagged user."""
-    # Lower thresholds may reopen flags that the evaluation resolved.
-    reopenable = Q(state=Flag.State.RESOLVED, resolved_by="", expired=False)
-    flagged = Flag.objects.filter(~Q(state=Flag.State.RESOLVED) | reopenable, rule=rule)
+    # Lower thresholds may reopen cases that the evaluation resolved.
+    reopenable = Q(case__state=Case.State.RESOLVED, case__resolved_until=None)
+    unresolved = ~Q(case__state=Case.State.RESOLVED)
+    flagged = Flag.objects.filter(unresolved | reopenable, rule=rule)
     running = Job.objects.filter(started_at__isnull=False, ended_at=None)
     # A job's evaluation includes its user: one job each is enough.
     users = flagged.filter(subject_kind=Subject.USER).values("subject")

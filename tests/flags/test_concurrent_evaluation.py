@@ -6,8 +6,8 @@ from threading import Barrier
 import pytest
 from django.db import connection, transaction
 
-from ioportal.flags import evaluation
-from ioportal.flags.models import Flag, FlagEvent, JobEvidence
+from ioportal.flags import cases, evaluation
+from ioportal.flags.models import Case, CaseEvent, Flag, FlagEvent, JobEvidence
 from ioportal.jobs import statistics
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.stage_runs import drain
@@ -54,6 +54,39 @@ def test_concurrent_workers_flag_each_job_once(jobs_above_threshold):
     assert opened.count() == JOBS
     assert JobEvidence.objects.count() == JOBS
     assert not DirtyEvidence.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_workers_create_one_case(site):
+    finding = {
+        "rule": "metadata-operations",
+        "rule_version": 1,
+        "subject_kind": "job",
+        "owner": "alice",
+        "severity": Flag.Severity.WARNING,
+        "since": at("12:00"),
+        "until": at("13:00"),
+        "value": 3e6,
+        "numbers": {},
+        "thresholds": {},
+    }
+    start = Barrier(WORKERS)
+
+    def flag_jobs(worker):
+        try:
+            flags = [Flag(**finding, subject=f"{worker}-{number}") for number in range(3)]
+            start.wait()
+            with transaction.atomic():
+                cases.assign(flags, ["relax", "relax", "plot"])
+                Flag.objects.bulk_create(flags)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(WORKERS) as threads:
+        list(threads.map(flag_jobs, range(WORKERS)))
+
+    assert sorted(case.flags.count() for case in Case.objects.all()) == [4, 8]
+    assert [event.kind for event in CaseEvent.objects.all()] == ["opened", "opened"]
 
 
 def test_work_of_a_crashed_worker_is_evaluated_again(jobs_above_threshold):

@@ -161,4 +161,4 @@ def test_flags_do_not_depend_on_the_order_of_evaluation(jobs, logs, ingest, refr
         DirtyEvidence.objects.mark([Job.objects.get(batch_id=job).pk])
         evaluation.evaluate_pending()
 
-    assert not Flag.objects.unresolved().filter(rule="campaign").exists()
+    assert not Flag.objects.current().filter(rule="campaign").exists()

@@ -35,7 +35,7 @@ def test_a_job_with_impact_is_flagged_after_its_accounting_arrives(storm, evalua
     assert [subject for rule, subject in flags if rule == "impact"] == [harmful["job"]]
     flag = flags["impact", harmful["job"]]
     assert flag.numbers["impact_s"] == pytest.approx(harmful["others_waiting_s"], rel=0.1)
-    assert flag.state == flag.State.OPEN
+    assert flag.case.state == flag.case.State.OPEN
     assert history.for_flag(flag).amounts["amount"].max() == pytest.approx(flag.value)
     assert _impact_s(kind__in=set(Principal) - {Principal.JOB}) < before / 100
     user = JobGroup.objects.get(kind=JobGroup.Kind.USER, text=flag.owner)
@@ -53,4 +53,4 @@ def _impact_s(**conditions):
 
 
 def _summary(flags):
-    return {key: (flag.state, flag.value, flag.until) for key, flag in flags.items()}
+    return {key: (flag.case.state, flag.value, flag.until) for key, flag in flags.items()}

@@ -4,10 +4,9 @@ from datetime import timedelta
 
 import pytest
 from django.db.models import Min
-from django.utils import timezone
 
-from ioportal.flags import evaluation, lifecycle
-from ioportal.flags.models import Flag, FlagEvent, ThresholdSet
+from ioportal.flags import evaluation
+from ioportal.flags.models import Case, Flag, FlagEvent, ThresholdSet
 from ioportal.flags.thresholds import apply_thresholds
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import DirtyJob, DirtyTrace
@@ -24,7 +23,6 @@ MDT = "lake-MDT0000"
 RUNNING = Run("77", end=None)
 MILLION = 1_000_000
 NIDS = ["1@gni", "2@gni"]
-LONG = timedelta(days=8)  # longer than the expiry of all flags
 TOO_MANY = ("metadata-operations", "77")
 
 
@@ -71,7 +69,7 @@ def test_a_running_job_is_flagged_above_the_threshold(jobs, read, evaluate):
     read("12:19", 2_100_000)
     flag = evaluate()[TOO_MANY]
 
-    assert flag.state == Flag.State.OPEN
+    assert flag.case.state == Case.State.OPEN
     assert (flag.since, flag.until) == (at("12:19"), at("12:19"))
     assert flag.numbers["metadata_operations"] == 2_100_000
     assert flag.thresholds == {"metadata_operations": 2_000_000}
@@ -128,9 +126,9 @@ def test_an_open_flag_resolves_below_the_relaxed_threshold(send, evaluate):
 
     send("mds1", 12, 7)
     assert evaluate() == {}
-    flag.refresh_from_db()
-    assert (flag.state, flag.resolution) == ("resolved", "Below the thresholds again.")
-    assert history(flag) == ["opened", "resolved"]
+    case = Case.objects.get()
+    assert (case.state, case.resolution) == ("resolved", "Below the thresholds again.")
+    assert history(flag) == ["opened", "ended"]
 
 
 def test_secondary_thresholds_are_relaxed_too(send, evaluate):
@@ -147,21 +145,16 @@ def test_secondary_thresholds_are_relaxed_too(send, evaluate):
     assert evaluate() == {}
 
 
-def test_a_muted_flag_stays_muted_until_its_end_time(send, evaluate):
+def test_a_new_episode_of_a_host_is_a_new_flag_of_its_case(send, evaluate):
     set_host_threshold(10)
-    send("mds1", 0, 10)
-    [flag] = evaluate().values()
-    until = timezone.now() + LONG
-    Flag.objects.filter(pk=flag.pk).update(state="muted", muted_until=until)
-
-    for minute, count in ((6, 3), (12, 10)):
+    for minute, count in ((0, 10), (6, 3), (12, 10)):
         send("mds1", minute, count)
-        [muted] = evaluate().values()
-        assert (muted.pk, muted.state) == (flag.pk, "muted")
-    lifecycle.expire(until + LONG, at("23:00"))
+        evaluate()
+        evaluate()  # the same data again
 
-    flag.refresh_from_db()
-    assert (flag.state, history(flag)) == ("open", ["opened", "reopened"])
+    assert [flag.ended_at is None for flag in Flag.objects.order_by("pk")] == [False, True]
+    case = Case.objects.get()
+    assert [event.kind for event in case.events.all()] == ["opened", "resolved", "reopened"]
 
 
 def test_the_whole_run_of_an_ended_job_counts_as_duration(jobs, read, evaluate):
@@ -210,7 +203,7 @@ def test_changed_thresholds_apply_to_open_flags_immediately(jobs, read, evaluate
 
     apply_thresholds(thresholds(2_200_000))
     assert TOO_MANY not in evaluate()
-    assert history(flag) == ["opened", "resolved"]
+    assert history(flag) == ["opened", "ended"]
 
 
 def test_thresholds_of_a_queue_override_site_thresholds(jobs, read, evaluate):
@@ -240,7 +233,7 @@ def test_a_flag_is_suppressed_until_its_data_quality_is_good(jobs, read, evaluat
     read("12:05", 2_100_000)
     read("13:05", 2_200_000)
     flag = evaluate()[TOO_MANY]
-    assert flag.state == Flag.State.SUPPRESSED
+    assert flag.case.state == Case.State.SUPPRESSED
     assert flag.suppression_reasons == [
         "Data quality is poor. Only findings on good data are reported."
     ]
@@ -248,46 +241,8 @@ def test_a_flag_is_suppressed_until_its_data_quality_is_good(jobs, read, evaluat
     for clock in ("12:20", "12:35", "12:50"):
         read(clock, 2_150_000)
 
-    assert evaluate()[TOO_MANY].state == Flag.State.OPEN
+    assert evaluate()[TOO_MANY].case.state == Case.State.OPEN
     assert history(flag) == ["suppressed", "opened"]
-
-
-def test_a_flag_resolved_by_a_user_reopens_at_twice_its_value(jobs, read, evaluate):
-    jobs(RUNNING)
-    read("11:59", None)
-    read("12:09", 2_100_000)
-    flag = evaluate()[TOO_MANY]
-    Flag.objects.filter(pk=flag.pk).update(
-        state="resolved", resolution="User contacted.", resolved_by="bob", resolved_at=at("12:10")
-    )
-    read("12:19", 4_100_000)
-    assert TOO_MANY not in evaluate()
-
-    read("12:29", 4_300_000)
-
-    assert evaluate()[TOO_MANY].pk != flag.pk
-
-
-def test_an_expired_flag_reopens_only_for_new_evidence(jobs, read, evaluate):
-    def evaluate_and_expire():
-        """Evaluate all jobs, expire old flags and return the flags."""
-        for job in Job.objects.all():
-            DirtyEvidence.objects.mark([job.pk])
-        evaluate()
-        lifecycle.expire(timezone.now(), at("13:00") + LONG)
-        flags = Flag.objects.filter(rule=TOO_MANY[0]).order_by("pk")
-        return [(flag.state, flag.suppression_reasons == []) for flag in flags]
-
-    jobs(Run("77", end="12:30"))
-    read("12:00", 0)
-    read("12:30", 3 * MILLION)
-    assert evaluate_and_expire() == [("resolved", False)]  # suppressed for its data quality
-    assert evaluate_and_expire() == [("resolved", False)]
-
-    read("12:10", MILLION)
-    read("12:20", 2 * MILLION)
-    assert evaluate_and_expire() == [("resolved", False), ("resolved", True)]
-    assert evaluate_and_expire() == [("resolved", False), ("resolved", True)]
 
 
 def test_a_host_is_evaluated_for_each_filesystem(send, evaluate):
@@ -302,7 +257,7 @@ def test_a_host_is_evaluated_for_each_filesystem(send, evaluate):
 
     send("pond-mds", 2, 4)
     evaluate()
-    names = Flag.objects.unresolved().values_list("filesystem__name", flat=True)
+    names = Flag.objects.current().values_list("filesystem__name", flat=True)
     assert sorted(names) == ["lake", "pond"]
 
 
@@ -320,7 +275,7 @@ def test_live_jobs_and_hosts_are_evaluated_before_a_backlog(jobs, read, send, ev
     evaluation.evaluate_round()
 
     assert DirtyEvidence.objects.count() > 300
-    rules = set(Flag.objects.unresolved().values_list("rule", flat=True))
+    rules = set(Flag.objects.current().values_list("rule", flat=True))
     assert rules >= {"metadata-operations", "host-outside-jobs"}
 
 

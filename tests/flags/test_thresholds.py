@@ -123,8 +123,8 @@ def test_changed_thresholds_mark_running_and_flagged_jobs_only(logs, ingest, eva
     apply_thresholds(thresholds(4_000_000))
     evaluate()
     flag.refresh_from_db()
-    assert (flag.state, flag.thresholds) == ("resolved", {"metadata_operations": 4_000_000})
-    assert flag.resolution == "Below the changed thresholds."
+    assert (flag.case.state, flag.thresholds) == ("resolved", {"metadata_operations": 4_000_000})
+    assert flag.ending == flag.case.resolution == "Below the changed thresholds."
     apply_thresholds(thresholds(2_000_000))
     assert ("metadata-operations", "77") in evaluate()  # ended, but flagged before
 
@@ -145,4 +145,4 @@ def test_flagged_users_are_evaluated_again(logs, ingest, evaluate):
     )
 
     assert ("campaign", "alice") not in evaluate()
-    assert Flag.objects.get(rule="campaign").resolution.startswith("Below the changed")
+    assert Flag.objects.get(rule="campaign").ending.startswith("Below the changed")

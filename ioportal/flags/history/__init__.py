@@ -5,10 +5,12 @@ The highest amount of a history is the flag's number, until data for the same ti
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from collectors.tables import UTC_US
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags.history.jobs import STARTUP, UNEXPLAINED, Z_SCORE, counter_source, peak_source
 from ioportal.flags.history.outside_jobs import CONTRADICTED, OUTSIDE_JOBS, UNATTRIBUTED
@@ -17,6 +19,9 @@ from ioportal.flags.history.users import USER_TOTAL
 from ioportal.telemetry import levels, retention
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from ioportal.flags.models import Flag
 
 SOURCES: dict[tuple[str, str], HistorySource] = {
@@ -54,10 +59,55 @@ def for_flag(flag: Flag) -> MeasureHistory | None:
         if source is None or value is None or threshold is None or value < threshold:
             continue
         if over := source.over(flag):
-            amounts = (
-                source.amounts(flag, over) if retention.is_retained(source.levels, *over) else None
-            )
+            is_retained = retention.is_retained(source.levels, *over)
+            amounts = source.amounts([(flag, over)]).drop("subject") if is_retained else None
             return MeasureHistory(
                 number, source.about, source.span(flag, over), source.adds_up, amounts
             )
     return None
+
+
+def times_reached(flags: Sequence[Flag]) -> dict[int, datetime]:
+    """Return when the measures of new flags reached their thresholds, by position in `flags`.
+
+    Of an amount that varies, the latest such time. Flags without a history are omitted. The number
+    of queries does not depend on the number of jobs.
+    """
+    by_source: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for position, flag in enumerate(flags):
+        if (flag.subject_kind, flag.measure) in SOURCES:
+            by_source[flag.subject_kind, flag.measure].append(position)
+    times: dict[int, datetime] = {}
+    for key, positions in by_source.items():
+        source = SOURCES[key]
+        dropped = retention.dropped(source.levels, *retention.ALWAYS)
+        overs = {position: source.over(flags[position]) for position in positions}
+        spans = {
+            position: over
+            for position, over in overs.items()
+            if over and not any(over.start < gap.end and gap.start <= over.end for gap in dropped)
+        }
+        if spans:
+            amounts = source.amounts([(flags[position], over) for position, over in spans.items()])
+            times |= _reached(amounts, {position: flags[position] for position in spans})
+    return times
+
+
+def _reached(amounts: pl.DataFrame, flags: dict[int, Flag]) -> dict[int, datetime]:
+    """Return the end of the first interval over the threshold after the last one below it.
+
+    Peaks and totals of jobs never decrease: for them the first interval over the threshold.
+    """
+    thresholds = pl.DataFrame(
+        [(n, flag.subject, flag.threshold, flag.until) for n, flag in flags.items()],
+        schema={"n": pl.Int64, "subject": pl.String, "threshold": pl.Float64, "until": UTC_US},
+        orient="row",
+    )
+    is_over = pl.col("amount") >= pl.col("threshold")
+    is_of_job = any(flag.subject_kind == Subject.JOB for flag in flags.values())
+    before = pl.lit(None, UTC_US) if is_of_job else pl.col("end").filter(~is_over).max()
+    joined = amounts.join(thresholds, on="subject").filter(pl.col("end") <= pl.col("until"))
+    began = joined.group_by("n").agg(
+        pl.col("end").filter(is_over & (before.is_null() | (pl.col("end") > before))).min()
+    )
+    return {n: end for n, end in began.iter_rows() if end}

@@ -12,7 +12,7 @@ from django.db.models import Q, Sum
 from collectors.tables import UTC_US
 from ioportal.activity import principal_windows
 from ioportal.analysis.rules.evidence import DAY, HOUR, PEAK_SPAN
-from ioportal.flags.history.source import INTERVAL, HistorySource, moving
+from ioportal.flags.history.source import INTERVAL, HistorySource, moving, one_by_one
 from ioportal.site.models import Server
 from ioportal.telemetry import buckets, levels, piecewise
 from ioportal.telemetry.coverage import Interval
@@ -77,10 +77,10 @@ OUTSIDE_JOBS = HistorySource(
     "Totals of five minutes, at the end of each 10 s with RPCs (rpctrace).",
     (levels.LOAD_WINDOWS,),
     _around,
-    _host_rpcs,
+    one_by_one(_host_rpcs),
     lambda _flag, over: Interval(over.start + PEAK_SPAN, over.end),
 )
-CONTRADICTED = replace(OUTSIDE_JOBS, amounts=_contradicted_rpcs)
+CONTRADICTED = replace(OUTSIDE_JOBS, amounts=one_by_one(_contradicted_rpcs))
 
 
 def _last_day(flag: Flag) -> Interval:
@@ -102,6 +102,6 @@ UNATTRIBUTED = HistorySource(
     "Over one hour, at the end of each minute of the day before the last finding (rpctrace).",
     (levels.LOAD_MINUTES,),
     _last_day,
-    _unattributed_share,
+    one_by_one(_unattributed_share),
     lambda _flag, over: Interval(over.start + HOUR, over.end),
 )

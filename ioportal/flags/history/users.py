@@ -11,7 +11,7 @@ from psycopg import sql
 from collectors.tables import UTC_US
 from ioportal.analysis.rules.evidence import DAY
 from ioportal.flags.evidence import JOBS_OF_USERS
-from ioportal.flags.history.source import HistorySource
+from ioportal.flags.history.source import HistorySource, one_by_one
 from ioportal.telemetry import levels
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.coverage import Interval
@@ -67,7 +67,7 @@ USER_TOTAL = HistorySource(
     "the total one day after its end.",
     (levels.IO_WINDOWS,),
     _since_first_start,
-    _running_total,
+    one_by_one(_running_total),
     _day_before,
     adds_up=True,
 )

@@ -1,8 +1,19 @@
-"""Flags, their events, the thresholds that a site sets, and back-tests."""
+"""Cases, flags, their events, the thresholds that a site sets, and back-tests."""
 
 from ioportal.flags.models.back_test import BackTest
+from ioportal.flags.models.case import Case, CaseEvent, CaseQuerySet
 from ioportal.flags.models.evidence import JobEvidence
 from ioportal.flags.models.flag import Flag, FlagEvent, FlagQuerySet
 from ioportal.flags.models.threshold_set import ThresholdSet
 
-__all__ = ["BackTest", "Flag", "FlagEvent", "FlagQuerySet", "JobEvidence", "ThresholdSet"]
+__all__ = [
+    "BackTest",
+    "Case",
+    "CaseEvent",
+    "CaseQuerySet",
+    "Flag",
+    "FlagEvent",
+    "FlagQuerySet",
+    "JobEvidence",
+    "ThresholdSet",
+]

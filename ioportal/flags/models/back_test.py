@@ -49,8 +49,8 @@ class BackTest(models.Model):
     took_s = models.FloatField(null=True)
     # The worst subjects: subject, owner, value, until, current and proposed (whether flagged).
     subjects = models.JSONField(default=list)
-    # Flagged subjects and their owners by current, proposed, both and only one of the thresholds;
-    # and suppressed findings.
+    # Flagged subjects, their cases and owners by current, proposed, both and only one of the
+    # thresholds; and suppressed findings.
     counts = models.JSONField(default=dict)
     # The current thresholds of that part of the site when the back-test ran.
     current_thresholds = models.JSONField(default=dict)

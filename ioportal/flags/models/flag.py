@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
+from django.utils import timezone
 
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.rule import Severity, Subject
@@ -29,18 +29,29 @@ class FlagQuerySet(models.QuerySet["Flag"]):
         """
         if user.is_staff:
             return self
-        good = self.filter(suppression_reasons=[])
         if not user.is_authenticated:
-            return good.none()
+            return self.none()
         own = Q(subject_kind=Subject.USER, subject=user.get_username())
-        return good.filter(Q(job__in=Job.objects.visible_to(user)) | own)
+        return self.good().filter(Q(job__in=Job.objects.visible_to(user)) | own)
+
+    def good(self) -> Self:
+        """Flags on good data; all others are suppressed."""
+        return self.filter(suppression_reasons=[])
+
+    def current(self) -> Self:
+        """Flags whose finding applies."""
+        return self.filter(ended_at=None)
 
     def unresolved(self) -> Self:
-        """Flags that are not resolved."""
-        return self.exclude(state=Flag.State.RESOLVED)
+        """Current flags of unresolved cases."""
+        return self.current().exclude(case__state="resolved")
+
+    def counted(self) -> Self:
+        """Evidence of a case: flags on good data, without findings on jobs that no longer apply."""
+        return self.good().exclude(subject_kind=Subject.JOB, ended_at__isnull=False)
 
     def of_rule(self, rule: str, kind: str, filesystem: int | None) -> Self:
-        """Flags of a rule: at most one unresolved flag for each subject."""
+        """Flags of a rule: at most one current flag for each subject."""
         return self.of_kind(kind, filesystem).filter(rule=rule)
 
     def of_kind(self, kind: str, filesystem: int | None) -> Self:
@@ -48,26 +59,13 @@ class FlagQuerySet(models.QuerySet["Flag"]):
         of_kind = self.filter(subject_kind=kind)
         return of_kind.filter(filesystem=filesystem) if kind == Subject.HOST else of_kind
 
-    def to_triage(self) -> Self:
-        """Flags that need attention."""
-        return self.filter(state__in=[Flag.State.OPEN, Flag.State.ACKNOWLEDGED])
-
 
 class Flag(models.Model):
-    """A rule's finding about a subject. A subject has at most one unresolved flag of a rule.
+    """A rule's finding about a subject. A subject has at most one current flag of a rule.
 
     Hosts are the exception: one for each filesystem that they load. Times without `_at` are times
     of the data, not of storage.
     """
-
-    class State(models.TextChoices):
-        """Triage state."""
-
-        OPEN = "open", "open"
-        ACKNOWLEDGED = "acknowledged", "acknowledged"
-        MUTED = "muted", "muted"
-        RESOLVED = "resolved", "resolved"
-        SUPPRESSED = "suppressed", "suppressed"  # data quality below good
 
     class Severity(models.IntegerChoices):
         """Labels of `analysis.rules.rule.Severity`."""
@@ -76,6 +74,7 @@ class Flag(models.Model):
         WARNING = Severity.WARNING.value, "warning"
         ABUSE = Severity.ABUSE.value, "abuse"
 
+    case = models.ForeignKey("flags.Case", models.CASCADE, related_name="flags")
     rule = models.CharField(max_length=64)
     rule_version = models.PositiveSmallIntegerField()
     subject_kind = models.CharField(
@@ -87,9 +86,8 @@ class Flag(models.Model):
     cluster = models.ForeignKey(Cluster, models.CASCADE, null=True, related_name="+")
     filesystem = models.ForeignKey(Filesystem, models.CASCADE, null=True, related_name="+")
 
-    state = models.CharField(max_length=16, choices=State)
     severity = models.PositiveSmallIntegerField(choices=Severity)
-    since = models.DateTimeField()  # latest data at the first finding
+    since = models.DateTimeField()  # when the measure reached its threshold, if known
     until = models.DateTimeField()  # latest data at the last finding
     value = models.FloatField()  # of the rule's measure, the highest so far
     numbers = models.JSONField()  # all numbers of the highest finding
@@ -100,14 +98,8 @@ class Flag(models.Model):
 
     opened_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True)
-    resolved_at = models.DateTimeField(null=True)
-    resolution = models.CharField(max_length=500, blank=True)  # the reason
-    resolved_by = models.CharField(max_length=150, blank=True)  # "": automatically
-    expired = models.BooleanField(default=False)  # resolved for lack of new data
-    muted_until = models.DateTimeField(null=True)
-    assignee = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="flags"
-    )
+    ended_at = models.DateTimeField(null=True)  # null: the finding applies
+    ending = models.CharField(max_length=200, blank=True)  # the reason
 
     objects = FlagQuerySet.as_manager()
 
@@ -115,43 +107,33 @@ class Flag(models.Model):
         ordering = ["-severity", "-until", "-pk"]
         constraints = [
             models.UniqueConstraint(
-                name="flag_one_unresolved",
+                name="flag_one_current",
                 fields=["rule", "subject_kind", "subject"],
-                condition=~Q(state="resolved") & ~Q(subject_kind="host"),
+                condition=Q(ended_at=None) & ~Q(subject_kind="host"),
             ),
             models.UniqueConstraint(
-                name="flag_one_unresolved_of_host",
+                name="flag_one_current_of_host",
                 fields=["rule", "subject", "filesystem"],
-                condition=~Q(state="resolved") & Q(subject_kind="host"),
+                condition=Q(ended_at=None, subject_kind="host"),
             ),
             models.CheckConstraint(name="flag_spans", condition=Q(until__gte=F("since"))),
             models.CheckConstraint(
-                name="flag_resolved_has_reason",
-                condition=~Q(state="resolved") | ~Q(resolution="") & Q(resolved_at__isnull=False),
-            ),
-            models.CheckConstraint(
-                name="flag_muted_has_end",
-                condition=~Q(state="muted") | Q(muted_until__isnull=False),
+                name="flag_end_has_reason",
+                condition=Q(ended_at=None, ending="") | Q(ended_at__isnull=False) & ~Q(ending=""),
             ),
         ]
         indexes = [
-            # The list of flags.
-            models.Index(
-                name="flag_inbox",
-                fields=["state", "-severity", "-until", "-id"],
-            ),
-            # Similar past flags; flags of a user.
+            # Flags of a rule whose thresholds changed; jobs by rule.
             models.Index(name="flag_rule_recent", fields=["rule", "-until"]),
-            models.Index(name="flag_owner_recent", fields=["owner", "-until"]),
         ]
 
     def __str__(self) -> str:
         return f"{self.title}: {self.subject_kind} {self.subject}"
 
     @property
-    def initial_state(self) -> str:
-        """The initial state: suppressed if the data quality is below good."""
-        return self.State.SUPPRESSED if self.suppression_reasons else self.State.OPEN
+    def is_suppressed(self) -> bool:
+        """Whether the data quality is below good."""
+        return bool(self.suppression_reasons)
 
     @property
     def definition(self) -> Rule | None:
@@ -174,9 +156,15 @@ class Flag(models.Model):
         threshold: float | None = self.thresholds.get(self.measure)
         return threshold
 
+    def end(self, reason: str) -> FlagEvent:
+        """Set the end of the finding; return the event."""
+        self.ended_at = self.changed_at = timezone.now()
+        self.ending = reason
+        return FlagEvent(flag=self, kind=FlagEvent.Kind.ENDED, text=reason, value=self.value)
+
 
 class FlagEvent(models.Model):
-    """An entry in a flag's history."""
+    """An entry in a flag's history, by the evaluation."""
 
     class Kind(models.TextChoices):
         """Type of event."""
@@ -185,18 +173,12 @@ class FlagEvent(models.Model):
         SUPPRESSED = "suppressed", "suppressed"
         GREW = "grew", "grew"
         ESCALATED = "escalated", "escalated"
-        ACKNOWLEDGED = "acknowledged", "acknowledged"
-        MUTED = "muted", "muted"
-        REOPENED = "reopened", "reopened"
-        ASSIGNED = "assigned", "assigned"
-        COMMENTED = "commented", "commented"
-        RESOLVED = "resolved", "resolved"
+        ENDED = "ended", "ended"
 
     flag = models.ForeignKey(Flag, models.CASCADE, related_name="events")
     kind = models.CharField(max_length=16, choices=Kind)
     at = models.DateTimeField(auto_now_add=True)
-    by = models.CharField(max_length=150, blank=True)  # "": the evaluation
-    text = models.TextField(blank=True, max_length=2_000)
+    text = models.TextField(blank=True)
     value = models.FloatField(null=True)  # of the measure at that time
 
     class Meta:
