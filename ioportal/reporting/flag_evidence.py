@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ioportal.flags.models import Flag
     from ioportal.reporting.flags import FlagSummary
 
-_PUBLIC_EVENTS = {FlagEvent.Kind.OPENED, FlagEvent.Kind.GREW, FlagEvent.Kind.ESCALATED}
+_STAFF_EVENTS = {FlagEvent.Kind.SUPPRESSED}
 
 
 @dataclass(frozen=True)
@@ -105,16 +105,16 @@ def _joined(windows: Iterable[tuple[int, datetime, int]]) -> list[ImpactInterval
 
 
 def events(flag: Flag, user: User) -> Iterable[FlagEvent]:
-    """Return a flag's events in order; only staff see events of triage."""
+    """Return a flag's events in order; only staff see when it was suppressed."""
     rows = flag.events.order_by("pk")
-    return rows if user.is_staff else rows.filter(kind__in=_PUBLIC_EVENTS)
+    return rows if user.is_staff else rows.exclude(kind__in=_STAFF_EVENTS)
 
 
 def facts(summary: FlagSummary, user: User) -> dict[str, Any]:
     """Return a flag and its evidence under stable names."""
     flag = summary.flag
     return {
-        **{name: flags.fact(summary, name) for name in flags.columns(user)},
+        **{name: flags.fact(summary, name) for name in flags.COLUMNS},
         "rule_version": flag.rule_version,
         "numbers": flag.numbers,
         "thresholds": flag.thresholds,
@@ -125,7 +125,6 @@ def facts(summary: FlagSummary, user: User) -> dict[str, Any]:
             {
                 "at": event.at,
                 "kind": event.kind,
-                "by": event.by,
                 "text": event.text,
                 "value": event.value,
             }

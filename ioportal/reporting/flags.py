@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Case, Exists, OuterRef, Q, Value, When
+from django.db.models import Case, Exists, OuterRef, Q, When
 from django.urls import reverse
 
 from ioportal.activity import principal_windows
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job
 from ioportal.reporting.flag_values import in_words, title_of, unit_of
 from ioportal.reporting.principals import Name, named
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.activity.top_consumers import PrincipalKey
-    from ioportal.flags.models import FlagQuerySet
+    from ioportal.flags.models import Flag, FlagQuerySet
+    from ioportal.site.models import Filesystem
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,11 @@ class FlagSummary:
         return bool(job and job.started_at and not job.ended_at)
 
     @property
+    def status(self) -> str:
+        """Whether the finding applies, as text."""
+        return self.flag.ending or ("suppressed" if self.flag.is_suppressed else "applies")
+
+    @property
     def text(self) -> str:
         """The finding as plain text."""
         flag, job = self.flag, self.flag.job
@@ -77,7 +82,7 @@ def with_subjects(flags: FlagQuerySet) -> FlagQuerySet:
         Job.objects.filter(owner=OuterRef("subject"), cluster__simulated=True)
     )
     is_of_user = Q(subject_kind=Subject.USER)
-    return flags.select_related("job__cluster", "cluster", "filesystem", "assignee").annotate(
+    return flags.select_related("case", "job__cluster", "cluster", "filesystem").annotate(
         user_is_simulated=Case(When(is_of_user, then=user_is_simulated), default=False)
     )
 
@@ -106,18 +111,34 @@ def summaries(
 
 
 def _is_over(flag: Flag) -> bool:
-    return bool(flag.state == Flag.State.RESOLVED or (flag.job and flag.job.ended_at))
+    return bool(flag.ended_at or (flag.job and flag.job.ended_at))
 
 
 def _name(flag: Flag, names: Mapping[PrincipalKey, Name]) -> Name:
     if flag.job:
         return Name(f"job {flag.job.display_id}", reverse("job", args=[flag.job_id]))
-    if flag.subject_kind == Subject.USER:
-        return Name(f"user {flag.subject}", reverse("user", args=[flag.subject]))
-    if flag.filesystem and flag.subject_kind == Subject.FILESYSTEM:
-        return Name(f"filesystem {flag.filesystem.name}")
-    sender = principal(flag)
-    return (sender and names.get(sender)) or Name(f"{flag.subject_kind} {flag.subject}")
+    return subject_name(flag.subject_kind, flag.subject, flag.filesystem, names)
+
+
+def subject_name(
+    kind: str, subject: str, filesystem: Filesystem | None, names: Mapping[PrincipalKey, Name]
+) -> Name:
+    """Return the name of a subject, or of the owner of jobs.
+
+    Args:
+        kind: kind of subject.
+        subject: its key or name.
+        filesystem: of the finding.
+        names: names of hosts and processes.
+    """
+    if kind == Subject.JOB and not subject:
+        return Name("jobs without a user")
+    if kind in {Subject.JOB, Subject.USER}:
+        return Name(f"user {subject}", reverse("user", args=[subject]))
+    if kind == Subject.FILESYSTEM and filesystem:
+        return Name(f"filesystem {filesystem.name}")
+    known = names.get(principal_windows.principal_key(subject)) if kind == Subject.HOST else None
+    return known or Name(f"{kind} {subject}")
 
 
 def principal(flag: Flag) -> PrincipalKey | None:
@@ -137,15 +158,6 @@ def about_principals(principals: Iterable[PrincipalKey]) -> Q:
     return Q(job__in=jobs) | Q(subject_kind=Subject.HOST, subject__in=hosts)
 
 
-def worst_first(flags: FlagQuerySet, impacts: Mapping[PrincipalKey, float]) -> FlagQuerySet:
-    """Order flags: those with current impact, then by severity, then by latest data."""
-    order = ("-severity", "-until", "-pk")
-    if not impacts:  # an empty condition would become ORDER BY 1, the first column
-        return flags.order_by(*order)
-    has_impact = about_principals(impacts) & ~Q(state=Flag.State.RESOLVED)
-    return flags.order_by(Case(When(has_impact, then=Value(0)), default=Value(1)), *order)
-
-
 def is_simulated(flag: Flag) -> bool:
     """Return whether a flag, fetched `with_subjects`, is about simulated data."""
     annotated: Any = flag
@@ -153,8 +165,9 @@ def is_simulated(flag: Flag) -> bool:
     return annotated.user_is_simulated or any(place.simulated for place in places if place)
 
 
-_COLUMNS = (
+COLUMNS = (  # of exports; names are stable
     "id",
+    "case",
     "severity",
     "rule",
     "title",
@@ -171,13 +184,15 @@ _COLUMNS = (
     "unit",
     "since",
     "until",
-    "state",
+    "opened_at",
+    "ended_at",
+    "ending",
     "advice",
     "simulated",
 )
-_STAFF_COLUMNS = ("muted_until", "assignee", "resolved_at", "resolved_by", "resolution")
 _COMPUTED: dict[str, Callable[[FlagSummary], Any]] = {
     "id": lambda summary: summary.flag.pk,
+    "case": lambda summary: summary.flag.case_id,
     "severity": lambda summary: summary.flag.get_severity_display(),
     "name": lambda summary: summary.subject.text,
     "job": lambda summary: summary.flag.job and summary.flag.job.display_id,
@@ -186,14 +201,9 @@ _COMPUTED: dict[str, Callable[[FlagSummary], Any]] = {
 }
 
 
-def columns(user: User) -> tuple[str, ...]:
-    """Return the columns that exports of flags have for a user; names are stable."""
-    return (*_COLUMNS, *(_STAFF_COLUMNS if user.is_staff else ()))
-
-
 def fact(summary: FlagSummary, name: str) -> Any:
-    """Return the value of one of `columns`."""
+    """Return the value of one of `COLUMNS`."""
     if name in _COMPUTED:
         return _COMPUTED[name](summary)
     value = getattr(summary.flag, name)
-    return str(value) if name in {"cluster", "filesystem", "assignee"} and value else value
+    return str(value) if name in {"cluster", "filesystem"} and value else value

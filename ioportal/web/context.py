@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
+from ioportal.web.cases import inbox
 from ioportal.web.common import palette
-from ioportal.web.flags import inbox
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 
 def site(_request: HttpRequest) -> dict[str, object]:
-    """Return the palette URL, the time zone, and a callable for the number of flags to triage."""
+    """Return the palette URL, the time zone, and a callable for the number of cases to triage."""
     return {
-        "flags_to_triage": inbox.to_triage,
+        "cases_to_triage": inbox.to_triage,
         "palette_url": palette.address(),
         "zone_name": timezone.get_current_timezone_name(),
     }

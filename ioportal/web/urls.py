@@ -7,6 +7,7 @@ from ioportal.web.common import palette
 urlpatterns = [
     path("", include("ioportal.web.home.urls")),
     path("", include("ioportal.web.people.urls")),
+    path("cases/", include("ioportal.web.cases.urls")),
     path("flags/", include("ioportal.web.flags.urls")),
     path("incidents/", include("ioportal.web.incidents.urls")),
     path("ingest/", include("ioportal.web.ingest.urls")),

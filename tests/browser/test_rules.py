@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from ioportal.celery import app
 from ioportal.flags import evaluation
-from ioportal.flags.models import Flag
+from ioportal.flags.models import Case, Flag
 from ioportal.jobs import statistics
 from ioportal.stage_runs import drain
 from ioportal.stages import EVALUATE, RUN_BACK_TESTS
@@ -66,7 +66,7 @@ def test_a_threshold_is_tested_and_set(visit, send, eventually):
     page.get_by_role("button", name="Test on this period").click()
     expect(page.get_by_text("Waiting for a worker.")).to_be_visible()
     send(RUN_BACK_TESTS)
-    verdict = "flag 1 job of 1 user, current thresholds 0 jobs: 1 added."
+    verdict = "flag 1 job of 1 user in 1 case, current thresholds 0 jobs: 1 added."
     expect(page.get_by_text(verdict)).to_be_visible(timeout=WITHIN_MS)
     expect(page.get_by_role("row").filter(has_text="bob")).to_contain_text("flagged")
 
@@ -77,7 +77,7 @@ def test_a_threshold_is_tested_and_set(visit, send, eventually):
     expect(page.get_by_role("status")).to_contain_text("Thresholds set, everywhere.")
     send(EVALUATE)
 
-    eventually(Flag.objects.to_triage().filter(rule="metadata-operations").exists, seconds=60)
+    eventually(Case.objects.to_triage().filter(rule="metadata-operations").exists, seconds=60)
     assert Flag.objects.get(rule="metadata-operations").owner == "carol"
     history = page.locator("[aria-labelledby=history]")
     expect(history).to_contain_text(re.compile(r"2,000,000\s+→\s*to\s+50,000"))

@@ -3,16 +3,19 @@
 from datetime import timedelta
 from functools import cache
 from itertools import count
+from string import ascii_lowercase
 
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 
 from ioportal.activity.models import Incident
+from ioportal.flags import cases
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
 from ioportal.jobs.models import Job, JobStatistics, WorkloadJob
-from ioportal.site.models import Cluster, Server
+from ioportal.site.models import Cluster, Filesystem, Server
 from ioportal.studies.models import Population
+from ioportal.telemetry.models import Coverage
 from tests import loading
 from tests.collectors.lustre.counters import FIXTURES
 from tests.logs import DAY, at
@@ -121,6 +124,70 @@ def new_job(cluster):
     return make
 
 
+def flag_job(job, **facts):
+    """Store a flag of a job and its case, without the job's data."""
+    flag = Flag(
+        **{
+            "rule": "metadata-operations",
+            "rule_version": 1,
+            "subject_kind": "job",
+            "subject": str(job.pk),
+            "job": job,
+            "owner": job.owner,
+            "cluster": job.cluster,
+            "severity": Flag.Severity.WARNING,
+            "since": NOON,
+            "until": at("13:00"),
+            "value": 3e6,
+            "numbers": {"metadata_operations": 3e6},
+            "thresholds": {"metadata_operations": 2e6},
+            "scope": "rule defaults",
+            "advice": "Keep software off Lustre.",
+            **facts,
+        }
+    )
+    if flag.subject_kind != "job":
+        flag.job = None
+    cases.assign([flag], [flag.job.name if flag.job else ""])
+    flag.save()
+    cases.update([flag], [])
+    return flag
+
+
+@pytest.fixture
+def new_flag(new_job):
+    """Create a flag of a job, by default of a new one."""
+    return lambda job=None, **facts: flag_job(job or new_job(), **facts)
+
+
+@pytest.fixture
+def new_case(new_flag, new_job):
+    """Create a case with one flag, by default of another application than the cases before."""
+    names = iter(ascii_lowercase)
+    of_flag = {"rule", "severity", "since", "until", "filesystem"}
+
+    def make(job=None, *, flag=None, **facts):
+        finding = {name: facts.pop(name) for name in of_flag & facts.keys()}
+        job = job or new_job(name=f"app {next(names)}")
+        case = new_flag(job, **finding, **(flag or {})).case
+        for name, value in facts.items():
+            setattr(case, name, value)
+        case.save()
+        return case
+
+    return make
+
+
+@pytest.fixture
+def mds(db):
+    """A metadata server that was traced until 12:30."""
+    lake = Filesystem.objects.create(name="lake")
+    server = Server.objects.create(name="mds1", filesystem=lake, kind=Server.Kind.MDS)
+    traced = {"start": at("12:00"), "end": at("12:30"), "segment_id": 1}
+    Coverage.objects.create(source="rpctrace", source_id=server.pk, **traced)
+    return server
+
+
 @pytest.fixture
 def put_inside():
     """Put PanDA jobs of these numbers inside a batch job."""
@@ -171,30 +238,13 @@ def page_names(heavy_job, _service_reads, put_inside, alice):
     put_inside(heavy_job, 4242)
     Population.objects.create(slug="mine", name="Mine", query="user=alice", owner=alice)
     server = Server.objects.get(name="mds1")
-    finding = {
-        "rule_version": 1,
-        "subject_kind": "job",
-        "subject": str(heavy_job.pk),
-        "job": heavy_job,
-        "owner": "alice",
-        "severity": Flag.Severity.WARNING,
-        "since": at("12:00"),
-        "until": at("13:00"),
-        "advice": "Keep software off Lustre.",
-    }
-    flag = Flag.objects.create(
-        rule="metadata-operations",
-        value=90_000,
-        numbers={"metadata_operations": 90_000},
-        thresholds={"metadata_operations": 50_000},
-        **finding,
-    )
-    outlier = Flag.objects.create(
+    flag = flag_job(heavy_job)
+    outlier = flag_job(
+        heavy_job,
         rule="outlier",
         value=6,
         numbers={"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_operations": 100},
         thresholds={"z_score": 3.0},
-        **finding,
     )
     thresholds = ThresholdSet.objects.create(
         rule=flag.rule, thresholds={"metadata_operations": 50_000}
@@ -204,6 +254,7 @@ def page_names(heavy_job, _service_reads, put_inside, alice):
         "job": heavy_job.pk,
         "segment": heavy_job.records.get().segment_id,
         "incident": Incident.objects.create(title="Slow", server=server, **facts).pk,
+        "case": flag.case_id,
         "flag": flag.pk,
         "outlier": outlier.pk,
         "rule": flag.rule,

@@ -38,6 +38,7 @@ CREATE_UNLINK_CHURN = Rule(
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="churned_files",
+    adds_up=True,
     thresholds={
         "churned_files": Threshold(60_000, "Files created and removed", Unit.COUNT),
         "churn_per_node": Threshold(500, "Files created and removed per node", Unit.COUNT),

@@ -47,6 +47,7 @@ LOW_CPU_EFFICIENCY = Rule(
     source=Source.JOB_STATS,
     severity=Severity.NOTICE,
     measure="idle_core_hours",
+    adds_up=True,
     thresholds={
         "idle_core_hours": Threshold(10, "Idle core-hours", Unit.CORE_HOURS),
         "cpu_efficiency": Threshold(

@@ -28,6 +28,7 @@ METADATA_OPERATIONS = Rule(
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="metadata_operations",
+    adds_up=True,
     thresholds={
         "metadata_operations": Threshold(2_000_000, "Metadata operations of the job", Unit.COUNT),
     },

@@ -32,6 +32,7 @@ OPEN_CLOSE_IMBALANCE = Rule(
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="failed_opens",
+    adds_up=True,
     thresholds={
         "failed_opens": Threshold(20_000, "Opens without a close", Unit.COUNT),
         "open_close_ratio": Threshold(2.5, "Opens per close", Unit.RATIO),

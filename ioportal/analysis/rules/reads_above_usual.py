@@ -34,6 +34,7 @@ READS_ABOVE_USUAL = Rule(
     source=Source.JOB_STATS,
     severity=Severity.NOTICE,
     measure="read_bytes",
+    adds_up=True,
     thresholds={
         "read_bytes": Threshold(50e9, "Bytes read", Unit.BYTES),
         "times_usual": Threshold(

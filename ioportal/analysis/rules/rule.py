@@ -86,6 +86,7 @@ class Rule:
     check: Check
     example: Example
     abuse_times: float | None = None
+    adds_up: bool = False  # over jobs: the measure is a total of the run
     is_about_data: bool = False  # evaluated at any data quality
     usual: Collection[str] = ()  # columns about similar jobs that the check reads
     caveat: str = ""

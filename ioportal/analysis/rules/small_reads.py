@@ -30,6 +30,7 @@ SMALL_READS = Rule(
     source=Source.JOB_STATS,
     severity=Severity.NOTICE,
     measure="reads",
+    adds_up=True,
     thresholds={
         "reads": Threshold(500_000, "Reads", Unit.REQUESTS),
         "mean_read_bytes": Threshold(

@@ -32,6 +32,7 @@ SMALL_WRITES = Rule(
     source=Source.JOB_STATS,
     severity=Severity.NOTICE,
     measure="writes",
+    adds_up=True,
     thresholds={
         "writes": Threshold(500_000, "Writes", Unit.REQUESTS),
         "mean_write_bytes": Threshold(

@@ -45,6 +45,7 @@ STARTUP_STORM = Rule(
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="startup_operations",
+    adds_up=True,
     thresholds={
         "startup_operations": Threshold(
             150_000, "Metadata operations in the first five minutes", Unit.COUNT

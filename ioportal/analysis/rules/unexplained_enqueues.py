@@ -44,6 +44,7 @@ UNEXPLAINED_ENQUEUES = Rule(
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
     measure="unexplained_enqueues",
+    adds_up=True,
     thresholds={
         "unexplained_enqueues": Threshold(18_000, "Unexplained lock enqueues", Unit.RPCS),
         "enqueues_per_operation": Threshold(

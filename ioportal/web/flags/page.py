@@ -1,4 +1,4 @@
-"""The page of one flag: its evidence, impact, past flags of its rule, and events."""
+"""The page of one flag: its evidence, impact, and events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.db.models import Case, Q, Value, When
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from ioportal.reporting.flags import FlagSummary
     from ioportal.reporting.timelines import StepsChart
 
-_LISTED_FLAGS = 10
 _LISTED_INTERVALS = 12
 
 
@@ -105,31 +103,6 @@ class FlagPage:
         job = self.flag.job
         statistics = statistics_of(job) if job else None
         return Comparison(job, statistics) if job and statistics else None
-
-    @cached_property
-    def past_flags(self) -> list[FlagSummary]:
-        """Resolved flags of the same rule.
-
-        Those resolved by staff come first, and of these the ones of the same subject, user or name.
-        """
-        flag = self.flag
-        same = Q(subject_kind=flag.subject_kind, subject=flag.subject)
-        if flag.owner:
-            same |= Q(owner=flag.owner)
-        if flag.job and flag.job.name:
-            same |= Q(job__name=flag.job.name)
-        past = (
-            Flag.objects.visible_to(self._user)
-            .filter(rule=flag.rule, state=Flag.State.RESOLVED)
-            .exclude(pk=flag.pk)
-            .order_by(
-                Case(When(resolved_by="", then=Value(1)), default=Value(0)),
-                Case(When(same, then=Value(0)), default=Value(1)),
-                "-until",
-                "-pk",
-            )
-        )
-        return summaries(with_subjects(past)[:_LISTED_FLAGS], self._user)
 
     @property
     def source_link(self) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""The home page: flags, metadata load and data freshness for staff; their own jobs for users."""
+"""The home page: cases, metadata load and data freshness for staff; their own jobs for users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.utils import timezone
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
-from ioportal.reporting import listed_flags
+from ioportal.reporting import cases, listed_flags
 from ioportal.reporting.series import last_observed
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.telemetry import coverage
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.reporting.flags import FlagSummary
+    from ioportal.reporting.cases import CaseSummary
     from ioportal.site.models import Source
 
 _LISTED_JOBS = 10
 _LISTED_NAMES = 5
-_LISTED_FLAGS = 3
+_LISTED_CASES = 3
 _LAST_DAY = timedelta(hours=24)
 _LONGEST_RUN = timedelta(days=7)  # earlier starts are not searched, which keeps the query short
 _COLUMNS = (
@@ -161,9 +161,9 @@ class StaffHome:
         return health.sources_with_problems(timezone.now())
 
     @cached_property
-    def flags(self) -> list[FlagSummary]:
-        """The worst flags that need triage."""
-        return listed_flags.worst_to_triage(self._user, _LISTED_FLAGS)
+    def cases(self) -> list[CaseSummary]:
+        """The worst cases that need triage."""
+        return cases.worst_to_triage(self._user, _LISTED_CASES)
 
     @property
     def pending_work(self) -> dict[str, Any]:
@@ -219,9 +219,9 @@ class UserHome:
         return _listed(jobs.order_by("-submitted_at", "-pk"), self._user)
 
     @cached_property
-    def flags(self) -> list[FlagSummary]:
-        """The worst unresolved flags of the user."""
-        return listed_flags.for_owner(self._user.get_username(), self._user)
+    def cases(self) -> list[CaseSummary]:
+        """The worst unresolved cases of the user."""
+        return cases.for_owner(self._user.get_username(), self._user)
 
     @property
     def simulated(self) -> bool:

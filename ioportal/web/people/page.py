@@ -14,11 +14,11 @@ from django.urls import reverse
 from ioportal.analysis.metrics import Unit
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.runs import node_hours
-from ioportal.reporting import listed_flags
+from ioportal.reporting import cases, listed_flags
 from ioportal.reporting.formatting import SHORT_UNITS
 from ioportal.site.models import UserAccount
+from ioportal.web.cases.inbox import ALL
 from ioportal.web.common.selection import SelectedJobs
-from ioportal.web.flags.inbox import ALL
 from ioportal.web.jobs import columns as job_columns
 from ioportal.web.trends.page import TrendsPage
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.http import QueryDict
 
-    from ioportal.reporting.flags import FlagSummary
+    from ioportal.reporting.cases import CaseSummary
     from ioportal.web.trends.page import Trend
 
 PER_PAGE = 50
@@ -309,14 +309,14 @@ class PersonPage(SelectedJobs):
         return [job_columns.BY_NAME[name] for name in names]
 
     @property
-    def flags(self) -> list[FlagSummary]:
-        """Unresolved flags of a user."""
-        return listed_flags.for_owner(self.name, self.user) if self.kind is USERS else []
+    def cases(self) -> list[CaseSummary]:
+        """Unresolved cases of a user."""
+        return cases.for_owner(self.name, self.user) if self.kind is USERS else []
 
     @property
-    def flags_url(self) -> str:
-        """The list of all flags of a user."""
-        return f"{reverse('flag_list')}?{urlencode({'state': ALL, 'user': self.name})}"
+    def cases_url(self) -> str:
+        """The list of all cases of a user."""
+        return f"{reverse('case_list')}?{urlencode({'state': ALL, 'user': self.name})}"
 
     @cached_property
     def trends(self) -> TrendsPage:

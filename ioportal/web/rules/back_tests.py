@@ -46,8 +46,7 @@ class AffectedSubject:
 def summary(rule: Rule, test: BackTest) -> str:
     """Return the difference between current and proposed thresholds as text."""
     counts = test.counts
-    current = _flagged(rule, counts["current"], counts["owners_current"])
-    proposed = _flagged(rule, counts["proposed"], counts["owners_proposed"])
+    current, proposed = (_flagged(rule, counts, name) for name in ("current", "proposed"))
     if not counts["only_current"] and not counts["only_proposed"]:
         return f"No change: current and proposed thresholds flag {proposed}."
     changes = [
@@ -63,11 +62,19 @@ def summary(rule: Rule, test: BackTest) -> str:
     )
 
 
-def _flagged(rule: Rule, count: int, owners: int) -> str:
-    subjects = f"{count:,} {rule.subject}{'' if count == 1 else 's'}"
+def _flagged(rule: Rule, counts: dict[str, int], thresholds: str) -> str:
+    subjects, owners = counts[thresholds], counts[f"owners_{thresholds}"]
+    text = _plural(subjects, rule.subject)
     if rule.subject is not Subject.JOB or not owners:
-        return subjects
-    return f"{subjects} of {owners:,} user{'' if owners == 1 else 's'}"
+        return text
+    # Back-tests of earlier releases did not count cases.
+    cases = counts.get(f"cases_{thresholds}")
+    in_cases = f" in {_plural(cases, 'case')}" if cases is not None else ""
+    return f"{text} of {_plural(owners, 'user')}{in_cases}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def affected_subjects(rule: Rule, test: BackTest) -> list[AffectedSubject]:

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404
 
 from ioportal.analysis.rules import RULES, examples
 from ioportal.flags.back_tests import MAX_LISTED
-from ioportal.flags.models import BackTest, Flag, ThresholdSet
+from ioportal.flags.models import BackTest, Case, ThresholdSet
 from ioportal.jobs.models import Job
 from ioportal.reporting.formatting import with_unit
 from ioportal.web.rules import back_tests, thresholds
@@ -34,7 +34,7 @@ _DEFAULT_PERIOD = timedelta(days=30)
 
 @dataclass(frozen=True)
 class RuleRow:
-    """A rule in the list, with its thresholds and numbers of flags."""
+    """A rule in the list, with its thresholds and numbers of cases."""
 
     rule: Rule
     everywhere: Scope
@@ -55,10 +55,10 @@ class RuleRow:
 
 def rule_rows() -> list[RuleRow]:
     """Return all rules."""
-    to_triage = Q(state__in=[Flag.State.OPEN, Flag.State.ACKNOWLEDGED])
+    to_triage = Q(state__in=[Case.State.OPEN, Case.State.ACKNOWLEDGED])
     counts = {
         rule: (count, total)
-        for rule, count, total in Flag.objects.values_list("rule").annotate(
+        for rule, count, total in Case.objects.values_list("rule").annotate(
             to_triage=Count("pk", filter=to_triage), total=Count("pk")
         )
     }

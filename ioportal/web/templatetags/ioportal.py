@@ -141,7 +141,7 @@ def flag_mark(flag: Flag) -> SafeString:
         '<a class="badge severity-{}" href="{}" title="{}">{}</a>',
         severity,
         reverse("flag", args=[flag.pk]),
-        f"{flag.title} ({flag.get_state_display()})",
+        f"{flag.title} ({flag.case.get_state_display()})",
         severity,
     )
 

@@ -11,6 +11,8 @@ EXPORTS = [
     "/jobs/{job}/timelines/rpcs/?format=json",
     "/jobs/{job}/rpcs/?format=csv",
     "/jobs/{job}/panda/?format=json",
+    "/cases/{case}/?format=json",
+    "/cases/{case}/flags/?format=csv",
     "/flags/{flag}/?format=json",
 ]
 STAFF_EXPORTS = [

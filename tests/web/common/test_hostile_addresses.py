@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ioportal.studies.job_filters import JobFilter
 from ioportal.studies.panda_filters import PandaFilter
-from ioportal.web.flags.inbox import FlagFilter
+from ioportal.web.cases.inbox import CaseFilter
 from ioportal.web.ingest.segments import SegmentFilter
 from tests.properties import examples
 from tests.web.routing import routes
@@ -58,7 +58,9 @@ PAGES = {  # and their parameters
     "/incidents/": ["page"],
     "/incidents/impact/": ["filesystem", *RANGE],
     "/incidents/{incident}/": ["format"],
-    "/flags/": [*FlagFilter.base_filters, "state", "page", "format"],
+    "/cases/": [*CaseFilter.base_filters, "state", "page", "format"],
+    "/cases/{case}/": ["page", "format"],
+    "/cases/{case}/flags/": ["format"],
     "/flags/{flag}/": ["format"],
     "/flags/{flag}/history/": ["format"],
     "/flags/{flag}/similar-jobs/": ["format"],

@@ -12,9 +12,9 @@ from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
 from tests import loading
 from tests.logs import Run, at, job_stats, sacct
-from tests.web.flags.conftest import RULE
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
+RULE = "metadata-operations"
 NAME = "<b>relax</b>\u202e"
 SHOWN_NAME = "<b>relax</b>\\u202e"
 
@@ -35,7 +35,7 @@ def heavy_flag(module_site, module_logs):
 
 def test_timelines_mark_where_a_flag_reached_its_threshold(as_staff, heavy_flag):
     of_a_run = Flag.objects.get(pk=heavy_flag.pk)
-    of_a_run.pk, of_a_run.rule = None, "low-cpu-efficiency"
+    of_a_run.pk, of_a_run.rule, of_a_run.since = None, "low-cpu-efficiency", of_a_run.until
     of_a_run.save()
     page = text_of(as_staff.get(f"/jobs/{heavy_flag.job.pk}/"))
 
@@ -79,10 +79,14 @@ def figure(page, name):
 
 
 def test_the_list_shows_rule_subject_and_value(as_staff, heavy_flag):
-    words = words_of(as_staff.get("/flags/"))
+    words = words_of(as_staff.get("/cases/"))
 
     assert "Excessive metadata operations" in words
-    assert f"job 77 {SHOWN_NAME} · alice · anvil" in words
+    assert "user alice · jobs named <b>relax</b · lake" in words
+    assert "1 flag, 1 job" in words
+    assert "2,400,000 operations in total" in words
+    words = words_of(as_staff.get(f"/cases/{heavy_flag.case_id}/"))
+    assert f"job 77 {SHOWN_NAME} · anvil" in words
     assert "2,400,000 operations threshold 2,000,000 operations (1.20" in words
 
 
@@ -92,7 +96,7 @@ def test_the_page_shows_values_with_thresholds(as_staff, heavy_flag):
     assert "Metadata operations of the job 2,400,000 operations 2,000,000 operations" in words
     assert "thresholds: rule defaults" in words
     assert "Keep software and its small files off Lustre" in words
-    assert "No resolved flags of this rule." in words
+    assert "Threshold reached 2017-07-05 12:17:00 , latest data 2017-07-05 12:20:00" in words
 
 
 def test_the_history_crosses_the_threshold_at_the_finding(as_staff, heavy_flag):
@@ -144,6 +148,8 @@ def test_flags_are_shown_on_pages_of_their_jobs(as_staff, heavy_flag):
 def test_owners_see_their_flags_first(as_alice, heavy_flag):
     home = text_of(as_alice.get("/"))
 
-    assert "2,400,000 operations, threshold 2,000,000 operations" in words_of(as_alice.get("/"))
+    assert "1 flag, 1 job 2,400,000 operations in total, highest 2,400,000 operations" in (
+        words_of(as_alice.get("/"))
+    )
     assert home.index("badge severity-warning") < home.index("Latest jobs")
     assert '(open)">abuse</a>' in home  # in the tables of jobs

@@ -6,11 +6,10 @@ from html import unescape
 
 import pytest
 
-from ioportal.flags.models import Flag
 from ioportal.site.models import Filesystem, Nid, Server
 from ioportal.telemetry.models import ImpactWindow
 from tests.logs import at
-from tests.web.flags.lists import listed
+from tests.web.cases.lists import listed
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
 
@@ -55,36 +54,6 @@ def test_owners_do_not_see_the_histogram_of_similar_jobs(as_alice, new_job, new_
     assert as_alice.get(f"/flags/{flag.pk}/similar-jobs/").status_code == 404
 
 
-def test_similar_flags_resolved_by_staff_come_first_then_same_owner_and_name(
-    as_staff, new_job, new_flag
-):
-    def past(hours, **facts):
-        resolved = {"state": "resolved", "resolution": "so", "resolved_at": at("20:00")}
-        resolved["resolved_by"] = facts.pop("resolved_by", "")
-        return new_flag(new_job(**facts), until=at("13:00") + timedelta(hours=hours), **resolved).pk
-
-    by_staff = past(0, owner="dora", name="third", resolved_by="sam")
-    stranger = past(3, owner="dora", name="other")
-    same_name = past(1, owner="bob", name="relax")
-    same_owner = past(2, owner="alice", name="other")
-
-    text = text_of(as_staff.get(f"/flags/{new_flag().pk}/"))
-    places = [text.index(f"/flags/{pk}/") for pk in (by_staff, same_owner, same_name, stranger)]
-    assert places == sorted(places)
-
-
-def test_similar_flags_of_the_same_host_come_first(as_staff, new_flag):
-    def host(key, **facts):
-        return new_flag(subject_kind="host", subject=f"3:{key}", owner="", **facts).pk
-
-    resolved = {"state": "resolved", "resolution": "so", "resolved_at": at("20:00")}
-    same, other, now = host(4, until=at("12:30"), **resolved), host(5, **resolved), host(4)
-    Flag.objects.update(job=None)
-
-    text = text_of(as_staff.get(f"/flags/{now}/"))
-    assert text.index(f"/flags/{same}/") < text.index(f"/flags/{other}/")
-
-
 def test_impact_of_a_host_is_limited_to_the_time_and_filesystem_of_the_flag(
     as_staff, mds, new_flag
 ):
@@ -99,7 +68,6 @@ def test_impact_of_a_host_is_limited_to_the_time_and_filesystem_of_the_flag(
         since=at("12:20"),
         until=at("12:25"),
     )
-    Flag.objects.update(job=None)
     for clock, server, us in (("12:18", mds, 5e6), ("12:21", elsewhere, 7e6), ("11:00", mds, 9e6)):
         times = dict.fromkeys(("all_work_us", "work_us", "others_us", "others_usual_us"), 1)
         ImpactWindow.objects.create(
@@ -112,7 +80,7 @@ def test_impact_of_a_host_is_limited_to_the_time_and_filesystem_of_the_flag(
         )
 
     assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["impact_s"] == 5
-    assert csv_of(as_staff.get("/flags/?format=csv"))[0]["name"] == "host 10.0.0.7@tcp"
+    assert csv_of(as_staff.get("/cases/?format=csv"))[0]["name"] == "host 10.0.0.7@tcp"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +104,7 @@ def test_a_flag_is_visible_to_those_who_see_its_job(visitor, status, request, cl
         assert listed(client, "&state=all") == []
         assert client.get(f"/flags/{flag.pk}/history/").status_code == 404
     if status == 302:
-        assert client.get("/flags/")["Location"].startswith("/login/")
+        assert client.get("/cases/")["Location"].startswith("/login/")
 
 
 def test_a_flag_of_a_user_links_to_the_jobs(as_staff, new_job, new_flag):
@@ -160,6 +128,6 @@ def test_a_flag_of_a_filesystem_links_to_unregistered_nids(as_staff, mds, new_fl
 
 
 def test_a_suppressed_flag_shows_the_reason(as_staff, new_flag):
-    flag = new_flag(state="suppressed", suppression_reasons=["Its data are partial."])
+    flag = new_flag(suppression_reasons=["Its data are partial."])
 
     assert "Suppressed: Its data are partial." in words_of(as_staff.get(f"/flags/{flag.pk}/"))

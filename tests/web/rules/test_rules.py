@@ -189,8 +189,8 @@ def test_a_back_test_compares_thresholds(run_back_test, as_staff):
     words = words_of(as_staff.get(address))
 
     assert (
-        "Proposed thresholds flag 2 jobs of 2 users, current thresholds 1 job of 1 user: 1 added."
-        in words
+        "Proposed thresholds flag 2 jobs of 2 users in 2 cases, "
+        "current thresholds 1 job of 1 user in 1 case: 1 added." in words
     )
     assert "1 by the proposed thresholds, 1 by the current ones" in words
     assert "3 jobs that ended in this period" in words

@@ -1,4 +1,4 @@
-"""The list of flags: filters, tabs by state, and pages, as the URL selects them."""
+"""The list of cases: filters, tabs by state, and pages, as the URL selects them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from urllib.parse import urlencode
 import django_filters as filters
 from django.contrib.auth import get_user_model
 from django.core.paginator import Paginator
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q
 
 from ioportal.analysis.rules import RULES
-from ioportal.flags import impact_computation
-from ioportal.flags.models import Flag
-from ioportal.reporting.flags import (
+from ioportal.flags.models import Case, Flag
+from ioportal.reporting.cases import (
     columns,
+    current_impacts,
     fact,
     is_simulated,
     summaries,
-    with_subjects,
+    with_places,
     worst_first,
 )
 from ioportal.site.models import Cluster, Filesystem
@@ -36,27 +36,26 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
-    from ioportal.activity.top_consumers import PrincipalKey
-    from ioportal.flags.models import FlagQuerySet
-    from ioportal.reporting.flags import FlagSummary
+    from ioportal.flags.models import CaseQuerySet
+    from ioportal.reporting.cases import CaseSummary
 
 PER_PAGE = 40
 ME, UNASSIGNED = "me", "none"  # values of the assignee filter
 ALL = "all"  # the tab of all states
-_State = Flag.State
+_State = Case.State
 _TO_TRIAGE = (_State.OPEN, _State.ACKNOWLEDGED)
 _ROWS_AT_ONCE = 2_000
 _MAX_COUNT = 99  # in the navigation
 
 
 def staff() -> QuerySet[User]:
-    """Return the users who may be assigned a flag."""
+    """Return the users who may be assigned a case."""
     return get_user_model().objects.filter(is_staff=True, is_active=True).order_by("username")
 
 
 def to_triage() -> str:
-    """Return the number of flags that need triage: "99+" if there are more, "" for none."""
-    count = Flag.objects.to_triage().order_by()[: _MAX_COUNT + 1].count()
+    """Return the number of cases that need triage: "99+" if there are more, "" for none."""
+    count = Case.objects.to_triage().order_by()[: _MAX_COUNT + 1].count()
     return f"{_MAX_COUNT}+" if count > _MAX_COUNT else f"{count or ''}"
 
 
@@ -65,8 +64,8 @@ def _assignees() -> list[tuple[str, str]]:
     return [(ME, "me"), (UNASSIGNED, "unassigned"), *((name, name) for name in names)]
 
 
-class FlagFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
-    """Flags by finding, subject, place and assignee; their state is a tab."""
+class CaseFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
+    """Cases by finding, subject, place and assignee; their state is a tab."""
 
     q = filters.CharFilter(method="search", label="Job, name or user")
     severity = filters.ChoiceFilter(
@@ -77,7 +76,11 @@ class FlagFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is u
     )
     user = ValuesFilter("owner", label="User")
     cluster = filters.ModelChoiceFilter(
-        queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
+        queryset=Cluster.objects.all(),
+        to_field_name="name",
+        method="in_cluster",
+        label="Cluster",
+        empty_label="all",
     )
     filesystem = filters.ModelChoiceFilter(
         queryset=Filesystem.objects.order_by("name"),
@@ -90,35 +93,40 @@ class FlagFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is u
     )
 
     class Meta:
-        model = Flag
+        model = Case
         fields: tuple[str, ...] = ()
 
     def __init__(self, query: QueryDict, user: User) -> None:
-        super().__init__(query, queryset=Flag.objects.visible_to(user))
+        super().__init__(query, queryset=Case.objects.visible_to(user))
         self._user = user
         if not user.is_staff:
             del self.filters["assignee"]
 
-    def search(self, flags: FlagQuerySet, _name: str, value: str) -> FlagQuerySet:
-        """Keep flags by job id, part of the job's name, or part of the user's name."""
-        return flags.filter(
-            Q(job__batch_id__in=split_values(value))
-            | Q(job__name__icontains=value)
-            | Q(owner__icontains=value)
-        )
+    def search(self, cases: CaseQuerySet, _name: str, value: str) -> CaseQuerySet:
+        """Keep cases by job id, part of a job's name, or part of the user's name."""
+        jobs = Q(job__batch_id__in=split_values(value)) | Q(job__name__icontains=value)
+        return cases.filter(self._has_flag(jobs) | Q(owner__icontains=value))
 
-    def assigned_to(self, flags: FlagQuerySet, _name: str, value: str) -> FlagQuerySet:
-        """Keep flags of an assignee."""
+    def in_cluster(self, cases: CaseQuerySet, _name: str, value: Cluster) -> CaseQuerySet:
+        """Keep cases with a flag of a cluster."""
+        return cases.filter(self._has_flag(Q(cluster=value)))
+
+    def _has_flag(self, condition: Q) -> Exists:
+        flags = Flag.objects.visible_to(self._user).filter(condition)
+        return Exists(flags.filter(case=OuterRef("pk")))
+
+    def assigned_to(self, cases: CaseQuerySet, _name: str, value: str) -> CaseQuerySet:
+        """Keep cases of an assignee."""
         if value == UNASSIGNED:
-            return flags.filter(assignee=None)
+            return cases.filter(assignee=None)
         if value == ME:
-            return flags.filter(assignee=self._user)
-        return flags.filter(assignee__username=value)
+            return cases.filter(assignee=self._user)
+        return cases.filter(assignee__username=value)
 
 
 @dataclass(frozen=True)
 class Tab:
-    """A choice of states, with its number of flags."""
+    """A choice of states, with its number of cases."""
 
     title: str
     count: int
@@ -127,12 +135,12 @@ class Tab:
 
 
 class Inbox:
-    """The flags that the URL selects, worst first."""
+    """The cases that the URL selects, worst first."""
 
     def __init__(self, user: User, query: QueryDict) -> None:
         self._user = user
         self._query = query
-        self.filter = FlagFilter(query, user)
+        self.filter = CaseFilter(query, user)
         self.state = query.get("state", "")
 
     @property
@@ -153,10 +161,10 @@ class Inbox:
         }
 
     @cached_property
-    def _filtered(self) -> FlagQuerySet:
-        """The flags in all states; none if the query has errors."""
-        flags: FlagQuerySet = self.filter.queryset.none() if self.errors else self.filter.qs
-        return flags
+    def _filtered(self) -> CaseQuerySet:
+        """The cases in all states; none if the query has errors."""
+        cases: CaseQuerySet = self.filter.queryset.none() if self.errors else self.filter.qs
+        return cases
 
     @cached_property
     def _counts(self) -> dict[str, int]:
@@ -178,31 +186,31 @@ class Inbox:
         return states
 
     @cached_property
-    def _impacts(self) -> dict[PrincipalKey, float]:
-        """Current impact by principal."""
-        return impact_computation.latest()
+    def _impacts(self) -> dict[int, float]:
+        """Current impact by case."""
+        return current_impacts()
 
     @property
-    def _ordered(self) -> FlagQuerySet:
+    def _ordered(self) -> CaseQuerySet:
         selected = self._filtered.filter(state__in=self._selected_states)
-        return worst_first(with_subjects(selected), self._impacts)
+        return worst_first(with_places(selected), self._impacts)
 
     @cached_property
-    def page(self) -> Page[Flag]:
+    def page(self) -> Page[Case]:
         """The page in the URL; an invalid number means the first or last one."""
         total = self._count(self._selected_states)
-        flags: Any = Concatenated([self._ordered], min(total, COUNTED))
-        return Paginator(flags, PER_PAGE).get_page(self._query.get("page"))
+        cases: Any = Concatenated([self._ordered], min(total, COUNTED))
+        return Paginator(cases, PER_PAGE).get_page(self._query.get("page"))
 
     @cached_property
-    def rows(self) -> list[FlagSummary]:
-        """The flags of the page."""
+    def rows(self) -> list[CaseSummary]:
+        """The cases of the page."""
         return summaries(self.page.object_list, self._user, self._impacts)
 
     @property
     def is_simulated(self) -> bool:
-        """Whether some flags of the page are about simulated data."""
-        return any(is_simulated(row.flag) for row in self.rows)
+        """Whether some cases of the page are about simulated data."""
+        return any(is_simulated(row.case) for row in self.rows)
 
     @property
     def active_filters(self) -> list[tuple[str, str]]:
@@ -215,7 +223,7 @@ class Inbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no flags in any state."""
+        """Whether there are no cases in any state."""
         return not self.active_filters and not any(self._counts.values())
 
     def url(self, **changes: str) -> str:
@@ -226,9 +234,9 @@ class Inbox:
         return "?" + urlencode(parts, doseq=True)
 
     def export_rows(self) -> Iterator[list[Any]]:
-        """Yield the values of `columns` for each flag."""
+        """Yield the values of `columns` for each case."""
         names = columns(self._user)
-        flags = self._ordered[:COUNTED].iterator(_ROWS_AT_ONCE)
-        while batch := list(islice(flags, PER_PAGE)):
+        cases = self._ordered[:COUNTED].iterator(_ROWS_AT_ONCE)
+        while batch := list(islice(cases, PER_PAGE)):
             for row in summaries(batch, self._user):
                 yield [fact(row, name) for name in names]

@@ -1,4 +1,4 @@
-"""The triage form of flags."""
+"""The triage form of cases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 
 from ioportal.flags import triage
 from ioportal.time_fields import TimeField
-from ioportal.web.flags.inbox import staff
+from ioportal.web.cases.inbox import staff
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ioportal.flags.triage import Outcome
 
 DEFAULT_MUTE = timedelta(days=1)
-_MAX_FLAGS = 200  # more than a page lists
+_MAX_CASES = 200  # more than a page lists
 _MAX_DIGITS = 18  # of a key
 
 ACTIONS = {  # to their past participles
@@ -33,7 +33,7 @@ ACTIONS = {  # to their past participles
 
 
 class _KeysField(forms.Field):
-    """The keys of the selected flags."""
+    """The keys of the selected cases."""
 
     widget = forms.MultipleHiddenInput
 
@@ -41,16 +41,16 @@ class _KeysField(forms.Field):
         """Return the keys as numbers."""
         keys = [int(key) for key in value if key.isdecimal() and len(key) <= _MAX_DIGITS]
         if not keys:
-            raise ValidationError("Select at least one flag.")
-        if len(keys) > _MAX_FLAGS:
-            raise ValidationError(f"Select at most {_MAX_FLAGS} flags.")
+            raise ValidationError("Select at least one case.")
+        if len(keys) > _MAX_CASES:
+            raise ValidationError(f"Select at most {_MAX_CASES} cases.")
         return keys
 
 
 class TriageForm(forms.Form):
-    """An action on some flags, with its reason."""
+    """An action on some cases, with its reason."""
 
-    flag = _KeysField()
+    case = _KeysField()
     action = forms.ChoiceField(choices=list(ACTIONS.items()))
     reason = forms.CharField(
         required=False,
@@ -72,8 +72,8 @@ class TriageForm(forms.Form):
 
     @property
     def keys(self) -> list[str]:
-        """The selected flags, as in the page's checkboxes."""
-        return self.data.getlist("flag") if self.is_bound else []  # type: ignore[attr-defined]
+        """The selected cases, as in the page's checkboxes."""
+        return self.data.getlist("case") if self.is_bound else []  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         """Require an end for muting."""
@@ -89,7 +89,7 @@ class TriageForm(forms.Form):
             self._focus_error()
             return None
         values = self.cleaned_data
-        keys, reason = values["flag"], values["reason"]
+        keys, reason = values["case"], values["reason"]
         actions = {
             "acknowledge": lambda: triage.acknowledge(keys, by, reason),
             "mute": lambda: triage.mute(keys, by, values["until"], reason),
@@ -106,7 +106,7 @@ class TriageForm(forms.Form):
             return None
 
     def _focus_error(self) -> None:
-        """Focus the first field with an error: the form is below the flags."""
+        """Focus the first field with an error: the form is below the cases."""
         name = next((name for name in ("until", "assignee") if name in self.errors), "reason")
         self.fields[name].widget.attrs["autofocus"] = True
 
@@ -115,12 +115,12 @@ def outcome_message(action: str, outcome: Outcome) -> str:
     """Return the result of an action as text."""
     parts = []
     if outcome.done:
-        parts.append(f"{_flags(len(outcome.done))} {ACTIONS[action]}.")
+        parts.append(f"{_cases(len(outcome.done))} {ACTIONS[action]}.")
     if outcome.unchanged:
-        parts.append(f"{_flags(len(outcome.unchanged))} unchanged.")
-    parts += [f"Flag {key}: {reason}" for key, reason in outcome.refused.items()]
+        parts.append(f"{_cases(len(outcome.unchanged))} unchanged.")
+    parts += [f"Case {key}: {reason}" for key, reason in outcome.refused.items()]
     return " ".join(parts)
 
 
-def _flags(count: int) -> str:
-    return f"{count} flag{'' if count == 1 else 's'}"
+def _cases(count: int) -> str:
+    return f"{count} case{'' if count == 1 else 's'}"

@@ -1,12 +1,12 @@
-// Keyboard shortcuts of the list of flags, "select all" and "copy". Without scripts, use Tab, Space
+// Keyboard shortcuts of the list of cases, "select all" and "copy". Without scripts, use Tab, Space
 // and Enter.
 "use strict";
 
 (() => {
-  const PLACE = "row of the flag list";
-  const rows = () => [...document.querySelectorAll("[data-flag]")];
-  const here = () => document.activeElement.closest("[data-flag]");
-  const boxes = () => [...document.querySelectorAll("[data-flag] input[name='flag']")];
+  const PLACE = "row of the case list";
+  const rows = () => [...document.querySelectorAll("[data-case]")];
+  const here = () => document.activeElement.closest("[data-case]");
+  const boxes = () => [...document.querySelectorAll("[data-case] input[name='case']")];
 
   function focus(row) {
     row?.querySelector("[data-open]").focus();
@@ -19,7 +19,7 @@
   }
 
   function acknowledge() {
-    const box = here()?.querySelector("input[name='flag']");
+    const box = here()?.querySelector("input[name='case']");
     if (box && !boxes().some((other) => other.checked)) box.checked = true;
     const button = document.querySelector("[data-acknowledge]");
     if (!boxes().some((other) => other.checked)) return;
@@ -38,7 +38,7 @@
     j: () => go(1),
     k: () => go(-1),
     x: () => {
-      here()?.querySelector("input[name='flag']")?.click();
+      here()?.querySelector("input[name='case']")?.click();
       here()?.scrollIntoView({ block: "nearest" });
     },
     e: acknowledge,

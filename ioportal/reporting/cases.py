@@ -1,0 +1,282 @@
+"""Cases as pages, mails and the API present them: subject, figures as text, exports."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.db.models import Count, Exists, F, OuterRef, Q, Sum, Value, When
+from django.urls import reverse
+
+from ioportal.activity import principal_windows
+from ioportal.analysis.rules.rule import Subject
+from ioportal.flags import impact_computation
+from ioportal.flags.models import Case, Flag
+from ioportal.jobs.models import Job
+from ioportal.reporting.flag_values import in_words, unit_of
+from ioportal.reporting.flags import about_principals, principal, subject_name
+from ioportal.reporting.principals import Name, named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from django.contrib.auth.models import User
+
+    from ioportal.activity.top_consumers import PrincipalKey
+    from ioportal.flags.models import CaseQuerySet
+
+TREND_SPAN = timedelta(days=7)
+_LISTED = 10
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures over the flags of a case that a user may see."""
+
+    flags: int = 0
+    jobs: int = 0
+    total: float | None = None  # of the measure
+    recent: int = 0  # flags in the last `TREND_SPAN` of the case
+    before: int = 0  # flags in the span before
+    suppressed: int = 0  # flags on data of insufficient quality
+
+
+@dataclass(frozen=True)
+class CaseSummary:
+    """A case with its figures, worst flag, and impact in the last five minutes."""
+
+    case: Case
+    subject: Name
+    figures: Figures
+    worst: Flag | None  # None: its flags are gone
+    impact_s: float | None = None  # None: none reported
+
+    @property
+    def address(self) -> str:
+        """The address of its page."""
+        return reverse("case", args=[self.case.pk])
+
+    @property
+    def highest(self) -> str:
+        """The highest value of its measure as text."""
+        return in_words(self.worst, self.worst.measure, self.worst.value) if self.worst else ""
+
+    @property
+    def threshold(self) -> str:
+        """The threshold of its worst flag as text."""
+        return in_words(self.worst, self.worst.measure, self.worst.threshold) if self.worst else ""
+
+    @property
+    def total(self) -> str:
+        """The total of its measure as text; "": it does not add up."""
+        if self.worst is None or self.figures.total is None:
+            return ""
+        return in_words(self.worst, self.worst.measure, self.figures.total)
+
+    @property
+    def trend(self) -> str:
+        """Its flags of the last days, compared with the days before, as text."""
+        days = TREND_SPAN // timedelta(days=1)
+        return f"{self.figures.recent:,} in {days} days, {self.figures.before:,} before"
+
+    @property
+    def text(self) -> str:
+        """The case as plain text."""
+        case, figures = self.case, self.figures
+        lines = [f"{case.title} ({case.get_severity_display()}): {self.subject.text}"]
+        if case.application:
+            lines.append(f"Jobs named {case.application}")
+        lines.append(f"Flags: {figures.flags:,}, jobs: {figures.jobs:,}")
+        if self.total:
+            lines.append(f"Total: {self.total}")
+        lines.append(f"Highest: {self.highest}, threshold {self.threshold}")
+        lines.append(self.worst.advice if self.worst else "")
+        return "\n".join(lines)
+
+
+def with_places(cases: CaseQuerySet) -> CaseQuerySet:
+    """Add what `summaries` and `is_simulated` need."""
+    owned = Job.objects.filter(owner=OuterRef("owner"), cluster__simulated=True)
+    has_owner = ~Q(owner="")
+    return cases.select_related("filesystem", "assignee").annotate(
+        owner_is_simulated=models.Case(When(has_owner, then=Exists(owned)), default=False)
+    )
+
+
+def is_simulated(case: Case) -> bool:
+    """Return whether a case, fetched `with_places`, is about simulated data."""
+    annotated: Any = case
+    return annotated.owner_is_simulated or bool(case.filesystem and case.filesystem.simulated)
+
+
+def summaries(
+    cases: Iterable[Case], user: User, impacts: Mapping[int, float] | None = None
+) -> list[CaseSummary]:
+    """Return the summaries of cases that were fetched `with_places`.
+
+    Args:
+        cases: in the order of the result.
+        user: figures are over the flags that the user may see.
+        impacts: seconds of impact by case, as `current_impacts` returns them.
+    """
+    rows = list(cases)
+    figures, worst = _figures(rows, user), _worst_flags(rows, user)
+    hosts = [
+        principal_windows.principal_key(case.subject)
+        for case in rows
+        if case.subject_kind == Subject.HOST
+    ]
+    names = named(hosts, user, "job") if hosts else {}
+    return [
+        CaseSummary(
+            case,
+            subject_name(case.subject_kind, case.subject, case.filesystem, names),
+            figures.get(case.pk, Figures()),
+            worst.get(case.pk),
+            (impacts or {}).get(case.pk),
+        )
+        for case in rows
+    ]
+
+
+def _figures(cases: list[Case], user: User) -> dict[int, Figures]:
+    flags = Flag.objects.visible_to(user).filter(case__in=cases).order_by()
+    until, one_span, two_spans = F("case__until"), TREND_SPAN, 2 * TREND_SPAN
+    counted = (
+        flags.counted()
+        .values("case")
+        .annotate(
+            flags=Count("pk"),
+            jobs=Count("job", distinct=True),
+            total=Sum("value"),
+            recent=Count("pk", filter=Q(until__gt=until - one_span)),
+            before=Count("pk", filter=Q(until__lte=until - one_span, until__gt=until - two_spans)),
+        )
+    )
+    suppressed = dict(
+        flags.exclude(suppression_reasons=[]).values_list("case").annotate(Count("pk"))
+    )
+    by_case: dict[int, dict[str, Any]] = {row["case"]: {**row} for row in counted}
+    adds_up = {case.pk for case in cases if case.definition and case.definition.adds_up}
+    figures = {}
+    for case in by_case.keys() | suppressed.keys():
+        row = by_case.get(case, {})
+        row.pop("case", None)
+        if case not in adds_up:
+            row["total"] = None
+        figures[case] = Figures(**row, suppressed=suppressed.get(case, 0))
+    return figures
+
+
+def _worst_flags(cases: list[Case], user: User) -> dict[int, Flag]:
+    """Return the flag of each case with the highest value, of good data if there is one."""
+    flags = Flag.objects.visible_to(user).filter(case__in=cases)
+    worst = flags.order_by("case_id", "suppression_reasons", "-value").distinct("case_id")
+    return {flag.case_id: flag for flag in worst}
+
+
+def current_impacts() -> dict[int, float]:
+    """Return the impact in seconds of the latest five minutes by case."""
+    impacts = impact_computation.latest()
+    if not impacts:
+        return {}
+    flags = (
+        Flag.objects.unresolved()
+        .filter(about_principals(impacts))
+        .exclude(job__ended_at__isnull=False)
+    )
+    by_case: dict[int, dict[PrincipalKey, float]] = defaultdict(dict)
+    for flag in flags.only("case_id", "job_id", "subject_kind", "subject"):
+        if (sender := principal(flag)) in impacts:
+            by_case[flag.case_id][sender] = impacts[sender]
+    return {case: sum(seconds.values()) for case, seconds in by_case.items()}
+
+
+def worst_first(cases: CaseQuerySet, impacts: Mapping[int, float]) -> CaseQuerySet:
+    """Order cases: those with current impact, then by severity, then by latest data."""
+    order = ("-severity", "-until", "-pk")
+    if not impacts:  # an empty condition would become ORDER BY 1, the first column
+        return cases.order_by(*order)
+    has_impact = When(pk__in=list(impacts), then=Value(0))
+    return cases.order_by(models.Case(has_impact, default=Value(1)), *order)
+
+
+def for_owner(owner: str, user: User) -> list[CaseSummary]:
+    """Return the worst unresolved cases of a user."""
+    return _worst(Case.objects.visible_to(user).unresolved().filter(owner=owner), user, _LISTED)
+
+
+def worst_to_triage(user: User, count: int) -> list[CaseSummary]:
+    """Return the worst cases that need triage, those with current impact first."""
+    return _worst(Case.objects.visible_to(user).to_triage(), user, count)
+
+
+def _worst(cases: CaseQuerySet, user: User, count: int) -> list[CaseSummary]:
+    impacts = current_impacts()
+    return summaries(worst_first(with_places(cases), impacts)[:count], user, impacts)
+
+
+_COLUMNS = (
+    "id",
+    "severity",
+    "rule",
+    "title",
+    "subject_kind",
+    "subject",
+    "name",
+    "application",
+    "owner",
+    "filesystem",
+    "state",
+    "flags",
+    "jobs",
+    "measure",
+    "total",
+    "highest",
+    "threshold",
+    "unit",
+    "since",
+    "until",
+    "opened_at",
+    "recent",
+    "before",
+    "advice",
+    "simulated",
+)
+_STAFF_COLUMNS = (
+    "suppressed",
+    "muted_until",
+    "assignee",
+    "resolved_at",
+    "resolved_by",
+    "resolution",
+)
+_COMPUTED: dict[str, Callable[[CaseSummary], Any]] = {
+    "id": lambda summary: summary.case.pk,
+    "severity": lambda summary: summary.case.get_severity_display(),
+    "name": lambda summary: summary.subject.text,
+    "highest": lambda summary: summary.worst and summary.worst.value,
+    "threshold": lambda summary: summary.worst and summary.worst.threshold,
+    "measure": lambda summary: summary.worst and summary.worst.measure,
+    "unit": lambda summary: summary.worst and unit_of(summary.worst, summary.worst.measure),
+    "advice": lambda summary: summary.worst and summary.worst.advice,
+    "simulated": lambda summary: is_simulated(summary.case),
+}
+
+
+def columns(user: User) -> tuple[str, ...]:
+    """Return the columns that exports of cases have for a user; names are stable."""
+    return (*_COLUMNS, *(_STAFF_COLUMNS if user.is_staff else ()))
+
+
+def fact(summary: CaseSummary, name: str) -> Any:
+    """Return the value of one of `columns`."""
+    if name in _COMPUTED:
+        return _COMPUTED[name](summary)
+    if name in Figures.__dataclass_fields__:
+        return getattr(summary.figures, name)
+    value = getattr(summary.case, name)
+    return str(value) if name in {"filesystem", "assignee"} and value else value

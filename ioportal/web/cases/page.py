@@ -1,0 +1,155 @@
+"""The page of one case: figures, flags, past cases of its rule, and events."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.core.paginator import Paginator
+from django.db.models import Case as Conditional
+from django.db.models import Count, Q, Value, When
+from django.db.models.functions import TruncWeek
+from django.shortcuts import get_object_or_404
+
+from ioportal.flags.models import Case, CaseEvent, Flag
+from ioportal.reporting import flags
+from ioportal.reporting.cases import (
+    columns,
+    current_impacts,
+    fact,
+    is_simulated,
+    summaries,
+    with_places,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+    from django.core.paginator import Page
+    from django.http import QueryDict
+
+    from ioportal.flags.models import FlagQuerySet
+    from ioportal.reporting.cases import CaseSummary
+    from ioportal.reporting.flags import FlagSummary
+
+PER_PAGE = 40
+_STRIP_HEIGHT = 20  # of the bars by week
+_LISTED_CASES = 10
+_ROWS_AT_ONCE = 2_000
+_PUBLIC_EVENTS = {CaseEvent.Kind.OPENED, CaseEvent.Kind.ESCALATED, CaseEvent.Kind.REOPENED}
+
+
+class Week(NamedTuple):
+    """The flags of a calendar week, as a bar in a strip of height 20."""
+
+    start: datetime
+    flags: int
+    position: int  # weeks since the first one
+    height: float
+
+    @property
+    def top(self) -> float:
+        """The position of the bar's upper edge."""
+        return _STRIP_HEIGHT - self.height
+
+
+class CasePage:
+    """A case and its flags, as far as `user` may see them."""
+
+    def __init__(self, user: User, pk: int, query: QueryDict) -> None:
+        self._user = user
+        self._query = query
+        self.case: Case = get_object_or_404(with_places(Case.objects.visible_to(user)), pk=pk)
+
+    @cached_property
+    def summary(self) -> CaseSummary:
+        """Its subject, figures and current impact."""
+        [summary] = summaries([self.case], self._user, current_impacts())
+        return summary
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it is about simulated data."""
+        return is_simulated(self.case)
+
+    @property
+    def _flags(self) -> FlagQuerySet:
+        """Its flags: current ones first, then by latest data."""
+        visible = Flag.objects.visible_to(self._user).filter(case=self.case)
+        ended_last = Conditional(When(ended_at=None, then=Value(0)), default=Value(1))
+        return flags.with_subjects(visible).order_by(ended_last, "-until", "-pk")
+
+    @cached_property
+    def page(self) -> Page[Flag]:
+        """The page of flags in the URL."""
+        return Paginator(self._flags, PER_PAGE).get_page(self._query.get("page"))
+
+    @cached_property
+    def rows(self) -> list[FlagSummary]:
+        """The flags of the page."""
+        return flags.summaries(self.page.object_list, self._user)
+
+    def export_rows(self) -> Iterator[list[Any]]:
+        """Yield the values of `flags.COLUMNS` for each flag."""
+        rows = self._flags.iterator(_ROWS_AT_ONCE)
+        while batch := list(islice(rows, PER_PAGE)):
+            for row in flags.summaries(batch, self._user):
+                yield [flags.fact(row, name) for name in flags.COLUMNS]
+
+    @cached_property
+    def weeks(self) -> list[Week]:
+        """Flags by week of their latest data; empty if there is one week only."""
+        counted = Flag.objects.visible_to(self._user).counted().filter(case=self.case)
+        by_week = counted.annotate(week=TruncWeek("until")).values_list("week").order_by("week")
+        counts: dict[datetime, int] = dict(by_week.annotate(flags=Count("pk")))
+        first, most = min(counts, default=None), max(counts.values(), default=0)
+        if first is None or len(counts) == 1:
+            return []
+        return [
+            Week(start, count, (start - first).days // 7, _STRIP_HEIGHT * count / most)
+            for start, count in counts.items()
+        ]
+
+    @cached_property
+    def past_cases(self) -> list[CaseSummary]:
+        """Resolved cases of the same rule.
+
+        Those resolved by staff come first, and of these the ones of the same subject or
+        application.
+        """
+        case = self.case
+        same = Q(subject_kind=case.subject_kind, subject=case.subject)
+        if case.application:
+            same |= Q(application=case.application)
+        past = (
+            Case.objects.visible_to(self._user)
+            .filter(rule=case.rule, state=Case.State.RESOLVED)
+            .exclude(pk=case.pk)
+            .order_by(
+                Conditional(When(resolved_by="", then=Value(1)), default=Value(0)),
+                Conditional(When(same, then=Value(0)), default=Value(1)),
+                "-until",
+                "-pk",
+            )
+        )
+        return summaries(with_places(past)[:_LISTED_CASES], self._user)
+
+    @property
+    def events(self) -> Iterable[CaseEvent]:
+        """Its events in order; only staff see triage."""
+        events = self.case.events.order_by("pk")
+        return events if self._user.is_staff else events.filter(kind__in=_PUBLIC_EVENTS, by="")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The case as one JSON object."""
+        return {
+            **{name: fact(self.summary, name) for name in columns(self._user)},
+            "events": [
+                {"at": event.at, "kind": event.kind, "by": event.by, "text": event.text}
+                for event in self.events
+            ],
+        }

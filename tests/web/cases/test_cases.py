@@ -1,0 +1,181 @@
+"""The list of cases: order, filters, figures, and the number of queries."""
+
+from datetime import timedelta
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from ioportal.jobs.models import Job
+from ioportal.site.models import Cluster, Filesystem
+from ioportal.telemetry.models import ImpactWindow, Principal
+from tests.logs import at
+from tests.web.cases.lists import listed
+from tests.web.reading import csv_of, json_of, words_of
+
+
+def test_cases_are_ordered_by_severity_and_latest_data(as_staff, new_case):
+    notice = new_case(severity=1)
+    older = new_case(severity=3, until=at("12:30"))
+    newer = new_case(severity=3)
+    warning = new_case(severity=2)
+
+    assert listed(as_staff) == [newer.pk, older.pk, warning.pk, notice.pk]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("", ["abuse", "warning", "seen"], id="worst first, of those to triage"),
+        pytest.param("&state=all", ["abuse", "warning", "seen", "done"], id="all"),
+        pytest.param("&state=acknowledged", ["seen"], id="in a state"),
+        pytest.param("&severity=3", ["abuse"], id="of a severity"),
+        pytest.param("&rule=stat-storm", ["seen"], id="of a rule"),
+        pytest.param("&cluster=birch", ["abuse"], id="of a cluster"),
+        pytest.param("&filesystem=lake", ["warning"], id="of a filesystem"),
+        pytest.param("&user=bob,dora", ["warning"], id="of users"),
+        pytest.param("&q=4711", ["seen"], id="of a job's id"),
+        pytest.param("&q=elax+2", ["warning"], id="of a job's name"),
+    ],
+)
+def test_cases_are_filtered(query, expected, as_staff, new_job, new_case):
+    birch = Cluster.objects.create(name="birch", time_zone="UTC", batch_system="pbs")
+    lake = Filesystem.objects.create(name="lake")
+    resolved = {"state": "resolved", "resolution": "so", "resolved_at": at("20:00")}
+    cases = {
+        "abuse": new_case(new_job(cluster=birch), severity=3),
+        "warning": new_case(new_job(owner="bob", name="relax 2"), filesystem=lake),
+        "seen": new_case(
+            new_job(batch_id="4711", name="other"),
+            severity=1,
+            rule="stat-storm",
+            state="acknowledged",
+        ),
+        "done": new_case(new_job(owner="emil"), severity=1, until=at("12:30"), **resolved),
+    }
+
+    assert listed(as_staff, query) == [cases[name].pk for name in expected]
+
+
+def test_an_invalid_filter_shows_no_cases(as_staff, new_case):
+    new_case()
+
+    assert "Invalid filter" in words_of(as_staff.get("/cases/?state=odd"))
+    assert as_staff.get("/cases/?rule=odd&format=csv").status_code == 400
+
+
+def test_cases_with_current_impact_come_first(as_staff, mds, new_job, new_case):
+    worse = new_case(severity=3)
+    with_impact = new_case(new_job(ended_at=None))
+    ImpactWindow.objects.create(
+        start=at("12:28"),
+        server_id=mds.pk,
+        kind=Principal.JOB,
+        principal_id=with_impact.flags.get().job_id,
+        impact_us=90_000_000,
+        all_work_us=10_000_000,
+        work_us=10_000_000,
+        others_us=100_000_000,
+        others_usual_us=10_000_000,
+    )
+
+    assert listed(as_staff) == [with_impact.pk, worse.pk]
+    assert "running" in words_of(as_staff.get(f"/cases/{with_impact.pk}/"))
+    assert "Slowing others now: 0:01:30 extra wait in the last 5 min" in words_of(
+        as_staff.get("/cases/")
+    )
+    words = words_of(as_staff.get(f"/cases/{with_impact.pk}/"))
+    assert "Slowing others now: 0:01:30" in words
+    flag_page = words_of(as_staff.get(f"/flags/{with_impact.flags.get().pk}/"))
+    assert "2017-07-05 12:28:00 2017-07-05 12:28:10 mds1 0:01:30" in flag_page
+
+    Job.objects.filter(pk=with_impact.flags.get().job_id).update(ended_at=at("12:29"))
+    assert "Slowing others now" not in words_of(as_staff.get("/cases/"))
+
+
+def test_cases_of_users_with_simulated_jobs_are_simulated(as_staff, new_flag):
+    case = new_flag(rule="campaign", subject_kind="user", subject="alice", cluster=None).case
+    assert not json_of(as_staff.get(f"/cases/{case.pk}/?format=json"))["simulated"]
+
+    Cluster.objects.update(simulated=True)
+
+    assert json_of(as_staff.get(f"/cases/{case.pk}/?format=json"))["simulated"]
+    assert "Simulated data:" in words_of(as_staff.get("/cases/"))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        pytest.param("", "Their flags are grouped into cases", id="none at all"),
+        pytest.param("?user=nobody", "No matching cases", id="none of the filters"),
+    ],
+)
+def test_an_empty_list_explains_the_next_step(query, words, as_staff):
+    assert words in words_of(as_staff.get(f"/cases/{query}"))
+
+
+def test_the_number_of_queries_does_not_grow_with_the_cases(as_staff, new_job, new_flag, new_case):
+    def query_counts():
+        counts = []
+        for page in pages:
+            cache.clear()
+            with CaptureQueriesContext(connection) as queries:
+                assert as_staff.get(page).status_code == 200
+            counts.append(len(queries))
+        return counts
+
+    def past(job, name):
+        resolved = {"state": "resolved", "resolution": "so", "resolved_at": at("20:00")}
+        new_case(job(name), **resolved, resolved_by="sam")
+
+    def job_of(owner):
+        return lambda name: new_job(owner=owner, name=name)
+
+    first = new_case(new_job({"metadata_operations": 3e6}, name="first"))
+    past(job_of("alice"), "done")
+    flag = first.flags.get()
+    pages = [
+        "/cases/",
+        "/cases/?state=all",
+        f"/cases/{first.pk}/",
+        f"/flags/{flag.pk}/",
+        "/jobs/",
+        "/users/alice/",
+        "/",
+    ]
+    before = query_counts()
+    for owner in ("alice", "bob", "dora"):
+        new_case(job_of(owner)("other"), severity=3)
+        past(job_of(owner), f"done {owner}")
+        new_flag(new_job({"metadata_operations": 4e6}, name="first"))
+
+    assert query_counts() == before
+
+
+def test_a_case_shows_the_figures_of_its_flags(as_staff, new_job, new_flag):
+    for number, day in enumerate((0, 8, 9, 20)):
+        end = at("13:00") + timedelta(days=day)
+        flag = new_flag(new_job(batch_id=str(number)), since=end, until=end, value=1e6 * number)
+    new_flag(value=9e9, suppression_reasons=["Poor."])
+
+    [row] = json_of(as_staff.get("/cases/?format=json"))["rows"]
+
+    assert (row["flags"], row["jobs"], row["suppressed"]) == (4, 4, 1)
+    assert (row["total"], row["highest"], row["threshold"]) == (6e6, 3e6, 2e6)
+    assert (row["recent"], row["before"]) == (1, 2)
+    words = words_of(as_staff.get(f"/cases/{flag.case_id}/"))
+    assert "4 flags, 4 jobs, 1 suppressed" in words
+    assert "Total 6,000,000 operations" in words
+    assert "1 in 7 days, 2 before" in words
+
+
+def test_figures_are_over_the_flags_that_a_user_may_see(client, bob, new_job, new_flag):
+    flag = new_flag()
+    new_flag(new_job(project="OTHER"), value=5e6)
+    client.force_login(bob)
+
+    row = json_of(client.get(f"/cases/{flag.case_id}/?format=json"))
+    assert (row["flags"], row["total"], row["highest"]) == (1, 3e6, 3e6)
+    rows = csv_of(client.get(f"/cases/{flag.case_id}/flags/?format=csv"))
+    assert [int(row["id"]) for row in rows] == [flag.pk]
