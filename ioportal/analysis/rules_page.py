@@ -5,18 +5,26 @@ from ioportal.analysis.rules.rule import Rule, Subject, Threshold
 
 _HEAD = """# Rules
 
-Rules evaluate jobs, users, hosts and filesystems as data arrives. Their findings become flags. Each
-rule has thresholds, which a site sets for its clusters, filesystems and queues. A flag keeps the
-rule's version and the thresholds of its evaluation.
+Rules evaluate jobs, users, hosts and filesystems as data arrives. Their findings become flags, and
+flags are triaged in cases. Each rule has thresholds, which a site sets for its clusters,
+filesystems and queues. A flag keeps the rule's version and the thresholds of its evaluation.
 
 This page is generated from `ioportal/analysis/rules/`.
 
 **Findings.** A rule flags a subject that exceeds *all* its thresholds. Unknown figures never exceed
 a threshold. The first threshold belongs to the *measure*, which is charted.
 
-**Flags.** A flag opens at the thresholds and resolves below 80 % of each threshold, to prevent
-flapping. Until then, further findings update it. A finding becomes *abuse* at a multiple of the
-measure's threshold, once it has lasted five minutes. For an ended job the whole run counts.
+**Flags.** A flag opens at the thresholds and ends below 80 % of each threshold, to prevent flapping.
+Until then, further findings update it. A flag begins when its measure reached the threshold, as far
+as the windows of the data show; pages also show when that was noticed. A finding becomes *abuse* at a
+multiple of the measure's threshold, once it has lasted five minutes. For an ended job the whole run
+counts.
+
+**Cases.** All flags of a rule on the jobs of one user, application name and filesystem are one case;
+so are all flags of one user, host or filesystem. The application name is the job's name without the
+numbers of single jobs. A case shows the total of the measure where it adds up over jobs, otherwise
+its highest value. It is resolved when none of its findings applies, expires without new findings for
+30 days (hosts 30 minutes, filesystems two hours), and opens again when the problem recurs.
 
 **Evaluation times.** A job is evaluated whenever its data changes, and its user by the day up to
 then. Hosts and filesystems are evaluated by their latest five minutes or hour. Data that arrives
@@ -27,8 +35,9 @@ queue, or a combination of filesystem and cluster or queue. A job belongs to its
 and the filesystem with most operations at its peak. Each threshold comes from the narrowest part
 that sets it: a queue precedes its cluster, and a cluster a filesystem. Otherwise the rule's default
 applies. Hosts and filesystems have thresholds by filesystem only, and users for the whole site
-only. New thresholds apply to running jobs and unresolved flags immediately. A *back-test* shows
-which ended jobs the new thresholds would have flagged.
+only. New thresholds apply to running jobs and flags of unresolved cases immediately. A *back-test*
+shows which ended jobs the new thresholds would have flagged, of how many users and in how many
+cases.
 
 **Data quality.** Findings about jobs are suppressed if the quality of the job's data is below good;
 the flag states the reason. For rules that read traces only, at most 5 % of the job's RPCs may be
