@@ -74,8 +74,8 @@ chaos: services  ## Inject faults and verify every count (SEEDS=20, or SEED=17)
 incidents: setup-test services  ## Distinguish harmful from busy jobs in 20 simulated incidents
 	@$(RUN) env IOPORTAL_TEST_INCIDENTS=20 $(VENV)/pytest --capture no tests/web/incidents/test_impact.py
 
-flag-quality: setup-bench services  ## Measure precision and recall of the rules on a labelled set (SEED=1)
-	@$(RUN) $(VENV)/python -m bench flag-quality --seed $(or $(SEED),1)
+flag-quality: setup-bench services  ## Measure precision and recall of the rules on labelled sets (SEEDS=20)
+	@$(RUN) $(VENV)/python -m bench flag-quality --seeds $(SEEDS)
 
 services: setup  ## Start PostgreSQL and Valkey, or check the servers named in the environment
 	@$(VENV)/python -m scripts.services start

@@ -9,7 +9,6 @@ from bench import (
     agent,
     counters,
     evaluation,
-    flag_quality,
     lag,
     loading,
     memory,
@@ -19,6 +18,7 @@ from bench import (
     report,
     traces,
 )
+from bench.flag_quality import measuring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,11 +50,12 @@ def main() -> None:
         "--quick", action="store_true", help="a tenth of the input; writes var/bench.json only"
     )
     parser.add_argument("--rate", type=int, default=lag.RATE, help="of lag: RPCs a second")
-    parser.add_argument("--seed", type=int, default=1, help=f"of {_FLAG_QUALITY}, alone")
+    parser.add_argument("--seeds", type=int, default=1, help=f"of {_FLAG_QUALITY}, alone: how many")
+    parser.add_argument("--first", type=int, default=1, help=f"of {_FLAG_QUALITY}: the first seed")
     parser.add_argument("--seconds", type=int, default=lag.SECONDS, help="of lag")
     arguments = parser.parse_args()
     if arguments.bench == [_FLAG_QUALITY]:
-        flag_quality.measure(arguments.seed)
+        measuring.measure(range(arguments.first, arguments.first + arguments.seeds))
         return
     benches = _BENCHES | {
         _LAG: lambda scale: lag.measure(arguments.rate, int(arguments.seconds * scale))

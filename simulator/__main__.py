@@ -5,7 +5,7 @@ python -m simulator demo --start 2017-07-05 --days 3 --rate 1 --poll 600 --out D
 python -m simulator feeds --portal http://127.0.0.1:8000 --out DIR
 python -m simulator live --out DIR
 python -m simulator incident --seed 7 --out DIR
-python -m simulator cases --seed 7 DIR
+python -m simulator labelled --seed 7 DIR
 python -m simulator rpctrace --lines 1000000 --nids 300 --out FILE
 python -m simulator job_stats --jobs 50000 --out FILE
 """
@@ -14,9 +14,9 @@ import argparse
 from pathlib import Path
 
 from simulator import clock, constructed, demo, faults, feeds, incident, live, site
-from simulator.cases import labelled
 from simulator.faults import Faults
 from simulator.formats.rpctrace import Version
+from simulator.labelled import labelled_set
 from simulator.plan import Plan
 
 _DEFAULT = Plan()
@@ -33,8 +33,8 @@ def main() -> None:
         live.run(arguments.out, seed=arguments.seed, pace=arguments.pace)
     elif arguments.command == "incident":
         incident.write(arguments.out, seed=arguments.seed)
-    elif arguments.command == "cases":
-        labelled.write(arguments.out, seed=arguments.seed, share=arguments.share)
+    elif arguments.command == "labelled":
+        labelled_set.write(arguments.out, seed=arguments.seed, share=arguments.share)
     elif arguments.command == "rpctrace":
         constructed.write_rpctrace(
             arguments.out,
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     agents = commands.add_parser("feeds", help="configuration of agents and portal for live logs")
     now = commands.add_parser("live", help="logs of today's centre, until Ctrl-C")
     both = commands.add_parser("incident", help="a harmful job and a busy one, by seed")
-    labelled_set = commands.add_parser("cases", help="a labelled set of abusive and harmless jobs")
+    labelled = commands.add_parser("labelled", help="a labelled set of harmful and harmless jobs")
     trace = commands.add_parser("rpctrace", help="a constructed RPC trace, for benches")
     counters = commands.add_parser("job_stats", help="a constructed dump of an MDT, for benches")
     for command, out in (
@@ -91,9 +91,9 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--seed", type=int, default=1)
         command.add_argument("--out", type=Path, required=True, help=out)
     _add_demo_arguments(whole)
-    labelled_set.add_argument("out", type=Path, help="a folder")
-    labelled_set.add_argument("--seed", type=int, default=1)
-    labelled_set.add_argument("--share", type=float, default=1.0, help="of a whole set's subjects")
+    labelled.add_argument("out", type=Path, help="a folder")
+    labelled.add_argument("--seed", type=int, default=1)
+    labelled.add_argument("--share", type=float, default=1.0, help="of a whole set's subjects")
     agents.add_argument("--portal", required=True, help="its address")
     now.add_argument("--pace", type=int, default=1, help="multiple of the usual activity")
     trace.add_argument("--lines", type=int, required=True)

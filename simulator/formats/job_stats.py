@@ -94,8 +94,9 @@ def _timed_entry(entry: Entry, clock_offset_s: int) -> str:
     times = [divmod(moment, _NANOSECONDS) for moment in (begun + elapsed, begun, elapsed)]
     head = _TIMED_HEAD % (_quoted(entry.job_id[:JOB_ID_CHARACTERS]), *(n for t in times for n in t))
     counted = []
-    for kind, samples in zip(MDT_KINDS, entry.counts, strict=True):
-        took = usecs.times(kind, samples)
+    slowdowns = entry.slowdowns or (1.0,) * len(MDT_KINDS)
+    for kind, samples, slowdown in zip(MDT_KINDS, entry.counts, slowdowns, strict=True):
+        took = usecs.times(kind, samples, slowdown)
         counted += [samples, "usecs", took.minimum, took.maximum, took.total, took.squares]
     return head + _TIMED_KINDS % tuple(counted) + _TIMED_IDLE
 

@@ -16,21 +16,31 @@ def mdt(
     *,
     version: str = site.LUSTRE_VERSION,
     mounted_s: int = 0,
+    slowdowns: Iterable[float] = (1.0,) * len(MDT_KINDS),
 ) -> str:
-    """Return the dump; `totals` follow MDT_KINDS. Counters without operations are omitted."""
-    counted = [(kind, total) for kind, total in zip(MDT_KINDS, totals, strict=True) if total]
+    """Return the dump; `totals` and `slowdowns` of their times follow MDT_KINDS.
+
+    Counters without operations are omitted.
+    """
+    counted = [
+        (kind, total, slowdown)
+        for kind, total, slowdown in zip(MDT_KINDS, totals, slowdowns, strict=True)
+        if total
+    ]
     lines = _timed(read_us, mounted_s, counted) if is_timed(version) else _plain(read_us, counted)
     return "\n".join([f"mdt.{target}.md_stats=", *lines]) + "\n"
 
 
-def _plain(read_us: int, counted: Iterable[tuple[str, int]]) -> Iterator[str]:
+def _plain(read_us: int, counted: Iterable[tuple[str, int, float]]) -> Iterator[str]:
     second, microsecond = divmod(read_us, MICROSECONDS)
     yield f"{'snapshot_time':<25} {second}.{microsecond} secs.usecs"  # not padded: Lustre 2.8
-    for kind, total in counted:
+    for kind, total, _ in counted:
         yield f"{kind:<25} {total} samples [reqs]"
 
 
-def _timed(read_us: int, mounted_s: int, counted: Iterable[tuple[str, int]]) -> Iterator[str]:
+def _timed(
+    read_us: int, mounted_s: int, counted: Iterable[tuple[str, int, float]]
+) -> Iterator[str]:
     elapsed_us = read_us - mounted_s * MICROSECONDS
     for name, moment_us in (
         ("snapshot_time", read_us),
@@ -39,8 +49,8 @@ def _timed(read_us: int, mounted_s: int, counted: Iterable[tuple[str, int]]) -> 
     ):
         second, microsecond = divmod(moment_us, MICROSECONDS)
         yield f"{name:<25} {second}.{microsecond:06d}000 secs.nsecs"
-    for kind, total in counted:
-        took = usecs.times(kind, total)
+    for kind, total, slowdown in counted:
+        took = usecs.times(kind, total, slowdown)
         yield (
             f"{kind:<25} {total} samples [usecs] "
             f"{took.minimum} {took.maximum} {took.total} {took.squares}"

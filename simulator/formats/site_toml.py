@@ -70,13 +70,20 @@ def cluster(name: str, node_count: int, host_of_nid: Mapping[str, str]) -> Itera
         yield _table("cluster.nid", nid=nid, node=host)
 
 
-def filesystem(name: str, clusters: Iterable[str]) -> str:
+def filesystem(
+    name: str, clusters: Iterable[str], job_id_pattern: str = site.JOB_ID_PATTERN
+) -> str:
     """Return the TOML that registers a filesystem."""
     mounted = ", ".join(f'"{cluster}"' for cluster in clusters)
     return (
         f'[[filesystem]]\nname = "{name}"\nclusters = [{mounted}]\n'
-        f"job_id_pattern = '{site.JOB_ID_PATTERN}'\nsimulated = true\n"
+        f"job_id_pattern = '{job_id_pattern}'\nsimulated = true\n"
     )
+
+
+def user(name: str, uid: int) -> str:
+    """Return the TOML that registers a user with the id in requests."""
+    return _table("user", name=name, uid=uid)
 
 
 def server(

@@ -33,14 +33,15 @@ class Usecs:
     squares: int
 
 
-def times(kind: str, samples: int) -> Usecs:
+def times(kind: str, samples: int, slowdown: float = 1.0) -> Usecs:
     """Return the times of `samples` operations; the range grows with their number."""
-    mean = _MEAN_US.get(kind, _OTHER_MEAN_US)
+    mean = _MEAN_US.get(kind, _OTHER_MEAN_US) * slowdown
     if samples <= 1:
-        return Usecs(mean * samples, mean * samples, mean * samples, mean**2 * samples)
+        only = round(mean) * samples
+        return Usecs(only, only, only, only**2)
     return Usecs(
         int(mean * _SHORTEST),
         int(mean * min(_LONGEST, sqrt(samples))),
-        samples * mean,
+        round(samples * mean),
         int(samples * mean**2 * _SQUARES),
     )

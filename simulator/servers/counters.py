@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.activity import MDT_KINDS, Source
-from simulator.batch.jobs import Ints
+from simulator.batch.jobs import Floats, Ints
 
 NEVER = np.iinfo(np.int64).max
 
@@ -34,6 +34,7 @@ class Entry:
     begun_s: int
     snapshot_s: int  # last update
     counts: tuple[int, ...]
+    slowdowns: tuple[float, ...] | None = None  # of each counter's times; None: an idle server
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Sightings:
     polls: Ints  # indices, ascending
     snapshot_s: Ints
     counts: Ints  # (polls, counters)
+    slowdowns: Floats | None = None  # (polls, counters); None: an idle server
 
 
 def lives(intervals: Iterable[tuple[int, int]], server: Server) -> list[Life]:
@@ -147,11 +149,16 @@ def entries_by_poll(sightings: Iterable[Sightings], poll_count: int) -> list[lis
     """Return the content of each poll, oldest entry first."""
     polls: list[list[Entry]] = [[] for _ in range(poll_count)]
     for life in sightings:
-        for poll, updated, counts in zip(
-            life.polls.tolist(), life.snapshot_s.tolist(), life.counts.tolist(), strict=True
+        slowdowns = [None] * len(life.polls) if life.slowdowns is None else life.slowdowns.tolist()
+        for poll, updated, counts, slowed in zip(
+            life.polls.tolist(),
+            life.snapshot_s.tolist(),
+            life.counts.tolist(),
+            slowdowns,
+            strict=True,
         ):
-            entry = Entry(life.job_id, life.begin, updated, tuple(counts))
-            polls[poll].append(entry)
+            times = slowed and tuple(slowed)
+            polls[poll].append(Entry(life.job_id, life.begin, updated, tuple(counts), times))
     return [sorted(poll, key=_age) for poll in polls]
 
 

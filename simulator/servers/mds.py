@@ -77,13 +77,16 @@ _BLOCKED_SPREAD = 0.8
 _DISPATCH_US = (13, 0.7, 4, 5_000)  # from the network to a thread, without a queue
 
 
+def mean_us(opcode: int) -> float:
+    """Return the mean service time of a request on an idle server, in microseconds."""
+    median, spread, _, _ = _SERVICE_US[opcode]
+    return float(median * np.exp(spread**2 / 2))
+
+
 def mean_work_us(mix: dict[int, float]) -> float:
     """Return the mean service time of a mix in the main service of an idle server."""
     shares = {code: share for code, share in mix.items() if _POOL_OF_OPCODE.get(code, MAIN) is MAIN}
-    means_us = {
-        code: _SERVICE_US[code][0] * np.exp(_SERVICE_US[code][1] ** 2 / 2) for code in shares
-    }
-    return float(sum(share * means_us[code] for code, share in shares.items()) / sum(mix.values()))
+    return sum(share * mean_us(code) for code, share in shares.items()) / sum(mix.values())
 
 
 def service_times(opcode: Ints, rng: np.random.Generator) -> Ints:

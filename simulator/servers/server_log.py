@@ -1,6 +1,7 @@
 """The server's debug-log records of served requests."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -49,6 +50,7 @@ class Served:
         )
 
 
+@cache
 def names(seed: int) -> Names:
     """Return the texts of all clients and threads; a client's UUID is the same in all logs."""
     digits = stream(seed, "client uuids").bytes(16 * len(site.NIDS)).hex()

@@ -73,6 +73,9 @@ def requests(
 def _of_source(
     number: int, source: Source, bins: Ints, rng: np.random.Generator
 ) -> tuple[Ints, ...]:
+    bin_us = int(bins[1] - bins[0]) * MICROSECONDS
+    first, last = np.searchsorted(bins, (source.start, source.end))
+    bins = bins[max(first - 1, 0) : last + 1]  # with activity
     operations = np.diff(source.mdt_counts(bins), axis=0)
     columns = [
         (code, operations[:, MDT_KINDS.index(kind)]) for kind, code in OPCODE_OF_KIND.items()
@@ -87,7 +90,6 @@ def _of_source(
     opcode = np.repeat([code for code, _ in columns], counts.sum(axis=1))
     bin_start = np.repeat(np.tile(bins[:-1], len(columns)), counts.ravel())
     size = len(opcode)
-    bin_us = int(bins[1] - bins[0]) * MICROSECONDS
     plain = (opcode == mds.LDLM_ENQUEUE) & (rng.random(size) < _GETATTRS_WITHOUT_INTENT)
     return (
         bin_start * MICROSECONDS + rng.integers(bin_us, size=size),

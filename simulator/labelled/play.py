@@ -1,4 +1,4 @@
-"""The activity of a job from its start on, independent of nodes and time."""
+"""The demand of a job or host, independent of nodes and time."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simulator.activity import Burst, Transfers
-from simulator.cases.filesystems import LARGE, Filesystem
 from simulator.clock import MINUTE_S
 
 NOTHING = Transfers()
@@ -22,11 +21,8 @@ class Play:
         name: job name: name of its application.
         nodes: number of nodes.
         runtime_s: run time.
-        bursts: activity.
-        filesystem: filesystem of the activity.
+        bursts: operations that it would do on an infinitely fast server.
         busy_share: CPU time / (cores x wall time).
-        blocked_share: share of its enqueues that wait for locks of its own other nodes.
-        in_flight: maximum number of concurrent requests.
     """
 
     part: str
@@ -34,10 +30,7 @@ class Play:
     nodes: int
     runtime_s: int
     bursts: tuple[Burst, ...]
-    filesystem: Filesystem = LARGE
     busy_share: float = 0.85
-    blocked_share: float = 0.0
-    in_flight: int | None = None
 
 
 def phase(

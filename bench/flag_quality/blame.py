@@ -1,0 +1,53 @@
+"""Flags as accusations: who is blamed, for what, since when.
+
+`blame` is the only place that knows how flags name their subjects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ioportal.analysis.rules.rule import Subject
+from ioportal.site.models import Nid, SourceJobId
+from ioportal.telemetry.models import Principal
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ioportal.flags.models import Flag
+
+
+@dataclass(frozen=True)
+class Blame:
+    """A flag.
+
+    Args:
+        rule: code of its rule.
+        kind: job, user, host, filesystem, as in the truth.
+        name: batch id, user, NID or process name.
+        case: what people triage: rule, user or host, and job name.
+        first_seen: time in the stream.
+        strength: value of its measure relative to the threshold.
+    """
+
+    rule: str
+    kind: str
+    name: str
+    case: tuple[str, str, str]
+    first_seen: datetime
+    strength: float
+
+
+def blame(flag: Flag, first_seen: datetime) -> Blame:
+    """Return a flag as an accusation."""
+    name, job_name = flag.subject, ""
+    if flag.job:
+        name, job_name = flag.job.batch_id, flag.job.name
+    elif flag.subject_kind == Subject.HOST:
+        kind, _, which = flag.subject.partition(":")
+        is_host = int(kind) == Principal.HOST
+        name = str((Nid if is_host else SourceJobId).objects.get(pk=which))
+    case = (flag.rule, flag.owner or name, job_name)
+    strength = flag.value / flag.threshold if flag.threshold else 1.0
+    return Blame(flag.rule, flag.subject_kind, name, case, first_seen, strength)

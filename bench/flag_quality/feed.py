@@ -1,0 +1,98 @@
+"""Loads a labelled set as a stream, and collects the flags."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+
+from bench import portal
+from bench.figures import say
+from bench.flag_quality.blame import Blame, blame
+from ioportal.flags import evaluation
+from ioportal.flags.models import Flag
+from ioportal.jobs import statistics
+from ioportal.stage_runs import drain
+from ioportal.telemetry import rollups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_DATABASE = "ioportal_flag_quality"
+_CLUSTER = "rhea"
+_COUNTERS = ("job_stats", "md_stats")
+_TRACE, _SERVICES = "rpctrace", "mds_stats"
+_SAID_EVERY = 60  # steps
+
+
+def flags(folder: Path, truth: dict[str, Any], *, with_traces: bool) -> list[Blame]:
+    """Load a set into a new database; return all flags except suppressed ones."""
+    with portal.empty_database(_DATABASE):
+        settings.STATISTICS_INTERVAL = timedelta(0)
+        with connection.cursor() as cursor:
+            cursor.execute("SET synchronous_commit TO off")  # no crash is tested here
+        portal.register((folder / "site.toml").read_text())
+        first_seen = _stream(folder, truth, with_traces=with_traces)
+        all_flags = Flag.objects.filter(pk__in=first_seen).select_related("job")
+        return [blame(flag, first_seen[flag.pk]) for flag in all_flags]
+
+
+def _stream(folder: Path, truth: dict[str, Any], *, with_traces: bool) -> dict[int, datetime]:
+    """Load the history and all steps; return the flags with their first time in the stream."""
+    server = truth["server"]
+    _load_history(folder / "before", server, with_traces=with_traces)
+    _evaluate()
+    first_seen = dict.fromkeys(_flagged(), datetime.fromisoformat(truth["start"]))
+    steps = sorted((folder / "slices").iterdir())
+    for n, step in enumerate(steps, start=1):
+        end = datetime.fromisoformat(json.loads((step / "slice.json").read_text())["end"])
+        _load_step(step, end, server, with_traces=with_traces)
+        _evaluate()
+        for flag in _flagged():
+            first_seen.setdefault(flag, end)
+        if n % _SAID_EVERY == 0:
+            say(f"step {n} of {len(steps)}: {len(first_seen)} flags")
+    return first_seen
+
+
+def _load_history(before: Path, server: str, *, with_traces: bool) -> None:
+    _ingest("sacct", [before / "sacct.txt"], cluster=_CLUSTER)
+    for form in _COUNTERS:
+        _ingest(form, sorted((before / form).iterdir()))
+    _ingest(_SERVICES, sorted((before / _SERVICES).iterdir()), server=server)
+    if with_traces:
+        _ingest(_TRACE, [before / "rpctrace.log.zst"], server=server)
+
+
+def _load_step(step: Path, end: datetime, server: str, *, with_traces: bool) -> None:
+    for form in ("sacct", "squeue"):
+        if (text := step / f"{form}.txt").exists():
+            _ingest(form, [text], cluster=_CLUSTER)
+    for form in _COUNTERS:
+        _ingest(form, [step / f"{form}.txt"], at=end.isoformat())
+    _ingest(_SERVICES, [step / f"{_SERVICES}.txt"], server=server, at=end.isoformat())
+    if with_traces:
+        _ingest(_TRACE, [step / "rpctrace.log"], server=server)
+
+
+def _ingest(form: str, files: Iterable[Path], **options: str) -> None:
+    arguments = [f"--{name}={value}" for name, value in options.items()]
+    quiet = io.StringIO()
+    call_command("ingest", form, *map(str, files), "--json", *arguments, stdout=quiet, stderr=quiet)
+
+
+def _evaluate() -> None:
+    drain(statistics.refresh_statistics)
+    drain(rollups.roll_up)
+    drain(evaluation.evaluate_pending)
+    evaluation.evaluate_current()
+
+
+def _flagged() -> Iterable[int]:
+    return Flag.objects.filter(suppression_reasons=[]).values_list("pk", flat=True)

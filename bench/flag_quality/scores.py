@@ -1,0 +1,173 @@
+"""Scores of a set's flags: which harmful subjects they name, and which flags are false.
+
+Definitions: docs/performance.md, "Flag quality".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ioportal.analysis.rules import BY_CODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bench.flag_quality.blame import Blame
+
+HARMFUL_S = 60.0
+_ABOUT_DATA = {"unattributed", "contradicted-job-ids"} | {
+    code for code, rule in BY_CODE.items() if rule.is_about_data
+}
+_COVERED = 0.5  # of a group's operations, by flagged jobs
+
+Truth = dict[str, Any]
+Key = tuple[str, str]  # kind and name of a group
+
+
+@dataclass(frozen=True)
+class Found:
+    """A harmful subject, and whether flags name it.
+
+    Args:
+        part: its role.
+        harm_s: waiting of others.
+        is_borderline: its harm is within a factor of two of the threshold.
+        strength: the highest strength of flags at which it is named; None: missed.
+        delay_s: from harm to flag; None: missed, or harmful before the stream.
+    """
+
+    part: str
+    harm_s: float
+    is_borderline: bool
+    strength: float | None
+    delay_s: float | None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case: flags of one rule on jobs of a user and name, or on a host."""
+
+    rule: str
+    strength: float
+    is_true: bool
+    parts: tuple[str, ...]  # roles of its subjects
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The result of one set."""
+
+    seed: int
+    jobs: int
+    subjects: list[Found]
+    cases: list[Case]
+    spoofing_blamed: int  # users who are blamed for requests of others with their job ids
+
+
+def scores(truth: Truth, flags: Sequence[Blame]) -> Scores:
+    """Compare flags with the truth; rules about data quality are apart."""
+    about_loads = [flag for flag in flags if flag.rule not in _ABOUT_DATA]
+    judge = _Judge(truth)
+    by_case: dict[tuple[str, ...], list[Blame]] = defaultdict(list)
+    for flag in about_loads:
+        by_case[flag.case].append(flag)
+    return Scores(
+        truth["seed"],
+        len(truth["jobs"]),
+        [_found(truth, subject, about_loads) for subject in judge.harmful],
+        [
+            Case(
+                case[0],
+                max(flag.strength for flag in group),
+                any(map(judge.is_true, group)),
+                tuple(sorted({judge.part(flag) for flag in group})),
+            )
+            for case, group in sorted(by_case.items())
+        ],
+        _spoofing_blamed(truth, judge, about_loads),
+    )
+
+
+class _Judge:
+    """Decides whether a flag names somebody who did harm or wasted operations."""
+
+    def __init__(self, truth: Truth) -> None:
+        self._truth = truth
+        self.harmful = [each for each in truth["subjects"] if each["harm_s"] >= HARMFUL_S]
+        self._guilty: set[Key] = {
+            (group["kind"], group["name"])
+            for group in truth["groups"]
+            if group["harm_s"] >= HARMFUL_S or group["is_waste"]
+        }
+        for subject in self.harmful:
+            self._guilty.update(("job", job) for job in subject["jobs"])
+            self._guilty.update(("user", user) for user in subject["users"])
+            if subject["kind"] == "host":
+                self._guilty.add(("host", truth["hosts"][subject["name"]]))
+
+    def is_true(self, flag: Blame) -> bool:
+        """Return whether a flag is on a harmful or wasteful subject, inside one, or around one."""
+        return (flag.kind, flag.name) in self._guilty
+
+    def part(self, flag: Blame) -> str:
+        """Return the role of a flag's subject."""
+        if flag.kind == "job":
+            return str(self._truth["jobs"][flag.name]["part"])
+        return flag.kind
+
+
+def _found(truth: Truth, subject: dict[str, Any], flags: Sequence[Blame]) -> Found:
+    """Match the flags that name a subject, its owner, or jobs with most of its operations."""
+    shares = {flag: _share(truth, subject, flag) for flag in flags}
+    naming = [flag for flag, share in shares.items() if share]
+    by_strength = sorted(naming, key=lambda flag: -flag.strength)
+    by_time = sorted(naming, key=lambda flag: flag.first_seen)
+    weakest, last = _covering(by_strength, shares), _covering(by_time, shares)
+    onset = subject["onset"] and datetime.fromisoformat(subject["onset"])
+    delay_s = None
+    if last and onset and onset >= datetime.fromisoformat(truth["start"]):
+        delay_s = max((last.first_seen - onset).total_seconds(), 0.0)
+    return Found(
+        subject["part"],
+        subject["harm_s"],
+        subject["is_borderline"],
+        weakest.strength if weakest else None,
+        delay_s,
+    )
+
+
+def _share(truth: Truth, subject: dict[str, Any], flag: Blame) -> float:
+    """Return the part of a harmful subject that a flag names, by operations."""
+    if subject["kind"] == "host":
+        return float(flag.name in {subject["name"], truth["hosts"][subject["name"]]})
+    if flag.kind == "user":
+        jobs = [truth["jobs"][job] for job in subject["jobs"]]
+        operations = sum(job["operations"] for job in jobs if job["user"] == flag.name)
+        return float(operations / max(subject["operations"], 1))
+    if flag.kind == "job" and flag.name in subject["jobs"]:
+        return float(truth["jobs"][flag.name]["operations"] / max(subject["operations"], 1))
+    return 0.0
+
+
+def _covering(flags: Iterable[Blame], shares: dict[Blame, float]) -> Blame | None:
+    """Return the flag that completes half of a subject; None: it is missed."""
+    covered: dict[str, float] = {}
+    for flag in flags:
+        covered[flag.name] = shares[flag]
+        if sum(covered.values()) >= _COVERED:
+            return flag
+    return None
+
+
+def _spoofing_blamed(truth: Truth, judge: _Judge, flags: Iterable[Blame]) -> int:
+    victims = {job["claims"].split(":")[0] for job in truth["jobs"].values() if job["spoofs"]}
+    return len(
+        {
+            truth["jobs"][flag.name]["user"]
+            for flag in flags
+            if flag.kind == "job" and flag.name in victims and not judge.is_true(flag)
+        }
+    )

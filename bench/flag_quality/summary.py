@@ -1,0 +1,150 @@
+"""Figures over several sets, with intervals over their seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bench.flag_quality.scores import Case, Found, Scores
+
+_NORMAL_JOBS = 10_000  # a day of a large centre
+_RESAMPLES = 1_000
+_INTERVAL = (2.5, 97.5)  # percentiles
+_SEVERITIES_S = (60, 120, 600, 3_600, np.inf)
+
+Figure = Callable[[Sequence[Scores]], float | None]
+
+
+def summary(sets: Sequence[Scores]) -> dict[str, Any]:
+    """Return all figures of some sets."""
+    figures: dict[str, Any] = {}
+    for name, figure in _FIGURES.items():
+        figures[name] = figure(sets)
+        figures[f"{name}_lower"], figures[f"{name}_upper"] = _interval(sets, figure)
+    subjects, cases = _subjects(sets), _cases(sets)
+    delays = [found.delay_s for found in subjects if found.delay_s is not None]
+    borderline = [found for found in subjects if found.is_borderline]
+    return figures | {
+        "harmful": len(subjects),
+        "cases": len(cases),
+        "borderline": len(borderline),
+        "borderline_found": _count_found(borderline),
+        "delay_p50_s": float(np.percentile(delays, 50)) if delays else None,
+        "delay_p95_s": float(np.percentile(delays, 95)) if delays else None,
+        "spoofing_blamed": sum(each.spoofing_blamed for each in sets),
+        "curve": _curve(sets),
+        "by_severity": _by_severity(subjects),
+        "by_part": {
+            part: _tally([found for found in subjects if found.part == part])
+            for part in sorted({found.part for found in subjects})
+        },
+        "false_by_rule": {
+            rule: {
+                "cases": sum(case.rule == rule for case in cases),
+                "false": sum(case.rule == rule and not case.is_true for case in cases),
+                "on": dict(
+                    Counter(
+                        part
+                        for case in cases
+                        if case.rule == rule and not case.is_true
+                        for part in case.parts
+                    )
+                ),
+            }
+            for rule in sorted({case.rule for case in cases})
+        },
+    }
+
+
+def _subjects(sets: Sequence[Scores]) -> list[Found]:
+    return [found for each in sets for found in each.subjects]
+
+
+def _cases(sets: Sequence[Scores]) -> list[Case]:
+    return [case for each in sets for case in each.cases]
+
+
+def _count_found(subjects: Sequence[Found]) -> int:
+    return sum(found.strength is not None for found in subjects)
+
+
+def _tally(subjects: Sequence[Found]) -> dict[str, int]:
+    return {"harmful": len(subjects), "found": _count_found(subjects)}
+
+
+def _by_severity(subjects: Sequence[Found]) -> dict[str, dict[str, int]]:
+    return {
+        f"{lower:.0f} s": _tally([found for found in subjects if lower <= found.harm_s < upper])
+        for lower, upper in pairwise(_SEVERITIES_S)
+    }
+
+
+def _precision(sets: Sequence[Scores]) -> float | None:
+    cases = _cases(sets)
+    return sum(case.is_true for case in cases) / len(cases) if cases else None
+
+
+def _recall(sets: Sequence[Scores]) -> float | None:
+    subjects = _subjects(sets)
+    return _count_found(subjects) / len(subjects) if subjects else None
+
+
+def _false_cases_per_day(sets: Sequence[Scores]) -> float | None:
+    false = sum(not case.is_true for case in _cases(sets))
+    return false / sum(each.jobs for each in sets) * _NORMAL_JOBS
+
+
+def _area(sets: Sequence[Scores]) -> float | None:
+    """Return the area under the curve; recall that is never reached adds nothing."""
+    curve = _curve(sets)
+    if not curve:
+        return None
+    recall = np.array([0.0, *(point["recall"] for point in curve)])
+    precision = np.array([point["precision"] for point in curve])
+    return float((np.diff(recall) * precision).sum())
+
+
+def _curve(sets: Sequence[Scores]) -> list[dict[str, float]]:
+    """Return precision and recall of the flags above each strength, strongest first."""
+    subjects, cases = _subjects(sets), _cases(sets)
+    if not subjects or not cases:
+        return []
+    found = np.sort([-each.strength for each in subjects if each.strength is not None])
+    strengths = np.array([-case.strength for case in cases])
+    order = np.argsort(strengths, kind="stable")
+    true = np.cumsum(np.array([case.is_true for case in cases])[order])
+    cutoffs = np.unique(strengths)
+    upto = np.searchsorted(strengths[order], cutoffs, side="right")
+    return [
+        {"strength": -cutoff, "precision": precision, "recall": recall}
+        for cutoff, precision, recall in zip(
+            cutoffs.tolist(),
+            (true[upto - 1] / upto).tolist(),
+            (np.searchsorted(found, cutoffs, side="right") / len(subjects)).tolist(),
+            strict=True,
+        )
+    ]
+
+
+_FIGURES: dict[str, Figure] = {
+    "precision": _precision,
+    "recall": _recall,
+    "auc": _area,
+    "false_cases_per_day": _false_cases_per_day,
+}
+
+
+def _interval(sets: Sequence[Scores], figure: Figure) -> tuple[float | None, float | None]:
+    """Return the 95 % interval of a figure: sets are drawn with replacement."""
+    chance = np.random.default_rng(len(sets))
+    draws = chance.integers(len(sets), size=(_RESAMPLES, len(sets))).tolist()
+    values = [figure([sets[n] for n in draw]) for draw in draws]
+    known = [value for value in values if value is not None]
+    if not known:
+        return None, None
+    lower, upper = np.percentile(known, _INTERVAL)
+    return float(lower), float(upper)

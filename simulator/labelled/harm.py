@@ -1,0 +1,133 @@
+"""Harm: the waiting of others that would not be without a group of senders.
+
+The same demand is served again without the group. Harm is the time that the requests of all others
+spend at the server with the group, less their time without it.
+
+On a server at its limit, every sender prolongs the waiting of the one that overloads it. Such
+bystanders are not harmful: only minutes and queues count in which others would save a notable part
+of their waiting without the group.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.batch.jobs import Floats, Ints
+from simulator.clock import MINUTE_S
+from simulator.servers.fluid import Episode, Fluid
+
+_NOTABLE = 0.2  # of the others' waiting in a minute, or in the whole time of a queue
+_SCENARIOS = 64  # at once
+_IDLE_LOAD = 0.02  # a server with less load is as quick as an idle one
+_LEAST_S = 1.0  # smaller harm is none
+
+
+@dataclass(frozen=True)
+class Harm:
+    """Waiting of others because of a group.
+
+    Args:
+        waited_s: in total.
+        second: seconds in which it occurs, ascending; shape (n,).
+        reached_s: waiting until each of these seconds; shape (n,).
+    """
+
+    waited_s: float
+    second: Ints
+    reached_s: Floats
+
+    def onset(self, waited_s: float) -> int | None:
+        """Return the second in which others have waited this long; None: never."""
+        beyond = np.flatnonzero(self.reached_s >= waited_s)
+        return int(self.second[beyond[0]]) if len(beyond) else None
+
+
+NONE = Harm(0.0, np.empty(0, dtype=np.int64), np.empty(0))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Harm and waiting of others in some seconds; arrays of shape (n,)."""
+
+    second: Ints
+    harm_s: Floats
+    waiting_s: Floats
+    period: Ints  # index of the minute or queue, from 0 on
+
+    def notable(self) -> tuple[Ints, Floats]:
+        """Return seconds and harm in periods in which the group is no bystander."""
+        harm_s = np.bincount(self.period, self.harm_s)
+        waiting_s = np.bincount(self.period, self.waiting_s)
+        is_notable = (harm_s > _NOTABLE * waiting_s)[self.period]
+        return self.second[is_notable], self.harm_s[is_notable]
+
+
+def measure(fluid: Fluid, groups: Sequence[Ints]) -> list[Harm]:
+    """Return the harm of each group of senders."""
+    parts: list[list[_Part]] = [[] for _ in groups]
+    _between_episodes(fluid, groups, parts)
+    for episode in fluid.episodes:
+        _in_episode(fluid, episode, groups, parts)
+    return [_total(part) for part in parts]
+
+
+def _total(parts: list[_Part]) -> Harm:
+    if not parts:
+        return NONE
+    second, harm_s = (
+        np.concatenate(column) for column in zip(*(part.notable() for part in parts), strict=True)
+    )
+    order = np.argsort(second, kind="stable")
+    reached_s = np.cumsum(harm_s[order])
+    if not len(order) or reached_s[-1] < _LEAST_S:
+        return NONE
+    return Harm(float(reached_s[-1]), second[order], reached_s)
+
+
+def _between_episodes(fluid: Fluid, groups: Sequence[Ints], parts: list[list[_Part]]) -> None:
+    """Add the harm in seconds without a queue, in which requests share the processors."""
+    is_calm = fluid.load > _IDLE_LOAD
+    for episode in fluid.episodes:
+        is_calm[episode.start : episode.end] = False
+    demand = fluid.demand
+    rows = np.flatnonzero(is_calm[demand.second])
+    rows = rows[np.argsort(demand.sender[rows], kind="stable")]
+    first = np.searchsorted(demand.sender[rows], np.arange(len(fluid.work_s) + 1))
+    for group, part in zip(groups, parts, strict=True):
+        mine = np.concatenate([rows[first[n] : first[n + 1]] for n in group.tolist()] or [rows[:0]])
+        if not len(mine):
+            continue
+        second, inverse = np.unique(demand.second[mine], return_inverse=True)
+        load = fluid.load[second]
+        without = load - np.bincount(inverse, demand.work_s[mine]) / fluid.power
+        others_s = without * fluid.power  # on an idle server
+        stretch = fluid.stretch(load)
+        harm_s = others_s * (stretch - fluid.stretch(without))
+        minute = (second - second[0]) // MINUTE_S
+        part.append(_Part(second, harm_s, others_s * (stretch - 1), minute))
+
+
+def _in_episode(
+    fluid: Fluid,
+    episode: Episode,
+    groups: Sequence[Ints],
+    parts: list[list[_Part]],
+) -> None:
+    is_here = np.zeros(len(fluid.work_s), dtype=bool)
+    is_here[episode.senders] = True
+    here = [n for n, group in enumerate(groups) if is_here[group].any()]
+    seconds = np.arange(episode.start, episode.end)
+    idle_s = episode.served * fluid.work_s[episode.senders]
+    for begin in range(0, len(here), _SCENARIOS):
+        numbers = here[begin : begin + _SCENARIOS]
+        left_out = np.array([np.isin(episode.senders, groups[n]) for n in numbers])
+        without = fluid.delays_without(episode, left_out)
+        for n, absent, delay_s in zip(numbers, left_out, without, strict=True):
+            others_s = episode.delay_s[:, ~absent].sum(axis=1)
+            waiting_s = others_s - idle_s[:, ~absent].sum(axis=1)
+            parts[n].append(
+                _Part(
+                    seconds, others_s - delay_s, waiting_s, np.zeros(len(seconds), dtype=np.int64)
+                )
+            )

@@ -1,0 +1,218 @@
+"""A metadata server as a fluid queue: requests of many senders, second by second.
+
+The server's processors do a number of idle-server seconds of work per second. While they keep up,
+requests in service share them. Beyond that, requests are left: each sender has as many of them at
+the server as its clients allow, all wait in the same queue, and the rest waits at the clients.
+The same demand can be served again without some senders.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.batch.jobs import Floats, Ints
+from simulator.clock import MICROSECONDS
+from simulator.servers import mds
+
+Bools = NDArray[np.bool_]
+
+_FULL = 0.98  # share of the capacity beyond which requests queue
+_STEPS = 24  # of the search for the speed of service
+_SLOWEST, _FASTEST = 1e-3, 1e6  # how often a second the requests at the server are served
+_LEFT = 0.5  # requests of a sender that count as none
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Requests of senders in each second; arrays of shape (n,), in order of time.
+
+    Args:
+        second: seconds after the first.
+        sender: index of the sender.
+        requests: number of requests.
+        work_s: their service time on an idle server.
+    """
+
+    second: Ints
+    sender: Ints
+    requests: Floats
+    work_s: Floats
+
+
+@dataclass(frozen=True)
+class Episode:
+    """Seconds in which requests queue, and the service in them.
+
+    Args:
+        start: first second.
+        senders: senders with requests in it, ascending.
+        served: requests served, shape (seconds, senders).
+        wait_s: time of a request before service, shape (seconds,).
+        stretch: service time / service time on an idle server, shape (seconds,).
+        delay_s: time of all requests at the server, shape (seconds, senders).
+    """
+
+    start: int
+    senders: Ints
+    served: Floats
+    wait_s: Floats
+    stretch: Floats
+    delay_s: Floats
+
+    @property
+    def end(self) -> int:
+        """Return the second after the last."""
+        return self.start + len(self.served)
+
+
+class Fluid:
+    """A server with the demand of its senders.
+
+    Args:
+        demand: the demand.
+        seconds: number of seconds.
+        in_flight: most requests of each sender at the server.
+        capacity_per_s: requests of the usual mix per second.
+    """
+
+    def __init__(
+        self, demand: Demand, seconds: int, in_flight: Floats, capacity_per_s: float
+    ) -> None:
+        self.demand = demand
+        self.seconds = seconds
+        self.power = capacity_per_s * mds.MAIN_MEAN_US / MICROSECONDS  # idle seconds per second
+        self._in_flight = in_flight
+        self._first = np.searchsorted(demand.second, np.arange(seconds + 1))
+        senders = len(in_flight)
+        requests = np.bincount(demand.sender, demand.requests, senders)
+        work_s = np.bincount(demand.sender, demand.work_s, senders)
+        self.work_s = work_s / np.maximum(requests, 1)  # of a sender's mean request
+        self.load = np.bincount(demand.second, demand.work_s, seconds) / self.power
+        self.episodes = list(self._episodes())
+
+    def stretch(self, load: Floats) -> Floats:
+        """Return the factor of service times at a load below capacity."""
+        most = max(min(1 / (1 - _FULL), mds.MAIN.size / self.power), 1.0)
+        stretched: Floats = np.clip(1 / np.maximum(1 - load, 1e-3), 1, most)
+        return stretched
+
+    def _episodes(self) -> "list[Episode]":
+        episodes: list[Episode] = []
+        end = 0
+        for second in np.flatnonzero(self.load > _FULL).tolist():
+            if second >= end:
+                episodes.append(self._serve_until_calm(second))
+                end = episodes[-1].end
+        return episodes
+
+    def _serve_until_calm(self, start: int) -> Episode:
+        end = start
+        while True:
+            end = min(max(2 * end - start, start + 64), self.seconds)
+            episode = self.run(start, end)
+            if (calm := self._calm_at(episode)) is not None:
+                return _head(episode, calm)
+            if end == self.seconds:
+                return episode
+
+    def _calm_at(self, episode: Episode) -> int | None:
+        """Return the seconds until all requests are served and the next second has no queue."""
+        arrived = np.cumsum(self._arrivals(episode.senders, episode.start, episode.end), axis=0)
+        left = (arrived - np.cumsum(episode.served, axis=0)).max(axis=1)
+        quiet = np.append(self.load[episode.start + 1 : episode.end] <= _FULL, False)
+        calm = np.flatnonzero((left < _LEFT) & quiet)
+        return int(calm[0]) + 1 if len(calm) else None
+
+    def _arrivals(self, senders: Ints, start: int, end: int) -> Floats:
+        rows = slice(self._first[start], self._first[end])
+        arrivals = np.zeros((end - start, len(senders)))
+        column = np.searchsorted(senders, self.demand.sender[rows])
+        arrivals[self.demand.second[rows] - start, column] = self.demand.requests[rows]
+        return arrivals
+
+    def senders(self, start: int, end: int) -> Ints:
+        """Return the senders with requests in some seconds, ascending."""
+        active: Ints = np.unique(self.demand.sender[self._first[start] : self._first[end]])
+        return active
+
+    def run(self, start: int, end: int) -> Episode:
+        """Serve the requests of all senders in ``[start, end)``."""
+        senders = self.senders(start, end)
+        everybody = np.ones((1, len(senders)), dtype=bool)
+        seconds = [
+            (served[0], wait_s[0], stretch[0])
+            for served, wait_s, stretch in self._served(senders, start, end, everybody)
+        ]
+        served, wait_s, stretch = (np.array(column) for column in zip(*seconds, strict=True))
+        delay_s = served * (wait_s[:, None] + self.work_s[senders] * stretch[:, None])
+        return Episode(start, senders, served, wait_s, stretch, delay_s)
+
+    def delays_without(self, episode: Episode, left_out: Bools) -> Floats:
+        """Return the time of all requests in scenarios.
+
+        Args:
+            episode: an episode of all senders.
+            left_out: shape (scenarios, senders of the episode).
+
+        Returns:
+            Seconds, shape (scenarios, seconds).
+        """
+        work_s = self.work_s[episode.senders]
+        delays = [
+            served.sum(axis=1) * wait_s + served @ work_s * stretch
+            for served, wait_s, stretch in self._served(
+                episode.senders, episode.start, episode.end, ~left_out
+            )
+        ]
+        return np.array(delays).T
+
+    def _served(
+        self, senders: Ints, start: int, end: int, present: Bools
+    ) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """Yield served requests (scenarios, senders), waiting and stretch of each second."""
+        work_s = self.work_s[senders]
+        most = self._in_flight[senders]
+        pending = np.zeros(present.shape)
+        queue_s = np.zeros(len(present))  # time to serve the requests that wait at the server
+        for arrived in self._arrivals(senders, start, end):
+            pending += arrived * present
+            load = pending @ work_s / self.power
+            served = pending.copy()
+            if len(full := np.flatnonzero(load > _FULL)):
+                served[full] = self._share(pending[full], most, work_s)
+            pending = np.maximum(pending - served, 0)
+            left_s = np.minimum(pending, most) @ work_s / self.power
+            yield served, (queue_s + left_s) / 2, self.stretch(np.minimum(load, _FULL))
+            queue_s = left_s
+
+    def _share(self, pending: Floats, most: Floats, work_s: Floats) -> Floats:
+        """Share the capacity of a second between requests at the server, first come first served.
+
+        Args:
+            pending: requests, shape (scenarios, senders).
+            most: of each sender at the server.
+            work_s: of a sender's request.
+        """
+        at_server = np.minimum(pending, most)
+        low = np.full(len(pending), np.log(_SLOWEST))
+        high = np.full(len(pending), np.log(_FASTEST))
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            served = np.minimum(pending, at_server * np.exp(middle)[:, None])
+            too_much = served @ work_s > _FULL * self.power
+            low, high = np.where(too_much, low, middle), np.where(too_much, middle, high)
+        shares: Floats = np.minimum(pending, at_server * np.exp(low)[:, None])
+        return shares
+
+
+def _head(episode: Episode, seconds: int) -> Episode:
+    return Episode(
+        episode.start,
+        episode.senders,
+        episode.served[:seconds],
+        episode.wait_s[:seconds],
+        episode.stretch[:seconds],
+        episode.delay_s[:seconds],
+    )

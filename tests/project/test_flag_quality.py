@@ -1,0 +1,151 @@
+"""Scores of flags by the harm that their subjects did."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bench.flag_quality.blame import Blame
+from bench.flag_quality.scores import scores
+from bench.flag_quality.summary import summary
+
+START = datetime(2024, 6, 1, 8, tzinfo=UTC)
+ONSET = START + timedelta(minutes=10)
+ARRAY = [f"{number}" for number in range(10, 20)]
+
+
+def job(user, name, part, operations, **other):
+    values = {"user": user, "name": name, "part": part, "operations": operations}
+    return values | {"spoofs": False, "claims": ""} | other
+
+
+def group(kind, name, harm_s, *, is_waste=False):
+    return {"kind": kind, "name": name, "harm_s": harm_s, "is_waste": is_waste}
+
+
+def subject(kind, name, jobs, users, harm_s):
+    return group(kind, name, harm_s) | {
+        "jobs": jobs,
+        "users": users,
+        "operations": 1_000,
+        "part": "storm",
+        "is_borderline": harm_s < 120,
+        "onset": ONSET.isoformat(),
+    }
+
+
+TRUTH = {
+    "seed": 1,
+    "start": START.isoformat(),
+    "hosts": {"10.0.0.1@o2ib": "find.20000"},
+    "jobs": {
+        "1": job("alice", "storm", "storm", 1_000),
+        "2": job("bob", "vasp", "ordinary", 50),
+        "3": job("carol", "search", "failed look-ups", 9_000),
+        "4": job("mallory", "storm", "storm", 10, spoofs=True, claims="2:20001"),
+        **{number: job("dave", "task", "array", 100) for number in ARRAY},
+    },
+    "subjects": [
+        subject("job", "1", ["1"], ["alice"], 500),
+        subject("application", "dave/task", ARRAY, ["dave"], 100),
+        subject("host", "10.0.0.1@o2ib", [], [], 70),
+        subject("job", "2", ["2"], ["bob"], 40),
+    ],
+    "groups": [
+        group("job", "1", 500),
+        group("user", "alice", 500),
+        group("job", "2", 40),
+        group("job", "3", 0, is_waste=True),
+        group("application", "dave/task", 100),
+        group("host", "10.0.0.1@o2ib", 70),
+    ],
+}
+
+
+def flag(kind, name, *, rule="impact", seconds=30, strength=2.0):
+    owner = TRUTH["jobs"].get(name, {}).get("user", name)
+    first_seen = ONSET + timedelta(seconds=seconds)
+    return Blame(rule, kind, name, (rule, owner, ""), first_seen, strength)
+
+
+def result(*flags):
+    return scores(TRUTH, flags)
+
+
+def found(scored):
+    return [each.strength is not None for each in scored.subjects]
+
+
+def test_subjects_below_the_threshold_of_harm_are_not_expected():
+    assert [each.harm_s for each in result().subjects] == [500, 100, 70]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ([flag("job", "1")], [True, False, False]),
+        ([flag("user", "alice")], [True, False, False]),
+        ([flag("user", "dave")], [False, True, False]),
+        ([flag("job", number) for number in ARRAY[:5]], [False, True, False]),
+        ([flag("job", number) for number in ARRAY[:4]], [False, False, False]),
+        ([flag("job", ARRAY[0], rule=f"rule{n}") for n in range(9)], [False, False, False]),
+        ([flag("host", "10.0.0.1@o2ib")], [False, False, True]),
+        ([flag("host", "find.20000")], [False, False, True]),
+    ],
+)
+def test_flags_name_a_subject_its_owner_or_half_of_its_operations(flags, expected):
+    assert found(result(*flags)) == expected
+
+
+def test_flags_on_harmless_subjects_are_false_and_on_wasteful_ones_are_not():
+    scored = result(flag("job", "2"), flag("job", "3"), flag("user", "carol"))
+
+    assert [case.is_true for case in scored.cases] == [False, True]  # carol's case has both
+    assert scored.cases[0].parts == ("ordinary",)
+
+
+def test_rules_about_data_are_apart():
+    assert result(flag("job", "2", rule="unattributed")).cases == []
+
+
+def test_the_owner_of_a_spoofed_id_must_not_be_blamed():
+    assert result(flag("job", "1")).spoofing_blamed == 0
+    assert result(flag("job", "2")).spoofing_blamed == 1
+
+
+def test_a_group_is_found_when_flags_cover_half_of_it():
+    flags = [flag("job", number, seconds=60 * n, strength=n) for n, number in enumerate(ARRAY, 1)]
+
+    group = result(*flags).subjects[1]
+    assert group.delay_s == 300
+    assert group.strength == 6
+
+
+def test_figures_over_several_sets():
+    sets = [
+        result(flag("job", "1", strength=9), flag("job", "2", strength=3)),
+        result(flag("job", "1", strength=5), flag("user", "dave", strength=4)),
+    ]
+
+    figures = summary(sets)
+
+    assert figures["precision"] == 3 / 4
+    assert figures["recall"] == 3 / 6
+    assert figures["auc"] == pytest.approx(3 / 6)  # the false flag is the weakest
+    assert figures["false_cases_per_day"] == pytest.approx(10_000 / (2 * len(TRUTH["jobs"])))
+    assert figures["precision_lower"] == 0.5
+    assert figures["precision_upper"] == 1
+    assert figures["by_severity"]["60 s"] == {"harmful": 4, "found": 1}
+    assert figures["false_by_rule"]["impact"]["on"] == {"ordinary": 1}
+    assert figures["delay_p50_s"] == 30
+    assert [point["recall"] for point in figures["curve"]] == pytest.approx(
+        [1 / 6, 2 / 6, 3 / 6, 3 / 6]
+    )
+
+
+def test_figures_without_flags_are_unknown_or_zero():
+    figures = summary([result()])
+
+    assert figures["precision"] is None
+    assert figures["recall"] == 0
+    assert figures["auc"] is None
+    assert figures["false_cases_per_day"] == 0
