@@ -24,7 +24,7 @@ FILESYSTEM, MDS, OSS = "lake", "lake-mds1", "lake-oss1"
 MDT, OST = "lake-MDT0000", "lake-OST0000"
 STEP_S = 30
 _READ_EVERY_S = 10 * MINUTE_S  # before the stream
-_JOB_ID_PATTERN = r"(?P<batch_id>\d+)(:(?P<uid>\d+))?"
+_JOB_ID_PATTERNS = {False: r"(?P<batch_id>\d+)", True: r"(?P<batch_id>\d+):(?P<uid>\d+)"}
 
 
 def registration(scene: Scene) -> str:
@@ -32,7 +32,7 @@ def registration(scene: Scene) -> str:
     users = {actor.job.user.name: actor.job.user for actor in scene.actors}
     parts = [
         *site_toml.cluster(site.ANALYSIS_CLUSTER, NODE_COUNT, site.HOST_OF_NID),
-        site_toml.filesystem(FILESYSTEM, [site.ANALYSIS_CLUSTER], _JOB_ID_PATTERN),
+        site_toml.filesystem(FILESYSTEM, [site.ANALYSIS_CLUSTER], _JOB_ID_PATTERNS[scene.has_uids]),
     ]
     for host, kind, target in ((MDS, "mds", MDT), (OSS, "oss", OST)):
         parts += [
