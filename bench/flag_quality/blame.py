@@ -1,4 +1,4 @@
-"""Flags as accusations: who is blamed, for what, since when.
+"""Flags as rows: the subject that a flag names, its case, and its first time.
 
 `blame` is the only place that knows how flags name their subjects.
 """
@@ -40,7 +40,7 @@ class Blame:
 
 
 def blame(flag: Flag, first_seen: datetime) -> Blame:
-    """Return a flag as an accusation."""
+    """Return a flag's row."""
     name, job_name = flag.subject, ""
     if flag.job:
         name, job_name = flag.job.batch_id, flag.job.name

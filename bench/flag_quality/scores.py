@@ -28,8 +28,8 @@ Key = tuple[str, str]  # kind and name of a group
 
 
 @dataclass(frozen=True)
-class Found:
-    """A harmful subject, and whether flags name it.
+class Detection:
+    """The detection of a harmful subject.
 
     Args:
         part: its role.
@@ -62,7 +62,7 @@ class Scores:
 
     seed: int
     jobs: int
-    subjects: list[Found]
+    subjects: list[Detection]
     cases: list[Case]
     spoofing_blamed: int  # users who are blamed for requests of others with their job ids
 
@@ -70,29 +70,29 @@ class Scores:
 def scores(truth: Truth, flags: Sequence[Blame]) -> Scores:
     """Compare flags with the truth; rules about data quality are apart."""
     about_loads = [flag for flag in flags if flag.rule not in _ABOUT_DATA]
-    judge = _Judge(truth)
+    labels = _Labels(truth)
     by_case: dict[tuple[str, ...], list[Blame]] = defaultdict(list)
     for flag in about_loads:
         by_case[flag.case].append(flag)
     return Scores(
         truth["seed"],
         len(truth["jobs"]),
-        [_found(truth, subject, about_loads) for subject in judge.harmful],
+        [_detection(truth, subject, about_loads) for subject in labels.harmful],
         [
             Case(
                 case[0],
                 max(flag.strength for flag in group),
-                any(map(judge.is_true, group)),
-                tuple(sorted({judge.part(flag) for flag in group})),
+                any(map(labels.is_true, group)),
+                tuple(sorted({labels.part(flag) for flag in group})),
             )
             for case, group in sorted(by_case.items())
         ],
-        _spoofing_blamed(truth, judge, about_loads),
+        _spoofing_blamed(truth, labels, about_loads),
     )
 
 
-class _Judge:
-    """Decides whether a flag names somebody who did harm or wasted operations."""
+class _Labels:
+    """The subjects that flags may name."""
 
     def __init__(self, truth: Truth) -> None:
         self._truth = truth
@@ -109,7 +109,7 @@ class _Judge:
                 self._guilty.add(("host", truth["hosts"][subject["name"]]))
 
     def is_true(self, flag: Blame) -> bool:
-        """Return whether a flag is on a harmful or wasteful subject, inside one, or around one."""
+        """Return whether a flag is on a harmful or wasteful subject, a part of it, or its owner."""
         return (flag.kind, flag.name) in self._guilty
 
     def part(self, flag: Blame) -> str:
@@ -119,7 +119,7 @@ class _Judge:
         return flag.kind
 
 
-def _found(truth: Truth, subject: dict[str, Any], flags: Sequence[Blame]) -> Found:
+def _detection(truth: Truth, subject: dict[str, Any], flags: Sequence[Blame]) -> Detection:
     """Match the flags that name a subject, its owner, or jobs with most of its operations."""
     shares = {flag: _share(truth, subject, flag) for flag in flags}
     naming = [flag for flag, share in shares.items() if share]
@@ -130,7 +130,7 @@ def _found(truth: Truth, subject: dict[str, Any], flags: Sequence[Blame]) -> Fou
     delay_s = None
     if last and onset and onset >= datetime.fromisoformat(truth["start"]):
         delay_s = max((last.first_seen - onset).total_seconds(), 0.0)
-    return Found(
+    return Detection(
         subject["part"],
         subject["harm_s"],
         subject["is_borderline"],
@@ -162,12 +162,12 @@ def _covering(flags: Iterable[Blame], shares: dict[Blame, float]) -> Blame | Non
     return None
 
 
-def _spoofing_blamed(truth: Truth, judge: _Judge, flags: Iterable[Blame]) -> int:
+def _spoofing_blamed(truth: Truth, labels: _Labels, flags: Iterable[Blame]) -> int:
     victims = {job["claims"].split(":")[0] for job in truth["jobs"].values() if job["spoofs"]}
     return len(
         {
             truth["jobs"][flag.name]["user"]
             for flag in flags
-            if flag.kind == "job" and flag.name in victims and not judge.is_true(flag)
+            if flag.kind == "job" and flag.name in victims and not labels.is_true(flag)
         }
     )

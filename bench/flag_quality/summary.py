@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.flag_quality.scores import Case, Found, Scores
+from bench.flag_quality.scores import Case, Detection, Scores
 
 _NORMAL_JOBS = 10_000  # a day of a large centre
 _RESAMPLES = 1_000
@@ -60,7 +60,7 @@ def summary(sets: Sequence[Scores]) -> dict[str, Any]:
     }
 
 
-def _subjects(sets: Sequence[Scores]) -> list[Found]:
+def _subjects(sets: Sequence[Scores]) -> list[Detection]:
     return [found for each in sets for found in each.subjects]
 
 
@@ -68,15 +68,15 @@ def _cases(sets: Sequence[Scores]) -> list[Case]:
     return [case for each in sets for case in each.cases]
 
 
-def _count_found(subjects: Sequence[Found]) -> int:
+def _count_found(subjects: Sequence[Detection]) -> int:
     return sum(found.strength is not None for found in subjects)
 
 
-def _tally(subjects: Sequence[Found]) -> dict[str, int]:
+def _tally(subjects: Sequence[Detection]) -> dict[str, int]:
     return {"harmful": len(subjects), "found": _count_found(subjects)}
 
 
-def _by_severity(subjects: Sequence[Found]) -> dict[str, dict[str, int]]:
+def _by_severity(subjects: Sequence[Detection]) -> dict[str, dict[str, int]]:
     return {
         f"{lower:.0f} s": _tally([found for found in subjects if lower <= found.harm_s < upper])
         for lower, upper in pairwise(_SEVERITIES_S)

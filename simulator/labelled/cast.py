@@ -37,7 +37,7 @@ class Role:
     Args:
         play: the play.
         start: earliest start, seconds after the stream begins.
-        user: index of its owner; None: anybody.
+        user: index of its owner; None: a random user.
         spoofs: sends the id of another user's job.
         cleared_s: seconds until its counters are cleared; 0: never.
         nodes: assigned nodes.
@@ -179,7 +179,7 @@ def _job(number: int, user: User, role: Role, submitted: int, opened: int) -> Jo
 
 
 def _victim(jobs: dict[int, Job], spoofer: int, chance: np.random.Generator) -> Job:
-    """Return the job of another user that runs at the same time, if there is one."""
+    """Return the job of another user that runs at the same time, if possible."""
     mine = jobs[spoofer]
     others = [job for job in jobs.values() if job.user is not mine.user]
     now = (mine.started or 0) + mine.runtime_s // 2

@@ -137,7 +137,7 @@ def _service_counters(sums: dict[str, int], longest_us: int) -> Iterator[Counter
 
 
 def _by_job_id(sources: list[Source]) -> Iterator[Source]:
-    """Yield one source for each job id: counters do not distinguish those that share it."""
+    """Yield a source for each job id: counters do not distinguish the senders of an id."""
     groups: dict[str, list[Source]] = defaultdict(list)
     for source in sources:
         if source.job_id is not None:

@@ -3,7 +3,7 @@
 The same demand is served again without the group. Harm is the time that the requests of all others
 spend at the server with the group, less their time without it.
 
-On a server at its limit, every sender prolongs the waiting of the one that overloads it. Such
+On a server at its limit, every sender prolongs the waiting of the job that overloads it. Such
 bystanders are not harmful: only minutes and queues count in which others would save a notable part
 of their waiting without the group.
 """
@@ -19,7 +19,7 @@ from simulator.servers.fluid import Episode, Fluid
 
 _NOTABLE = 0.2  # of the others' waiting in a minute, or in the whole time of a queue
 _SCENARIOS = 64  # at once
-_IDLE_LOAD = 0.02  # a server with less load is as quick as an idle one
+_IDLE_LOAD = 0.02  # a server with less load adds no waiting
 _LEAST_S = 1.0  # smaller harm is none
 
 

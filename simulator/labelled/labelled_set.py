@@ -14,7 +14,7 @@ def write(out: Path, *, seed: int, share: float = 1.0) -> None:
     """Write a labelled set below `out`; the same seed gives the same bytes.
 
     Args:
-        out: a folder without one.
+        out: a folder that has no set.
         seed: seed of all random values.
         share: size relative to a complete set.
     """

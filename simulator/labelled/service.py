@@ -14,7 +14,7 @@ from simulator.servers.fluid import Demand, Fluid
 
 _IN_FLIGHT_PER_CLIENT = 8  # Lustre's max_rpcs_in_flight
 _PIECE_S = 5  # of delayed activity
-# Service time of each kind of operation on an idle server; 0: no request of its own.
+# Service time of each kind of operation on an idle server; 0: part of another request.
 _WORK_S = np.array(
     [
         mds.mean_us(trace.OPCODE_OF_KIND[kind]) / MICROSECONDS
@@ -33,7 +33,7 @@ class Service:
     Args:
         begun: the first second.
         fluid: the server.
-        sources: what each sender did, as far as it was served.
+        sources: the served operations of each sender.
         wait_s: time of a request before service, by second.
         stretch: service time / service time on an idle server, by second.
         done: operations done before each second and at the end; shape (seconds + 1, MDT_KINDS).
