@@ -24,9 +24,9 @@ class Blame:
 
     Args:
         rule: code of its rule.
-        kind: job, user, host, filesystem, as in the truth.
-        name: batch id, user, NID or process name.
-        case: what people triage: rule, user or host, and job name.
+        kind: job, application, user, project, host or filesystem, as in the truth.
+        name: its name there: a batch id, a NID or process.
+        case: number of its case.
         first_seen: time in the stream.
         strength: value of its measure relative to the threshold.
     """
@@ -34,20 +34,19 @@ class Blame:
     rule: str
     kind: str
     name: str
-    case: tuple[str, str, str]
+    case: int
     first_seen: datetime
     strength: float
 
 
 def blame(flag: Flag, first_seen: datetime) -> Blame:
     """Return a flag's row."""
-    name, job_name = flag.subject, ""
+    name = flag.subject
     if flag.job:
-        name, job_name = flag.job.batch_id, flag.job.name
+        name = flag.job.batch_id
     elif flag.subject_kind == Subject.HOST:
         kind, _, which = flag.subject.partition(":")
         is_host = int(kind) == Principal.HOST
         name = str((Nid if is_host else SourceJobId).objects.get(pk=which))
-    case = (flag.rule, flag.owner or name, job_name)
     strength = flag.value / flag.threshold if flag.threshold else 1.0
-    return Blame(flag.rule, flag.subject_kind, name, case, first_seen, strength)
+    return Blame(flag.rule, flag.subject_kind, name, flag.case_id, first_seen, strength)

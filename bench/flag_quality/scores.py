@@ -48,7 +48,7 @@ class Detection:
 
 @dataclass(frozen=True)
 class Case:
-    """A case: flags of one rule on jobs of a user and name, or on a host."""
+    """The result of a case."""
 
     rule: str
     strength: float
@@ -71,7 +71,7 @@ def scores(truth: Truth, flags: Sequence[Blame]) -> Scores:
     """Compare flags with the truth; rules about data quality are apart."""
     about_loads = [flag for flag in flags if flag.rule not in _ABOUT_DATA]
     labels = _Labels(truth)
-    by_case: dict[tuple[str, ...], list[Blame]] = defaultdict(list)
+    by_case: dict[int, list[Blame]] = defaultdict(list)
     for flag in about_loads:
         by_case[flag.case].append(flag)
     return Scores(
@@ -80,12 +80,12 @@ def scores(truth: Truth, flags: Sequence[Blame]) -> Scores:
         [_detection(truth, subject, about_loads) for subject in labels.harmful],
         [
             Case(
-                case[0],
+                group[0].rule,
                 max(flag.strength for flag in group),
                 any(map(labels.is_true, group)),
                 tuple(sorted({labels.part(flag) for flag in group})),
             )
-            for case, group in sorted(by_case.items())
+            for _, group in sorted(by_case.items())
         ],
         _spoofing_blamed(truth, labels, about_loads),
     )
@@ -104,7 +104,8 @@ class _Labels:
         }
         for subject in self.harmful:
             self._guilty.update(("job", job) for job in subject["jobs"])
-            self._guilty.update(("user", user) for user in subject["users"])
+            for job in subject["jobs"]:
+                self._guilty.update(_owners(truth["jobs"][job]))
             if subject["kind"] == "host":
                 self._guilty.add(("host", truth["hosts"][subject["name"]]))
 
@@ -143,13 +144,22 @@ def _share(truth: Truth, subject: dict[str, Any], flag: Blame) -> float:
     """Return the part of a harmful subject that a flag names, by operations."""
     if subject["kind"] == "host":
         return float(flag.name in {subject["name"], truth["hosts"][subject["name"]]})
-    if flag.kind == "user":
-        jobs = [truth["jobs"][job] for job in subject["jobs"]]
-        operations = sum(job["operations"] for job in jobs if job["user"] == flag.name)
-        return float(operations / max(subject["operations"], 1))
-    if flag.kind == "job" and flag.name in subject["jobs"]:
-        return float(truth["jobs"][flag.name]["operations"] / max(subject["operations"], 1))
-    return 0.0
+    named = [
+        truth["jobs"][job]["operations"]
+        for job in subject["jobs"]
+        if (flag.kind, flag.name) in {("job", job), *_owners(truth["jobs"][job])}
+    ]
+    return float(sum(named) / max(subject["operations"], 1))
+
+
+def _owners(job: dict[str, Any]) -> set[Key]:
+    """Return the groups of a job."""
+    application = f"{job['user']} {job['name']}"
+    return {
+        ("application", application),
+        ("user", job["user"]),
+        ("project", job["project"]),
+    }
 
 
 def _covering(flags: Iterable[Blame], shares: dict[Blame, float]) -> Blame | None:

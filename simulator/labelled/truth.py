@@ -29,7 +29,8 @@ class Group:
     """Jobs or a host, as a subject of rules.
 
     Args:
-        kind: job, application (of a user), user, campaign (of a project), or host.
+        kind: job, application (user and job name), user, campaign (project and job name), project,
+            or host.
         name: its name.
         senders: indices of its senders.
         parts: groups inside it.
@@ -82,19 +83,21 @@ def content(scene: Scene, service: Service) -> dict[str, object]:
 
 
 def _groups(scene: Scene) -> Iterator[Group]:
-    """Yield all groups from the outside: users and campaigns, with the groups inside them."""
+    """Yield all groups from the outside: users, campaigns, projects, with the groups inside."""
     jobs: dict[tuple[str, str], list[int]] = defaultdict(list)
     for n, actor in enumerate(scene.actors):
         jobs[actor.job.user.name, actor.job.name].append(n)
     by_user: dict[str, list[Group]] = defaultdict(list)
     by_campaign: dict[str, list[Group]] = defaultdict(list)
+    by_project: dict[str, list[Group]] = defaultdict(list)
     for (user, name), members in sorted(jobs.items()):
         parts = [Group("job", scene.actors[n].job.batch_id, (n,)) for n in members]
-        application = Group("application", f"{user}/{name}", tuple(members), tuple(parts))
+        application = Group("application", f"{user} {name}", tuple(members), tuple(parts))
         by_user[user].append(application)
         project = scene.actors[members[0]].job.user.project
-        by_campaign[f"{project}/{name}"].append(application)
-    for kind, outer in (("user", by_user), ("campaign", by_campaign)):
+        by_campaign[f"{project} {name}"].append(application)
+        by_project[project].append(application)
+    for kind, outer in (("user", by_user), ("campaign", by_campaign), ("project", by_project)):
         for name, inner in sorted(outer.items()):
             yield Group(kind, name, tuple(n for part in inner for n in part.senders), tuple(inner))
     first = len(scene.actors)
@@ -114,7 +117,7 @@ def _subjects(groups: Sequence[Group], harms: Mapping[Group, Harm]) -> Iterator[
     """Yield the narrowest groups that explain the harm."""
     for group in groups:
         waited_s = harms[group].waited_s
-        if group.kind == "campaign" and len(group.parts) == 1:
+        if group.kind == "project" or (group.kind == "campaign" and len(group.parts) == 1):
             continue
         explains = [part for part in group.parts if harms[part].waited_s >= _EXPLAINS * waited_s]
         # Without any of several parts, a queue may not form: then all of them are the subject.
