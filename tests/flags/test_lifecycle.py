@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.db.models import Min
 
-from ioportal.flags import evaluation
+from ioportal.flags import evaluation, triage
 from ioportal.flags.models import Case, Flag, FlagEvent, ThresholdSet
 from ioportal.flags.thresholds import apply_thresholds
 from ioportal.ingest import attribution_stage
@@ -155,6 +156,30 @@ def test_a_new_episode_of_a_host_is_a_new_flag_of_its_case(send, evaluate):
     assert [flag.ended_at is None for flag in Flag.objects.order_by("pk")] == [False, True]
     case = Case.objects.get()
     assert [event.kind for event in case.events.all()] == ["opened", "resolved", "reopened"]
+
+
+def test_a_host_that_continues_after_the_resolution_opens_its_case_again(send, evaluate):
+    set_host_threshold(10)
+    send("mds1", 0, 10)
+    evaluate()
+    sam = User.objects.create_user("sam", is_staff=True)
+    triage.resolve([Case.objects.get().pk], sam, "User contacted.")
+
+    for minute, state in ((6, "resolved"), (25, "resolved"), (40, "open")):
+        send("mds1", minute, 12)
+        evaluate()
+        assert Case.objects.get().state == state
+    assert Flag.objects.count() == 1
+
+
+def test_a_host_is_flagged_since_its_last_five_minutes_reached_the_threshold(send, evaluate):
+    set_host_threshold(10)
+    send("mds1", 0, 10)
+    send("mds1", 3, 3)
+
+    [flag] = evaluate().values()
+
+    assert (flag.since, flag.until) == (at("12:00:10"), at("12:03:10"))
 
 
 def test_the_whole_run_of_an_ended_job_counts_as_duration(jobs, read, evaluate):
