@@ -8,6 +8,7 @@ from collectors.batch.sacct import SACCT
 from collectors.batch.sge import SGE
 from collectors.batch.squeue import SQUEUE
 from collectors.format import Format
+from collectors.lustre.export_stats import EXPORT_STATS
 from collectors.lustre.job_stats import JOB_STATS
 from collectors.lustre.md_stats import MD_STATS
 from collectors.lustre.req_history import REQ_HISTORY
@@ -21,6 +22,7 @@ FORMATS: tuple[Format, ...] = (
     REQ_HISTORY,
     JOB_STATS,
     MD_STATS,
+    EXPORT_STATS,
     SERVICE_STATS,
     SACCT,
     SQUEUE,

@@ -176,6 +176,34 @@ TARGET_DELTAS = Table(
     nullable=frozenset(COUNTERS),
 )
 
+EXPORT_COUNTERS = Table(
+    "export_counters",
+    grain="one row per MDT x NID: totals of one client since it connected or clear",
+    columns={
+        "line": pl.Int64(),
+        "target": pl.String(),
+        "nid": pl.String(),
+        "snapshot_at": UTC_US,
+        **dict.fromkeys(COUNTERS, pl.Int64()),
+    },
+    nullable=frozenset({"snapshot_at", *COUNTERS}),
+)
+
+EXPORT_DELTAS = Table(
+    "export_deltas",
+    grain="one row per poll interval x MDT x NID: increments of one client",
+    columns={
+        "start": UTC_US,
+        "end": UTC_US,
+        "target": pl.String(),
+        "nid": pl.String(),
+        "basis": pl.String(),  # one of BASES
+        "metadata_operations": pl.Int64(),
+        "metadata_us": pl.Int64(),  # their time on the server; null: unknown
+    },
+    nullable=frozenset({"metadata_us"}),
+)
+
 SERVICE_COUNTERS = Table(
     "service_counters",
     grain="one row per service x counter: totals since service start or clear",

@@ -101,6 +101,16 @@ def md_stats(target: str, counters: dict[str, int], *, snapshot: datetime | str 
     return "\n".join(lines) + "\n"
 
 
+def exports(target: str, counters: dict[str, dict[str, int]]) -> str:
+    """Return the output of `lctl get_param` for the clients of an MDT: operations by NID."""
+    lines = []
+    for nid, of_client in counters.items():
+        lines.append(f"mdt.{target}.exports.{nid}.stats=")
+        lines.append("snapshot_time             1499256000.000000001 secs.nsecs")
+        lines += [f"{name:<25} {amount} samples [reqs]" for name, amount in of_client.items()]
+    return "\n".join(lines) + "\n"
+
+
 @dataclass(frozen=True)
 class Run:
     """An accounted batch job, for `sacct` and `pbs`."""

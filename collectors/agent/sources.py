@@ -18,7 +18,13 @@ from collectors.agent.polling.counters import CounterReader
 from collectors.agent.polling.exports import ExportReader
 from collectors.agent.polling.snapshots import SnapshotReader
 from collectors.agent.reader import Reader
-from collectors.tables import JOB_COUNTERS, RPC_WINDOWS, SERVICE_COUNTERS, TARGET_COUNTERS
+from collectors.tables import (
+    EXPORT_COUNTERS,
+    JOB_COUNTERS,
+    RPC_WINDOWS,
+    SERVICE_COUNTERS,
+    TARGET_COUNTERS,
+)
 
 if TYPE_CHECKING:
     from collectors.format import LineFormat
@@ -84,6 +90,8 @@ def _poll_reader(source: SourceConfig, folder: Path) -> Reader:
         return CounterReader(folder, source.command, source.timeout_s, kind)
     if form.table is TARGET_COUNTERS:
         return CounterReader(folder, source.command, source.timeout_s, counters.target_counters())
+    if form.table is EXPORT_COUNTERS:
+        return CounterReader(folder, source.command, source.timeout_s, counters.export_counters())
     if form.table is SERVICE_COUNTERS:
         return SnapshotReader(source.command, source.timeout_s, form)
     return ExportReader(

@@ -17,6 +17,9 @@ from collectors.tables import BYTES, COUNTED, REJECTS, TIMES, UTC_US
 
 MOMENTS = ("snapshot_time", "start_time", "elapsed_time")
 
+# Counters of clients and targets that are no operations, and never appear in md_stats.
+CONNECTIONS = ("connect", "reconnect", "disconnect", "ping")
+
 TOO_BIG = "number too large"
 REPEATED = "duplicate line in the entry"
 

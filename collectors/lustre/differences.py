@@ -12,7 +12,17 @@ from typing import Self
 
 import polars as pl
 
-from collectors.tables import BASES, COUNTED, COUNTERS, JOB_DELTAS, TARGET_DELTAS, TIMES, UTC_US
+from collectors.tables import (
+    BASES,
+    COUNTED,
+    COUNTERS,
+    EXPORT_DELTAS,
+    JOB_DELTAS,
+    METADATA_OPERATIONS,
+    TARGET_DELTAS,
+    TIMES,
+    UTC_US,
+)
 
 # An entry lives this part of job_cleanup_interval after its last use for sure: clocks differ.
 SURE_LIFETIME = 0.9
@@ -28,7 +38,7 @@ class Snapshot:
     """The latest read of each target.
 
     Attributes:
-        totals: rows of `tables.JOB_COUNTERS` or `tables.TARGET_COUNTERS`.
+        totals: rows of `tables.JOB_COUNTERS`, `tables.TARGET_COUNTERS` or `tables.EXPORT_COUNTERS`.
         reads: time of each target's read (target, taken_at), including targets without rows.
     """
 
@@ -133,20 +143,46 @@ def _cleared(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFram
     )
 
 
+def export_deltas(earlier: Snapshot, later: Snapshot) -> pl.DataFrame:
+    """Return the increments by client in rows of `tables.EXPORT_DELTAS`.
+
+    A client without earlier counters connected after the previous read.
+    """
+    counted = _counted(earlier, later, "target", "nid")
+    operations = {time: name for time, name in TIMES.items() if name in METADATA_OPERATIONS}
+    has_time = (
+        pl.col(time).is_not_null() | (pl.col(name).fill_null(0) == 0)
+        for time, name in operations.items()
+    )
+    sums = counted.with_columns(
+        metadata_operations=pl.sum_horizontal(METADATA_OPERATIONS),
+        metadata_us=pl.when(pl.all_horizontal(has_time)).then(pl.sum_horizontal(*operations)),
+    )
+    has_operations = pl.col("metadata_operations") > 0
+    return sums.filter(has_operations | (pl.col("basis") == "reset")).select(*EXPORT_DELTAS.columns)
+
+
 def target_deltas(earlier: Snapshot, later: Snapshot) -> pl.DataFrame:
     """Return the increments by all clients in rows of `tables.TARGET_DELTAS`.
 
     A counter that md_stats does not show has been zero since the last clear.
     """
+    return _non_zero(_counted(earlier, later, "target")).select(*TARGET_DELTAS.columns)
+
+
+def _counted(earlier: Snapshot, later: Snapshot, *key: str) -> pl.DataFrame:
+    """Return the increments of rows without job ids; counters that are not shown are zero."""
     basis = (
         pl.when(pl.col("previous_at").is_null())
         .then(pl.lit("total"))
         .when(_fell())
         .then(pl.lit("reset"))
+        .when(pl.col(f"exists{_BEFORE}").is_null())
+        .then(pl.lit("new_entry"))
         .otherwise(pl.lit("difference"))
     )
-    rows = (
-        later.joined_with(earlier, "target")
+    return (
+        later.joined_with(earlier, *key)
         .with_columns(basis=basis)
         .with_columns(
             *_added(COUNTED, lambda before: before.fill_null(0)),
@@ -155,15 +191,14 @@ def target_deltas(earlier: Snapshot, later: Snapshot) -> pl.DataFrame:
         )
         .with_columns(*_added_times())
     )
-    return _non_zero(rows).select(*TARGET_DELTAS.columns)
 
 
-def completed(earlier: Snapshot, later: Snapshot) -> Snapshot:
-    """Return md_stats with missing counters as in the earlier read, unless they were cleared.
+def completed(earlier: Snapshot, later: Snapshot, *key: str) -> Snapshot:
+    """Return a read with missing counters as in the earlier read, unless they were cleared.
 
     A line may be damaged; without its value, the next increment would be the counter's total.
     """
-    both = later.joined_with(earlier, "target")
+    both = later.joined_with(earlier, *key)
     counters = [
         pl.when(~_fell()).then(pl.coalesce(name, f"{name}{_BEFORE}")).otherwise(name).alias(name)
         for name in COUNTERS

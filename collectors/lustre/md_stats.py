@@ -10,7 +10,14 @@ import polars as pl
 
 from collectors.format import Format
 from collectors.lustre import stats
-from collectors.lustre.counters import assembled, clocks, sift_moments, sift_readings, totals
+from collectors.lustre.counters import (
+    CONNECTIONS,
+    assembled,
+    clocks,
+    sift_moments,
+    sift_readings,
+    totals,
+)
 from collectors.lustre.params import parameter_of
 from collectors.parsed import Parsed
 from collectors.source import Source
@@ -25,8 +32,6 @@ OTHER_STATISTICS = (
 )
 
 _KIND = stats.Kind(parameter_of("mdt", "md_stats"), NOT_MD_STATS, SECOND_BLOCK)
-# Counters of clients and targets that never appear in md_stats.
-_CONNECTIONS = ("connect", "reconnect", "disconnect", "ping")
 _EXPORT_FILE = re.compile(r"exports.*@\w+", re.DOTALL)  # a file of one client, named by its NID
 
 
@@ -61,7 +66,7 @@ def _other_statistics(part: stats.Part, *, is_export: bool) -> pl.Series:
     if is_export:
         return unnamed
     counters = part.counters.filter(pl.col("row").is_in(unnamed.implode()))
-    return counters.filter(pl.col("name").is_in(_CONNECTIONS))["row"]
+    return counters.filter(pl.col("name").is_in(CONNECTIONS))["row"]
 
 
 MD_STATS = Format(

@@ -32,6 +32,7 @@ class Source(StrEnum):
     ACCOUNTING = "accounting"
     JOB_STATS_MDT = "job_stats of the MDTs"
     JOB_STATS = "job_stats of the MDTs and OSTs"
+    EXPORTS = "exports of the MDTs"
     RPC_TRACE = "rpctrace"
     PANDA = "PanDA record"
 

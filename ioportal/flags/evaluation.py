@@ -74,8 +74,12 @@ def evaluate_current() -> None:
     with transaction.atomic():
         hold(Lock.FLAG_CREATION)
         book = ThresholdBook()
-        for filesystem, until in evidence.traced_until().items():
-            evaluate(evidence.for_hosts(filesystem, until), book)
+        traced = evidence.traced_until()
+        polled = evidence.polled_until()
+        for filesystem in traced.keys() | polled.keys():
+            ends = (end[filesystem] for end in (traced, polled) if filesystem in end)
+            evaluate(evidence.for_hosts(filesystem, max(ends)), book)
+        for filesystem, until in traced.items():
             evaluate(evidence.for_filesystem(filesystem, until), book)
         cases.expire(timezone.now(), evidence.observed_until())
 

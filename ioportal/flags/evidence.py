@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import timedelta
 
+    from django.db.models import QuerySet
+
     from ioportal.flags.usual_values import UsualOn
     from ioportal.telemetry.piecewise import Piece
 
@@ -259,11 +261,28 @@ impacts AS (
     FROM telemetry_impactwindow
     WHERE server_id = ANY(%(servers)s) AND start >= %(since)s AND start < %(until)s
     GROUP BY 1, 2, 3
-)
-SELECT l.kind || ':' || l.principal_id, l.outside_rpcs, l.contradicted_rpcs,
-    l.outside_rpcs / nullif(totals.rpcs, 0), impacts.impact_s, l.bin + %(width)s
-FROM loads l JOIN totals USING (bin) LEFT JOIN impacts USING (bin, kind, principal_id)
-WHERE l.kind IN (%(PROCESS)s, %(HOST)s)
+),
+-- Of a poll interval that is longer than a bin, the part of the bin.
+polled AS MATERIALIZED (
+    SELECT date_bin(%(width)s, "end" - interval '1 microsecond', %(since)s) AS bin, kind,
+        nid_id AS principal_id,
+        sum(metadata_operations * least(
+            1, extract(epoch FROM %(width)s) / extract(epoch FROM "end" - start)
+        ))::float8 AS operations
+    FROM telemetry_hostwindow
+    WHERE target_id = ANY(%(mdts)s) AND "end" > %(since)s AND "end" <= %(until)s AND "end" > start
+    GROUP BY 1, 2, 3
+),
+polled_totals AS (SELECT bin, sum(operations) AS operations FROM polled GROUP BY 1)
+SELECT kind || ':' || principal_id, l.outside_rpcs, l.contradicted_rpcs,
+    l.outside_rpcs / nullif(totals.rpcs, 0), impacts.impact_s,
+    p.operations, p.operations / nullif(polled_totals.operations, 0), bin + %(width)s
+FROM loads l
+FULL JOIN (SELECT * FROM polled WHERE kind = %(HOST)s) p USING (bin, kind, principal_id)
+LEFT JOIN totals USING (bin)
+LEFT JOIN polled_totals USING (bin)
+LEFT JOIN impacts USING (bin, kind, principal_id)
+WHERE kind IN (%(PROCESS)s, %(HOST)s)
 """)
 _UNATTRIBUTED = sql.SQL("""
 SELECT %(filesystem)s::text, sum(rpcs),
@@ -305,10 +324,26 @@ def traced_until() -> dict[int, datetime]:
 
 def observed_until() -> datetime:
     """Return the end of the latest data, at most the current time."""
-    targets = Target.objects.filter(kind=Target.Kind.MDT).values_list("pk", flat=True)
+    targets = _mdts().values_list("pk", flat=True)
     counted = coverage.last_observed(Coverage.Source.JOB_STATS, coverage.contiguous(targets))
-    latest = max([*traced_until().values(), *counted.values()], default=_NEVER)
+    ends = (traced_until(), polled_until(), counted)
+    latest = max((end for kind in ends for end in kind.values()), default=_NEVER)
     return min(latest, datetime.now(UTC))
+
+
+def polled_until() -> dict[int, datetime]:
+    """Return the end of the export statistics of each filesystem's MDTs, if polled."""
+    filesystems = dict(_mdts().values_list("pk", "filesystem"))
+    ends: dict[int, datetime] = {}
+    last = coverage.last_observed(Coverage.Source.EXPORTS, coverage.contiguous(filesystems))
+    for target, moment in last.items():
+        filesystem = filesystems[target]
+        ends[filesystem] = max(moment, ends.get(filesystem, moment))
+    return ends
+
+
+def _mdts() -> QuerySet[Target]:
+    return Target.objects.filter(kind=Target.Kind.MDT)
 
 
 def _load_evidence(
@@ -328,6 +363,7 @@ def _load_evidence(
     values = {
         **{kind.name: kind.value for kind in Principal},
         "servers": list(servers.values_list("pk", flat=True)),
+        "mdts": list(_mdts().filter(filesystem=filesystem).values_list("pk", flat=True)),
         "since": since,
         "until": until,
         "width": width,

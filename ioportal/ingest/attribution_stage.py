@@ -17,7 +17,7 @@ from django.db import models, transaction
 from django.db.models import Exists, F, Max, Min, OuterRef, Q
 
 from collectors import formats, tables
-from ioportal.ingest.attribution import deltas, reads, rpcs
+from ioportal.ingest.attribution import deltas, hosts, reads, rpcs
 from ioportal.ingest.attribution.namesakes import (
     ENDED_WITHIN,
     STARTS_WITHIN,
@@ -226,6 +226,7 @@ def _attribute_jobs(dirty: list[DirtyJob]) -> set[int]:
     if not dirty:
         return set()
     job_ids = {row.job_id for row in dirty}
+    hosts.fold(job_ids, min(row.start for row in dirty), max(row.end for row in dirty))
     namesakes, source_job_ids = with_namesakes(job_ids)
     io_windows = IoWindow.objects.filter(source_job_id__in=source_job_ids)
     stale = namesakes | _jobs_of(io_windows)

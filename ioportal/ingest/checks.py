@@ -128,6 +128,7 @@ _TABLE_RULES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
     ),
     tables.JOB_DELTAS.name: _DELTAS,
     tables.TARGET_DELTAS.name: _DELTAS,
+    tables.EXPORT_DELTAS.name: _DELTAS,
     tables.SERVICE_COUNTERS.name: (
         (
             "unit",

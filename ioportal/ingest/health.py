@@ -200,7 +200,14 @@ _COVERAGE: Final = {
     tables.SERVICE_COUNTERS: Coverage.Source.MDS_STATS,
     tables.JOB_COUNTERS: Coverage.Source.JOB_STATS,
     tables.TARGET_COUNTERS: Coverage.Source.MD_STATS,
+    tables.EXPORT_COUNTERS: Coverage.Source.EXPORTS,
 }
+
+_OF_TARGETS: Final = (
+    Coverage.Source.JOB_STATS,
+    Coverage.Source.MD_STATS,
+    Coverage.Source.EXPORTS,
+)
 
 
 def _gaps(
@@ -237,7 +244,7 @@ def _observed_components(
     observed: dict[Coverage.Source, dict[int, dict[int, timedelta]]] = defaultdict(dict)
     for source in sources:
         kind = _COVERAGE.get(BY_NAME[source.format].table)
-        if kind in {Coverage.Source.JOB_STATS, Coverage.Source.MD_STATS}:
+        if kind in _OF_TARGETS:
             observed[kind][source.pk] = {
                 target.pk: target.poll_gap
                 for target in targets

@@ -25,6 +25,7 @@ from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import (
     AttributedRpc,
     Coverage,
+    HostWindow,
     IoWindow,
     JobDelta,
     JobSnapshot,
@@ -48,15 +49,12 @@ if TYPE_CHECKING:
     from ioportal.telemetry.levels import Level
 
 _ATTRIBUTABLE = (tables.RPC_WINDOWS, tables.JOB_COUNTERS)
-_DELTAS: dict[Table, Any] = {
-    tables.JOB_COUNTERS: JobDelta,
-    tables.TARGET_COUNTERS: TargetDelta,
-}
 # Levels of a table's rows: raw from files, raw from agents, attributed.
 _LEVELS: dict[Table, tuple[Level, Level, Level | None]] = {
     tables.RPC_WINDOWS: (levels.RPC_WINDOWS, levels.RPC_WINDOWS, levels.ATTRIBUTED_RPCS),
     tables.JOB_COUNTERS: (levels.JOB_SNAPSHOTS, levels.JOB_DELTAS, levels.IO_WINDOWS),
     tables.TARGET_COUNTERS: (levels.TARGET_SNAPSHOTS, levels.TARGET_DELTAS, None),
+    tables.EXPORT_COUNTERS: (levels.HOST_WINDOWS, levels.HOST_WINDOWS, None),
     tables.SERVICE_COUNTERS: (levels.SERVICE_SNAPSHOTS, levels.SERVICE_SNAPSHOTS, None),
     tables.REQUEST_WINDOWS: (levels.REQUEST_WINDOWS, levels.REQUEST_WINDOWS, None),
 }
@@ -64,6 +62,11 @@ _ATTRIBUTED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
 _RPCS: Any = F("count")
 _OPERATIONS: Any = reduce(add, (Coalesce(F(name), Value(0)) for name in OPERATIONS))
+_DELTAS: dict[Table, tuple[Any, Any]] = {  # model and operations
+    tables.JOB_COUNTERS: (JobDelta, _OPERATIONS),
+    tables.TARGET_COUNTERS: (TargetDelta, _OPERATIONS),
+    tables.EXPORT_COUNTERS: (HostWindow, F("metadata_operations")),
+}
 
 
 @dataclass
@@ -240,7 +243,8 @@ def _stored(segment: Segment) -> tuple[int, int]:
         raw, amount = _within(segment, RequestWindow.objects.all()), _RPCS
     elif segment.is_batch and segment.table in _DELTAS:
         polled = (segment.start, segment.end)
-        raw, amount = _DELTAS[segment.table].objects.filter(end__range=polled), _OPERATIONS
+        model, amount = _DELTAS[segment.table]
+        raw = model.objects.filter(end__range=polled)
     elif read_at and segment.table is tables.JOB_COUNTERS:
         raw, amount = JobSnapshot.objects.filter(taken_at=read_at), _OPERATIONS
     elif read_at and segment.table is tables.TARGET_COUNTERS:
@@ -252,7 +256,9 @@ def _stored(segment: Segment) -> tuple[int, int]:
     totals = raw.filter(segment_id=segment.pk).aggregate(
         records=Count("segment_id"), operations=Sum(amount)
     )
-    return totals["records"], int(totals["operations"] or 0)
+    # Rows of hosts are added up when a job on them arrives: their number changes, not their sum.
+    records = segment.records if segment.table is tables.EXPORT_COUNTERS else totals["records"]
+    return records, int(totals["operations"] or 0)
 
 
 def _requests() -> Any:

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from ioportal.telemetry.models import (
     AttributedRpc,
+    HostWindow,
     ImpactWindow,
     IoTenMinutes,
     IoTotal,
@@ -188,6 +189,14 @@ SERVICE_SNAPSHOTS: Final = Level(
     "taken_at",
     by="server_id",
 )
+HOST_WINDOWS: Final = Level(
+    HostWindow,
+    "operations by poll and host outside jobs",
+    "POLLS_RETENTION",
+    "end",
+    by="target_id",
+    then_by=("nid_id",),
+)
 REQUEST_WINDOWS: Final = Level(
     RequestWindow, "request histories by 10 s and NID", "RAW_RETENTION", by="server_id"
 )
@@ -238,6 +247,7 @@ LEVELS: Final = (
     IO_TOTALS,
     TARGET_SNAPSHOTS,
     TARGET_DELTAS,
+    HOST_WINDOWS,
     SERVICE_SNAPSHOTS,
     REQUEST_WINDOWS,
 )

@@ -34,6 +34,11 @@ format = "md_stats"
 filesystem = "lake"
 
 [[source]]
+name = "mds1-exports"
+format = "exports"
+server = "mds1"
+
+[[source]]
 name = "anvil-jobs"
 format = "sacct"
 cluster = "anvil"

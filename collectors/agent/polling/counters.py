@@ -12,11 +12,19 @@ from collectors.agent.delivery.batches import Coverage, batches
 from collectors.agent.polling import commands
 from collectors.agent.polling.frame_store import FrameStore
 from collectors.agent.reader import Reading
-from collectors.lustre import job_stats, md_stats
-from collectors.lustre.differences import Snapshot, completed, job_deltas, target_deltas
+from collectors.lustre import export_stats, job_stats, md_stats
+from collectors.lustre.differences import (
+    Snapshot,
+    completed,
+    export_deltas,
+    job_deltas,
+    target_deltas,
+)
 from collectors.parsed import Parsed, SourceUnavailable
 from collectors.source import Source
 from collectors.tables import (
+    EXPORT_COUNTERS,
+    EXPORT_DELTAS,
     JOB_COUNTERS,
     JOB_DELTAS,
     TARGET_COUNTERS,
@@ -50,12 +58,24 @@ def job_counters(idle: timedelta) -> Kind:
 
 def target_counters() -> Kind:
     """Return the kind of md_stats."""
+    compare = _completing(target_deltas, "target")
+    return Kind(md_stats.parse, TARGET_COUNTERS, TARGET_DELTAS, compare)
+
+
+def export_counters() -> Kind:
+    """Return the kind of export statistics."""
+    compare = _completing(export_deltas, "target", "nid")
+    return Kind(export_stats.parse, EXPORT_COUNTERS, EXPORT_DELTAS, compare)
+
+
+def _completing(deltas: Callable[[Snapshot, Snapshot], pl.DataFrame], *key: str) -> Compare:
+    """Return the comparison of counters that may have missing lines."""
 
     def compare(earlier: Snapshot, later: Snapshot) -> tuple[pl.DataFrame, Snapshot]:
-        whole = completed(earlier, later)
-        return target_deltas(earlier, whole), earlier.updated(whole)
+        whole = completed(earlier, later, *key)
+        return deltas(earlier, whole), earlier.updated(whole)
 
-    return Kind(md_stats.parse, TARGET_COUNTERS, TARGET_DELTAS, compare)
+    return compare
 
 
 class CounterReader:

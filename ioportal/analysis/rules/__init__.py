@@ -3,6 +3,7 @@
 from ioportal.analysis.rules.campaign import CAMPAIGN
 from ioportal.analysis.rules.contradicted_job_ids import CONTRADICTED_JOB_IDS
 from ioportal.analysis.rules.create_unlink_churn import CREATE_UNLINK_CHURN
+from ioportal.analysis.rules.host_operations import HOST_OPERATIONS
 from ioportal.analysis.rules.host_outside_jobs import HOST_OUTSIDE_JOBS
 from ioportal.analysis.rules.impact import IMPACT
 from ioportal.analysis.rules.lock_contention import LOCK_CONTENTION
@@ -37,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     LOW_CPU_EFFICIENCY,
     CAMPAIGN,
     HOST_OUTSIDE_JOBS,
+    HOST_OPERATIONS,
     CONTRADICTED_JOB_IDS,
     UNATTRIBUTED,
 )

@@ -68,6 +68,8 @@ HOST_EVIDENCE = {
     "contradicted_rpcs": _COUNT,  # of which with a job id that its node or user contradicts
     "server_share": pl.Float64(),  # of all RPCs of these servers
     "impact_s": pl.Float64(),  # extra waiting of other users' RPCs
+    "operations": _COUNT,  # metadata operations within five minutes (exports)
+    "operations_share": pl.Float64(),  # of those of all clients
 }
 FILESYSTEM_EVIDENCE = {
     "subject": pl.String(),

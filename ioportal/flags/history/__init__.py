@@ -13,7 +13,12 @@ import polars as pl
 from collectors.tables import UTC_US
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags.history.jobs import STARTUP, UNEXPLAINED, Z_SCORE, counter_source, peak_source
-from ioportal.flags.history.outside_jobs import CONTRADICTED, OUTSIDE_JOBS, UNATTRIBUTED
+from ioportal.flags.history.outside_jobs import (
+    CONTRADICTED,
+    OUTSIDE_JOBS,
+    OUTSIDE_OPERATIONS,
+    UNATTRIBUTED,
+)
 from ioportal.flags.history.source import HistorySource, MeasureHistory
 from ioportal.flags.history.users import USER_TOTAL
 from ioportal.telemetry import levels, retention
@@ -43,6 +48,7 @@ SOURCES: dict[tuple[str, str], HistorySource] = {
     (Subject.JOB, "z_score"): Z_SCORE,
     (Subject.USER, "metadata_operations"): USER_TOTAL,
     (Subject.HOST, "rpcs"): OUTSIDE_JOBS,
+    (Subject.HOST, "operations"): OUTSIDE_OPERATIONS,
     (Subject.HOST, "contradicted_rpcs"): CONTRADICTED,
     (Subject.FILESYSTEM, "unattributed_share"): UNATTRIBUTED,
 }

@@ -7,16 +7,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
-from django.db.models import Q, Sum
+from django.db.models import F, Q, Sum
 
 from collectors.tables import UTC_US
 from ioportal.activity import principal_windows
 from ioportal.analysis.rules.evidence import DAY, HOUR, PEAK_SPAN
 from ioportal.flags.history.source import INTERVAL, HistorySource, moving, one_by_one
-from ioportal.site.models import Server
+from ioportal.site.models import Server, Target
 from ioportal.telemetry import buckets, levels, piecewise
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import Principal
+from ioportal.telemetry.models import HostWindow, Principal
 
 if TYPE_CHECKING:
     from ioportal.flags.models import Flag
@@ -81,6 +81,30 @@ OUTSIDE_JOBS = HistorySource(
     lambda _flag, over: Interval(over.start + PEAK_SPAN, over.end),
 )
 CONTRADICTED = replace(OUTSIDE_JOBS, amounts=one_by_one(_contradicted_rpcs))
+
+
+def _host_operations(flag: Flag, over: Interval) -> pl.DataFrame:
+    _, nid_id = principal_windows.principal_key(flag.subject)
+    mdts = Target.objects.filter(filesystem=flag.filesystem_id, kind=Target.Kind.MDT)
+    rows = (
+        HostWindow.objects.filter(nid_id=nid_id, end__gt=over.start, end__lte=over.end)
+        .filter(target_id__in=mdts.values("pk"))
+        .exclude(start=F("end"))
+        .values("start", "end")
+        .annotate(amount=Sum("metadata_operations"))
+        .values_list("start", "end", "amount")
+    )
+    schema = {**INTERVAL, "amount": pl.Float64()}
+    return moving(pl.DataFrame(list(rows), schema=schema, orient="row").sort("end"), PEAK_SPAN)
+
+
+OUTSIDE_OPERATIONS = HistorySource(
+    "Totals of five minutes, at the end of each poll interval (exports).",
+    (levels.HOST_WINDOWS,),
+    _around,
+    one_by_one(_host_operations),
+    lambda _flag, over: Interval(over.start + PEAK_SPAN, over.end),
+)
 
 
 def _last_day(flag: Flag) -> Interval:

@@ -10,6 +10,7 @@ from ioportal.ingest.formats.accounting import JobsLoader, LaunchesLoader, Workl
 from ioportal.ingest.formats.common import LoadOptions
 from ioportal.ingest.formats.counters import JobStatsLoader, MdStatsLoader
 from ioportal.ingest.formats.deltas import JobDeltasLoader, TargetDeltasLoader
+from ioportal.ingest.formats.exports import ExportDeltasLoader
 from ioportal.ingest.formats.histories import HistoryLoader
 from ioportal.ingest.formats.services import ServiceStatsLoader
 from ioportal.ingest.formats.traces import RpcTraceLoader, TraceBatchLoader
@@ -32,6 +33,7 @@ class BatchLoader(Protocol):
 
 BatchLoaderFactory: TypeAlias = Callable[[Batch, Sequence[Observed]], BatchLoader]
 
+# Formats of other tables are read by agents only.
 FILE_LOADERS: dict[Table, FileLoaderFactory] = {
     tables.RPC_WINDOWS: RpcTraceLoader,
     tables.REQUEST_WINDOWS: HistoryLoader,
@@ -70,6 +72,7 @@ BATCH_LOADERS: dict[Table, BatchLoaderFactory] = {
     tables.REQUEST_WINDOWS: _history,
     tables.JOB_DELTAS: JobDeltasLoader,
     tables.TARGET_DELTAS: TargetDeltasLoader,
+    tables.EXPORT_DELTAS: ExportDeltasLoader,
     tables.SERVICE_COUNTERS: _service_stats,
     tables.JOBS: _same_as_file(JobsLoader),
     tables.LAUNCHES: _same_as_file(LaunchesLoader),

@@ -42,10 +42,11 @@ _FOLDED = 0  # the target id of all OSTs
 _BASES = {name: IoWindow.Basis[name.upper()].value for name in BASES}
 
 
-class _DeltasLoader:
+class DeltasLoader:
     """Base of the loaders of increments."""
 
     coverage: ClassVar[Coverage.Source]
+    operations: ClassVar[Sequence[str]] = OPERATIONS  # columns
 
     def __init__(self, batch: Batch, observed: Sequence[Observed]) -> None:
         source = batch.source
@@ -68,7 +69,8 @@ class _DeltasLoader:
             self._observe(target, start, end)
         self._expect_registered()
         self.segment.records += rows.height
-        operations = rows.select(pl.sum_horizontal(pl.col(OPERATIONS).cast(pl.Int128).sum())).item()
+        each = pl.col(self.operations).cast(pl.Int128).sum()
+        operations = rows.select(pl.sum_horizontal(each)).item()
         self.segment.operations = min(self.segment.operations + operations, LARGEST_BIGINT)
         ids = {name: self.number(name) for name in polls["target"].unique().to_list()}
         return rows.with_columns(
@@ -148,7 +150,7 @@ class _DeltasLoader:
             )
 
 
-class JobDeltasLoader(_DeltasLoader):
+class JobDeltasLoader(DeltasLoader):
     """Increments by job id on MDTs, or on all OSTs of a host."""
 
     coverage = Coverage.Source.JOB_STATS
@@ -178,7 +180,7 @@ class JobDeltasLoader(_DeltasLoader):
             )
 
 
-class TargetDeltasLoader(_DeltasLoader):
+class TargetDeltasLoader(DeltasLoader):
     """Increments of all clients on MDTs."""
 
     coverage = Coverage.Source.MD_STATS

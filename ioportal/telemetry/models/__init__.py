@@ -4,6 +4,7 @@ Samples have no foreign keys to jobs, which may be deleted.
 """
 
 from ioportal.telemetry.models.counters import (
+    HostWindow,
     IoTenMinutes,
     IoTotal,
     IoWindow,
@@ -61,6 +62,7 @@ __all__ = [
     "DirtyImpact",
     "DirtyIo",
     "DirtyRpcs",
+    "HostWindow",
     "ImpactWindow",
     "IoTenMinutes",
     "IoTotal",

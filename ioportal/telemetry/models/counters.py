@@ -142,6 +142,30 @@ class IoTotal(models.Model):
         managed = False
 
 
+class HostWindow(models.Model):
+    """Raw: metadata operations of a host outside jobs on an MDT, between two polls of its exports.
+
+    The clients with jobs are folded into rows of NID 0: their operations are in `IoWindow` by job.
+    So are clients whose NIDs have no registered node.
+    """
+
+    pk = models.CompositePrimaryKey("segment_id", "end", "target_id", "nid_id")  # for Django only
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    target_id = models.IntegerField()
+    nid_id = models.IntegerField()  # 0: several clients
+    kind = models.SmallIntegerField(choices=Principal)  # HOST, JOB or UNATTRIBUTED
+    basis = models.SmallIntegerField(choices=IoWindow.Basis)
+    metadata_operations = models.BigIntegerField()
+    metadata_us = models.BigIntegerField(null=True)  # null: unknown
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
 class ServiceSnapshot(models.Model):
     """Raw and immutable: one counter of a service in one read (totals)."""
 

@@ -17,6 +17,7 @@ class Coverage(models.Model):
         RPC_TRACE = "rpctrace", "RPC trace of a server"
         JOB_STATS = "job_stats", "job_stats of a target"
         MD_STATS = "md_stats", "md_stats of a target"
+        EXPORTS = "exports", "export statistics of a target"
         MDS_STATS = "mds_stats", "statistics of a server's services"
         REQ_HISTORY = "req_history", "request history of a server"
 

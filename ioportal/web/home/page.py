@@ -135,6 +135,7 @@ class StaffHome:
             _polled("job_stats of MDTs", mdts, self.load.last_observed),
             _polled("job_stats of OSTs", osts, last_observed(Coverage.Source.JOB_STATS, osts)),
             _polled("md_stats of MDTs", mdts, last_observed(Coverage.Source.MD_STATS, mdts)),
+            _polled("exports of MDTs", mdts, last_observed(Coverage.Source.EXPORTS, mdts)),
             SourceKind("RPC traces of MDSs", _by_name(servers, traced), settings.POLL_GAP),
         )
         return [kind for kind in kinds if kind.last_observed]

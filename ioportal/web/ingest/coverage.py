@@ -165,6 +165,7 @@ def _sources() -> Iterator[tuple[Coverage.Source, Sequence[Server | Target], dic
     poll_gaps = {target.pk: target.poll_gap for target in targets}
     yield Coverage.Source.JOB_STATS, targets, poll_gaps
     yield Coverage.Source.MD_STATS, targets, poll_gaps
+    yield Coverage.Source.EXPORTS, targets, poll_gaps
 
 
 def _within(interval: Interval, window: TimeRange) -> Interval:

@@ -15,7 +15,7 @@ from collectors.format import Origin
 from collectors.formats import BY_NAME
 from collectors.parsed import SourceUnavailable
 from collectors.tables import TIMES
-from tests.logs import Run, Timed, job_stats, md_stats, sacct
+from tests.logs import Run, Timed, exports, job_stats, md_stats, sacct
 
 MDT, OST, OTHER_OST = "lake-MDT0000", "lake-OST0000", "lake-OST0001"
 
@@ -196,6 +196,24 @@ def test_increments_of_targets(targets):
         [("difference", 1, 0)],
         [("reset", 2, None)],
     ]
+
+
+def test_increments_of_clients(tmp_path):
+    kind = counters.export_counters()
+    clients = Polled(tmp_path, lambda command: CounterReader(tmp_path, command, 10, kind))
+    polls = [
+        exports(MDT, {"1@gni": {"open": 50}, "2@gni": {"statfs": 1}}),
+        exports(
+            MDT, {"1@gni": {"open": 60, "rename": 2, "samedir_rename": 2}, "3@gni": {"open": 4}}
+        ),
+        exports(MDT, {"1@gni": {"open": 5}, "2@gni": {"statfs": 1}, "3@gni": {"open": 4}}),
+    ]
+    _, second, third = (
+        values(clients.poll(text), "nid", "basis", "metadata_operations") for text in polls
+    )
+
+    assert second == [("1@gni", "difference", 12), ("3@gni", "new_entry", 4)]
+    assert third == [("1@gni", "reset", 5), ("2@gni", "new_entry", 1)]
 
 
 def test_service_totals_are_shipped_in_full(tmp_path, fixture_text):

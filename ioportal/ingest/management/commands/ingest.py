@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collectors.parsed import Account
 
 _STDIN = "-"
+_FORMATS = [form.name for form in FORMATS if form.table in FILE_LOADERS]
 _LOADED_TOGETHER = (tables.RPC_WINDOWS, tables.REQUEST_WINDOWS)  # files repeat records
 _TIME = "%Y-%m-%d %H:%M:%S"
 _DOUBTFUL = timedelta(hours=1)  # between a read and the latest change of its counters
@@ -63,9 +64,7 @@ class Command(commands.Command):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
-        parser.add_argument(
-            "format", choices=list(BY_NAME), metavar="FORMAT", help=", ".join(BY_NAME)
-        )
+        parser.add_argument("format", choices=_FORMATS, metavar="FORMAT", help=", ".join(_FORMATS))
         parser.add_argument("files", nargs="+", metavar="FILE", help="- for standard input")
         parser.add_argument("--cluster", help=_help("the cluster of the jobs", "cluster"))
         parser.add_argument(

@@ -1,0 +1,83 @@
+"""Attribution of clients in export statistics: hosts outside jobs, by the allocations of nodes.
+
+The operations of nodes with jobs are attributed by job_stats: here they are only added up, and
+never counted as those of a host.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection
+
+from ioportal.telemetry.models import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+_KINDS = """
+WITH active AS MATERIALIZED (
+    SELECT id FROM jobs_job
+    WHERE started_at IS NOT NULL
+        AND tstzrange(started_at, ended_at, '[]') && tstzrange(%(start)s, %(end)s, '[]')
+),
+held AS MATERIALIZED (
+    SELECT DISTINCT a.node_id FROM active JOIN jobs_allocation a ON a.job_id = active.id
+)
+SELECT i.id, CASE
+    WHEN i.node_id IS NULL THEN %(UNATTRIBUTED)s
+    WHEN held.node_id IS NULL THEN %(HOST)s
+    ELSE %(JOB)s
+END
+FROM site_nid i LEFT JOIN held USING (node_id)
+WHERE i.id = ANY(%(nids)s)
+"""
+
+# The rows of hosts that had a job are added up, as on arrival.
+_FOLD = """
+WITH moved AS (
+    DELETE FROM telemetry_hostwindow w
+    USING jobs_job j, jobs_allocation a, site_nid i
+    WHERE j.id = ANY(%(jobs)s) AND j.started_at IS NOT NULL AND a.job_id = j.id
+        AND i.node_id = a.node_id AND w.nid_id = i.id AND w.nid_id <> 0
+        AND w."end" >= %(start)s AND w."end" <= %(end)s + %(longest)s  -- (excludes chunks)
+        AND w."end" >= j.started_at AND (j.ended_at IS NULL OR w.start <= j.ended_at)
+    RETURNING w.*
+)
+INSERT INTO telemetry_hostwindow (
+    start, "end", segment_id, target_id, nid_id, kind, basis, metadata_operations, metadata_us
+)
+SELECT start, "end", segment_id, target_id, 0, %(JOB)s, basis, sum(metadata_operations),
+    CASE WHEN bool_and(metadata_us IS NOT NULL) THEN sum(metadata_us) END
+FROM moved
+GROUP BY 1, 2, 3, 4, basis
+"""
+_LONGEST_POLL = timedelta(days=1)
+_CONSTANTS: dict[str, Any] = {
+    kind.name: kind.value for kind in (Principal.HOST, Principal.JOB, Principal.UNATTRIBUTED)
+}
+
+
+def kinds(nid_ids: Collection[int], start: datetime, end: datetime) -> dict[int, int]:
+    """Return the kind of each NID in [start, end].
+
+    HOST: its node has no job; JOB: it has a job in a part of the interval; UNATTRIBUTED: no node.
+    """
+    values = {**_CONSTANTS, "nids": list(nid_ids), "start": start, "end": end}
+    with connection.cursor() as cursor:
+        cursor.execute(_KINDS, values)
+        return dict(cursor.fetchall())
+
+
+def fold(job_ids: Collection[int], start: datetime, end: datetime) -> None:
+    """Add up the windows of hosts on which one of the jobs ran in [start, end]."""
+    values: dict[str, Any] = {
+        "jobs": sorted(job_ids),
+        "start": start,
+        "end": end,
+        "longest": _LONGEST_POLL,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_FOLD, {**_CONSTANTS, **values})

@@ -1,0 +1,50 @@
+"""Increments between polls of export statistics, computed by the agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from ioportal.ingest.attribution import hosts
+from ioportal.ingest.formats.deltas import DeltasLoader
+from ioportal.site import name_ids
+from ioportal.telemetry.copy import copy_frame
+from ioportal.telemetry.models import Coverage, HostWindow, Principal
+
+if TYPE_CHECKING:
+    from collectors.parsed import Parsed
+
+_KEY = ("start", "end", "target", "basis", "nid_id", "kind")
+
+
+class ExportDeltasLoader(DeltasLoader):
+    """Increments by client of MDTs: stored by host outside jobs, and all other clients together."""
+
+    coverage = Coverage.Source.EXPORTS
+    operations = ("metadata_operations",)
+
+    def store(self, parsed: Parsed) -> None:
+        """Append the increments of hosts and the sums of other clients."""
+        rows = parsed.table.with_columns(
+            name_ids.storable(pl.col("nid"), name_ids.NID_CHARACTERS),
+        )
+        if rows.is_empty():
+            return
+        nid_ids = name_ids.nids().ids(rows["nid"])
+        start, end = rows.select(pl.min("start"), pl.max("end")).row(0)
+        kinds = hosts.kinds(nid_ids.unique().to_list(), start, end)
+        time = pl.col("metadata_us")
+        windows = (
+            rows.with_columns(nid_ids.alias("nid_id"))
+            .with_columns(
+                pl.col("nid_id").replace_strict(kinds, return_dtype=pl.Int16).alias("kind")
+            )
+            .with_columns(pl.when(pl.col("kind") == Principal.HOST).then("nid_id").otherwise(0))
+            .group_by(_KEY)
+            .agg(
+                pl.sum("metadata_operations"),
+                pl.when(time.is_not_null().all()).then(time.sum()),
+            )
+        )
+        copy_frame(HostWindow, self.placed(windows))

@@ -1,0 +1,106 @@
+"""Export statistics: operations of hosts outside jobs, and of all clients with jobs together."""
+
+from itertools import pairwise
+
+import pytest
+
+from ioportal.flags import history
+from ioportal.flags.models import Flag
+from ioportal.site.models import Nid
+from tests import contents
+from tests.batches import batch
+from tests.loading import evaluate
+from tests.logs import Run, at, sacct, squeue
+
+pytestmark = pytest.mark.usefixtures("sources")
+
+JOB, HOST, UNATTRIBUTED = 1, 3, 6
+
+
+def poll(sequence, start, end, operations, basis="difference", us=None):
+    """Return a batch of the operations by NID."""
+    rows = [
+        {
+            "start": at(start), "end": at(end), "target": "lake-MDT0000", "nid": nid,
+            "basis": basis, "metadata_operations": count, "metadata_us": us and us * count,
+        }
+        for nid, count in operations.items()
+    ]  # fmt: skip
+    return batch(sequence, "export_deltas", rows, [("lake-MDT0000", start, end)])
+
+
+@pytest.fixture
+def windows(queries, attribute):
+    """Return NID, kind, operations and time."""
+
+    def read():
+        attribute()
+        return queries(
+            "SELECT coalesce(i.text, ''), w.kind, w.metadata_operations, w.metadata_us "
+            "FROM telemetry_hostwindow w LEFT JOIN site_nid i ON i.id = w.nid_id ORDER BY 2, 1, 3"
+        )
+
+    return read
+
+
+def test_only_hosts_outside_jobs_are_stored_separately(deliver, logs, ingest, windows, reconcile):
+    ingest("squeue", logs("q", squeue(Run("77", nodes="n[1-2]", node_count=2))), cluster="anvil")
+
+    status, _ = deliver(
+        poll(1, "12:00", "12:01", {"1@gni": 700, "2@gni": 30, "3@gni": 9, "8@nowhere": 4}, us=50),
+        "mds1-exports",
+    )
+
+    assert status == 202
+    assert windows() == [
+        ("", JOB, 730, 36_500),
+        ("3@gni", HOST, 9, 450),
+        ("", UNATTRIBUTED, 4, 200),
+    ]
+    assert reconcile() == "2 segments reconcile."
+
+
+def test_a_late_job_takes_its_nodes_from_the_hosts(deliver, logs, ingest, windows, reconcile):
+    clocks = ("11:58", "11:59", "12:00", "12:01", "12:02")
+    for number, (start, end) in enumerate(pairwise(clocks), start=1):
+        deliver(poll(number, start, end, {"1@gni": 10 * number, "3@gni": number}), "mds1-exports")
+    ingest("sacct", logs("s", sacct(Run("77", nodes="n1"))), cluster="anvil")
+
+    assert windows() == [
+        ("", JOB, 20, None),  # until its start
+        ("", JOB, 30, None),
+        ("", JOB, 40, None),
+        ("1@gni", HOST, 10, None),  # before its start
+        ("3@gni", HOST, 1, None),
+        ("3@gni", HOST, 2, None),
+        ("3@gni", HOST, 3, None),
+        ("3@gni", HOST, 4, None),
+    ]
+    assert reconcile() == "5 segments reconcile."
+
+
+def test_a_repeated_delivery_changes_nothing(deliver):
+    deliver(poll(1, "12:00", "12:01", {"3@gni": 9}), "mds1-exports")
+    before = contents.everything()
+
+    assert deliver(poll(1, "12:00", "12:01", {"3@gni": 9}), "mds1-exports") == (
+        202, {"already": True},
+    )  # fmt: skip
+    assert contents.everything() == before
+
+
+def test_a_busy_host_is_flagged_without_a_trace(deliver, logs, ingest):
+    ingest("squeue", logs("q", squeue(Run("77", nodes="n1"))), cluster="anvil")
+    clocks = [f"12:{minute:02}" for minute in range(6)]
+    for number, (start, end) in enumerate(pairwise(clocks), start=1):
+        busy = {"1@gni": 50_000, "3@gni": 20_000, "4@gni": 10}
+        deliver(poll(number, start, end, busy), "mds1-exports")
+
+    evaluate()
+
+    [flag] = Flag.objects.unresolved()
+    nid = Nid.objects.get(text="3@gni")
+    assert (flag.rule, flag.subject, flag.value) == ("host-operations", f"{HOST}:{nid.pk}", 100_000)
+    assert flag.numbers["operations_share"] == pytest.approx(100_000 / 350_050)
+    curve = history.for_flag(flag)
+    assert curve.amounts["amount"].to_list() == [20_000, 40_000, 60_000, 80_000, 100_000]
