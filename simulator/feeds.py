@@ -44,6 +44,7 @@ _FEEDS = (
     _Feed("rpctrace", _MDS, 2, ("file", "rpctrace.log")),
     _Feed("job_stats", _MDS, 10, settings=(_KEPT,)),
     _Feed("md_stats", _MDS, 10),
+    _Feed("exports", _MDS, 10),
     _Feed("squeue", _ANALYSIS, 10, settings=(_ZONE,)),
     _Feed("sacct", _ANALYSIS, 15, settings=(_ZONE,)),
     _Feed(

@@ -1,7 +1,7 @@
 """Writes the logs of today's centre continuously, under one folder.
 
 rpctrace.log       the debug log of the MDS; rotated, and removed after a while
-job_stats.txt, md_stats.txt, squeue.txt, sacct.txt
+job_stats.txt, md_stats.txt, exports.txt, squeue.txt, sacct.txt
                    current output of commands: replaced as a whole
 pbs/202611         accounting of a local month of the machine, which grows
 panda/NUMBER.json  PanDA jobs of a pilot that ended
@@ -27,7 +27,7 @@ from simulator.activity import MDT_KINDS
 from simulator.batch import payloads
 from simulator.batch.jobs import Job
 from simulator.clock import HOUR_S, MICROSECONDS, MINUTE_S, iso, utc_name
-from simulator.formats import job_stats, md_stats, panda, pbs, rpctrace, sacct, squeue
+from simulator.formats import exports, job_stats, md_stats, panda, pbs, rpctrace, sacct, squeue
 from simulator.formats.rpctrace import Version
 from simulator.progress import say
 from simulator.randomness import stream
@@ -57,6 +57,7 @@ class State:
     opened: int
     until: int
     totals: list[int] = field(default_factory=lambda: [0] * len(MDT_KINDS))  # of the whole MDT
+    clients: dict[str, list[int]] = field(default_factory=dict)  # the same by NID
 
     @classmethod
     def load(cls, folder: Path, seed: int, pace: int) -> "State":
@@ -152,12 +153,17 @@ class Live:
                     file.write(json.dumps(entry) + "\n")
 
     def _count(self, since: int, now: int) -> None:
-        """Add the MDT's operations to the totals."""
+        """Add the MDT's operations to the totals of the MDT and of each client."""
         since, now = since + _PRINTED_AHEAD_S, now + _PRINTED_AHEAD_S
         moments = np.array([since, now])
         for source in self._today.sources(since, now):
-            done = source.mdt_counted(moments, story.UPGRADED)
-            self._state.totals = (self._state.totals + done[1] - done[0]).tolist()
+            before, after = counters.by_client(source, moments, story.UPGRADED)
+            gained = after - before
+            self._state.totals = (self._state.totals + gained.sum(axis=0)).tolist()
+            for client, counts in zip(source.clients.tolist(), gained.tolist(), strict=True):
+                nid = site.NIDS[client]
+                earlier = self._state.clients.get(nid, [0] * len(MDT_KINDS))
+                self._state.clients[nid] = [a + b for a, b in zip(earlier, counts, strict=True)]
 
     def _print(self, now: int) -> None:
         """Write the current output of commands."""
@@ -179,6 +185,13 @@ class Live:
             version=version,
             mounted_s=self._state.begun,
         )
+        clients = exports.mdt(
+            site.MDT,
+            polled * MICROSECONDS,
+            self._state.clients,
+            version=version,
+            mounted_s=self._state.begun,
+        )
         there = [
             job
             for job in self._today.jobs(min(self._since_export(now), now - 1), now)
@@ -188,6 +201,7 @@ class Live:
         printed = {
             "job_stats": job_stats.mdt(site.MDT, entries, version=version),
             "md_stats": whole,
+            "exports": clients,
             "squeue": squeue.text(waiting, now),
             "sacct": sacct.text(job for job in there if _is_over(job, now)),
         }

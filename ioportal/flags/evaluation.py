@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import cases, evidence, impact_computation, job_evidence, lifecycle
+from ioportal.flags import cases, evidence, impact_computation, job_evidence, latest_data, lifecycle
 from ioportal.flags.models import Flag
 from ioportal.flags.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import DirtyEvidence, Job
@@ -74,14 +74,14 @@ def evaluate_current() -> None:
     with transaction.atomic():
         hold(Lock.FLAG_CREATION)
         book = ThresholdBook()
-        traced = evidence.traced_until()
-        polled = evidence.polled_until()
+        traced = latest_data.traced_until()
+        polled = latest_data.polled_until()
         for filesystem in traced.keys() | polled.keys():
             ends = (end[filesystem] for end in (traced, polled) if filesystem in end)
             evaluate(evidence.for_hosts(filesystem, max(ends)), book)
         for filesystem, until in traced.items():
             evaluate(evidence.for_filesystem(filesystem, until), book)
-        cases.expire(timezone.now(), evidence.observed_until())
+        cases.expire(timezone.now(), latest_data.observed_until())
 
 
 def evaluate(subjects: Evidence, book: ThresholdBook) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -28,22 +28,19 @@ from ioportal.jobs import similar_jobs
 from ioportal.jobs.application_names import application_name
 from ioportal.jobs.models import JobStatistics
 from ioportal.site.models import Server, Target
-from ioportal.telemetry import buckets, coverage, levels, piecewise
+from ioportal.telemetry import buckets, levels, piecewise
 from ioportal.telemetry.copy import read_frame
-from ioportal.telemetry.models import Coverage, Principal
+from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import timedelta
-
-    from django.db.models import QuerySet
 
     from ioportal.flags.usual_values import UsualOn
     from ioportal.telemetry.piecewise import Piece
 
 _FAILURES_COUNTED_UNTIL = (2, 13)  # Lustre's versions
 _TIME = pl.Datetime("us", "UTC")
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # before any data
 _CONSTANTS = {"counted": list(_FAILURES_COUNTED_UNTIL), "ambiguous": GOOD_AMBIGUOUS}
 
 # Columns about a subject in addition to its evidence.
@@ -311,41 +308,6 @@ def for_filesystem_between(filesystem: int, start: datetime, end: datetime) -> E
     return _load_evidence(Subject.FILESYSTEM, _UNATTRIBUTED, filesystem, (start, end), HOUR)
 
 
-def traced_until() -> dict[int, datetime]:
-    """Return the end of the traces of each filesystem's metadata servers, if traced."""
-    filesystems = dict(Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", "filesystem"))
-    ends: dict[int, datetime] = {}
-    last = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(filesystems))
-    for server, moment in last.items():
-        filesystem = filesystems[server]
-        ends[filesystem] = max(moment, ends.get(filesystem, moment))
-    return ends
-
-
-def observed_until() -> datetime:
-    """Return the end of the latest data, at most the current time."""
-    targets = _mdts().values_list("pk", flat=True)
-    counted = coverage.last_observed(Coverage.Source.JOB_STATS, coverage.contiguous(targets))
-    ends = (traced_until(), polled_until(), counted)
-    latest = max((end for kind in ends for end in kind.values()), default=_NEVER)
-    return min(latest, datetime.now(UTC))
-
-
-def polled_until() -> dict[int, datetime]:
-    """Return the end of the export statistics of each filesystem's MDTs, if polled."""
-    filesystems = dict(_mdts().values_list("pk", "filesystem"))
-    ends: dict[int, datetime] = {}
-    last = coverage.last_observed(Coverage.Source.EXPORTS, coverage.contiguous(filesystems))
-    for target, moment in last.items():
-        filesystem = filesystems[target]
-        ends[filesystem] = max(moment, ends.get(filesystem, moment))
-    return ends
-
-
-def _mdts() -> QuerySet[Target]:
-    return Target.objects.filter(kind=Target.Kind.MDT)
-
-
 def _load_evidence(
     kind: Subject,
     query: sql.SQL,
@@ -354,6 +316,7 @@ def _load_evidence(
     width: timedelta,
 ) -> Evidence:
     servers = Server.objects.filter(filesystem=filesystem, kind=Server.Kind.MDS)
+    mdts = Target.objects.filter(filesystem=filesystem, kind=Target.Kind.MDT)
     # Several bins must begin at bucket edges of all levels in use.
     edge = levels.LOAD_WINDOWS.width if span[1] - span[0] <= width else width
     since, until = buckets.ceil(span[0], edge), buckets.ceil(span[1], edge)
@@ -363,7 +326,7 @@ def _load_evidence(
     values = {
         **{kind.name: kind.value for kind in Principal},
         "servers": list(servers.values_list("pk", flat=True)),
-        "mdts": list(_mdts().filter(filesystem=filesystem).values_list("pk", flat=True)),
+        "mdts": list(mdts.values_list("pk", flat=True)),
         "since": since,
         "until": until,
         "width": width,

@@ -12,7 +12,7 @@ from django.db.models import Sum
 from ioportal.activity import baselines, job_groups, principal_windows
 from ioportal.analysis.impact import GROUPS, MAX_WAIT, SlownessCriteria, by_window
 from ioportal.analysis.rules.evidence import PEAK_SPAN
-from ioportal.flags import evidence
+from ioportal.flags import latest_data
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Server
 from ioportal.telemetry import buckets, levels, retention
@@ -139,7 +139,7 @@ def latest() -> dict[tuple[int, int], float]:
 
     Keys are kind and key of a principal or a `JobGroup`. Impacts below one second are omitted.
     """
-    until = max(evidence.traced_until().values(), default=None)
+    until = max(latest_data.traced_until().values(), default=None)
     if until is None:
         return {}
     windows = ImpactWindow.objects.filter(start__gte=floor_to_window(until) - PEAK_SPAN)

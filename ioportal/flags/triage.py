@@ -14,7 +14,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from ioportal.flags import cases, evidence
+from ioportal.flags import cases, latest_data
 from ioportal.flags.models import Case, CaseEvent, Flag
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def resolve(keys: Iterable[int], by: User, reason: str) -> Outcome:
     text = _validated(reason, MAX_REASON_LENGTH)
     if not text:
         raise ValidationError("Describe the fix. It is shown with similar cases.")
-    latest = evidence.observed_until()
+    latest = latest_data.observed_until()
 
     def change(case: Case) -> CaseEvent | None:
         if case.state == _State.RESOLVED:

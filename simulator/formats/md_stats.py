@@ -8,6 +8,8 @@ from simulator.clock import MICROSECONDS
 from simulator.formats import usecs
 from simulator.formats.releases import is_timed
 
+IDLE = (1.0,) * len(MDT_KINDS)  # slowdowns on an idle server
+
 
 def mdt(
     target: str,
@@ -16,19 +18,30 @@ def mdt(
     *,
     version: str = site.LUSTRE_VERSION,
     mounted_s: int = 0,
-    slowdowns: Iterable[float] = (1.0,) * len(MDT_KINDS),
+    slowdowns: Iterable[float] = IDLE,
 ) -> str:
     """Return the dump; `totals` and `slowdowns` of their times follow MDT_KINDS.
 
     Counters without operations are omitted.
     """
+    lines = body(read_us, totals, slowdowns, version, mounted_s)
+    return "\n".join([f"mdt.{target}.md_stats=", *lines]) + "\n"
+
+
+def body(
+    read_us: int,
+    totals: Iterable[int],
+    slowdowns: Iterable[float],
+    version: str,
+    since_s: int,
+) -> Iterator[str]:
+    """Return the lines below the parameter's name; `since_s` is the start of counting."""
     counted = [
         (kind, total, slowdown)
         for kind, total, slowdown in zip(MDT_KINDS, totals, slowdowns, strict=True)
         if total
     ]
-    lines = _timed(read_us, mounted_s, counted) if is_timed(version) else _plain(read_us, counted)
-    return "\n".join([f"mdt.{target}.md_stats=", *lines]) + "\n"
+    return _timed(read_us, since_s, counted) if is_timed(version) else _plain(read_us, counted)
 
 
 def _plain(read_us: int, counted: Iterable[tuple[str, int, float]]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.activity import MDT_KINDS, Source
+from simulator.activity import MDT_KINDS, RENAME, RENAMES, Source
 from simulator.batch.jobs import Floats, Ints
 
 NEVER = np.iinfo(np.int64).max
@@ -164,6 +164,18 @@ def entries_by_poll(sightings: Iterable[Sightings], poll_count: int) -> list[lis
 
 def _age(entry: Entry) -> tuple[int, str]:
     return entry.begun_s, entry.job_id
+
+
+def by_client(source: Source, times: Ints, failures_until: int) -> Ints:
+    """Return the operations of each client before each of `times`: (times, clients, MDT_KINDS).
+
+    The clients have equal shares; their sum is that of the source.
+    """
+    done = source.mdt_counted(times, failures_until)[:, None, :]
+    places = np.arange(len(source.clients))[None, :, None]
+    shares: Ints = (done + places) // len(source.clients)
+    shares[:, :, RENAME] = shares[:, :, list(RENAMES)].sum(axis=2)
+    return shares
 
 
 def mdt_totals(sources: Iterable[Source], polls: Ints, server: Server) -> Ints:

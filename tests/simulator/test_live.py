@@ -50,10 +50,9 @@ def rpcs(folder):
     return matches
 
 
-def opens(folder):
-    counters = (folder / "md_stats.txt").read_text()
-    [count] = re.findall(r"^open +(\d+) samples", counters, re.MULTILINE)
-    return int(count)
+def opens(folder, name="md_stats"):
+    counters = (folder / f"{name}.txt").read_text()
+    return sum(map(int, re.findall(r"^open +(\d+) samples", counters, re.MULTILINE)))
 
 
 def test_the_trace_of_a_second_is_written_after_the_second(pass_time, tmp_path):
@@ -83,6 +82,20 @@ def test_a_storm_is_recorded_leads_the_trace_and_delays_others(pass_time, tmp_pa
     assert minutes[0] > 50 * len(waits_us[0])
     assert np.mean(waits_us[0][-200:]) > 10 * np.mean(waits_us[-2])
     assert f"|{storm['user']}|" in (tmp_path / "squeue.txt").read_text()
+
+
+def test_operations_of_clients_add_up_to_those_of_the_mdt(pass_time, tmp_path):
+    pass_time(20)
+    pass_time(20, begin=NOON)
+
+    clients = re.findall(
+        r"^mdt\.atlas2-MDT0000\.exports\.(\S+)\.stats=$",
+        (tmp_path / "exports.txt").read_text(),
+        re.MULTILINE,
+    )
+    assert len(set(clients)) == len(clients) > 20
+    assert any(nid.startswith("10.36.226.1") for nid in clients)  # log-in nodes
+    assert opens(tmp_path, "exports") == opens(tmp_path) > 0
 
 
 def test_after_a_pause_the_same_jobs_run_with_higher_counters(pass_time, tmp_path):
@@ -117,5 +130,5 @@ def test_the_agent_accepts_the_written_configuration(tmp_path):
 
     assert understood.url == "http://127.0.0.1:8000"
     assert {source.format.name for source in understood.sources} == {
-        *("rpctrace", "job_stats", "md_stats", "squeue", "sacct", "pbs", "panda")
+        *("rpctrace", "job_stats", "md_stats", "exports", "squeue", "sacct", "pbs", "panda")
     }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from django.utils import timezone
 
+from ioportal.activity import host_operations
 from ioportal.activity.load import target_load
 from ioportal.analysis.timelines import OBSERVED, Steps, coarsened, rates, within
 from ioportal.charts import palette
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
+    from ioportal.activity.host_operations import Host
     from ioportal.charts.time_axis import Figure
     from ioportal.telemetry.coverage import Interval
 
@@ -160,6 +162,15 @@ class MetadataLoad:
             (principal, colours.get(principal.label, palette.REST))
             for principal in self.principals[:_TABLE_ROWS]
         ]
+
+    @cached_property
+    def hosts(self) -> list[Host]:
+        """The busiest hosts outside jobs, from export statistics."""
+        if self.window is None:
+            return []
+        return host_operations.top_hosts(
+            self.last_observed.keys(), self.window.start, self.window.end
+        )
 
     @property
     def more(self) -> int:

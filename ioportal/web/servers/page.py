@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Max, Q
 from django.http import Http404
 
-from ioportal.activity import operation_times, top_clients
+from ioportal.activity import host_operations, operation_times, top_clients
 from ioportal.charts.timelines import Chart, Style
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
+    from ioportal.activity.host_operations import Host
     from ioportal.activity.operation_times import OperationTime
     from ioportal.activity.top_clients import Client
     from ioportal.analysis.timelines import Steps
@@ -218,9 +219,18 @@ class ServerPage:
         """Operations on the server's MDTs with their mean times."""
         if self.window is None:
             return []
-        return operation_times.by_kind(
-            _mdts(self.server).values_list("pk", flat=True), self.window.start, self.window.end
-        )
+        return operation_times.by_kind(self._mdts, self.window.start, self.window.end)
+
+    @cached_property
+    def hosts(self) -> list[Host]:
+        """The busiest hosts outside jobs on the server's MDTs."""
+        if self.window is None:
+            return []
+        return host_operations.top_hosts(self._mdts, self.window.start, self.window.end)
+
+    @cached_property
+    def _mdts(self) -> list[int]:
+        return list(_mdts(self.server).values_list("pk", flat=True))
 
     @cached_property
     def clients(self) -> list[Client]:
@@ -259,7 +269,10 @@ def _latest_day(server: Server) -> TimeRange | None:
     of_server = Q(
         source__in=(Coverage.Source.MDS_STATS, Coverage.Source.REQ_HISTORY), source_id=server.pk
     )
-    of_mdts = Q(source=Coverage.Source.JOB_STATS, source_id__in=_mdts(server).values("pk"))
+    of_mdts = Q(
+        source__in=(Coverage.Source.JOB_STATS, Coverage.Source.EXPORTS),
+        source_id__in=_mdts(server).values("pk"),
+    )
     reads = Coverage.objects.filter(of_server | of_mdts)
     last: datetime | None = reads.aggregate(last=Max("end"))["last"]
     if last is None:

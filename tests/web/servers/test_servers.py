@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from ioportal.site.models import Nid, Target
+from ioportal.telemetry.models import Coverage, HostWindow
 from tests.collectors.lustre.counters import FIXTURES
 from tests.logs import Run, Timed, at, job_stats, sacct
 from tests.web.reading import text_of, words_of
@@ -77,6 +79,26 @@ def test_mean_times_of_operations_are_listed_by_kind(as_staff, module_site, inge
     page = words_of(as_staff.get("/servers/mds1/"))
 
     assert "Kind Operations Mean time µs open 30 50.0 mkdir 6 \N{EN DASH}" in page
+
+
+def test_hosts_outside_jobs_are_listed_from_exports(as_staff, module_site):
+    target = Target.objects.get(name="lake-MDT0000")
+    nid = Nid.objects.get(text="1@gni")
+    common = {
+        "start": at("12:00"), "end": at("12:01"), "segment_id": 0, "target_id": target.pk,
+        "basis": 1,
+    }  # fmt: skip
+    HostWindow.objects.create(
+        **common, nid_id=nid.pk, kind=3, metadata_operations=300, metadata_us=15_000
+    )
+    HostWindow.objects.create(**common, nid_id=0, kind=1, metadata_operations=700)
+    Coverage.objects.create(
+        source="exports", source_id=target.pk, start=at("12:00"), end=at("12:01"), segment_id=0
+    )
+
+    page = words_of(as_staff.get("/servers/mds1/"))
+
+    assert "Host Metadata operations ops Share % Mean time µs n1 300 30.0 50.0" in page
 
 
 def test_a_server_without_data_shows_the_command_to_load_it(as_staff, module_site):

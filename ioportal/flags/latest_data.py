@@ -1,0 +1,49 @@
+"""The end of the latest data of each kind, up to which subjects are evaluated."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ioportal.site.models import Server, Target
+from ioportal.telemetry import coverage
+from ioportal.telemetry.models import Coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # before any data
+
+
+def traced_until() -> dict[int, datetime]:
+    """Return the end of the traces of each filesystem's metadata servers, if traced."""
+    servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", "filesystem")
+    return _by_filesystem(Coverage.Source.RPC_TRACE, dict(servers))
+
+
+def polled_until() -> dict[int, datetime]:
+    """Return the end of the export statistics of each filesystem's MDTs, if polled."""
+    return _by_filesystem(Coverage.Source.EXPORTS, _filesystems_of_mdts())
+
+
+def observed_until() -> datetime:
+    """Return the end of the latest data, at most the current time."""
+    counted = _by_filesystem(Coverage.Source.JOB_STATS, _filesystems_of_mdts())
+    ends = (traced_until(), polled_until(), counted)
+    latest = max((end for kind in ends for end in kind.values()), default=_NEVER)
+    return min(latest, datetime.now(UTC))
+
+
+def _filesystems_of_mdts() -> dict[int, int]:
+    mdts = Target.objects.filter(kind=Target.Kind.MDT)
+    return dict(mdts.values_list("pk", "filesystem"))
+
+
+def _by_filesystem(source: Coverage.Source, filesystems: Mapping[int, int]) -> dict[int, datetime]:
+    """Return the latest end of the servers or targets of each filesystem."""
+    ends: dict[int, datetime] = {}
+    last = coverage.last_observed(source, coverage.contiguous(filesystems))
+    for observed, moment in last.items():
+        filesystem = filesystems[observed]
+        ends[filesystem] = max(moment, ends.get(filesystem, moment))
+    return ends
