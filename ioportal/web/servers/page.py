@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Max, Q
 from django.http import Http404
 
-from ioportal.activity import host_operations, operation_times, top_clients
+from ioportal.activity import host_operations, impact_estimates, operation_times, top_clients
 from ioportal.charts.timelines import Chart, Style
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
     from ioportal.activity.host_operations import Host
+    from ioportal.activity.impact_estimates import EstimatedImpact
     from ioportal.activity.operation_times import OperationTime
     from ioportal.activity.top_clients import Client
     from ioportal.analysis.timelines import Steps
@@ -227,6 +228,15 @@ class ServerPage:
         if self.window is None:
             return []
         return host_operations.top_hosts(self._mdts, self.window.start, self.window.end)
+
+    @cached_property
+    def impacts(self) -> list[EstimatedImpact]:
+        """Estimated impact of users and processes where the server was not traced."""
+        if self.window is None or not self._mdts:
+            return []
+        return impact_estimates.by_principal(
+            self.server.pk, self._mdts, self.window.start, self.window.end
+        )
 
     @cached_property
     def _mdts(self) -> list[int]:

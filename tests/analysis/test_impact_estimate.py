@@ -1,0 +1,170 @@
+"""Estimated impact: properties, and agreement with the measured impact of simulated storms."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from ioportal.analysis.impact import WINDOWS, impact
+from ioportal.analysis.impact_estimate import LOADS, WAITS, estimate
+from simulator.activity import Burst, Source
+from simulator.randomness import stream
+from simulator.servers import trace
+from tests.properties import examples
+
+START = datetime(2025, 11, 22, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def waits(*intervals):
+    """Return intervals of a minute: requests, time and usual time."""
+    rows = [
+        (START + n * MINUTE, START + (n + 1) * MINUTE, *interval)
+        for n, interval in enumerate(intervals)
+    ]
+    return pl.DataFrame(rows, schema=WAITS, orient="row")
+
+
+def loads(*rows):
+    """Return loads: first and last minute, principal, operations and time."""
+    return pl.DataFrame(
+        [(START + first * MINUTE, START + last * MINUTE, *rest) for first, last, *rest in rows],
+        schema=LOADS,
+        orient="row",
+    )
+
+
+def impacts(*arguments):
+    return dict(estimate(*arguments).select("principal", "impact_s").iter_rows())
+
+
+def test_others_wait_in_proportion_to_their_load():
+    calm, slow = (1_000, 5e6, 5e6), (1_000, 105e6, 5e6)
+
+    found = estimate(
+        loads((0, 2, "storm", 1_800.0, None), (0, 2, "x", 200.0, None)), waits(calm, slow)
+    )
+
+    [storm] = found.filter(principal="storm").rows(named=True)
+    assert storm["share"] == pytest.approx(0.9)
+    assert storm["suffered_s"] == pytest.approx(90, rel=0.01)
+    assert 5 < storm["impact_s"] <= 10.01  # others waited 10 s longer
+
+
+def test_known_times_of_operations_are_the_load():
+    slow = waits((1_000, 105e6, 5e6))
+    timed = loads((0, 1, "few", 100.0, 900.0), (0, 1, "many", 900.0, 100.0))
+    untimed = timed.with_columns(time_us=pl.when(pl.col("principal") == "few").then("time_us"))
+
+    assert max(impacts(timed, slow).items(), key=lambda item: item[1])[0] == "few"
+    assert max(impacts(untimed, slow).items(), key=lambda item: item[1])[0] == "many"
+
+
+SHARES = st.lists(st.floats(0.01, 100), min_size=1, max_size=6)
+INTERVALS = st.lists(
+    st.tuples(st.integers(0, 10**6), st.floats(0, 1e10), st.floats(0, 1e10)), max_size=4
+)
+
+
+@given(SHARES, INTERVALS)
+@settings(max_examples=examples(50))
+def test_impact_is_part_of_the_waiting_of_others(shares, intervals):
+    rows = [(0, len(intervals) or 1, str(n), 1e4 * share, None) for n, share in enumerate(shares)]
+    excess_s = sum(max(took - usual, 0) for n, took, usual in intervals if n) / 1e6
+
+    found = estimate(loads(*rows), waits(*intervals))
+
+    rounding_s = 1e-3 * len(shares) * len(intervals)
+    for row in found.iter_rows(named=True):
+        assert 0 <= row["impact_s"] <= excess_s * (1 - row["share"]) + rounding_s
+    assert found["suffered_s"].sum() <= excess_s + rounding_s
+    if len(shares) == 1:
+        assert found["impact_s"].sum() == 0
+
+
+STORMS = [(450, 5), (560, 6), (620, 6), (640, 8), (660, 3), (700, 8), (760, 4), (850, 5)]
+KNEE_PER_S, STORM_S, END_S = 600.0, 60, 180
+MIX = {"open": 0.46, "getattr": 0.43, "close": 0.08, "getxattr": 0.03}
+QUIET = {"getattr": 0.6, "open": 0.2, "close": 0.2}
+
+
+def served(number, rate, others):
+    """Return the requests of a storm and of other jobs on a simulated server."""
+    start = int(START.timestamp())
+    chance = stream(number, "storms of the estimate")
+
+    def source(name, per_s, mix, begin, end):
+        counts = {kind: int(per_s * share * (end - begin)) for kind, share in mix.items()}
+        return Source(name, np.arange(8), (Burst(start + begin, start + end, counts),))
+
+    sources = [source("storm", rate, MIX, 60, 60 + STORM_S)]
+    sources += [source(f"job {n}", chance.uniform(2, 12), QUIET, 0, END_S) for n in range(others)]
+    requests = trace.requests(sources, start, start + END_S, 0, chance)
+    done, of_source = trace.serve(requests, sources, KNEE_PER_S, chance)
+    return pl.DataFrame(
+        {
+            "end": pl.Series(done.end_us).cast(pl.Datetime("us", "UTC")),
+            "opcode": done.opcode,
+            "principal": pl.Series([each.job_id for each in sources]).gather(of_source),
+            "service_us": done.service_us,
+            "total_us": done.service_us + done.wait_us,
+        }
+    )
+
+
+def measured(rpcs):
+    """Return the impact of the storm by windows of 10 s."""
+    key = ("server", "service", "opcode")
+    windows = (
+        rpcs.with_columns(start=pl.col("end").dt.truncate("10s"), server=0, service=0)
+        .group_by("start", *key, "principal")
+        .agg(timed=pl.len(), service_us_sum=pl.sum("service_us"), total_us_sum=pl.sum("total_us"))
+        .select(*WINDOWS)
+        .cast(WINDOWS)
+    )
+    calm = windows.filter(pl.col("start") < START + timedelta(seconds=50)).group_by(key)
+    baseline = calm.agg(baseline_us=pl.sum("total_us_sum") / pl.sum("timed"))
+    return impact(windows, baseline).principals.filter(principal="storm")["impact_s"].sum()
+
+
+def estimated(rpcs, *, is_timed):
+    """Return the impact of the storm from statistics of each minute."""
+    usual_us = rpcs.filter(pl.col("end") < START + timedelta(seconds=50))["total_us"].mean()
+    minute = {"start": pl.col("end").dt.truncate("1m")}
+    minute["end"] = minute["start"] + MINUTE
+    by_minute = rpcs.with_columns(**minute)
+    requests = pl.len().cast(pl.Float64)
+    times = by_minute.group_by("start", "end").agg(
+        requests=requests, took_us=pl.sum("total_us").cast(pl.Float64), usual_us=requests * usual_us
+    )
+    time_us = pl.sum("service_us").cast(pl.Float64) if is_timed else pl.lit(None, pl.Float64)
+    operations = by_minute.group_by("start", "end", "principal").agg(
+        operations=requests, time_us=time_us
+    )
+    return impacts(operations.select(*LOADS), times.select(*WAITS)).get("storm", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("is_timed", "factor"),
+    [
+        pytest.param(True, 2, id="operations with times"),
+        pytest.param(False, 2.5, id="numbers of operations"),
+    ],
+)
+def test_estimates_of_storms_agree_with_the_measured_impact(is_timed, factor, storms):
+    pairs = [(measured(rpcs), estimated(rpcs, is_timed=is_timed)) for rpcs in storms]
+
+    expected, found = zip(*pairs, strict=True)
+    assert min(expected) > 0
+    assert spearmanr(expected, found).statistic >= 0.9
+    for one, other in pairs:
+        assert one / factor <= other <= one * factor
+
+
+@pytest.fixture(scope="module")
+def storms():
+    return [served(n, *storm) for n, storm in enumerate(STORMS)]
