@@ -7,7 +7,7 @@ proportion to its load.
 
 import polars as pl
 
-from ioportal.analysis.impact import BASELINES, WINDOWS, impact
+from ioportal.analysis.impact import BASELINES, MEMBERS, WINDOWS, impact
 
 UTC_US = pl.Datetime("us", "UTC")
 LOADS = {  # rows with the same key are summed
@@ -45,7 +45,8 @@ def estimate(loads: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
     """
     windows = _windows(loads, waits)
     usual = {"server": [0], "service": [0], "opcode": [0], "baseline_us": [_HANDLING_US]}
-    estimated = impact(windows, pl.DataFrame(usual, schema=BASELINES))
+    no_groups = pl.DataFrame(schema=MEMBERS)  # each principal is a party
+    estimated = impact(windows, pl.DataFrame(usual, schema=BASELINES), no_groups)
     return estimated.principals.select("principal", "share", "impact_s", "suffered_s")
 
 

@@ -209,7 +209,7 @@ user and process is the time of its metadata operations (job_stats, Lustre 2.14 
 number where times are unknown. All requests of an interval are assumed to take equally long, and
 each principal to send requests in proportion to its load. Time blocked on locks is included,
 because the statistics do not separate it. Intervals with a trace are excluded. In simulated storms
-the estimate is within a factor of 2 of the measured impact (2.5 without times of operations).
+the estimate is within a factor of 2 of the measured impact (3 without times of operations).
 
 ## Slow intervals
 

@@ -18,7 +18,7 @@ CREATE INDEX hostwindow_target ON telemetry_hostwindow (target_id, "end");
 
 
 class Migration(migrations.Migration):
-    dependencies = [("telemetry", "0004_latencies")]
+    dependencies = [("telemetry", "0010_group_impact")]
     operations = [
         migrations.RunSQL(_CREATE, reverse_sql="DROP TABLE telemetry_hostwindow"),
         migrations.CreateModel(
