@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -34,7 +33,7 @@ from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from ioportal.flags.usual_values import UsualOn
     from ioportal.telemetry.piecewise import Piece
