@@ -14,17 +14,18 @@ This page is generated from `ioportal/analysis/rules/`.
 **Findings.** A rule flags a subject that exceeds *all* its thresholds. Unknown figures never exceed
 a threshold. The first threshold belongs to the *measure*, which is charted.
 
-**Flags.** A flag opens at the thresholds and ends below 80 % of each threshold, to prevent flapping.
-Until then, further findings update it. A flag begins when its measure reached the threshold, as far
-as the windows of the data show; pages also show when that was noticed. A finding becomes *abuse* at a
-multiple of the measure's threshold, once it has lasted five minutes. For an ended job the whole run
-counts.
+**Flags.** A flag opens at the thresholds and ends below 80 % of each threshold, to prevent
+flapping. Until then, further findings update it. A flag begins when its measure reached the
+threshold, as far as the windows of the data show; pages also show when that was noticed. A finding
+becomes *abuse* at a multiple of the measure's threshold, once it has lasted five minutes. For an
+ended job the whole run counts.
 
-**Cases.** All flags of a rule on the jobs of one user, application name and filesystem are one case;
-so are all flags of one user, host or filesystem. The application name is the job's name without the
-numbers of single jobs. A case shows the total of the measure where it adds up over jobs, otherwise
-its highest value. It is resolved when none of its findings applies, expires without new findings for
-30 days (hosts 30 minutes, filesystems two hours), and opens again when the problem recurs.
+**Cases.** All flags of a rule on the jobs of one user, application name and filesystem are one
+case; so are all flags of one user, host or filesystem. The application name is the job's name
+without the numbers of single jobs. A case shows the total of the measure where it adds up over
+jobs, otherwise its highest value. It is resolved when none of its findings applies, expires without
+new findings for 30 days (hosts 30 minutes, filesystems two hours), and opens again when the problem
+recurs.
 
 **Evaluation times.** A job is evaluated whenever its data changes, and its user by the day up to
 then. Hosts and filesystems are evaluated by their latest five minutes or hour. Data that arrives
