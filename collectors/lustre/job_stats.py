@@ -207,15 +207,23 @@ def _readings(counters: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     # "name", "{ samples", "5, unit" and the rest: much faster than the groups of a pattern.
     parts = text.str.splitn(":", 4).struct
-    return counters.select(
+    readings = counters.select(
         "line",
         "text",
         "row",
         name=parts["field_0"].str.strip_chars(),
         samples=parts["field_2"].str.head(-len(", unit")).str.strip_chars(),
-        unit=parts["field_3"].str.extract(_UNIT_NAME, 1),
-        sum=parts["field_3"].str.extract(_SUM, 1),
+        rest=parts["field_3"],
     )
+    # Most counters have no operations, or no sum.
+    has_sum = pl.col("rest").str.contains("sum", literal=True)
+    has_value = (pl.col("samples") != "0") | text.str.contains("bytes", literal=True)
+    sums = readings.filter(has_sum & has_value).select(
+        "line",
+        unit=pl.col("rest").str.extract(_UNIT_NAME, 1),
+        sum=pl.col("rest").str.extract(_SUM, 1),
+    )
+    return readings.drop("rest").join(sums, on="line", how="left", maintain_order="left")
 
 
 def _unwrap(odd: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
