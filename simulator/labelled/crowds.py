@@ -6,7 +6,7 @@ import numpy as np
 
 from simulator.clock import MINUTE_S
 from simulator.labelled.heavy import most_requests
-from simulator.labelled.ordinary import MIX
+from simulator.labelled.ordinary import MIX, reads_of
 from simulator.labelled.play import Play, between, phase, shares
 
 _STARTS_PER_S = (2, 20)  # of the scheduler
@@ -27,7 +27,7 @@ def array(chance: np.random.Generator, capacity_per_s: float, strength: float) -
             "array_task",
             1,
             runtime_s + begin,
-            tuple(phase(chance, begin, begin + lasts_s, operations)),
+            tuple(phase(chance, begin, begin + lasts_s, operations, reads=reads_of(operations))),
         )
 
 
@@ -43,5 +43,5 @@ def campaign(chance: np.random.Generator, capacity_per_s: float, strength: float
             "reprocess.sh",
             int(chance.integers(1, 9)),
             runtime_s,
-            tuple(phase(chance, 20, runtime_s - 30, operations)),
+            tuple(phase(chance, 20, runtime_s - 30, operations, reads=reads_of(operations))),
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulator.activity import Burst, Transfers
 from simulator.clock import MINUTE_S
-from simulator.labelled.ordinary import MIB, MIX, QUIET
+from simulator.labelled.ordinary import MIB, MIX, QUIET, reads_of
 from simulator.labelled.play import Play, between, phase, shares
 
 Chance = np.random.Generator
@@ -46,7 +46,13 @@ def storm(chance: Chance, capacity_per_s: float, strength: float) -> Play:
         runtime_s,
         (
             *phase(chance, 10, quiet_s, shares(10 * nodes, QUIET)),
-            *phase(chance, quiet_s, quiet_s + lasts_s, shares(operations, mix)),
+            *phase(
+                chance,
+                quiet_s,
+                quiet_s + lasts_s,
+                shares(operations, mix),
+                reads=reads_of(shares(operations, mix)),
+            ),
         ),
         busy_share=chance.uniform(0.2, 0.7),
     )

@@ -1,5 +1,6 @@
 """Ordinary jobs of several applications: input, computation, output."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,11 @@ _FAMILIES = (
 )
 _WEIGHTS = np.array([family.weight for family in _FAMILIES])
 _WEIGHTS /= _WEIGHTS.sum()
+
+
+def reads_of(operations: Mapping[str, float]) -> Transfers:
+    """Return one read of each opened file."""
+    return Transfers(int(operations.get("open", 0)), 65_536)
 
 
 def ordinary(chance: Chance) -> Play:
