@@ -1,4 +1,4 @@
-"""Groups of jobs: all jobs of a user, of a project, or of a user with one job name."""
+"""Groups of jobs: all jobs of a user, of a project, or of a user with one application name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.db import connection
 from psycopg import sql
 
 from ioportal.analysis.impact import MEMBERS
+from ioportal.jobs.application_names import application_name
 from ioportal.telemetry.models import JobGroup, Principal
 
 if TYPE_CHECKING:
@@ -16,18 +17,10 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-# Texts of groups as expressions of a job `j`; null: none. User names have no blanks. Long job names
-# are shortened.
-TEXTS = {
-    "user": sql.SQL("nullif(j.owner, '')"),
-    "project": sql.SQL("nullif(j.project, '')"),
-    "application": sql.SQL(
-        "CASE WHEN j.owner <> '' AND j.name <> '' THEN j.owner || ' ' || left(j.name, 60) END"
-    ),
-}
+_LONGEST = 60  # characters of an application name
 _MEMBERS = sql.SQL("""
-SELECT '{job}:' || j.id, {user}, {project}, {application} FROM jobs_job j WHERE j.id = ANY(%s)
-""").format(job=sql.Literal(Principal.JOB.value), **TEXTS)
+SELECT '{job}:' || id, owner, project, name FROM jobs_job WHERE id = ANY(%s)
+""").format(job=sql.Literal(Principal.JOB.value))
 
 
 class Application(NamedTuple):
@@ -47,7 +40,20 @@ def members(job_ids: Collection[int]) -> pl.DataFrame:
     """Return the groups of some jobs: columns of `analysis.impact.MEMBERS`."""
     with connection.cursor() as cursor:
         cursor.execute(_MEMBERS, [list(job_ids)])
-        return pl.DataFrame(cursor.fetchall(), schema=MEMBERS, orient="row")
+        columns = dict.fromkeys(("principal", "owner", "project", "name"), pl.String())
+        jobs = pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")
+    return jobs.select("principal", **keys()).select(*MEMBERS)
+
+
+def keys() -> dict[str, pl.Expr]:
+    """Return the texts of the groups of jobs with columns owner, project and name; null: none.
+
+    User names have no blanks. Long application names are shortened.
+    """
+    known = {name: pl.when(pl.col(name) != "").then(name) for name in ("owner", "project")}
+    application = application_name(pl.col("name")).str.head(_LONGEST)
+    of_user = known["owner"] + " " + pl.when(application != "").then(application)
+    return {"user": known["owner"], "project": known["project"], "application": of_user}
 
 
 def stored(groups: Collection[tuple[str, str]]) -> pl.DataFrame:

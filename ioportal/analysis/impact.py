@@ -27,7 +27,7 @@ WINDOWS = {  # rows with the same key are summed
     "service_us_sum": pl.Int64(),
     "total_us_sum": pl.Int64(),  # arrival to end, queue included
 }
-GROUPS = ("user", "project", "application")  # application: user and job name
+GROUPS = ("user", "project", "application")  # application: user and application name
 # The groups of each principal in a job; null: none. Principals outside jobs may be missing.
 MEMBERS = {"principal": pl.String(), **dict.fromkeys(GROUPS, pl.String())}
 BASELINES = {

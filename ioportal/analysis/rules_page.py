@@ -86,8 +86,12 @@ def page() -> str:
     parts = [_HEAD]
     for kind in Subject:
         rules = [rule for rule in RULES if rule.subject is kind]
+        if not rules:
+            continue  # evaluated by the rules about users
         codes = ", ".join(f"`{rule.code}`" for rule in rules)
-        parts += [f"# Rules for {kind}s: {codes}\n\n", *map(_section, rules)]
+        *first, last = (f"{subject}s" for subject in rules[0].subjects)
+        subjects = " and ".join([", ".join(first), last] if first else [last])
+        parts += [f"# Rules for {subjects}: {codes}\n\n", *map(_section, rules)]
     return "".join(parts).rstrip() + "\n"
 
 

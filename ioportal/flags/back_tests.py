@@ -7,7 +7,7 @@ time, in steps, and stores its progress; it restarts if its worker dies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,9 @@ from django.db import connection, transaction
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.evidence import DAY
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import evidence, lifecycle, usual_values
+from ioportal.flags import evidence, group_evidence, lifecycle, usual_values
 from ioportal.flags.evaluation import by_thresholds
+from ioportal.flags.group_evidence import Groups
 from ioportal.flags.models import BackTest, ThresholdSet
 from ioportal.flags.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import Job
@@ -171,14 +172,23 @@ def _step_evidence(
     if rule.subject is Subject.JOB:
         yield evidence.for_ended_jobs(start, end, usual_on)
     elif rule.subject is Subject.USER:
-        jobs = Job.objects.overlapping(end - DAY, end).exclude(owner="")
-        owners = jobs.values_list("owner", flat=True).distinct()
-        yield evidence.for_users(owners, end)
+        jobs = Job.objects.overlapping(end - DAY, end)
+        groups = Groups.of_jobs(jobs.values_list("owner", "project").distinct())
+        for subjects in group_evidence.for_groups(groups, end):
+            yield _with_kinds(subjects)
     else:
         is_host = rule.subject is Subject.HOST
         collect = evidence.for_hosts_between if is_host else evidence.for_filesystem_between
         for filesystem in Filesystem.objects.values_list("pk", flat=True):
             yield collect(filesystem, start, end)
+
+
+def _with_kinds(groups: Evidence) -> Evidence:
+    """Prepend the kind to projects and applications, which users may be named like."""
+    if groups.kind is Subject.USER:
+        return groups
+    subject = pl.format("{} {}", pl.lit(groups.kind.value), "subject")
+    return replace(groups, frame=groups.frame.with_columns(subject=subject))
 
 
 def _counts(rule: Rule, current: pl.DataFrame, proposed: pl.DataFrame) -> dict[str, int]:

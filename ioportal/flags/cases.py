@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db.models import Count, Exists, Max, Min, OuterRef, Q
 from django.utils import timezone
 
-from ioportal.analysis.rules.rule import Subject
+from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.flags.models import Case, CaseEvent, Flag, FlagEvent
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 EXPIRES_AFTER = {  # without new findings
     Subject.JOB: timedelta(days=30),
-    Subject.USER: timedelta(days=30),
+    **dict.fromkeys(GROUPS, timedelta(days=30)),
     Subject.HOST: timedelta(minutes=30),
     Subject.FILESYSTEM: timedelta(hours=2),
 }
 # A finding that continues for so long after its case was resolved opens the case again. Findings on
 # jobs do so only by growing.
 CONTINUES_FOR = {
-    Subject.USER: timedelta(days=1),
+    **dict.fromkeys(GROUPS, timedelta(days=1)),
     Subject.HOST: timedelta(minutes=30),
     Subject.FILESYSTEM: timedelta(hours=2),
 }

@@ -15,14 +15,23 @@ from django.utils import timezone
 
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import cases, evidence, impact_computation, job_evidence, latest_data, lifecycle
+from ioportal.flags import (
+    cases,
+    evidence,
+    group_evidence,
+    impact_computation,
+    job_evidence,
+    latest_data,
+    lifecycle,
+)
+from ioportal.flags.group_evidence import Groups
 from ioportal.flags.models import Flag
 from ioportal.flags.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.postgres.advisory_locks import Lock, hold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from ioportal.analysis.rules.rule import Rule
@@ -55,18 +64,35 @@ def evaluate_pending(limit: int = 500) -> int:
         book = ThresholdBook()
         evaluate(current, book)
         for until, jobs_of_day in evidence.by_day(current.frame):
-            evaluate(evidence.for_users(jobs_of_day["owner"].to_list(), until), book)
-        _reevaluate_flagged_users(current.frame["owner"].to_list(), book)
+            _evaluate_groups(Groups.of_jobs(_places(jobs_of_day)), until, book)
+        _reevaluate_flagged_groups(Groups.of_jobs(_places(current.frame)), book)
         return intervals + len(claimed)
 
 
-def _reevaluate_flagged_users(owners: list[str], book: ThresholdBook) -> None:
-    """Evaluate flagged users by their latest jobs: an older day must not leave a flag open."""
-    flags = Flag.objects.current().filter(subject_kind=Subject.USER, subject__in=owners)
-    flagged_until = dict(flags.values_list("subject").annotate(Min("until")))
-    latest = evidence.latest_by_user(flagged_until)
-    for until, users in evidence.by_day(latest):
-        evaluate(evidence.for_users(users["owner"].to_list(), until), book)
+def _places(jobs: pl.DataFrame) -> Iterable[tuple[str, str]]:
+    """Return the owners and projects of jobs."""
+    keys = jobs["subject"].cast(pl.Int64).to_list()
+    return Job.objects.filter(pk__in=keys).values_list("owner", "project").distinct()
+
+
+def _evaluate_groups(groups: Groups, until: datetime, book: ThresholdBook) -> None:
+    for subjects in group_evidence.for_groups(groups, until):
+        evaluate(subjects, book)
+
+
+def _reevaluate_flagged_groups(groups: Groups, book: ThresholdBook) -> None:
+    """Evaluate flagged groups by their latest jobs: an older day must not leave a flag open."""
+    flags = Flag.objects.current()
+    of_owners = flags.filter(
+        subject_kind__in=(Subject.APPLICATION, Subject.USER), owner__in=groups.owners
+    )
+    of_projects = flags.filter(subject_kind=Subject.PROJECT, subject__in=groups.projects)
+    latest = evidence.latest_of_groups(
+        dict(of_owners.order_by().values_list("owner").annotate(Min("until"))),
+        dict(of_projects.order_by().values_list("subject").annotate(Min("until"))),
+    )
+    for until, rows in evidence.by_day(latest):
+        _evaluate_groups(Groups.of_jobs(rows.select("owner", "project").iter_rows()), until, book)
 
 
 def evaluate_current() -> None:
@@ -91,7 +117,7 @@ def evaluate(subjects: Evidence, book: ThresholdBook) -> None:
     flags = lifecycle.lock_current(subjects.kind, subjects.frame)
     changes = lifecycle.Changes()
     for rule in RULES:
-        if rule.subject is subjects.kind:
+        if subjects.kind in rule.subjects:
             for effective, frame in by_thresholds(rule, subjects, book):
                 changes.add(
                     lifecycle.evaluate_rule(

@@ -13,13 +13,11 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import METRICS
 from ioportal.analysis.quality import GOOD_AMBIGUOUS
 from ioportal.analysis.rules.evidence import (
-    DAY,
     EVIDENCE,
     HOUR,
     JOB_EVIDENCE,
     PEAK_SPAN,
     PEAKS,
-    USER_EVIDENCE,
 )
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import usual_values
@@ -188,42 +186,39 @@ def by_day(subjects: pl.DataFrame) -> Iterator[tuple[datetime, pl.DataFrame]]:
         yield until, day.drop("day")
 
 
-# Jobs of some users with good data that ran in [since, until).
-JOBS_OF_USERS = sql.SQL("""
-jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
-    AND j.owner = ANY(%(owners)s) AND s.metadata_operations > 0 AND s.quality = 'good'
-    AND j.started_at < %(until)s AND (j.ended_at IS NULL OR j.ended_at > %(since)s)
-""")
-_USERS = sql.SQL("""
-SELECT j.owner, count(*), sum(s.metadata_operations)::float8,
-    max(s.metadata_operations)::float8, %(until)s::timestamptz
-FROM {jobs} GROUP BY 1
-""").format(jobs=JOBS_OF_USERS)
-
-
-def for_users(owners: Iterable[str], until: datetime) -> Evidence:
-    """Return totals of the users' jobs with good data over the day before a time."""
-    values = {"owners": sorted(set(owners) - {""}), "since": until - DAY, "until": until}
-    columns = {**USER_EVIDENCE, "until": _TIME}
-    frame = _frame(_USERS, columns, values)
-    return _with_context(Subject.USER, frame.with_columns(owner=pl.col("subject")))
-
-
-_LATEST_BY_USER = sql.SQL("""
-SELECT j.owner, max({until})
-FROM unnest(%(owners)s::text[], %(untils)s::timestamptz[]) AS flagged (owner, until)
-JOIN jobs_job j ON j.owner = flagged.owner AND (j.ended_at IS NULL OR j.ended_at > flagged.until)
+_LATEST_DATA = sql.SQL("""
+SELECT flagged.owner, flagged.project, max({until})
+FROM unnest(%(owners)s::text[], %(projects)s::text[], %(untils)s::timestamptz[])
+    AS flagged (owner, project, until)
+JOIN jobs_job j ON (j.owner = nullif(flagged.owner, '') OR j.project = nullif(flagged.project, ''))
+    AND (j.ended_at IS NULL OR j.ended_at > flagged.until)
 JOIN jobs_jobstatistics s ON s.job_id = j.id
 LEFT JOIN flags_jobevidence e ON e.job_id = j.id
 WHERE j.started_at IS NOT NULL
-GROUP BY j.owner, flagged.until HAVING max({until}) > flagged.until
+GROUP BY flagged.owner, flagged.project, flagged.until HAVING max({until}) > flagged.until
 """).format(until=_UNTIL)
 
 
-def latest_by_user(untils: Mapping[str, datetime]) -> pl.DataFrame:
-    """Return the end of the latest data of each user with data after the user's time."""
-    values = {"owners": list(untils), "untils": list(untils.values())}
-    return _frame(_LATEST_BY_USER, {"owner": pl.String(), "until": _TIME}, values)
+def latest_of_groups(
+    owners: Mapping[str, datetime], projects: Mapping[str, datetime]
+) -> pl.DataFrame:
+    """Return the end of the latest data of users and projects with data after some times.
+
+    Args:
+        owners: a time for each user.
+        projects: a time for each project.
+
+    Returns:
+        Columns owner and project (one of them is empty) and until.
+    """
+    none = [""]
+    values = {
+        "owners": [*owners, *none * len(projects)],
+        "projects": [*none * len(owners), *projects],
+        "untils": [*owners.values(), *projects.values()],
+    }
+    columns = {"owner": pl.String(), "project": pl.String(), "until": _TIME}
+    return _frame(_LATEST_DATA, columns, values)
 
 
 # RPCs to a filesystem's metadata servers by principal and bin.
@@ -332,7 +327,7 @@ def _load_evidence(
         "filesystem": filesystem,
     }
     columns = {**EVIDENCE[kind], "until": _TIME}
-    return _with_context(kind, _frame(query.format(loads=loads), columns, values), filesystem)
+    return with_context(kind, _frame(query.format(loads=loads), columns, values), filesystem)
 
 
 def _load_query(piece: Piece) -> sql.Composed:
@@ -343,7 +338,7 @@ def _load_query(piece: Piece) -> sql.Composed:
     )
 
 
-def _with_context(kind: Subject, frame: pl.DataFrame, filesystem: int | None = None) -> Evidence:
+def with_context(kind: Subject, frame: pl.DataFrame, filesystem: int | None = None) -> Evidence:
     """Add the columns of `CONTEXT`; subjects other than jobs always have good quality."""
     good = pl.lit(JobStatistics.Quality.GOOD.value)
     values: dict[str, pl.Expr] = {

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from ioportal.analysis.rules.evidence import EVIDENCE
-from ioportal.analysis.rules.rule import Subject
+from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.flags.models import Case, Flag, ThresholdSet
 from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.postgres.advisory_locks import Lock, hold
@@ -50,20 +50,24 @@ def apply_thresholds(threshold_set: ThresholdSet) -> bool:
 
 
 def _affected_jobs(rule: str) -> set[int]:
-    """Return running jobs, flagged jobs, and one job of each flagged user."""
+    """Return running jobs, flagged jobs, and one job of each flagged user and project."""
     # Lower thresholds may reopen cases that the evaluation resolved.
     reopenable = Q(case__state=Case.State.RESOLVED, case__resolved_until=None)
     unresolved = ~Q(case__state=Case.State.RESOLVED)
     flagged = Flag.objects.filter(unresolved | reopenable, rule=rule)
     running = Job.objects.filter(started_at__isnull=False, ended_at=None)
-    # A job's evaluation includes its user: one job each is enough.
-    users = flagged.filter(subject_kind=Subject.USER).values("subject")
-    jobs_of_users = Job.objects.filter(owner__in=users, statistics__isnull=False)
+    # A job's evaluation includes its groups: one job each is enough.
+    users = flagged.filter(subject_kind__in=GROUPS).values("owner")
+    jobs_of_users = Job.objects.filter(owner__in=users, statistics__isnull=False).exclude(owner="")
     latest = jobs_of_users.order_by("owner", "-started_at").distinct("owner")
+    projects = flagged.filter(subject_kind=Subject.PROJECT).values("subject")
+    jobs_of_projects = Job.objects.filter(project__in=projects, statistics__isnull=False)
+    latest_of_projects = jobs_of_projects.order_by("project", "-started_at").distinct("project")
     return {
         *flagged.filter(job__isnull=False).values_list("job", flat=True),
         *running.values_list("pk", flat=True),
         *latest.values_list("pk", flat=True),
+        *latest_of_projects.values_list("pk", flat=True),
     }
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ioportal.analysis.rules.evidence import PEAK_SPAN
-from ioportal.analysis.rules.rule import Subject
+from ioportal.analysis.rules.evidence import DAY, PEAK_SPAN
+from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.flags.models import FlagEvent
 from ioportal.reporting import flags
 from ioportal.reporting.flag_values import in_words, title_of
 from ioportal.site.models import Server
 from ioportal.telemetry import coverage, levels
-from ioportal.telemetry.models import ImpactWindow
+from ioportal.telemetry.models import ImpactWindow, JobGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,11 +70,19 @@ def figures(flag: Flag) -> list[Figure]:
 
 def impact_intervals(flag: Flag) -> list[ImpactInterval]:
     """Return the intervals of impact of a flag's principal, largest impact first."""
-    principal = flags.principal(flag)
-    if principal is None:
+    if flag.subject_kind in GROUPS:
+        group = JobGroup.objects.filter(
+            kind=JobGroup.Kind[flag.subject_kind.upper()], text=flag.subject
+        )
+        rows = ImpactWindow.objects.filter(kind__in=JobGroup.Kind.values).between(
+            flag.since - DAY, flag.until
+        )
+        rows = rows.filter(principal_id__in=group.values("pk"))
+    elif principal := flags.principal(flag):
+        kind, key = principal
+        rows = ImpactWindow.objects.filter(kind=kind, principal_id=key)
+    else:
         return []
-    kind, key = principal
-    rows = ImpactWindow.objects.filter(kind=kind, principal_id=key)
     if flag.subject_kind == Subject.HOST:  # flagged for one filesystem and time alone
         servers = Server.objects.filter(filesystem=flag.filesystem_id)
         rows = rows.between(flag.since - PEAK_SPAN, flag.until)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Case, Exists, OuterRef, Q, When
 from django.urls import reverse
 
 from ioportal.activity import principal_windows
-from ioportal.analysis.rules.rule import Subject
+from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.jobs.models import Job
 from ioportal.reporting.flag_values import in_words, title_of, unit_of
-from ioportal.reporting.principals import Name, named
+from ioportal.reporting.principals import Name, job_group_name, named
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
@@ -79,9 +79,12 @@ class FlagSummary:
 def with_subjects(flags: FlagQuerySet) -> FlagQuerySet:
     """Add what `summaries` and `is_simulated` need."""
     user_is_simulated = Exists(
-        Job.objects.filter(owner=OuterRef("subject"), cluster__simulated=True)
+        Job.objects.filter(
+            Q(owner=OuterRef("owner")) & ~Q(owner="") | Q(project=OuterRef("subject")),
+            cluster__simulated=True,
+        )
     )
-    is_of_user = Q(subject_kind=Subject.USER)
+    is_of_user = Q(subject_kind__in=GROUPS)
     return flags.select_related("case", "job__cluster", "cluster", "filesystem").annotate(
         user_is_simulated=Case(When(is_of_user, then=user_is_simulated), default=False)
     )
@@ -133,8 +136,11 @@ def subject_name(
     """
     if kind == Subject.JOB and not subject:
         return Name("jobs without a user")
-    if kind in {Subject.JOB, Subject.USER}:
-        return Name(f"user {subject}", reverse("user", args=[subject]))
+    if kind == Subject.JOB:
+        kind = Subject.USER
+    if kind in GROUPS:
+        group = job_group_name(kind, subject)
+        return replace(group, text=f"{kind} {group.text}")
     if kind == Subject.FILESYSTEM and filesystem:
         return Name(f"filesystem {filesystem.name}")
     known = names.get(principal_windows.principal_key(subject)) if kind == Subject.HOST else None

@@ -76,8 +76,16 @@ def job_group_name(kind: str, text: str) -> Name:
     if kind != "application":
         return Name(text, reverse(kind, args=[text]))
     application = Application.from_text(text)
-    query = urlencode({"user": application.user, "name": application.name})
+    query = urlencode(job_group_filters(kind, text))
     return Name(f"{application.name} of {application.user}", f"{reverse('job_list')}?{query}")
+
+
+def job_group_filters(kind: str, text: str) -> dict[str, str]:
+    """Return the filters of the job list for a group of jobs."""
+    if kind != "application":
+        return {kind: text}
+    application = Application.from_text(text)
+    return {"user": application.user, "name": application.name.partition("*")[0]}
 
 
 def _jobs(keys: Iterable[int], user: User) -> dict[PrincipalKey, Name]:

@@ -143,7 +143,7 @@ def test_evidence_does_not_depend_on_the_order_of_traces(logs, ingest, jobs, eva
 @pytest.mark.parametrize("order", list(permutations(("70", "71", "80"))), ids="-".join)
 def test_flags_do_not_depend_on_the_order_of_evaluation(jobs, logs, ingest, refresh, order):
     """Two jobs are a campaign until a larger third job starts."""
-    values = {"metadata_operations": 1_000, "jobs": 2, "largest_share": 0.5}
+    values = {"metadata_operations": 1_000_000, "jobs": 2, "largest_share": 0.5}
     apply_thresholds(
         ThresholdSet(rule="campaign", thresholds=values, reason="a test", set_by="root")
     )
@@ -151,8 +151,9 @@ def test_flags_do_not_depend_on_the_order_of_evaluation(jobs, logs, ingest, refr
     steps = {"12:00": (0, 0), "12:10": (800, 0), "12:20": (801, 0), "12:30": (801, 0)}
     paths = []
     for clock, (early, late) in {**steps, "12:40": (801, 4_000), "12:50": (801, 5_000)}.items():
-        entries = {"70": {"getattr": early + 1}, "71": {"getattr": early + 1}}
-        text = job_stats(MDT, entries | {"80": {"getattr": late + 1}}, snapshot=clock)
+        counts = {"70": early, "71": early, "80": late}
+        entries = {job: {"getattr": 1_000 * count + 1} for job, count in counts.items()}
+        text = job_stats(MDT, entries, snapshot=clock)
         paths.append(logs(f"read-{clock}", text, read_at=at(clock)))
     ingest("job_stats", *paths)
     refresh()

@@ -6,6 +6,7 @@ from ioportal.analysis.rules.create_unlink_churn import CREATE_UNLINK_CHURN
 from ioportal.analysis.rules.host_operations import HOST_OPERATIONS
 from ioportal.analysis.rules.host_outside_jobs import HOST_OUTSIDE_JOBS
 from ioportal.analysis.rules.impact import IMPACT
+from ioportal.analysis.rules.impact_of_many_jobs import IMPACT_OF_MANY_JOBS
 from ioportal.analysis.rules.lock_contention import LOCK_CONTENTION
 from ioportal.analysis.rules.low_cpu_efficiency import LOW_CPU_EFFICIENCY
 from ioportal.analysis.rules.metadata_operations import METADATA_OPERATIONS
@@ -23,6 +24,7 @@ from ioportal.analysis.rules.unexplained_enqueues import UNEXPLAINED_ENQUEUES
 
 RULES: tuple[Rule, ...] = (
     IMPACT,
+    IMPACT_OF_MANY_JOBS,
     METADATA_OPERATIONS,
     METADATA_RATE,
     STARTUP_STORM,

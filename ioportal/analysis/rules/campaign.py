@@ -1,17 +1,20 @@
-"""Campaign: many jobs of one user add up."""
+"""Campaign: many jobs of an application, a user or a project add up."""
 
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
+_PART_SHARE = 0.8  # of its operations: then the part is flagged instead
 
-def _check(users: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
-    return users.filter(
-        pl.col("metadata_operations") >= thresholds["metadata_operations"],
-        pl.col("jobs") >= thresholds["jobs"],
-        pl.col("largest_job_operations")
-        <= thresholds["largest_share"] * pl.col("metadata_operations"),
+
+def _check(groups: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
+    is_flagged_as_part = _is_campaign(
+        "part_operations", "part_jobs", "part_largest_job_operations", thresholds
+    ) & (pl.col("part_operations") >= _PART_SHARE * pl.col("metadata_operations"))
+    return groups.filter(
+        _is_campaign("metadata_operations", "jobs", "largest_job_operations", thresholds),
+        ~is_flagged_as_part.fill_null(value=False),
     ).select(
         "subject",
         numbers=pl.struct(
@@ -22,13 +25,22 @@ def _check(users: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     )
 
 
+def _is_campaign(operations: str, jobs: str, largest: str, thresholds: Thresholds) -> pl.Expr:
+    return (
+        (pl.col(operations) >= thresholds["metadata_operations"])
+        & (pl.col(jobs) >= thresholds["jobs"])
+        & (pl.col(largest) <= thresholds["largest_share"] * pl.col(operations))
+    )
+
+
 CAMPAIGN = Rule(
     code="campaign",
-    version=1,
-    title="Campaign of one user",
+    version=2,
+    title="Campaign of many jobs",
     meaning=(
-        "All jobs of one user that ran within a day did as many metadata operations in total as "
-        "several abusive jobs, although no single job stands out."
+        "Within 24 hours, the jobs of one application of a user, one user or one project did as "
+        "many metadata operations in total as several abusive jobs, although no single job stands "
+        "out. The narrowest group with at least 80 % of the operations is flagged."
     ),
     subject=Subject.USER,
     source=Source.JOB_STATS_MDT,
@@ -36,7 +48,7 @@ CAMPAIGN = Rule(
     measure="metadata_operations",
     thresholds={
         "metadata_operations": Threshold(
-            20_000_000, "Metadata operations of all jobs within a day", Unit.COUNT
+            20_000_000, "Metadata operations of all jobs within 24 hours", Unit.COUNT, 1e6
         ),
         "jobs": Threshold(20, "Minimum number of jobs", Unit.JOBS, minimum=2),
         "largest_share": Threshold(
@@ -44,7 +56,7 @@ CAMPAIGN = Rule(
         ),
     },
     advice=(
-        "{metadata_operations:,.0f} metadata operations of {jobs:,.0f} jobs within a day "
+        "{metadata_operations:,.0f} metadata operations of {jobs:,.0f} jobs within 24 hours "
         "(threshold {threshold_metadata_operations:,.0f}). Run fewer jobs concurrently, and "
         "reduce the metadata operations of each."
     ),

@@ -8,7 +8,7 @@ import polars as pl
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import METRICS
-from ioportal.analysis.rules.rule import Subject
+from ioportal.analysis.rules.rule import GROUPS, Subject
 
 # Rates are evaluated as totals of five minutes: a strong storm exceeds a threshold within seconds,
 # a mild one after minutes.
@@ -56,11 +56,24 @@ JOB_EVIDENCE = {
     "has_ended": pl.Boolean(),
     **USUAL_VALUES,
 }
-USER_EVIDENCE = {
+# Of the jobs of a user, a project or an application. A part of a user is one of its applications; a
+# part of a project is a user.
+GROUP_EVIDENCE = {
     "subject": pl.String(),
-    "jobs": _COUNT,  # that ran within a day
-    "metadata_operations": _COUNT,  # sum over these jobs
+    "metadata_operations": _COUNT,  # the most within 24 hours
+    # Within the same 24 hours:
+    "jobs": _COUNT,  # with metadata operations
     "largest_job_operations": _COUNT,
+    "part_operations": _COUNT,  # of the part with most operations
+    "part_jobs": _COUNT,
+    "part_largest_job_operations": _COUNT,
+    # Within the last day:
+    "peak_impact_s": _COUNT,  # extra waiting of others within five minutes
+    "impact_share": pl.Float64(),  # at the peak: work of the group / of all RPCs
+    "impact_times": pl.Float64(),  # at the peak: time of others' RPCs / their usual time
+    "impact_s": pl.Float64(),  # extra waiting of others
+    "part_impact_s": _COUNT,  # highest peak of a job, or of a narrower group
+    "part_impact_share": pl.Float64(),  # its share of the work
 }
 HOST_EVIDENCE = {
     "subject": pl.String(),
@@ -78,7 +91,7 @@ FILESYSTEM_EVIDENCE = {
 }
 EVIDENCE = {
     Subject.JOB: JOB_EVIDENCE,
-    Subject.USER: USER_EVIDENCE,
+    **dict.fromkeys(GROUPS, GROUP_EVIDENCE),
     Subject.HOST: HOST_EVIDENCE,
     Subject.FILESYSTEM: FILESYSTEM_EVIDENCE,
 }

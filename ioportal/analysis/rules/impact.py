@@ -19,12 +19,12 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 
 IMPACT = Rule(
     code="impact",
-    version=1,
+    version=2,
     title="Slows down other jobs",
     meaning=(
         "While the job kept a metadata server busy, RPCs of other users took several times as "
-        "long as usual. Its share of their extra waiting is given in seconds. On a server with "
-        "few other users, even a storm causes little waiting."
+        "long as usual. The extra waiting that they would have been spared without the job is "
+        "given in seconds. On a server with few other users, even a storm causes little waiting."
     ),
     subject=Subject.JOB,
     source=Source.RPC_TRACE,
@@ -37,13 +37,13 @@ IMPACT = Rule(
         "impact_times": Threshold(
             5, "Time of other users' RPCs, relative to usual", Unit.RATIO, minimum=1
         ),
-        "impact_share": Threshold(0.3, "Share of the server's service time", Unit.SHARE, maximum=1),
+        "impact_share": Threshold(0.3, "Share of the server's work", Unit.SHARE, maximum=1),
     },
     advice=(
         "Other users waited {peak_impact_s:,.0f} s longer within five minutes because of this "
         "job (threshold {threshold_peak_impact_s:,.0f} s), {impact_s:,.0f} s over its run. "
-        "Their RPCs took {impact_times:,.0f} times as long as usual, and the job had "
-        "{impact_share:.0%} of the server's service time. Stop or throttle it if users "
+        "Their RPCs took {impact_times:,.0f} times as long as usual, and the job did "
+        "{impact_share:.0%} of the server's work. Stop or throttle it if users "
         "complain. Run fewer jobs of this kind concurrently, and check which files it opens."
     ),
     check=_check,

@@ -35,8 +35,14 @@ class Subject(StrEnum):
 
     JOB = "job"
     USER = "user"
+    PROJECT = "project"
+    APPLICATION = "application"  # all jobs of a user with one application name
     HOST = "host"  # a host or process outside any job
     FILESYSTEM = "filesystem"
+
+
+# Groups of jobs, narrow before wide. Rules about users evaluate all of them.
+GROUPS = (Subject.APPLICATION, Subject.USER, Subject.PROJECT)
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,11 @@ class Rule:
     usual: Collection[str] = ()  # columns about similar jobs that the check reads
     caveat: str = ""
     units: Mapping[str, Unit] = field(default_factory=dict)  # of numbers without a threshold
+
+    @property
+    def subjects(self) -> tuple[Subject, ...]:
+        """All kinds of subjects that the rule evaluates."""
+        return GROUPS if self.subject is Subject.USER else (self.subject,)
 
     @property
     def defaults(self) -> dict[str, float]:

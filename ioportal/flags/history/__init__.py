@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from collectors.tables import UTC_US
-from ioportal.analysis.rules.rule import Subject
+from ioportal.analysis.rules.rule import GROUPS, Subject
+from ioportal.flags.history.groups import IMPACT, OPERATIONS
 from ioportal.flags.history.jobs import STARTUP, UNEXPLAINED, Z_SCORE, counter_source, peak_source
 from ioportal.flags.history.outside_jobs import (
     CONTRADICTED,
@@ -20,7 +21,6 @@ from ioportal.flags.history.outside_jobs import (
     UNATTRIBUTED,
 )
 from ioportal.flags.history.source import HistorySource, MeasureHistory
-from ioportal.flags.history.users import USER_TOTAL
 from ioportal.telemetry import levels, retention
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ SOURCES: dict[tuple[str, str], HistorySource] = {
     (Subject.JOB, "io_bytes"): counter_source(pl.col("read_bytes") + pl.col("write_bytes")),
     (Subject.JOB, "unexplained_enqueues"): UNEXPLAINED,
     (Subject.JOB, "z_score"): Z_SCORE,
-    (Subject.USER, "metadata_operations"): USER_TOTAL,
+    **{(kind, "metadata_operations"): OPERATIONS for kind in GROUPS},
+    **{(kind, "peak_impact_s"): IMPACT for kind in GROUPS},
     (Subject.HOST, "rpcs"): OUTSIDE_JOBS,
     (Subject.HOST, "operations"): OUTSIDE_OPERATIONS,
     (Subject.HOST, "contradicted_rpcs"): CONTRADICTED,

@@ -31,7 +31,8 @@ class FlagQuerySet(models.QuerySet["Flag"]):
             return self
         if not user.is_authenticated:
             return self.none()
-        own = Q(subject_kind=Subject.USER, subject=user.get_username())
+        of_user = (Subject.USER, Subject.APPLICATION)
+        own = Q(subject_kind__in=of_user, owner=user.get_username())
         return self.good().filter(Q(job__in=Job.objects.visible_to(user)) | own)
 
     def good(self) -> Self:

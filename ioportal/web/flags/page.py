@@ -10,13 +10,14 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
 from ioportal.analysis.rules.evidence import DAY
-from ioportal.analysis.rules.rule import Subject
+from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.flags import history, impact_computation
 from ioportal.flags.models import Flag
 from ioportal.reporting import flag_evidence
 from ioportal.reporting.flag_history import history_chart
 from ioportal.reporting.flags import is_simulated, summaries, with_subjects
 from ioportal.reporting.job_facts import Comparison, statistics_of
+from ioportal.reporting.principals import job_group_filters
 from ioportal.web.flags.outlier_histogram import OutlierHistogram
 
 if TYPE_CHECKING:
@@ -108,16 +109,17 @@ class FlagPage:
     def source_link(self) -> tuple[str, str] | None:
         """Label and address of the rows that a finding adds up; None: its subject has a page.
 
-        For a user the jobs, heaviest first; for a filesystem the unregistered NIDs.
+        For a group of jobs the jobs, heaviest first; for a filesystem the unregistered NIDs.
         """
         flag = self.flag
         if flag.subject_kind == Subject.FILESYSTEM:
             return "unregistered NIDs", reverse("unregistered_nids")
-        if flag.subject_kind != Subject.USER:
+        if flag.subject_kind not in GROUPS:
             return None
         span = {"start": (flag.since - DAY).isoformat(), "end": flag.until.isoformat()}
-        query = {"user": flag.subject, **span, "sort": "-metadata_operations"}
-        return "these jobs", f"{reverse('job_list')}?{urlencode(query)}"
+        group = job_group_filters(flag.subject_kind, flag.subject)
+        query = urlencode({**group, **span, "sort": "-metadata_operations"})
+        return "these jobs", f"{reverse('job_list')}?{query}"
 
     @property
     def events(self) -> Iterable[FlagEvent]:

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from ioportal.analysis.rules.rule import Subject
 from ioportal.jobs.models import Job
+from ioportal.reporting.principals import job_group_name
 from ioportal.site.models import Filesystem, Nid, SourceJobId
 from ioportal.telemetry.models import Principal
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 EXPORT_COLUMNS = ("subject", "name", "owner", "value", "until", "current", "proposed")
 EVALUATED = {  # by the kind of subject
     Subject.JOB: "jobs that ended in this period",
-    Subject.USER: "user days",
+    Subject.USER: "days of users, projects and applications",
     Subject.HOST: "five-minute intervals of hosts and processes",
     Subject.FILESYSTEM: "hours of filesystems",
 }
@@ -97,8 +98,14 @@ def _jobs(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _users(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
-    return {name: (name, reverse("user", args=[name])) for name in subjects}
+def _groups(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return the names of users, and of projects and applications, which begin with their kind."""
+    names = {}
+    for subject in subjects:
+        kind, _, text = subject.partition(" ")
+        group = job_group_name(kind, text) if text else job_group_name("user", subject)
+        names[subject] = (f"{kind} {group.text}" if text else group.text, group.address)
+    return names
 
 
 def _hosts(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -126,7 +133,7 @@ def _filesystems(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 _NAMES = {
     Subject.JOB: _jobs,
-    Subject.USER: _users,
+    Subject.USER: _groups,
     Subject.HOST: _hosts,
     Subject.FILESYSTEM: _filesystems,
 }

@@ -1,10 +1,12 @@
-"""Many operations by many jobs of a user."""
+"""Many operations by many jobs of a group."""
 
 import pytest
 
 from ioportal.analysis.rules import CAMPAIGN
 
 AT_THRESHOLDS = {"metadata_operations": 20_000_000, "jobs": 20, "largest_job_operations": 4_000_000}
+
+PART = {"part_operations": 20_000_000, "part_jobs": 20, "part_largest_job_operations": 4_000_000}
 
 
 @pytest.mark.parametrize(
@@ -13,6 +15,9 @@ AT_THRESHOLDS = {"metadata_operations": 20_000_000, "jobs": 20, "largest_job_ope
         pytest.param({}, True, id="at every threshold"),
         pytest.param({"metadata_operations": 19_999_999}, False, id="fewer operations"),
         pytest.param({"jobs": 19}, False, id="few jobs"),
+        pytest.param(PART, False, id="a part is flagged instead"),
+        pytest.param(PART | {"metadata_operations": 25_000_001}, True, id="not by a part alone"),
+        pytest.param(PART | {"part_jobs": 19}, True, id="the part has few jobs"),
         pytest.param(
             {"largest_job_operations": 4_000_001},
             False,

@@ -142,7 +142,12 @@ def test_invalid_periods_are_refused(run_back_test, fields, error):
 
 
 def test_only_applicable_scopes_are_offered(as_staff, cluster):
-    fields = {"threshold_metadata_operations": 10, "cluster": "anvil", "reason": "x", "set": "1"}
+    fields = {
+        "threshold_metadata_operations": 30_000_000,
+        "cluster": "anvil",
+        "reason": "x",
+        "set": "1",
+    }
     as_staff.post("/rules/campaign/", fields)
 
     assert ThresholdSet.objects.get().is_everywhere

@@ -1,0 +1,71 @@
+"""Impact of many jobs: together, the jobs of a group slow down others at a metadata server."""
+
+import polars as pl
+
+from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
+
+_PART_SHARE = 0.5  # of its impact: then the part is flagged instead
+
+
+def _check(groups: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
+    part = pl.col("part_impact_s").fill_null(0)
+    is_flagged_as_part = (
+        (part >= thresholds["peak_impact_s"])
+        & (part >= _PART_SHARE * pl.col("peak_impact_s"))
+        & (pl.col("part_impact_share").fill_null(0) >= thresholds["impact_share"])
+    )
+    return groups.filter(
+        pl.col("peak_impact_s") >= thresholds["peak_impact_s"],
+        pl.col("impact_times") >= thresholds["impact_times"],
+        pl.col("impact_share") >= thresholds["impact_share"],
+        ~is_flagged_as_part,
+    ).select(
+        "subject",
+        numbers=pl.struct("peak_impact_s", "impact_times", "impact_share", "impact_s"),
+    )
+
+
+IMPACT_OF_MANY_JOBS = Rule(
+    code="impact-of-many-jobs",
+    version=1,
+    title="Many jobs slow down others",
+    meaning=(
+        "While the jobs of one application of a user, one user or one project kept a metadata "
+        "server busy, RPCs of others took several times as long as usual. No single job has half "
+        "of the impact. The narrowest group with at least half of it is flagged."
+    ),
+    subject=Subject.USER,
+    source=Source.RPC_TRACE,
+    severity=Severity.WARNING,
+    measure="peak_impact_s",
+    thresholds={
+        "peak_impact_s": Threshold(3, "Extra waiting of others within five minutes", Unit.SECONDS),
+        "impact_times": Threshold(
+            5, "Time of others' RPCs, relative to usual", Unit.RATIO, minimum=1
+        ),
+        "impact_share": Threshold(0.3, "Share of the server's work", Unit.SHARE, maximum=1),
+    },
+    advice=(
+        "Others waited {peak_impact_s:,.0f} s longer within five minutes because of these jobs "
+        "(threshold {threshold_peak_impact_s:,.0f} s), {impact_s:,.0f} s within a day. Their RPCs "
+        "took {impact_times:,.0f} times as long as usual, and the jobs did {impact_share:.0%} of "
+        "the server's work. Limit the number of jobs that run at the same time, and check which "
+        "files they open."
+    ),
+    check=_check,
+    example=Example(
+        "700 jobs of one node",
+        {
+            "peak_impact_s": 198755.0,
+            "impact_s": 198755.0,
+            "impact_share": 0.9231,
+            "impact_times": 20190.0,
+            "part_impact_s": 0.0,
+            "part_impact_share": 0.0,
+        },
+    ),
+    abuse_times=100,
+    units={"impact_s": Unit.SECONDS},
+    caveat="Needs a trace and a baseline of the server. Without a baseline, impact is unknown.",
+)

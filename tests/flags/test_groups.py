@@ -1,0 +1,108 @@
+"""Flags of applications, users and projects: the narrowest group is flagged, and only once."""
+
+from datetime import timedelta
+
+import pytest
+
+from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
+from ioportal.flags import history
+from ioportal.flags.models import Flag
+from ioportal.reporting import flag_evidence
+from tests.logs import Run, at, job_stats, rpc, sacct
+
+JOBS, NODES = 20, 19
+BYSTANDER = Run("99", nodes="n20", user="bob", project="CHM01", name="fold")
+MILLION = 1_000_000
+HOUR = timedelta(hours=1)
+
+
+def runs(**differing):
+    """Return jobs of one node; `differing`: fields that differ between them."""
+    letters = "abcdefghijklmnopqrstuvwxyz"[:JOBS]
+    fields = [{name: value + letter for name, value in differing.items()} for letter in letters]
+    return [Run(f"{10 + n}", end=None, nodes=f"n{n % NODES + 1}", **fields[n]) for n in range(JOBS)]
+
+
+@pytest.mark.parametrize(
+    ("differing", "kind", "subject"),
+    [
+        pytest.param({}, "application", "alice relax", id="one application"),
+        pytest.param({"name": "a"}, "user", "alice", id="applications of one user"),
+        pytest.param({"name": "a", "user": "u"}, "project", "PHY12", id="users of one project"),
+    ],
+)
+def test_many_jobs_that_slow_down_others_are_flagged_together(
+    site, logs, ingest, evaluate, differing, kind, subject
+):
+    ingest("sacct", logs("jobs", sacct(*runs(**differing)[:NODES], BYSTANDER)), cluster="anvil")
+    calm = [
+        rpc(at("12:10") - timedelta(seconds=10 * n), "20@gni", us=(80, 100))
+        for n in range(MIN_BASELINE_WINDOWS + 130, 0, -1)
+    ]
+    storm = [  # every 20th RPC is the bystander's
+        rpc(at("12:10") + timedelta(milliseconds=20 * n), f"{n % 20 + 1}@gni", us=(80, 50_100))
+        for n in range(3_000)
+    ]
+    ingest("rpctrace", logs("trace", "\n".join(calm + storm)), server="mds1")
+    flags = {key: flag for key, flag in evaluate().items() if key[0].startswith("impact")}
+
+    assert list(flags) == [("impact-of-many-jobs", subject)]
+    flag = flags["impact-of-many-jobs", subject]
+    assert flag.subject_kind == kind
+    # The bystander's 150 RPCs took 50 ms longer than usual each.
+    assert flag.value == pytest.approx(150 * 0.05)
+    assert flag.numbers["impact_share"] == pytest.approx(19 / 20, rel=0.01)
+    assert history.for_flag(flag).amounts["amount"].max() == pytest.approx(flag.value)
+    [interval] = flag_evidence.impact_intervals(flag)
+    assert (interval.start, interval.end) == (at("12:10"), at("12:11"))
+    assert list(evaluate()) == list(flags)  # nothing changes
+
+
+@pytest.fixture
+def read(logs, ingest):
+    """Ingest the MDT's counters at a time: getattrs by job."""
+
+    def run(moment, counters):
+        entries = {job: {"getattr": count} for job, count in counters.items()}
+        text = job_stats("lake-MDT0000", {"x": {"open": 1}, **entries}, snapshot=moment)
+        ingest("job_stats", logs(f"{moment:%d%H%M}", text), at=moment.isoformat())
+
+    return run
+
+
+def test_a_campaign_within_a_day_counts_no_other_days(site, logs, ingest, evaluate, read, settings):
+    """20 jobs of three days do 16 million operations a day, 48 million in all."""
+    settings.POLL_GAP = 3 * HOUR
+    start = at("00:00") - timedelta(days=2)
+    jobs = [Run(f"{10 + n}", start, None, "n1", submit=start - HOUR) for n in range(JOBS)]
+    ingest("sacct", logs("jobs", sacct(*jobs)), cluster="anvil")
+    hourly = 16 * MILLION // 24 // JOBS
+    for hours in range(0, 73, 2):
+        read(start + hours * HOUR, {job.batch_id: hours * hourly for job in jobs if hours})
+
+    assert not [key for key in evaluate() if key[0] == "campaign"]
+
+
+@pytest.mark.parametrize(
+    ("differing", "subject"),
+    [
+        pytest.param({}, "alice relax", id="one application"),
+        pytest.param({"name": "a"}, "alice", id="applications of one user"),
+        pytest.param({"name": "a", "user": "u"}, "PHY12", id="users of one project"),
+    ],
+)
+def test_the_narrowest_group_of_a_campaign_is_flagged(
+    site, logs, ingest, evaluate, read, differing, subject
+):
+    jobs = [*runs(**differing), Run("70", end=None, nodes="n20", name="other")]
+    ingest("sacct", logs("jobs", sacct(*jobs)), cluster="anvil")
+    for minute in (0, 20, 40):
+        counters = {job.batch_id: minute * 50_000 for job in jobs[:-1]}
+        read(at(f"12:{minute:02}"), {**counters, "70": minute * 1_000} if minute else {})
+    flags = {key: flag for key, flag in evaluate().items() if key[0] == "campaign"}
+
+    assert list(flags) == [("campaign", subject)]
+    flag = flags["campaign", subject]
+    assert flag.value == pytest.approx(40 * MILLION, rel=0.001)
+    assert history.for_flag(flag).amounts["amount"].max() == pytest.approx(flag.value)
+    assert Flag.objects.filter(rule="campaign").count() == 1
