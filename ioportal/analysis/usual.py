@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.populations import Numbers
 
 MIN_SAME_NAME = 20  # similar jobs of the same user and name that exclude all others
+HIGH = 0.95
 _QUANTILES = (0.25, 0.5, 0.75, 0.9)
 
 
@@ -65,8 +66,8 @@ def by_group(figures: pl.DataFrame, group: Sequence[str], min_jobs: int = 1) -> 
 
     Returns:
         The group's columns, counts of known values (similar_jobs, similar_jobs_with_bytes), medians
-        (usual_operations, usual_read_bytes), and usual_deviation: the median absolute deviation of
-        ln(1 + metadata operations per node).
+        (usual_operations, usual_read_bytes), usual_high: the 95th percentile of metadata operations
+        per node, and usual_deviation: the median absolute deviation of their ln(1 + value).
     """
     operations = pl.col("metadata_operations_per_node")
     logarithm = (operations + 1).log()
@@ -76,6 +77,7 @@ def by_group(figures: pl.DataFrame, group: Sequence[str], min_jobs: int = 1) -> 
     return large.group_by(group).agg(
         similar_jobs=operations.count().cast(pl.Float64),
         usual_operations=operations.median(),
+        usual_high=operations.quantile(HIGH, interpolation="linear"),
         usual_deviation=(logarithm - center).abs().median(),
         similar_jobs_with_bytes=pl.col("read_bytes").count().cast(pl.Float64),
         usual_read_bytes=pl.col("read_bytes").median(),

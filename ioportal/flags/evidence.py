@@ -12,6 +12,7 @@ from psycopg import sql
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import METRICS
 from ioportal.analysis.quality import GOOD_AMBIGUOUS
+from ioportal.analysis.rules.capacity import DEFAULT_PER_S
 from ioportal.analysis.rules.evidence import (
     EVIDENCE,
     HOUR,
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
 
 _FAILURES_COUNTED_UNTIL = (2, 13)  # Lustre's versions
 _TIME = pl.Datetime("us", "UTC")
-_CONSTANTS = {"counted": list(_FAILURES_COUNTED_UNTIL), "ambiguous": GOOD_AMBIGUOUS}
+_CONSTANTS = {
+    "counted": list(_FAILURES_COUNTED_UNTIL),
+    "ambiguous": GOOD_AMBIGUOUS,
+    "capacity_per_s": DEFAULT_PER_S,
+}
 
 # Columns about a subject in addition to its evidence.
 CONTEXT = {
@@ -70,7 +75,8 @@ coalesce(j.ended_at, greatest(
 ))
 """)
 _JOBS = sql.SQL("""
-SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
+SELECT j.id, j.core_count, coalesce(capacity.per_s, %(capacity_per_s)s)::float8,
+    {metrics}, {kinds}, {peaks},
     s.counted_enqueues, e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio,
     e.impact_s, e.impact_share, e.impact_times,
     versions.counted, j.ended_at IS NOT NULL,
@@ -93,6 +99,10 @@ LEFT JOIN LATERAL (
             WHERE later.server_id = m.id AND later.since > v.since AND later.since <= j.started_at
         )
 ) versions ON true
+LEFT JOIN (
+    SELECT filesystem_id, sum(coalesce(capacity_per_s, %(capacity_per_s)s)) AS per_s
+    FROM site_server WHERE kind = 'mds' GROUP BY filesystem_id
+) capacity ON capacity.filesystem_id = e.filesystem_id
 WHERE {which} AND j.started_at IS NOT NULL
 """)
 _JOBS_TEXTS = sql.SQL("""
@@ -106,6 +116,7 @@ _ENDED = sql.SQL("j.ended_at >= %(start)s AND j.ended_at < %(end)s")
 _JOB_COLUMNS = {
     "subject": pl.Int64(),
     "core_count": pl.Float64(),
+    "capacity_per_s": pl.Float64(),
     **{metric.name: pl.Float64() for metric in METRICS},
     **{f"count_{kind}": pl.Float64() for kind in METADATA_OPERATIONS},
     **PEAKS,
@@ -266,7 +277,7 @@ polled AS MATERIALIZED (
 ),
 polled_totals AS (SELECT bin, sum(operations) AS operations FROM polled GROUP BY 1)
 SELECT kind || ':' || principal_id, l.outside_rpcs, l.contradicted_rpcs,
-    l.outside_rpcs / nullif(totals.rpcs, 0), impacts.impact_s,
+    l.outside_rpcs / nullif(totals.rpcs, 0), %(capacity_per_s)s::float8, impacts.impact_s,
     p.operations, p.operations / nullif(polled_totals.operations, 0), bin + %(width)s
 FROM loads l
 FULL JOIN (SELECT * FROM polled WHERE kind = %(HOST)s) p USING (bin, kind, principal_id)
@@ -319,7 +330,8 @@ def _load_evidence(
     loads = sql.SQL(" UNION ALL ").join(map(_load_query, pieces))
     values = {
         **{kind.name: kind.value for kind in Principal},
-        "servers": list(servers.values_list("pk", flat=True)),
+        "servers": [server.pk for server in servers],
+        "capacity_per_s": sum(server.capacity_per_s or DEFAULT_PER_S for server in servers),
         "mdts": list(mdts.values_list("pk", flat=True)),
         "since": since,
         "until": until,

@@ -50,7 +50,9 @@ _KEYS: dict[str, dict[str, type]] = {
     "cluster.nid_rule": {"network": str, "node": str},
     "cluster.nid": {"nid": str, "node": str},
     "filesystem": {"name": str, "clusters": list, "job_id_pattern": str, "simulated": bool},
-    "server": {"name": str, "filesystem": str, "kind": str, "version": list},
+    "server": {
+        "name": str, "filesystem": str, "kind": str, "capacity_per_s": int, "version": list,
+    },
     "server.version": {"version": str, "since": date},  # (a datetime is a date, too)
     "target": {
         "name": str, "filesystem": str, "server": str, "kind": str, "job_cleanup_interval": int,
@@ -283,6 +285,7 @@ def _server(place: str, entry: _Entry) -> None:
         {
             "filesystem": _registered(place, Filesystem, entry.get("filesystem")),
             "kind": entry.get("kind", Server.Kind.MDS),
+            **_subset(entry, "capacity_per_s"),
         },
     )
     for version in entry.get("version", []):

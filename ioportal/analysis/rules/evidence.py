@@ -32,6 +32,7 @@ PEAKS = {
 USUAL_VALUES = {
     "similar_jobs": _COUNT,  # with known metadata operations
     "usual_operations": _COUNT,  # median of metadata operations per node
+    "usual_high": _COUNT,  # 95th percentile of metadata operations per node
     "usual_deviation": pl.Float64(),  # median absolute deviation of ln(1 + operations per node)
     "similar_jobs_with_bytes": _COUNT,  # with known bytes
     "usual_read_bytes": _COUNT,  # median
@@ -39,6 +40,7 @@ USUAL_VALUES = {
 JOB_EVIDENCE = {
     "subject": pl.String(),
     "core_count": _COUNT,
+    "capacity_per_s": _COUNT,  # requests that the metadata servers of its filesystem can serve
     **{metric.name: pl.Float64() for metric in METRICS},
     **{f"count_{kind}": _COUNT for kind in METADATA_OPERATIONS},
     **PEAKS,
@@ -80,6 +82,7 @@ HOST_EVIDENCE = {
     "rpcs": _COUNT,  # within five minutes, on the metadata servers of one filesystem
     "contradicted_rpcs": _COUNT,  # of which with a job id that its node or user contradicts
     "server_share": pl.Float64(),  # of all RPCs of these servers
+    "capacity_per_s": _COUNT,  # requests that these servers can serve
     "impact_s": pl.Float64(),  # extra waiting of other users' RPCs
     "operations": _COUNT,  # metadata operations within five minutes (exports)
     "operations_share": pl.Float64(),  # of those of all clients

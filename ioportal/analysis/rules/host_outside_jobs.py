@@ -3,6 +3,8 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules import capacity
+from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
@@ -10,12 +12,18 @@ def _check(hosts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return hosts.filter(
         pl.col("rpcs") >= thresholds["rpcs"],
         pl.col("server_share") >= thresholds["server_share"],
-    ).select("subject", numbers=pl.struct("rpcs", "server_share", "impact_s"))
+        capacity.share("rpcs", PEAK_SPAN) >= thresholds["capacity_share"],
+    ).select(
+        "subject",
+        numbers=pl.struct(
+            "rpcs", "server_share", "impact_s", capacity_share=capacity.share("rpcs", PEAK_SPAN)
+        ),
+    )
 
 
 HOST_OUTSIDE_JOBS = Rule(
     code="host-outside-jobs",
-    version=1,
+    version=2,
     title="Load from outside jobs",
     meaning=(
         "Within five minutes a host or process outside any job sent many metadata RPCs, and a "
@@ -29,6 +37,7 @@ HOST_OUTSIDE_JOBS = Rule(
     thresholds={
         "rpcs": Threshold(7_500, "Metadata RPCs within five minutes", Unit.RPCS),
         "server_share": Threshold(0.05, "Share of all metadata RPCs", Unit.SHARE, maximum=1),
+        "capacity_share": capacity.threshold(0.01),
     },
     advice=(
         "{rpcs:,.0f} metadata RPCs within five minutes from outside jobs, {server_share:.0%} of "
@@ -37,7 +46,10 @@ HOST_OUTSIDE_JOBS = Rule(
         "hosts and quiet hours."
     ),
     check=_check,
-    example=Example("a host that crawls all directories", {"rpcs": 20_639, "server_share": 0.4498}),
+    example=Example(
+        "a host that crawls all directories",
+        {"rpcs": 20_639, "server_share": 0.4498, "capacity_per_s": 5_000},
+    ),
     abuse_times=5,
     units={"impact_s": Unit.SECONDS},
 )

@@ -3,6 +3,8 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules import capacity
+from ioportal.analysis.rules.evidence import SUSTAINED_SPAN
 from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
@@ -10,18 +12,20 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
         pl.col("sustained_operations") / pl.col("node_count") >= thresholds["sustained_per_node"],
         pl.col("sustained_operations") >= thresholds["sustained_operations"],
+        capacity.share("sustained_operations", SUSTAINED_SPAN) >= thresholds["capacity_share"],
     ).select(
         "subject",
         numbers=pl.struct(
             "sustained_operations",
             sustained_per_node=pl.col("sustained_operations") / pl.col("node_count"),
+            capacity_share=capacity.share("sustained_operations", SUSTAINED_SPAN),
         ),
     )
 
 
 METADATA_RATE = Rule(
     code="metadata-rate",
-    version=1,
+    version=2,
     title="Sustained metadata rate",
     meaning=(
         "Within ten minutes the job did very many metadata operations on each of its nodes. "
@@ -38,6 +42,7 @@ METADATA_RATE = Rule(
         "sustained_operations": Threshold(
             150_000, "Metadata operations within ten minutes", Unit.COUNT
         ),
+        "capacity_share": capacity.threshold(0.02),
     },
     advice=(
         "{sustained_per_node:,.0f} metadata operations per node within ten minutes, "
@@ -47,7 +52,8 @@ METADATA_RATE = Rule(
     ),
     check=_check,
     example=Example(
-        "job 1702210 (sustained rate, 6 nodes)", {"node_count": 6, "sustained_operations": 619_566}
+        "job 1702210 (sustained rate, 6 nodes)",
+        {"node_count": 6, "sustained_operations": 619_566, "capacity_per_s": 5_000},
     ),
     abuse_times=5,
 )

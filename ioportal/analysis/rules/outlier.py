@@ -45,6 +45,7 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
         pl.col("similar_jobs") >= thresholds["similar_jobs"],
         pl.col("metadata_operations") >= thresholds["metadata_operations"],
         _times_usual() >= thresholds["times_usual"],
+        pl.col("metadata_operations_per_node") >= thresholds["times_high"] * pl.col("usual_high"),
         _z_score() >= thresholds["z_score"],
     ).select(
         "subject",
@@ -53,19 +54,23 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
             "metadata_operations",
             "similar_jobs",
             "usual_operations",
+            "usual_high",
             z_score=_z_score(),
             times_usual=_times_usual(),
+            times_high=pl.col("metadata_operations_per_node") / pl.max_horizontal("usual_high", 1),
         ),
     )
 
 
 OUTLIER = Rule(
     code="outlier",
-    version=1,
+    version=2,
     title="Outlier among similar jobs",
     meaning=(
         "The job's metadata operations per node far exceed the usual value, by a robust z-score: "
-        "the distance from the median of similar jobs over their median deviation, of logarithms."
+        "the distance from the median of similar jobs over their median deviation, of logarithms. "
+        "They also exceed the 95th percentile several times: a site has several kinds of work, "
+        "and the less frequent kind is no outlier."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
@@ -76,7 +81,10 @@ OUTLIER = Rule(
         "times_usual": Threshold(
             27, "Operations per node relative to usual", Unit.RATIO, minimum=1
         ),
-        "metadata_operations": Threshold(20_000, "Metadata operations of the job", Unit.COUNT),
+        "times_high": Threshold(
+            3, "Operations per node relative to the 95th percentile", Unit.RATIO, minimum=1
+        ),
+        "metadata_operations": Threshold(100_000, "Metadata operations of the job", Unit.COUNT),
         "similar_jobs": Threshold(20, "Minimum number of similar jobs", Unit.JOBS, minimum=10),
     },
     advice=(
@@ -93,9 +101,14 @@ OUTLIER = Rule(
             "metadata_operations_per_node": 91500.0,
             "similar_jobs": 493,
             "usual_operations": 1_270,
+            "usual_high": 6_300,
             "usual_deviation": 0.5265,
         },
     ),
-    usual=("similar_jobs", "usual_operations", "usual_deviation"),
-    units={"metadata_operations_per_node": Unit.COUNT, "usual_operations": Unit.COUNT},
+    usual=("similar_jobs", "usual_operations", "usual_high", "usual_deviation"),
+    units={
+        "metadata_operations_per_node": Unit.COUNT,
+        "usual_operations": Unit.COUNT,
+        "usual_high": Unit.COUNT,
+    },
 )

@@ -3,6 +3,8 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules import capacity
+from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
@@ -19,6 +21,7 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
         pl.col("node_count") >= thresholds["startup_nodes"],
         pl.col("startup_opens") >= thresholds["startup_opens_share"] * pl.col("startup_operations"),
         _share() >= thresholds["startup_share_so_far"],
+        capacity.share("startup_operations", PEAK_SPAN) >= thresholds["capacity_share"],
     ).select(
         "subject",
         numbers=pl.struct(
@@ -29,13 +32,14 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
             startup_nodes="node_count",
             startup_opens_share=pl.col("startup_opens") / pl.col("startup_operations"),
             startup_share_so_far=_share(),
+            capacity_share=capacity.share("startup_operations", PEAK_SPAN),
         ),
     )
 
 
 STARTUP_STORM = Rule(
     code="startup-storm",
-    version=1,
+    version=2,
     title="Start-up storm",
     meaning=(
         "In its first five minutes the job opened very many files from many nodes. All nodes "
@@ -58,6 +62,7 @@ STARTUP_STORM = Rule(
         "startup_share_so_far": Threshold(
             0.7, "Share of all its metadata operations so far", Unit.SHARE, maximum=1
         ),
+        "capacity_share": capacity.threshold(0.02),
     },
     advice=(
         "{startup_operations:,.0f} metadata operations in the first five minutes from "
@@ -69,7 +74,12 @@ STARTUP_STORM = Rule(
     check=_check,
     example=Example(
         "job 1702203 (start-up, 96 nodes)",
-        {"node_count": 96, "startup_operations": 931_724, "startup_opens": 391_320},
+        {
+            "node_count": 96,
+            "startup_operations": 931_724,
+            "startup_opens": 391_320,
+            "capacity_per_s": 5_000,
+        },
     ),
     abuse_times=5,
     units={"startup_opens": Unit.COUNT, "node_count": Unit.NODES},

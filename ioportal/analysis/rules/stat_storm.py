@@ -3,6 +3,8 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules import capacity
+from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
@@ -10,18 +12,20 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
         pl.col("peak_stats") >= thresholds["peak_stats"],
         pl.col("peak_stats") >= thresholds["stats_share"] * pl.col("peak_operations"),
+        capacity.share("peak_stats", PEAK_SPAN) >= thresholds["capacity_share"],
     ).select(
         "subject",
         numbers=pl.struct(
             "peak_stats",
             stats_share=pl.col("peak_stats") / pl.col("peak_operations"),
+            capacity_share=capacity.share("peak_stats", PEAK_SPAN),
         ),
     )
 
 
 STAT_STORM = Rule(
     code="stat-storm",
-    version=1,
+    version=2,
     title="Stat storm",
     meaning=(
         "Within five minutes the job queried the attributes of very many files and did little "
@@ -36,6 +40,7 @@ STAT_STORM = Rule(
         "stats_share": Threshold(
             0.6, "Share of stats among its metadata operations", Unit.SHARE, maximum=1
         ),
+        "capacity_share": capacity.threshold(0.04),
     },
     advice=(
         "{peak_stats:,.0f} stats within five minutes (threshold {threshold_peak_stats:,.0f}), "
@@ -45,7 +50,8 @@ STAT_STORM = Rule(
     ),
     check=_check,
     example=Example(
-        "job 1702171 (stat storm, 30 nodes)", {"peak_operations": 632_447, "peak_stats": 518_606}
+        "job 1702171 (stat storm, 30 nodes)",
+        {"peak_operations": 632_447, "peak_stats": 518_606, "capacity_per_s": 5_000},
     ),
     abuse_times=5,
 )

@@ -183,6 +183,13 @@ class Server(models.Model):
     filesystem = models.ForeignKey(Filesystem, models.CASCADE, related_name="servers")
     name = models.CharField(max_length=255, unique=True)
     kind = models.CharField(max_length=3, choices=Kind, default=Kind.MDS)
+    capacity_per_s = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Metadata requests per second that an MDS can serve, by mdtest. Rules compare "
+        "loads with it; if it is unknown, with 5,000.",
+    )
 
     class Meta:
         ordering = ["name"]

@@ -1,0 +1,24 @@
+"""Load relative to the capacity of the metadata servers, for rules."""
+
+from datetime import timedelta
+from typing import Final
+
+import polars as pl
+
+from ioportal.analysis.metrics import Unit
+from ioportal.analysis.rules.rule import Threshold
+
+DEFAULT_PER_S: Final = 5_000  # requests of a small MDS
+
+
+def share(count: str, span: timedelta) -> pl.Expr:
+    """Return the rate of a column's count within `span`, as a share of the column `capacity_per_s`.
+
+    A size or a length alone is no abuse: the same count harms a small server more.
+    """
+    return pl.col(count) / span.total_seconds() / pl.col("capacity_per_s")
+
+
+def threshold(default: float) -> Threshold:
+    """Return the threshold of such a share."""
+    return Threshold(default, "Share of the servers' capacity", Unit.SHARE, maximum=1)
