@@ -4,7 +4,7 @@ import pytest
 
 from ioportal.analysis.rules import HOST_OUTSIDE_JOBS
 
-AT_THRESHOLDS = {"rpcs": 7_500, "server_share": 0.05, "impact_s": None}
+AT_THRESHOLDS = {"rpcs": 7_500, "server_share": 0.05, "impact_s": None, "capacity_per_s": 2_500}
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ AT_THRESHOLDS = {"rpcs": 7_500, "server_share": 0.05, "impact_s": None}
         pytest.param({}, True, id="at every threshold"),
         pytest.param({"rpcs": 7_499}, False, id="fewer RPCs"),
         pytest.param({"server_share": 0.049}, False, id="small share of the server"),
+        pytest.param({"capacity_per_s": 5_000}, False, id="a find on a log-in node"),
     ],
 )
 def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):

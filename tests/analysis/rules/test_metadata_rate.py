@@ -4,7 +4,7 @@ import pytest
 
 from ioportal.analysis.rules import METADATA_RATE
 
-AT_THRESHOLDS = {"sustained_operations": 180_000, "node_count": 3}
+AT_THRESHOLDS = {"sustained_operations": 180_000, "node_count": 3, "capacity_per_s": 12_500}
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ AT_THRESHOLDS = {"sustained_operations": 180_000, "node_count": 3}
         pytest.param(
             {"sustained_operations": 150_000, "node_count": 1}, True, id="enough on one node"
         ),
+        pytest.param({"capacity_per_s": 15_001}, False, id="a larger server"),
         pytest.param({"node_count": 4}, False, id="a larger job"),
     ],
 )

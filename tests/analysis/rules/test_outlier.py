@@ -9,10 +9,11 @@ from ioportal.analysis.rules import OUTLIER
 from ioportal.analysis.rules.outlier import at_threshold, score_at
 
 AT_THRESHOLDS = {
-    "metadata_operations": 20_000,
+    "metadata_operations": 100_000,
     "metadata_operations_per_node": 20_000,
     "similar_jobs": 20,
     "usual_operations": expm1(6.0),
+    "usual_high": 6_666,
     "usual_deviation": 1.05,
 }
 
@@ -21,11 +22,12 @@ AT_THRESHOLDS = {
     ("changed", "is_flagged"),
     [
         pytest.param({}, True, id="at every threshold"),
-        pytest.param({"metadata_operations": 19_999}, False, id="few operations in total"),
+        pytest.param({"metadata_operations": 99_999}, False, id="few operations in total"),
         pytest.param({"similar_jobs": 19}, False, id="too few similar jobs"),
         pytest.param({"metadata_operations_per_node": 10_800}, False, id="not far above usual"),
         pytest.param({"usual_deviation": 1.06}, False, id="similar jobs differ widely"),
         pytest.param({"usual_deviation": 0.0}, True, id="similar jobs are all equal"),
+        pytest.param({"usual_high": 6_667}, False, id="a less frequent kind of work"),
         pytest.param({"usual_operations": None}, False, id="no similar jobs"),
     ],
 )

@@ -9,6 +9,7 @@ AT_THRESHOLDS = {
     "startup_opens": 57_000,
     "node_count": 300,
     "metadata_operations": 214_285,
+    "capacity_per_s": 25_000,
 }
 
 
@@ -22,6 +23,7 @@ AT_THRESHOLDS = {
         pytest.param({"node_count": 16}, True, id="enough nodes"),
         pytest.param({"startup_opens": 56_999}, False, id="mostly other operations"),
         pytest.param({"metadata_operations": 214_287}, False, id="constant rate"),
+        pytest.param({"capacity_per_s": 25_001}, False, id="a larger server"),
         pytest.param({"metadata_operations": 1_000}, True, id="older statistics"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from ioportal.analysis.rules import STAT_STORM
 
-AT_THRESHOLDS = {"peak_stats": 240_000, "peak_operations": 400_000}
+AT_THRESHOLDS = {"peak_stats": 240_000, "peak_operations": 400_000, "capacity_per_s": 20_000}
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,7 @@ AT_THRESHOLDS = {"peak_stats": 240_000, "peak_operations": 400_000}
     [
         pytest.param({}, True, id="at every threshold"),
         pytest.param({"peak_stats": 239_999}, False, id="fewer stats"),
+        pytest.param({"capacity_per_s": 20_001}, False, id="a larger server"),
         pytest.param({"peak_operations": 400_001}, False, id="many other operations"),
     ],
 )

@@ -1,0 +1,55 @@
+"""Usual values of groups of jobs, and the outliers among several kinds of work."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ioportal.analysis.rules import OUTLIER
+from ioportal.analysis.rules.evidence import JOB_EVIDENCE
+from ioportal.analysis.usual import by_group
+
+
+@pytest.fixture
+def per_node():
+    """Operations per node of 700 jobs: 630 with few files, 70 with many."""
+    random = np.random.default_rng(7)
+    return np.concatenate([random.lognormal(7, 0.5, 630), random.lognormal(11.5, 0.5, 70)])
+
+
+def usual(values):
+    figures = pl.DataFrame({"group": 1, "metadata_operations_per_node": values, "read_bytes": None})
+    [row] = by_group(figures, ["group"]).to_dicts()
+    return row
+
+
+def test_usual_values_match_numpy(per_node):
+    row = usual(per_node)
+
+    logarithms = np.log1p(per_node)
+    assert row["similar_jobs"] == 700
+    assert row["usual_operations"] == pytest.approx(np.median(per_node))
+    assert row["usual_high"] == pytest.approx(np.quantile(per_node, 0.95))
+    assert row["usual_deviation"] == pytest.approx(
+        np.median(abs(logarithms - np.log1p(np.median(per_node))))
+    )
+    assert (row["similar_jobs_with_bytes"], row["usual_read_bytes"]) == (0, None)
+
+
+def test_a_second_kind_of_work_is_no_outlier(per_node):
+    values = np.append(per_node, 3e6)  # one real outlier
+    row = {name: value for name, value in usual(values).items() if name in JOB_EVIDENCE}
+    jobs = pl.DataFrame(
+        {
+            "subject": [str(number) for number in range(values.size)],
+            "metadata_operations_per_node": values,
+            "metadata_operations": 4 * values,
+            **row,
+        },
+        schema_overrides=JOB_EVIDENCE,
+    )
+
+    findings = OUTLIER.check(jobs, OUTLIER.defaults)
+    without_percentile = OUTLIER.check(jobs, {**OUTLIER.defaults, "times_high": 0})
+
+    assert findings["subject"].to_list() == [str(per_node.size)]
+    assert without_percentile.height > 50
