@@ -82,7 +82,7 @@ OUTLIER = Rule(
             27, "Operations per node relative to usual", Unit.RATIO, minimum=1
         ),
         "times_high": Threshold(
-            3, "Operations per node relative to the 95th percentile", Unit.RATIO, minimum=1
+            5, "Operations per node relative to the 95th percentile", Unit.RATIO, minimum=1
         ),
         "metadata_operations": Threshold(100_000, "Metadata operations of the job", Unit.COUNT),
         "similar_jobs": Threshold(20, "Minimum number of similar jobs", Unit.JOBS, minimum=10),

@@ -13,7 +13,7 @@ AT_THRESHOLDS = {
     "metadata_operations_per_node": 20_000,
     "similar_jobs": 20,
     "usual_operations": expm1(6.0),
-    "usual_high": 6_666,
+    "usual_high": 4_000,
     "usual_deviation": 1.05,
 }
 
@@ -27,7 +27,7 @@ AT_THRESHOLDS = {
         pytest.param({"metadata_operations_per_node": 10_800}, False, id="not far above usual"),
         pytest.param({"usual_deviation": 1.06}, False, id="similar jobs differ widely"),
         pytest.param({"usual_deviation": 0.0}, True, id="similar jobs are all equal"),
-        pytest.param({"usual_high": 6_667}, False, id="a less frequent kind of work"),
+        pytest.param({"usual_high": 4_001}, False, id="a less frequent kind of work"),
         pytest.param({"usual_operations": None}, False, id="no similar jobs"),
     ],
 )
