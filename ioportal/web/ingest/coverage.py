@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from itertools import chain, groupby
+from math import floor
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,11 @@ class SourceCoverage:
         return strip(self.observed, self.window.start, self.window.end)
 
     @property
+    def strip_label(self) -> str:
+        """The strip in words."""
+        return f"observed {floor(100 * self.share)} % of the range, {len(self.gaps)} gaps"
+
+    @property
     def share(self) -> float:
         """The observed share of the range."""
         return (
@@ -79,6 +85,11 @@ class Unexplained:
     def bars(self) -> list[tuple[float, float]]:
         """Bars of the compared hours."""
         return self._strip(self.hours)
+
+    @property
+    def strip_label(self) -> str:
+        """The strip in words."""
+        return f"{len(self.hours)} hours compared, {len(self.notable)} above 5 %"
 
     @property
     def notable(self) -> list[TargetHour]:
