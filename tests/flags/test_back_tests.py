@@ -147,7 +147,7 @@ def test_proposed_thresholds_apply_to_their_part_of_the_site_only(evaluate, back
     evaluate()
 
     test = back_test(
-        thresholds={"metadata_operations": 1},
+        thresholds={"metadata_operations": 1, "operations_per_node_hour": 0, "capacity_share": 0},
         cluster=Cluster.objects.get(name="anvil"),
         queue="debug",
     )
@@ -166,7 +166,7 @@ def test_proposed_thresholds_apply_to_their_part_of_the_site_only(evaluate, back
         True,
         True,
     ]
-    assert test.current_thresholds == {"metadata_operations": 2 * MILLION}
+    assert test.current_thresholds["metadata_operations"] == 2 * MILLION
     assert not ThresholdSet.objects.exists()
 
 
@@ -200,7 +200,8 @@ def test_a_host_counts_once_with_its_worst_five_minutes(logs, ingest, evaluate, 
     ingest("rpctrace", logs("t", "\n".join(sorted(mild + worst))), server="mds1")
     evaluate()
 
-    test = back_test("host-outside-jobs", thresholds={"rpcs": 250, "server_share": 0.1})
+    thresholds = {"rpcs": 250, "server_share": 0.1, "capacity_share": 0}
+    test = back_test("host-outside-jobs", thresholds=thresholds)
 
     [row] = test.subjects
     assert (row["value"], row["until"]) == (900, at("12:10").isoformat())

@@ -47,6 +47,7 @@ def flag_job(db):
             quality=quality,
             duration_s=3_600,
             metadata_operations=operations,
+            metadata_operations_per_node=operations / 2,
         )
         DirtyEvidence.objects.mark([job.pk])
         drain(evaluation.evaluate_pending)

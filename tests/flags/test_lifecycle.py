@@ -31,7 +31,7 @@ def thresholds(value, **more):
     """Thresholds of a job's metadata operations."""
     return ThresholdSet(
         rule="metadata-operations",
-        thresholds={"metadata_operations": value},
+        thresholds={"metadata_operations": value, "capacity_share": 0},
         reason="a test",
         set_by="root",
         **more,
@@ -41,7 +41,7 @@ def thresholds(value, **more):
 def set_host_threshold(rpcs):
     """Set the threshold of RPCs from hosts outside jobs."""
     audit = {"reason": "a test", "set_by": "root"}
-    apply_thresholds(ThresholdSet(rule="host-outside-jobs", thresholds={"rpcs": rpcs}, **audit))
+    apply_thresholds(ThresholdSet(rule="host-outside-jobs", thresholds={"rpcs": rpcs, "capacity_share": 0}, **audit))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_running_job_is_flagged_above_the_threshold(jobs, read, evaluate):
     assert flag.case.state == Case.State.OPEN
     assert (flag.since, flag.until) == (at("12:19"), at("12:19"))
     assert flag.numbers["metadata_operations"] == 2_100_000
-    assert flag.thresholds == {"metadata_operations": 2_000_000}
+    assert flag.threshold == 2_000_000
     assert "2,100,000 metadata operations in this job" in flag.advice
     assert (flag.owner, flag.job.batch_id, flag.scope) == ("alice", "77", "rule defaults")
 
@@ -133,7 +133,7 @@ def test_an_open_flag_resolves_below_the_relaxed_threshold(send, evaluate):
 
 
 def test_secondary_thresholds_are_relaxed_too(send, evaluate):
-    values = {"rpcs": 10, "server_share": 0.5}
+    values = {"rpcs": 10, "server_share": 0.5, "capacity_share": 0}
     apply_thresholds(
         ThresholdSet(rule="host-outside-jobs", thresholds=values, reason="a test", set_by="root")
     )
@@ -223,7 +223,7 @@ def test_changed_thresholds_apply_to_open_flags_immediately(jobs, read, evaluate
     apply_thresholds(thresholds(1_500_000, advice="At most {threshold_metadata_operations:,.0f}."))
     lower = evaluate()[TOO_MANY]
     assert lower == flag
-    assert (lower.thresholds, lower.scope) == ({"metadata_operations": 1_500_000}, "everywhere")
+    assert (lower.threshold, lower.scope) == (1_500_000, "everywhere")
     assert lower.advice == "At most 1,500,000."
 
     apply_thresholds(thresholds(2_200_000))

@@ -17,7 +17,7 @@ RATE = BY_CODE["metadata-rate"]
 
 def thresholds(value, rule="metadata-operations", **more):
     """Thresholds of a job's metadata operations; None: not set."""
-    values = {} if value is None else {"metadata_operations": value}
+    values = {} if value is None else {"metadata_operations": value, "capacity_share": 0}
     return ThresholdSet(
         rule=rule, thresholds=values, **{"reason": "A test.", "set_by": "root", **more}
     )
@@ -118,12 +118,12 @@ def test_changed_thresholds_mark_running_and_flagged_jobs_only(logs, ingest, eva
     ids = Job.objects.filter(pk__in=pending).values_list("batch_id", flat=True)
     assert set(ids) == {"77", "79"}  # flagged or running
     flags = evaluate()
-    assert flags["metadata-operations", "79"].thresholds == {"metadata_operations": 1_000}
+    assert flags["metadata-operations", "79"].threshold == 1_000
     assert ("metadata-operations", "78") not in flags  # ended: covered by back-tests only
     apply_thresholds(thresholds(4_000_000))
     evaluate()
     flag.refresh_from_db()
-    assert (flag.case.state, flag.thresholds) == ("resolved", {"metadata_operations": 4_000_000})
+    assert (flag.case.state, flag.threshold) == ("resolved", 4_000_000)
     assert flag.ending == flag.case.resolution == "Below the changed thresholds."
     apply_thresholds(thresholds(2_000_000))
     assert ("metadata-operations", "77") in evaluate()  # ended, but flagged before
