@@ -41,7 +41,11 @@ def thresholds(value, **more):
 def set_host_threshold(rpcs):
     """Set the threshold of RPCs from hosts outside jobs."""
     audit = {"reason": "a test", "set_by": "root"}
-    apply_thresholds(ThresholdSet(rule="host-outside-jobs", thresholds={"rpcs": rpcs, "capacity_share": 0}, **audit))
+    apply_thresholds(
+        ThresholdSet(
+            rule="host-outside-jobs", thresholds={"rpcs": rpcs, "capacity_share": 0}, **audit
+        )
+    )
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules import capacity
+from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
@@ -11,7 +13,13 @@ def _check(hosts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
         pl.col("rpcs").is_null(),  # otherwise a trace shows them: host-outside-jobs
         pl.col("operations") >= thresholds["operations"],
         pl.col("operations_share") >= thresholds["operations_share"],
-    ).select("subject", numbers=pl.struct("operations", "operations_share"))
+        capacity.share("operations", PEAK_SPAN) >= thresholds["capacity_share"],
+    ).select(
+        "subject",
+        numbers=pl.struct(
+            "operations", "operations_share", capacity_share=capacity.share("operations", PEAK_SPAN)
+        ),
+    )
 
 
 HOST_OPERATIONS = Rule(
@@ -32,6 +40,7 @@ HOST_OPERATIONS = Rule(
         "operations_share": Threshold(
             0.05, "Share of all metadata operations", Unit.SHARE, maximum=1
         ),
+        "capacity_share": capacity.threshold(0.01),
     },
     advice=(
         "{operations:,.0f} metadata operations within five minutes from outside jobs, "
@@ -42,7 +51,7 @@ HOST_OPERATIONS = Rule(
     check=_check,
     example=Example(
         "a login node that crawls all directories",
-        {"operations": 20_639, "operations_share": 0.4498},
+        {"operations": 20_639, "operations_share": 0.4498, "capacity_per_s": 5_000},
     ),
     abuse_times=5,
     caveat="A node whose job is not known yet counts as a host until its record arrives.",

@@ -4,7 +4,7 @@ import pytest
 
 from ioportal.analysis.rules import HOST_OPERATIONS
 
-AT_THRESHOLDS = {"rpcs": None, "operations": 7_500, "operations_share": 0.05}
+AT_THRESHOLDS = {"rpcs": None, "operations": 7_500, "operations_share": 0.05, "capacity_per_s": 2_500}
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ AT_THRESHOLDS = {"rpcs": None, "operations": 7_500, "operations_share": 0.05}
         pytest.param({}, True, id="at every threshold"),
         pytest.param({"operations": 7_499}, False, id="fewer operations"),
         pytest.param({"operations_share": 0.049}, False, id="small share of all clients"),
+        pytest.param({"capacity_per_s": 2_501}, False, id="a larger server"),
         pytest.param({"rpcs": 90_000}, False, id="a trace shows the same host"),
     ],
 )
