@@ -4,7 +4,12 @@ import pytest
 
 from ioportal.analysis.rules import HOST_OPERATIONS
 
-AT_THRESHOLDS = {"rpcs": None, "operations": 7_500, "operations_share": 0.05, "capacity_per_s": 2_500}
+AT_THRESHOLDS = {
+    "rpcs": None,
+    "operations": 7_500,
+    "operations_share": 0.05,
+    "capacity_per_s": 2_500,
+}
 
 
 @pytest.mark.parametrize(
