@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.populations import Numbers
 
 MIN_SAME_NAME = 20  # similar jobs of the same user and name that exclude all others
-HIGH = 0.95
+_HIGH = 0.95
 _QUANTILES = (0.25, 0.5, 0.75, 0.9)
 
 
@@ -66,10 +66,10 @@ def by_group(figures: pl.DataFrame, group: Sequence[str], min_jobs: int = 1) -> 
 
     Returns:
         The group's columns, counts of known values (similar_jobs, similar_jobs_with_bytes), medians
-        (usual_operations, usual_read_bytes), usual_high: the 95th percentile of metadata operations
-        per node, and usual_deviation: the median absolute deviation of their ln(1 + value).
+        (usual_operations, usual_read_bytes), 95th percentiles (usual_high, usual_read_high), and
+        usual_deviation: the median absolute deviation of ln(1 + metadata operations per node).
     """
-    operations = pl.col("metadata_operations_per_node")
+    operations, read_bytes = pl.col("metadata_operations_per_node"), pl.col("read_bytes")
     logarithm = (operations + 1).log()
     center = (operations.median() + 1).log()
     # (Medians of the many small groups would take longer than all others.)
@@ -77,8 +77,9 @@ def by_group(figures: pl.DataFrame, group: Sequence[str], min_jobs: int = 1) -> 
     return large.group_by(group).agg(
         similar_jobs=operations.count().cast(pl.Float64),
         usual_operations=operations.median(),
-        usual_high=operations.quantile(HIGH, interpolation="linear"),
+        usual_high=operations.quantile(_HIGH, interpolation="linear"),
         usual_deviation=(logarithm - center).abs().median(),
-        similar_jobs_with_bytes=pl.col("read_bytes").count().cast(pl.Float64),
-        usual_read_bytes=pl.col("read_bytes").median(),
+        similar_jobs_with_bytes=read_bytes.count().cast(pl.Float64),
+        usual_read_bytes=read_bytes.median(),
+        usual_read_high=read_bytes.quantile(_HIGH, interpolation="linear"),
     )

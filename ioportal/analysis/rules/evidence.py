@@ -36,6 +36,7 @@ USUAL_VALUES = {
     "usual_deviation": pl.Float64(),  # median absolute deviation of ln(1 + operations per node)
     "similar_jobs_with_bytes": _COUNT,  # with known bytes
     "usual_read_bytes": _COUNT,  # median
+    "usual_read_high": _COUNT,  # 95th percentile
 }
 JOB_EVIDENCE = {
     "subject": pl.String(),
