@@ -87,11 +87,17 @@ def user(name: str, uid: int) -> str:
 
 
 def server(
-    name: str, *, filesystem: str = site.FILESYSTEM, kind: str = "mds", version: str = ""
+    name: str,
+    *,
+    filesystem: str = site.FILESYSTEM,
+    kind: str = "mds",
+    version: str = "",
+    capacity_per_s: int | None = None,
 ) -> str:
     """Return the TOML that registers one more server, of one version all the time."""
     versions = _version(version, _KNOWN_SINCE) if version else ""
-    return _table("server", name=name, filesystem=filesystem, kind=kind) + versions
+    capacity = {"capacity_per_s": capacity_per_s} if capacity_per_s else {}
+    return _table("server", name=name, filesystem=filesystem, kind=kind, **capacity) + versions
 
 
 def target(name: str, *, filesystem: str, server: str, kept_s: int) -> str:

@@ -34,13 +34,28 @@ def registration(scene: Scene) -> str:
         *site_toml.cluster(site.ANALYSIS_CLUSTER, NODE_COUNT, site.HOST_OF_NID),
         site_toml.filesystem(FILESYSTEM, [site.ANALYSIS_CLUSTER], _JOB_ID_PATTERNS[scene.has_uids]),
     ]
-    for host, kind, target in ((MDS, "mds", MDT), (OSS, "oss", OST)):
+    for host, kind, target, capacity in (
+        (MDS, "mds", MDT, _measured_capacity(scene)),
+        (OSS, "oss", OST, None),
+    ):
         parts += [
-            site_toml.server(host, filesystem=FILESYSTEM, kind=kind, version=scene.version),
+            site_toml.server(
+                host,
+                filesystem=FILESYSTEM,
+                kind=kind,
+                version=scene.version,
+                capacity_per_s=capacity,
+            ),
             site_toml.target(target, filesystem=FILESYSTEM, server=host, kept_s=KEPT_S),
         ]
     parts += [site_toml.user(user.name, user.uid) for _, user in sorted(users.items())]
     return "\n".join(parts)
+
+
+def _measured_capacity(scene: Scene) -> int:
+    """Return the server's capacity as a site measures it, up to 20 % wrong."""
+    chance = stream(scene.seed, "labelled: measured capacity")
+    return int(scene.capacity_per_s * chance.uniform(0.8, 1.2))
 
 
 def before(out: Path, scene: Scene, service: Service, counting: Counting) -> None:

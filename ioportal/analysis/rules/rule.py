@@ -59,7 +59,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Example:
-    """A subject that a rule flags, from the simulator's labelled set (seed 101).
+    """A subject that a rule flags; most are from simulated logs.
 
     Args:
         title: the subject in words.
