@@ -26,21 +26,21 @@ def summary(sets: Sequence[Scores]) -> dict[str, Any]:
         figures[name] = figure(sets)
         figures[f"{name}_lower"], figures[f"{name}_upper"] = _interval(sets, figure)
     subjects, cases = _subjects(sets), _cases(sets)
-    delays = [found.delay_s for found in subjects if found.delay_s is not None]
-    borderline = [found for found in subjects if found.is_borderline]
+    delays = [subject.delay_s for subject in subjects if subject.delay_s is not None]
+    borderline = [subject for subject in subjects if subject.is_borderline]
     return figures | {
         "harmful": len(subjects),
         "cases": len(cases),
         "borderline": len(borderline),
-        "borderline_found": _count_found(borderline),
+        "borderline_found": _count_detected(borderline),
         "delay_p50_s": float(np.percentile(delays, 50)) if delays else None,
         "delay_p95_s": float(np.percentile(delays, 95)) if delays else None,
         "spoofing_blamed": sum(each.spoofing_blamed for each in sets),
         "curve": _curve(sets),
         "by_severity": _by_severity(subjects),
         "by_part": {
-            part: _tally([found for found in subjects if found.part == part])
-            for part in sorted({found.part for found in subjects})
+            part: _tally([subject for subject in subjects if subject.part == part])
+            for part in sorted({subject.part for subject in subjects})
         },
         "false_by_rule": {
             rule: {
@@ -61,24 +61,26 @@ def summary(sets: Sequence[Scores]) -> dict[str, Any]:
 
 
 def _subjects(sets: Sequence[Scores]) -> list[Detection]:
-    return [found for each in sets for found in each.subjects]
+    return [subject for each in sets for subject in each.subjects]
 
 
 def _cases(sets: Sequence[Scores]) -> list[Case]:
     return [case for each in sets for case in each.cases]
 
 
-def _count_found(subjects: Sequence[Detection]) -> int:
-    return sum(found.strength is not None for found in subjects)
+def _count_detected(subjects: Sequence[Detection]) -> int:
+    return sum(subject.strength is not None for subject in subjects)
 
 
 def _tally(subjects: Sequence[Detection]) -> dict[str, int]:
-    return {"harmful": len(subjects), "found": _count_found(subjects)}
+    return {"harmful": len(subjects), "detected": _count_detected(subjects)}
 
 
 def _by_severity(subjects: Sequence[Detection]) -> dict[str, dict[str, int]]:
     return {
-        f"{lower:.0f} s": _tally([found for found in subjects if lower <= found.harm_s < upper])
+        f"{lower:.0f} s": _tally(
+            [subject for subject in subjects if lower <= subject.harm_s < upper]
+        )
         for lower, upper in pairwise(_SEVERITIES_S)
     }
 
@@ -90,7 +92,7 @@ def _precision(sets: Sequence[Scores]) -> float | None:
 
 def _recall(sets: Sequence[Scores]) -> float | None:
     subjects = _subjects(sets)
-    return _count_found(subjects) / len(subjects) if subjects else None
+    return _count_detected(subjects) / len(subjects) if subjects else None
 
 
 def _false_cases_per_day(sets: Sequence[Scores]) -> float | None:
@@ -113,7 +115,7 @@ def _curve(sets: Sequence[Scores]) -> list[dict[str, float]]:
     subjects, cases = _subjects(sets), _cases(sets)
     if not subjects or not cases:
         return []
-    found = np.sort([-each.strength for each in subjects if each.strength is not None])
+    detections = np.sort([-each.strength for each in subjects if each.strength is not None])
     strengths = np.array([-case.strength for case in cases])
     order = np.argsort(strengths, kind="stable")
     true = np.cumsum(np.array([case.is_true for case in cases])[order])
@@ -124,7 +126,7 @@ def _curve(sets: Sequence[Scores]) -> list[dict[str, float]]:
         for cutoff, precision, recall in zip(
             cutoffs.tolist(),
             (true[upto - 1] / upto).tolist(),
-            (np.searchsorted(found, cutoffs, side="right") / len(subjects)).tolist(),
+            (np.searchsorted(detections, cutoffs, side="right") / len(subjects)).tolist(),
             strict=True,
         )
     ]

@@ -107,9 +107,9 @@ def _store(windows: pl.DataFrame, usual: pl.DataFrame, since: datetime) -> set[i
         .with_columns(pl.col(_TIMES).round().cast(pl.Int64))
         .filter(pl.col("impact_us") >= _MIN_STORED_US)
     )
-    found = impacts.select("kind", "key").unique()
-    groups = job_groups.stored(found.filter(pl.col("kind") != _PRINCIPAL).rows())
-    keys = pl.concat([_principals(found.filter(kind=_PRINCIPAL)), groups])
+    keyed = impacts.select("kind", "key").unique()
+    groups = job_groups.stored(keyed.filter(pl.col("kind") != _PRINCIPAL).rows())
+    keys = pl.concat([_principals(keyed.filter(kind=_PRINCIPAL)), groups])
     rows = impacts.join(keys, on=["kind", "key"]).select(
         "start",
         "principal_id",
@@ -126,10 +126,10 @@ def _store(windows: pl.DataFrame, usual: pl.DataFrame, since: datetime) -> set[i
     return {*jobs, *(principal_windows.principal_key(name)[1] for name in examples)}
 
 
-def _principals(found: pl.DataFrame) -> pl.DataFrame:
+def _principals(keyed: pl.DataFrame) -> pl.DataFrame:
     """Return rows of principals with the columns that `job_groups.stored` returns for groups."""
     parts = pl.col("key").str.split_exact(":", 1)
-    return found.with_columns(
+    return keyed.with_columns(
         kind_id=parts.struct[0].cast(pl.Int16), principal_id=parts.struct[1].cast(pl.Int64)
     )
 

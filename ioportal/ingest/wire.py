@@ -107,11 +107,11 @@ def _expect_bounded(rows: int, size_bytes: int) -> None:
 
 def _typed(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
     """Refuse columns of wrong types; return the columns in the order of the table."""
-    for name, found in frame.schema.items():
+    for name, dtype_sent in frame.schema.items():
         dtype = table.columns[name]
-        if found != dtype:
+        if dtype_sent != dtype:
             raise Refusal(
-                f"Column {name} is {found}, not {dtype}.",
+                f"Column {name} is {dtype_sent}, not {dtype}.",
                 code="type",
                 column=name,
                 remedy=_REMEDY,

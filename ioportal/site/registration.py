@@ -20,6 +20,7 @@ from collectors.batch import hostlists
 from collectors.batch.values import Unreadable
 from collectors.lustre.targets import TargetName, folded
 from ioportal.site import name_ids
+from ioportal.site.document_keys import KEYS, InvalidDocument, expect_keys
 from ioportal.site.job_id_pattern import JOB_ID_PARTS, read_job_id
 from ioportal.site.models import (
     Cluster,
@@ -36,53 +37,12 @@ from ioportal.site.models import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-# Keys of each table and the types of their values.
-_KEYS: dict[str, dict[str, type]] = {
-    "": {
-        "cluster": list, "filesystem": list, "server": list, "target": list, "source": list,
-        "user": list,
-    },
-    "cluster": {
-        "name": str, "time_zone": str, "batch": str, "simulated": bool, "nodes": str,
-        "forwarding_nodes": str,
-        "exec_hosts_are_compute_nodes": bool, "cores_per_node": int, "nid_rule": dict, "nid": list,
-    },
-    "cluster.nid_rule": {"network": str, "node": str},
-    "cluster.nid": {"nid": str, "node": str},
-    "filesystem": {"name": str, "clusters": list, "job_id_pattern": str, "simulated": bool},
-    "server": {
-        "name": str, "filesystem": str, "kind": str, "capacity_per_s": int, "version": list,
-    },
-    "server.version": {"version": str, "since": date},  # (a datetime is a date, too)
-    "target": {
-        "name": str, "filesystem": str, "server": str, "kind": str, "job_cleanup_interval": int,
-    },
-    "source": {
-        "name": str, "format": str, "cluster": str, "filesystem": str, "server": str,
-        "poll_interval_s": int,
-    },
-    "user": {
-        "name": str, "uid": int, "full_name": str, "email": str, "projects": list, "team": str,
-    },
-}  # fmt: skip
-_TYPE_NAMES = {
-    str: "a string",
-    bool: "true or false",
-    int: "a whole number",
-    list: "a list, or tables in double brackets",
-    dict: "a table",
-    date: "a date",
-}
 _NID = re.compile(rf"(?=.{{1,{name_ids.NID_CHARACTERS}}}$)[^\s@\0]+@\w+", re.ASCII)
 
 _PREFIXES_SHOWN = 10
 
 _Thing = TypeVar("_Thing", bound=models.Model)
 _Entry = dict[str, Any]
-
-
-class InvalidDocument(Exception):  # noqa: N818  (a state of the document)
-    """The document cannot be registered; the message names the table, the key and the remedy."""
 
 
 # Sent in the transaction of a registration that affects attribution.
@@ -92,7 +52,7 @@ site_changed = Signal()
 @transaction.atomic
 def register(document: _Entry) -> list[str]:
     """Register a document as `tomllib` reads it; return a line per table entry."""
-    _expect_keys("the document", document, _KEYS[""])
+    expect_keys("the document", document, KEYS[""])
     name_ids.lock()
     uids_before = _uids()
     registered = []
@@ -102,7 +62,7 @@ def register(document: _Entry) -> list[str]:
             if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
                 raise InvalidDocument(f"{place}: give it a name.")
             place = f"[[{table}]] {entry['name']!r}"
-            _expect_keys(place, entry, _KEYS[table])
+            expect_keys(place, entry, KEYS[table])
             try:
                 store(place, entry)
             except ValidationError as error:
@@ -182,7 +142,7 @@ def apply(thing: models.Model, changed: Collection[str]) -> None:
 
 def _cluster(place: str, entry: _Entry) -> None:
     rule = entry.get("nid_rule", {})
-    _expect_keys(f"{place} nid_rule", rule, _KEYS["cluster.nid_rule"])
+    expect_keys(f"{place} nid_rule", rule, KEYS["cluster.nid_rule"])
     values = _subset(
         entry, "time_zone", "simulated", "exec_hosts_are_compute_nodes", "cores_per_node"
     )
@@ -227,8 +187,8 @@ def _nids(place: str, table: list[_Entry]) -> dict[str, str]:
     """Return the host name of each NID in a table."""
     node_of: dict[str, str] = {}
     for row in table:
-        _expect_keys(place, row, _KEYS["cluster.nid"])
-        if row.keys() != _KEYS["cluster.nid"].keys():
+        expect_keys(place, row, KEYS["cluster.nid"])
+        if row.keys() != KEYS["cluster.nid"].keys():
             raise InvalidDocument(f"{place}: each entry needs a nid and a node.")
         nid, node = row["nid"], row["node"]
         if not _NID.fullmatch(nid):
@@ -289,7 +249,7 @@ def _server(place: str, entry: _Entry) -> None:
         },
     )
     for version in entry.get("version", []):
-        _expect_keys(f"{place} version", version, _KEYS["server.version"])
+        expect_keys(f"{place} version", version, KEYS["server.version"])
         since = _moment(place, version.get("since"))
         existing = ServerVersion.objects.filter(server=server, since=since).first()
         _validated(
@@ -340,7 +300,7 @@ def _source(place: str, entry: _Entry) -> None:
 def _user(place: str, entry: _Entry) -> None:
     if not all(isinstance(project, str) for project in entry.get("projects", [])):
         raise InvalidDocument(f"{place}: projects must be strings.")
-    _stored(UserAccount, entry["name"], _subset(entry, *_KEYS["user"]))
+    _stored(UserAccount, entry["name"], _subset(entry, *KEYS["user"]))
 
 
 _TABLES: dict[str, Callable[[str, _Entry], None]] = {
@@ -356,21 +316,6 @@ _TABLES: dict[str, Callable[[str, _Entry], None]] = {
 def _subset(entry: _Entry, *keys: str) -> _Entry:
     """Return those keys that an entry has; the others stay unchanged."""
     return {key: entry[key] for key in keys if key in entry}
-
-
-def _expect_keys(place: str, entry: object, keys: dict[str, type]) -> None:
-    if not isinstance(entry, dict):
-        raise InvalidDocument(f"{place}: {entry!r} is not a table.")
-    if unknown := sorted(entry.keys() - keys.keys()):
-        raise InvalidDocument(
-            f"{place}: unknown key: {', '.join(unknown)}. Keys: {', '.join(sorted(keys))}."
-        )
-    for key, value in entry.items():
-        # In Python, true and false are numbers, too.
-        if not isinstance(value, keys[key]) or isinstance(value, bool) != (keys[key] is bool):
-            raise InvalidDocument(f"{place}: {key} = {value!r} is not {_TYPE_NAMES[keys[key]]}.")
-        if isinstance(value, str) and "\0" in value:
-            raise InvalidDocument(f"{place}: {key} = {value!r} contains a NUL character.")
 
 
 def _stored(model: type[_Thing], name: str, values: dict[str, Any]) -> _Thing:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
+from ioportal.site.document_keys import InvalidDocument
 from ioportal.site.job_id_pattern import LARGEST_UID
-from ioportal.site.registration import InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

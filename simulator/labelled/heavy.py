@@ -201,7 +201,7 @@ def failed_look_ups(chance: Chance, capacity_per_s: float, strength: float) -> P
     nodes = int(between(chance, 1, 64))
     runtime_s = int(chance.integers(15, 50)) * MINUTE_S
     failed = min(0.6 * strength * capacity_per_s * runtime_s, 2 * _MOST_STEADY)
-    found = failed / chance.uniform(3, 20)
+    opened = failed / chance.uniform(3, 20)
     return Play(
         "failed look-ups",
         str(chance.choice(["pipeline.py", "conda_run", "matlab_mcr"])),
@@ -212,9 +212,9 @@ def failed_look_ups(chance: Chance, capacity_per_s: float, strength: float) -> P
                 chance,
                 20,
                 runtime_s - 30,
-                {"open": failed + found, "close": found, "getattr": found / 2},
+                {"open": failed + opened, "close": opened, "getattr": opened / 2},
                 failed_opens=failed,
-                reads=Transfers(int(found), 65_536),
+                reads=Transfers(int(opened), 65_536),
             )
         ),
         busy_share=chance.uniform(0.3, 0.9),

@@ -21,7 +21,7 @@ def write(out: Path, *, seed: int, share: float = 1.0) -> None:
     say("labelled set: demand")
     scene = Scene.draw(seed, share)
     say("labelled set: service")
-    service = Service.of(scene)
+    service = Service.serve(scene)
     counting = Counting(scene, service)
     out.mkdir(parents=True, exist_ok=True)
     (out / "site.toml").write_text(writing.registration(scene))

@@ -49,7 +49,7 @@ class Service:
     counted: Ints
 
     @classmethod
-    def of(cls, scene: Scene) -> "Service":
+    def serve(cls, scene: Scene) -> "Service":
         """Serve the demand of a scene."""
         senders = scene.senders
         begun, seconds = scene.begun, scene.closed - scene.begun

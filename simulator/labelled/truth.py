@@ -48,7 +48,7 @@ def content(scene: Scene, service: Service) -> dict[str, object]:
     groups = list(_flat(roots))
     measured = harm.measure(service.fluid, [np.array(group.senders) for group in groups])
     harms = dict(zip(groups, measured, strict=True))
-    work = _Work.of(scene, service)
+    work = _Work.measure(scene, service)
     return {
         "seed": scene.seed,
         "begun": iso(scene.begun),
@@ -135,7 +135,7 @@ class _Work:
     wasted: Ints
 
     @classmethod
-    def of(cls, scene: Scene, service: Service) -> "_Work":
+    def measure(cls, scene: Scene, service: Service) -> "_Work":
         rows = [_worked(source, scene.closed) for source in service.sources]
         operations, wasted = np.array(rows).T
         return cls(operations, wasted)

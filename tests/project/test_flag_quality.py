@@ -76,7 +76,7 @@ def result(*flags):
     return scores(TRUTH, flags)
 
 
-def found(scored):
+def detected(scored):
     return [each.strength is not None for each in scored.subjects]
 
 
@@ -100,7 +100,7 @@ def test_subjects_below_the_threshold_of_harm_are_not_expected():
     ],
 )
 def test_flags_name_a_subject_its_owner_or_half_of_its_operations(flags, expected):
-    assert found(result(*flags)) == expected
+    assert detected(result(*flags)) == expected
 
 
 def test_flags_on_harmless_subjects_are_false_and_on_wasteful_ones_are_not():
@@ -141,7 +141,7 @@ def test_figures_over_several_sets():
     assert figures["false_cases_per_day"] == pytest.approx(10_000 / (2 * len(TRUTH["jobs"])))
     assert figures["precision_lower"] == 0.5
     assert figures["precision_upper"] == 1
-    assert figures["by_severity"]["60 s"] == {"harmful": 4, "found": 1}
+    assert figures["by_severity"]["60 s"] == {"harmful": 4, "detected": 1}
     assert figures["false_by_rule"]["impact"]["on"] == {"ordinary": 1}
     assert figures["delay_p50_s"] == 30
     assert [point["recall"] for point in figures["curve"]] == pytest.approx(

@@ -29,7 +29,7 @@ def made():
     scene = replace(
         scene, capacity_per_s=2_000.0, version="2.15.3", failover=None, actors=heavy(scene.actors)
     )
-    service = Service.of(scene)
+    service = Service.serve(scene)
     return SimpleNamespace(
         scene=scene,
         service=service,

@@ -19,6 +19,7 @@ from ioportal.ingest.formats.common import (
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import DirtyReads, Segment
 from ioportal.site import name_ids, registration
+from ioportal.site.document_keys import InvalidDocument
 from ioportal.site.models import Target
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, JobSnapshot, TargetSnapshot
@@ -122,7 +123,7 @@ class _ReadLoader:
         if target_names and self._options.register_targets:
             try:
                 added = registration.add_targets(target_names, self._origin.filesystem)
-            except registration.InvalidDocument as error:
+            except InvalidDocument as error:
                 raise Refused(f"{self._segment.name}: {error}") from error
             self._registered |= {target.name: target for target in added}
             return

@@ -1,4 +1,4 @@
-"""Late data: rows that cannot be attributed after retention (`ingest/late_accounting.py`)."""
+"""Late data: rows that arrive after retention (`ingest/data_quality/late_accounting.py`)."""
 
 from __future__ import annotations
 

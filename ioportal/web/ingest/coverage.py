@@ -11,8 +11,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ioportal.charts.coverage import strip
-from ioportal.ingest import unexplained_operations
-from ioportal.ingest.unexplained_operations import HOUR, TargetHour
+from ioportal.ingest.data_quality import unexplained_operations
+from ioportal.ingest.data_quality.unexplained_operations import HOUR, TargetHour
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage

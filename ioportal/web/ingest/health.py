@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ioportal.ingest import backpressure, health
-from ioportal.ingest.job_id_evidence import JobIdEvidence, job_id_evidence
+from ioportal.ingest.data_quality.job_id_evidence import JobIdEvidence, job_id_evidence
 from ioportal.telemetry import retention, storage
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
-from ioportal.ingest import late_accounting
+from ioportal.ingest.data_quality import late_accounting
 from ioportal.jobs import panda_jobs, rpc_reports
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
 from ioportal.reporting import job_facts, listed_flags
@@ -21,7 +21,7 @@ from ioportal.telemetry.models import Method
 
 if TYPE_CHECKING:
     from ioportal.analysis.rpc_report import RpcReport
-    from ioportal.ingest.late_accounting import LateAccounting
+    from ioportal.ingest.data_quality.late_accounting import LateAccounting
     from ioportal.jobs.models import WorkloadJobQuerySet
     from ioportal.jobs.panda_jobs import PandaSummary
     from ioportal.reporting.flags import FlagSummary

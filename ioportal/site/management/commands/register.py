@@ -8,7 +8,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from ioportal import commands
-from ioportal.site.registration import InvalidDocument, register
+from ioportal.site.document_keys import InvalidDocument
+from ioportal.site.registration import register
 from ioportal.site.registration_tables import Table, document
 
 

@@ -9,8 +9,9 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from ioportal.site.document_keys import InvalidDocument
 from ioportal.site.models import Cluster
-from ioportal.site.registration import InvalidDocument, register
+from ioportal.site.registration import register
 from ioportal.site.registration_tables import LARGEST_BYTES, Table, document
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.ingest import segments
