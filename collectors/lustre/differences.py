@@ -146,9 +146,15 @@ def _cleared(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFram
 def export_deltas(earlier: Snapshot, later: Snapshot) -> pl.DataFrame:
     """Return the increments by client in rows of `tables.EXPORT_DELTAS`.
 
-    A client without earlier counters connected after the previous read.
+    The counters of a client that the earlier read does not show are totals: it may have connected
+    since, or its part of that read was damaged.
     """
     counted = _counted(earlier, later, "target", "nid")
+    is_new = pl.col("basis") == "new_entry"
+    counted = counted.with_columns(
+        basis=pl.when(is_new).then(pl.lit("total")).otherwise("basis"),
+        start=pl.when(is_new).then("end").otherwise("start"),
+    )
     operations = {time: name for time, name in TIMES.items() if name in METADATA_OPERATIONS}
     has_time = (
         pl.col(time).is_not_null() | (pl.col(name).fill_null(0) == 0)

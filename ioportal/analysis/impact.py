@@ -45,6 +45,8 @@ TIMES = {
 MIN_BASELINE_WINDOWS = 1_000  # of a known baseline
 CALM_SHARE = 0.5  # of the work that a slow server does: it would do that much without a queue
 MAX_WAIT = timedelta(minutes=2)  # work up to this long before a window delays its RPCs
+BLOCKED_TIMES = 10  # slower than the busiest: service time beyond is blocked on locks
+FREE_THREADS = 16  # of a service: so many blocked threads leave threads for others
 SHORT_WAIT = timedelta(seconds=0.5)  # work before the window does not matter
 
 _KIND = ("server", "service", "opcode")
@@ -77,8 +79,11 @@ def by_window(
 ) -> pl.DataFrame:
     """Estimate how much less others would have waited without each principal and each group.
 
-    In each window and service, impact is ``accountable share x max(0, sum over opcodes of (others'
-    total time - others' RPCs x baseline))``; *others* are all outside the group.
+    In each window and service, impact is ``accountable share x worked share x max(0, sum over
+    opcodes of (others' total time - others' RPCs x baseline))``; *others* are all outside the
+    group. Time blocked on locks does not count: such an RPC waits for nobody's work. The worked
+    share is work / (work + blocked time beyond `FREE_THREADS`): if all threads are blocked, others
+    queue for them, not for work.
 
     Args:
         windows: columns of `WINDOWS`; they begin `MAX_WAIT` before `since`, if there are any.
@@ -98,10 +103,19 @@ def by_window(
     current = loads if since is None else loads.filter(pl.col("start") >= since)
     ahead = _work_ahead(current, loads)
     all_loads = current.group_by(_MOMENT).agg(
-        all_took_us=pl.sum("took_us"), all_usual_us=pl.sum("usual_us")
+        all_took_us=pl.sum("took_us"),
+        all_usual_us=pl.sum("usual_us"),
+        all_blocked_us=pl.sum("blocked_us"),
+    )
+    free_us = FREE_THREADS * pl.col("worked").n_unique() * (WINDOW / timedelta(microseconds=1))
+    blocked_us = (pl.sum("blocked_us") - free_us).clip(lower_bound=0)
+    worked = ahead.group_by(_MOMENT).agg(
+        worked_share=(pl.sum("work_us") / (pl.sum("work_us") + blocked_us)).fill_nan(1)
     )
     others_us = pl.col("all_took_us") - pl.col("took_us")
     others_usual_us = pl.col("all_usual_us") - pl.col("usual_us")
+    others_blocked_us = pl.col("all_blocked_us") - pl.col("blocked_us")
+    late_us = (others_us - others_usual_us - others_blocked_us).clip(lower_bound=0)
     frames = []
     for kind in ("principal", *GROUPS):
         party = "project" if kind == "project" else "user"
@@ -112,13 +126,16 @@ def by_window(
         )
         parties = ahead.group_by(*_MOMENT, party=f"{party}_party").agg(party_us=pl.sum("work_us"))
         own = (
-            current.drop_nulls(kind).group_by(*_MOMENT, key=kind).agg(pl.sum("took_us", "usual_us"))
+            current.drop_nulls(kind)
+            .group_by(*_MOMENT, key=kind)
+            .agg(pl.sum("took_us", "usual_us", "blocked_us"))
         )
         frames.append(
             _accountable(work, parties)
             .join(own, on=[*_MOMENT, "key"], how="left")
             .join(all_loads, on=_MOMENT)
-            .with_columns(pl.col("took_us", "usual_us").fill_null(0))
+            .join(worked, on=_MOMENT)
+            .with_columns(pl.col("took_us", "usual_us", "blocked_us").fill_null(0))
             .select(
                 *_MOMENT,
                 "key",
@@ -127,7 +144,7 @@ def by_window(
                 kind=pl.lit(kind),
                 others_us=others_us,
                 others_usual_us=others_usual_us,
-                impact_us=pl.col("accountable") * pl.max_horizontal(others_us - others_usual_us, 0),
+                impact_us=pl.col("accountable") * pl.col("worked_share") * late_us,
             )
         )
     return pl.concat(frames)
@@ -140,17 +157,26 @@ def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
     which it is blocked on locks. RPCs without a baseline count with their service time.
     """
     usual_us = pl.col("timed") * pl.col("baseline_us")
+    is_known = pl.col("baseline_us").is_not_null()
+    slowness = (pl.col("service_us_sum") / pl.col("work_us")).fill_nan(1).clip(lower_bound=1)
+    blocked_us = pl.col("known_service_us") - BLOCKED_TIMES * pl.col("slowness") * pl.col(
+        "usual_us"
+    )
     return (
         windows.join(baseline, on=_KIND, how="left")
         .with_columns(
             usual_us=usual_us.fill_null(0),
-            took_us=pl.when(pl.col("baseline_us").is_not_null())
-            .then(pl.col("total_us_sum").cast(pl.Float64))
-            .otherwise(0),
+            took_us=pl.when(is_known).then(pl.col("total_us_sum").cast(pl.Float64)).otherwise(0),
+            known_service_us=pl.when(is_known).then("service_us_sum").otherwise(0),
             work_us=usual_us.fill_null(pl.col("service_us_sum")),
         )
         .group_by(*_MOMENT, "principal")
-        .agg(pl.sum("timed", "service_us_sum", "took_us", "usual_us", "work_us"))
+        .agg(
+            pl.sum("timed", "service_us_sum", "known_service_us", "took_us", "usual_us", "work_us")
+        )
+        # All RPCs of a busy server are slow, also those of the busiest; blocked are some.
+        .with_columns(slowness=slowness.sort_by("work_us").last().over(_MOMENT))
+        .with_columns(blocked_us=blocked_us.clip(lower_bound=0))
         .join(members, on="principal", how="left")
         .with_columns(
             user_party=pl.coalesce("user", "principal"),

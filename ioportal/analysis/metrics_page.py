@@ -3,7 +3,9 @@
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.analysis.impact import (
+    BLOCKED_TIMES,
     CALM_SHARE,
+    FREE_THREADS,
     MAX_WAIT,
     MIN_BASELINE_WINDOWS,
     SHORT_WAIT,
@@ -168,10 +170,10 @@ cover timed RPCs only: lines without a timing tail are counted but not timed.
 A busy job is not necessarily harmful. Impact estimates how many seconds less others would have
 waited without a group: a job, a host or process outside jobs, or all jobs of a user, of a project,
 or of an application (user and job name without numbers). *Others* are all outside the group. In
-each window of 10 s and service of a metadata server, impact is ``accountable share x max(0,
-others' time - usual time of as many RPCs of the same kinds)``. An RPC's time lasts from its
-arrival to its end. The impact in a range is the sum over its windows. A group's *own waiting* is
-the excess of its own time over the usual time. It is no impact.
+each window of 10 s and service of a metadata server, impact is ``accountable share x worked share x
+max(0, others' time - blocked time - usual time of as many RPCs of the same kinds)``. An RPC's time
+lasts from its arrival to its end. The impact in a range is the sum over its windows. A group's *own
+waiting* is the excess of its own time over the usual time. It is no impact.
 
 The accountable share follows from the *work* while the RPCs of the window waited. Work is the
 usual time of the RPCs done, not their service time: an RPC that is blocked on a lock occupies a
@@ -186,6 +188,11 @@ its user are separate parties. With *s* the group's share of the work:
   would be enough, and the group is not accountable.
 - ``accountable share = (reach - {CALM_SHARE:g}) / {1 - CALM_SHARE:g} x (s / largest share of a
   party)^2``, from 0 to 1. It is 1 for the largest party.
+
+*Blocked time* is service time beyond {BLOCKED_TIMES} times what the busiest principal's RPCs take
+relative to usual: such RPCs wait for a lock, not for work. The worked share is work / (work +
+blocked time of all, beyond that of {FREE_THREADS} threads): if locks block all threads, others
+queue for them.
 
 Impacts of several groups may add up to more than the waiting. Of two equal storms, each is
 accountable for all waiting of others if the server would be calm without it. If each storm alone

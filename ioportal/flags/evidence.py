@@ -284,7 +284,11 @@ FULL JOIN (SELECT * FROM polled WHERE kind = %(HOST)s) p USING (bin, kind, princ
 LEFT JOIN totals USING (bin)
 LEFT JOIN polled_totals USING (bin)
 LEFT JOIN impacts USING (bin, kind, principal_id)
-WHERE kind IN (%(PROCESS)s, %(HOST)s)
+WHERE kind IN (%(PROCESS)s, %(HOST)s) AND NOT (kind = %(HOST)s AND EXISTS (
+    -- Forwarding nodes send the requests of others.
+    SELECT FROM site_nid i JOIN site_node n ON n.id = i.node_id
+    WHERE i.id = principal_id AND n.forwards
+))
 """)
 _UNATTRIBUTED = sql.SQL("""
 SELECT %(filesystem)s::text, sum(rpcs),

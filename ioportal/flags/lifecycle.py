@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -177,8 +178,16 @@ def _findings(rule: Rule, thresholds: dict[str, float], frame: pl.DataFrame) -> 
     contexts = frame.join(findings.select("subject"), on="subject", how="semi")
     rows = {row["subject"]: row for row in contexts.iter_rows(named=True)}
     return {
-        subject: _Finding(numbers, rows[subject])
+        subject: _Finding(_finite(numbers), rows[subject])
         for subject, numbers in findings.select("subject", "numbers").iter_rows()
+    }
+
+
+def _finite(numbers: dict[str, float | None]) -> dict[str, float | None]:
+    """Return numbers that JSON can store: without infinity."""
+    return {
+        name: number if number is not None and isfinite(number) else None
+        for name, number in numbers.items()
     }
 
 

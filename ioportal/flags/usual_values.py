@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
+from zlib import crc32
 
 import polars as pl
 from django.core.cache import cache
@@ -27,6 +28,7 @@ _RETAINED = timedelta(days=14)  # jobs that end in sequence may have started out
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _SIZE_GROUP = ["cluster", "size_class"]
 _COLUMNS = {**GROUP, **USUAL_VALUES}
+_VERSION = crc32(" ".join(_COLUMNS).encode())  # of cached rows
 _COUNTS = [name for name in USUAL_VALUES if name.startswith("similar_jobs")]
 
 
@@ -67,7 +69,7 @@ class MovingWindow:
 
 def cached(day: date) -> pl.DataFrame:
     """Return the usual values for a day, computed every ten minutes at most."""
-    key = f"flags:usual:{day.isoformat()}"
+    key = f"flags:usual:{_VERSION}:{day.isoformat()}"
     rows: list[Any] | None = cache.get(key)
     if rows is None:
         rows = MovingWindow().on(day).rows()

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
-from django.db.models import Count, Exists, F, OuterRef, Q, Sum, Value, When
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Sum, Value, When
 from django.urls import reverse
 
 from ioportal.activity import principal_windows
@@ -123,6 +123,8 @@ def summaries(
         impacts: seconds of impact by case, as `current_impacts` returns them.
     """
     rows = list(cases)
+    if not user.is_staff:
+        _restrict(rows, user)
     figures, worst = _figures(rows, user), _worst_flags(rows, user)
     hosts = [
         principal_windows.principal_key(case.subject)
@@ -140,6 +142,17 @@ def summaries(
         )
         for case in rows
     ]
+
+
+def _restrict(cases: list[Case], user: User) -> None:
+    """Give cases the severity and the times of the flags that the user may see."""
+    flags = Flag.objects.visible_to(user).filter(case__in=cases).order_by().values("case")
+    aggregates = flags.annotate(Max("severity"), Min("since"), Max("until"), Min("opened_at"))
+    visible = {row["case"]: row for row in aggregates}
+    for case in cases:
+        row = visible[case.pk]
+        case.severity, case.since = row["severity__max"], row["since__min"]
+        case.until, case.opened_at = row["until__max"], row["opened_at__min"]
 
 
 def _figures(cases: list[Case], user: User) -> dict[int, Figures]:
@@ -178,13 +191,14 @@ def _worst_flags(cases: list[Case], user: User) -> dict[int, Flag]:
     return {flag.case_id: flag for flag in worst}
 
 
-def current_impacts() -> dict[int, float]:
-    """Return the impact in seconds of the latest five minutes by case."""
+def current_impacts(user: User) -> dict[int, float]:
+    """Return impact in seconds of the latest five minutes by case, of flags a user may see."""
     impacts = impact_computation.latest()
     if not impacts:
         return {}
     flags = (
-        Flag.objects.unresolved()
+        Flag.objects.visible_to(user)
+        .unresolved()
         .filter(about_principals(impacts))
         .exclude(job__ended_at__isnull=False)
     )
@@ -215,7 +229,7 @@ def worst_to_triage(user: User, count: int) -> list[CaseSummary]:
 
 
 def _worst(cases: CaseQuerySet, user: User, count: int) -> list[CaseSummary]:
-    impacts = current_impacts()
+    impacts = current_impacts(user)
     return summaries(worst_first(with_places(cases), impacts)[:count], user, impacts)
 
 

@@ -145,8 +145,36 @@ def test_a_job_blocked_on_locks_is_not_busy():
 
     assert figures(result, "share")["blocked"] < 0.05
     assert figures(result, "impact_s")["blocked"] == 0
-    assert figures(result, "impact_s")["storm"] == pytest.approx(37.45)
+    # The blocked job waits 36 s for a lock, not for the storm.
+    assert figures(result, "impact_s")["storm"] == pytest.approx(0.95 + 1.0, abs=0.1)
     assert figures(result, "service_s")["blocked"] == 36
+
+
+def test_nobody_is_accountable_for_a_lock_of_others():
+    result = impact(
+        windows(
+            (0, ENQUEUE, "bystander", 100, 100, 100),
+            (0, ENQUEUE, "blocked", 2, 60_000_000, 60_000_000),
+        ),
+        USUAL,
+        NO_JOBS,
+    )
+
+    assert max(figures(result, "impact_s").values()) < 0.01  # of 120 s
+
+
+def test_threads_that_are_all_blocked_are_no_bystanders_work():
+    result = impact(
+        windows(
+            (0, ENQUEUE, "bystander", 10_000, 100, 9_000_000),
+            (0, ENQUEUE, "victim", 100, 100, 9_000_000),
+            (0, ENQUEUE, "blocked", 512, 9_900_000, 9_900_000),
+        ),
+        USUAL,
+        NO_JOBS,
+    )
+
+    assert max(figures(result, "impact_s").values()) < 0.01 * result.waited_s
 
 
 def test_a_queue_that_outlives_its_storm_is_attributed_to_it():
@@ -250,11 +278,8 @@ def _by_the_formula(rows, group):
         reach = own + sum(min(other, own) for other in others)
         ratio = own / max([own, *others], default=1) if own else 0
         accountable = max(0, (reach - CALM_SHARE) / (1 - CALM_SHARE)) * ratio**2
-        late = sum(
-            rpcs * total - rpcs * usual[opcode]
-            for _, opcode, name, rpcs, _, total in window
-            if name not in group
-        )
+        others_rows = [row for row in window if row[2] not in group]
+        late = sum(rpcs * (total - usual[opcode]) for _, opcode, _, rpcs, _, total in others_rows)
         seconds += accountable * max(0, late) / 1e6
     return seconds
 

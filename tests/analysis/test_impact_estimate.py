@@ -45,11 +45,11 @@ def impacts(*arguments):
 def test_others_wait_in_proportion_to_their_load():
     calm, slow = (1_000, 5e6, 5e6), (1_000, 105e6, 5e6)
 
-    found = estimate(
+    rows = estimate(
         loads((0, 2, "storm", 1_800.0, None), (0, 2, "x", 200.0, None)), waits(calm, slow)
     )
 
-    [storm] = found.filter(principal="storm").rows(named=True)
+    [storm] = rows.filter(principal="storm").rows(named=True)
     assert storm["share"] == pytest.approx(0.9)
     assert storm["suffered_s"] == pytest.approx(90, rel=0.01)
     assert 5 < storm["impact_s"] <= 10.01  # others waited 10 s longer
@@ -62,6 +62,15 @@ def test_known_times_of_operations_are_the_load():
 
     assert max(impacts(timed, slow).items(), key=lambda item: item[1])[0] == "few"
     assert max(impacts(untimed, slow).items(), key=lambda item: item[1])[0] == "many"
+
+
+def test_times_of_zero_are_no_load():
+    slow = waits((1_000, 105e6, 5e6))
+
+    assert impacts(loads((0, 1, "few", 100.0, 0.0), (0, 1, "many", 900.0, 0.0)), slow) == impacts(
+        loads((0, 1, "few", 100.0, None), (0, 1, "many", 900.0, None)), slow
+    )
+    assert impacts(loads((0, 1, "none", 0.0, 0.0)), slow) == {}
 
 
 SHARES = st.lists(st.floats(0.01, 100), min_size=1, max_size=6)
@@ -77,14 +86,14 @@ def test_impact_is_part_of_the_waiting_of_others(shares, intervals):
     rows = [(0, len(intervals) or 1, str(n), 1e4 * share, None) for n, share in enumerate(shares)]
     excess_s = sum(max(took - usual, 0) for n, took, usual in intervals if n) / 1e6
 
-    found = estimate(loads(*rows), waits(*intervals))
+    estimated_rows = estimate(loads(*rows), waits(*intervals))
 
     rounding_s = 1e-3 * excess_s + 1e-3 * len(shares) * len(intervals)
-    for row in found.iter_rows(named=True):
+    for row in estimated_rows.iter_rows(named=True):
         assert 0 <= row["impact_s"] <= excess_s * (1 - row["share"]) + rounding_s
-    assert found["suffered_s"].sum() <= excess_s + rounding_s
+    assert estimated_rows["suffered_s"].sum() <= excess_s + rounding_s
     if len(shares) == 1:
-        assert found["impact_s"].sum() == 0
+        assert estimated_rows["impact_s"].sum() == 0
 
 
 STORMS = [(450, 5), (560, 6), (620, 6), (640, 8), (660, 3), (700, 8), (760, 4), (850, 5)]
@@ -163,11 +172,11 @@ def estimated(rpcs, *, is_timed):
 def test_estimates_of_storms_agree_with_the_measured_impact(is_timed, factor, storms):
     pairs = [(measured(rpcs), estimated(rpcs, is_timed=is_timed)) for rpcs in storms]
 
-    expected, found = zip(*pairs, strict=True)
-    assert min(expected) > 0
-    assert spearmanr(expected, found).statistic >= 0.9
-    for one, other in pairs:
-        assert one / factor <= other <= one * factor
+    expected_s, estimated_s = zip(*pairs, strict=True)
+    assert min(expected_s) > 0
+    assert spearmanr(expected_s, estimated_s).statistic >= 0.9
+    for expected, estimate_s in pairs:
+        assert expected / factor <= estimate_s <= expected * factor
 
 
 @pytest.fixture(scope="module")

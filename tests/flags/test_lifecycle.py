@@ -13,7 +13,7 @@ from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import DirtyJob, DirtyTrace
 from ioportal.jobs import statistics
 from ioportal.jobs.models import DirtyEvidence, Job
-from ioportal.site.models import Cluster, Server
+from ioportal.site.models import Cluster, Node, Server
 from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 from tests.logs import Run, at, job_stats, rpc
@@ -272,6 +272,27 @@ def test_a_flag_is_suppressed_until_its_data_quality_is_good(jobs, read, evaluat
 
     assert evaluate()[TOO_MANY].case.state == Case.State.OPEN
     assert history(flag) == ["suppressed", "opened"]
+
+
+def test_a_forwarding_node_is_not_flagged(send, evaluate):
+    set_host_threshold(10)
+    Node.objects.filter(name="n15").update(forwards=True)
+
+    send("mds1", 0, 10)
+
+    assert evaluate() == {}
+
+
+def test_a_job_that_ended_when_it_began_does_not_stop_the_evaluation(jobs, read, evaluate):
+    jobs(Run("77", "12:05:00", "12:05:00"))
+    read("11:59", None)
+    read("12:09", 3_000_000)
+
+    evaluate()
+
+    assert not DirtyEvidence.objects.exists()
+    flags = Flag.objects.filter(rule="metadata-operations")
+    assert [flag.numbers["operations_per_node_hour"] for flag in flags] == [3_600 * 3_000_000]
 
 
 def test_a_host_is_evaluated_for_each_filesystem(send, evaluate):

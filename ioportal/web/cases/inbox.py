@@ -188,7 +188,7 @@ class Inbox:
     @cached_property
     def _impacts(self) -> dict[int, float]:
         """Current impact by case."""
-        return current_impacts()
+        return current_impacts(self._user)
 
     @property
     def _ordered(self) -> CaseQuerySet:

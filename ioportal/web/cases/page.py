@@ -39,7 +39,7 @@ PER_PAGE = 40
 _STRIP_HEIGHT = 20  # of the bars by week
 _LISTED_CASES = 10
 _ROWS_AT_ONCE = 2_000
-_PUBLIC_EVENTS = {CaseEvent.Kind.OPENED, CaseEvent.Kind.ESCALATED, CaseEvent.Kind.REOPENED}
+_PUBLIC_EVENTS = {CaseEvent.Kind.OPENED, CaseEvent.Kind.REOPENED}
 
 
 class Week(NamedTuple):
@@ -67,7 +67,7 @@ class CasePage:
     @cached_property
     def summary(self) -> CaseSummary:
         """Its subject, figures and current impact."""
-        [summary] = summaries([self.case], self._user, current_impacts())
+        [summary] = summaries([self.case], self._user, current_impacts(self._user))
         return summary
 
     @property

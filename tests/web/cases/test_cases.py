@@ -179,3 +179,17 @@ def test_figures_are_over_the_flags_that_a_user_may_see(client, bob, new_job, ne
     assert (row["flags"], row["total"], row["highest"]) == (1, 3e6, 3e6)
     rows = csv_of(client.get(f"/cases/{flag.case_id}/flags/?format=csv"))
     assert [int(row["id"]) for row in rows] == [flag.pk]
+
+
+def test_severity_and_times_are_those_of_visible_flags(client, bob, new_job, new_flag):
+    visible = new_job(owner="dora", project="PHY12", name="app")
+    hidden = new_job(owner="dora", project="SECRET", name="app")
+    case = new_flag(visible, severity=2, until=at("13:00")).case
+    new_flag(hidden, severity=3, until=at("15:00"))
+    client.force_login(bob)  # of the project PHY12
+
+    page = json_of(client.get(f"/cases/{case.pk}/?format=json"))
+    [row] = json_of(client.get("/cases/?format=json"))["rows"]
+
+    for facts in (page, row):
+        assert (facts["severity"], facts["until"][11:16]) == ("warning", "13:00")
