@@ -100,7 +100,7 @@ def test_current_thresholds_flag_the_same_jobs_as_live_evaluation(evaluate, back
 
 
 def test_back_tests_of_usual_values_agree_with_live_evaluation(evaluate, back_test):
-    usual = [("relax", 1_000 + n, 10**6 + n) for n in range(25)]
+    usual = [("relax", 1_000 + n, 10**6 + n) for n in range(60)]
     rows = [*usual, ("relax", 900_000, 10**6), ("relax", 1_000, 10**13), ("other", 900, 10**13)]
     jobs = Job.objects.bulk_create(
         Job(
@@ -135,9 +135,9 @@ def test_back_tests_of_usual_values_agree_with_live_evaluation(evaluate, back_te
         past
         == live
         == {
-            ("outlier", "25"),
-            ("reads-above-usual", "26"),
-            ("reads-above-usual", "27"),
+            ("outlier", "60"),
+            ("reads-above-usual", "61"),
+            ("reads-above-usual", "62"),
         }
     )
 

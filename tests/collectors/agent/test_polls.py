@@ -212,8 +212,8 @@ def test_increments_of_clients(tmp_path):
         values(clients.poll(text), "nid", "basis", "metadata_operations") for text in polls
     )
 
-    assert second == [("1@gni", "difference", 12), ("3@gni", "new_entry", 4)]
-    assert third == [("1@gni", "reset", 5), ("2@gni", "new_entry", 1)]
+    assert second == [("1@gni", "difference", 12), ("3@gni", "total", 4)]
+    assert third == [("1@gni", "reset", 5), ("2@gni", "total", 1)]
 
 
 def test_service_totals_are_shipped_in_full(tmp_path, fixture_text):
