@@ -77,13 +77,13 @@ def assign(flags: Sequence[Flag], applications: Sequence[str]) -> None:
     by_key: dict[CaseKey, list[Flag]] = defaultdict(list)
     for flag, application in zip(flags, applications, strict=True):
         by_key[key_of(flag, application)].append(flag)
-    cases = _locked(by_key)
+    cases = locked(by_key)
     if missing := by_key.keys() - cases.keys():
         # Another worker may create the same cases: then its rows are used.
         Case.objects.bulk_create(
             (_new(key, by_key[key]) for key in sorted(missing, key=str)), ignore_conflicts=True
         )
-        cases = _locked(by_key)
+        cases = locked(by_key)
         created = Case.objects.filter(pk__in=[cases[key].pk for key in missing])
         CaseEvent.objects.bulk_create(
             _entry(case) for case in created.filter(events=None).order_by("pk")
@@ -93,7 +93,8 @@ def assign(flags: Sequence[Flag], applications: Sequence[str]) -> None:
             flag.case = cases[key]
 
 
-def _locked(keys: Collection[CaseKey]) -> dict[CaseKey, Case]:
+def locked(keys: Collection[CaseKey]) -> dict[CaseKey, Case]:
+    """Return the existing cases of some identities, and lock them."""
     values = [set(column) for column in zip(*keys, strict=True)]
     fields = ("rule__in", "subject_kind__in", "subject__in", "application__in")
     matching = Case.objects.filter(**dict(zip(fields, values[:-1], strict=True)))

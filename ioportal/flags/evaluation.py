@@ -23,6 +23,7 @@ from ioportal.flags import (
     job_evidence,
     latest_data,
     lifecycle,
+    reassignment,
 )
 from ioportal.flags.group_evidence import Groups
 from ioportal.flags.models import Flag
@@ -61,6 +62,7 @@ def evaluate_pending(limit: int = 500) -> int:
             {job: since for job, since in claimed.items() if since and job in jobs}
         )
         current = evidence.for_jobs(jobs)
+        reassignment.reassign(current.frame)
         book = ThresholdBook()
         evaluate(current, book)
         for until, jobs_of_day in evidence.by_day(current.frame):

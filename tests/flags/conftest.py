@@ -1,7 +1,14 @@
 """Jobs and their counters, for tests of flags."""
 
-import pytest
+from datetime import timedelta
 
+import pytest
+from django.contrib.auth.models import User
+
+from ioportal.flags import evaluation
+from ioportal.jobs.models import DirtyEvidence, Job, JobStatistics
+from ioportal.site.models import Cluster
+from ioportal.stage_runs import drain
 from tests.logs import at, job_stats, sacct
 
 MDT = "lake-MDT0000"
@@ -23,5 +30,40 @@ def read(logs, ingest):
             entries["77"] = {"getattr": stats}
         text = job_stats(MDT, entries, snapshot=clock)
         return ingest("job_stats", logs(f"read-{clock}", text), at=at(clock).isoformat())
+
+    return run
+
+
+@pytest.fixture
+def sam(db):
+    """A member of staff."""
+    return User.objects.create_user("sam", is_staff=True)
+
+
+@pytest.fixture
+def flag_job(db):
+    """Create a job with too many operations that ended some time after 13:00, and evaluate it."""
+
+    def run(batch_id, after=timedelta(0), *, operations=3e6, quality="good", **facts):
+        job = Job.objects.create(
+            cluster=Cluster.objects.get(name="anvil"),
+            batch_id=batch_id,
+            node_count=2,
+            submitted_at=at("12:00") + after,
+            started_at=at("12:00") + after,
+            ended_at=at("13:00") + after,
+            **{"owner": "alice", "name": "relax", **facts},
+        )
+        JobStatistics.objects.create(
+            job=job,
+            computed_at=at("14:00"),
+            quality=quality,
+            duration_s=3_600,
+            metadata_operations=operations,
+            metadata_operations_per_node=operations / 2,
+        )
+        DirtyEvidence.objects.mark([job.pk])
+        drain(evaluation.evaluate_pending)
+        return job
 
     return run

@@ -11,49 +11,13 @@ from django.utils import timezone
 from ioportal.flags import cases, evaluation, triage
 from ioportal.flags.models import Case, CaseEvent, Flag, ThresholdSet
 from ioportal.flags.thresholds import apply_thresholds
-from ioportal.jobs.models import DirtyEvidence, Job, JobStatistics
-from ioportal.site.models import Cluster
+from ioportal.jobs.models import DirtyEvidence
 from ioportal.stage_runs import drain
 from tests.logs import Run, at, job_stats
 
 RULE = "metadata-operations"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 pytestmark = pytest.mark.usefixtures("module_site")
-
-
-@pytest.fixture
-def sam(db):
-    """A member of staff."""
-    return User.objects.create_user("sam", is_staff=True)
-
-
-@pytest.fixture
-def flag_job(db):
-    """Create a job with too many operations that ended some time after 13:00, and evaluate it."""
-
-    def run(batch_id, after=timedelta(0), *, operations=3e6, quality="good", **facts):
-        job = Job.objects.create(
-            cluster=Cluster.objects.get(name="anvil"),
-            batch_id=batch_id,
-            node_count=2,
-            submitted_at=at("12:00") + after,
-            started_at=at("12:00") + after,
-            ended_at=at("13:00") + after,
-            **{"owner": "alice", "name": "relax", **facts},
-        )
-        JobStatistics.objects.create(
-            job=job,
-            computed_at=at("14:00"),
-            quality=quality,
-            duration_s=3_600,
-            metadata_operations=operations,
-            metadata_operations_per_node=operations / 2,
-        )
-        DirtyEvidence.objects.mark([job.pk])
-        drain(evaluation.evaluate_pending)
-        return job
-
-    return run
 
 
 def the_case():

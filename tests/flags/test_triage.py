@@ -20,12 +20,6 @@ MONTH = timedelta(days=31)
 
 
 @pytest.fixture
-def sam(db):
-    """A member of staff."""
-    return User.objects.create_user("sam", is_staff=True)
-
-
-@pytest.fixture
 def new_case(db):
     """Create the case of a user's campaign with its flag, as evaluation does."""
     numbers = count(1)

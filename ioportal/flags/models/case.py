@@ -137,6 +137,7 @@ class CaseEvent(models.Model):
         ASSIGNED = "assigned", "assigned"
         COMMENTED = "commented", "commented"
         RESOLVED = "resolved", "resolved"
+        MOVED = "moved", "moved"  # flags, from or to another case
 
     case = models.ForeignKey(Case, models.CASCADE, related_name="events")
     kind = models.CharField(max_length=16, choices=Kind)
