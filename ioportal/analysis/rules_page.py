@@ -20,6 +20,13 @@ threshold, as far as the windows of the data show; pages also show when that was
 becomes *abuse* at a multiple of the measure's threshold, once it has lasted five minutes. For an
 ended job the whole run counts.
 
+**Severity and harm.** A finding about load is a *warning* only if others waited because of its
+subject: at least a minute longer in total, over the run of a job, within a day for users, projects
+and applications, within an hour for hosts. Waiting is measured from traces or estimated from the
+statistics of services (see [metrics](metrics.md#impact)). Where neither was collected for an hour,
+harm is unknown and the finding is a warning. All other findings about load are *notices*: advice to
+their owners, which needs no triage. The severity of a flag never decreases.
+
 **Cases.** All flags of a rule on the jobs of one user, application name and filesystem are one
 case; so are all flags of one user, host or filesystem. The application name is the job's name
 without the numbers of single jobs. A case shows the total of the measure where it adds up over
@@ -70,11 +77,13 @@ def _section(rule: Rule) -> str:
         if rule.abuse_times
         else ""
     )
+    harm = " if others wait, otherwise notice" if rule.needs_harm else ""
     caveat = f"\n*{rule.caveat}*\n" if rule.caveat else ""
     rows = "".join(_row(name, threshold) for name, threshold in rule.thresholds.items())
     return (
         f"## {rule.title}\n\n`{rule.code}`, version {rule.version}, "
-        f"{rule.severity.name.lower()}; source: {rule.source}.{abuse}\n\n{rule.meaning}\n{caveat}\n"
+        f"{rule.severity.name.lower()}{harm}; source: {rule.source}.{abuse}\n\n"
+        f"{rule.meaning}\n{caveat}\n"
         f"| threshold | title | default |\n|---|---|---|\n{rows}\n"
         f"Advice: {rule.advice}\n\n"
         f"Example (simulated), {rule.example.title}: “{examples.advice(rule)}”\n\n"

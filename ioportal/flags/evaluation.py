@@ -6,6 +6,7 @@ and existing flags: repeating it changes nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -26,6 +27,7 @@ from ioportal.flags import (
     reassignment,
 )
 from ioportal.flags.group_evidence import Groups
+from ioportal.flags.harm import with_harm
 from ioportal.flags.models import Flag
 from ioportal.flags.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import DirtyEvidence, Job
@@ -116,6 +118,7 @@ def evaluate(subjects: Evidence, book: ThresholdBook) -> None:
     """Evaluate subjects with all rules of their kind, and update their flags and cases."""
     if subjects.frame.is_empty():
         return
+    subjects = replace(subjects, frame=with_harm(subjects.frame))
     flags = lifecycle.lock_current(subjects.kind, subjects.frame)
     changes = lifecycle.Changes()
     for rule in RULES:

@@ -257,13 +257,6 @@ WITH loads AS MATERIALIZED (
     FROM ({loads}) l GROUP BY 1, 2, 3
 ),
 totals AS (SELECT bin, sum(rpcs) AS rpcs FROM loads GROUP BY 1),
-impacts AS (
-    SELECT date_bin(%(width)s, start, %(since)s) AS bin, kind, principal_id,
-        sum(impact_us)::float8 / 1e6 AS impact_s
-    FROM telemetry_impactwindow
-    WHERE server_id = ANY(%(servers)s) AND start >= %(since)s AND start < %(until)s
-    GROUP BY 1, 2, 3
-),
 -- Of a poll interval that is longer than a bin, the part of the bin.
 polled AS MATERIALIZED (
     SELECT date_bin(%(width)s, "end" - interval '1 microsecond', %(since)s) AS bin, kind,
@@ -275,7 +268,16 @@ polled AS MATERIALIZED (
     WHERE target_id = ANY(%(mdts)s) AND "end" > %(since)s AND "end" <= %(until)s AND "end" > start
     GROUP BY 1, 2, 3
 ),
-polled_totals AS (SELECT bin, sum(operations) AS operations FROM polled GROUP BY 1)
+polled_totals AS (SELECT bin, sum(operations) AS operations FROM polled GROUP BY 1),
+bins AS (SELECT bin FROM totals UNION SELECT bin FROM polled_totals),
+impacts AS (
+    SELECT bins.bin, w.kind, w.principal_id, sum(w.impact_us)::float8 / 1e6 AS impact_s
+    FROM bins JOIN telemetry_impactwindow w
+        ON w.start >= bins.bin + %(width)s - interval '1 hour' AND w.start < bins.bin + %(width)s
+    WHERE w.server_id = ANY(%(servers)s)
+        AND w.start >= %(since)s - interval '1 hour' AND w.start < %(until)s
+    GROUP BY 1, 2, 3
+)
 SELECT kind || ':' || principal_id, l.outside_rpcs, l.contradicted_rpcs,
     l.outside_rpcs / nullif(totals.rpcs, 0), %(capacity_per_s)s::float8, impacts.impact_s,
     p.operations, p.operations / nullif(polled_totals.operations, 0), bin + %(width)s

@@ -47,6 +47,12 @@ class _Finding:
     def value(self, rule: Rule) -> float:
         return float(self.numbers[rule.measure] or 0)
 
+    @property
+    def harm_s(self) -> float | None:
+        """Extra waiting of others because of the subject; None: unknown."""
+        harm_s: float | None = self.context["harm_s"]
+        return harm_s
+
 
 @dataclass
 class Changes:
@@ -89,8 +95,8 @@ def evaluate_rule(
         rule: a rule of the subjects' kind.
         effective: the thresholds of all these subjects.
         kind: kind of the subjects.
-        frame: evidence of the subjects, with the columns of `evidence.CONTEXT`; hosts of one
-            filesystem only.
+        frame: evidence of the subjects, with the columns of `evidence.CONTEXT` and harm_s; hosts of
+            one filesystem only.
         flags: current flags of the rule by subject; other subjects' flags are ignored.
     """
     until = dict(frame.select("subject", "until").iter_rows()) if flags else {}
@@ -217,7 +223,7 @@ def _open(
         owner=context["owner"] or "",
         cluster_id=context["cluster"],
         filesystem_id=context["filesystem"],
-        severity=rule.severity,
+        severity=rule.severity_at(0, effective.thresholds, harm_s=finding.harm_s),
         since=context["until"],
         until=context["until"],
         value=finding.value(rule),
@@ -264,7 +270,7 @@ def _end_below_thresholds(effective: EffectiveThresholds, flag: Flag) -> FlagEve
 
 
 def _raise_severity(rule: Rule, flag: Flag, finding: _Finding) -> bool:
-    """Raise the severity of a flag by its value and duration; return whether it changed.
+    """Raise the severity of a flag by its value, harm and duration; return whether it changed.
 
     Of an ended job the whole run counts as duration.
     """
@@ -272,7 +278,9 @@ def _raise_severity(rule: Rule, flag: Flag, finding: _Finding) -> bool:
     if finding.context.get("has_ended"):
         lasted = max(lasted, timedelta(seconds=finding.context["duration_s"] or 0))
     has_lasted = lasted >= ABUSE_AFTER
-    severity = rule.severity_at(flag.value, flag.thresholds, has_lasted=has_lasted)
+    severity = rule.severity_at(
+        flag.value, flag.thresholds, harm_s=finding.harm_s, has_lasted=has_lasted
+    )
     is_higher = severity > flag.severity
     flag.severity = max(flag.severity, severity)
     return is_higher

@@ -14,7 +14,7 @@ from django.urls import reverse
 from ioportal.activity import principal_windows
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import impact_computation
-from ioportal.flags.models import Case, Flag
+from ioportal.flags.models import CURRENT, Case, Flag
 from ioportal.jobs.models import Job
 from ioportal.reporting.flag_values import in_words, unit_of
 from ioportal.reporting.flags import about_principals, principal, subject_name
@@ -224,8 +224,12 @@ def for_owner(owner: str, user: User) -> list[CaseSummary]:
 
 
 def worst_to_triage(user: User, count: int) -> list[CaseSummary]:
-    """Return the worst cases that need triage, those with current impact first."""
-    return _worst(Case.objects.visible_to(user).to_triage(), user, count)
+    """Return the worst cases that need triage, those with current impact first.
+
+    Users have advice too: their notices are included.
+    """
+    cases = Case.objects.visible_to(user)
+    return _worst(cases.to_triage() if user.is_staff else cases.filter(CURRENT), user, count)
 
 
 def _worst(cases: CaseQuerySet, user: User, count: int) -> list[CaseSummary]:

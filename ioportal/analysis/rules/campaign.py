@@ -45,6 +45,7 @@ CAMPAIGN = Rule(
     subject=Subject.USER,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="metadata_operations",
     thresholds={
         "metadata_operations": Threshold(

@@ -37,6 +37,7 @@ CREATE_UNLINK_CHURN = Rule(
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="churned_files",
     adds_up=True,
     thresholds={

@@ -84,7 +84,7 @@ HOST_EVIDENCE = {
     "contradicted_rpcs": _COUNT,  # of which with a job id that its node or user contradicts
     "server_share": pl.Float64(),  # of all RPCs of these servers
     "capacity_per_s": _COUNT,  # requests that these servers can serve
-    "impact_s": pl.Float64(),  # extra waiting of other users' RPCs
+    "impact_s": pl.Float64(),  # extra waiting of others within the last hour
     "operations": _COUNT,  # metadata operations within five minutes (exports)
     "operations_share": pl.Float64(),  # of those of all clients
 }

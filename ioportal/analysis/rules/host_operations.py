@@ -34,6 +34,7 @@ HOST_OPERATIONS = Rule(
     subject=Subject.HOST,
     source=Source.EXPORTS,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="operations",
     thresholds={
         "operations": Threshold(7_500, "Metadata operations within five minutes", Unit.COUNT),

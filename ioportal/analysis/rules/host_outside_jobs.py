@@ -33,6 +33,7 @@ HOST_OUTSIDE_JOBS = Rule(
     subject=Subject.HOST,
     source=Source.RPC_TRACE,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="rpcs",
     thresholds={
         "rpcs": Threshold(7_500, "Metadata RPCs within five minutes", Unit.RPCS),

@@ -48,6 +48,7 @@ METADATA_OPERATIONS = Rule(
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="metadata_operations",
     adds_up=True,
     thresholds={

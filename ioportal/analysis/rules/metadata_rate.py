@@ -34,6 +34,7 @@ METADATA_RATE = Rule(
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="sustained_per_node",
     thresholds={
         "sustained_per_node": Threshold(

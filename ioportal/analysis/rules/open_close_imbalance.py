@@ -31,6 +31,7 @@ OPEN_CLOSE_IMBALANCE = Rule(
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="failed_opens",
     adds_up=True,
     thresholds={

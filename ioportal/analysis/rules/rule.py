@@ -22,10 +22,13 @@ _FORMAT = re.compile(r"B|,?(\.\d)?[fg%]?")  # of numbers in an advice; B: bytes 
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")  # powers of 1000
 
 
+HARM_S = 60.0  # extra waiting of others: subjects with less harm nobody
+
+
 class Severity(IntEnum):
     """Severity of a finding."""
 
-    NOTICE = 1
+    NOTICE = 1  # advice: others did not wait for the subject
     WARNING = 2
     ABUSE = 3
 
@@ -92,6 +95,7 @@ class Rule:
     check: Check
     example: Example
     abuse_times: float | None = None
+    needs_harm: bool = False  # findings on subjects that are known to harm nobody are notices
     adds_up: bool = False  # over jobs: the measure is a total of the run
     is_about_data: bool = False  # evaluated at any data quality
     usual: Collection[str] = ()  # columns about similar jobs that the check reads
@@ -123,8 +127,24 @@ class Rule:
         """Return the advice with a finding's numbers."""
         return advise(self.advice, numbers, thresholds)
 
-    def severity_at(self, value: float, thresholds: Thresholds, *, has_lasted: bool) -> Severity:
-        """Return the severity of a finding by the value of its measure."""
+    def severity_at(
+        self,
+        value: float,
+        thresholds: Thresholds,
+        *,
+        harm_s: float | None = None,
+        has_lasted: bool = False,
+    ) -> Severity:
+        """Return the severity of a finding.
+
+        Args:
+            value: value of the measure.
+            thresholds: thresholds of the evaluation.
+            harm_s: extra waiting of others because of the subject; None: unknown.
+            has_lasted: whether the finding is old enough to be abuse.
+        """
+        if self.needs_harm and harm_s is not None and harm_s < HARM_S:
+            return Severity.NOTICE
         if not (self.abuse_times and has_lasted):
             return self.severity
         is_abuse = value >= thresholds[self.measure] * self.abuse_times

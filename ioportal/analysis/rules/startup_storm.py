@@ -48,6 +48,7 @@ STARTUP_STORM = Rule(
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="startup_operations",
     adds_up=True,
     thresholds={

@@ -34,6 +34,7 @@ STAT_STORM = Rule(
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="peak_stats",
     thresholds={
         "peak_stats": Threshold(240_000, "Stats within five minutes", Unit.COUNT),

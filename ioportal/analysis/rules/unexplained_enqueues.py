@@ -43,6 +43,7 @@ UNEXPLAINED_ENQUEUES = Rule(
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="unexplained_enqueues",
     adds_up=True,
     thresholds={

@@ -34,8 +34,8 @@ class CaseQuerySet(models.QuerySet["Case"]):
         return self.exclude(state=Case.State.RESOLVED)
 
     def to_triage(self) -> Self:
-        """Cases that need attention."""
-        return self.filter(state__in=[Case.State.OPEN, Case.State.ACKNOWLEDGED])
+        """Cases that need attention: notices do not."""
+        return self.filter(TO_TRIAGE)
 
 
 class Case(models.Model):
@@ -120,6 +120,10 @@ class Case(models.Model):
     def title(self) -> str:
         """The rule's title."""
         return self.definition.title if self.definition else self.rule
+
+
+CURRENT = Q(state__in=[Case.State.OPEN, Case.State.ACKNOWLEDGED])
+TO_TRIAGE = CURRENT & Q(severity__gt=Flag.Severity.NOTICE)
 
 
 class CaseEvent(models.Model):

@@ -14,7 +14,7 @@ from django.core.paginator import Paginator
 from django.db.models import Count, Exists, OuterRef, Q
 
 from ioportal.analysis.rules import RULES
-from ioportal.flags.models import Case, Flag
+from ioportal.flags.models import CURRENT, TO_TRIAGE, Case, Flag
 from ioportal.reporting.cases import (
     columns,
     current_impacts,
@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 
 PER_PAGE = 40
 ME, UNASSIGNED = "me", "none"  # values of the assignee filter
-ALL = "all"  # the tab of all states
+NOTICES, ALL = "notices", "all"  # tabs
 _State = Case.State
-_TO_TRIAGE = (_State.OPEN, _State.ACKNOWLEDGED)
 _ROWS_AT_ONCE = 2_000
 _MAX_COUNT = 99  # in the navigation
 
@@ -146,18 +145,21 @@ class Inbox:
     @property
     def errors(self) -> dict[str, list[str]]:
         """Errors of the query, by parameter."""
-        if self.state in self._states:
+        if self.state in self._tabs:
             return dict(self.filter.errors)
         return {**self.filter.errors, "state": [f"{self.state[:64]!r} is not a state."]}
 
-    @property
-    def _states(self) -> dict[str, tuple[str, tuple[str, ...]]]:
-        """The tabs: their titles and states."""
+    @cached_property
+    def _tabs(self) -> dict[str, tuple[str, Q]]:
+        """The tabs: their titles and conditions. Notices need no triage."""
         visible = [s for s in _State if self._user.is_staff or s != _State.SUPPRESSED]
+        current = {"": ("Current", CURRENT)}
+        if self._user.is_staff:
+            current = {"": ("To triage", TO_TRIAGE), NOTICES: ("Notices", CURRENT & ~TO_TRIAGE)}
         return {
-            "": ("To triage" if self._user.is_staff else "Current", _TO_TRIAGE),
-            **{state: (state.label.capitalize(), (state,)) for state in visible},
-            ALL: ("All", tuple(visible)),
+            **current,
+            **{state: (state.label.capitalize(), Q(state=state)) for state in visible},
+            ALL: ("All", Q(state__in=visible)),
         }
 
     @cached_property
@@ -168,22 +170,16 @@ class Inbox:
 
     @cached_property
     def _counts(self) -> dict[str, int]:
-        rows = self._filtered.order_by().values_list("state")
-        return dict(rows.annotate(count=Count("pk")))
-
-    def _count(self, states: tuple[str, ...]) -> int:
-        return sum(self._counts.get(state, 0) for state in states)
+        """The number of cases of each tab."""
+        counts = {f"tab_{name}": Count("pk", filter=tab) for name, (_, tab) in self._tabs.items()}
+        rows = self._filtered.order_by().aggregate(**counts)
+        return {name: rows[f"tab_{name}"] for name in self._tabs}
 
     @property
     def tabs(self) -> Iterator[Tab]:
         """All tabs."""
-        for name, (title, states) in self._states.items():
-            yield Tab(title, self._count(states), self.url(state=name), name == self.state)
-
-    @property
-    def _selected_states(self) -> tuple[str, ...]:
-        _, states = self._states.get(self.state, ("", ()))
-        return states
+        for name, (title, _) in self._tabs.items():
+            yield Tab(title, self._counts[name], self.url(state=name), name == self.state)
 
     @cached_property
     def _impacts(self) -> dict[int, float]:
@@ -192,13 +188,13 @@ class Inbox:
 
     @property
     def _ordered(self) -> CaseQuerySet:
-        selected = self._filtered.filter(state__in=self._selected_states)
-        return worst_first(with_places(selected), self._impacts)
+        _, selected = self._tabs.get(self.state, self._tabs[""])
+        return worst_first(with_places(self._filtered.filter(selected)), self._impacts)
 
     @cached_property
     def page(self) -> Page[Case]:
         """The page in the URL; an invalid number means the first or last one."""
-        total = self._count(self._selected_states)
+        total = self._counts.get(self.state, 0)
         cases: Any = Concatenated([self._ordered], min(total, COUNTED))
         return Paginator(cases, PER_PAGE).get_page(self._query.get("page"))
 
@@ -224,7 +220,7 @@ class Inbox:
     @property
     def is_empty(self) -> bool:
         """Whether there are no cases in any state."""
-        return not self.active_filters and not any(self._counts.values())
+        return not self.active_filters and not self._counts[ALL]
 
     def url(self, **changes: str) -> str:
         """Return the URL of the first page with some parameters changed."""

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max
 from django.shortcuts import get_object_or_404
 
 from ioportal.analysis.rules import RULES, examples
 from ioportal.flags.back_tests import MAX_LISTED
-from ioportal.flags.models import BackTest, Case, ThresholdSet
+from ioportal.flags.models import TO_TRIAGE, BackTest, Case, ThresholdSet
 from ioportal.jobs.models import Job
 from ioportal.reporting.formatting import with_unit
 from ioportal.web.rules import back_tests, thresholds
@@ -55,11 +55,10 @@ class RuleRow:
 
 def rule_rows() -> list[RuleRow]:
     """Return all rules."""
-    to_triage = Q(state__in=[Case.State.OPEN, Case.State.ACKNOWLEDGED])
     counts = {
         rule: (count, total)
         for rule, count, total in Case.objects.values_list("rule").annotate(
-            to_triage=Count("pk", filter=to_triage), total=Count("pk")
+            to_triage=Count("pk", filter=TO_TRIAGE), total=Count("pk")
         )
     }
     sets = list(ThresholdSet.objects.current().select_related("cluster", "filesystem"))

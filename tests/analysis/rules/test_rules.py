@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from ioportal.analysis.metrics import Unit
-from ioportal.analysis.rules import RULES, examples
+from ioportal.analysis.rules import BY_CODE, RULES, examples
 from ioportal.analysis.rules.evidence import EVIDENCE, USUAL_VALUES
 from ioportal.analysis.rules.rule import Severity, advise, refuse_unusable
 
@@ -121,3 +121,14 @@ def test_abuse_needs_a_multiple_of_the_threshold_and_a_duration():
     assert rule.severity_at(5 * threshold, rule.defaults, has_lasted=True) is Severity.ABUSE
     assert rule.severity_at(5 * threshold, rule.defaults, has_lasted=False) is rule.severity
     assert rule.severity_at(4.9 * threshold, rule.defaults, has_lasted=True) is rule.severity
+
+
+@pytest.mark.parametrize(
+    ("harm_s", "severity"),
+    [(59, Severity.NOTICE), (60, Severity.ABUSE), (None, Severity.ABUSE)],
+)
+def test_findings_about_load_are_notices_without_harm(harm_s, severity):
+    rule = BY_CODE["metadata-rate"]
+    value = 5 * rule.defaults[rule.measure]
+
+    assert rule.severity_at(value, rule.defaults, harm_s=harm_s, has_lasted=True) is severity

@@ -21,14 +21,15 @@ def test_cases_are_ordered_by_severity_and_latest_data(as_staff, new_case):
     newer = new_case(severity=3)
     warning = new_case(severity=2)
 
-    assert listed(as_staff) == [newer.pk, older.pk, warning.pk, notice.pk]
+    assert listed(as_staff, "&state=all") == [newer.pk, older.pk, warning.pk, notice.pk]
 
 
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
         pytest.param("", ["abuse", "warning", "seen"], id="worst first, of those to triage"),
-        pytest.param("&state=all", ["abuse", "warning", "seen", "done"], id="all"),
+        pytest.param("&state=notices", ["notice"], id="notices"),
+        pytest.param("&state=all", ["abuse", "warning", "seen", "notice", "done"], id="all"),
         pytest.param("&state=acknowledged", ["seen"], id="in a state"),
         pytest.param("&severity=3", ["abuse"], id="of a severity"),
         pytest.param("&rule=stat-storm", ["seen"], id="of a rule"),
@@ -48,10 +49,11 @@ def test_cases_are_filtered(query, expected, as_staff, new_job, new_case):
         "warning": new_case(new_job(owner="bob", name="relax 2"), filesystem=lake),
         "seen": new_case(
             new_job(batch_id="4711", name="other"),
-            severity=1,
+            until=at("12:20"),
             rule="stat-storm",
             state="acknowledged",
         ),
+        "notice": new_case(new_job(owner="fay"), severity=1),
         "done": new_case(new_job(owner="emil"), severity=1, until=at("12:30"), **resolved),
     }
 

@@ -131,6 +131,7 @@ def test_owners_cannot_triage(action, as_alice, new_case):
 def test_the_navigation_counts_cases_to_triage(client, sam, alice, new_case):
     new_case()
     new_case(state="muted", muted_until=timezone.now())
+    new_case(severity=1)
 
     for person, expected in ((sam, "Cases 1"), (alice, "Cases Incidents")):
         client.force_login(person)

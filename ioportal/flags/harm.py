@@ -1,0 +1,61 @@
+"""Harm of subjects: the extra waiting of others, as far as requests are timed."""
+
+from __future__ import annotations
+
+import polars as pl
+from django.db import connection
+
+from ioportal.telemetry.models import Coverage
+
+_TIME = pl.Datetime("us", "UTC")
+_KEYS = ["filesystem", "hour"]
+# Timed for an hour at least and until shortly before: baselines need calm intervals. A filesystem
+# of null stands for all. Servers without targets have no requests.
+_TIMED = """
+SELECT requested.filesystem, requested.hour, bool_and(EXISTS (
+    SELECT FROM telemetry_coverage c
+    WHERE c.source = ANY(%(sources)s) AND c.source_id = m.id
+        AND tstzrange(c.start, c."end", '[]')
+            && tstzrange(hour - interval '1 day', hour - interval '1 hour', '[]')
+) AND EXISTS (
+    SELECT FROM telemetry_coverage c
+    WHERE c.source = ANY(%(sources)s) AND c.source_id = m.id
+        AND tstzrange(c.start, c."end", '[]')
+            && tstzrange(hour - interval '30 minutes', hour + interval '1 hour', '[]')
+))
+FROM unnest(%(filesystems)s::integer[], %(hours)s::timestamptz[]) AS requested (filesystem, hour)
+JOIN site_server m ON m.filesystem_id = coalesce(requested.filesystem, m.filesystem_id)
+    AND m.kind = 'mds' AND EXISTS (SELECT FROM site_target t WHERE t.server_id = m.id)
+GROUP BY 1, 2
+"""
+
+
+def with_harm(subjects: pl.DataFrame) -> pl.DataFrame:
+    """Add the column harm_s: extra waiting of others because of each subject; null: unknown.
+
+    Subjects have columns filesystem and until, and impact_s if their impact is computed. Without
+    impact, a subject harmed nobody if the metadata servers were timed around `until`.
+    """
+    if "impact_s" not in subjects.columns:
+        return subjects.with_columns(harm_s=pl.lit(None, pl.Float64))
+    with_hours = subjects.with_columns(hour=pl.col("until").dt.truncate("1h"))
+    is_harmless = pl.when("is_timed").then(0.0)
+    return (
+        with_hours.join(_timed(with_hours), on=_KEYS, how="left", nulls_equal=True)
+        .with_columns(harm_s=pl.coalesce("impact_s", is_harmless))
+        .drop("hour", "is_timed")
+    )
+
+
+def _timed(subjects: pl.DataFrame) -> pl.DataFrame:
+    """Return whether requests were timed on each filesystem in each hour."""
+    requested = subjects.select(_KEYS).unique()
+    values = {
+        "sources": [Coverage.Source.RPC_TRACE.value, Coverage.Source.MDS_STATS.value],
+        "filesystems": requested["filesystem"].to_list(),
+        "hours": requested["hour"].to_list(),
+    }
+    columns = {"filesystem": pl.Int64(), "hour": _TIME, "is_timed": pl.Boolean()}
+    with connection.cursor() as cursor:
+        cursor.execute(_TIMED, values)
+        return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")
