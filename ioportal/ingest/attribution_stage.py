@@ -26,6 +26,7 @@ from ioportal.ingest.attribution.namesakes import (
 )
 from ioportal.ingest.models import (
     DirtyDeltas,
+    DirtyExports,
     DirtyJob,
     DirtyReads,
     DirtyTrace,
@@ -67,10 +68,12 @@ def attribute_pending(limit: int = 500) -> int:
         traces = DirtyTrace.objects.claim(limit)
         polled = DirtyReads.objects.claim(limit)
         differences = DirtyDeltas.objects.claim(limit)
+        exports = DirtyExports.objects.claim(limit)
         jobs = DirtyJob.objects.claim(limit)
-        claimed = len(traces) + len(polled) + len(differences) + len(jobs)
+        claimed = len(traces) + len(polled) + len(differences) + len(exports) + len(jobs)
         if not claimed:
             return 0
+        _attribute_exports(exports)
         changed = (  # jobs and the start of the change: only later evidence is evaluated again
             (_attribute_traces(traces), [row.start for row in traces]),
             (_attribute_reads(polled), [_between_reads(row).start for row in polled]),
@@ -221,12 +224,22 @@ def _attribute_deltas(dirty: DirtyDeltas) -> set[int]:
     return stale | _jobs_of(windows) | _running(dirty.filesystem_id, dirty.start, dirty.end)
 
 
+def _attribute_exports(dirty: list[DirtyExports]) -> None:
+    """Fold hosts whose jobs were recorded while their windows were loaded."""
+    if dirty:
+        hosts.fold_segments(
+            {row.segment_id for row in dirty},
+            min(row.start for row in dirty),
+            max(row.end for row in dirty),
+        )
+
+
 def _attribute_jobs(dirty: list[DirtyJob]) -> set[int]:
     """Attribute the operations of jobs; return the jobs whose windows may have changed."""
     if not dirty:
         return set()
     job_ids = {row.job_id for row in dirty}
-    hosts.fold(job_ids, min(row.start for row in dirty), max(row.end for row in dirty))
+    hosts.fold_jobs(job_ids, min(row.start for row in dirty), max(row.end for row in dirty))
     namesakes, source_job_ids = with_namesakes(job_ids)
     io_windows = IoWindow.objects.filter(source_job_id__in=source_job_ids)
     stale = namesakes | _jobs_of(io_windows)

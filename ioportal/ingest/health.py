@@ -14,6 +14,7 @@ from collectors.formats import BY_NAME
 from ioportal.ingest.models import (
     Batch,
     DirtyDeltas,
+    DirtyExports,
     DirtyJob,
     DirtyReads,
     DirtyTrace,
@@ -181,6 +182,7 @@ _STAGES: Final[tuple[tuple[str, timedelta, Mapping[str, type[Pending]]], ...]] =
             "traces": DirtyTrace,
             "reads of counters": DirtyReads,
             "differences from agents": DirtyDeltas,
+            "exports": DirtyExports,
             _JOBS: DirtyJob,
         },
     ),

@@ -1,8 +1,11 @@
 """Export statistics: operations of hosts outside jobs, and of all clients with jobs together."""
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from threading import Event
 
 import pytest
+from django.db import connection, transaction
 
 from ioportal.flags import history
 from ioportal.flags.models import Flag
@@ -77,6 +80,31 @@ def test_a_late_job_takes_its_nodes_from_the_hosts(deliver, logs, ingest, window
         ("3@gni", HOST, 4, None),
     ]
     assert reconcile() == "5 segments reconcile."
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_recorded_during_a_delivery_takes_its_nodes(deliver, token, logs, ingest, windows):
+    token("mds1-exports")
+    stored, recorded = Event(), Event()
+
+    def deliver_slowly():
+        try:
+            with transaction.atomic():
+                deliver(poll(1, "12:00", "12:01", {"1@gni": 10, "3@gni": 9}), "mds1-exports")
+                stored.set()
+                assert recorded.wait(30)
+        finally:
+            stored.set()
+            connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        delivery = thread.submit(deliver_slowly)
+        stored.wait(30)
+        ingest("sacct", logs("s", sacct(Run("77", nodes="n1"))), cluster="anvil")
+        recorded.set()
+        delivery.result(timeout=30)
+
+    assert windows() == [("", JOB, 10, None), ("3@gni", HOST, 9, None)]
 
 
 def test_a_repeated_delivery_changes_nothing(deliver):

@@ -37,11 +37,14 @@ WHERE i.id = ANY(%(nids)s)
 
 # The rows of hosts that had a job are added up, as on arrival.
 _FOLD = """
-WITH moved AS (
+WITH active AS MATERIALIZED (
+    SELECT id, started_at, ended_at FROM jobs_job WHERE started_at IS NOT NULL AND {jobs}
+),
+moved AS (
     DELETE FROM telemetry_hostwindow w
-    USING jobs_job j, jobs_allocation a, site_nid i
-    WHERE j.id = ANY(%(jobs)s) AND j.started_at IS NOT NULL AND a.job_id = j.id
-        AND i.node_id = a.node_id AND w.nid_id = i.id AND w.nid_id <> 0
+    USING active j, jobs_allocation a, site_nid i
+    WHERE a.job_id = j.id AND i.node_id = a.node_id AND w.nid_id = i.id AND w.nid_id <> 0
+        AND {windows}
         AND w."end" >= %(start)s AND w."end" <= %(end)s + %(longest)s  -- (excludes chunks)
         AND w."end" >= j.started_at AND (j.ended_at IS NULL OR w.start <= j.ended_at)
     RETURNING w.*
@@ -54,6 +57,11 @@ SELECT start, "end", segment_id, target_id, 0, %(JOB)s, basis, sum(metadata_oper
 FROM moved
 GROUP BY 1, 2, 3, 4, basis
 """
+_FOLD_JOBS = _FOLD.format(jobs="id = ANY(%(keys)s)", windows="true")
+_FOLD_SEGMENTS = _FOLD.format(
+    jobs="tstzrange(started_at, ended_at, '[]') && tstzrange(%(start)s, %(end)s, '[]')",
+    windows="w.segment_id = ANY(%(keys)s)",
+)
 _LONGEST_POLL = timedelta(days=1)
 _CONSTANTS: dict[str, Any] = {
     kind.name: kind.value for kind in (Principal.HOST, Principal.JOB, Principal.UNATTRIBUTED)
@@ -71,13 +79,17 @@ def kinds(nid_ids: Collection[int], start: datetime, end: datetime) -> dict[int,
         return dict(cursor.fetchall())
 
 
-def fold(job_ids: Collection[int], start: datetime, end: datetime) -> None:
+def fold_jobs(job_ids: Collection[int], start: datetime, end: datetime) -> None:
     """Add up the windows of hosts on which one of the jobs ran in [start, end]."""
-    values: dict[str, Any] = {
-        "jobs": sorted(job_ids),
-        "start": start,
-        "end": end,
-        "longest": _LONGEST_POLL,
-    }
+    _fold(_FOLD_JOBS, job_ids, start, end)
+
+
+def fold_segments(segment_ids: Collection[int], start: datetime, end: datetime) -> None:
+    """Add up the windows of some segments of hosts on which any job ran in [start, end]."""
+    _fold(_FOLD_SEGMENTS, segment_ids, start, end)
+
+
+def _fold(query: str, keys: Collection[int], start: datetime, end: datetime) -> None:
+    values = {"keys": sorted(keys), "start": start, "end": end, "longest": _LONGEST_POLL}
     with connection.cursor() as cursor:
-        cursor.execute(_FOLD, {**_CONSTANTS, **values})
+        cursor.execute(query, {**_CONSTANTS, **values})

@@ -8,6 +8,7 @@ import polars as pl
 
 from ioportal.ingest.attribution import hosts
 from ioportal.ingest.formats.deltas import DeltasLoader
+from ioportal.ingest.models import DirtyExports
 from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.models import Coverage, HostWindow, Principal
@@ -48,3 +49,11 @@ class ExportDeltasLoader(DeltasLoader):
             )
         )
         copy_frame(HostWindow, self.placed(windows))
+
+    def finish(self) -> None:
+        """Request the attribution of hosts whose jobs are recorded at the same time."""
+        super().finish()
+        if self.segment.start and self.segment.end:
+            DirtyExports.objects.create(
+                segment=self.segment, start=self.segment.start, end=self.segment.end, has_rows=True
+            )

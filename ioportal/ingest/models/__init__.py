@@ -1,6 +1,12 @@
 """Segments, their lines, dirty intervals that await attribution, and late rows."""
 
-from ioportal.ingest.models.dirty import DirtyDeltas, DirtyJob, DirtyReads, DirtyTrace
+from ioportal.ingest.models.dirty import (
+    DirtyDeltas,
+    DirtyExports,
+    DirtyJob,
+    DirtyReads,
+    DirtyTrace,
+)
 from ioportal.ingest.models.late_rows import LateRows
 from ioportal.ingest.models.lines import AccountingRecord, Reject
 from ioportal.ingest.models.segment import Batch, Segment, SegmentQuerySet
@@ -9,6 +15,7 @@ __all__ = [
     "AccountingRecord",
     "Batch",
     "DirtyDeltas",
+    "DirtyExports",
     "DirtyJob",
     "DirtyReads",
     "DirtyTrace",

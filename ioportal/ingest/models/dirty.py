@@ -51,6 +51,15 @@ class DirtyDeltas(_Dirty):
         return f"{self.segment} {self.start} to {self.end}"
 
 
+class DirtyExports(_Dirty):
+    """Differences by client from an agent arrived."""
+
+    segment = models.ForeignKey(Segment, models.CASCADE)
+
+    def __str__(self) -> str:
+        return f"{self.segment} {self.start} to {self.end}"
+
+
 class DirtyJob(_Dirty):
     """The time range or the nodes of a job changed."""
 
