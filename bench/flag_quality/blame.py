@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ioportal.activity.job_groups import Application
 from ioportal.analysis.rules.rule import Subject
 from ioportal.site.models import Nid, SourceJobId
 from ioportal.telemetry.models import Principal
@@ -48,5 +49,7 @@ def blame(flag: Flag, first_seen: datetime) -> Blame:
         kind, _, which = flag.subject.partition(":")
         is_host = int(kind) == Principal.HOST
         name = str((Nid if is_host else SourceJobId).objects.get(pk=which))
+    elif flag.subject_kind == Subject.APPLICATION:
+        name = " ".join(Application.from_text(flag.subject))
     strength = flag.value / flag.threshold if flag.threshold else 1.0
     return Blame(flag.rule, flag.subject_kind, name, flag.case_id, first_seen, strength)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 _LONGEST = 60  # characters of an application name
+_SEPARATOR = ":"  # of the user database as well: no user name contains it
 _MEMBERS = sql.SQL("""
 SELECT '{job}:' || id, owner, project, name FROM jobs_job WHERE id = ANY(%s)
 """).format(job=sql.Literal(Principal.JOB.value))
@@ -32,7 +33,7 @@ class Application(NamedTuple):
     @classmethod
     def from_text(cls, text: str) -> Application:
         """Return the application of a group."""
-        user, _, name = text.partition(" ")
+        user, _, name = text.partition(_SEPARATOR)
         return cls(user, name)
 
 
@@ -48,11 +49,11 @@ def members(job_ids: Collection[int]) -> pl.DataFrame:
 def keys() -> dict[str, pl.Expr]:
     """Return the texts of the groups of jobs with columns owner, project and name; null: none.
 
-    User names have no blanks. Long application names are shortened.
+    The text of an application is the user and the name, which may be shortened: "alice:relax".
     """
     known = {name: pl.when(pl.col(name) != "").then(name) for name in ("owner", "project")}
     application = application_name(pl.col("name")).str.head(_LONGEST)
-    of_user = known["owner"] + " " + pl.when(application != "").then(application)
+    of_user = known["owner"] + _SEPARATOR + pl.when(application != "").then(application)
     return {"user": known["owner"], "project": known["project"], "application": of_user}
 
 

@@ -184,9 +184,7 @@ def _step_evidence(
 
 
 def _with_kinds(groups: Evidence) -> Evidence:
-    """Prepend the kind to projects and applications, which users may be named like."""
-    if groups.kind is Subject.USER:
-        return groups
+    """Prepend the kind: users and projects may have the same name."""
     subject = pl.format("{} {}", pl.lit(groups.kind.value), "subject")
     return replace(groups, frame=groups.frame.with_columns(subject=subject))
 

@@ -189,7 +189,7 @@ def test_users_are_evaluated_by_day(evaluate, back_test):
 
     assert [(row["subject"], row["value"]) for row in test.subjects] == [
         ("project PHY12", 9_910_000),
-        ("application u0 relax", 6_910_000),  # under 80 % of the project's
+        ("application u0:relax", 6_910_000),  # under 80 % of the project's
     ]
     assert (test.counts["current"], test.counts["proposed"]) == (0, 2)
 

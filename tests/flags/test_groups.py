@@ -19,15 +19,18 @@ HOUR = timedelta(hours=1)
 def runs(**differing):
     """Return jobs of one node; `differing`: fields that differ between them."""
     letters = "abcdefghijklmnopqrstuvwxyz"[:JOBS]
-    fields = [{name: value + letter for name, value in differing.items()} for letter in letters]
+    fields = [
+        {"user": "alice smith"} | {name: value + letter for name, value in differing.items()}
+        for letter in letters
+    ]
     return [Run(f"{10 + n}", end=None, nodes=f"n{n % NODES + 1}", **fields[n]) for n in range(JOBS)]
 
 
 @pytest.mark.parametrize(
     ("differing", "kind", "subject"),
     [
-        pytest.param({}, "application", "alice relax", id="one application"),
-        pytest.param({"name": "a"}, "user", "alice", id="applications of one user"),
+        pytest.param({}, "application", "alice smith:relax", id="one application"),
+        pytest.param({"name": "a"}, "user", "alice smith", id="applications of one user"),
         pytest.param({"name": "a", "user": "u"}, "project", "PHY12", id="users of one project"),
     ],
 )
@@ -86,8 +89,8 @@ def test_a_campaign_within_a_day_counts_no_other_days(site, logs, ingest, evalua
 @pytest.mark.parametrize(
     ("differing", "subject"),
     [
-        pytest.param({}, "alice relax", id="one application"),
-        pytest.param({"name": "a"}, "alice", id="applications of one user"),
+        pytest.param({}, "alice smith:relax", id="one application"),
+        pytest.param({"name": "a"}, "alice smith", id="applications of one user"),
         pytest.param({"name": "a", "user": "u"}, "PHY12", id="users of one project"),
     ],
 )

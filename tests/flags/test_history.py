@@ -76,14 +76,14 @@ def test_a_campaign_totals_the_jobs_of_one_day(site, logs, ingest, evaluate):
     for minute in (0, 20, 30, 40):
         read(at(f"12:{minute}"), {job: {"open": 50_000 * minute} for job in jobs} if minute else {})
         flags = evaluate()
-    measured = history.for_flag(flags["campaign", "alice relax"])
+    measured = history.for_flag(flags["campaign", "alice:relax"])
 
     assert measured.span == (at("12:00") - DAY, at("12:40"))
     assert measured.amounts.rows() == [
         (at("12:00") - DAY, at("13:00") - DAY, 3_600_000),
         (at("12:00"), at("12:40"), 48_000_000),
     ]
-    assert flags["campaign", "alice relax"].value == 48_000_000
+    assert flags["campaign", "alice:relax"].value == 48_000_000
 
 
 def test_the_chart_of_a_running_job_ends_at_the_flags_latest_data(

@@ -86,3 +86,38 @@ def test_flags_with_triage_become_cases(migrate):
         [(pk, "opened") for pk in (expired, done, known, below, campaign)]
         + [(below, "ended"), (campaign, "ended")]
     )
+
+
+def test_users_of_applications_may_contain_blanks(migrate):
+    old = migrate([("flags", "0012_moved_cases")])
+    times = {"since": at("12:00"), "until": at("13:00")}
+    subject = {
+        "subject_kind": "application",
+        "subject": "alice smith relax",
+        "owner": "alice smith",
+    }
+    old.get_model("flags", "Case").objects.create(
+        rule="campaign", state="open", severity=2, changed_at=at("13:00"), **times, **subject
+    )
+    named = {"user": "alice smith", "project": "PHY12", "application": "alice smith relax"}
+    old.get_model("flags", "BackTest").objects.create(
+        rule="campaign",
+        thresholds={},
+        start=at("12:00"),
+        end=at("13:00"),
+        subjects=[
+            {"subject": text if kind == "user" else f"{kind} {text}", "owner": "alice smith"}
+            for kind, text in named.items()
+        ],
+    )
+
+    new = migrate([("flags", "0012_application_texts")])
+
+    assert new.get_model("flags", "Case").objects.get().subject == "alice smith:relax"
+    assert [
+        row["subject"] for row in new.get_model("flags", "BackTest").objects.get().subjects
+    ] == [
+        "user alice smith",
+        "project PHY12",
+        "application alice smith:relax",
+    ]

@@ -92,4 +92,4 @@ def fold_segments(segment_ids: Collection[int], start: datetime, end: datetime) 
 def _fold(query: str, keys: Collection[int], start: datetime, end: datetime) -> None:
     values = {"keys": sorted(keys), "start": start, "end": end, "longest": _LONGEST_POLL}
     with connection.cursor() as cursor:
-        cursor.execute(query, {**_CONSTANTS, **values})
+        cursor.execute(query, _CONSTANTS | values)

@@ -99,12 +99,12 @@ def _jobs(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def _groups(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the names of users, and of projects and applications, which begin with their kind."""
+    """Return the names of users, projects and applications; the subjects begin with the kind."""
     names = {}
     for subject in subjects:
         kind, _, text = subject.partition(" ")
-        group = job_group_name(kind, text) if text else job_group_name("user", subject)
-        names[subject] = (f"{kind} {group.text}" if text else group.text, group.address)
+        group = job_group_name(kind, text)
+        names[subject] = (f"{kind} {group.text}", group.address)
     return names
 
 

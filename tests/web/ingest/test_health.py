@@ -194,7 +194,7 @@ def test_home_lists_silent_sources(as_staff, trace, new_job):
 
 def test_an_empty_page_explains_how_to_add_sources(as_staff, django_assert_num_queries):
     as_staff.get("/ingest/health/")
-    with django_assert_num_queries(27):
+    with django_assert_num_queries(28):
         page = words_of(as_staff.get("/ingest/health/"))
 
     assert "manage.py token create ingest" in page
