@@ -1,102 +1,161 @@
 """Estimated impact, without traces: from the times of a server's requests and counted operations.
 
-The definition is that of the measured impact (`ioportal.analysis.impact`). Its windows are
-estimated: all requests of an interval take equally long, and each principal sends requests in
-proportion to its load.
+The definition is that of the measured impact (`ioportal.analysis.impact`), on estimated windows:
+values are constant between two reads, all requests of a service take equally long, and each
+principal sends requests in proportion to its load.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.analysis.impact import BASELINES, MEMBERS, WINDOWS, impact
+from ioportal.analysis.impact import BASELINES, TIMES, WINDOW, WINDOWS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
 
 UTC_US = pl.Datetime("us", "UTC")
-LOADS = {  # rows with the same key are summed
+LOADS = {  # of intervals between two reads; rows with the same key are summed
     "start": UTC_US,
     "end": UTC_US,
     "principal": pl.String(),
+    "counted_by": pl.String(),  # "job", "process" or "host"
     "operations": pl.Float64(),
     "time_us": pl.Float64(),  # of the operations on the server; null: unknown
 }
-WAITS = {  # intervals between two reads of a server's statistics, without overlap
+WAITS = {  # of intervals between two reads of a server's statistics, without overlap
     "start": UTC_US,
     "end": UTC_US,
+    "service": pl.Int64(),
     "requests": pl.Float64(),
-    "took_us": pl.Float64(),  # arrival to end, all requests
-    "usual_us": pl.Float64(),  # the same with little load
+    "handled_us": pl.Float64(),  # time in handlers
+    "took_us": pl.Float64(),  # arrival to end
 }
+MIN_CALM_INTERVALS = 20  # of a known baseline
 
-_INTERVAL = ("start", "end")
-_HANDLING_US = 50.0  # of a request: weighs the principals' work, which only matters relatively
+_KIND = ("server", "service", "opcode")
 
 
-def estimate(loads: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
-    """Estimate the impact of principals on a server.
+def baseline(server: int, waits: pl.DataFrame) -> pl.DataFrame:
+    """Return the mean time of requests of each service with little load: columns of `BASELINES`.
+
+    It is the median of the intervals of below-median load. Services with less than
+    `MIN_CALM_INTERVALS` of them are unknown.
 
     Args:
-        loads: columns of `LOADS`. Intervals may differ from those of the waits: the load within an
-            interval is constant.
+        server: the server of the waits.
         waits: columns of `WAITS`.
+    """
+    length_us = (pl.col("end") - pl.col("start")).dt.total_microseconds()
+    rates = waits.filter(pl.col("requests") > 0).with_columns(rate=pl.col("requests") / length_us)
+    calm = rates.filter(pl.col("rate") <= pl.col("rate").median().over("service"))
+    usual = calm.group_by("service").agg(
+        baseline_us=(pl.col("took_us") / pl.col("requests")).median(), intervals=pl.len()
+    )
+    known = usual.filter(pl.col("intervals") >= MIN_CALM_INTERVALS)
+    return _with_kind(known, server).select(*BASELINES)
 
-    Returns:
-        The columns principal, share (of the load), impact_s (extra waiting of others because of it)
-        and suffered_s (its own extra waiting); highest impact first. No excess gives no impact.
+
+def times(
+    waits: pl.DataFrame, usual: pl.DataFrame, span: tuple[datetime, datetime]
+) -> pl.DataFrame:
+    """Return the times of requests in each 10 s of a span: columns of `TIMES`.
+
+    Args:
+        waits: columns of `WAITS`.
+        usual: columns of `BASELINES`, of one server.
+        span: start and end, at boundaries of windows.
+    """
+    return (
+        _spread(waits, ("requests", "took_us"), span)
+        .join(usual, on="service")
+        .group_by("server", start="window")
+        .agg(pl.sum("took_us"), usual_us=(pl.col("requests") * pl.col("baseline_us")).sum())
+        .select(*TIMES)
+    )
+
+
+def windows(
+    server: int, waits: pl.DataFrame, loads: pl.DataFrame, span: tuple[datetime, datetime]
+) -> pl.DataFrame:
+    """Return estimated windows in a span: columns of `WINDOWS`, with fractions of requests.
+
+    Args:
+        server: the server of the waits.
+        waits: columns of `WAITS`.
+        loads: columns of `LOADS`. Intervals may differ from those of the waits.
+        span: start and end, at boundaries of windows.
 
     Source: docs/metrics.md, "Impact".
     """
-    windows = _windows(loads, waits)
-    usual = {"server": [0], "service": [0], "opcode": [0], "baseline_us": [_HANDLING_US]}
-    no_groups = pl.DataFrame(schema=MEMBERS)  # each principal is a party
-    estimated = impact(windows, pl.DataFrame(usual, schema=BASELINES), no_groups)
-    return estimated.principals.select("principal", "share", "impact_s", "suffered_s")
+    requests = _spread(waits, ("requests", "handled_us", "took_us"), span)
+    parts = {
+        "timed": "requests",
+        "service_us_sum": "handled_us",
+        "total_us_sum": "took_us",
+    }
+    rows = (
+        _shares(_spread(loads, ("operations", "time_us"), span))
+        .join(requests, on="window")
+        .select(
+            "service",
+            "principal",
+            start="window",
+            **{name: pl.col("share") * pl.col(amount) for name, amount in parts.items()},
+        )
+    )
+    return _with_kind(rows, server).select(*WINDOWS)
 
 
-def _windows(loads: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return windows in which the requests of all principals take as long as the mean."""
-    excess_us = pl.max_horizontal(pl.col("took_us") - pl.col("usual_us"), 0)
-    part = pl.col("share") * pl.col("requests")
+def _with_kind(rows: pl.DataFrame, server: int) -> pl.DataFrame:
+    """Add the server and the opcode, which is 0: statistics have no times by opcode."""
+    return rows.with_columns(
+        pl.lit(0, WINDOWS[name]).alias(name) for name in _KIND if name not in rows.columns
+    ).with_columns(server=pl.lit(server, WINDOWS["server"]))
+
+
+def _spread(
+    rows: pl.DataFrame, amounts: Sequence[str], span: tuple[datetime, datetime]
+) -> pl.DataFrame:
+    """Spread amounts of intervals evenly over 10 s windows of a span: adds the column window."""
+    since, until = (pl.lit(moment, UTC_US) for moment in span)
+    every = f"{WINDOW.seconds}s"
+    first = pl.max_horizontal(pl.col("start").dt.truncate(every), since)
+    overlap = pl.min_horizontal("end", pl.col("window") + WINDOW) - pl.max_horizontal(
+        "start", "window"
+    )
+    length = pl.col("end") - pl.col("start")
+    part = overlap.dt.total_microseconds() / length.dt.total_microseconds()
     return (
-        _shares(loads, waits)
-        .join(waits.filter(pl.col("requests") > 0), on=_INTERVAL)
+        rows.filter(pl.col("start") < until, pl.col("end") > since)
         .with_columns(
-            pl.lit(0, WINDOWS[name]).alias(name) for name in ("server", "service", "opcode")
+            window=pl.datetime_ranges(first, pl.min_horizontal("end", until), every, closed="left")
         )
-        .with_columns(
-            timed=part.round().cast(pl.Int64),
-            service_us_sum=(part * _HANDLING_US).round().cast(pl.Int64),
-            total_us_sum=(pl.col("share") * excess_us).round().cast(pl.Int64),
-        )
-        .with_columns(
-            total_us_sum=pl.col("total_us_sum")
-            + (pl.col("timed") * _HANDLING_US).round().cast(pl.Int64)
-        )
-        .select(*WINDOWS)
+        .explode("window")
+        .with_columns(pl.col(amounts) * part)
     )
 
 
-def _shares(loads: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return each principal's share of the load in each interval of `waits`.
+def _shares(loads: pl.DataFrame) -> pl.DataFrame:
+    """Return each principal's share of the load in each window.
 
     The load is the time of the operations if it is known for all, otherwise their number.
+    Operations of hosts are also counted by process: they count once.
     """
-    overlap = (
-        pl.min_horizontal("end", "end_of_load") - pl.max_horizontal("start", "start_of_load")
-    ).dt.total_microseconds()
-    length = (pl.col("end_of_load") - pl.col("start_of_load")).dt.total_microseconds()
-    within = (
-        loads.rename({name: f"{name}_of_load" for name in _INTERVAL})
-        .join_where(
-            waits.select(_INTERVAL),
-            pl.col("start_of_load") < pl.col("end"),
-            pl.col("end_of_load") > pl.col("start"),
-        )
-        .with_columns(pl.col("operations", "time_us") * (overlap / length))
+    operations, counted_by = pl.col("operations"), pl.col("counted_by")
+    by_host, by_process = (
+        operations.filter(counted_by == kind).sum().over("window") for kind in ("host", "process")
     )
-    times = pl.col("time_us")
-    is_timed = (times.is_not_null().all() & (times.sum() > 0)).over(_INTERVAL)
+    rest = pl.when(counted_by == "process").then((1 - by_host / by_process).clip(0, 1)).otherwise(1)
+    time = pl.col("time_us")
+    is_timed = (time.is_not_null().all() & (time.sum() > 0)).over("window")
     return (
-        within.with_columns(load=pl.when(is_timed).then("time_us").otherwise("operations"))
-        .group_by(*_INTERVAL, "principal")
+        loads.with_columns(load=pl.when(is_timed).then(time).otherwise(operations) * rest)
+        .group_by("window", "principal")
         .agg(pl.sum("load"))
-        .with_columns(share=pl.col("load") / pl.sum("load").over(_INTERVAL))
+        .with_columns(share=pl.col("load") / pl.sum("load").over("window"))
         .filter(pl.col("share").is_finite(), pl.col("share") > 0)
     )

@@ -24,6 +24,7 @@ class Unit(StrEnum):
     CORE_HOURS = "core-hours"
     RATIO = "ratio"
     SHARE = "share"
+    YES_NO = "yes or no"
 
 
 class Source(StrEnum):
@@ -34,6 +35,7 @@ class Source(StrEnum):
     JOB_STATS = "job_stats of the MDTs and OSTs"
     EXPORTS = "exports of the MDTs"
     RPC_TRACE = "rpctrace"
+    IMPACT = "rpctrace, or mds_stats and job_stats"
     PANDA = "PanDA record"
 
 

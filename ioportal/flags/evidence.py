@@ -78,7 +78,7 @@ _JOBS = sql.SQL("""
 SELECT j.id, j.core_count, coalesce(capacity.per_s, %(capacity_per_s)s)::float8,
     {metrics}, {kinds}, {peaks},
     s.counted_enqueues, e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio,
-    e.impact_s, e.impact_share, e.impact_times,
+    e.impact_s, e.impact_share, e.impact_times, e.impact_is_estimated::int::float8,
     versions.counted, j.ended_at IS NOT NULL,
     {size_class}, {user_and_name}, j.started_at,
     j.cluster_id, e.filesystem_id, s.ambiguous_share + s.contradicted_share <= %(ambiguous)s,
@@ -131,6 +131,7 @@ _JOB_COLUMNS = {
             "impact_s",
             "impact_share",
             "impact_times",
+            "impact_is_estimated",
             "failures_counted",
             "has_ended",
         )

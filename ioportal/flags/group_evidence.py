@@ -61,13 +61,21 @@ GROUP BY 1, 2
 _BY_HOUR_COLUMNS = {"job": pl.Int64(), "hour": _TIME, "operations": pl.Float64()}
 _IMPACT = sql.SQL("""
 SELECT w.principal_id, w.start, sum(w.impact_us)::float8, sum(w.work_us)::float8,
-    sum(w.all_work_us)::float8, sum(w.others_us)::float8, sum(w.others_usual_us)::float8
+    sum(w.all_work_us)::float8, sum(w.others_us)::float8, sum(w.others_usual_us)::float8,
+    coalesce(sum(w.impact_us) FILTER (WHERE w.is_estimated), 0)::float8
 FROM telemetry_impactwindow w
 WHERE w.kind = ANY(%(kinds)s) AND w.principal_id = ANY(%(groups)s)
     AND w.start >= %(since)s AND w.start < %(until)s
 GROUP BY 1, 2
 """)
-_IMPACT_AMOUNTS = ("impact_us", "work_us", "all_work_us", "others_us", "others_usual_us")
+_IMPACT_AMOUNTS = (
+    "impact_us",
+    "work_us",
+    "all_work_us",
+    "others_us",
+    "others_usual_us",
+    "estimated_us",
+)
 _KINDS = {
     Subject.USER: JobGroup.Kind.USER,
     Subject.PROJECT: JobGroup.Kind.PROJECT,
@@ -253,6 +261,7 @@ def _impact(members: Mapping[Subject, pl.DataFrame], until: datetime) -> pl.Data
         peak_impact_s=pl.col("impact_us") / 1e6,
         impact_share=pl.col("work_us") / pl.col("all_work_us"),
         impact_times=pl.col("others_us") / pl.col("others_usual_us"),
+        impact_is_estimated=(pl.col("estimated_us") > pl.col("impact_us") / 2).cast(pl.Float64),
     ).join(totals.rename({"key": "group"}), on="group")
     return groups.join(figures, on="group").drop("group")
 

@@ -1,4 +1,7 @@
-"""Impact by 10 s windows: computed where a server is slow, from its baseline."""
+"""Impact by 10 s windows: computed where a server is slow, from its baseline.
+
+It is measured where the server was traced and has a baseline, and estimated elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ import polars as pl
 from django.db import transaction
 from django.db.models import Sum
 
-from ioportal.activity import baselines, job_groups, principal_windows
+from ioportal.activity import baselines, impact_estimates, job_groups, principal_windows
 from ioportal.analysis.impact import GROUPS, MAX_WAIT, SlownessCriteria, by_window
 from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.flags import latest_data
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Server
-from ioportal.telemetry import buckets, levels, retention
+from ioportal.telemetry import buckets, coverage, levels, retention
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
@@ -29,17 +32,20 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from ioportal.analysis.impact import Slowdown
+
 _PRINCIPAL = "principal"  # the kind of a single job, process or host
 _MIN_STORED_US = 10_000  # smaller impacts are not stored
 _MIN_REPORTED_US = 1_000_000  # within five minutes; smaller impacts are not reported
 _TIMES = ("impact_us", "work_us", "all_work_us", "others_us", "others_usual_us")
 _READ_SPAN = timedelta(hours=1)
+_LEVELS = (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS, levels.SERVICE_SNAPSHOTS, levels.IMPACT)
 # Every window in which RPCs took this many times as long as usual.
 _SLOW = SlownessCriteria(enter=1.5, leave=1.5, max_pause=timedelta(0), min_duration=timedelta(0))
 
 
 def compute_pending(limit: int = 500) -> int:
-    """Claim intervals with changed RPCs and compute the impact in them; return how many.
+    """Claim intervals with changed RPCs or counters and compute their impact; return how many.
 
     The caller repeats it until it returns 0, behind the lock of flag creation.
     """
@@ -54,7 +60,7 @@ def compute_pending(limit: int = 500) -> int:
             ]
             reattributed = [row for row in claimed if row.server_id is None]
             for span in joined([*changed, *_slow_windows(server, reattributed)]):
-                for part in retention.retained((levels.ATTRIBUTED_RPCS, levels.IMPACT), *span):
+                for part in retention.retained(_LEVELS, *span):
                     _compute(server, *part)
         return len(claimed)
 
@@ -86,18 +92,53 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
     while start < end:
         # The baseline of that time, not one that includes an old log loaded with it.
         until = min(buckets.floor(start, _READ_SPAN) + _READ_SPAN, end)
-        usual = baselines.at_time([server], start)
-        for slow in baselines.slowdowns([server], start, until, usual, _SLOW):
-            # The beginning of a continued interval is read for its work only.
-            begin = slow.start - MAX_WAIT if slow.start == start else slow.start
-            windows = principal_windows.windows([server], begin, slow.end)
-            changed |= _store(windows, usual, slow.start)
+        changed |= _measure(server, start, until)
+        for part in _without_baseline(server, start, until):
+            changed |= _estimate(server, *part)
         start = until
     if changed:
         DirtyEvidence.objects.mark(changed, first)
 
 
-def _store(windows: pl.DataFrame, usual: pl.DataFrame, since: datetime) -> set[int]:
+def _measure(server: int, start: datetime, end: datetime) -> set[int]:
+    """Store the impact in traced slow windows in [start, end); return jobs as `_store` does."""
+    changed: set[int] = set()
+    usual = baselines.at_time([server], start)
+    for slow in baselines.slowdowns([server], start, end, usual, _SLOW):
+        windows = principal_windows.windows([server], _begin(slow, start), slow.end)
+        changed |= _store(windows, usual, slow.start, is_estimated=False)
+    return changed
+
+
+def _estimate(server: int, start: datetime, end: datetime) -> set[int]:
+    """Store the impact in slow windows in [start, end) without traces; return its jobs."""
+    changed: set[int] = set()
+    usual = impact_estimates.baseline(server, start)
+    for slow in impact_estimates.slowdowns(server, start, end, usual, _SLOW):
+        windows = impact_estimates.windows(server, _begin(slow, start), slow.end)
+        changed |= _store(windows, usual, slow.start, is_estimated=True)
+    return changed
+
+
+def _begin(slow: Slowdown, start: datetime) -> datetime:
+    """Return the first window to read: the beginning of a continued interval did work only."""
+    return slow.start - MAX_WAIT if slow.start == start else slow.start
+
+
+def _without_baseline(server: int, start: datetime, end: datetime) -> list[Interval]:
+    """Return the windows in [start, end) that were not traced, or all if there is no baseline."""
+    if baselines.at_time([server], start).is_empty():
+        return [Interval(start, end)]
+    traced = [
+        Interval(floor_to_window(part.start), ceil_to_window(part.end))
+        for part in coverage.traced([server], start, end)
+    ]
+    return coverage.gaps(traced, start, end)
+
+
+def _store(
+    windows: pl.DataFrame, usual: pl.DataFrame, since: datetime, *, is_estimated: bool
+) -> set[int]:
     """Store the impact in some windows; return its jobs, and one job of each of its groups."""
     members = principal_windows.members(windows)
     impacts = (
@@ -116,6 +157,7 @@ def _store(windows: pl.DataFrame, usual: pl.DataFrame, since: datetime) -> set[i
         *_TIMES,
         kind="kind_id",
         server_id=pl.col("server").cast(pl.Int32),
+        is_estimated=pl.lit(is_estimated),
     )
     copy_frame(ImpactWindow, rows)
     of_groups = members.unpivot(

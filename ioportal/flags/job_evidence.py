@@ -78,12 +78,19 @@ _RPC_COLUMNS = {
 }
 _IMPACT = sql.SQL("""
 SELECT w.principal_id, w.start, w.impact_us, w.work_us, w.all_work_us, w.others_us,
-    w.others_usual_us
+    w.others_usual_us, CASE WHEN w.is_estimated THEN w.impact_us ELSE 0 END
 FROM {requested}
 JOIN telemetry_impactwindow w
     ON w.kind = %(JOB)s AND w.principal_id = requested.job_id AND w.start >= requested.since
 """).format(requested=sql.SQL(_REQUESTED))
-_IMPACT_AMOUNTS = ("impact_us", "work_us", "all_work_us", "others_us", "others_usual_us")
+_IMPACT_AMOUNTS = (
+    "impact_us",
+    "work_us",
+    "all_work_us",
+    "others_us",
+    "others_usual_us",
+    "estimated_us",
+)
 _IMPACT_COLUMNS = {
     "key": pl.Int64(),
     "start": _TIME,
@@ -182,7 +189,7 @@ _COUNTED = {
     "startup_operations": "operations",
     "peak_stats": "stats",
 }
-_DTYPES = {"FloatField": pl.Float64(), "DateTimeField": _TIME}
+_DTYPES = {"FloatField": pl.Float64(), "DateTimeField": _TIME, "BooleanField": pl.Boolean()}
 _COLUMNS = {
     field.attname: _DTYPES.get(field.get_internal_type(), pl.Int64())
     for field in JobEvidence._meta.concrete_fields  # noqa: SLF001  (documented meta API)
@@ -192,7 +199,7 @@ _BEFORE = "_before"
 _AT_PEAK = {
     "peak_operations": ("filesystem_id",),
     "peak_locks_s": ("lock_share", "lock_ratio"),
-    "peak_impact_s": ("impact_share", "impact_times"),
+    "peak_impact_s": ("impact_share", "impact_times", "impact_is_estimated"),
 }
 
 
@@ -276,12 +283,14 @@ def _impact_peaks(impact: pl.DataFrame) -> pl.DataFrame:
             impact_s=pl.col("impact_us") / 1e6,
             share=pl.col("work_us") / pl.col("all_work_us"),
             times=pl.col("others_us") / pl.col("others_usual_us"),
+            is_estimated=pl.col("estimated_us") > pl.col("impact_us") / 2,
         )
         .group_by("key")
         .agg(
             *_peak("peak_impact_s", "impact_s"),
             impact_share=pl.col("share").get(at_peak),
             impact_times=pl.col("times").get(at_peak),
+            impact_is_estimated=pl.col("is_estimated").get(at_peak),
         )
     )
 

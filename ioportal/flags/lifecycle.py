@@ -296,17 +296,26 @@ def _doublings(flag: Flag, value: float) -> int:
 
 def has_good_data(rule: Rule) -> pl.Expr:
     """Return whether the data quality is good, for a frame with `evidence.CONTEXT`."""
-    return pl.lit(rule.is_about_data) | pl.col(_quality_column(rule)).eq_missing(_GOOD)
+    quality = pl.col(_quality_column(rule))
+    if rule.source is Source.IMPACT:
+        quality = pl.when(pl.col("impact_is_estimated") > 0).then("quality").otherwise(quality)
+    return pl.lit(rule.is_about_data) | quality.eq_missing(_GOOD)
 
 
 def _quality_column(rule: Rule) -> str:
-    by_source = {Source.RPC_TRACE: "trace_quality", Source.JOB_STATS: "bytes_quality"}
+    """Return the quality of a rule's source; of an estimated impact it is that of counters."""
+    by_source = {
+        Source.RPC_TRACE: "trace_quality",
+        Source.IMPACT: "trace_quality",
+        Source.JOB_STATS: "bytes_quality",
+    }
     return by_source.get(rule.source, "quality")
 
 
 def _suppression_reasons(rule: Rule, finding: _Finding) -> list[str]:
     """Return why the finding is suppressed; empty if its data quality is good."""
-    quality = finding.context[_quality_column(rule)]
+    is_estimated = finding.numbers.get("impact_is_estimated")
+    quality = finding.context["quality" if is_estimated else _quality_column(rule)]
     if rule.is_about_data or quality == _GOOD:
         return []
     if quality is None:

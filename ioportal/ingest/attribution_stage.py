@@ -17,6 +17,7 @@ from django.db import models, transaction
 from django.db.models import Exists, F, Max, Min, OuterRef, Q
 
 from collectors import formats, tables
+from ioportal.ingest import impact_marks
 from ioportal.ingest.attribution import deltas, hosts, reads, rpcs
 from ioportal.ingest.attribution.namesakes import (
     ENDED_WITHIN,
@@ -191,6 +192,8 @@ def _attribute_reads(dirty: list[DirtyReads]) -> set[int]:
             for start, end in _derivable(span):
                 reads.derive(filesystem, folded, folded_target, start, end)
                 rollups.mark_target_dirty(filesystem, folded_target, start, end + _MOMENT)
+                if folded_target:
+                    impact_marks.mark_targets([folded_target], start, end)
             stale |= _jobs_of(windows) | _running(filesystem, span.start, span.end)
     LateRows.objects.bulk_create(
         LateRows(target_id=row.target_id, start=row.start, end=row.end)
@@ -221,6 +224,8 @@ def _attribute_deltas(dirty: DirtyDeltas) -> set[int]:
         rollups.mark_target_dirty(
             dirty.filesystem_id, target["target_id"], target["first"], target["last"] + _MOMENT
         )
+        if target["target_id"]:
+            impact_marks.mark_targets([target["target_id"]], dirty.start, dirty.end)
     return stale | _jobs_of(windows) | _running(dirty.filesystem_id, dirty.start, dirty.end)
 
 
@@ -232,6 +237,9 @@ def _attribute_exports(dirty: list[DirtyExports]) -> None:
             min(row.start for row in dirty),
             max(row.end for row in dirty),
         )
+    for row in dirty:
+        targets = row.segment.targets.values_list("pk", flat=True)
+        impact_marks.mark_targets(targets, row.start, row.end)
 
 
 def _attribute_jobs(dirty: list[DirtyJob]) -> set[int]:
@@ -239,11 +247,12 @@ def _attribute_jobs(dirty: list[DirtyJob]) -> set[int]:
     if not dirty:
         return set()
     job_ids = {row.job_id for row in dirty}
-    hosts.fold_jobs(job_ids, min(row.start for row in dirty), max(row.end for row in dirty))
+    first, last = min(row.start for row in dirty), max(row.end for row in dirty)
+    impact_marks.mark_attribution(hosts.fold_jobs(job_ids, first, last))
     namesakes, source_job_ids = with_namesakes(job_ids)
     io_windows = IoWindow.objects.filter(source_job_id__in=source_job_ids)
     stale = namesakes | _jobs_of(io_windows)
-    reads.reattribute(source_job_ids)
+    impact_marks.mark_attribution(reads.reattribute(source_job_ids))
     rollups.mark_source_jobs_dirty(source_job_ids)
     stale |= _jobs_of(io_windows)
 

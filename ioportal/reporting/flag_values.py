@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Numbers that are neither thresholds nor metrics.
 _TITLES = {
     "counted_enqueues": "Lock enqueues up to the latest counter read",
+    "impact_is_estimated": "Impact is estimated",
     "impact_s": "Impact: extra waiting of other jobs",
     "largest_job_operations": "Metadata operations of the largest job",
     "startup_opens": "Opens during start-up",

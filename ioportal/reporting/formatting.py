@@ -125,6 +125,7 @@ _WITH_OWN_UNIT = {
     Unit.MICROSECONDS,
     Unit.SHARE,
     Unit.RATIO,
+    Unit.YES_NO,
 }
 _WRITE: dict[Unit, Callable[[float], str]] = {
     Unit.BYTES: decimal_bytes,
@@ -138,4 +139,5 @@ _WRITE: dict[Unit, Callable[[float], str]] = {
     Unit.JOBS: lambda value: f"{round(value):,}",
     Unit.NODES: lambda value: f"{round(value):,}",
     Unit.CORES: lambda value: f"{round(value):,}",
+    Unit.YES_NO: lambda value: "yes" if value else "no",
 }

@@ -24,6 +24,7 @@ _WIRE = {  # PostgreSQL's type to its big-endian form
     "bigint": ">i8",
     "timestamp with time zone": ">i8",
     "double precision": ">f8",
+    "boolean": "?",
 }
 _ROWS_PER_WRITE = 100_000
 _BEGIN_TO_REPLACE = sql.SQL("CREATE TEMP TABLE {new} AS SELECT {columns} FROM {table} WITH NO DATA")
@@ -46,7 +47,7 @@ def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
     """Append every row of `frame` to the table of `model`, in the current transaction.
 
     Args:
-        model: its columns are numbers and timestamps.
+        model: its columns are numbers, booleans and timestamps.
         frame: rows with the model's columns, except those with database defaults; timestamps are
             polars datetimes in microseconds.
     """

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from ioportal.analysis.impact import MEMBERS, WINDOWS, impact
-from ioportal.analysis.impact_estimate import LOADS, WAITS, estimate
+from ioportal.analysis.impact import BASELINES, MEMBERS, WINDOWS, impact
+from ioportal.analysis.impact_estimate import LOADS, WAITS, baseline, windows
 from simulator.activity import Burst, Source
 from simulator.randomness import stream
 from simulator.servers import trace
@@ -20,22 +20,36 @@ START = datetime(2025, 11, 22, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
+SERVICE = 3
+USUAL_US = 5_000.0
+USUAL = pl.DataFrame([(1, SERVICE, 0, USUAL_US)], schema=BASELINES, orient="row")
+NO_GROUPS = pl.DataFrame(schema=MEMBERS)
+
+
 def waits(*intervals):
-    """Return intervals of a minute: requests, time and usual time."""
+    """Return intervals of a minute: requests and their time."""
     rows = [
-        (START + n * MINUTE, START + (n + 1) * MINUTE, *interval)
-        for n, interval in enumerate(intervals)
+        (START + n * MINUTE, START + (n + 1) * MINUTE, SERVICE, requests, 0.0, took_us)
+        for n, (requests, took_us) in enumerate(intervals)
     ]
     return pl.DataFrame(rows, schema=WAITS, orient="row")
 
 
-def loads(*rows):
+def loads(*rows, counted_by="job"):
     """Return loads: first and last minute, principal, operations and time."""
     return pl.DataFrame(
-        [(START + first * MINUTE, START + last * MINUTE, *rest) for first, last, *rest in rows],
+        [
+            (START + first * MINUTE, START + last * MINUTE, name, counted_by, *amounts)
+            for first, last, name, *amounts in rows
+        ],
         schema=LOADS,
         orient="row",
     )
+
+
+def estimate(load, wait, usual=USUAL):
+    span = START, START + 10 * MINUTE
+    return impact(windows(1, wait, load, span), usual, NO_GROUPS).principals
 
 
 def impacts(*arguments):
@@ -43,7 +57,7 @@ def impacts(*arguments):
 
 
 def test_others_wait_in_proportion_to_their_load():
-    calm, slow = (1_000, 5e6, 5e6), (1_000, 105e6, 5e6)
+    calm, slow = (1_000, 5e6), (1_000, 105e6)
 
     rows = estimate(
         loads((0, 2, "storm", 1_800.0, None), (0, 2, "x", 200.0, None)), waits(calm, slow)
@@ -56,7 +70,7 @@ def test_others_wait_in_proportion_to_their_load():
 
 
 def test_known_times_of_operations_are_the_load():
-    slow = waits((1_000, 105e6, 5e6))
+    slow = waits((1_000, 105e6))
     timed = loads((0, 1, "few", 100.0, 900.0), (0, 1, "many", 900.0, 100.0))
     untimed = timed.with_columns(time_us=pl.when(pl.col("principal") == "few").then("time_us"))
 
@@ -65,7 +79,7 @@ def test_known_times_of_operations_are_the_load():
 
 
 def test_times_of_zero_are_no_load():
-    slow = waits((1_000, 105e6, 5e6))
+    slow = waits((1_000, 105e6))
 
     assert impacts(loads((0, 1, "few", 100.0, 0.0), (0, 1, "many", 900.0, 0.0)), slow) == impacts(
         loads((0, 1, "few", 100.0, None), (0, 1, "many", 900.0, None)), slow
@@ -73,9 +87,34 @@ def test_times_of_zero_are_no_load():
     assert impacts(loads((0, 1, "none", 0.0, 0.0)), slow) == {}
 
 
+def test_operations_of_a_host_count_once():
+    """Exports count the operations of hosts, job_stats counts them again by process."""
+    jobs = loads((0, 1, "job", 500.0, None))
+    hosts = loads((0, 1, "host", 1_500.0, None), counted_by="host")
+    processes = loads(
+        (0, 1, "find", 1_500.0, None), (0, 1, "rsync", 500.0, None), counted_by="process"
+    )
+
+    shares = dict(
+        estimate(pl.concat([jobs, hosts, processes]), waits((1_000, 105e6)))
+        .select("principal", "share")
+        .iter_rows()
+    )
+
+    assert shares == pytest.approx({"host": 0.6, "job": 0.2, "find": 0.15, "rsync": 0.05})
+
+
+def test_the_baseline_is_the_median_of_calm_intervals():
+    calm = [(100 + n, (100 + n) * 200.0) for n in range(20)]
+    storm = [(1_000 + n, 1e9) for n in range(20)]
+
+    assert baseline(1, waits(*calm, *storm)).rows() == [(1, SERVICE, 0, 200.0)]
+    assert baseline(1, waits(*calm[2:], *storm)).is_empty()
+
+
 SHARES = st.lists(st.floats(0.01, 100), min_size=1, max_size=6)
 INTERVALS = st.lists(
-    st.tuples(st.just(0) | st.integers(1_000, 10**6), st.floats(0, 1e10), st.floats(0, 1e10)),
+    st.tuples(st.integers(1_000, 10**6), st.floats(0, 1e10)),
     max_size=4,
 )
 
@@ -84,7 +123,7 @@ INTERVALS = st.lists(
 @settings(max_examples=examples(50))
 def test_impact_is_part_of_the_waiting_of_others(shares, intervals):
     rows = [(0, len(intervals) or 1, str(n), 1e4 * share, None) for n, share in enumerate(shares)]
-    excess_s = sum(max(took - usual, 0) for n, took, usual in intervals if n) / 1e6
+    excess_s = sum(max(took - n * USUAL_US, 0) for n, took in intervals) / 1e6
 
     estimated_rows = estimate(loads(*rows), waits(*intervals))
 
@@ -147,19 +186,23 @@ def measured(rpcs):
 
 def estimated(rpcs, *, is_timed):
     """Return the impact of the storm from statistics of each minute."""
-    usual_us = rpcs.filter(pl.col("end") < START + timedelta(seconds=50))["total_us"].mean()
+    calm = rpcs.filter(pl.col("end") < START + timedelta(seconds=50))
+    usual = USUAL.with_columns(baseline_us=pl.lit(calm["total_us"].mean()))
     minute = {"start": pl.col("end").dt.truncate("1m")}
     minute["end"] = minute["start"] + MINUTE
     by_minute = rpcs.with_columns(**minute)
     requests = pl.len().cast(pl.Float64)
     times = by_minute.group_by("start", "end").agg(
-        requests=requests, took_us=pl.sum("total_us").cast(pl.Float64), usual_us=requests * usual_us
+        pl.lit(SERVICE).alias("service"),
+        requests=requests,
+        handled_us=pl.sum("service_us").cast(pl.Float64),
+        took_us=pl.sum("total_us").cast(pl.Float64),
     )
     time_us = pl.sum("service_us").cast(pl.Float64) if is_timed else pl.lit(None, pl.Float64)
     operations = by_minute.group_by("start", "end", "principal").agg(
-        operations=requests, time_us=time_us
+        pl.lit("job").alias("counted_by"), operations=requests, time_us=time_us
     )
-    return impacts(operations.select(*LOADS), times.select(*WAITS)).get("storm", 0.0)
+    return impacts(operations.select(*LOADS), times.select(*WAITS), usual).get("storm", 0.0)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ JOB_EVIDENCE = {
     # At the peak of impact:
     "impact_share": pl.Float64(),  # work of the job / of all RPCs
     "impact_times": pl.Float64(),  # time of other users' RPCs / their usual time
+    "impact_is_estimated": pl.Float64(),  # 1: by counters; 0: measured by traces
     "failures_counted": pl.Boolean(),  # whether its servers count opens that fail
     "has_ended": pl.Boolean(),
     **USUAL_VALUES,
@@ -74,6 +75,7 @@ GROUP_EVIDENCE = {
     "peak_impact_s": _COUNT,  # extra waiting of others within five minutes
     "impact_share": pl.Float64(),  # at the peak: work of the group / of all RPCs
     "impact_times": pl.Float64(),  # at the peak: time of others' RPCs / their usual time
+    "impact_is_estimated": pl.Float64(),  # at the peak: 1: by counters; 0: measured by traces
     "impact_s": pl.Float64(),  # extra waiting of others
     "part_impact_s": _COUNT,  # highest peak of a job, or of a narrower group
     "part_impact_share": pl.Float64(),  # its share of the work

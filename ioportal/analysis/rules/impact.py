@@ -13,13 +13,15 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
         pl.col("impact_share") >= thresholds["impact_share"],
     ).select(
         "subject",
-        numbers=pl.struct("peak_impact_s", "impact_times", "impact_share", "impact_s"),
+        numbers=pl.struct(
+            "peak_impact_s", "impact_times", "impact_share", "impact_s", "impact_is_estimated"
+        ),
     )
 
 
 IMPACT = Rule(
     code="impact",
-    version=2,
+    version=3,
     title="Slows down other jobs",
     meaning=(
         "While the job kept a metadata server busy, RPCs of other users took several times as "
@@ -27,7 +29,7 @@ IMPACT = Rule(
         "given in seconds. On a server with few other users, even a storm causes little waiting."
     ),
     subject=Subject.JOB,
-    source=Source.RPC_TRACE,
+    source=Source.IMPACT,
     severity=Severity.WARNING,
     measure="peak_impact_s",
     thresholds={
@@ -41,7 +43,8 @@ IMPACT = Rule(
     },
     advice=(
         "Other users waited {peak_impact_s:,.0f} s longer within five minutes because of this "
-        "job (threshold {threshold_peak_impact_s:,.0f} s), {impact_s:,.0f} s over its run. "
+        "job ({impact_is_estimated:E}; threshold {threshold_peak_impact_s:,.0f} s), "
+        "{impact_s:,.0f} s over its run. "
         "Their RPCs took {impact_times:,.0f} times as long as usual, and the job did "
         "{impact_share:.0%} of the server's work. Stop or throttle it if users "
         "complain. Run fewer jobs of this kind concurrently, and check which files it opens."
@@ -53,10 +56,14 @@ IMPACT = Rule(
             "peak_impact_s": 23720.0,
             "impact_s": 23720.0,
             "impact_share": 0.8392,
+            "impact_is_estimated": 0.0,
             "impact_times": 105400.0,
         },
     ),
     abuse_times=100,
-    units={"impact_s": Unit.SECONDS},
-    caveat="Needs a trace and a baseline of the server. Without a baseline, impact is unknown.",
+    units={"impact_s": Unit.SECONDS, "impact_is_estimated": Unit.YES_NO},
+    caveat=(
+        "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "
+        "mds_stats and job_stats, within a factor of 2. Without both, impact is unknown."
+    ),
 )

@@ -22,13 +22,15 @@ def _check(groups: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
         ~is_flagged_as_part,
     ).select(
         "subject",
-        numbers=pl.struct("peak_impact_s", "impact_times", "impact_share", "impact_s"),
+        numbers=pl.struct(
+            "peak_impact_s", "impact_times", "impact_share", "impact_s", "impact_is_estimated"
+        ),
     )
 
 
 IMPACT_OF_MANY_JOBS = Rule(
     code="impact-of-many-jobs",
-    version=1,
+    version=2,
     title="Many jobs slow down others",
     meaning=(
         "While the jobs of one application of a user, one user or one project kept a metadata "
@@ -36,7 +38,7 @@ IMPACT_OF_MANY_JOBS = Rule(
         "of the impact. The narrowest group with at least half of it is flagged."
     ),
     subject=Subject.USER,
-    source=Source.RPC_TRACE,
+    source=Source.IMPACT,
     severity=Severity.WARNING,
     measure="peak_impact_s",
     thresholds={
@@ -48,7 +50,8 @@ IMPACT_OF_MANY_JOBS = Rule(
     },
     advice=(
         "Others waited {peak_impact_s:,.0f} s longer within five minutes because of these jobs "
-        "(threshold {threshold_peak_impact_s:,.0f} s), {impact_s:,.0f} s within a day. Their RPCs "
+        "({impact_is_estimated:E}; threshold {threshold_peak_impact_s:,.0f} s), {impact_s:,.0f} s "
+        "within a day. Their RPCs "
         "took {impact_times:,.0f} times as long as usual, and the jobs did {impact_share:.0%} of "
         "the server's work. Limit the number of jobs that run at the same time, and check which "
         "files they open."
@@ -60,12 +63,16 @@ IMPACT_OF_MANY_JOBS = Rule(
             "peak_impact_s": 198755.0,
             "impact_s": 198755.0,
             "impact_share": 0.9231,
+            "impact_is_estimated": 0.0,
             "impact_times": 20190.0,
             "part_impact_s": 0.0,
             "part_impact_share": 0.0,
         },
     ),
     abuse_times=100,
-    units={"impact_s": Unit.SECONDS},
-    caveat="Needs a trace and a baseline of the server. Without a baseline, impact is unknown.",
+    units={"impact_s": Unit.SECONDS, "impact_is_estimated": Unit.YES_NO},
+    caveat=(
+        "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "
+        "mds_stats and job_stats, within a factor of 2. Without both, impact is unknown."
+    ),
 )

@@ -18,7 +18,8 @@ Thresholds: TypeAlias = Mapping[str, float]
 # Returns one row per subject over the thresholds: subject (str) and numbers (struct).
 Check: TypeAlias = Callable[[pl.DataFrame, Thresholds], pl.DataFrame]
 
-_FORMAT = re.compile(r"B|,?(\.\d)?[fg%]?")  # of numbers in an advice; B: bytes with a unit
+# Of numbers in an advice. B: bytes with a unit; E: "estimated", or "measured" if 0.
+_FORMAT = re.compile(r"B|E|,?(\.\d)?[fg%]?")
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")  # powers of 1000
 
 
@@ -171,9 +172,11 @@ def refuse_unusable(advice: str, known: Collection[str]) -> None:
 
 
 class _Number(float):
-    """A number with the additional format "B": bytes with a unit."""
+    """A number with the additional formats of `_FORMAT`."""
 
     def __format__(self, form: str) -> str:
+        if form == "E":
+            return "estimated" if self else "measured"
         if form != "B":
             return super().__format__(form)
         scaled, power = float(self), 0

@@ -27,6 +27,7 @@ class JobEvidence(models.Model):
     impact_s = models.FloatField(null=True)
     impact_share = models.FloatField(null=True)
     impact_times = models.FloatField(null=True)
+    impact_is_estimated = models.BooleanField(null=True)
 
     def __str__(self) -> str:
         return f"evidence of {self.job_id}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
+from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
@@ -48,14 +49,18 @@ moved AS (
         AND w."end" >= %(start)s AND w."end" <= %(end)s + %(longest)s  -- (excludes chunks)
         AND w."end" >= j.started_at AND (j.ended_at IS NULL OR w.start <= j.ended_at)
     RETURNING w.*
+),
+added AS (
+    INSERT INTO telemetry_hostwindow (
+        start, "end", segment_id, target_id, nid_id, kind, basis, metadata_operations, metadata_us
+    )
+    SELECT start, "end", segment_id, target_id, 0, %(JOB)s, basis, sum(metadata_operations),
+        CASE WHEN bool_and(metadata_us IS NOT NULL) THEN sum(metadata_us) END
+    FROM moved
+    GROUP BY 1, 2, 3, 4, basis
+    RETURNING start, "end"
 )
-INSERT INTO telemetry_hostwindow (
-    start, "end", segment_id, target_id, nid_id, kind, basis, metadata_operations, metadata_us
-)
-SELECT start, "end", segment_id, target_id, 0, %(JOB)s, basis, sum(metadata_operations),
-    CASE WHEN bool_and(metadata_us IS NOT NULL) THEN sum(metadata_us) END
-FROM moved
-GROUP BY 1, 2, 3, 4, basis
+SELECT min(start), max("end") FROM added
 """
 _FOLD_JOBS = _FOLD.format(jobs="id = ANY(%(keys)s)", windows="true")
 _FOLD_SEGMENTS = _FOLD.format(
@@ -79,9 +84,12 @@ def kinds(nid_ids: Collection[int], start: datetime, end: datetime) -> dict[int,
         return dict(cursor.fetchall())
 
 
-def fold_jobs(job_ids: Collection[int], start: datetime, end: datetime) -> None:
-    """Add up the windows of hosts on which one of the jobs ran in [start, end]."""
-    _fold(_FOLD_JOBS, job_ids, start, end)
+def fold_jobs(job_ids: Collection[int], start: datetime, end: datetime) -> Interval | None:
+    """Add up the windows of hosts on which one of the jobs ran in [start, end].
+
+    Returns the interval of the changed windows; None if there are none.
+    """
+    return _fold(_FOLD_JOBS, job_ids, start, end)
 
 
 def fold_segments(segment_ids: Collection[int], start: datetime, end: datetime) -> None:
@@ -89,7 +97,9 @@ def fold_segments(segment_ids: Collection[int], start: datetime, end: datetime) 
     _fold(_FOLD_SEGMENTS, segment_ids, start, end)
 
 
-def _fold(query: str, keys: Collection[int], start: datetime, end: datetime) -> None:
+def _fold(query: str, keys: Collection[int], start: datetime, end: datetime) -> Interval | None:
     values = {"keys": sorted(keys), "start": start, "end": end, "longest": _LONGEST_POLL}
     with connection.cursor() as cursor:
         cursor.execute(query, _CONSTANTS | values)
+        first, last = cursor.fetchone()
+    return Interval(first, last) if first else None

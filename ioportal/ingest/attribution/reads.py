@@ -9,6 +9,7 @@ from psycopg import sql
 
 from collectors.lustre.differences import SURE_LIFETIME
 from collectors.tables import COUNTED, COUNTERS, TIMES
+from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 from ioportal.telemetry.sums import time_sums
 
@@ -173,10 +174,11 @@ _NOW = (
     WHERE s.id = w.source_job_id)"""
 )
 _REATTRIBUTE = (
-    "UPDATE telemetry_iowindow w SET (kind, job_id) = "
+    "WITH changed AS (UPDATE telemetry_iowindow w SET (kind, job_id) = "
     + _NOW
     + " WHERE source_job_id = ANY(%(source_job_ids)s) AND (kind, job_id) <> "
     + _NOW
+    + """ RETURNING start, "end") SELECT min(start), max("end") FROM changed"""
 )
 
 
@@ -205,8 +207,14 @@ def derive(
         cursor.execute(_DERIVE, values)
 
 
-def reattribute(source_job_ids: set[int]) -> None:
-    """Attribute existing windows of source job ids again after a job that they may name changed."""
-    if source_job_ids:
-        with connection.cursor() as cursor:
-            cursor.execute(_REATTRIBUTE, {**CONSTANTS, "source_job_ids": sorted(source_job_ids)})
+def reattribute(source_job_ids: set[int]) -> Interval | None:
+    """Attribute existing windows of source job ids again after a job that they may name changed.
+
+    Returns the interval of the changed windows; None if there are none.
+    """
+    if not source_job_ids:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(_REATTRIBUTE, {**CONSTANTS, "source_job_ids": sorted(source_job_ids)})
+        start, end = cursor.fetchone()
+    return Interval(start, end) if start else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from collectors.lustre import service_stats
+from ioportal.ingest import impact_marks
 from ioportal.ingest.formats.common import LoadOptions, discard, needed, overlap, parsed_parts
 from ioportal.ingest.models import Segment
 from ioportal.site import name_ids
@@ -92,3 +93,4 @@ class ServiceStatsLoader:
             end=self._read_at,
             segment_id=segment.pk,
         )
+        impact_marks.mark_read(self._server.pk, self._read_at)

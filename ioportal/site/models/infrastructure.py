@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from functools import cache, cached_property
+from typing import Self
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.conf import settings
@@ -213,6 +214,17 @@ class ServerVersion(models.Model):
         return self.version
 
 
+class TargetQuerySet(models.QuerySet["Target"]):
+    """Questions about targets."""
+
+    def mdts_of(self, server: Server) -> Self:
+        """MDTs of a server, and those of its filesystem that are registered on no server."""
+        on_server = models.Q(server=server)
+        if server.kind == Server.Kind.MDS:
+            on_server |= models.Q(server=None, filesystem=server.filesystem_id)
+        return self.filter(on_server, kind=Target.Kind.MDT)
+
+
 class Target(models.Model):
     """An MDT or OST."""
 
@@ -237,6 +249,8 @@ class Target(models.Model):
         help_text="The Lustre parameter of this name, in seconds: counters of jobs that were idle "
         "for longer are dropped. Polls at most this far apart miss nothing.",
     )
+
+    objects = TargetQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]

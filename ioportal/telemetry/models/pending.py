@@ -79,7 +79,7 @@ class DirtyRpcs(_Dirty):
 
 
 class DirtyImpact(_Dirty):
-    """RPCs by 10 s changed on a server, or on any: impact may change."""
+    """RPCs by 10 s or counters changed on a server, or on any: impact may change."""
 
     server_id = models.IntegerField(null=True)
 

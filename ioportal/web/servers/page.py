@@ -11,27 +11,28 @@ from django.core.exceptions import ValidationError
 from django.db.models import Max, Q
 from django.http import Http404
 
-from ioportal.activity import host_operations, impact_estimates, operation_times, top_clients
+from ioportal.activity import host_operations, impact_totals, operation_times, top_clients
 from ioportal.charts.timelines import Chart, Style
+from ioportal.reporting import impacts
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage
+from ioportal.telemetry.models import Coverage, JobGroup, Principal
 from ioportal.web.servers.series import ServerSeries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
-    from django.db.models import QuerySet
+    from django.contrib.auth.models import User
     from django.http import QueryDict
 
     from ioportal.activity.host_operations import Host
-    from ioportal.activity.impact_estimates import EstimatedImpact
     from ioportal.activity.operation_times import OperationTime
     from ioportal.activity.top_clients import Client
     from ioportal.analysis.timelines import Steps
+    from ioportal.reporting.impacts import ImpactRow
 
 LIST_COLUMNS = (
     "server",
@@ -142,9 +143,10 @@ class ServerPage:
 
     max_clients = top_clients.MAX_CLIENTS
 
-    def __init__(self, server: Server, query: QueryDict, service: str) -> None:
+    def __init__(self, server: Server, user: User, query: QueryDict, service: str) -> None:
         """`service` narrows the charts to one service; "": all."""
         self.server = server
+        self._user = user
         self.errors: list[str] = []
         self.window = _latest_day(server)
         if self.window:
@@ -230,17 +232,19 @@ class ServerPage:
         return host_operations.top_hosts(self._mdts, self.window.start, self.window.end)
 
     @cached_property
-    def impacts(self) -> list[EstimatedImpact]:
-        """Estimated impact of users and processes where the server was not traced."""
-        if self.window is None or not self._mdts:
+    def impacts(self) -> list[ImpactRow]:
+        """Impact of users, processes and hosts, largest first."""
+        if self.window is None:
             return []
-        return impact_estimates.by_principal(
-            self.server.pk, self._mdts, self.window.start, self.window.end
+        kinds = (JobGroup.Kind.USER, Principal.PROCESS, Principal.HOST)
+        totals = impact_totals.totals(
+            self.window.start, self.window.end, kinds=kinds, servers=[self.server.pk]
         )
+        return impacts.rows(totals, self._user)
 
     @cached_property
     def _mdts(self) -> list[int]:
-        return list(_mdts(self.server).values_list("pk", flat=True))
+        return list(Target.objects.mdts_of(self.server).values_list("pk", flat=True))
 
     @cached_property
     def clients(self) -> list[Client]:
@@ -266,14 +270,6 @@ class ServerPage:
             )
 
 
-def _mdts(server: Server) -> QuerySet[Target]:
-    """Return the MDTs of a server, and those of its filesystem that are registered on no server."""
-    on_server = Q(server=server)
-    if server.kind == Server.Kind.MDS:
-        on_server |= Q(server=None, filesystem=server.filesystem)
-    return Target.objects.filter(on_server, kind=Target.Kind.MDT)
-
-
 def _latest_day(server: Server) -> TimeRange | None:
     """Return the last day of statistics or request history; None: there is no data."""
     of_server = Q(
@@ -281,7 +277,7 @@ def _latest_day(server: Server) -> TimeRange | None:
     )
     of_mdts = Q(
         source__in=(Coverage.Source.JOB_STATS, Coverage.Source.EXPORTS),
-        source_id__in=_mdts(server).values("pk"),
+        source_id__in=Target.objects.mdts_of(server).values("pk"),
     )
     reads = Coverage.objects.filter(of_server | of_mdts)
     last: datetime | None = reads.aggregate(last=Max("end"))["last"]

@@ -86,4 +86,4 @@ def chart(request: UserRequest, name: str, chart: str) -> HttpResponseBase:
 def _page(request: UserRequest, name: str) -> ServerPage:
     servers = Server.objects.select_related("filesystem")
     server = get_object_or_404(servers, name=storable(name))
-    return ServerPage(server, request.GET, parameter(request, "service"))
+    return ServerPage(server, request.user, request.GET, parameter(request, "service"))

@@ -1,0 +1,67 @@
+"""Sums of stored impact by principal and by group of jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db.models import Q, Sum
+from django.db.models.functions import Coalesce
+
+from ioportal.telemetry.models import ImpactWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from ioportal.activity.top_consumers import PrincipalKey
+
+_MIN_LISTED_US = 1_000_000  # smaller sums are not listed
+
+
+class ImpactTotal(NamedTuple):
+    """The impact of a principal or a group of jobs over some time."""
+
+    impact_s: float  # extra waiting of others
+    share: float  # of the work of the servers while they were slow
+    is_estimated: bool  # most of it
+
+    @property
+    def source(self) -> str:
+        """How it was computed."""
+        return "estimated" if self.is_estimated else "measured"
+
+
+def totals(
+    start: datetime,
+    end: datetime,
+    *,
+    kinds: Collection[int] = (),
+    keys: Collection[int] = (),
+    servers: Collection[int] = (),
+) -> dict[PrincipalKey, ImpactTotal]:
+    """Return impact of at least one second in windows that start in [start, end), largest first.
+
+    Args:
+        start: start of the first window.
+        end: end of the range.
+        kinds: kinds of principals or of `JobGroup`s; none: all.
+        keys: principals or groups; none: all.
+        servers: metadata servers; none: all.
+    """
+    windows = ImpactWindow.objects.between(start, end)
+    for column, values in (("kind", kinds), ("principal_id", keys), ("server_id", servers)):
+        if values:
+            windows = windows.filter(**{f"{column}__in": values})
+    sums = windows.values_list("kind", "principal_id").annotate(
+        us=Sum("impact_us"),
+        estimated_us=Coalesce(Sum("impact_us", filter=Q(is_estimated=True)), 0),
+        work_us=Sum("work_us"),
+        all_work_us=Sum("all_work_us"),
+    )
+    listed = sums.filter(us__gte=_MIN_LISTED_US).order_by("-us", "kind", "principal_id")
+    return {
+        (kind, key): ImpactTotal(
+            us / 1e6, work_us / all_work_us if all_work_us else 0, estimated_us > us / 2
+        )
+        for kind, key, us, estimated_us, work_us, all_work_us in listed
+    }

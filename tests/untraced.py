@@ -1,0 +1,92 @@
+"""A metadata server without a trace: its job_stats and service statistics, by minute.
+
+After two calm hours, a job storms for three minutes; three minutes later the jobs of an array do.
+Another job waits.
+"""
+
+from datetime import timedelta
+
+from ioportal.site.models import Counter, Server, Service
+from ioportal.telemetry.models import Coverage, ServiceSnapshot
+from tests import loading
+from tests.logs import Run, at, job_stats, sacct
+
+MDT, SERVER = "lake-MDT0000", "mds1"
+STORM, BYSTANDER, ARRAY = "100", "200", [str(number) for number in range(300, 310)]
+START, MINUTES = at("12:00"), 9
+STORMERS = {1: [STORM], 2: [STORM], 3: [STORM], 7: ARRAY, 8: ARRAY, 9: ARRAY}  # by minute
+CALM_US, SLOW_US = 200, 20_200  # mean wait of a request
+CALM_REQUESTS, STORM_REQUESTS = 600, 60_000  # a minute: of each job, of all stormers together
+
+_CALM_READS = 60
+_MINUTE = timedelta(minutes=1)
+
+
+def ingest(logs, *, until=MINUTES):
+    """Ingest everything until some minutes after the start."""
+    store_calm_reads()
+    loading.ingest("sacct", logs("sacct", accounting()), cluster="anvil")
+    files = {"job_stats": [], "mds_stats": []}
+    for moment, *texts in reads(until):
+        for (form, written), text in zip(files.items(), texts, strict=True):
+            written.append(logs(f"{form}-{moment:%H%M}", text, read_at=moment))
+    loading.ingest("job_stats", *files["job_stats"])
+    loading.ingest("mds_stats", *files["mds_stats"], server=SERVER)
+
+
+def accounting():
+    """Return the accounting of the jobs of alice (storm), bob and dave (array)."""
+    common = {"start": "12:00", "end": "12:09"}
+    return sacct(
+        Run(STORM, user="alice", name="storm", nodes="n1", **common),
+        Run(BYSTANDER, user="bob", name="vasp", nodes="n2", **common),
+        *(
+            Run(number, user="dave", name=f"task-{number}", nodes=f"n{place}", **common)
+            for place, number in enumerate(ARRAY, start=3)
+        ),
+    )
+
+
+def store_calm_reads():
+    """Store the reads of the service statistics before the start, which give the baseline."""
+    server = Server.objects.get(name=SERVER)
+    service, _ = Service.objects.get_or_create(name="mdt")
+    wait, _ = Counter.objects.get_or_create(name="req_waittime")
+    times = [START - number * 2 * _MINUTE for number in range(1, _CALM_READS + 1)]
+    requests = [(_CALM_READS - number) * 1_000 for number in range(1, _CALM_READS + 1)]
+    ServiceSnapshot.objects.bulk_create(
+        ServiceSnapshot(
+            taken_at=taken_at, segment_id=1, server_id=server.pk, service_id=service.pk,
+            counter_id=wait.pk, unit=ServiceSnapshot.Unit.MICROSECONDS, samples=samples, min=0,
+            max=0, sum=samples * CALM_US,
+        )
+        for taken_at, samples in zip(times, requests, strict=True)
+    )  # fmt: skip
+    Coverage.objects.bulk_create(
+        Coverage(source="mds_stats", source_id=server.pk, start=time, end=time, segment_id=1)
+        for time in times
+    )
+
+
+def reads(until):
+    """Yield the time and the texts of job_stats and of service statistics of each read."""
+    counts = dict.fromkeys((STORM, BYSTANDER, *ARRAY), 0)
+    requests, waited_us = _CALM_READS * 1_000, _CALM_READS * 1_000 * CALM_US
+    for minute in range(until + 1):
+        stormers = STORMERS.get(minute, [])
+        for job in counts:
+            more = STORM_REQUESTS // len(stormers) if job in stormers else CALM_REQUESTS
+            counts[job] += more
+            requests += more
+            waited_us += more * (SLOW_US if stormers else CALM_US)
+        moment = START + minute * _MINUTE
+        entries = {job: {"open": count} for job, count in counts.items()}
+        yield moment, job_stats(MDT, entries, snapshot=moment), _statistics(requests, waited_us)
+
+
+def _statistics(requests, waited_us):
+    return (
+        "mds.MDS.mdt.stats=\n"
+        f"req_waittime              {requests} samples [usec] 1 1 {waited_us} 1\n"
+        f"ldlm_ibits_enqueue        {requests} samples [reqs] 1 1 {requests} {requests}\n"
+    )
