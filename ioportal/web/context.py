@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from ioportal.web.cases import inbox
 from ioportal.web.common import palette
 
 if TYPE_CHECKING:
@@ -14,9 +13,8 @@ if TYPE_CHECKING:
 
 
 def site(_request: HttpRequest) -> dict[str, object]:
-    """Return the palette URL, the time zone, and a callable for the number of cases to triage."""
+    """Return the palette URL and the time zone."""
     return {
-        "cases_to_triage": inbox.to_triage,
         "palette_url": palette.address(),
         "zone_name": timezone.get_current_timezone_name(),
     }

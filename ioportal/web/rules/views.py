@@ -36,7 +36,7 @@ _STOP_POLLING = 286  # htmx shows the response and ends its requests
 @staff_only
 def rule_list(request: UserRequest) -> HttpResponse:
     """List all rules, with their thresholds and numbers of flags."""
-    return render(request, "rules/list.html", {"section": "flags", "rows": rule_rows()})
+    return render(request, "rules/list.html", {"section": "rules", "rows": rule_rows()})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -52,7 +52,7 @@ def rule(request: UserRequest, code: str) -> HttpResponseBase:
             return redirect("back_test", code, test.pk)
         _apply(request, form.threshold_set(request.user.get_username()))
         return redirect("rule", code)
-    return render(request, "rules/rule.html", {"section": "flags", "page": page, "form": form})
+    return render(request, "rules/rule.html", {"section": "rules", "page": page, "form": form})
 
 
 @require_POST
@@ -93,7 +93,7 @@ def back_test(request: UserRequest, code: str, pk: int) -> HttpResponseBase:
     return render(
         request,
         "rules/back_test.html",
-        {"section": "flags", "page": page},
+        {"section": "rules", "page": page},
         status=_STOP_POLLING if is_last_poll else None,
     )
 

@@ -133,7 +133,7 @@ def test_the_navigation_counts_cases_to_triage(client, sam, alice, new_case):
     new_case(state="muted", muted_until=timezone.now())
     new_case(severity=1)
 
-    for person, expected in ((sam, "Cases 1"), (alice, "Cases Incidents")):
+    for person, expected in ((sam, "Live Flags 1 Jobs"), (alice, "Live Flags Jobs")):
         client.force_login(person)
         assert expected in words_of(client.get("/incidents/"))
 
