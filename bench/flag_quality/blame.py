@@ -47,8 +47,8 @@ def blame(flag: Flag, first_seen: datetime) -> Blame:
         name = flag.job.batch_id
     elif flag.subject_kind == Subject.HOST:
         kind, _, which = flag.subject.partition(":")
-        is_host = int(kind) == Principal.HOST
-        name = str((Nid if is_host else SourceJobId).objects.get(pk=which))
+        is_process = int(kind) == Principal.PROCESS
+        name = str((SourceJobId if is_process else Nid).objects.get(pk=which))
     elif flag.subject_kind == Subject.APPLICATION:
         name = " ".join(Application.from_text(flag.subject))
     strength = flag.value / flag.threshold if flag.threshold else 1.0

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.evidence import DAY
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import evidence, group_evidence, lifecycle, usual_values
+from ioportal.flags import evidence, group_evidence, lifecycle, load_evidence, usual_values
 from ioportal.flags.evaluation import by_thresholds
 from ioportal.flags.group_evidence import Groups
 from ioportal.flags.models import BackTest, ThresholdSet
@@ -177,8 +177,8 @@ def _step_evidence(
         for subjects in group_evidence.for_groups(groups, end):
             yield _with_kinds(subjects)
     else:
-        is_host = rule.subject is Subject.HOST
-        collect = evidence.for_hosts_between if is_host else evidence.for_filesystem_between
+        by_kind = (load_evidence.for_filesystem_between, load_evidence.for_hosts_between)
+        collect = by_kind[rule.subject is Subject.HOST]
         for filesystem in Filesystem.objects.values_list("pk", flat=True):
             yield collect(filesystem, start, end)
 

@@ -24,6 +24,7 @@ from ioportal.flags import (
     job_evidence,
     latest_data,
     lifecycle,
+    load_evidence,
     reassignment,
 )
 from ioportal.flags.group_evidence import Groups
@@ -108,9 +109,9 @@ def evaluate_current() -> None:
         polled = latest_data.polled_until()
         for filesystem in traced.keys() | polled.keys():
             ends = (end[filesystem] for end in (traced, polled) if filesystem in end)
-            evaluate(evidence.for_hosts(filesystem, max(ends)), book)
+            evaluate(load_evidence.for_hosts(filesystem, max(ends)), book)
         for filesystem, until in traced.items():
-            evaluate(evidence.for_filesystem(filesystem, until), book)
+            evaluate(load_evidence.for_filesystem(filesystem, until), book)
         cases.expire(timezone.now(), latest_data.observed_until())
 
 

@@ -15,9 +15,7 @@ from ioportal.analysis.quality import GOOD_AMBIGUOUS
 from ioportal.analysis.rules.capacity import DEFAULT_PER_S
 from ioportal.analysis.rules.evidence import (
     EVIDENCE,
-    HOUR,
     JOB_EVIDENCE,
-    PEAK_SPAN,
     PEAKS,
 )
 from ioportal.analysis.rules.rule import Subject
@@ -25,17 +23,13 @@ from ioportal.flags import usual_values
 from ioportal.jobs import similar_jobs
 from ioportal.jobs.application_names import application_name
 from ioportal.jobs.models import JobStatistics
-from ioportal.site.models import Server, Target
-from ioportal.telemetry import buckets, levels, piecewise
 from ioportal.telemetry.copy import read_frame
-from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from ioportal.flags.usual_values import UsualOn
-    from ioportal.telemetry.piecewise import Piece
 
 _FAILURES_COUNTED_UNTIL = (2, 13)  # Lustre's versions
 _TIME = pl.Datetime("us", "UTC")
@@ -175,7 +169,7 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual_on: UsualOn | None) -> E
         until=_UNTIL,
     )
     numbers = read_frame(query, _JOB_COLUMNS, {**values, **_CONSTANTS})
-    texts = _frame(_JOBS_TEXTS.format(which=which), _TEXT_COLUMNS, values)
+    texts = frame_of(_JOBS_TEXTS.format(which=which), _TEXT_COLUMNS, values)
     if numbers.is_empty():
         return Evidence(Subject.JOB, _empty(Subject.JOB))
     quality = JobStatistics.Quality
@@ -230,131 +224,7 @@ def latest_of_groups(
         "untils": [*owners.values(), *projects.values()],
     }
     columns = {"owner": pl.String(), "project": pl.String(), "until": _TIME}
-    return _frame(_LATEST_DATA, columns, values)
-
-
-# RPCs to a filesystem's metadata servers by principal and bin.
-_LOADS = sql.SQL("""
-SELECT date_bin(%(width)s, start, %(since)s) AS bin,
-    CASE WHEN contradicted THEN %(HOST)s ELSE kind END AS kind,
-    CASE
-        WHEN contradicted OR kind = %(HOST)s THEN nid_id
-        WHEN kind = %(PROCESS)s THEN source_job_id
-        ELSE 0
-    END AS principal_id,
-    sum(count)::float8 AS rpcs,
-    coalesce(sum(count) FILTER (WHERE kind <> %(JOB)s), 0)::float8 AS outside_rpcs,
-    coalesce(sum(count) FILTER (WHERE contradicted), 0)::float8 AS contradicted_rpcs
-FROM (
-    SELECT *, source_job_id <> 0 AND nid_id <> 0 AND kind <> %(PROCESS)s AS contradicted
-    FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
-) l
-GROUP BY 1, 2, 3
-""")
-_OUTSIDE = sql.SQL("""
-WITH loads AS MATERIALIZED (
-    SELECT bin, kind, principal_id, sum(rpcs) AS rpcs, sum(outside_rpcs) AS outside_rpcs,
-        sum(contradicted_rpcs) AS contradicted_rpcs
-    FROM ({loads}) l GROUP BY 1, 2, 3
-),
-totals AS (SELECT bin, sum(rpcs) AS rpcs FROM loads GROUP BY 1),
--- Of a poll interval that is longer than a bin, the part of the bin.
-polled AS MATERIALIZED (
-    SELECT date_bin(%(width)s, "end" - interval '1 microsecond', %(since)s) AS bin, kind,
-        nid_id AS principal_id,
-        sum(metadata_operations * least(
-            1, extract(epoch FROM %(width)s) / extract(epoch FROM "end" - start)
-        ))::float8 AS operations
-    FROM telemetry_hostwindow
-    WHERE target_id = ANY(%(mdts)s) AND "end" > %(since)s AND "end" <= %(until)s AND "end" > start
-    GROUP BY 1, 2, 3
-),
-polled_totals AS (SELECT bin, sum(operations) AS operations FROM polled GROUP BY 1),
-bins AS (SELECT bin FROM totals UNION SELECT bin FROM polled_totals),
-impacts AS (
-    SELECT bins.bin, w.kind, w.principal_id, sum(w.impact_us)::float8 / 1e6 AS impact_s
-    FROM bins JOIN telemetry_impactwindow w
-        ON w.start >= bins.bin + %(width)s - interval '1 hour' AND w.start < bins.bin + %(width)s
-    WHERE w.server_id = ANY(%(servers)s)
-        AND w.start >= %(since)s - interval '1 hour' AND w.start < %(until)s
-    GROUP BY 1, 2, 3
-)
-SELECT kind || ':' || principal_id, l.outside_rpcs, l.contradicted_rpcs,
-    l.outside_rpcs / nullif(totals.rpcs, 0), %(capacity_per_s)s::float8, impacts.impact_s,
-    p.operations, p.operations / nullif(polled_totals.operations, 0), bin + %(width)s
-FROM loads l
-FULL JOIN (SELECT * FROM polled WHERE kind = %(HOST)s) p USING (bin, kind, principal_id)
-LEFT JOIN totals USING (bin)
-LEFT JOIN polled_totals USING (bin)
-LEFT JOIN impacts USING (bin, kind, principal_id)
-WHERE kind IN (%(PROCESS)s, %(HOST)s) AND NOT (kind = %(HOST)s AND EXISTS (
-    -- Forwarding nodes send the requests of others.
-    SELECT FROM site_nid i JOIN site_node n ON n.id = i.node_id
-    WHERE i.id = principal_id AND n.forwards
-))
-""")
-_UNATTRIBUTED = sql.SQL("""
-SELECT %(filesystem)s::text, sum(rpcs),
-    coalesce(sum(rpcs) FILTER (WHERE kind = %(UNATTRIBUTED)s), 0), bin + %(width)s
-FROM ({loads}) l GROUP BY bin
-""")
-
-
-def for_hosts(filesystem: int, until: datetime) -> Evidence:
-    """Return the load from outside jobs in the five minutes before a time."""
-    return for_hosts_between(filesystem, until - PEAK_SPAN, until)
-
-
-def for_hosts_between(filesystem: int, start: datetime, end: datetime) -> Evidence:
-    """Return the load from outside jobs in each five minutes of [start, end); hosts may recur."""
-    return _load_evidence(Subject.HOST, _OUTSIDE, filesystem, (start, end), PEAK_SPAN)
-
-
-def for_filesystem(filesystem: int, until: datetime) -> Evidence:
-    """Return attributed and unattributed RPCs of the hour before a time."""
-    return for_filesystem_between(filesystem, until - HOUR, until)
-
-
-def for_filesystem_between(filesystem: int, start: datetime, end: datetime) -> Evidence:
-    """Return attributed and unattributed RPCs of each hour in [start, end)."""
-    return _load_evidence(Subject.FILESYSTEM, _UNATTRIBUTED, filesystem, (start, end), HOUR)
-
-
-def _load_evidence(
-    kind: Subject,
-    query: sql.SQL,
-    filesystem: int,
-    span: tuple[datetime, datetime],
-    width: timedelta,
-) -> Evidence:
-    servers = Server.objects.filter(filesystem=filesystem, kind=Server.Kind.MDS)
-    mdts = Target.objects.filter(filesystem=filesystem, kind=Target.Kind.MDT)
-    # Several bins must begin at bucket edges of all levels in use.
-    edge = levels.LOAD_WINDOWS.width if span[1] - span[0] <= width else width
-    since, until = buckets.ceil(span[0], edge), buckets.ceil(span[1], edge)
-    filling = [level for level in levels.LOAD_LEVELS if not width % level.width]
-    pieces = piecewise.coarsest_pieces(filling, since, until)
-    loads = sql.SQL(" UNION ALL ").join(map(_load_query, pieces))
-    values = {
-        **{kind.name: kind.value for kind in Principal},
-        "servers": [server.pk for server in servers],
-        "capacity_per_s": sum(server.capacity_per_s or DEFAULT_PER_S for server in servers),
-        "mdts": list(mdts.values_list("pk", flat=True)),
-        "since": since,
-        "until": until,
-        "width": width,
-        "filesystem": filesystem,
-    }
-    columns = {**EVIDENCE[kind], "until": _TIME}
-    return with_context(kind, _frame(query.format(loads=loads), columns, values), filesystem)
-
-
-def _load_query(piece: Piece) -> sql.Composed:
-    return _LOADS.format(
-        table=sql.Identifier(piece.level.table),
-        start=sql.Literal(piece.start),
-        end=sql.Literal(piece.end),
-    )
+    return frame_of(_LATEST_DATA, columns, values)
 
 
 def with_context(kind: Subject, frame: pl.DataFrame, filesystem: int | None = None) -> Evidence:
@@ -384,9 +254,10 @@ def _columns(table: str, names: Iterable[str]) -> sql.Composed:
     )
 
 
-def _frame(
+def frame_of(
     query: sql.Composable, columns: dict[str, pl.DataType], values: dict[str, Any]
 ) -> pl.DataFrame:
+    """Return the rows of a query."""
     with connection.cursor() as cursor:
         cursor.execute(query, values)
         return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BYS = ("job", "user", "project")  # groupings of jobs
 _NAMED = 40  # of each kind, more than any table or chart shows
+UNKNOWN_JOB_IDS = ", unknown job ids"  # of a host, which sends them
 # Names with a blank cannot collide with users or projects.
 _WITHOUT_OWNER = {
     Principal.PENDING: "pending job ids",
@@ -53,7 +54,7 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
     """
     keys = {
         kind: [key for principal, key in ranked if principal == kind]
-        for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST)
+        for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST, Principal.PENDING)
     }
     jobs = keys[Principal.JOB]
     if by != BYS[0]:
@@ -65,9 +66,10 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
     processes = SourceJobId.objects.filter(pk__in=keys[Principal.PROCESS][:_NAMED])
     for pk, text in processes.values_list("pk", "text"):
         names[Principal.PROCESS, pk] = Name(f"process {text}")
-    hosts = Nid.objects.filter(pk__in=keys[Principal.HOST][:_NAMED])
-    for pk, text in hosts.values_list("pk", Coalesce("node__name", "text")):
-        names[Principal.HOST, pk] = Name(f"host {text}", nodes=1)
+    for kind, addition in ((Principal.HOST, ""), (Principal.PENDING, UNKNOWN_JOB_IDS)):
+        hosts = Nid.objects.filter(pk__in=keys[kind][:_NAMED])
+        for pk, text in hosts.values_list("pk", Coalesce("node__name", "text")):
+            names[kind, pk] = Name(f"host {text}{addition}", nodes=1)
     return names | {(kind, 0): Name(text) for kind, text in _WITHOUT_OWNER.items()}
 
 

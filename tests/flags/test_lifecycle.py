@@ -211,11 +211,11 @@ def test_late_data_of_an_earlier_day_keeps_a_users_latest_flag(jobs, logs, inges
         ingest_counters(at(clock) - before, {"70": {"getattr": operations}})
     for clock, operations in (("12:00", 0), ("12:10", 800_000)):
         ingest_counters(at(clock), {job: {"getattr": operations} for job in ("77", "78")})
-    flag = evaluate()["campaign", "alice relax"]
+    flag = evaluate()["campaign", "alice:relax"]
 
     DirtyEvidence.objects.mark([Job.objects.get(batch_id="70").pk])
 
-    assert evaluate()["campaign", "alice relax"].pk == flag.pk
+    assert evaluate()["campaign", "alice:relax"].pk == flag.pk
 
 
 def test_changed_thresholds_apply_to_open_flags_immediately(jobs, read, evaluate):

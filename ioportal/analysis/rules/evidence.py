@@ -13,6 +13,7 @@ from ioportal.analysis.rules.rule import GROUPS, Subject
 # Rates are evaluated as totals of five minutes: a strong storm exceeds a threshold within seconds,
 # a mild one after minutes.
 PEAK_SPAN = timedelta(minutes=5)
+JOB_RECORD_DELAY = timedelta(minutes=10)  # usual time from the start of a job to its record
 SUSTAINED_SPAN = timedelta(minutes=10)  # excludes short bursts
 DAY = timedelta(days=1)  # for totals of a user's jobs
 HOUR = timedelta(hours=1)  # for the data quality of a filesystem

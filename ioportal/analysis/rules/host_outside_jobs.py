@@ -23,12 +23,13 @@ def _check(hosts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 
 HOST_OUTSIDE_JOBS = Rule(
     code="host-outside-jobs",
-    version=2,
+    version=3,
     title="Load from outside jobs",
     meaning=(
         "Within five minutes a host or process outside any job sent many metadata RPCs, and a "
         "notable share of all metadata RPCs of the filesystem. Typical hosts are login nodes "
-        "and data movers."
+        "and data movers. RPCs with job ids that no job explains after ten minutes count for their "
+        "host, separately, if it never runs jobs."
     ),
     subject=Subject.HOST,
     source=Source.RPC_TRACE,

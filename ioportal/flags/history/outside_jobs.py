@@ -16,7 +16,7 @@ from ioportal.flags.history.source import INTERVAL, HistorySource, moving, one_b
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import buckets, levels, piecewise
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import HostWindow, Principal
+from ioportal.telemetry.models import AttributedRpc, HostWindow, Principal, RpcWindow
 
 if TYPE_CHECKING:
     from ioportal.flags.models import Flag
@@ -56,6 +56,8 @@ def _around(flag: Flag) -> Interval:
 
 def _host_rpcs(flag: Flag, over: Interval) -> pl.DataFrame:
     kind, principal_id = principal_windows.principal_key(flag.subject)
+    if kind == Principal.PENDING:
+        return moving(_unknown_ids(principal_id, flag, over), PEAK_SPAN)
     if kind == Principal.PROCESS:
         senders = Q(kind=kind, source_job_id=principal_id)
     else:
@@ -63,6 +65,26 @@ def _host_rpcs(flag: Flag, over: Interval) -> pl.DataFrame:
     return moving(
         _rpc_sums(levels.LOAD_WINDOWS, flag, over, senders, amount=Sum("count")), PEAK_SPAN
     )
+
+
+def _unknown_ids(nid_id: int, flag: Flag, over: Interval) -> pl.DataFrame:
+    """Return the RPCs of a NID with job ids that no job explains, by 10 s."""
+    servers = Server.objects.filter(filesystem=flag.filesystem_id, kind=Server.Kind.MDS)
+    sent = RpcWindow.objects.between(over.start, over.end).filter(
+        nid_id=nid_id, server_id__in=servers.values("pk")
+    )
+    ids = sent.exclude(source_job_id=0).values_list("source_job_id", flat=True).distinct()
+    pending = AttributedRpc.objects.between(over.start, over.end).filter(
+        kind=Principal.PENDING, source_job_id__in=list(ids)
+    )
+    rows = sent.filter(source_job_id__in=pending.values("source_job_id")).values_list("start")
+    totals = pl.DataFrame(
+        list(rows.annotate(amount=Sum("count"))),
+        schema={"start": UTC_US, "amount": pl.Float64()},
+        orient="row",
+    )
+    end = (pl.col("start") + levels.RPC_WINDOWS.width).alias("end")
+    return totals.select("start", end, "amount").sort("end")
 
 
 def _contradicted_rpcs(flag: Flag, over: Interval) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from ioportal.analysis.rules.rule import Subject
 from ioportal.jobs.models import Job
-from ioportal.reporting.principals import job_group_name
+from ioportal.reporting.principals import UNKNOWN_JOB_IDS, job_group_name
 from ioportal.site.models import Filesystem, Nid, SourceJobId
 from ioportal.telemetry.models import Principal
 
@@ -113,15 +113,16 @@ def _hosts(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
     principals = [tuple(map(int, subject.split(":"))) for subject in subjects]
     keys = {kind: [key for other, key in principals if other == kind] for kind in Principal}
     processes = SourceJobId.objects.filter(pk__in=keys[Principal.PROCESS])
-    hosts = Nid.objects.filter(pk__in=keys[Principal.HOST])
+    hosts = Nid.objects.filter(pk__in=keys[Principal.HOST] + keys[Principal.PENDING])
     return {
         **{
             f"{Principal.PROCESS}:{pk}": (f"process {text}", "")
             for pk, text in processes.values_list("pk", "text")
         },
         **{
-            f"{Principal.HOST}:{pk}": (f"host {text}", "")
+            f"{kind}:{pk}": (f"host {text}{addition}", "")
             for pk, text in hosts.values_list("pk", Coalesce("node__name", "text"))
+            for kind, addition in ((Principal.HOST, ""), (Principal.PENDING, UNKNOWN_JOB_IDS))
         },
     }
 

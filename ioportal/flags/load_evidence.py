@@ -1,0 +1,195 @@
+"""Evidence about load from outside jobs, and about the attribution of a filesystem's load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+from psycopg import sql
+
+from ioportal.analysis.rules.capacity import DEFAULT_PER_S
+from ioportal.analysis.rules.evidence import EVIDENCE, HOUR, JOB_RECORD_DELAY, PEAK_SPAN
+from ioportal.analysis.rules.rule import Subject
+from ioportal.flags.evidence import CONTEXT, Evidence, frame_of, with_context
+from ioportal.site.models import Server, Target
+from ioportal.telemetry import buckets, levels, piecewise
+from ioportal.telemetry.models import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from ioportal.telemetry.piecewise import Piece
+
+_WIDTHS = {Subject.HOST: PEAK_SPAN, Subject.FILESYSTEM: HOUR}
+# RPCs to a filesystem's metadata servers by principal and bin.
+_LOADS = sql.SQL("""
+SELECT date_bin(%(width)s, start, %(since)s) AS bin,
+    CASE WHEN contradicted THEN %(HOST)s ELSE kind END AS kind,
+    CASE
+        WHEN contradicted OR kind = %(HOST)s THEN nid_id
+        WHEN kind = %(PROCESS)s THEN source_job_id
+        ELSE 0
+    END AS principal_id,
+    sum(count)::float8 AS rpcs,
+    coalesce(sum(count) FILTER (WHERE kind <> %(JOB)s), 0)::float8 AS outside_rpcs,
+    coalesce(sum(count) FILTER (WHERE contradicted), 0)::float8 AS contradicted_rpcs
+FROM (
+    SELECT *, source_job_id <> 0 AND nid_id <> 0 AND kind <> %(PROCESS)s AS contradicted
+    FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
+) l
+GROUP BY 1, 2, 3
+""")
+_OUTSIDE = sql.SQL("""
+WITH loads AS MATERIALIZED (
+    SELECT bin, kind, principal_id, sum(rpcs) AS rpcs, sum(outside_rpcs) AS outside_rpcs,
+        sum(contradicted_rpcs) AS contradicted_rpcs
+    FROM ({loads}) l GROUP BY 1, 2, 3
+),
+totals AS (SELECT bin, sum(rpcs) AS rpcs FROM loads GROUP BY 1),
+-- Of a poll interval that is longer than a bin, the part of the bin.
+polled AS MATERIALIZED (
+    SELECT date_bin(%(width)s, "end" - interval '1 microsecond', %(since)s) AS bin, kind,
+        nid_id AS principal_id,
+        sum(metadata_operations * least(
+            1, extract(epoch FROM %(width)s) / extract(epoch FROM "end" - start)
+        ))::float8 AS operations
+    FROM telemetry_hostwindow
+    WHERE target_id = ANY(%(mdts)s) AND "end" > %(since)s AND "end" <= %(until)s AND "end" > start
+    GROUP BY 1, 2, 3
+),
+polled_totals AS (SELECT bin, sum(operations) AS operations FROM polled GROUP BY 1),
+bins AS (SELECT bin FROM totals UNION SELECT bin FROM polled_totals),
+impacts AS (
+    SELECT bins.bin, w.kind, w.principal_id, sum(w.impact_us)::float8 / 1e6 AS impact_s
+    FROM bins JOIN telemetry_impactwindow w
+        ON w.start >= bins.bin + %(width)s - interval '1 hour' AND w.start < bins.bin + %(width)s
+    WHERE w.server_id = ANY(%(servers)s)
+        AND w.start >= %(since)s - interval '1 hour' AND w.start < %(until)s
+    GROUP BY 1, 2, 3
+)
+SELECT kind || ':' || principal_id, l.outside_rpcs, l.contradicted_rpcs,
+    l.outside_rpcs / nullif(totals.rpcs, 0), %(capacity_per_s)s::float8, impacts.impact_s,
+    p.operations, p.operations / nullif(polled_totals.operations, 0), bin + %(width)s
+FROM loads l
+FULL JOIN (SELECT * FROM polled WHERE kind = %(HOST)s) p USING (bin, kind, principal_id)
+LEFT JOIN totals USING (bin)
+LEFT JOIN polled_totals USING (bin)
+LEFT JOIN impacts USING (bin, kind, principal_id)
+WHERE kind IN (%(PROCESS)s, %(HOST)s) AND NOT (kind = %(HOST)s AND EXISTS (
+    -- Forwarding nodes send the requests of others.
+    SELECT FROM site_nid i JOIN site_node n ON n.id = i.node_id
+    WHERE i.id = principal_id AND n.forwards
+))
+""")
+# Job ids that no job explains, from hosts that never run jobs. Any process can invent one.
+_UNKNOWN_IDS = sql.SQL("""
+WITH totals AS MATERIALIZED (
+    SELECT bin, sum(rpcs) AS rpcs, sum(rpcs) FILTER (WHERE kind = %(PENDING)s) AS pending_rpcs
+    FROM ({loads}) l GROUP BY 1
+),
+ids AS MATERIALIZED (SELECT DISTINCT bin, source_job_id FROM ({pending}) p),
+sent AS MATERIALIZED (
+    SELECT ids.bin, w.nid_id, sum(w.count)::float8 AS rpcs
+    FROM ids JOIN telemetry_rpcwindow w ON w.source_job_id = ids.source_job_id
+        AND w.start >= ids.bin AND w.start < ids.bin + %(width)s
+    WHERE w.server_id = ANY(%(servers)s) AND w.source_job_id <> 0
+        AND w.start >= %(since)s AND w.start < %(until)s
+    GROUP BY 1, 2
+)
+SELECT %(PENDING)s || ':' || s.nid_id, s.rpcs, 0, s.rpcs / nullif(totals.rpcs, 0),
+    %(capacity_per_s)s::float8, s.rpcs / nullif(totals.pending_rpcs, 0) * (
+        SELECT sum(impact_us)::float8 / 1e6 FROM telemetry_impactwindow
+        WHERE kind = %(PENDING)s AND server_id = ANY(%(servers)s)
+            AND start >= s.bin + %(width)s - interval '1 hour' AND start < s.bin + %(width)s
+    ), NULL, NULL, s.bin + %(width)s
+FROM sent s JOIN totals USING (bin)
+JOIN site_nid i ON i.id = s.nid_id JOIN site_node n ON n.id = i.node_id
+WHERE NOT n.forwards AND NOT EXISTS (SELECT FROM jobs_allocation a WHERE a.node_id = n.id)
+""")
+_PENDING = sql.SQL("""
+SELECT date_bin(%(width)s, start, %(since)s) AS bin, source_job_id
+FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
+    AND kind = %(PENDING)s
+""")
+_UNATTRIBUTED = sql.SQL("""
+SELECT %(filesystem)s::text, sum(rpcs),
+    coalesce(sum(rpcs) FILTER (WHERE kind = %(UNATTRIBUTED)s), 0), bin + %(width)s
+FROM ({loads}) l GROUP BY bin
+""")
+
+
+def for_hosts(filesystem: int, until: datetime) -> Evidence:
+    """Return the load from outside jobs in the five minutes before a time.
+
+    Job ids count as unknown after the usual delay of a job's record.
+    """
+    outside = _load_evidence(Subject.HOST, _OUTSIDE, filesystem, (until - PEAK_SPAN, until))
+    until -= JOB_RECORD_DELAY
+    unknown = _load_evidence(Subject.HOST, _UNKNOWN_IDS, filesystem, (until - PEAK_SPAN, until))
+    return _joined(outside, unknown)
+
+
+def for_hosts_between(filesystem: int, start: datetime, end: datetime) -> Evidence:
+    """Return the load from outside jobs in each five minutes of [start, end); hosts may recur."""
+    return _joined(
+        *(
+            _load_evidence(Subject.HOST, query, filesystem, (start, end))
+            for query in (_OUTSIDE, _UNKNOWN_IDS)
+        )
+    )
+
+
+def _joined(*parts: Evidence) -> Evidence:
+    return Evidence(Subject.HOST, pl.concat(part.frame for part in parts))
+
+
+def for_filesystem(filesystem: int, until: datetime) -> Evidence:
+    """Return attributed and unattributed RPCs of the hour before a time."""
+    return for_filesystem_between(filesystem, until - HOUR, until)
+
+
+def for_filesystem_between(filesystem: int, start: datetime, end: datetime) -> Evidence:
+    """Return attributed and unattributed RPCs of each hour in [start, end)."""
+    return _load_evidence(Subject.FILESYSTEM, _UNATTRIBUTED, filesystem, (start, end))
+
+
+def _load_evidence(
+    kind: Subject,
+    query: sql.SQL,
+    filesystem: int,
+    span: tuple[datetime, datetime],
+) -> Evidence:
+    width = _WIDTHS[kind]
+    servers = Server.objects.filter(filesystem=filesystem, kind=Server.Kind.MDS)
+    mdts = Target.objects.filter(filesystem=filesystem, kind=Target.Kind.MDT)
+    # Several bins must begin at bucket edges of all levels in use.
+    edge = levels.LOAD_WINDOWS.width if span[1] - span[0] <= width else width
+    since, until = buckets.ceil(span[0], edge), buckets.ceil(span[1], edge)
+    filling = [level for level in levels.LOAD_LEVELS if not width % level.width]
+    pieces = piecewise.coarsest_pieces(filling, since, until)
+    values = {
+        **{kind.name: kind.value for kind in Principal},
+        "servers": [server.pk for server in servers],
+        "capacity_per_s": sum(server.capacity_per_s or DEFAULT_PER_S for server in servers),
+        "mdts": list(mdts.values_list("pk", flat=True)),
+        "since": since,
+        "until": until,
+        "width": width,
+        "filesystem": filesystem,
+    }
+    rows = query.format(loads=_union(_LOADS, pieces), pending=_union(_PENDING, pieces))
+    columns = {**EVIDENCE[kind], "until": CONTEXT["until"]}
+    return with_context(kind, frame_of(rows, columns, values), filesystem)
+
+
+def _union(query: sql.SQL, pieces: Iterable[Piece]) -> sql.Composed:
+    """Return a query over the tables of some pieces."""
+    return sql.SQL(" UNION ALL ").join(
+        query.format(
+            table=sql.Identifier(piece.level.table),
+            start=sql.Literal(piece.start),
+            end=sql.Literal(piece.end),
+        )
+        for piece in pieces
+    )
