@@ -137,12 +137,12 @@ def test_flagged_users_are_evaluated_again(logs, ingest, evaluate):
         clock = f"{12 + n // 6}:{n % 6}0"
         text = job_stats("lake-MDT0000", {"x": {"open": 1}, **counters}, snapshot=clock)
         ingest("job_stats", logs(clock, text), at=at(clock).isoformat())
-    assert ("campaign", "alice relax") in evaluate()
+    assert ("campaign", "alice:relax") in evaluate()
 
     values = {"metadata_operations": 1e9}
     apply_thresholds(
         ThresholdSet(rule="campaign", thresholds=values, reason="a test", set_by="root")
     )
 
-    assert ("campaign", "alice relax") not in evaluate()
+    assert ("campaign", "alice:relax") not in evaluate()
     assert Flag.objects.get(rule="campaign").ending.startswith("Below the changed")
