@@ -81,6 +81,7 @@ _SECTIONS = (
     Section(
         "Analyse",
         (
+            Page("ranking", "Ranking", "ranking"),
             Page("populations", "Populations", "populations"),
             Page("trends", "Trends", "trends"),
         ),

@@ -15,6 +15,7 @@ urlpatterns = [
     path("overview/", include("ioportal.web.overview.urls")),
     path("panda/", include("ioportal.web.panda.urls")),
     path("populations/", include("ioportal.web.populations.urls")),
+    path("ranking/", include("ioportal.web.ranking.urls")),
     path("rules/", include("ioportal.web.rules.urls")),
     path("search/", include("ioportal.web.search.urls")),
     path("servers/", include("ioportal.web.servers.urls")),

@@ -52,6 +52,7 @@ TWINS = [
     "/trends/metadata_operations/",
     "/users/",
     "/projects/",
+    "/ranking/",
     "/load/",
     "/jobs/{job}/timelines/metadata/",
     "/jobs/{job}/rpcs/",

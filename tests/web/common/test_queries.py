@@ -46,6 +46,8 @@ def test_numbers_of_queries_do_not_grow_with_data(as_staff, loaded):
         "/trends/opens/?format=json": 15,
         "/users/?format=csv": 4,
         "/projects/": 7,
+        "/ranking/": 15,
+        "/ranking/?of=task&per=node_hour": 13,
         "/projects/p11/": 25,
         "/ingest/?format=csv": 3,
         f"/ingest/files/{segment}/": 8,

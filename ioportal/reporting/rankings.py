@@ -1,0 +1,256 @@
+"""Rankings: users, projects, applications, queues, jobs and PanDA tasks by a figure over jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+from django.db.models import Max, Min, Value
+
+from collectors.tables import METADATA_OPERATIONS
+from ioportal.analysis.metrics import BY_NAME, Unit
+from ioportal.jobs.runs import node_hours
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
+
+    from django.db.models import QuerySet
+
+MAX_RANKED = 10_000  # subjects
+INTERVALS = 24  # of a sparkline
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is ranked.
+
+    Args:
+        name: used in addresses.
+        title: of one.
+        plural: of several.
+        column: SQL expression of its key, of a job `j` or a link `w` to a PanDA task.
+    """
+
+    name: str
+    title: str
+    plural: str
+    column: str
+
+
+JOBS = Subject("job", "Job", "Jobs", "j.id::text")
+TASKS = Subject("task", "PanDA task", "PanDA tasks", "w.task_id::text")
+SUBJECTS = {
+    subject.name: subject
+    for subject in (
+        Subject("user", "User", "Users", "j.owner"),
+        Subject("project", "Project", "Projects", "j.project"),
+        Subject("application", "Application", "Applications", "j.owner || ' ' || j.name"),
+        Subject("queue", "Queue", "Queues", "j.queue"),
+        JOBS,
+        TASKS,
+    )
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure of jobs, summed over the jobs of a subject; otherwise the highest of a job."""
+
+    name: str
+    title: str
+    unit: Unit
+    column: str  # SQL expression of a job's value
+    is_sum: bool = True
+
+
+def _metric(name: str, *, is_sum: bool = True) -> Measure:
+    metric = BY_NAME[name]
+    title = metric.title if is_sum else f"{metric.title}, highest of a job"
+    return Measure(name, title, metric.unit, f"s.{name}", is_sum)
+
+
+_TOTALS = (
+    "metadata_operations",
+    "opens",
+    "closes",
+    "read_bytes",
+    "write_bytes",
+    "metadata_rpcs",
+    "lock_enqueues",
+)
+_HIGHEST = ("peak_metadata_rate", "metadata_operations_per_node", "mean_operation_us")
+MEASURES = {
+    measure.name: measure
+    for measure in (
+        *map(_metric, _TOTALS),
+        *(
+            Measure(f"count_{kind}", kind, Unit.COUNT, f"s.count_{kind}")
+            for kind in METADATA_OPERATIONS
+            if kind not in {"open", "close"}
+        ),
+        Measure("impact_s", "Extra waiting of others", Unit.SECONDS, "e.impact_s"),
+        *(_metric(name, is_sum=False) for name in _HIGHEST),
+    )
+}
+PER = {"": "in total", "node_hour": "per node-hour", "node": "per node", "job": "per job"}
+_VALUES = {  # of `PER`, from the totals of a subject
+    "": "figure_0",
+    "node_hour": "figure_0 / nullif(node_hours, 0)",
+    "node": "figure_0 / nullif(nodes, 0)",
+    "job": "figure_0 / jobs",
+}
+
+
+class Choice(NamedTuple):
+    """What is ranked, and by what."""
+
+    subject: Subject
+    measure: Measure
+    per: str  # of `PER`
+    others: tuple[Measure, ...] = ()  # further columns
+    min_node_hours: float = 0
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """All measures."""
+        return (self.measure, *(other for other in self.others if other != self.measure))
+
+
+class Ranked(NamedTuple):
+    """A subject in its rank."""
+
+    subject: str
+    value: float
+    jobs: int
+    nodes: float | None
+    node_hours: float | None
+    figures: tuple[float | None, ...]  # of `Choice.measures`
+
+
+# A job in several PanDA tasks counts for each in proportion to the task's PanDA jobs in it.
+_TASK_PARTS = """
+JOIN (
+    SELECT w.batch_job_id, w.task_id,
+        count(*)::float8 / sum(count(*)) OVER (PARTITION BY w.batch_job_id) AS part
+    FROM jobs_workloadjob w
+    WHERE w.task_id IS NOT NULL AND w.batch_job_id IN (SELECT job_id FROM selected)
+    GROUP BY 1, 2
+) w ON w.batch_job_id = j.id
+"""
+_SELECTED = """
+WITH selected (job_id, node_hours, nodes, started_at) AS MATERIALIZED ({jobs})
+"""
+_FROM = """
+FROM selected
+JOIN jobs_job j ON j.id = selected.job_id
+{links}
+LEFT JOIN jobs_jobstatistics s ON s.job_id = j.id
+LEFT JOIN flags_jobevidence e ON e.job_id = j.id
+"""
+_RANKED = (
+    """
+SELECT subject, {value} AS value, jobs, nodes, node_hours, {names}
+FROM (
+    SELECT {subject} AS subject, count(*) AS jobs, sum(selected.nodes * {part})::float8 AS nodes,
+        sum(selected.node_hours * {part})::float8 AS node_hours, {figures}
+"""
+    + _FROM
+    + """
+    GROUP BY 1
+) totals
+WHERE {value} IS NOT NULL AND coalesce(node_hours, 0) >= %(min_node_hours)s
+ORDER BY 2 DESC, 1 LIMIT %(limit)s
+"""
+)
+_OVER_TIME = (
+    """
+SELECT {subject}, least(width_bucket(
+    extract(epoch FROM selected.started_at), %(first)s, %(last)s, %(intervals)s
+), %(intervals)s) - 1, {figure}
+"""
+    + _FROM
+    + """
+WHERE {subject} = ANY(%(subjects)s) AND selected.started_at IS NOT NULL
+GROUP BY 1, 2
+"""
+)
+
+
+def ranking(
+    jobs: QuerySet[Any], choice: Choice, start: datetime | None, end: datetime | None
+) -> list[Ranked]:
+    """Return the subjects of some jobs, highest value first: at most `MAX_RANKED`.
+
+    Args:
+        jobs: jobs that the reader may see.
+        choice: what is ranked, and by what.
+        start: start of the period of node-hours; None: unbounded.
+        end: its end.
+    """
+    figures = [_figure(measure, choice.subject) for measure in choice.measures]
+    names = [f"figure_{n}" for n in range(len(figures))]
+    query = (
+        _RANKED.replace("{value}", _VALUES[choice.per])
+        .replace("{names}", ", ".join(names))
+        .replace("{figures}", ", ".join(map("{} AS {}".format, figures, names)))
+    )
+    values = {"min_node_hours": choice.min_node_hours, "limit": MAX_RANKED}
+    selected = jobs.values_list("pk", node_hours(start, end), "node_count", "started_at")
+    rows = _rows(query, selected, choice.subject, values)
+    return [Ranked._make((*row[:5], tuple(row[5:]))) for row in rows]
+
+
+def over_time(
+    jobs: QuerySet[Any], choice: Choice, subjects: Collection[str]
+) -> dict[str, list[float]]:
+    """Return the measure of some subjects in `INTERVALS` equal intervals of the jobs' starts."""
+    series = {subject: [0.0] * INTERVALS for subject in subjects}
+    period = jobs.aggregate(first=Min("started_at"), last=Max("started_at"))
+    if period["first"] is None:
+        return series
+    first, last = (period[name].timestamp() for name in ("first", "last"))
+    values = {
+        "first": first,
+        "last": max(last, first + 1),
+        "intervals": INTERVALS,
+        "subjects": list(subjects),
+    }
+    query = _OVER_TIME.replace("{figure}", _figure(choice.measure, choice.subject))
+    selected = jobs.values_list("pk", Value(0.0), "node_count", "started_at")
+    for subject, interval, value in _rows(query, selected, choice.subject, values):
+        series[subject][interval] = value or 0.0
+    return series
+
+
+def _figure(measure: Measure, subject: Subject) -> str:
+    if not measure.is_sum:
+        return f"max({measure.column})::float8"
+    return f"sum({measure.column} * {_part(subject)})::float8"
+
+
+def _part(subject: Subject) -> str:
+    return "w.part" if subject is TASKS else "1"
+
+
+def _rows(
+    query: str, selected: QuerySet[Any], subject: Subject, values: dict[str, Any]
+) -> Sequence[tuple[Any, ...]]:
+    """Return the rows of a query over selected jobs: key, node-hours, nodes and start of each."""
+    try:
+        statement, given = selected.order_by().query.sql_with_params()
+    except EmptyResultSet:
+        return []
+    names = {f"selected_{n}": value for n, value in enumerate(given)}
+    text = (_SELECTED + query).format(
+        jobs=statement % tuple(f"%({name})s" for name in names),
+        subject=subject.column,
+        links=_TASK_PARTS if subject is TASKS else "",
+        part=_part(subject),
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(text, {**names, **values})
+        rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
+        return rows

@@ -1,0 +1,53 @@
+"""The choice of a ranking, from a URL."""
+
+from __future__ import annotations
+
+from django import forms
+
+from ioportal.reporting.rankings import MEASURES, PER, SUBJECTS, Choice
+
+_MEASURES = [(measure.name, measure.title) for measure in MEASURES.values()]
+_DEFAULT = {"of": "user", "by": "metadata_operations", "per": ""}
+_MIN_NODE_HOURS = 1.0  # of a ratio: short runs have extreme ones
+
+
+class RankingForm(forms.Form):
+    """What is ranked, and by what."""
+
+    of = forms.ChoiceField(
+        label="Rank",
+        required=False,
+        choices=[(subject.name, subject.plural) for subject in SUBJECTS.values()],
+    )
+    by = forms.ChoiceField(label="by", required=False, choices=_MEASURES)
+    per = forms.ChoiceField(label="summed", required=False, choices=list(PER.items()))
+    min_node_hours = forms.FloatField(
+        label="At least (node-hours)", required=False, min_value=0, max_value=1e12
+    )
+    columns = forms.MultipleChoiceField(
+        label="Columns", required=False, choices=_MEASURES, widget=forms.CheckboxSelectMultiple
+    )
+
+    def clean_per(self) -> str:
+        """Refuse a denominator for figures that are not summed."""
+        per: str = self.cleaned_data["per"]
+        measure = MEASURES.get(self.cleaned_data.get("by") or _DEFAULT["by"])
+        if per and measure and not measure.is_sum:
+            raise forms.ValidationError("This figure is the highest of a job: choose “in total”.")
+        return per
+
+    @property
+    def choice(self) -> Choice:
+        """The choice; the default if the form is invalid."""
+        given = self.cleaned_data if self.is_valid() else {}
+        values = {name: given.get(name) or default for name, default in _DEFAULT.items()}
+        minimum = given.get("min_node_hours")
+        if minimum is None:
+            minimum = _MIN_NODE_HOURS if values["per"] else 0.0
+        return Choice(
+            SUBJECTS[values["of"]],
+            MEASURES[values["by"]],
+            values["per"],
+            tuple(MEASURES[name] for name in given.get("columns", ())),
+            minimum,
+        )

@@ -1,0 +1,172 @@
+"""The ranking that a URL selects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.core.paginator import Paginator
+from django.urls import reverse
+
+from ioportal.analysis.metrics import Unit
+from ioportal.jobs.models import Job
+from ioportal.reporting import rankings
+from ioportal.reporting.formatting import SHORT_UNITS, human, significant
+from ioportal.reporting.rankings import INTERVALS, JOBS, MAX_RANKED, PER
+from ioportal.studies.cache import cached, visibility_key
+from ioportal.web.common.selection import SelectedJobs
+from ioportal.web.ranking.forms import RankingForm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from django.contrib.auth.models import User
+    from django.core.paginator import Page
+    from django.http import QueryDict
+
+    from ioportal.reporting.rankings import Choice, Ranked
+
+PER_PAGE = 50
+_SPARK_HEIGHT = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """A subject as shown in the table."""
+
+    rank: int
+    name: str
+    url: str
+    value: str
+    share: float  # of the highest value
+    figures: list[tuple[float | None, Unit]]
+    ranked: Ranked
+    spark: str  # points of a line; "": none
+
+
+class RankingPage(SelectedJobs):
+    """Subjects with selected jobs, highest value first."""
+
+    hidden_parameters = ("state", "quality", "of", "by", "per", "columns", "min_node_hours")
+
+    def __init__(self, user: User, query: QueryDict) -> None:
+        super().__init__(user, query)
+        self.form = RankingForm(query)
+        self.choice: Choice = self.form.choice
+
+    @property
+    def given_filters(self) -> list[tuple[str, list[str]]]:
+        """The filters in the URL, which the form of the choice keeps."""
+        return list(self._given(self.filter.filters))
+
+    @property
+    def errors(self) -> dict[str, list[str]]:
+        """Errors of the query, by parameter."""
+        return {**self.filter.errors, **self.form.errors}
+
+    @cached_property
+    def ranked(self) -> list[Ranked]:
+        """All subjects."""
+        if self.errors:
+            return []
+        period = self.filter.form.cleaned_data
+        key = (visibility_key(self.user), self.filters_query(), self.choice)
+        return cached(
+            "ranking",
+            key,
+            lambda: rankings.ranking(
+                self.filtered, self.choice, period.get("start"), period.get("end")
+            ),
+        )
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there may be more subjects."""
+        return len(self.ranked) == MAX_RANKED
+
+    @cached_property
+    def page(self) -> Page[Ranked]:
+        """The page of the URL."""
+        return Paginator(self.ranked, PER_PAGE).get_page(self.query.get("page"))
+
+    @property
+    def unit(self) -> str:
+        """The unit of the value."""
+        unit = SHORT_UNITS[self.choice.measure.unit]
+        return f"{unit} {PER[self.choice.per]}" if self.choice.per else unit
+
+    @property
+    def title(self) -> str:
+        """The ranking in words."""
+        choice = self.choice
+        per = f" {PER[choice.per]}" if choice.per else ""
+        title = choice.measure.title
+        return f"{choice.subject.plural} by {title[:1].lower()}{title[1:]}{per}"
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of the page."""
+        subjects = [row.subject for row in self.page]
+        is_of_jobs = self.choice.subject is JOBS
+        jobs = Job.objects.in_bulk(map(int, subjects)) if is_of_jobs else {}
+        series = {} if is_of_jobs else rankings.over_time(self.filtered, self.choice, subjects)
+        highest = self.ranked[0].value if self.ranked else 0
+        for rank, row in enumerate(self.page, self.page.start_index()):
+            job = jobs.get(int(row.subject)) if jobs else None
+            yield Row(
+                rank,
+                f"{job.display_id} · {job.owner} · {job.name}" if job else row.subject,
+                self._url(row.subject),
+                self._value(row.value),
+                row.value / highest if highest > 0 else 0.0,
+                [
+                    (value, measure.unit)
+                    for value, measure in zip(row.figures, self.choice.measures, strict=True)
+                ],
+                row,
+                _spark(series.get(row.subject, ())),
+            )
+
+    def _value(self, value: float) -> str:
+        """Show a value; a mean of counts is no count."""
+        unit = self.choice.measure.unit
+        return significant(value) if self.choice.per and unit is Unit.COUNT else human(value, unit)
+
+    def _url(self, subject: str) -> str:
+        """Return the page of a subject, or its jobs."""
+        kind = self.choice.subject.name
+        if not subject:
+            return ""
+        if kind in {"user", "project"}:
+            return f"{reverse(kind, args=[subject])}?{self.filters_query()}"
+        if kind == "job":
+            return reverse("job", args=[subject])
+        if kind == "task":
+            return f"{reverse('panda_list')}?{urlencode({'jeditaskid': subject})}"
+        if kind == "application":
+            user, _, name = subject.partition(" ")
+            return f"{reverse('job_list')}?{self.filters_query(user=user, name=name)}"
+        return f"{reverse('job_list')}?{self.filters_query(**{kind: subject})}"
+
+    @property
+    def header(self) -> list[str]:
+        """The columns of the export."""
+        names = [measure.name for measure in self.choice.measures]
+        return ["rank", self.choice.subject.name, "value", "jobs", "nodes", "node_hours", *names]
+
+    def export_rows(self) -> Iterator[Sequence[Any]]:
+        """Yield the rows of the export."""
+        for rank, row in enumerate(self.ranked, 1):
+            yield [rank, *row[:-1], *row.figures]
+
+
+def _spark(values: Sequence[float]) -> str:
+    """Return the points of a line in a box of `INTERVALS` - 1 by `_SPARK_HEIGHT`."""
+    highest = max(values, default=0) or 1
+    return " ".join(
+        f"{x},{_SPARK_HEIGHT * (1 - value / highest):.1f}" for x, value in enumerate(values)
+    )
+
+
+SPARK_BOX = f"0 -1 {INTERVALS - 1} {_SPARK_HEIGHT + 2}"

@@ -1,0 +1,30 @@
+"""The ranking of users, projects, applications, queues, jobs and PanDA tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from ioportal.web.common import exports
+from ioportal.web.ranking.page import SPARK_BOX, RankingPage
+
+if TYPE_CHECKING:
+    from django.http import HttpResponseBase
+
+    from ioportal.web.common.requests import UserRequest
+
+
+@require_safe
+@exports.accept("csv", "json")
+def ranking(request: UserRequest) -> HttpResponseBase:
+    """Rank the subjects of selected jobs by a figure."""
+    page = RankingPage(request.user, request.GET)
+    if not exports.requested_format(request):
+        context = {"section": "ranking", "page": page, "spark_box": SPARK_BOX}
+        return render(request, "ranking/page.html", context)
+    if page.errors:
+        return exports.invalid_query(page.errors)
+    about = {"title": page.title, "unit": page.unit, "simulated": page.simulated}
+    return exports.response(request, "ranking", about, page.header, page.export_rows())

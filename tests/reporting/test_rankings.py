@@ -1,0 +1,66 @@
+"""Rankings of the subjects of jobs, compared with sums by hand."""
+
+import pytest
+
+from ioportal.jobs.models import Job, JobStatistics
+from ioportal.reporting.rankings import MEASURES, SUBJECTS, Choice, over_time, ranking
+from ioportal.site.models import Cluster
+from tests.logs import at, panda, panda_job
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def jobs():
+    """Jobs of 1 hour: owner, nodes, opens."""
+    anvil = Cluster.objects.create(name="anvil", time_zone="UTC", batch_system="slurm")
+    for number, (owner, nodes, opens) in enumerate(
+        (("alice", 2, 600), ("alice", 4, 600), ("bob", 1, 900), ("carol", 1, None))
+    ):
+        job = Job.objects.create(
+            cluster=anvil,
+            batch_id=str(number),
+            owner=owner,
+            name="relax",
+            node_count=nodes,
+            submitted_at=at("11:00"),
+            started_at=at("12:00"),
+            ended_at=at("13:00"),
+        )
+        JobStatistics.objects.create(
+            job=job, computed_at=at("14:00"), opens=opens, covered_share=1, quality="good"
+        )
+    return Job.objects.all()
+
+
+def ranked(jobs, of, by, per=""):
+    rows = ranking(jobs, Choice(SUBJECTS[of], MEASURES[by], per), None, None)
+    return [(row.subject, row.value) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("of", "per", "expected"),
+    [
+        ("user", "", [("alice", 1200), ("bob", 900)]),
+        ("user", "node_hour", [("bob", 900), ("alice", 200)]),
+        ("user", "job", [("bob", 900), ("alice", 600)]),
+        ("application", "node", [("bob relax", 900), ("alice relax", 200)]),
+    ],
+)
+def test_subjects_are_ranked_by_a_sum(jobs, of, per, expected):
+    assert ranked(jobs, of, "opens", per) == expected
+
+
+def test_intervals_add_up(jobs):
+    choice = Choice(SUBJECTS["user"], MEASURES["opens"], "")
+
+    assert sum(over_time(jobs, choice, ["alice"])["alice"]) == 1200
+
+
+def test_jobs_of_several_tasks_count_in_parts(jobs, logs, ingest):
+    records = panda(
+        *(panda_job(number, "2", jeditaskid=task) for number, task in ((1, 71), (2, 71), (3, 72)))
+    )
+    ingest("panda", logs("panda.json", records), cluster="anvil")
+
+    assert ranked(jobs, "task", "opens") == [("71", 600), ("72", 300)]
