@@ -22,16 +22,17 @@ _CALM_READS = 60
 _MINUTE = timedelta(minutes=1)
 
 
-def ingest(logs, *, until=MINUTES):
-    """Ingest everything until some minutes after the start."""
+def ingest(logs, between=lambda: None):
+    """Ingest everything; `between` the reads of both kinds, run a function."""
     store_calm_reads()
     loading.ingest("sacct", logs("sacct", accounting()), cluster="anvil")
     files = {"job_stats": [], "mds_stats": []}
-    for moment, *texts in reads(until):
+    for moment, *texts in reads():
         for (form, written), text in zip(files.items(), texts, strict=True):
             written.append(logs(f"{form}-{moment:%H%M}", text, read_at=moment))
-    loading.ingest("job_stats", *files["job_stats"])
     loading.ingest("mds_stats", *files["mds_stats"], server=SERVER)
+    between()
+    loading.ingest("job_stats", *files["job_stats"])
 
 
 def accounting():
@@ -68,11 +69,11 @@ def store_calm_reads():
     )
 
 
-def reads(until):
+def reads():
     """Yield the time and the texts of job_stats and of service statistics of each read."""
     counts = dict.fromkeys((STORM, BYSTANDER, *ARRAY), 0)
     requests, waited_us = _CALM_READS * 1_000, _CALM_READS * 1_000 * CALM_US
-    for minute in range(until + 1):
+    for minute in range(MINUTES + 1):
         stormers = STORMERS.get(minute, [])
         for job in counts:
             more = STORM_REQUESTS // len(stormers) if job in stormers else CALM_REQUESTS

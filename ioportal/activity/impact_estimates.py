@@ -7,6 +7,7 @@ The times of requests are from the server's statistics (mds_stats). The loads ar
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,12 +16,20 @@ from django.db import connection
 from psycopg import sql
 
 from collectors.lustre.service_stats import WAIT
+from ioportal.activity import baselines
 from ioportal.analysis import impact_estimate
-from ioportal.analysis.impact import slow_intervals
+from ioportal.analysis.impact import BASELINES, MAX_WAIT, slow_intervals
 from ioportal.analysis.impact_estimate import LOADS, WAITS
 from ioportal.site.models import Counter, Server, Service, Target
-from ioportal.telemetry import buckets, services
-from ioportal.telemetry.models import IoWindow, Principal, ServiceSnapshot
+from ioportal.telemetry import buckets, coverage, services
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.models import (
+    IoWindow,
+    Principal,
+    ServiceSnapshot,
+    ceil_to_window,
+    floor_to_window,
+)
 from ioportal.telemetry.sums import metadata_operations, timed_operations
 
 if TYPE_CHECKING:
@@ -56,27 +65,43 @@ WHERE w.target_id = ANY(%(targets)s) AND w."end" > %(since)s AND w."end" < %(lat
 """).format(operations=metadata_operations("w"), with_time=_WITH_TIME, time=_TIME)
 
 
-def baseline(server_id: int, time: datetime) -> pl.DataFrame:
-    """Return the usual times of a server's requests at a time: columns of `BASELINES`."""
-    end = buckets.floor(time, _BASELINE_STEP)
-    waits = _waits(server_id, end - _BASELINE_PERIOD, end, _BASELINE_READS)
-    return impact_estimate.baseline(server_id, waits)
+class Estimate:
+    """The estimated windows of a server in [start, end), which are whole windows."""
+
+    def __init__(self, server_id: int, start: datetime, end: datetime) -> None:
+        self._server = server_id
+        self._span = start, end
+        self._waits = _waits(server_id, start - MAX_WAIT, end, _ALL_READS)
+
+    @cached_property
+    def baseline(self) -> pl.DataFrame:
+        """The usual times of requests: columns of `BASELINES`; empty without statistics."""
+        if self._waits.is_empty():
+            return pl.DataFrame(schema=BASELINES)
+        end = buckets.floor(self._span[0], _BASELINE_STEP)
+        waits = _waits(self._server, end - _BASELINE_PERIOD, end, _BASELINE_READS)
+        return impact_estimate.baseline(self._server, waits)
+
+    def slowdowns(self, criteria: SlownessCriteria | None = None) -> list[Slowdown]:
+        """Return the intervals in which the server left its baseline, worst first."""
+        times = impact_estimate.times(self._waits, self.baseline, self._span)
+        return slow_intervals(times, criteria)
+
+    def windows(self, start: datetime, end: datetime) -> pl.DataFrame:
+        """Return windows in a part, which begins up to `MAX_WAIT` earlier: columns of `WINDOWS`."""
+        loads = _loads(self._server, start, end)
+        return impact_estimate.windows(self._server, self._waits, loads, (start, end))
 
 
-def slowdowns(
-    server_id: int, start: datetime, end: datetime, usual: pl.DataFrame, criteria: SlownessCriteria
-) -> list[Slowdown]:
-    """Return the intervals in [start, end), whole windows, in which a server left its baseline."""
-    if usual.is_empty():
-        return []
-    waits = _waits(server_id, start, end, _ALL_READS)
-    return slow_intervals(impact_estimate.times(waits, usual, (start, end)), criteria)
-
-
-def windows(server_id: int, start: datetime, end: datetime) -> pl.DataFrame:
-    """Return estimated windows of a server in [start, end), whole windows: columns of `WINDOWS`."""
-    waits = _waits(server_id, start, end, _ALL_READS)
-    return impact_estimate.windows(server_id, waits, _loads(server_id, start, end), (start, end))
+def untraced(server_id: int, start: datetime, end: datetime) -> list[Interval]:
+    """Return the windows in [start, end) to estimate: not traced, or without a baseline."""
+    if baselines.at_time([server_id], start).is_empty():
+        return [Interval(start, end)]
+    traced = [
+        Interval(floor_to_window(part.start), ceil_to_window(part.end))
+        for part in coverage.traced([server_id], start, end)
+    ]
+    return coverage.gaps(traced, start, end)
 
 
 def _waits(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Q, Sum
@@ -25,6 +26,14 @@ class ImpactTotal(NamedTuple):
     share: float  # of the work of the servers while they were slow
     is_estimated: bool  # most of it
 
+    @classmethod
+    def joined(cls, parts: Collection[ImpactTotal]) -> ImpactTotal:
+        """Return the sum of the impact of several principals."""
+        impact_s = sum(part.impact_s for part in parts)
+        estimated_s = sum(part.impact_s for part in parts if part.is_estimated)
+        share = sum(part.share for part in parts)
+        return cls(impact_s, min(share, 1), estimated_s > impact_s / 2)
+
     @property
     def source(self) -> str:
         """How it was computed."""
@@ -36,7 +45,7 @@ def totals(
     end: datetime,
     *,
     kinds: Collection[int] = (),
-    keys: Collection[int] = (),
+    principals: Collection[PrincipalKey] = (),
     servers: Collection[int] = (),
 ) -> dict[PrincipalKey, ImpactTotal]:
     """Return impact of at least one second in windows that start in [start, end), largest first.
@@ -45,13 +54,16 @@ def totals(
         start: start of the first window.
         end: end of the range.
         kinds: kinds of principals or of `JobGroup`s; none: all.
-        keys: principals or groups; none: all.
+        principals: principals or groups; none: all.
         servers: metadata servers; none: all.
     """
     windows = ImpactWindow.objects.between(start, end)
-    for column, values in (("kind", kinds), ("principal_id", keys), ("server_id", servers)):
-        if values:
-            windows = windows.filter(**{f"{column}__in": values})
+    if kinds:
+        windows = windows.filter(kind__in=kinds)
+    if servers:
+        windows = windows.filter(server_id__in=servers)
+    if principals:
+        windows = windows.filter(_any_of(principals))
     sums = windows.values_list("kind", "principal_id").annotate(
         us=Sum("impact_us"),
         estimated_us=Coalesce(Sum("impact_us", filter=Q(is_estimated=True)), 0),
@@ -65,3 +77,13 @@ def totals(
         )
         for kind, key, us, estimated_us, work_us, all_work_us in listed
     }
+
+
+def _any_of(principals: Collection[PrincipalKey]) -> Q:
+    by_kind: dict[int, list[int]] = defaultdict(list)
+    for kind, key in principals:
+        by_kind[kind].append(key)
+    condition = Q()
+    for kind, keys in by_kind.items():
+        condition |= Q(kind=kind, principal_id__in=keys)
+    return condition

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 from django.db import connection
+from django.db.models import Q
 from psycopg import sql
 
 from ioportal.analysis.impact import MEMBERS
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from django.db.models import QuerySet
+
+    from ioportal.activity.top_consumers import PrincipalKey
 
 _LONGEST = 60  # characters of an application name
 _SEPARATOR = ":"  # of the user database as well: no user name contains it
@@ -55,6 +58,29 @@ def keys() -> dict[str, pl.Expr]:
     application = application_name(pl.col("name")).str.head(_LONGEST)
     of_user = known["owner"] + _SEPARATOR + pl.when(application != "").then(application)
     return {"user": known["owner"], "project": known["project"], "application": of_user}
+
+
+def of_job(job_id: int) -> list[PrincipalKey]:
+    """Return the stored groups of a job: kind and key."""
+    texts = members([job_id]).drop("principal").row(0, named=True)
+    wanted = Q(pk=None)
+    for kind in JobGroup.Kind:
+        wanted |= Q(kind=kind, text=texts[kind.label])
+    return list(JobGroup.objects.filter(wanted).values_list("kind", "pk"))
+
+
+def of_user(name: str) -> list[PrincipalKey]:
+    """Return the stored groups of a user and of the user's applications: kind and key."""
+    wanted = Q(kind=JobGroup.Kind.USER, text=name) | Q(
+        kind=JobGroup.Kind.APPLICATION, text__startswith=f"{name}{_SEPARATOR}"
+    )
+    return list(JobGroup.objects.filter(wanted).values_list("kind", "pk"))
+
+
+def of_project(name: str) -> list[PrincipalKey]:
+    """Return the stored group of a project: kind and key."""
+    groups = JobGroup.objects.filter(kind=JobGroup.Kind.PROJECT, text=name)
+    return list(groups.values_list("kind", "pk"))
 
 
 def stored(groups: Collection[tuple[str, str]]) -> pl.DataFrame:

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from django.db import transaction
-from django.db.models import Sum
 
 from ioportal.activity import baselines, impact_estimates, job_groups, principal_windows
 from ioportal.analysis.impact import GROUPS, MAX_WAIT, SlownessCriteria, by_window
-from ioportal.analysis.rules.evidence import PEAK_SPAN
-from ioportal.flags import latest_data
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Server
-from ioportal.telemetry import buckets, coverage, levels, retention
+from ioportal.telemetry import buckets, levels, retention
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 
 _PRINCIPAL = "principal"  # the kind of a single job, process or host
 _MIN_STORED_US = 10_000  # smaller impacts are not stored
-_MIN_REPORTED_US = 1_000_000  # within five minutes; smaller impacts are not reported
 _TIMES = ("impact_us", "work_us", "all_work_us", "others_us", "others_usual_us")
 _READ_SPAN = timedelta(hours=1)
 _LEVELS = (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS, levels.SERVICE_SNAPSHOTS, levels.IMPACT)
@@ -93,7 +89,7 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
         # The baseline of that time, not one that includes an old log loaded with it.
         until = min(buckets.floor(start, _READ_SPAN) + _READ_SPAN, end)
         changed |= _measure(server, start, until)
-        for part in _without_baseline(server, start, until):
+        for part in impact_estimates.untraced(server, start, until):
             changed |= _estimate(server, *part)
         start = until
     if changed:
@@ -111,29 +107,18 @@ def _measure(server: int, start: datetime, end: datetime) -> set[int]:
 
 
 def _estimate(server: int, start: datetime, end: datetime) -> set[int]:
-    """Store the impact in slow windows in [start, end) without traces; return its jobs."""
+    """Store the impact in slow windows in [start, end) without traces; return jobs likewise."""
     changed: set[int] = set()
-    usual = impact_estimates.baseline(server, start)
-    for slow in impact_estimates.slowdowns(server, start, end, usual, _SLOW):
-        windows = impact_estimates.windows(server, _begin(slow, start), slow.end)
-        changed |= _store(windows, usual, slow.start, is_estimated=True)
+    estimate = impact_estimates.Estimate(server, start, end)
+    for slow in estimate.slowdowns(_SLOW):
+        windows = estimate.windows(_begin(slow, start), slow.end)
+        changed |= _store(windows, estimate.baseline, slow.start, is_estimated=True)
     return changed
 
 
 def _begin(slow: Slowdown, start: datetime) -> datetime:
     """Return the first window to read: the beginning of a continued interval did work only."""
     return slow.start - MAX_WAIT if slow.start == start else slow.start
-
-
-def _without_baseline(server: int, start: datetime, end: datetime) -> list[Interval]:
-    """Return the windows in [start, end) that were not traced, or all if there is no baseline."""
-    if baselines.at_time([server], start).is_empty():
-        return [Interval(start, end)]
-    traced = [
-        Interval(floor_to_window(part.start), ceil_to_window(part.end))
-        for part in coverage.traced([server], start, end)
-    ]
-    return coverage.gaps(traced, start, end)
 
 
 def _store(
@@ -174,16 +159,3 @@ def _principals(keyed: pl.DataFrame) -> pl.DataFrame:
     return keyed.with_columns(
         kind_id=parts.struct[0].cast(pl.Int16), principal_id=parts.struct[1].cast(pl.Int64)
     )
-
-
-def latest() -> dict[tuple[int, int], float]:
-    """Return the impact in seconds of each principal in the latest five minutes of the traces.
-
-    Keys are kind and key of a principal or a `JobGroup`. Impacts below one second are omitted.
-    """
-    until = max(latest_data.traced_until().values(), default=None)
-    if until is None:
-        return {}
-    windows = ImpactWindow.objects.filter(start__gte=floor_to_window(until) - PEAK_SPAN)
-    rows = windows.values_list("kind", "principal_id").annotate(us=Sum("impact_us"))
-    return {(kind, key): us / 1e6 for kind, key, us in rows.filter(us__gte=_MIN_REPORTED_US)}

@@ -1,16 +1,21 @@
-"""The end of the latest data of each kind, up to which subjects are evaluated."""
+"""The latest data: its end by kind, up to which subjects are evaluated, and its impact."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ioportal.activity import impact_totals
+from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage
+from ioportal.telemetry.models import Coverage, ceil_to_window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ioportal.activity.impact_totals import ImpactTotal
+    from ioportal.activity.top_consumers import PrincipalKey
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # before any data
 
@@ -32,6 +37,19 @@ def observed_until() -> datetime:
     ends = (traced_until(), polled_until(), counted)
     latest = max((end for kind in ends for end in kind.values()), default=_NEVER)
     return min(latest, datetime.now(UTC))
+
+
+def impact() -> dict[PrincipalKey, ImpactTotal]:
+    """Return impact in the five minutes before the end of the traces and service statistics."""
+    servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
+    ends = (
+        *coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(servers)).values(),
+        *coverage.last_observed(Coverage.Source.MDS_STATS, coverage.polled(servers)).values(),
+    )
+    if not ends:
+        return {}
+    until = ceil_to_window(max(ends))
+    return impact_totals.totals(until - PEAK_SPAN, until)
 
 
 def _filesystems_of_mdts() -> dict[int, int]:

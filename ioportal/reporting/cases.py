@@ -12,8 +12,9 @@ from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Sum, Value
 from django.urls import reverse
 
 from ioportal.activity import principal_windows
+from ioportal.activity.impact_totals import ImpactTotal
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import impact_computation
+from ioportal.flags import latest_data
 from ioportal.flags.models import CURRENT, Case, Flag
 from ioportal.jobs.models import Job
 from ioportal.reporting.flag_values import in_words, unit_of
@@ -52,7 +53,7 @@ class CaseSummary:
     subject: Name
     figures: Figures
     worst: Flag | None  # None: its flags are gone
-    impact_s: float | None = None  # None: none reported
+    impact: ImpactTotal | None = None  # None: none reported
 
     @property
     def address(self) -> str:
@@ -113,14 +114,14 @@ def is_simulated(case: Case) -> bool:
 
 
 def summaries(
-    cases: Iterable[Case], user: User, impacts: Mapping[int, float] | None = None
+    cases: Iterable[Case], user: User, impacts: Mapping[int, ImpactTotal] | None = None
 ) -> list[CaseSummary]:
     """Return the summaries of cases that were fetched `with_places`.
 
     Args:
         cases: in the order of the result.
         user: figures are over the flags that the user may see.
-        impacts: seconds of impact by case, as `current_impacts` returns them.
+        impacts: impact by case, as `current_impacts` returns them.
     """
     rows = list(cases)
     if not user.is_staff:
@@ -191,9 +192,9 @@ def _worst_flags(cases: list[Case], user: User) -> dict[int, Flag]:
     return {flag.case_id: flag for flag in worst}
 
 
-def current_impacts(user: User) -> dict[int, float]:
-    """Return impact in seconds of the latest five minutes by case, of flags a user may see."""
-    impacts = impact_computation.latest()
+def current_impacts(user: User) -> dict[int, ImpactTotal]:
+    """Return the impact of the latest five minutes by case, of flags a user may see."""
+    impacts = latest_data.impact()
     if not impacts:
         return {}
     flags = (
@@ -202,14 +203,14 @@ def current_impacts(user: User) -> dict[int, float]:
         .filter(about_principals(impacts))
         .exclude(job__ended_at__isnull=False)
     )
-    by_case: dict[int, dict[PrincipalKey, float]] = defaultdict(dict)
+    by_case: dict[int, dict[PrincipalKey, ImpactTotal]] = defaultdict(dict)
     for flag in flags.only("case_id", "job_id", "subject_kind", "subject"):
         if (sender := principal(flag)) in impacts:
             by_case[flag.case_id][sender] = impacts[sender]
-    return {case: sum(seconds.values()) for case, seconds in by_case.items()}
+    return {case: ImpactTotal.joined(parts.values()) for case, parts in by_case.items()}
 
 
-def worst_first(cases: CaseQuerySet, impacts: Mapping[int, float]) -> CaseQuerySet:
+def worst_first(cases: CaseQuerySet, impacts: Mapping[int, ImpactTotal]) -> CaseQuerySet:
     """Order cases: those with current impact, then by severity, then by latest data."""
     order = ("-severity", "-until", "-pk")
     if not impacts:  # an empty condition would become ORDER BY 1, the first column

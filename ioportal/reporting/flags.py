@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from ioportal.activity.impact_totals import ImpactTotal
     from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.flags.models import Flag, FlagQuerySet
     from ioportal.site.models import Filesystem
@@ -31,7 +32,7 @@ class FlagSummary:
 
     flag: Flag
     subject: Name
-    impact_s: float | None = None  # None: none reported, or its job has ended
+    impact: ImpactTotal | None = None  # None: none reported, or its job has ended
 
     @property
     def address(self) -> str:
@@ -91,14 +92,14 @@ def with_subjects(flags: FlagQuerySet) -> FlagQuerySet:
 
 
 def summaries(
-    flags: Iterable[Flag], user: User, impacts: Mapping[PrincipalKey, float] | None = None
+    flags: Iterable[Flag], user: User, impacts: Mapping[PrincipalKey, ImpactTotal] | None = None
 ) -> list[FlagSummary]:
     """Return the summaries of flags that were fetched `with_subjects`.
 
     Args:
         flags: in the order of the result.
         user: who sees the names of hosts.
-        impacts: seconds of impact by principal, as `principal_windows.latest` returns them.
+        impacts: impact by principal, as `latest_data.impact` returns it.
     """
     rows = [(flag, principal(flag)) for flag in flags]
     hosts = [sender for flag, sender in rows if sender and not flag.job_id]

@@ -5,18 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ioportal.activity import job_groups
+from ioportal.activity import impact_totals, job_groups
+from ioportal.flags import latest_data
 from ioportal.reporting.principals import BYS, Name, job_group_name, named
+from ioportal.telemetry import retention
 from ioportal.telemetry.models import JobGroup, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
+    from datetime import datetime
 
     from django.contrib.auth.models import User
 
     from ioportal.activity.impact_totals import ImpactTotal
     from ioportal.activity.top_consumers import PrincipalKey
+    from ioportal.jobs.models import Job
+    from ioportal.reporting.time_ranges import TimeRange
 
+OUTERMOST = (JobGroup.Kind.USER, Principal.PROCESS, Principal.HOST)  # without common RPCs
 _LISTED = 10
 
 
@@ -27,6 +33,39 @@ class ImpactRow:
     kind: str
     name: Name
     total: ImpactTotal
+
+
+def in_range(window: TimeRange, user: User, servers: Collection[int] = ()) -> list[ImpactRow]:
+    """Return the users, processes and hosts with the largest impact in a range; for staff."""
+    if not user.is_staff:
+        return []
+    totals = impact_totals.totals(window.start, window.end, kinds=OUTERMOST, servers=servers)
+    return rows(totals, user)
+
+
+def current(user: User) -> list[ImpactRow]:
+    """Return the users, processes and hosts that slow down others now; for staff."""
+    if not user.is_staff:
+        return []
+    latest = latest_data.impact().items()
+    return rows({key: total for key, total in latest if key[0] in OUTERMOST}, user)
+
+
+def of_job(job: Job, run: TimeRange, user: User) -> list[ImpactRow]:
+    """Return the impact of a job and of its groups during its run."""
+    principals = [(int(Principal.JOB), job.pk), *job_groups.of_job(job.pk)]
+    return rows(impact_totals.totals(run.start, run.end, principals=principals), user)
+
+
+def of_groups(
+    groups: Collection[PrincipalKey], since: datetime | None, until: datetime | None, user: User
+) -> list[ImpactRow]:
+    """Return the impact of groups of jobs in a period; None: any time."""
+    if not groups:
+        return []
+    always = retention.ALWAYS
+    span = since or always.start, until or always.end
+    return rows(impact_totals.totals(*span, principals=groups), user)
 
 
 def rows(

@@ -1,15 +1,39 @@
 """Flags of a site without traces: impact is estimated from job_stats and service statistics."""
 
+from datetime import timedelta
+
 import pytest
 
+from ioportal.activity.models import PinnedBaseline
+from ioportal.flags.models import FlagEvent
+from ioportal.ingest import attribution_stage
+from ioportal.site.models import Server, Service
+from ioportal.stage_runs import drain
+from ioportal.telemetry.models import ImpactWindow
 from tests import loading, untraced
+from tests.logs import OPEN, at, rpc
+
+_SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture(scope="module")
 def flags(module_site, module_logs):
-    """Ingest all reads of an untraced server; return its flags by impact."""
-    untraced.ingest(module_logs)
-    return _impact_flags()
+    """Ingest all reads of an untraced server, counters late; return its flags by impact."""
+    untraced.ingest(module_logs, between=loading.evaluate)
+    return impact_flags()
+
+
+def impact_flags():
+    return {key: flag for key, flag in loading.evaluate().items() if key[0].startswith("impact")}
+
+
+def windows(**conditions):
+    fields = ("start", "kind", "principal_id", "impact_us", "is_estimated")
+    return set(ImpactWindow.objects.filter(**conditions).values_list(*fields))
+
+
+def starts(**conditions):
+    return {start for start, *_ in windows(**conditions)}
 
 
 def test_a_storm_and_an_array_are_flagged_and_no_others(flags):
@@ -28,5 +52,51 @@ def test_a_storm_and_an_array_are_flagged_and_no_others(flags):
     )
 
 
-def _impact_flags():
-    return {key: flag for key, flag in loading.evaluate().items() if key[0].startswith("impact")}
+def test_computing_it_again_changes_nothing(flags):
+    before, events = windows(), FlagEvent.objects.count()
+
+    attribution_stage.mark_all_dirty()
+    drain(attribution_stage.attribute_pending)
+    impact_flags()
+
+    assert windows() == before
+    assert FlagEvent.objects.count() == events
+
+
+@pytest.fixture
+def traced(flags, logs, ingest):
+    """Ingest a trace of two minutes of the storm, in which RPCs of alice and bob are slow."""
+
+    def run():
+        lines = [
+            rpc(at("12:01") + number * _SECOND / 10, nid, us=(100, 20_000))
+            for number in range(1_200)
+            for nid in ["2@gni" if number % 10 == 0 else "1@gni"]
+        ]
+        ingest("rpctrace", logs("trace", "\n".join(lines)), server=untraced.SERVER)
+        impact_flags()
+        return {at("12:01") + number * 10 * _SECOND for number in range(12)}
+
+    return run
+
+
+def test_a_trace_replaces_the_estimate(flags, traced):
+    estimated = starts(is_estimated=True)
+    PinnedBaseline.objects.create(
+        server=Server.objects.get(name=untraced.SERVER), service=Service.objects.get(name="mdt"),
+        opcode=OPEN, baseline_us=100, since=at("00:00"), pinned_by="admin",
+    )  # fmt: skip
+
+    within = traced()
+
+    assert within < estimated
+    assert starts(is_estimated=False) == within
+    assert starts(is_estimated=True) == estimated - within
+
+
+def test_a_trace_without_a_baseline_replaces_nothing(flags, traced):
+    before = windows()
+
+    traced()
+
+    assert windows() == before

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
+    from ioportal.activity.impact_totals import ImpactTotal
     from ioportal.flags.models import CaseQuerySet
     from ioportal.reporting.cases import CaseSummary
 
@@ -182,7 +183,7 @@ class Inbox:
             yield Tab(title, self._counts[name], self.url(state=name), name == self.state)
 
     @cached_property
-    def _impacts(self) -> dict[int, float]:
+    def _impacts(self) -> dict[int, ImpactTotal]:
         """Current impact by case."""
         return current_impacts(self._user)
 

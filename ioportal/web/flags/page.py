@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from ioportal.analysis.rules.evidence import DAY
 from ioportal.analysis.rules.rule import GROUPS, Subject
-from ioportal.flags import history, impact_computation
+from ioportal.flags import history, latest_data
 from ioportal.flags.models import Flag
 from ioportal.reporting import flag_evidence
 from ioportal.reporting.flag_history import history_chart
@@ -45,7 +45,7 @@ class FlagPage:
     @cached_property
     def summary(self) -> FlagSummary:
         """Its subject, and its current impact."""
-        [summary] = summaries([self.flag], self._user, impact_computation.latest())
+        [summary] = summaries([self.flag], self._user, latest_data.impact())
         return summary
 
     @property

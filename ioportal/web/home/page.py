@@ -16,7 +16,7 @@ from django.utils import timezone
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
-from ioportal.reporting import cases, listed_flags
+from ioportal.reporting import cases, impacts, listed_flags
 from ioportal.reporting.series import last_observed
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.telemetry import coverage
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.reporting.cases import CaseSummary
+    from ioportal.reporting.impacts import ImpactRow
     from ioportal.site.models import Source
 
 _LISTED_JOBS = 10
@@ -165,6 +166,11 @@ class StaffHome:
     def cases(self) -> list[CaseSummary]:
         """The worst cases that need triage."""
         return cases.worst_to_triage(self._user, _LISTED_CASES)
+
+    @cached_property
+    def impacts(self) -> list[ImpactRow]:
+        """Users, processes and hosts that slow down others now."""
+        return impacts.current(self._user)
 
     @property
     def pending_work(self) -> dict[str, Any]:

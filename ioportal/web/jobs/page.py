@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from ioportal.ingest.data_quality import late_accounting
 from ioportal.jobs import panda_jobs, rpc_reports
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
-from ioportal.reporting import job_facts, listed_flags
+from ioportal.reporting import impacts, job_facts, listed_flags
 from ioportal.reporting.flag_history import job_marks
 from ioportal.reporting.job_facts import Comparison
 from ioportal.reporting.job_series import JobSeries
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import WorkloadJobQuerySet
     from ioportal.jobs.panda_jobs import PandaSummary
     from ioportal.reporting.flags import FlagSummary
+    from ioportal.reporting.impacts import ImpactRow
     from ioportal.web.common.requests import UserRequest
 
 _STARTUP = 0.1  # of the run, as in the metric `startup_share`
@@ -95,6 +96,11 @@ class JobPage:
     def flags(self) -> list[FlagSummary]:
         """Flags of the job."""
         return listed_flags.for_job(self.job, self._request.user)
+
+    @cached_property
+    def impacts(self) -> list[ImpactRow]:
+        """Impact of the job and of its groups during its run."""
+        return impacts.of_job(self.job, self.run, self._request.user) if self.run else []
 
     @cached_property
     def is_stale(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
+from ioportal.reporting import impacts
 from ioportal.reporting.principals import BYS
 from ioportal.web.overview import query
 from ioportal.web.overview.metrics import SECTIONS
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from ioportal.reporting.impacts import ImpactRow
     from ioportal.web.overview.section import Section
 
 
@@ -42,6 +44,11 @@ class OverviewPage:
     def sections(self) -> list[Section]:
         """The sections, in order."""
         return [section(self.query, self._user) for section in SECTIONS.values()]
+
+    @cached_property
+    def impacts(self) -> list[ImpactRow]:
+        """Users, processes and hosts with the largest impact in the range; for staff."""
+        return impacts.in_range(self.window, self._user)
 
     @cached_property
     def latest_data(self) -> datetime | None:

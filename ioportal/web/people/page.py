@@ -11,10 +11,11 @@ from django.core.paginator import Paginator
 from django.db.models import Aggregate, BigIntegerField, Count, F, Max, Q, Sum
 from django.urls import reverse
 
+from ioportal.activity import job_groups
 from ioportal.analysis.metrics import Unit
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.runs import node_hours
-from ioportal.reporting import cases, listed_flags
+from ioportal.reporting import cases, impacts, listed_flags
 from ioportal.reporting.formatting import SHORT_UNITS
 from ioportal.site.models import UserAccount
 from ioportal.web.cases.inbox import ALL
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
     from ioportal.reporting.cases import CaseSummary
+    from ioportal.reporting.impacts import ImpactRow
     from ioportal.web.trends.page import Trend
 
 PER_PAGE = 50
@@ -307,6 +309,17 @@ class PersonPage(SelectedJobs):
         """Columns of the job tables."""
         names = (name for name in _JOB_COLUMNS if name != self.kind.name)
         return [job_columns.BY_NAME[name] for name in names]
+
+    @cached_property
+    def impacts(self) -> list[ImpactRow]:
+        """Impact of all jobs together, and of each application of a user."""
+        if not self.is_valid:
+            return []
+        groups = job_groups.of_user if self.kind is USERS else job_groups.of_project
+        period = self.filter.form.cleaned_data
+        return impacts.of_groups(
+            groups(self.name), period.get("start"), period.get("end"), self.user
+        )
 
     @property
     def cases(self) -> list[CaseSummary]:

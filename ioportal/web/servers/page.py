@@ -11,14 +11,14 @@ from django.core.exceptions import ValidationError
 from django.db.models import Max, Q
 from django.http import Http404
 
-from ioportal.activity import host_operations, impact_totals, operation_times, top_clients
+from ioportal.activity import host_operations, operation_times, top_clients
 from ioportal.charts.timelines import Chart, Style
 from ioportal.reporting import impacts
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, JobGroup, Principal
+from ioportal.telemetry.models import Coverage
 from ioportal.web.servers.series import ServerSeries
 
 if TYPE_CHECKING:
@@ -236,11 +236,7 @@ class ServerPage:
         """Impact of users, processes and hosts, largest first."""
         if self.window is None:
             return []
-        kinds = (JobGroup.Kind.USER, Principal.PROCESS, Principal.HOST)
-        totals = impact_totals.totals(
-            self.window.start, self.window.end, kinds=kinds, servers=[self.server.pk]
-        )
-        return impacts.rows(totals, self._user)
+        return impacts.in_range(self.window, self._user, [self.server.pk])
 
     @cached_property
     def _mdts(self) -> list[int]:
