@@ -40,7 +40,7 @@ def accounting():
     common = {"start": "12:00", "end": "12:09"}
     return sacct(
         Run(STORM, user="alice", name="storm", nodes="n1", **common),
-        Run(BYSTANDER, user="bob", name="vasp", nodes="n2", **common),
+        Run(BYSTANDER, user="bob", project="BIO1", name="vasp", nodes="n2", **common),
         *(
             Run(number, user="dave", name=f"task-{number}", nodes=f"n{place}", **common)
             for place, number in enumerate(ARRAY, start=3)

@@ -18,7 +18,7 @@ from psycopg import sql
 from collectors.lustre.service_stats import WAIT
 from ioportal.activity import baselines
 from ioportal.analysis import impact_estimate
-from ioportal.analysis.impact import BASELINES, MAX_WAIT, slow_intervals
+from ioportal.analysis.impact import BASELINES, EVERY_SLOW_WINDOW, MAX_WAIT, WINDOWS, slow_intervals
 from ioportal.analysis.impact_estimate import LOADS, WAITS
 from ioportal.site.models import Counter, Server, Service, Target
 from ioportal.telemetry import buckets, coverage, services
@@ -68,17 +68,21 @@ WHERE w.target_id = ANY(%(targets)s) AND w."end" > %(since)s AND w."end" < %(lat
 class Estimate:
     """The estimated windows of a server in [start, end), which are whole windows."""
 
-    def __init__(self, server_id: int, start: datetime, end: datetime) -> None:
+    def __init__(
+        self, server_id: int, start: datetime, end: datetime, baseline_at: datetime | None = None
+    ) -> None:
+        """`baseline_at` is the time of the baseline; None: the start."""
         self._server = server_id
         self._span = start, end
+        self._baseline_at = baseline_at or start
         self._waits = _waits(server_id, start - MAX_WAIT, end, _ALL_READS)
 
     @cached_property
     def baseline(self) -> pl.DataFrame:
         """The usual times of requests: columns of `BASELINES`; empty without statistics."""
-        if self._waits.is_empty():
+        if self._waits.is_empty():  # spares reading a day
             return pl.DataFrame(schema=BASELINES)
-        end = buckets.floor(self._span[0], _BASELINE_STEP)
+        end = buckets.floor(self._baseline_at, _BASELINE_STEP)
         waits = _waits(self._server, end - _BASELINE_PERIOD, end, _BASELINE_READS)
         return impact_estimate.baseline(self._server, waits)
 
@@ -86,6 +90,21 @@ class Estimate:
         """Return the intervals in which the server left its baseline, worst first."""
         times = impact_estimate.times(self._waits, self.baseline, self._span)
         return slow_intervals(times, criteria)
+
+    def slow_windows(self) -> pl.DataFrame:
+        """Return all slow windows: columns of `WINDOWS`."""
+        slow = self.slowdowns(EVERY_SLOW_WINDOW)
+        return pl.concat(
+            [pl.DataFrame(schema=WINDOWS), *(self.windows(each.start, each.end) for each in slow)],
+            how="vertical_relaxed",
+        )
+
+    def includes(self) -> pl.Expr:
+        """Return whether a window is in the span of the server."""
+        start, end = self._span
+        return (pl.col("server") == self._server) & pl.col("start").is_between(
+            start, end, closed="left"
+        )
 
     def windows(self, start: datetime, end: datetime) -> pl.DataFrame:
         """Return windows in a part, which begins up to `MAX_WAIT` earlier: columns of `WINDOWS`."""

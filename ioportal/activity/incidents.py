@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from django.db.models import Q
 
-from ioportal.activity import baselines, job_groups, principal_windows
+from ioportal.activity import baselines, impact_estimates, job_groups, principal_windows
+from ioportal.activity.impact_estimates import Estimate
 from ioportal.activity.models import Incident
 from ioportal.analysis.impact import Impact, Slowdown
 from ioportal.analysis.impact import impact as impact_of
 from ioportal.analysis.impact import latency as latency_of
 from ioportal.telemetry import levels, retention
-from ioportal.telemetry.models import floor_to_window
+from ioportal.telemetry.models import ceil_to_window, floor_to_window
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from ioportal.telemetry.coverage import Interval
 
+_LEVELS = (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS, levels.SERVICE_SNAPSHOTS)
+
 
 @dataclass(frozen=True)
 class Analysis:
     """Load and impact by principal, RPC times, and slow intervals."""
 
+    source: str  # of the impact: measured, estimated or partly estimated
     impact: Impact
     latency: pl.DataFrame  # columns of `analysis.impact.latency`
     slow: list[Slowdown]
@@ -35,20 +40,64 @@ class Analysis:
 def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Analysis | None:
     """Analyse the windows of servers that overlap [start, end).
 
-    None if there are none, or some have expired: missing principals would look harmless.
+    None if there are none, or some have expired: missing principals would look harmless. Where a
+    server was not traced, its slow windows are estimated.
     """
-    start = floor_to_window(start)
-    if not retention.is_retained([levels.ATTRIBUTED_RPCS], start, end):
+    start, end = floor_to_window(start), ceil_to_window(end)
+    if not retention.is_retained(_LEVELS, start, end):
         return None
-    windows = principal_windows.windows(server_ids, start, end)
-    if windows.is_empty():
+    estimates = _estimates(server_ids, start, end)
+    measured = principal_windows.windows(server_ids, start, end)
+    for estimate in estimates:
+        measured = measured.filter(~estimate.includes())
+    if measured.is_empty() and not estimates:
         return None
-    baseline = baselines.at_time(server_ids, start)
+    usual = baselines.at_time(server_ids, start)
+    baseline = pl.concat([usual, *(each.baseline for each in estimates)])
+    parts = [measured, *(each.slow_windows() for each in estimates)]
+    windows = pl.concat(parts, how="vertical_relaxed")
+    impact = impact_of(windows, baseline, principal_windows.members(windows))
     return Analysis(
-        impact_of(windows, baseline, principal_windows.members(windows)),
+        _source(measured, estimates),
+        replace(impact, known_share=1.0) if windows.is_empty() else impact,
         latency_of(windows, baseline),
-        [] if baseline.is_empty() else baselines.slowdowns(server_ids, start, end, baseline),
+        _slowdowns(server_ids, start, end, usual, estimates),
     )
+
+
+def slowdowns(server_ids: Collection[int], start: datetime, end: datetime) -> list[Slowdown]:
+    """Return slow intervals of servers in [start, end) by their latest baselines, worst first."""
+    start, end = floor_to_window(start), ceil_to_window(end)
+    usual = baselines.at_time(server_ids, end)
+    return _slowdowns(server_ids, start, end, usual, _estimates(server_ids, start, end))
+
+
+def _slowdowns(
+    server_ids: Collection[int],
+    start: datetime,
+    end: datetime,
+    usual: pl.DataFrame,
+    estimates: list[Estimate],
+) -> list[Slowdown]:
+    slow = [] if usual.is_empty() else baselines.slowdowns(server_ids, start, end, usual)
+    slow += chain.from_iterable(estimate.slowdowns() for estimate in estimates)
+    return sorted(slow, key=lambda interval: -interval.waited_s)
+
+
+def _estimates(server_ids: Collection[int], start: datetime, end: datetime) -> list[Estimate]:
+    """Return the estimates of servers with statistics and a baseline where not traced."""
+    estimates = (
+        Estimate(server, *part, baseline_at=end)
+        for server in server_ids
+        for part in impact_estimates.untraced(server, start, end)
+    )
+    return [estimate for estimate in estimates if not estimate.baseline.is_empty()]
+
+
+def _source(measured: pl.DataFrame, estimates: list[Estimate]) -> str:
+    if not estimates:
+        return "measured"
+    return "estimated" if measured.is_empty() else "partly estimated"
 
 
 def analyse_incident(incident: Incident) -> Analysis | None:
@@ -74,6 +123,7 @@ def store_figures(expiring: Sequence[Interval]) -> None:
 
 def _figures(analysis: Analysis) -> dict[str, Any]:
     return {
+        "source": analysis.source,
         "known_share": analysis.impact.known_share,
         "waited_s": analysis.impact.waited_s,
         "principals": analysis.impact.principals.to_dicts(),
@@ -91,6 +141,7 @@ def _restored(figures: dict[str, Any]) -> Analysis:
     principals = figures["principals"]
     waited_s = sum(row["suffered_s"] for row in principals)  # of figures stored without it
     return Analysis(
+        figures.get("source", "measured"),
         Impact(
             _frame(principals),
             _restored_groups(_frame(figures.get("groups", []))),

@@ -372,6 +372,12 @@ class SlownessCriteria:
     min_duration: timedelta = timedelta(seconds=30)
 
 
+# Every window in which RPCs took this many times as long as usual.
+EVERY_SLOW_WINDOW = SlownessCriteria(
+    enter=1.5, leave=1.5, max_pause=timedelta(0), min_duration=timedelta(0)
+)
+
+
 def slow_intervals(times: pl.DataFrame, criteria: SlownessCriteria | None = None) -> list[Slowdown]:
     """Find the intervals in which a server was slower than its baseline, worst first.
 

@@ -12,7 +12,7 @@ import polars as pl
 from django.db import transaction
 
 from ioportal.activity import baselines, impact_estimates, job_groups, principal_windows
-from ioportal.analysis.impact import GROUPS, MAX_WAIT, SlownessCriteria, by_window
+from ioportal.analysis.impact import EVERY_SLOW_WINDOW, GROUPS, MAX_WAIT, by_window
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Server
 from ioportal.telemetry import buckets, levels, retention
@@ -36,8 +36,6 @@ _MIN_STORED_US = 10_000  # smaller impacts are not stored
 _TIMES = ("impact_us", "work_us", "all_work_us", "others_us", "others_usual_us")
 _READ_SPAN = timedelta(hours=1)
 _LEVELS = (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS, levels.SERVICE_SNAPSHOTS, levels.IMPACT)
-# Every window in which RPCs took this many times as long as usual.
-_SLOW = SlownessCriteria(enter=1.5, leave=1.5, max_pause=timedelta(0), min_duration=timedelta(0))
 
 
 def compute_pending(limit: int = 500) -> int:
@@ -100,7 +98,7 @@ def _measure(server: int, start: datetime, end: datetime) -> set[int]:
     """Store the impact in traced slow windows in [start, end); return jobs as `_store` does."""
     changed: set[int] = set()
     usual = baselines.at_time([server], start)
-    for slow in baselines.slowdowns([server], start, end, usual, _SLOW):
+    for slow in baselines.slowdowns([server], start, end, usual, EVERY_SLOW_WINDOW):
         windows = principal_windows.windows([server], _begin(slow, start), slow.end)
         changed |= _store(windows, usual, slow.start, is_estimated=False)
     return changed
@@ -110,7 +108,7 @@ def _estimate(server: int, start: datetime, end: datetime) -> set[int]:
     """Store the impact in slow windows in [start, end) without traces; return jobs likewise."""
     changed: set[int] = set()
     estimate = impact_estimates.Estimate(server, start, end)
-    for slow in estimate.slowdowns(_SLOW):
+    for slow in estimate.slowdowns(EVERY_SLOW_WINDOW):
         windows = estimate.windows(_begin(slow, start), slow.end)
         changed |= _store(windows, estimate.baseline, slow.start, is_estimated=True)
     return changed

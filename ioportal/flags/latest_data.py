@@ -42,13 +42,10 @@ def observed_until() -> datetime:
 def impact() -> dict[PrincipalKey, ImpactTotal]:
     """Return impact in the five minutes before the end of the traces and service statistics."""
     servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
-    ends = (
-        *coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(servers)).values(),
-        *coverage.last_observed(Coverage.Source.MDS_STATS, coverage.polled(servers)).values(),
-    )
-    if not ends:
+    last = coverage.last_timed(servers)
+    if last is None:
         return {}
-    until = ceil_to_window(max(ends))
+    until = ceil_to_window(last)
     return impact_totals.totals(until - PEAK_SPAN, until)
 
 

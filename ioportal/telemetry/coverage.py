@@ -213,5 +213,14 @@ def seconds(observed: list[Interval]) -> float:
     return sum(interval.seconds for interval in observed)
 
 
+def last_timed(servers: Collection[int]) -> datetime | None:
+    """Return the end of the latest traces or service statistics of servers."""
+    ends = (
+        *last_observed(Coverage.Source.RPC_TRACE, contiguous(servers)).values(),
+        *last_observed(Coverage.Source.MDS_STATS, polled(servers)).values(),
+    )
+    return max(ends, default=None)
+
+
 def _sources(source: Coverage.Source, poll_gaps: Mapping[int, timedelta]) -> dict[str, Any]:
     return {"source": source.value, "ids": list(poll_gaps), "gaps": list(poll_gaps.values())}

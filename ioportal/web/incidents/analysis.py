@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from collectors.lustre import opcodes
-from ioportal.activity import baselines, incidents, principal_windows
+from ioportal.activity import incidents, principal_windows
 from ioportal.activity.models import Incident
 from ioportal.analysis.populations import MIN_GROUP, coarse
 from ioportal.reporting.principals import BYS, Name, job_group_name, named
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server, Service
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, Principal
+from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -134,9 +134,14 @@ class ImpactAnalysis:
         self._user = user
 
     @property
-    def has_traces(self) -> bool:
-        """Whether complete traces cover some of the range."""
+    def has_data(self) -> bool:
+        """Whether complete traces or service statistics cover some of the range."""
         return self._result is not None
+
+    @property
+    def source(self) -> str:
+        """How impact was computed."""
+        return self._result.source if self._result else ""
 
     @property
     def baseline_share(self) -> float:
@@ -218,7 +223,7 @@ class ImpactAnalysis:
             Latency(
                 self.servers[row["server"]],
                 services[row["service"]],
-                opcodes.name_of(row["opcode"]),
+                opcodes.name_of(row["opcode"]) if row["opcode"] else "all kinds",
                 row["rpcs"],
                 row["mean_us"],
                 row["usual_us"],
@@ -241,6 +246,7 @@ class ImpactAnalysis:
         return {
             "start": self.window.start,
             "end": self.window.end,
+            "impact": self.source,
             "baseline_share": self.baseline_share if self.shows_others else None,
             "extra_wait_s": self.waited_s if self._user.is_staff else None,
             "groups": [group.facts for group in self.groups],
@@ -294,20 +300,19 @@ def for_incident(incident: Incident, user: User) -> ImpactAnalysis:
 
 
 def default_range(filesystem: Filesystem) -> TimeRange | None:
-    """Return the latest traced hour; None: there are no traces."""
+    """Return the latest hour of traces or service statistics; None: there are none."""
     return _latest(_servers(filesystem).values_list("pk", flat=True), _DEFAULT_RANGE)
 
 
 def suggestions() -> list[SlowInterval]:
-    """Return the slow intervals of the last day of traces that no saved incident covers."""
+    """Return the slow intervals of the last day of data that no saved incident covers."""
     servers = Server.objects.filter(kind=Server.Kind.MDS).select_related("filesystem").in_bulk()
     window = _latest(servers, _SUGGESTION_RANGE)
     if window is None:
         return []
     saved_incidents = Incident.objects.filter(start__lt=window.end, end__gt=window.start)
     saved = list(saved_incidents.values_list("server", "start", "end"))
-    usual = baselines.at_time(servers, window.end)
-    slow = baselines.slowdowns(servers, window.start, window.end, usual)
+    slow = incidents.slowdowns(list(servers), window.start, window.end)
     return [
         SlowInterval.from_slowdown(each, server.filesystem.name, server.name)
         for each in slow
@@ -320,11 +325,10 @@ def suggestions() -> list[SlowInterval]:
 
 
 def _latest(server_ids: Collection[int], length: timedelta) -> TimeRange | None:
-    servers = coverage.contiguous(server_ids)
-    ends = coverage.last_observed(Coverage.Source.RPC_TRACE, servers).values()
-    if not ends:
+    last = coverage.last_timed(server_ids)
+    if last is None:
         return None
-    end = max(ends).replace(microsecond=0) + timedelta(seconds=1)
+    end = last.replace(microsecond=0) + timedelta(seconds=1)
     return TimeRange(end - length, end)
 
 

@@ -1,0 +1,68 @@
+"""Pages of a site with job_stats and service statistics alone: who slows down others."""
+
+import pytest
+
+from ioportal.jobs.models import Job
+from tests import loading, untraced
+from tests.web.reading import json_of, words_of
+
+RANGE = "?start=2017-07-05T12:00Z&end=2017-07-05T12:10Z"
+
+
+@pytest.fixture(scope="module")
+def _stream(module_site, module_logs):
+    """Ingest all reads of an untraced server and run all stages."""
+    untraced.ingest(module_logs)
+    loading.evaluate()
+
+
+@pytest.fixture
+def impacts(as_staff, _stream):
+    """Return the rows of a page's impact table: names, kind, impact and source."""
+
+    def fetch(address):
+        table = words_of(as_staff.get(address)).partition("Source Share of work % ")[2]
+        return table
+
+    return fetch
+
+
+def test_the_server_page_lists_users(impacts):
+    table = impacts("/servers/mds1/").split()
+
+    assert table[:2] + table[5:7] == ["alice", "user", "dave", "user"]
+    assert table[3] == table[8] == "estimated"
+
+
+def test_the_home_page_lists_who_slows_down_others_now(impacts, as_staff):
+    assert impacts("/").startswith("dave user")
+    assert "Slowing others now" in words_of(as_staff.get("/"))
+
+
+def test_the_overview_lists_who_slowed_down_others_in_its_range(impacts):
+    assert impacts(f"/overview/{RANGE}").startswith("alice user")
+
+
+def test_pages_of_users_projects_and_jobs_show_their_impact(impacts):
+    storm = Job.objects.get(batch_id=untraced.STORM)
+
+    assert impacts("/users/alice/").startswith("alice user")
+    assert "storm of alice application" in impacts("/users/alice/")
+    assert impacts("/projects/PHY12/").startswith("PHY12 project")
+    assert impacts(f"/jobs/{storm.pk}/").count("estimated") == 4
+    assert impacts("/users/bob/") == ""
+
+
+def test_the_impact_analysis_is_estimated(as_staff, _stream):
+    page = words_of(as_staff.get(f"/incidents/impact/{RANGE}"))
+    export = json_of(as_staff.get(f"/incidents/impact/{RANGE}&format=json"))
+
+    assert "Impact is estimated" in page
+    assert "100 alice had the largest impact" in page or "User alice had the largest impact" in page
+    assert export["impact"] == "estimated"
+    assert len(export["slow_intervals"]) == 2
+    assert export["latency"][0]["opcode"] == "all kinds"
+
+
+def test_slow_intervals_may_be_saved(as_staff, _stream):
+    assert words_of(as_staff.get("/incidents/")).count("mds1") == 2
