@@ -16,7 +16,6 @@ from django.db import connection
 from psycopg import sql
 
 from collectors.lustre.service_stats import WAIT
-from ioportal.activity import baselines
 from ioportal.analysis import impact_estimate
 from ioportal.analysis.impact import BASELINES, EVERY_SLOW_WINDOW, MAX_WAIT, WINDOWS, slow_intervals
 from ioportal.analysis.impact_estimate import LOADS, WAITS
@@ -112,9 +111,16 @@ class Estimate:
         return impact_estimate.windows(self._server, self._waits, loads, (start, end))
 
 
-def untraced(server_id: int, start: datetime, end: datetime) -> list[Interval]:
-    """Return the windows in [start, end) to estimate: not traced, or without a baseline."""
-    if baselines.at_time([server_id], start).is_empty():
+def untraced(server_id: int, start: datetime, end: datetime, usual: pl.DataFrame) -> list[Interval]:
+    """Return the windows in [start, end) to estimate: not traced, or without a baseline.
+
+    Args:
+        server_id: a metadata server.
+        start: start of the first window.
+        end: end of the last window.
+        usual: the baselines of traces: columns of `BASELINES`.
+    """
+    if usual.filter(server=server_id).is_empty():
         return [Interval(start, end)]
     traced = [
         Interval(floor_to_window(part.start), ceil_to_window(part.end))
@@ -129,6 +135,8 @@ def _waits(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.D
     The time is the wait in the queue and the mean time of those kinds that the server times.
     """
     differences = services.differences(server_id, start, end, at_most)
+    if differences.is_empty():
+        return pl.DataFrame(schema=WAITS)
     metadata_services = Service.objects.filter(name__startswith=_SERVICES)
     of_queue = dict(Counter.objects.filter(name__startswith="req").values_list("name", "pk"))
     is_wait = pl.col("counter_id") == of_queue.get(WAIT, 0)

@@ -46,13 +46,13 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
     start, end = floor_to_window(start), ceil_to_window(end)
     if not retention.is_retained(_LEVELS, start, end):
         return None
-    estimates = _estimates(server_ids, start, end)
+    usual = baselines.at_time(server_ids, start)
+    estimates = _estimates(server_ids, start, end, usual)
     measured = principal_windows.windows(server_ids, start, end)
     for estimate in estimates:
         measured = measured.filter(~estimate.includes())
     if measured.is_empty() and not estimates:
         return None
-    usual = baselines.at_time(server_ids, start)
     baseline = pl.concat([usual, *(each.baseline for each in estimates)])
     parts = [measured, *(each.slow_windows() for each in estimates)]
     windows = pl.concat(parts, how="vertical_relaxed")
@@ -69,7 +69,7 @@ def slowdowns(server_ids: Collection[int], start: datetime, end: datetime) -> li
     """Return slow intervals of servers in [start, end) by their latest baselines, worst first."""
     start, end = floor_to_window(start), ceil_to_window(end)
     usual = baselines.at_time(server_ids, end)
-    return _slowdowns(server_ids, start, end, usual, _estimates(server_ids, start, end))
+    return _slowdowns(server_ids, start, end, usual, _estimates(server_ids, start, end, usual))
 
 
 def _slowdowns(
@@ -84,12 +84,14 @@ def _slowdowns(
     return sorted(slow, key=lambda interval: -interval.waited_s)
 
 
-def _estimates(server_ids: Collection[int], start: datetime, end: datetime) -> list[Estimate]:
+def _estimates(
+    server_ids: Collection[int], start: datetime, end: datetime, usual: pl.DataFrame
+) -> list[Estimate]:
     """Return the estimates of servers with statistics and a baseline where not traced."""
     estimates = (
         Estimate(server, *part, baseline_at=end)
         for server in server_ids
-        for part in impact_estimates.untraced(server, start, end)
+        for part in impact_estimates.untraced(server, start, end, usual)
     )
     return [estimate for estimate in estimates if not estimate.baseline.is_empty()]
 

@@ -86,18 +86,18 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
     while start < end:
         # The baseline of that time, not one that includes an old log loaded with it.
         until = min(buckets.floor(start, _READ_SPAN) + _READ_SPAN, end)
-        changed |= _measure(server, start, until)
-        for part in impact_estimates.untraced(server, start, until):
+        usual = baselines.at_time([server], start)
+        changed |= _measure(server, start, until, usual)
+        for part in impact_estimates.untraced(server, start, until, usual):
             changed |= _estimate(server, *part)
         start = until
     if changed:
         DirtyEvidence.objects.mark(changed, first)
 
 
-def _measure(server: int, start: datetime, end: datetime) -> set[int]:
+def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -> set[int]:
     """Store the impact in traced slow windows in [start, end); return jobs as `_store` does."""
     changed: set[int] = set()
-    usual = baselines.at_time([server], start)
     for slow in baselines.slowdowns([server], start, end, usual, EVERY_SLOW_WINDOW):
         windows = principal_windows.windows([server], _begin(slow, start), slow.end)
         changed |= _store(windows, usual, slow.start, is_estimated=False)

@@ -21,8 +21,7 @@ def impacts(as_staff, _stream):
     """Return the rows of a page's impact table: names, kind, impact and source."""
 
     def fetch(address):
-        table = words_of(as_staff.get(address)).partition("Source Share of work % ")[2]
-        return table
+        return words_of(as_staff.get(address)).partition("Source Share of work % ")[2]
 
     return fetch
 
@@ -53,16 +52,18 @@ def test_pages_of_users_projects_and_jobs_show_their_impact(impacts):
     assert impacts("/users/bob/") == ""
 
 
-def test_the_impact_analysis_is_estimated(as_staff, _stream):
+@pytest.mark.usefixtures("_stream")
+def test_the_impact_analysis_is_estimated(as_staff):
     page = words_of(as_staff.get(f"/incidents/impact/{RANGE}"))
     export = json_of(as_staff.get(f"/incidents/impact/{RANGE}&format=json"))
 
     assert "Impact is estimated" in page
-    assert "100 alice had the largest impact" in page or "User alice had the largest impact" in page
+    assert "alice had the largest impact" in page
     assert export["impact"] == "estimated"
     assert len(export["slow_intervals"]) == 2
     assert export["latency"][0]["opcode"] == "all kinds"
 
 
-def test_slow_intervals_may_be_saved(as_staff, _stream):
+@pytest.mark.usefixtures("_stream")
+def test_slow_intervals_may_be_saved(as_staff):
     assert words_of(as_staff.get("/incidents/")).count("mds1") == 2

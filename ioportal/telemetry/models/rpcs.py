@@ -231,7 +231,9 @@ class ImpactWindow(models.Model):
     all_work_us = models.BigIntegerField()
     others_us = models.BigIntegerField()  # total time of others' RPCs, including the queue
     others_usual_us = models.BigIntegerField()  # the usual total time of these RPCs
-    is_estimated = models.BooleanField()  # from counters, because the server was not traced
+    is_estimated = models.BooleanField(
+        default=False
+    )  # from counters, because the server was not traced
 
     objects = WindowQuerySet.as_manager()
 
