@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from django.core.paginator import Paginator
 from django.db.models import Case as Conditional
-from django.db.models import Count, Q, Value, When
-from django.db.models.functions import TruncWeek
+from django.db.models import Q, Value, When
 from django.shortcuts import get_object_or_404
 
 from ioportal.flags.models import Case, CaseEvent, Flag
@@ -22,10 +21,10 @@ from ioportal.reporting.cases import (
     summaries,
     with_places,
 )
+from ioportal.web.cases.flags_by_week import FlagsByWeek
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from datetime import datetime
 
     from django.contrib.auth.models import User
     from django.core.paginator import Page
@@ -36,24 +35,9 @@ if TYPE_CHECKING:
     from ioportal.reporting.flags import FlagSummary
 
 PER_PAGE = 40
-_STRIP_HEIGHT = 20  # of the bars by week
 _LISTED_CASES = 10
 _ROWS_AT_ONCE = 2_000
 _PUBLIC_EVENTS = {CaseEvent.Kind.OPENED, CaseEvent.Kind.REOPENED}
-
-
-class Week(NamedTuple):
-    """The flags of a calendar week, as a bar in a strip of height 20."""
-
-    start: datetime
-    flags: int
-    position: int  # weeks since the first one
-    height: float
-
-    @property
-    def top(self) -> float:
-        """The position of the bar's upper edge."""
-        return _STRIP_HEIGHT - self.height
 
 
 class CasePage:
@@ -100,18 +84,10 @@ class CasePage:
                 yield [flags.fact(row, name) for name in flags.COLUMNS]
 
     @cached_property
-    def weeks(self) -> list[Week]:
-        """Flags by week of their latest data; empty if there is one week only."""
-        counted = Flag.objects.visible_to(self._user).counted().filter(case=self.case)
-        by_week = counted.annotate(week=TruncWeek("until")).values_list("week").order_by("week")
-        counts: dict[datetime, int] = dict(by_week.annotate(flags=Count("pk")))
-        first, most = min(counts, default=None), max(counts.values(), default=0)
-        if first is None or len(counts) == 1:
-            return []
-        return [
-            Week(start, count, (start - first).days // 7, _STRIP_HEIGHT * count / most)
-            for start, count in counts.items()
-        ]
+    def flags_by_week(self) -> FlagsByWeek | None:
+        """The chart of its flags; None: they are of one week."""
+        visible = Flag.objects.visible_to(self._user).counted()
+        return FlagsByWeek.of(self.case, visible.filter(case=self.case))
 
     @cached_property
     def past_cases(self) -> list[CaseSummary]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.http import Http404
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
@@ -64,6 +65,18 @@ def case_flags(request: UserRequest, pk: int) -> HttpResponseBase:
     about = {"case": pk, "title": page.case.title, "simulated": page.simulated}
     rows = page.export_rows()
     return exports.response(request, f"case-{pk}-flags", about, flags.COLUMNS, rows)
+
+
+@require_safe
+@exports.accept("csv", "json")
+def case_weeks(request: UserRequest, pk: int) -> HttpResponseBase:
+    """Export the flags of a case by week."""
+    page = CasePage(request.user, pk, request.GET)
+    weeks = page.flags_by_week
+    if weeks is None:
+        raise Http404("The flags of the case are of one week.")
+    about = {"case": pk, "title": weeks.chart.title, "simulated": page.simulated}
+    return exports.response(request, f"case-{pk}-weeks", about, weeks.columns, weeks.rows)
 
 
 def _triage_form(request: UserRequest, **initial: Any) -> TriageForm:

@@ -195,3 +195,18 @@ def test_severity_and_times_are_those_of_visible_flags(client, bob, new_job, new
 
     for facts in (page, row):
         assert (facts["severity"], facts["until"][11:16]) == ("warning", "13:00")
+
+
+def test_flags_by_week_are_drawn_and_exported(as_staff, new_job, new_case, new_flag):
+    case = new_case(new_job(), until=at("12:30"))
+    assert as_staff.get(f"/cases/{case.pk}/weeks/?format=csv").status_code == 404
+    for weeks in (2, 2, 3):
+        flag = new_flag(new_job(), until=at("12:30") + timedelta(weeks=weeks))
+        flag.case = case
+        flag.save()
+
+    page = as_staff.get(f"/cases/{case.pk}/")
+    assert 'id="figure-flags-by-week" type="application/json"' in page.content.decode()
+    assert "Week of Flags 2017-07-03 1 2017-07-10 0 2017-07-17 2 2017-07-24 1" in words_of(page)
+    rows = csv_of(as_staff.get(f"/cases/{case.pk}/weeks/?format=csv"))
+    assert [row["flags"] for row in rows] == ["1", "0", "2", "1"]
