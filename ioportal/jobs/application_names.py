@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-_NUMBER = "[0-9]+"
+_NUMBER = r"\p{Nd}+"
 _ENDING = r"[^\p{Alphabetic}]+$"  # trailing numbers and punctuation
 
 

@@ -207,6 +207,7 @@ def test_flags_by_week_are_drawn_and_exported(as_staff, new_job, new_case, new_f
 
     page = as_staff.get(f"/cases/{case.pk}/")
     assert 'id="figure-flags-by-week" type="application/json"' in page.content.decode()
+    assert f'href="/cases/{case.pk}/weeks/?format=csv"' in page.content.decode()
     assert "Week of Flags 2017-07-03 1 2017-07-10 0 2017-07-17 2 2017-07-24 1" in words_of(page)
     rows = csv_of(as_staff.get(f"/cases/{case.pk}/weeks/?format=csv"))
     assert [row["flags"] for row in rows] == ["1", "0", "2", "1"]
