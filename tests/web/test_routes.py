@@ -43,6 +43,7 @@ TABLE = [
     ("cases/", "/cases/", {"GET": A.USERS, "POST": A.STAFF}),
     ("cases/<int:pk>/", "/cases/{case}/", {"GET": A.PROJECT, "POST": A.STAFF_ACTION}),
     ("cases/<int:pk>/flags/", "/cases/{case}/flags/", {"GET": A.PROJECT}),
+    ("cases/<int:pk>/weeks/", "/cases/{case}/weeks/", {"GET": A.PROJECT}),
     ("flags/<int:pk>/", "/flags/{flag}/", {"GET": A.PROJECT}),
     ("flags/<int:pk>/history/", "/flags/{flag}/history/", {"GET": A.PROJECT}),
     ("flags/<int:pk>/similar-jobs/", "/flags/{outlier}/similar-jobs/", {"GET": A.STAFF_VIEW}),
@@ -78,6 +79,7 @@ TABLE = [
     ("populations/other-metrics/", "/populations/other-metrics/", {"GET": A.USERS}),
     ("populations/histograms/<slug:metric>/", "/populations/histograms/opens/", {"GET": A.USERS}),
     ("populations/<slug:slug>/", "/populations/mine/", {"GET": A.OWNER, "POST": A.OWNER}),
+    ("ranking/", "/ranking/", {"GET": A.USERS}),
     ("rules/", "/rules/", {"GET": A.STAFF}),
     ("rules/<slug:code>/", "/rules/stat-storm/", {"GET": A.STAFF, "POST": A.STAFF}),
     (

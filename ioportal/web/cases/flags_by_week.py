@@ -52,10 +52,15 @@ class FlagsByWeek:
 
     @classmethod
     def of(cls, case: Case, flags: FlagQuerySet) -> FlagsByWeek | None:
-        """Return the chart of a case's flags; None: they are of one week."""
+        """Return the chart of a case's flags; None: there are none."""
         by_week = flags.order_by().values_list(TruncWeek("until")).annotate(flags=Count("pk"))
         counts = dict(by_week)
-        return cls(case, counts) if len(counts) > 1 else None
+        return cls(case, counts) if counts else None
+
+    @property
+    def is_of_several_weeks(self) -> bool:
+        """Whether there is more than one bar to draw."""
+        return len(self._flags) > 1
 
     @property
     def figure(self) -> Figure:

@@ -85,7 +85,7 @@ class CasePage:
 
     @cached_property
     def flags_by_week(self) -> FlagsByWeek | None:
-        """The chart of its flags; None: they are of one week."""
+        """The chart of its flags on good data; None: there are none."""
         visible = Flag.objects.visible_to(self._user).counted()
         return FlagsByWeek.of(self.case, visible.filter(case=self.case))
 

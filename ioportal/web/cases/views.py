@@ -74,7 +74,7 @@ def case_weeks(request: UserRequest, pk: int) -> HttpResponseBase:
     page = CasePage(request.user, pk, request.GET)
     weeks = page.flags_by_week
     if weeks is None:
-        raise Http404("The flags of the case are of one week.")
+        raise Http404("The case has no flags on good data.")
     about = {"case": pk, "title": weeks.chart.title, "simulated": page.simulated}
     return exports.response(request, f"case-{pk}-weeks", about, weeks.columns, weeks.rows)
 

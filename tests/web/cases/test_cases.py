@@ -80,6 +80,7 @@ def test_cases_with_current_impact_come_first(as_staff, mds, new_job, new_case):
         work_us=10_000_000,
         others_us=100_000_000,
         others_usual_us=10_000_000,
+        is_estimated=False,
     )
 
     assert listed(as_staff) == [with_impact.pk, worse.pk]
@@ -199,7 +200,7 @@ def test_severity_and_times_are_those_of_visible_flags(client, bob, new_job, new
 
 def test_flags_by_week_are_drawn_and_exported(as_staff, new_job, new_case, new_flag):
     case = new_case(new_job(), until=at("12:30"))
-    assert as_staff.get(f"/cases/{case.pk}/weeks/?format=csv").status_code == 404
+    assert "Flags by week" not in words_of(as_staff.get(f"/cases/{case.pk}/"))
     for weeks in (2, 2, 3):
         flag = new_flag(new_job(), until=at("12:30") + timedelta(weeks=weeks))
         flag.case = case

@@ -76,6 +76,7 @@ def test_impact_of_a_host_is_limited_to_the_time_and_filesystem_of_the_flag(
             kind=3,
             principal_id=host.pk,
             impact_us=int(us),
+            is_estimated=False,
             **times,
         )
 
