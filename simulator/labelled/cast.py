@@ -17,9 +17,9 @@ from simulator.site import User
 
 NODE_COUNT = 12_000
 BEFORE_S = 6 * HOUR_S  # of history: enough calm for a baseline
-STREAM_S = 60 * MINUTE_S
+STREAM_S = 30 * MINUTE_S
 
-_STRENGTH = (0.02, 1.0)
+_STRENGTH = (0.08, 1.5)
 _WEAK = (0.001, 0.03)  # in the history
 _HEAVY, _HEAVY_BEFORE = 2, 1  # jobs of each kind
 _ARRAYS, _CAMPAIGNS, _SPOOFERS, _CLEARED = 3, 1, 2, 2
@@ -27,6 +27,7 @@ _JOBS_A_DAY, _NIGHT = 10_000, 0.2  # ordinary jobs; their rate before the stream
 _USERS, _PROJECTS = 150, 30
 _FIRST_NUMBER = 1_700_000
 _FIRST_UID = 20_100
+_STARTS_WITHIN_S = 8 * MINUTE_S  # of the stream: long jobs
 _SPARE_S = 5 * MINUTE_S  # jobs on a slow server take longer
 
 
@@ -103,7 +104,8 @@ def _roles(chance: np.random.Generator, capacity_per_s: float, share: float) -> 
 
 def _in_stream(chance: np.random.Generator, play: Play) -> int:
     """Return a start after which a play ends within the stream, if it is short enough."""
-    return int(chance.integers(60, max(STREAM_S - 5 * MINUTE_S - play.runtime_s, 61)))
+    latest = max(STREAM_S - 5 * MINUTE_S - play.runtime_s, _STARTS_WITHIN_S)
+    return int(chance.integers(60, latest))
 
 
 def _crowds(chance: np.random.Generator, capacity_per_s: float, share: float) -> Iterator[Role]:
@@ -115,7 +117,7 @@ def _crowds(chance: np.random.Generator, capacity_per_s: float, share: float) ->
             yield Role(play, start, user)
     for _ in range(_CAMPAIGNS):
         strength = between(chance, *_STRENGTH)
-        project, start = int(chance.integers(_PROJECTS)), int(chance.integers(60, 30 * MINUTE_S))
+        project, start = int(chance.integers(_PROJECTS)), int(chance.integers(60, _STARTS_WITHIN_S))
         for play in crowds.campaign(chance, capacity_per_s * share, strength):
             user = project + _PROJECTS * int(chance.integers(_USERS // _PROJECTS))
             yield Role(play, start + int(chance.integers(5 * MINUTE_S)), user)

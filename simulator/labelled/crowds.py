@@ -14,11 +14,11 @@ _STARTS_PER_S = (2, 20)  # of the scheduler
 
 def array(chance: np.random.Generator, capacity_per_s: float, strength: float) -> Iterator[Play]:
     """Yield the one-node jobs of an array, which all do the same at the same time."""
-    jobs = int(between(chance, 30, 500))
+    jobs = int(between(chance, 30, 300))
     per_s = 3 * strength * capacity_per_s
-    lasts_s = int(max(min(between(chance, 20, 400), most_requests(capacity_per_s) / per_s), 5))
+    lasts_s = int(max(min(between(chance, 20, 300), most_requests(capacity_per_s) / per_s), 5))
     each = min(per_s * lasts_s, most_requests(capacity_per_s)) / jobs
-    runtime_s = lasts_s + int(chance.integers(5, 20)) * MINUTE_S
+    runtime_s = lasts_s + int(chance.integers(3, 10)) * MINUTE_S
     for _ in range(jobs):
         begin = 5 + int(jobs * chance.random() / chance.uniform(*_STARTS_PER_S))
         operations = shares(each * chance.uniform(0.7, 1.3), MIX)
@@ -34,7 +34,7 @@ def array(chance: np.random.Generator, capacity_per_s: float, strength: float) -
 def campaign(chance: np.random.Generator, capacity_per_s: float, strength: float) -> Iterator[Play]:
     """Yield the jobs of a project's users, each at a moderate rate."""
     jobs = int(chance.integers(30, 90))
-    runtime_s = int(chance.integers(25, 45)) * MINUTE_S
+    runtime_s = int(chance.integers(12, 20)) * MINUTE_S
     each = min(strength * capacity_per_s * runtime_s, most_requests(capacity_per_s)) / jobs
     for _ in range(jobs):
         operations = shares(each * chance.uniform(0.5, 1.5), MIX)

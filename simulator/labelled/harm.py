@@ -1,11 +1,12 @@
 """Harm: the waiting of others that would not be without a group of senders.
 
 The same demand is served again without the group. Harm is the time that the requests of all others
-spend at the server with the group, less their time without it.
+spend at the server with the group, less their time without it. A user's own waiting is no harm.
 
-On a server at its limit, every sender prolongs the waiting of the job that overloads it. Such
-bystanders are not harmful: only minutes and queues count in which others would save a notable part
-of their waiting without the group.
+On a server at its limit, every sender prolongs the waiting of the job that overloads it, and
+without any of them it would be below its limit. Such bystanders are not harmful: only minutes and
+queues count in which the group does a notable part of the work, and others would save a notable
+part of their waiting without it.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from simulator.clock import MINUTE_S
 from simulator.servers.fluid import Episode, Fluid
 
 _NOTABLE = 0.2  # of the others' waiting in a minute, or in the whole time of a queue
+_NOTABLE_WORK = 0.1  # of all work in it
 _SCENARIOS = 64  # at once
 _IDLE_LOAD = 0.02  # a server with less load adds no waiting
 _LEAST_S = 1.0  # smaller harm is none
@@ -47,28 +49,46 @@ NONE = Harm(0.0, np.empty(0, dtype=np.int64), np.empty(0))
 
 
 @dataclass(frozen=True)
+class Suspect:
+    """Senders whose harm is measured.
+
+    Args:
+        senders: their indices.
+        own: these and all other senders of their owner, whose waiting does not count.
+    """
+
+    senders: Ints
+    own: Ints
+
+
+@dataclass(frozen=True)
 class _Part:
-    """Harm and waiting of others in some seconds; arrays of shape (n,)."""
+    """Harm and waiting of others, and work, in some seconds; arrays of shape (n,)."""
 
     second: Ints
     harm_s: Floats
     waiting_s: Floats
+    work_s: Floats  # of the group, on an idle server
+    all_work_s: Floats
     period: Ints  # index of the minute or queue, from 0 on
 
     def notable(self) -> tuple[Ints, Floats]:
         """Return seconds and harm in periods in which the group is no bystander."""
-        harm_s = np.bincount(self.period, self.harm_s)
-        waiting_s = np.bincount(self.period, self.waiting_s)
-        is_notable = (harm_s > _NOTABLE * waiting_s)[self.period]
+        harm_s, waiting_s, work_s, all_work_s = (
+            np.bincount(self.period, column)
+            for column in (self.harm_s, self.waiting_s, self.work_s, self.all_work_s)
+        )
+        notable = (harm_s > _NOTABLE * waiting_s) & (work_s > _NOTABLE_WORK * all_work_s)
+        is_notable = notable[self.period]
         return self.second[is_notable], self.harm_s[is_notable]
 
 
-def measure(fluid: Fluid, groups: Sequence[Ints]) -> list[Harm]:
-    """Return the harm of each group of senders."""
-    parts: list[list[_Part]] = [[] for _ in groups]
-    _between_episodes(fluid, groups, parts)
+def measure(fluid: Fluid, suspects: Sequence[Suspect]) -> list[Harm]:
+    """Return the harm of each suspect."""
+    parts: list[list[_Part]] = [[] for _ in suspects]
+    _between_episodes(fluid, suspects, parts)
     for episode in fluid.episodes:
-        _in_episode(fluid, episode, groups, parts)
+        _in_episode(fluid, episode, suspects, parts)
     return [_total(part) for part in parts]
 
 
@@ -85,7 +105,7 @@ def _total(parts: list[_Part]) -> Harm:
     return Harm(float(reached_s[-1]), second[order], reached_s)
 
 
-def _between_episodes(fluid: Fluid, groups: Sequence[Ints], parts: list[list[_Part]]) -> None:
+def _between_episodes(fluid: Fluid, suspects: Sequence[Suspect], parts: list[list[_Part]]) -> None:
     """Add the harm in seconds without a queue, in which requests share the processors."""
     is_calm = fluid.load > _IDLE_LOAD
     for episode in fluid.episodes:
@@ -94,40 +114,52 @@ def _between_episodes(fluid: Fluid, groups: Sequence[Ints], parts: list[list[_Pa
     rows = np.flatnonzero(is_calm[demand.second])
     rows = rows[np.argsort(demand.sender[rows], kind="stable")]
     first = np.searchsorted(demand.sender[rows], np.arange(len(fluid.work_s) + 1))
-    for group, part in zip(groups, parts, strict=True):
-        mine = np.concatenate([rows[first[n] : first[n + 1]] for n in group.tolist()] or [rows[:0]])
-        if not len(mine):
+
+    def work_s(senders: Ints) -> Floats:
+        """Return the work of some senders in each second."""
+        mine = np.concatenate([rows[first[n] : first[n + 1]] for n in senders.tolist()])
+        return np.bincount(demand.second[mine], demand.work_s[mine], fluid.seconds)
+
+    for suspect, part in zip(suspects, parts, strict=True):
+        group_s = work_s(suspect.senders)
+        second = np.flatnonzero(group_s)
+        if not len(second):
             continue
-        second, inverse = np.unique(demand.second[mine], return_inverse=True)
         load = fluid.load[second]
-        without = load - np.bincount(inverse, demand.work_s[mine]) / fluid.power
-        others_s = without * fluid.power  # on an idle server
-        stretch = fluid.stretch(load)
-        harm_s = others_s * (stretch - fluid.stretch(without))
+        without = load - group_s[second] / fluid.power
+        others_s = load * fluid.power - work_s(suspect.own)[second]  # on an idle server
+        waiting_s = fluid.waiting_s(load, others_s)
+        harm_s = waiting_s - fluid.waiting_s(without, others_s)
         minute = (second - second[0]) // MINUTE_S
-        part.append(_Part(second, harm_s, others_s * (stretch - 1), minute))
+        part.append(_Part(second, harm_s, waiting_s, group_s[second], load * fluid.power, minute))
 
 
 def _in_episode(
     fluid: Fluid,
     episode: Episode,
-    groups: Sequence[Ints],
+    suspects: Sequence[Suspect],
     parts: list[list[_Part]],
 ) -> None:
     is_here = np.zeros(len(fluid.work_s), dtype=bool)
     is_here[episode.senders] = True
-    here = [n for n, group in enumerate(groups) if is_here[group].any()]
+    here = [n for n, suspect in enumerate(suspects) if is_here[suspect.senders].any()]
     seconds = np.arange(episode.start, episode.end)
     idle_s = episode.served * fluid.work_s[episode.senders]
     for begin in range(0, len(here), _SCENARIOS):
         numbers = here[begin : begin + _SCENARIOS]
-        left_out = np.array([np.isin(episode.senders, groups[n]) for n in numbers])
-        without = fluid.delays_without(episode, left_out)
-        for n, absent, delay_s in zip(numbers, left_out, without, strict=True):
-            others_s = episode.delay_s[:, ~absent].sum(axis=1)
-            waiting_s = others_s - idle_s[:, ~absent].sum(axis=1)
+        left_out = np.array([np.isin(episode.senders, suspects[n].senders) for n in numbers])
+        others = ~np.array([np.isin(episode.senders, suspects[n].own) for n in numbers])
+        without = fluid.delays_without(episode, left_out, others)
+        for n, absent, counted, delay_s in zip(numbers, left_out, others, without, strict=True):
+            others_s = episode.delay_s[:, counted].sum(axis=1)
+            waiting_s = others_s - idle_s[:, counted].sum(axis=1)
             parts[n].append(
                 _Part(
-                    seconds, others_s - delay_s, waiting_s, np.zeros(len(seconds), dtype=np.int64)
+                    seconds,
+                    others_s - delay_s,
+                    waiting_s,
+                    idle_s[:, absent].sum(axis=1),
+                    idle_s.sum(axis=1),
+                    np.zeros(len(seconds), dtype=np.int64),
                 )
             )

@@ -15,9 +15,10 @@ from simulator.labelled.play import Play, between, phase, shares
 
 Chance = np.random.Generator
 
-_MOST_REQUESTS = 300_000  # of one subject: each is a line of a trace
+_MOST_REQUESTS = 250_000  # of one subject: each is a line of a trace
 _MOST_S = 20  # of the server's capacity
-_MOST_STEADY = 100_000  # requests of a job that spreads them over its run
+_MOST_STEADY = 60_000  # requests of a job that spreads them over its run
+_CAPACITY_PER_NODE = 30  # requests/s of the server, per node of a large storm
 LARGEST_JOB = 8_000  # nodes
 _STATS = {"getattr": 0.84, "open": 0.05, "close": 0.05, "getxattr": 0.06}
 _CHURN = {"open": 0.23, "mknod": 0.22, "close": 0.23, "unlink": 0.22, "getattr": 0.1}
@@ -30,15 +31,20 @@ def most_requests(capacity_per_s: float) -> float:
     return min(_MOST_REQUESTS, _MOST_S * capacity_per_s)
 
 
+def _clients(chance: Chance, capacity_per_s: float) -> int:
+    """Return a number of nodes: centres with faster servers have more."""
+    return int(between(chance, 10, capacity_per_s / _CAPACITY_PER_NODE))
+
+
 def storm(chance: Chance, capacity_per_s: float, strength: float) -> Play:
     """Send requests at a high rate, once."""
-    nodes = int(between(chance, 1, 400))
+    nodes = _clients(chance, capacity_per_s)
     per_s = 4 * strength * capacity_per_s
-    lasts_s = int(max(min(between(chance, 10, 600), most_requests(capacity_per_s) / per_s), 5))
+    lasts_s = int(max(min(between(chance, 10, 300), most_requests(capacity_per_s) / per_s), 5))
     mix = _STORMS[int(chance.integers(len(_STORMS)))]
     operations = min(per_s * lasts_s, most_requests(capacity_per_s))
-    quiet_s = int(chance.integers(60, 300))
-    runtime_s = quiet_s + lasts_s + int(chance.integers(5, 15)) * MINUTE_S
+    quiet_s = int(chance.integers(60, 180))
+    runtime_s = quiet_s + lasts_s + int(chance.integers(3, 10)) * MINUTE_S
     return Play(
         "storm",
         str(chance.choice(["unpack_all", "uq_sweep", "screening", "dedup"])),
@@ -60,13 +66,13 @@ def storm(chance: Chance, capacity_per_s: float, strength: float) -> Play:
 
 def repeated_bursts(chance: Chance, capacity_per_s: float, strength: float) -> Play:
     """Send short bursts with calm between them."""
-    nodes = int(between(chance, 2, 300))
+    nodes = _clients(chance, capacity_per_s)
     count = int(chance.integers(5, 14))
     per_s = 3 * strength * capacity_per_s
     lasts_s = int(
         max(min(between(chance, 3, 20), most_requests(capacity_per_s) / count / per_s), 1)
     )
-    every_s = int(chance.integers(90, 300))
+    every_s = int(chance.integers(45, 110))
     each = min(per_s * lasts_s, most_requests(capacity_per_s) / count)
     mix = _STORMS[int(chance.integers(len(_STORMS)))]
     bursts: list[Burst] = []
@@ -86,7 +92,7 @@ def repeated_bursts(chance: Chance, capacity_per_s: float, strength: float) -> P
 def many_files(chance: Chance, capacity_per_s: float, strength: float) -> Play:
     """Read many small files on each node during the whole run."""
     nodes = int(between(chance, 4, 128))
-    runtime_s = int(chance.integers(20, 55)) * MINUTE_S
+    runtime_s = int(chance.integers(10, 25)) * MINUTE_S
     files = min(0.5 * strength * capacity_per_s * runtime_s, _MOST_STEADY) / 3
     return Play(
         "many files",
@@ -107,14 +113,14 @@ def many_files(chance: Chance, capacity_per_s: float, strength: float) -> Play:
 
 
 def checkpoints(chance: Chance, capacity_per_s: float, strength: float) -> Play:
-    """Write some files from each of many nodes at the same time, every quarter of an hour."""
+    """Write some files from each of many nodes at the same time, every few minutes."""
     del capacity_per_s  # the size of a checkpoint does not depend on the server
     nodes = int(max(LARGEST_JOB * strength, 64))
     files = nodes * int(chance.integers(1, 4))
-    runtime_s = int(chance.integers(35, 60)) * MINUTE_S
-    every_s = int(chance.integers(10, 18)) * MINUTE_S
+    runtime_s = int(chance.integers(15, 25)) * MINUTE_S
+    every_s = int(chance.integers(5, 9)) * MINUTE_S
     bursts: list[Burst] = []
-    for begin in range(5 * MINUTE_S, runtime_s - 2 * MINUTE_S, every_s):
+    for begin in range(3 * MINUTE_S, runtime_s - 2 * MINUTE_S, every_s):
         bursts += phase(
             chance,
             begin,
@@ -132,7 +138,7 @@ def container_start(chance: Chance, capacity_per_s: float, strength: float) -> P
         min(nodes * between(chance, 0.1, 1) * 4_000 * strength, most_requests(capacity_per_s) / 4)
     )
     lasts_s = int(between(chance, 4, 120))
-    runtime_s = int(chance.integers(15, 50)) * MINUTE_S
+    runtime_s = int(chance.integers(10, 25)) * MINUTE_S
     return Play(
         "container start",
         str(chance.choice(["python3", "singularity", "cesm.exe", "athena.py"])),
@@ -161,7 +167,7 @@ def container_start(chance: Chance, capacity_per_s: float, strength: float) -> P
 def scanner(chance: Chance, capacity_per_s: float, strength: float) -> Play:
     """Stat a directory tree during the whole run."""
     nodes = int(between(chance, 1, 32))
-    runtime_s = int(chance.integers(20, 80)) * MINUTE_S
+    runtime_s = int(chance.integers(10, 25)) * MINUTE_S
     operations = min(0.9 * strength * capacity_per_s * runtime_s, _MOST_STEADY)
     return Play(
         "scanner",
@@ -176,7 +182,7 @@ def scanner(chance: Chance, capacity_per_s: float, strength: float) -> Play:
 def temporary_files(chance: Chance, capacity_per_s: float, strength: float) -> Play:
     """Create and remove temporary files all the time, like SQLite with its journals."""
     nodes = int(between(chance, 1, 48))
-    runtime_s = int(chance.integers(15, 50)) * MINUTE_S
+    runtime_s = int(chance.integers(10, 25)) * MINUTE_S
     operations = min(0.6 * strength * capacity_per_s * runtime_s, _MOST_STEADY)
     return Play(
         "temporary files",
@@ -199,7 +205,7 @@ def temporary_files(chance: Chance, capacity_per_s: float, strength: float) -> P
 def failed_look_ups(chance: Chance, capacity_per_s: float, strength: float) -> Play:
     """Search for files along long paths, again and again: waste, and harm at high rates."""
     nodes = int(between(chance, 1, 64))
-    runtime_s = int(chance.integers(15, 50)) * MINUTE_S
+    runtime_s = int(chance.integers(10, 25)) * MINUTE_S
     failed = min(0.6 * strength * capacity_per_s * runtime_s, 2 * _MOST_STEADY)
     opened = failed / chance.uniform(3, 20)
     return Play(
@@ -224,13 +230,13 @@ def failed_look_ups(chance: Chance, capacity_per_s: float, strength: float) -> P
 def tape_recall(chance: Chance, capacity_per_s: float, strength: float) -> Play:
     """Wait for tapes, and handle the files of each tape in a burst."""
     nodes = int(chance.integers(1, 5))
-    runtime_s = int(chance.integers(45, 90)) * MINUTE_S
+    runtime_s = int(chance.integers(15, 25)) * MINUTE_S
     bursts: list[Burst] = []
-    begin = int(chance.integers(60, 600))
-    while begin < runtime_s - 5 * MINUTE_S:
+    begin = int(chance.integers(60, 300))
+    while begin < runtime_s - 2 * MINUTE_S:
         files = min(
             2 * strength * capacity_per_s * chance.uniform(2, 20),
-            most_requests(capacity_per_s) / 16,
+            most_requests(capacity_per_s) / 24,
         )
         bursts += phase(
             chance,
@@ -239,7 +245,7 @@ def tape_recall(chance: Chance, capacity_per_s: float, strength: float) -> Play:
             {"open": files, "close": files, "getattr": files, "setattr": files},
             writes=Transfers(int(files * 4), 4 * MIB),
         )
-        begin += int(chance.integers(8, 25)) * MINUTE_S
+        begin += int(chance.integers(3, 8)) * MINUTE_S
     return Play("tape recall", "hsi_recall", nodes, runtime_s, tuple(bursts), busy_share=0.02)
 
 

@@ -14,7 +14,7 @@ from simulator.labelled.play import between, later, phase, shares
 _BROWSING = {"open": 0.22, "close": 0.2, "getattr": 0.38, "getxattr": 0.1, "unlink": 0.1}
 _CRAWLING = {"open": 0.15, "close": 0.1, "getattr": 0.65, "getxattr": 0.1}
 _COPYING = {"open": 0.3, "close": 0.3, "getattr": 0.2, "setattr": 0.2}
-_CALM_PER_S = 2.0  # of each host in the history
+_CALM_PER_S = 1.0  # of each host in the history
 _LOGIN_PER_S, _TRANSFER_PER_S = (2.0, 10.0), (4.0, 30.0)  # in the stream
 
 
@@ -72,9 +72,9 @@ def _crawl(
     chance: np.random.Generator, stream_s: int, capacity_per_s: float, strength: float
 ) -> Iterator[Burst]:
     """Yield some minutes of heavier activity."""
-    lasts_s = int(between(chance, 30, 1_200))
+    lasts_s = int(between(chance, 30, 900))
     begin = int(chance.integers(5 * MINUTE_S, stream_s - lasts_s - 3 * MINUTE_S))
-    operations = min(1.5 * strength * capacity_per_s * lasts_s, most_requests(capacity_per_s) / 2)
+    operations = min(1.5 * strength * capacity_per_s * lasts_s, most_requests(capacity_per_s) / 4)
     return phase(chance, begin, begin + lasts_s, shares(operations, _CRAWLING))
 
 

@@ -14,6 +14,7 @@ Chance = np.random.Generator
 MIB = 1_048_576
 MIX = {"open": 0.28, "close": 0.26, "getattr": 0.36, "setattr": 0.04, "mknod": 0.06}
 QUIET = {"open": 0.4, "close": 0.4, "getattr": 0.2}
+_READING_SHARE, _READING_S = 0.2, 4 * MINUTE_S  # of the run, for input; the same for output
 
 
 @dataclass(frozen=True)
@@ -61,28 +62,24 @@ def ordinary(chance: Chance) -> Play:
         np.clip(nodes * family.operations_per_node * chance.lognormal(0, 0.9), 20, 60_000), MIX
     )
     failed = operations["open"] * family.failed_share / (1 - family.failed_share)
-    operations["open"] += failed
+    half = {kind: count / 2 for kind, count in operations.items()}
     reads, writes = (
         Transfers(
             int(usual * chance.lognormal(0, 0.5) / family.request_bytes), family.request_bytes
         )
         for usual in (family.read_bytes, family.write_bytes)
     )
+    lasts_s = int(min(runtime_s * _READING_SHARE, _READING_S))
+    first = half | {"open": half["open"] + failed}
+    end_s = runtime_s - 10
     return Play(
         "ordinary",
         family.name,
         nodes,
         runtime_s,
-        tuple(
-            phase(
-                chance,
-                5,
-                runtime_s - 10,
-                operations,
-                reads=reads,
-                writes=writes,
-                failed_opens=failed,
-            )
+        (
+            *phase(chance, 5, 5 + lasts_s, first, reads=reads, failed_opens=failed),
+            *phase(chance, end_s - lasts_s, end_s, half, writes=writes),
         ),
         busy_share=chance.uniform(*family.busy_share),
     )

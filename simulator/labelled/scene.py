@@ -49,7 +49,7 @@ class Scene:
         capacity_per_s = between(chance, *_CAPACITIES_PER_S)
         has_uids = bool(chance.random() < 1 / 2)
         fails_over = chance.random() < 1 / 2
-        at = opened + int(chance.integers(10, 50)) * MINUTE_S
+        at = opened + int(chance.integers(5, 25)) * MINUTE_S
         version = _UNTIMED if chance.random() < _UNTIMED_SHARE else _TIMED
         actors = cast.actors(seed, opened, capacity_per_s, share, has_uids=has_uids)
         senders = hosts.hosts(

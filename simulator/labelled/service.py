@@ -55,7 +55,7 @@ class Service:
         begun, seconds = scene.begun, scene.closed - scene.begun
         in_flight = np.array([_IN_FLIGHT_PER_CLIENT * len(s.clients) for s in senders], dtype=float)
         fluid = Fluid(_demand(senders, begun, seconds), seconds, in_flight, scene.capacity_per_s)
-        wait_s, stretch = np.zeros(seconds), fluid.stretch(fluid.load)
+        wait_s, stretch = fluid.service(fluid.queue_s(fluid.load))
         for episode in fluid.episodes:
             wait_s[episode.start : episode.end] = episode.wait_s
             stretch[episode.start : episode.end] = episode.stretch

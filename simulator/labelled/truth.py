@@ -11,7 +11,7 @@ from simulator.activity import MDT_KINDS, OPEN, OPERATIONS, Source
 from simulator.batch.jobs import Ints
 from simulator.clock import iso
 from simulator.labelled import harm
-from simulator.labelled.harm import Harm
+from simulator.labelled.harm import Harm, Suspect
 from simulator.labelled.scene import Scene
 from simulator.labelled.service import Service
 from simulator.labelled.writing import FILESYSTEM, MDS
@@ -20,6 +20,8 @@ HARMFUL_S = 60.0  # of others' waiting
 BORDERLINE_S = (30.0, 120.0)
 WASTED, WASTED_SHARE = 100_000, 0.5  # operations that did nothing
 _EXPLAINS = 0.5  # of a group's harm: then the part is the subject
+
+_OF_A_USER = ("job", "application", "user")
 
 Case = dict[str, Any]
 
@@ -46,7 +48,7 @@ def content(scene: Scene, service: Service) -> dict[str, object]:
     """Return the truth file."""
     roots = list(_groups(scene))
     groups = list(_flat(roots))
-    measured = harm.measure(service.fluid, [np.array(group.senders) for group in groups])
+    measured = harm.measure(service.fluid, list(_suspects(scene, groups)))
     harms = dict(zip(groups, measured, strict=True))
     work = _Work.measure(scene, service)
     return {
@@ -103,6 +105,18 @@ def _groups(scene: Scene) -> Iterator[Group]:
     first = len(scene.actors)
     for n, host in enumerate(scene.hosts):
         yield Group("host", host.nid, (first + n,))
+
+
+def _suspects(scene: Scene, groups: Sequence[Group]) -> Iterator[Suspect]:
+    """Yield each group with the other jobs of its user; a campaign has several users."""
+    by_user: dict[str, list[int]] = defaultdict(list)
+    for n, actor in enumerate(scene.actors):
+        by_user[actor.job.user.name].append(n)
+    for group in groups:
+        own = group.senders
+        if group.kind in _OF_A_USER:
+            own = tuple(by_user[scene.actors[own[0]].job.user.name])
+        yield Suspect(np.array(group.senders), np.array(own))
 
 
 def _flat(groups: Sequence[Group]) -> Iterator[Group]:

@@ -1,8 +1,9 @@
 """A metadata server as a fluid queue: requests of many senders, second by second.
 
-The server's processors do a number of idle-server seconds of work per second. While they keep up,
-requests in service share them. Beyond that, requests are left: each sender has as many of them at
-the server as its clients allow, all wait in the same queue, and the rest waits at the clients.
+The server does a number of idle-server seconds of work per second. While it keeps up, requests wait
+as in a queue with random arrivals. Beyond that, requests are left: each sender has as many of them
+at the server as its clients allow, all wait in the same queue, and the rest waits at the clients.
+The first requests of the queue have a thread: their waiting is a longer service.
 The same demand can be served again without some senders.
 """
 
@@ -18,7 +19,8 @@ from simulator.servers import mds
 
 Bools = NDArray[np.bool_]
 
-_FULL = 0.98  # share of the capacity beyond which requests queue
+_FULL = 0.98  # share of the capacity beyond which requests are left
+_MEAN_S = mds.MAIN_MEAN_US / MICROSECONDS  # work of a request of the usual mix
 _STEPS = 24  # of the search for the speed of service
 _SLOWEST, _FASTEST = 1e-3, 1e6  # how often a second the requests at the server are served
 _LEFT = 0.5  # requests of a sender that count as none
@@ -82,7 +84,8 @@ class Fluid:
     ) -> None:
         self.demand = demand
         self.seconds = seconds
-        self.power = capacity_per_s * mds.MAIN_MEAN_US / MICROSECONDS  # idle seconds per second
+        self.capacity_per_s = capacity_per_s
+        self.power = capacity_per_s * _MEAN_S  # idle seconds per second
         self._in_flight = in_flight
         self._first = np.searchsorted(demand.second, np.arange(seconds + 1))
         senders = len(in_flight)
@@ -92,11 +95,21 @@ class Fluid:
         self.load = np.bincount(demand.second, demand.work_s, seconds) / self.power
         self.episodes = list(self._episodes())
 
-    def stretch(self, load: Floats) -> Floats:
-        """Return the factor of service times at a load below capacity."""
-        most = max(min(1 / (1 - _FULL), mds.MAIN.size / self.power), 1.0)
-        stretched: Floats = np.clip(1 / np.maximum(1 - load, 1e-3), 1, most)
-        return stretched
+    def queue_s(self, load: Floats) -> Floats:
+        """Return the waiting of a request at a load below capacity."""
+        below = np.minimum(load, _FULL)
+        waiting_s: Floats = below / (1 - below) / self.capacity_per_s
+        return waiting_s
+
+    def waiting_s(self, load: Floats, work_s: Floats) -> Floats:
+        """Return the waiting of requests with some work of the usual mix, at a load."""
+        return work_s / _MEAN_S * self.queue_s(load)
+
+    def service(self, queue_s: Floats) -> tuple[Floats, Floats]:
+        """Return the time before a request has a thread, and the factor of its service time."""
+        threads_s = max(mds.MAIN.size / self.capacity_per_s - _MEAN_S, 0.0)
+        in_service_s = np.minimum(queue_s, threads_s)
+        return queue_s - in_service_s, 1 + in_service_s / _MEAN_S
 
     def _episodes(self) -> "list[Episode]":
         episodes: list[Episode] = []
@@ -142,40 +155,41 @@ class Fluid:
         senders = self.senders(start, end)
         everybody = np.ones((1, len(senders)), dtype=bool)
         seconds = [
-            (served[0], wait_s[0], stretch[0])
-            for served, wait_s, stretch in self._served(senders, start, end, everybody)
+            (served[0], queue_s[0])
+            for served, queue_s in self._served(senders, start, end, everybody)
         ]
-        served, wait_s, stretch = (np.array(column) for column in zip(*seconds, strict=True))
+        served, queue_s = (np.array(column) for column in zip(*seconds, strict=True))
+        wait_s, stretch = self.service(queue_s)
         delay_s = served * (wait_s[:, None] + self.work_s[senders] * stretch[:, None])
         return Episode(start, senders, served, wait_s, stretch, delay_s)
 
-    def delays_without(self, episode: Episode, left_out: Bools) -> Floats:
-        """Return the time of all requests in scenarios.
+    def delays_without(self, episode: Episode, left_out: Bools, others: Bools) -> Floats:
+        """Return the time of others' requests in scenarios.
 
         Args:
             episode: an episode of all senders.
-            left_out: shape (scenarios, senders of the episode).
+            left_out: absent senders, shape (scenarios, senders of the episode).
+            others: the senders whose time counts, of the same shape.
 
         Returns:
             Seconds, shape (scenarios, seconds).
         """
         work_s = self.work_s[episode.senders]
-        delays = [
-            served.sum(axis=1) * wait_s + served @ work_s * stretch
-            for served, wait_s, stretch in self._served(
-                episode.senders, episode.start, episode.end, ~left_out
-            )
-        ]
+        delays = []
+        for served, queue_s in self._served(episode.senders, episode.start, episode.end, ~left_out):
+            wait_s, stretch = self.service(queue_s)
+            counted = served * others
+            delays.append(counted.sum(axis=1) * wait_s + counted @ work_s * stretch)
         return np.array(delays).T
 
     def _served(
         self, senders: Ints, start: int, end: int, present: Bools
-    ) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Yield served requests (scenarios, senders), waiting and stretch of each second."""
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """Yield served requests (scenarios, senders) and their waiting in each second."""
         work_s = self.work_s[senders]
         most = self._in_flight[senders]
         pending = np.zeros(present.shape)
-        queue_s = np.zeros(len(present))  # time to serve the requests that wait at the server
+        before_s = np.zeros(len(present))  # time to serve the requests left at the server
         for arrived in self._arrivals(senders, start, end):
             pending += arrived * present
             load = pending @ work_s / self.power
@@ -184,8 +198,9 @@ class Fluid:
                 served[full] = self._share(pending[full], most, work_s)
             pending = np.maximum(pending - served, 0)
             left_s = np.minimum(pending, most) @ work_s / self.power
-            yield served, (queue_s + left_s) / 2, self.stretch(np.minimum(load, _FULL))
-            queue_s = left_s
+            calm_s = np.where(load > _FULL, 0, self.queue_s(load))
+            yield served, np.maximum((before_s + left_s) / 2, calm_s)
+            before_s = left_s
 
     def _share(self, pending: Floats, most: Floats, work_s: Floats) -> Floats:
         """Share the capacity of a second between requests at the server, first come first served.

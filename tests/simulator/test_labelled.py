@@ -1,7 +1,7 @@
 """A labelled set: logs that equal its truth."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -39,12 +39,12 @@ def made():
 
 
 def heavy(actors):
-    in_stream = [
-        actor
-        for actor in actors
-        if actor.role.start > 0 and actor.role.play.part != "ordinary" and not actor.role.cleared_s
-    ]
-    return in_stream[:60]
+    """Return up to ten jobs of each part in the stream."""
+    parts = defaultdict(list)
+    for actor in actors:
+        if actor.role.start > 0 and not actor.role.cleared_s:
+            parts[actor.role.play.part].append(actor)
+    return [actor for part in sorted(set(parts) - {"ordinary"}) for actor in parts[part][:10]]
 
 
 def whole(made):
