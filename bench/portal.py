@@ -108,13 +108,28 @@ def database() -> Iterator[None]:
 
 
 @contextmanager
-def empty_database(name: str) -> Iterator[None]:
-    """Create and migrate a database, and drop it at the end."""
+def empty_database(name: str) -> Iterator[str]:
+    """Create and migrate a database, and drop it at the end; provide its name."""
     before = connection.settings_dict["NAME"]
     connection.settings_dict["TEST"]["NAME"] = name
     say(f"creating the database {name}")
     connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
     set_defaults(Job, JobStatistics, SourceJobId)
+    try:
+        yield name
+    finally:
+        connection.creation.destroy_test_db(before, verbosity=0)
+
+
+@contextmanager
+def copied_database(template: str) -> Iterator[None]:
+    """Copy a migrated database that nobody uses, for this process, and drop the copy at the end."""
+    before = connection.settings_dict["NAME"]
+    suffix = str(os.getpid())
+    connection.close()
+    connection.settings_dict["NAME"] = template
+    connection.creation.clone_test_db(suffix, verbosity=0, autoclobber=True)
+    connection.settings_dict["NAME"] = f"{template}_{suffix}"
     try:
         yield
     finally:

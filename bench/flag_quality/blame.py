@@ -29,6 +29,7 @@ class Blame:
         name: its name there: a batch id, a NID or process.
         case: number of its case.
         first_seen: time in the stream.
+        is_accusation: its severity is a warning or higher; a notice accuses nobody.
         strength: value of its measure relative to the threshold.
     """
 
@@ -37,10 +38,11 @@ class Blame:
     name: str
     case: int
     first_seen: datetime
+    is_accusation: bool
     strength: float
 
 
-def blame(flag: Flag, first_seen: datetime) -> Blame:
+def blame(flag: Flag, first_seen: datetime, is_accusation: bool) -> Blame:  # noqa: FBT001
     """Return a flag's row."""
     name = flag.subject
     if flag.job:
@@ -52,4 +54,6 @@ def blame(flag: Flag, first_seen: datetime) -> Blame:
     elif flag.subject_kind == Subject.APPLICATION:
         name = " ".join(Application.from_text(flag.subject))
     strength = flag.value / flag.threshold if flag.threshold else 1.0
-    return Blame(flag.rule, flag.subject_kind, name, flag.case_id, first_seen, strength)
+    return Blame(
+        flag.rule, flag.subject_kind, name, flag.case_id, first_seen, is_accusation, strength
+    )

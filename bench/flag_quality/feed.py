@@ -12,8 +12,9 @@ from django.core.management import call_command
 from django.db import connection
 
 from bench import portal
-from bench.figures import say
 from bench.flag_quality.blame import Blame, blame
+from bench.flag_quality.exports import ExportReads
+from ioportal.analysis.rules.rule import Severity
 from ioportal.flags import evaluation
 from ioportal.flags.models import Flag
 from ioportal.jobs import statistics
@@ -21,43 +22,44 @@ from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-_DATABASE = "ioportal_flag_quality"
+_Sighting = tuple[int, bool]  # a flag; whether it accuses: from severity warning on
 _CLUSTER = "rhea"
 _COUNTERS = ("job_stats", "md_stats")
 _TRACE, _SERVICES = "rpctrace", "mds_stats"
-_SAID_EVERY = 60  # steps
 
 
-def flags(folder: Path, truth: dict[str, Any], *, with_traces: bool) -> list[Blame]:
-    """Load a set into a new database; return all flags except suppressed ones."""
-    with portal.empty_database(_DATABASE):
+def flags(folder: Path, truth: dict[str, Any], template: str, *, with_traces: bool) -> list[Blame]:
+    """Load a set into a copy of an empty database; return all flags except suppressed ones."""
+    with portal.copied_database(template):
         settings.STATISTICS_INTERVAL = timedelta(0)
         with connection.cursor() as cursor:
             cursor.execute("SET synchronous_commit TO off")  # no crash is tested here
         portal.register((folder / "site.toml").read_text())
         first_seen = _stream(folder, truth, with_traces=with_traces)
-        all_flags = Flag.objects.filter(pk__in=first_seen).select_related("job")
-        return [blame(flag, first_seen[flag.pk]) for flag in all_flags]
+        all_flags = Flag.objects.filter(pk__in={pk for pk, _ in first_seen}).select_related("job")
+        return [blame(flag, *_accusation(flag, first_seen)) for flag in all_flags]
 
 
-def _stream(folder: Path, truth: dict[str, Any], *, with_traces: bool) -> dict[int, datetime]:
+def _stream(folder: Path, truth: dict[str, Any], *, with_traces: bool) -> dict[_Sighting, datetime]:
     """Load the history and all steps; return the flags with their first time in the stream."""
-    server = truth["server"]
+    server, start = truth["server"], datetime.fromisoformat(truth["start"])
+    exports = ExportReads(truth["exports"])
+    exports.send(folder / "before" / "exports.txt", start)
     _load_history(folder / "before", server, with_traces=with_traces)
     _evaluate()
-    first_seen = dict.fromkeys(_flagged(), datetime.fromisoformat(truth["start"]))
+    first_seen = dict.fromkeys(_flagged(), start)
     steps = sorted((folder / "slices").iterdir())
-    for n, step in enumerate(steps, start=1):
+    for step in steps:
         end = datetime.fromisoformat(json.loads((step / "slice.json").read_text())["end"])
         _load_step(step, end, server, with_traces=with_traces)
+        if (polled := step / "exports.txt").exists():
+            exports.send(polled, end)
         _evaluate()
         for flag in _flagged():
             first_seen.setdefault(flag, end)
-        if n % _SAID_EVERY == 0:
-            say(f"step {n} of {len(steps)}: {len(first_seen)} flags")
     return first_seen
 
 
@@ -94,5 +96,15 @@ def _evaluate() -> None:
     evaluation.evaluate_current()
 
 
-def _flagged() -> Iterable[int]:
-    return Flag.objects.filter(suppression_reasons=[]).values_list("pk", flat=True)
+def _flagged() -> Iterator[_Sighting]:
+    flags = Flag.objects.filter(suppression_reasons=[]).values_list("pk", "severity")
+    for pk, severity in flags:
+        yield pk, severity >= Severity.WARNING
+
+
+def _accusation(flag: Flag, first_seen: dict[_Sighting, datetime]) -> tuple[datetime, bool]:
+    """Return when a flag accused its subject first, and True; or when it was a notice first."""
+    for is_accusation in (True, False):
+        if seen := first_seen.get((flag.pk, is_accusation)):
+            return seen, is_accusation
+    raise LookupError(flag)

@@ -5,7 +5,7 @@ Definitions: docs/performance.md, "Flag quality".
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bench.flag_quality.blame import Blame
 
 HARMFUL_S = 60.0
+ORDINARY = "ordinary"
 _ABOUT_DATA = {"unattributed", "contradicted-job-ids"} | {
     code for code, rule in BY_CODE.items() if rule.is_about_data
 }
@@ -32,6 +33,8 @@ class Detection:
     """The detection of a harmful subject.
 
     Args:
+        kind: its kind.
+        name: its name.
         part: its role.
         harm_s: waiting of others.
         is_borderline: its harm is within a factor of two of the threshold.
@@ -39,6 +42,8 @@ class Detection:
         delay_s: from harm to flag; None: missed, or harmful before the stream.
     """
 
+    kind: str
+    name: str
     part: str
     harm_s: float
     is_borderline: bool
@@ -48,46 +53,62 @@ class Detection:
 
 @dataclass(frozen=True)
 class Case:
-    """The result of a case."""
+    """The result of a case.
+
+    Args:
+        rule: code of its rule.
+        strength: the highest strength of its flags.
+        is_true: a flag is on a harmful or wasteful subject.
+        parts: roles of its subjects.
+        subjects: kinds and names of its subjects.
+        harm_s: the most harm of a subject.
+    """
 
     rule: str
     strength: float
     is_true: bool
-    parts: tuple[str, ...]  # roles of its subjects
+    parts: tuple[str, ...]
+    subjects: tuple[Key, ...]
+    harm_s: float
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The result of one set."""
+    """The result of one set.
+
+    Args:
+        seed: its seed.
+        ordinary_jobs: number of jobs of ordinary applications.
+        subjects: all harmful subjects.
+        cases: all cases that accuse somebody.
+        notices: number of other cases by rule.
+        spoofing_blamed: users who are blamed for requests of others with their job ids.
+    """
 
     seed: int
-    jobs: int
+    ordinary_jobs: int
     subjects: list[Detection]
     cases: list[Case]
-    spoofing_blamed: int  # users who are blamed for requests of others with their job ids
+    notices: dict[str, int]
+    spoofing_blamed: int
 
 
 def scores(truth: Truth, flags: Sequence[Blame]) -> Scores:
     """Compare flags with the truth; rules about data quality are apart."""
     about_loads = [flag for flag in flags if flag.rule not in _ABOUT_DATA]
+    accusations = [flag for flag in about_loads if flag.is_accusation]
     labels = _Labels(truth)
     by_case: dict[int, list[Blame]] = defaultdict(list)
-    for flag in about_loads:
+    for flag in accusations:
         by_case[flag.case].append(flag)
+    noticed = {flag.case: flag.rule for flag in about_loads if flag.case not in by_case}
     return Scores(
         truth["seed"],
-        len(truth["jobs"]),
-        [_detection(truth, subject, about_loads) for subject in labels.harmful],
-        [
-            Case(
-                group[0].rule,
-                max(flag.strength for flag in group),
-                any(map(labels.is_true, group)),
-                tuple(sorted({labels.part(flag) for flag in group})),
-            )
-            for _, group in sorted(by_case.items())
-        ],
-        _spoofing_blamed(truth, labels, about_loads),
+        sum(job["part"] == ORDINARY for job in truth["jobs"].values()),
+        [_detection(truth, subject, accusations) for subject in labels.harmful],
+        [labels.case(group) for _, group in sorted(by_case.items())],
+        dict(sorted(Counter(noticed.values()).items())),
+        _spoofing_blamed(truth, labels, accusations),
     )
 
 
@@ -95,8 +116,11 @@ class _Labels:
     """The subjects that flags may name."""
 
     def __init__(self, truth: Truth) -> None:
-        self._truth = truth
         self.harmful = [each for each in truth["subjects"] if each["harm_s"] >= HARMFUL_S]
+        self._harm_s: dict[Key, float] = {
+            (group["kind"], group["name"]): group["harm_s"] for group in truth["groups"]
+        }
+        self._parts = _main_parts(truth)
         self._guilty: set[Key] = {
             (group["kind"], group["name"])
             for group in truth["groups"]
@@ -113,11 +137,26 @@ class _Labels:
         """Return whether a flag is on a harmful or wasteful subject, a part of it, or its owner."""
         return (flag.kind, flag.name) in self._guilty
 
-    def part(self, flag: Blame) -> str:
-        """Return the role of a flag's subject."""
-        if flag.kind == "job":
-            return str(self._truth["jobs"][flag.name]["part"])
-        return flag.kind
+    def case(self, flags: Sequence[Blame]) -> Case:
+        """Return the result of the flags of a case."""
+        subjects = sorted({(flag.kind, flag.name) for flag in flags})
+        return Case(
+            flags[0].rule,
+            max(flag.strength for flag in flags),
+            any(map(self.is_true, flags)),
+            tuple(sorted({self._parts.get(subject, subject[0]) for subject in subjects})),
+            tuple(subjects),
+            max(self._harm_s.get(subject, 0.0) for subject in subjects),
+        )
+
+
+def _main_parts(truth: Truth) -> dict[Key, str]:
+    """Return the role of each job, and that of most operations of each group."""
+    operations: dict[Key, Counter[str]] = defaultdict(Counter)
+    for name, job in truth["jobs"].items():
+        for group in {("job", name), *_owners(job)}:
+            operations[group][job["part"]] += job["operations"]
+    return {group: parts.most_common(1)[0][0] for group, parts in operations.items()}
 
 
 def _detection(truth: Truth, subject: dict[str, Any], flags: Sequence[Blame]) -> Detection:
@@ -132,6 +171,8 @@ def _detection(truth: Truth, subject: dict[str, Any], flags: Sequence[Blame]) ->
     if last and onset and onset >= datetime.fromisoformat(truth["start"]):
         delay_s = max((last.first_seen - onset).total_seconds(), 0.0)
     return Detection(
+        subject["kind"],
+        subject["name"],
         subject["part"],
         subject["harm_s"],
         subject["is_borderline"],

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.flag_quality.scores import Case, Detection, Scores
+from bench.flag_quality.scores import ORDINARY, Case, Detection, Scores
 
 _NORMAL_JOBS = 10_000  # a day of a large centre
 _RESAMPLES = 1_000
@@ -36,6 +36,8 @@ def summary(sets: Sequence[Scores]) -> dict[str, Any]:
         "delay_p50_s": float(np.percentile(delays, 50)) if delays else None,
         "delay_p95_s": float(np.percentile(delays, 95)) if delays else None,
         "spoofing_blamed": sum(each.spoofing_blamed for each in sets),
+        "notices": dict(sum((Counter(each.notices) for each in sets), Counter())),
+        "errors": [_errors(each) for each in sets],
         "curve": _curve(sets),
         "by_severity": _by_severity(subjects),
         "by_part": {
@@ -96,8 +98,34 @@ def _recall(sets: Sequence[Scores]) -> float | None:
 
 
 def _false_cases_per_day(sets: Sequence[Scores]) -> float | None:
-    false = sum(not case.is_true for case in _cases(sets))
-    return false / sum(each.jobs for each in sets) * _NORMAL_JOBS
+    """Return the number for a day with the heavy subjects of a set and 10,000 ordinary jobs."""
+    false = [case for case in _cases(sets) if not case.is_true]
+    ordinary = sum(case.parts == (ORDINARY,) for case in false)
+    jobs = sum(each.ordinary_jobs for each in sets)
+    return (len(false) - ordinary) / len(sets) + ordinary / max(jobs, 1) * _NORMAL_JOBS
+
+
+def _errors(each: Scores) -> dict[str, Any]:
+    """Return the missed subjects and the false cases of a set."""
+    return {
+        "seed": each.seed,
+        "missed": [
+            {"subject": [one.kind, one.name], "part": one.part, "harm_s": one.harm_s}
+            for one in each.subjects
+            if one.strength is None
+        ],
+        "false": [
+            {
+                "rule": case.rule,
+                "strength": case.strength,
+                "parts": case.parts,
+                "subjects": case.subjects,
+                "harm_s": case.harm_s,
+            }
+            for case in each.cases
+            if not case.is_true
+        ],
+    }
 
 
 def _area(sets: Sequence[Scores]) -> float | None:

@@ -15,10 +15,11 @@ def mdt(
     mounted_s: int = 0,
 ) -> str:
     """Return the dump; `totals` by NID follow MDT_KINDS."""
+    bodies: dict[tuple[int, ...], str] = {}  # the nodes of a large job have equal counters
     lines: list[str] = []
     for nid, counts in totals.items():
-        lines += [
-            f"mdt.{target}.exports.{nid}.stats=",
-            *md_stats.body(read_us, counts, md_stats.IDLE, version, mounted_s),
-        ]
+        key = tuple(counts)
+        if key not in bodies:
+            bodies[key] = "\n".join(md_stats.body(read_us, key, md_stats.IDLE, version, mounted_s))
+        lines += [f"mdt.{target}.exports.{nid}.stats=", bodies[key]]
     return "\n".join(lines) + "\n"

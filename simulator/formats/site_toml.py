@@ -107,6 +107,11 @@ def target(name: str, *, filesystem: str, server: str, kept_s: int) -> str:
     )
 
 
+def source(name: str, format_name: str, server: str) -> str:
+    """Return the TOML that registers a source of an agent."""
+    return _table("source", name=name, format=format_name, server=server)
+
+
 def _versions(server: str, plan: Plan) -> list[tuple[str, datetime]]:
     upgrades = plan.faults.matching(Kind.UPGRADE, server)
     return [

@@ -3,15 +3,17 @@
 site.toml       registration
 before/         history when the stream begins, loaded in one step
     sacct.txt               jobs that ended in it
-    job_stats/TIME.txt      a read every ten minutes; its name and its modification time are the
+    job_stats/TIME.txt      a read every 15 minutes; its name and its modification time are the
     md_stats/TIME.txt       time of the read
     mds_stats/TIME.txt
+    exports.txt             a read when the stream begins
     rpctrace.log.zst        the server's trace
 slices/0000/    the stream, in steps of 30 seconds, as read by agents
     slice.json              {"start": ..., "end": ...}
     job_stats.txt           reads at the end of the step
     md_stats.txt
     mds_stats.txt
+    exports.txt             in every second step
     rpctrace.log            records of the step
     squeue.txt              waiting and running jobs at its end
     sacct.txt               jobs that ended in the step, if any

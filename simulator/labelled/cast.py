@@ -193,5 +193,9 @@ def _victim(jobs: dict[int, Job], spoofer: int, chance: np.random.Generator) -> 
 def _source(role: Role, job_id: str, opened: int) -> Source:
     bursts = sorted(role.play.bursts, key=lambda burst: burst.start)
     return Source(
-        job_id, role.nodes + 1, later(bursts, opened + role.start), spread=(1.0,)
-    )  # clients as in the registered rule
+        job_id,
+        role.nodes + 1,  # clients as in the registered rule
+        later(bursts, opened + role.start),
+        spread=(1.0,),
+        blocked_share=role.play.blocked_share,
+    )

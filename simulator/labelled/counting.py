@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from simulator import site
 from simulator.activity import MDT_KINDS, Source
 from simulator.batch.jobs import Floats, Ints
 from simulator.clock import HOUR_S, MICROSECONDS, MINUTE_S
@@ -17,7 +18,7 @@ from simulator.labelled.service import IS_REQUEST, Service
 from simulator.servers import counters, mds, trace
 from simulator.servers.counters import NEVER, Entry, Server, Sightings
 
-KEPT_S = 12 * MINUTE_S  # idle entries: longer than the time between reads
+KEPT_S = 20 * MINUTE_S  # idle entries: longer than the time between reads
 _DISPATCH_US = 16  # mean time of a request to a thread without a queue
 _MOUNTED_BEFORE_S = 100 * HOUR_S
 
@@ -41,7 +42,11 @@ class Counting:
         self._service = service
         self._failures_until = NEVER if counts_failed_opens(scene.version) else 0
         self._counted = service.done if self._failures_until else service.counted
-        self._times = _times(self._counted, service.stretch)
+        self._times = _times(self._counted, service.stretch) + sum(
+            self._locked(source, np.arange(scene.begun, scene.closed + 1))
+            for source in service.sources
+            if source.blocked_share
+        )
         cleared = dict(zip(scene.senders, service.sources, strict=True))
         self._cleared = {
             cleared[actor.source].job_id: (actor.job.started or 0) + actor.role.cleared_s
@@ -60,7 +65,7 @@ class Counting:
             of_mdt += self._timed(source, moments, lives) if lives else []
             of_ost += counters.ost_sightings(source, 0, moments, self._server())
         begun = self._scene.begun
-        since = np.array([max(self._started(moment), begun) for moment in moments.tolist()])
+        since = np.array([max(self.started(moment), begun) for moment in moments.tolist()])
         totals = self._counted[moments - begun] - self._counted[since - begun]
         times = self._times[moments - begun] - self._times[since - begun]
         return Reads(
@@ -68,14 +73,15 @@ class Counting:
             counters.entries_by_poll(of_ost, len(moments)),
             totals,
             _ratio(times, totals),
-            [self._started(moment) for moment in moments.tolist()],
+            [self.started(moment) for moment in moments.tolist()],
         )
 
     def _server(self, cleared: int | None = None) -> Server:
         mounts = sorted(moment for moment in (cleared, self._scene.failover) if moment)
         return Server(KEPT_S, mounts, self._failures_until)
 
-    def _started(self, moment: int) -> int:
+    def started(self, moment: int) -> int:
+        """Return the start of the servers."""
         failover = self._scene.failover
         return (
             failover if failover and moment >= failover else self._scene.begun - _MOUNTED_BEFORE_S
@@ -88,9 +94,31 @@ class Counting:
         seconds = np.arange(first, last + 1)
         counts = source.mdt_counted(seconds, self._failures_until)
         times = _times(counts, self._service.stretch[first - begun : last - begun])
+        times += self._locked(source, seconds)
         for life in lives:
             upto = np.clip(np.append(moments[life.polls], life.begin), first, last) - first
             yield replace(life, slowdowns=_ratio(times[upto[:-1]] - times[upto[-1]], life.counts))
+
+    def _locked(self, source: Source, moments: Ints) -> Floats:
+        """Return the times of operations that waited for locks, relative to an idle server's."""
+        counts = source.mdt_counted(moments, self._failures_until)
+        locked: Floats = counts * (source.blocked_share * _LOCK_FACTORS)
+        return locked
+
+    def clients(self, moments: Ints) -> Iterator[dict[str, list[int]]]:
+        """Yield the operations of each client at some times, since the start of the server."""
+        restarts = [at for at in [self._scene.failover] if at]
+        at = np.concatenate([moments, np.array(restarts, dtype=np.int64)])
+        done = np.zeros((len(at), len(site.NIDS), len(MDT_KINDS)), dtype=np.int64)
+        for source in self._service.sources:
+            done[:, source.clients] += counters.by_client(source, at, self._failures_until)
+        for restart, before in zip(restarts, done[len(moments) :].copy(), strict=True):
+            done[at >= restart] -= before
+        for counts in done[: len(moments)]:
+            active = np.flatnonzero(counts.any(axis=1))
+            yield dict(
+                zip([site.NIDS[n] for n in active.tolist()], counts[active].tolist(), strict=True)
+            )
 
     def service_texts(self, moments: Ints) -> Iterator[str]:
         """Yield the statistics of the metadata service at some times."""
@@ -107,7 +135,7 @@ class Counting:
             },
         }
         for moment in moments.tolist():
-            started = self._started(moment)
+            started = self.started(moment)
             span = slice(max(started - self._scene.begun, 0), moment - self._scene.begun)
             sums = {name: int(column[span].sum()) for name, column in columns.items()}
             longest_us = int(wait_us[span].max(initial=0)) * 3
@@ -116,6 +144,15 @@ class Counting:
             )
 
 
+# Mean waiting of an operation of each kind for a lock / its time on an idle server.
+_LOCK_FACTORS = np.array(
+    [
+        mds.BLOCKED_MEAN_US / mds.mean_us(mds.LDLM_ENQUEUE)
+        if trace.OPCODE_OF_KIND.get(kind) == mds.LDLM_ENQUEUE
+        else 0.0
+        for kind in MDT_KINDS
+    ]
+)
 _SERVICE_KINDS = {
     "ldlm_ibits_enqueue": [
         kind for kind, code in trace.OPCODE_OF_KIND.items() if code == mds.LDLM_ENQUEUE

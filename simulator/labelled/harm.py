@@ -118,7 +118,10 @@ def _between_episodes(fluid: Fluid, suspects: Sequence[Suspect], parts: list[lis
     def work_s(senders: Ints) -> Floats:
         """Return the work of some senders in each second."""
         mine = np.concatenate([rows[first[n] : first[n + 1]] for n in senders.tolist()])
-        return np.bincount(demand.second[mine], demand.work_s[mine], fluid.seconds)
+        total_s: Floats = np.bincount(
+            demand.second[mine], demand.work_s[mine], fluid.seconds
+        ).astype(float)
+        return total_s
 
     for suspect, part in zip(suspects, parts, strict=True):
         group_s = work_s(suspect.senders)

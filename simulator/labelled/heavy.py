@@ -9,9 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from simulator.activity import Burst, Transfers
-from simulator.clock import MINUTE_S
+from simulator.clock import MICROSECONDS, MINUTE_S
 from simulator.labelled.ordinary import MIB, MIX, QUIET, reads_of
 from simulator.labelled.play import Play, between, phase, shares
+from simulator.servers import mds
 
 Chance = np.random.Generator
 
@@ -23,6 +24,8 @@ LARGEST_JOB = 8_000  # nodes
 _STATS = {"getattr": 0.84, "open": 0.05, "close": 0.05, "getxattr": 0.06}
 _CHURN = {"open": 0.23, "mknod": 0.22, "close": 0.23, "unlink": 0.22, "getattr": 0.1}
 _UNPACK = {"open": 0.3, "mknod": 0.28, "close": 0.3, "setattr": 0.12}
+_CREATE = {"open": 0.45, "mknod": 0.2, "close": 0.35}
+_MOST_LOCKED = 0.3  # of the server's threads wait for locks
 _STORMS = (MIX, _STATS, _CHURN, _UNPACK)
 
 
@@ -249,6 +252,28 @@ def tape_recall(chance: Chance, capacity_per_s: float, strength: float) -> Play:
     return Play("tape recall", "hsi_recall", nodes, runtime_s, tuple(bursts), busy_share=0.02)
 
 
+def lock_convoy(chance: Chance, capacity_per_s: float, strength: float) -> Play:
+    """Create files in one directory from many nodes, which wait for each other's locks.
+
+    Its requests take long and do little: few threads of the server wait with them.
+    """
+    del capacity_per_s  # locks limit its rate
+    nodes = int(between(chance, 8, 256))
+    runtime_s = int(chance.integers(10, 25)) * MINUTE_S
+    blocked_share = chance.uniform(0.1, 0.5)
+    operations = strength * _MOST_LOCKED * mds.MAIN.size * MICROSECONDS / mds.BLOCKED_MEAN_US
+    operations *= runtime_s / blocked_share
+    return Play(
+        "lock convoy",
+        str(chance.choice(["h5_append", "shared_log", "lammps"])),
+        nodes,
+        runtime_s,
+        tuple(phase(chance, 20, runtime_s - 30, shares(operations, _CREATE))),
+        busy_share=chance.uniform(0.2, 0.7),
+        blocked_share=blocked_share,
+    )
+
+
 KINDS: tuple[Callable[[Chance, float, float], Play], ...] = (
     storm,
     repeated_bursts,
@@ -259,4 +284,5 @@ KINDS: tuple[Callable[[Chance, float, float], Play], ...] = (
     temporary_files,
     failed_look_ups,
     tape_recall,
+    lock_convoy,
 )

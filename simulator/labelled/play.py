@@ -23,6 +23,7 @@ class Play:
         runtime_s: run time.
         bursts: operations that it would do on an infinitely fast server.
         busy_share: CPU time / (cores x wall time).
+        blocked_share: share of its enqueues that wait for each other's locks.
     """
 
     part: str
@@ -31,6 +32,7 @@ class Play:
     runtime_s: int
     bursts: tuple[Burst, ...]
     busy_share: float = 0.85
+    blocked_share: float = 0.0
 
 
 def phase(

@@ -31,6 +31,8 @@ def records(scene: Scene, service: Service, begin: int, end: int) -> pl.DataFram
     )
     first_thread, pool_size = mds.pools_of(requests.opcode)
     service_us = mds.service_times(requests.opcode, chance) * service.stretch[second]
+    blocked_share = np.array([source.blocked_share for source in service.sources])
+    service_us += mds.lock_waits(requests.opcode, blocked_share[requests.source], chance)
     served = Served(
         end_us=requests.arrival_us,
         service_us=np.rint(service_us).astype(np.int64),

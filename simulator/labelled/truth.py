@@ -14,7 +14,7 @@ from simulator.labelled import harm
 from simulator.labelled.harm import Harm, Suspect
 from simulator.labelled.scene import Scene
 from simulator.labelled.service import Service
-from simulator.labelled.writing import FILESYSTEM, MDS
+from simulator.labelled.writing import EXPORTS, FILESYSTEM, MDS
 
 HARMFUL_S = 60.0  # of others' waiting
 BORDERLINE_S = (30.0, 120.0)
@@ -58,6 +58,7 @@ def content(scene: Scene, service: Service) -> dict[str, object]:
         "end": iso(scene.closed),
         "filesystem": FILESYSTEM,
         "server": MDS,
+        "exports": EXPORTS,
         "capacity_per_s": scene.capacity_per_s,
         "version": scene.version,
         "has_uids": scene.has_uids,

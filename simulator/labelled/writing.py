@@ -11,7 +11,7 @@ import polars as pl
 from simulator import site
 from simulator.batch.jobs import Ints
 from simulator.clock import MICROSECONDS, MINUTE_S, iso, utc_name
-from simulator.formats import job_stats, md_stats, rpctrace, sacct, site_toml, squeue
+from simulator.formats import exports, job_stats, md_stats, rpctrace, sacct, site_toml, squeue
 from simulator.labelled import tracing
 from simulator.labelled.cast import NODE_COUNT
 from simulator.labelled.counting import KEPT_S, Counting
@@ -22,8 +22,9 @@ from simulator.servers import dumps, server_log
 
 FILESYSTEM, MDS, OSS = "lake", "lake-mds1", "lake-oss1"
 MDT, OST = "lake-MDT0000", "lake-OST0000"
+EXPORTS = "lake-mds1-exports"  # registered source
 STEP_S = 30
-_READ_EVERY_S = 10 * MINUTE_S  # before the stream
+_READ_EVERY_S = 15 * MINUTE_S  # before the stream
 _JOB_ID_PATTERNS = {False: r"(?P<batch_id>\d+)", True: r"(?P<batch_id>\d+):(?P<uid>\d+)"}
 
 
@@ -48,6 +49,7 @@ def registration(scene: Scene) -> str:
             ),
             site_toml.target(target, filesystem=FILESYSTEM, server=host, kept_s=KEPT_S),
         ]
+    parts.append(site_toml.source(EXPORTS, "exports", MDS))
     parts += [site_toml.user(user.name, user.uid) for _, user in sorted(users.items())]
     return "\n".join(parts)
 
@@ -70,6 +72,8 @@ def before(out: Path, scene: Scene, service: Service, counting: Counting) -> Non
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
             os.utime(path, (moment, moment))
+    (text,) = export_texts(scene, counting, np.array([scene.opened]))
+    (out / "exports.txt").write_text(text)
     dumps.write(
         tracing.records(scene, service, scene.begun, scene.opened),
         server_log.names(scene.seed),
@@ -98,6 +102,11 @@ def slices(out: Path, scene: Scene, service: Service, counting: Counting) -> Non
             (folder / "sacct.txt").write_text(sacct.text(over))
         there = [job for job in jobs if job.submitted <= end < (job.ended or 0)]
         (folder / "squeue.txt").write_text(squeue.text(there, end))
+    polled = slice(1, None, 2)  # the statistics of all clients are long: every second step
+    for folder, text in zip(
+        folders[polled], export_texts(scene, counting, ends[polled]), strict=True
+    ):
+        (folder / "exports.txt").write_text(text)
     _write_trace(folders, scene, service)
 
 
@@ -127,6 +136,18 @@ def reads(scene: Scene, counting: Counting, moments: Ints) -> Iterator[dict[str,
             ),
             "mds_stats": of_service,
         }
+
+
+def export_texts(scene: Scene, counting: Counting, moments: Ints) -> Iterator[str]:
+    """Yield the export statistics at each time."""
+    for moment, clients in zip(moments.tolist(), counting.clients(moments), strict=True):
+        yield exports.mdt(
+            MDT,
+            moment * MICROSECONDS,
+            clients,
+            version=scene.version,
+            mounted_s=counting.started(moment),
+        )
 
 
 def _write_trace(folders: list[Path], scene: Scene, service: Service) -> None:

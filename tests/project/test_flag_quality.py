@@ -64,12 +64,11 @@ TRUTH = {
 CASES = {}
 
 
-def flag(kind, name, *, rule="impact", seconds=30, strength=2.0):
+def flag(kind, name, *, rule="impact", seconds=30, strength=2.0, is_accusation=True):
     owner = TRUTH["jobs"].get(name, {}).get("user", name)
     first_seen = ONSET + timedelta(seconds=seconds)
-    return Blame(
-        rule, kind, name, CASES.setdefault((rule, owner), len(CASES)), first_seen, strength
-    )
+    case = CASES.setdefault((rule, owner), len(CASES))
+    return Blame(rule, kind, name, case, first_seen, is_accusation, strength)
 
 
 def result(*flags):
@@ -107,11 +106,20 @@ def test_flags_on_harmless_subjects_are_false_and_on_wasteful_ones_are_not():
     scored = result(flag("job", "2"), flag("job", "3"), flag("user", "carol"))
 
     results = {case.parts: case.is_true for case in scored.cases}
-    assert results == {("ordinary",): False, ("failed look-ups", "user"): True}
+    assert results == {("ordinary",): False, ("failed look-ups",): True}
 
 
 def test_rules_about_data_are_apart():
     assert result(flag("job", "2", rule="unattributed")).cases == []
+
+
+def test_notices_accuse_nobody():
+    ordinary, storm = flag("job", "2", is_accusation=False), flag("job", "1", is_accusation=False)
+
+    scored = result(ordinary, storm, flag("user", "alice"))
+    assert [case.is_true for case in scored.cases] == [True]
+    assert scored.notices == {"impact": 1}
+    assert detected(result(storm)) == [False, False, False]
 
 
 def test_the_owner_of_a_spoofed_id_must_not_be_blamed():
@@ -138,7 +146,21 @@ def test_figures_over_several_sets():
     assert figures["precision"] == 3 / 4
     assert figures["recall"] == 3 / 6
     assert figures["auc"] == pytest.approx(3 / 6)  # the false flag is the weakest
-    assert figures["false_cases_per_day"] == pytest.approx(10_000 / (2 * len(TRUTH["jobs"])))
+    assert figures["false_cases_per_day"] == pytest.approx(10_000 / 2)  # two ordinary jobs
+    missed, _ = figures["errors"]
+    assert [each["subject"] for each in missed["missed"]] == [
+        ["application", "dave task"],
+        ["host", "10.0.0.1@o2ib"],
+    ]
+    assert missed["false"] == [
+        {
+            "rule": "impact",
+            "strength": 3,
+            "parts": ("ordinary",),
+            "subjects": (("job", "2"),),
+            "harm_s": 40,
+        }
+    ]
     assert figures["precision_lower"] == 0.5
     assert figures["precision_upper"] == 1
     assert figures["by_severity"]["60 s"] == {"harmful": 4, "detected": 1}
@@ -147,6 +169,12 @@ def test_figures_over_several_sets():
     assert [point["recall"] for point in figures["curve"]] == pytest.approx(
         [1 / 6, 2 / 6, 3 / 6, 3 / 6]
     )
+
+
+def test_a_day_has_the_heavy_subjects_of_a_set():
+    figures = summary([result(flag("job", "4")), result()])
+
+    assert figures["false_cases_per_day"] == 1 / 2
 
 
 def test_figures_without_flags_are_unknown_or_zero():

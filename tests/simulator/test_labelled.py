@@ -189,3 +189,44 @@ def test_a_seed_gives_the_same_demand():
         actor.source.bursts for actor in second.actors
     ]
     assert Scene.draw(SEED + 1, 0.02).capacity_per_s != first.capacity_per_s
+
+
+def test_export_statistics_of_all_clients_add_up_to_the_totals(made):
+    moments = np.array([made.scene.opened, made.scene.closed])
+    totals = made.counting.reads(moments).totals
+    for counts, clients in zip(totals, made.counting.clients(moments), strict=True):
+        assert np.array(list(clients.values())).sum(axis=0).tolist() == counts.tolist()
+
+    *_, text = writing.export_texts(made.scene, made.counting, moments)
+    assert text.count(".stats=") == len(clients)
+    for host in made.scene.hosts:
+        assert f"mdt.{writing.MDT}.exports.{host.nid}.stats=" in text
+
+
+def test_export_statistics_begin_again_with_the_server(made):
+    restarted = replace(made.scene, failover=made.scene.opened + 600)
+    counting = Counting(restarted, made.service)
+
+    before, after = counting.clients(restarted.failover + np.array([-1, 1]))
+    assert sum(map(sum, after.values())) < 0.1 * sum(map(sum, before.values()))
+
+
+def test_requests_blocked_on_locks_take_long_and_harm_nobody(made):
+    numbers = [
+        n for n, actor in enumerate(made.scene.actors) if actor.role.play.part == "lock convoy"
+    ]
+    convoys = {made.scene.actors[n].job.batch_id for n in numbers}
+    assert convoys
+
+    source = made.service.sources[numbers[0]]
+    alone = replace(made.service, sources=[source])
+    records = tracing.records(made.scene, alone, source.start, source.start + 300)
+    enqueues = records.filter(opcode=101)["service_us"]
+    assert enqueues.mean() > 5_000
+    for group in made.truth["groups"]:
+        if group["kind"] == "job" and group["name"] in convoys:
+            assert group["harm_s"] < 60
+    (read_then,) = made.counting.reads(np.array([source.end])).mdt
+    (entry,) = [entry for entry in read_then if entry.job_id == source.job_id]
+    slowed = dict(zip(truth.MDT_KINDS, entry.slowdowns, strict=True))
+    assert slowed["open"] > 3 * slowed["close"]
