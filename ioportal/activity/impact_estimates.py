@@ -40,6 +40,7 @@ _BASELINE_PERIOD = timedelta(days=1)
 _BASELINE_STEP = timedelta(minutes=10)  # periods end at multiples
 _BASELINE_READS = 300
 _ALL_READS = 1_000_000
+_TRACE_DELAY = timedelta(minutes=2)
 _SERVICES = "mdt"  # prefix of the services that handle metadata operations
 
 _WITH_TIME, _TIME = timed_operations("w")
@@ -114,6 +115,8 @@ class Estimate:
 def untraced(server_id: int, start: datetime, end: datetime, usual: pl.DataFrame) -> list[Interval]:
     """Return the windows in [start, end) to estimate: not traced, or without a baseline.
 
+    The next records of a trace may arrive later than counters: the windows after it are excluded.
+
     Args:
         server_id: a metadata server.
         start: start of the first window.
@@ -123,8 +126,8 @@ def untraced(server_id: int, start: datetime, end: datetime, usual: pl.DataFrame
     if usual.filter(server=server_id).is_empty():
         return [Interval(start, end)]
     traced = [
-        Interval(floor_to_window(part.start), ceil_to_window(part.end))
-        for part in coverage.traced([server_id], start, end)
+        Interval(floor_to_window(part.start), ceil_to_window(part.end) + _TRACE_DELAY)
+        for part in coverage.traced([server_id], start - _TRACE_DELAY, end)
     ]
     return coverage.gaps(traced, start, end)
 
@@ -134,14 +137,14 @@ def _waits(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.D
 
     The time is the wait in the queue and the mean time of those kinds that the server times.
     """
-    differences = services.differences(server_id, start, end, at_most)
+    microseconds = ServiceSnapshot.Unit.MICROSECONDS
+    differences = services.differences(server_id, start, end, at_most, microseconds)
     if differences.is_empty():
         return pl.DataFrame(schema=WAITS)
     metadata_services = Service.objects.filter(name__startswith=_SERVICES)
     of_queue = dict(Counter.objects.filter(name__startswith="req").values_list("name", "pk"))
     is_wait = pl.col("counter_id") == of_queue.get(WAIT, 0)
-    is_timed = pl.col("unit") == ServiceSnapshot.Unit.MICROSECONDS.value
-    is_handled = is_timed & ~pl.col("counter_id").is_in(list(of_queue.values()))
+    is_handled = ~pl.col("counter_id").is_in(list(of_queue.values()))
     handled = pl.col("sum").filter(is_handled).sum() / pl.col("samples").filter(is_handled).sum()
     requests = pl.col("requests").cast(pl.Float64)
     return (

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from ioportal.telemetry.coverage import Interval
 
-_LEVELS = (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS, levels.SERVICE_SNAPSHOTS)
+# Levels of which analyses are made.
+LEVELS = (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS, levels.SERVICE_SNAPSHOTS)
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
     server was not traced, its slow windows are estimated.
     """
     start, end = floor_to_window(start), ceil_to_window(end)
-    if not retention.is_retained(_LEVELS, start, end):
+    if not retention.is_retained(LEVELS, start, end):
         return None
     usual = baselines.at_time(server_ids, start)
     estimates = _estimates(server_ids, start, end, usual)

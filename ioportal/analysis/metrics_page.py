@@ -5,12 +5,14 @@ from ioportal.analysis import quality
 from ioportal.analysis.impact import (
     BLOCKED_TIMES,
     CALM_SHARE,
+    EVERY_SLOW_WINDOW,
     FREE_THREADS,
     MAX_WAIT,
     MIN_BASELINE_WINDOWS,
     SHORT_WAIT,
     SlownessCriteria,
 )
+from ioportal.analysis.impact_estimate import MIN_CALM_INTERVALS
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, MIN_GROUP
 from ioportal.analysis.usual import MIN_SAME_NAME
@@ -208,15 +210,25 @@ are excluded; the share of RPCs with a known baseline is shown.
 
 ### Estimated impact
 
-Without a trace, impact is estimated from statistics that servers always keep, and is named so. The
-time of a request is its wait in the queue plus its handling (mds_stats, means between two reads of
-the services `mdt*`). Its baseline is the median over intervals with at most the median request
-rate, in the day before the range and in the range; it needs at least 20 intervals. The load of each
-user and process is the time of its metadata operations (job_stats, Lustre 2.14 and later), or their
-number where times are unknown. All requests of an interval are assumed to take equally long, and
-each principal to send requests in proportion to its load. Time blocked on locks is included,
-because the statistics do not separate it. Intervals with a trace are excluded. In simulated storms
-the estimate is within a factor of 2 of the measured impact (3 without times of operations).
+Where a server was not traced, or its trace has no baseline yet, impact is estimated from
+statistics that servers always keep, and is named so. The definition is the same; its windows are
+estimated. An interval between two reads is spread evenly over the windows of 10 s in it. Intervals
+of more than `IOPORTAL_POLL_GAP` are gaps.
+
+- The time of a request is its wait in the queue plus its handling (mds_stats, means of each service
+  `mdt*`). Its baseline is the median over intervals with at most the median request rate, in the
+  day before. It needs at least {MIN_CALM_INTERVALS} such intervals.
+- The load of a job, host or process is the time of its metadata operations (Lustre 2.14 and later),
+  or their number where any time is unknown. Jobs and processes are counted by job_stats, hosts
+  outside jobs by exports. Operations of hosts are also counted by process: these count once.
+- All requests of an interval are assumed to take equally long, and each principal to send requests
+  in proportion to its load.
+
+Only windows with at least {EVERY_SLOW_WINDOW.leave:g} times the usual time are estimated. Traced
+windows are measured only; a trace that arrives later replaces the estimate. The two minutes after
+the end of a trace are not estimated, because its next records may not have arrived. Time blocked on
+locks is included, because the statistics do not separate it. In simulated storms the estimate is
+within a factor of 2 of the measured impact (3 without times of operations).
 
 ## Slow intervals
 

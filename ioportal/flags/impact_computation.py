@@ -15,7 +15,7 @@ from ioportal.activity import baselines, impact_estimates, job_groups, principal
 from ioportal.analysis.impact import EVERY_SLOW_WINDOW, GROUPS, MAX_WAIT, by_window
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Server
-from ioportal.telemetry import buckets, levels, retention
+from ioportal.telemetry import buckets, coverage, levels, retention
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
@@ -83,7 +83,7 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
     job_windows = previous.filter(kind=Principal.JOB).values_list("principal_id", flat=True)
     changed = set(job_windows.distinct())
     previous.delete()
-    while start < end:
+    while start < end and coverage.is_timed(server, start, end):
         # The baseline of that time, not one that includes an old log loaded with it.
         until = min(buckets.floor(start, _READ_SPAN) + _READ_SPAN, end)
         usual = baselines.at_time([server], start)

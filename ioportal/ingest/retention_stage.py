@@ -80,7 +80,7 @@ def _drop(level: Level, before: datetime) -> None:
         attribution_stage.lock()
         rollups.lock()
         expired = retention.old_chunks(level, before, _needed_from(level))
-        if level is levels.ATTRIBUTED_RPCS:
+        if level in incidents.LEVELS:
             incidents.store_figures(expired)
         retention.drop(level, expired)
     if expired:

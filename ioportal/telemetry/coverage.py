@@ -222,5 +222,14 @@ def last_timed(servers: Collection[int]) -> datetime | None:
     return max(ends, default=None)
 
 
+def is_timed(server: int, start: datetime, end: datetime) -> bool:
+    """Return whether there are traces or service statistics of a server around [start, end)."""
+    sources = (Coverage.Source.RPC_TRACE, Coverage.Source.MDS_STATS)
+    around = Coverage.objects.filter(
+        start__lt=end + settings.POLL_GAP, end__gt=start - settings.POLL_GAP
+    )
+    return around.filter(source__in=sources, source_id=server).exists()
+
+
 def _sources(source: Coverage.Source, poll_gaps: Mapping[int, timedelta]) -> dict[str, Any]:
     return {"source": source.value, "ids": list(poll_gaps), "gaps": list(poll_gaps.values())}

@@ -13,6 +13,8 @@ from ioportal.telemetry.models import Coverage
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from ioportal.telemetry.models import ServiceSnapshot
+
 # Counters are cumulative: fewer reads give the same sums over longer intervals.
 _READS = """
 SELECT start FROM (
@@ -38,6 +40,7 @@ WITH snapshots AS MATERIALIZED (
     SELECT * FROM telemetry_servicesnapshot
     WHERE server_id = %(server)s AND taken_at = ANY(%(reads)s)
         AND taken_at BETWEEN %(first)s AND %(last)s
+        AND (%(unit)s::smallint IS NULL OR unit = %(unit)s)
 ), reads AS (
     SELECT service_id, taken_at,
         lag(taken_at) OVER (PARTITION BY service_id ORDER BY taken_at) AS previous
@@ -73,10 +76,17 @@ DIFFERENCES = {
 }
 
 
-def differences(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.DataFrame:
+def differences(
+    server_id: int,
+    start: datetime,
+    end: datetime,
+    at_most: int,
+    unit: ServiceSnapshot.Unit | None = None,
+) -> pl.DataFrame:
     """Return the increase of each counter of a server between reads: a frame of `DIFFERENCES`.
 
-    Intervals extend to the reads before and after [start, end). At most `at_most` reads are used.
+    Intervals extend to the reads before and after [start, end). At most `at_most` reads are used,
+    and only counters of a `unit` if it is given.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -92,6 +102,12 @@ def differences(server_id: int, start: datetime, end: datetime, at_most: int) ->
         reads = [read_at for (read_at,) in cursor.fetchall()]
         if not reads:
             return pl.DataFrame(schema=DIFFERENCES)
-        values = {"server": server_id, "reads": reads, "first": min(reads), "last": max(reads)}
+        values = {
+            "server": server_id,
+            "reads": reads,
+            "first": min(reads),
+            "last": max(reads),
+            "unit": unit,
+        }
         cursor.execute(_DIFFERENCES, values)
         return pl.DataFrame(cursor.fetchall(), schema=DIFFERENCES, orient="row")
