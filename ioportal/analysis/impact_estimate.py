@@ -1,8 +1,8 @@
 """Estimated impact, without traces: from the times of a server's requests and counted operations.
 
-The definition is that of the measured impact (`ioportal.analysis.impact`), on estimated windows:
-values are constant between two reads, all requests of a service take equally long, and each
-principal sends requests in proportion to its load.
+Estimated and measured impact have the same definition (`ioportal.analysis.impact`). The windows are
+estimated: values are constant between two reads, all requests of a service take equally long, and
+each principal sends requests in proportion to its load.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def windows(
     Args:
         server: the server of the waits.
         waits: columns of `WAITS`.
-        loads: columns of `LOADS`. Intervals may differ from those of the waits.
+        loads: columns of `LOADS`. Loads and waits may have different intervals.
         span: start and end, at boundaries of windows.
 
     Source: docs/metrics.md, "Impact".

@@ -105,7 +105,7 @@ def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -
 
 
 def _estimate(server: int, start: datetime, end: datetime) -> set[int]:
-    """Store the impact in slow windows in [start, end) without traces; return jobs likewise."""
+    """Store the estimated impact in slow windows in [start, end); return jobs as `_store` does."""
     changed: set[int] = set()
     estimate = impact_estimates.Estimate(server, start, end)
     for slow in estimate.slowdowns(EVERY_SLOW_WINDOW):

@@ -5,11 +5,12 @@ from datetime import timedelta
 import pytest
 
 from ioportal.activity.models import PinnedBaseline
+from ioportal.flags import load_evidence
 from ioportal.flags.models import FlagEvent
-from ioportal.ingest import attribution_stage
-from ioportal.site.models import Server, Service
+from ioportal.ingest import attribution_stage, impact_marks
+from ioportal.site.models import Nid, Server, Service, Target
 from ioportal.stage_runs import drain
-from ioportal.telemetry.models import ImpactWindow
+from ioportal.telemetry.models import HostWindow, ImpactWindow, Principal
 from tests import loading, untraced
 from tests.logs import OPEN, at, rpc
 
@@ -61,6 +62,25 @@ def test_computing_it_again_changes_nothing(flags):
 
     assert windows() == before
     assert FlagEvent.objects.count() == events
+
+
+def test_a_host_outside_jobs_has_impact(flags):
+    mdt = Target.objects.get(name=untraced.MDT)
+    nid = Nid.objects.create(text="99@gni")
+    span = at("12:06"), at("12:09")
+    HostWindow.objects.create(
+        start=span[0], end=span[1], segment_id=1, target_id=mdt.pk, nid_id=nid.pk,
+        kind=Principal.HOST, basis=1, metadata_operations=10 * untraced.STORM_REQUESTS,
+    )  # fmt: skip
+    impact_marks.mark_targets([mdt.pk], *span)
+
+    impact_flags()
+
+    hosts = windows(kind=Principal.HOST)
+    assert {start for start, *_ in hosts} == {at("12:06") + 10 * n * _SECOND for n in range(18)}
+    assert {key for _, _, key, *_ in hosts} == {nid.pk}
+    [host] = load_evidence.for_hosts(mdt.filesystem_id, span[1]).frame.rows(named=True)
+    assert host["impact_s"] == pytest.approx(sum(row[3] for row in hosts) / 1e6, rel=1e-3)
 
 
 @pytest.fixture
