@@ -29,7 +29,7 @@ class Blame:
         name: its name there: a batch id, a NID or process.
         case: number of its case.
         first_seen: time in the stream.
-        is_accusation: its severity is a warning or higher; a notice accuses nobody.
+        is_accusation: its severity is a warning or higher; a notice is advice.
         strength: value of its measure relative to the threshold.
     """
 

@@ -80,9 +80,9 @@ class Scores:
         seed: its seed.
         ordinary_jobs: number of jobs of ordinary applications.
         subjects: all harmful subjects.
-        cases: all cases that accuse somebody.
+        cases: all cases with an accusation.
         notices: number of other cases by rule.
-        spoofing_blamed: users who are blamed for requests of others with their job ids.
+        spoofing_blamed: users with a false flag for requests of others with their job ids.
     """
 
     seed: int

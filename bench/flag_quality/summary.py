@@ -110,9 +110,13 @@ def _errors(each: Scores) -> dict[str, Any]:
     return {
         "seed": each.seed,
         "missed": [
-            {"subject": [one.kind, one.name], "part": one.part, "harm_s": one.harm_s}
-            for one in each.subjects
-            if one.strength is None
+            {
+                "subject": [subject.kind, subject.name],
+                "part": subject.part,
+                "harm_s": subject.harm_s,
+            }
+            for subject in each.subjects
+            if subject.strength is None
         ],
         "false": [
             {

@@ -153,10 +153,10 @@ class Fluid:
     def run(self, start: int, end: int) -> Episode:
         """Serve the requests of all senders in ``[start, end)``."""
         senders = self.senders(start, end)
-        everybody = np.ones((1, len(senders)), dtype=bool)
+        everyone = np.ones((1, len(senders)), dtype=bool)
         seconds = [
             (served[0], queue_s[0])
-            for served, queue_s in self._served(senders, start, end, everybody)
+            for served, queue_s in self._served(senders, start, end, everyone)
         ]
         served, queue_s = (np.array(column) for column in zip(*seconds, strict=True))
         wait_s, stretch = self.service(queue_s)

@@ -113,7 +113,7 @@ def test_rules_about_data_are_apart():
     assert result(flag("job", "2", rule="unattributed")).cases == []
 
 
-def test_notices_accuse_nobody():
+def test_notices_are_no_accusations():
     ordinary, storm = flag("job", "2", is_accusation=False), flag("job", "1", is_accusation=False)
 
     scored = result(ordinary, storm, flag("user", "alice"))

@@ -211,7 +211,7 @@ def test_export_statistics_begin_again_with_the_server(made):
     assert sum(map(sum, after.values())) < 0.1 * sum(map(sum, before.values()))
 
 
-def test_requests_blocked_on_locks_take_long_and_harm_nobody(made):
+def test_requests_blocked_on_locks_take_long_and_are_harmless(made):
     numbers = [
         n for n, actor in enumerate(made.scene.actors) if actor.role.play.part == "lock convoy"
     ]
