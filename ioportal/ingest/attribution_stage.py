@@ -49,7 +49,7 @@ from ioportal.telemetry.models import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _WINDOW = timedelta(seconds=10)
 # Levels that must be retained where rows are attributed: raw rows and derived rows.
@@ -67,7 +67,7 @@ def attribute_pending(limit: int = 500) -> int:
     with transaction.atomic():
         lock()
         traces = DirtyTrace.objects.claim(limit)
-        polled = DirtyReads.objects.claim(limit)
+        polled = [(row, _between_reads(row)) for row in DirtyReads.objects.claim(limit)]
         differences = DirtyDeltas.objects.claim(limit)
         exports = DirtyExports.objects.claim(limit)
         jobs = DirtyJob.objects.claim(limit)
@@ -77,7 +77,7 @@ def attribute_pending(limit: int = 500) -> int:
         _attribute_exports(exports)
         changed = (  # jobs and the start of the change: only later evidence is evaluated again
             (_attribute_traces(traces), [row.start for row in traces]),
-            (_attribute_reads(polled), [_between_reads(row).start for row in polled]),
+            (_attribute_reads(polled), [span.start for _, span in polled]),
             (
                 set(chain.from_iterable(map(_attribute_deltas, differences))),
                 [row.start for row in differences],
@@ -162,14 +162,17 @@ def _attribute_server(server_id: int, start: datetime, end: datetime) -> None:
     )
 
 
-def _attribute_reads(dirty: list[DirtyReads]) -> set[int]:
-    """Derive the windows around reads; return the jobs whose windows may have changed."""
+def _attribute_reads(dirty: Sequence[tuple[DirtyReads, _Span]]) -> set[int]:
+    """Derive the windows around reads; return the jobs whose windows may have changed.
+
+    Each dirty interval comes with its span, from the read before it to the read after it.
+    """
     spans: dict[tuple[int, int], list[_Span]] = defaultdict(list)
-    targets = Target.objects.in_bulk({row.target_id for row in dirty})
-    for row in dirty:
+    targets = Target.objects.in_bulk({row.target_id for row, _ in dirty})
+    for row, span in dirty:
         target = targets[row.target_id]
         folded_target = target.pk if target.kind == Target.Kind.MDT else 0
-        spans[target.filesystem_id, folded_target].append(_between_reads(row))
+        spans[target.filesystem_id, folded_target].append(span)
     stale: set[int] = set()
     for (filesystem, folded_target), dirty_spans in spans.items():
         folded = (
@@ -197,8 +200,8 @@ def _attribute_reads(dirty: list[DirtyReads]) -> set[int]:
             stale |= _jobs_of(windows) | _running(filesystem, span.start, span.end)
     LateRows.objects.bulk_create(
         LateRows(target_id=row.target_id, start=row.start, end=row.end)
-        for row in dirty
-        if not retention.is_retained(_IO_LEVELS, _between_reads(row).start, row.end)
+        for row, span in dirty
+        if not retention.is_retained(_IO_LEVELS, span.start, row.end)
     )
     return stale
 
