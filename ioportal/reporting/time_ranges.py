@@ -22,26 +22,48 @@ _DIGITS = 3  # of displayed seconds
 _FIRST_YEAR, _LAST_YEAR = 1970, 2200  # leaves room for arithmetic on times
 
 
+RECENT = {  # values of the parameter `last`
+    "15m": timedelta(minutes=15),
+    "1h": timedelta(hours=1),
+    "6h": timedelta(hours=6),
+    "24h": timedelta(hours=24),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+    "90d": timedelta(days=90),
+    "1y": timedelta(days=365),
+}
+
+
 @dataclass(frozen=True)
 class TimeRange:
-    """A range [start, end), and whether the URL selects it."""
+    """A range [start, end), and how the URL selects it."""
 
     start: datetime
     end: datetime
-    is_selected: bool = False
+    is_selected: bool = False  # by its times
+    last: str = ""  # a key of `RECENT`
 
     @classmethod
     def from_query(cls, query: QueryDict, default: TimeRange) -> TimeRange:
-        """Read ``start`` and ``end``; a missing one is taken from the default.
+        """Read ``start`` and ``end``, or ``last``: up to the end of the default.
+
+        A missing time is taken from the default.
 
         Raises:
             ValidationError: one is not a time, or the range is empty.
         """
+        if not (query.get("start") or query.get("end")):
+            last = query.get("last", "")
+            return (
+                cls(default.end - RECENT[last], default.end, last=last)
+                if last in RECENT
+                else default
+            )
         start = _moment(query.get("start"), default.start)
         end = _moment(query.get("end"), default.end)
         if end - start < _SHORTEST:
             raise ValidationError("The end of the range must be after its start.")
-        return cls(start, end, is_selected=bool(query.get("start") or query.get("end")))
+        return cls(start, end, is_selected=True)
 
     @classmethod
     def or_default(cls, query: QueryDict, default: TimeRange) -> tuple[TimeRange, list[str]]:

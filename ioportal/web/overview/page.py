@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 class OverviewPage:
     """The sections of the range in the address, or of the latest data where it is invalid."""
 
-    recent_ranges = tuple(query.RECENT_RANGES)
     groupings = BYS
     refresh_s = query.REFRESH_S
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ioportal.reporting.principals import BYS
 from ioportal.reporting.series import last_observed
-from ioportal.reporting.time_ranges import TimeRange
+from ioportal.reporting.time_ranges import RECENT, TimeRange
 from ioportal.site.models import Filesystem, Server, Target
 from ioportal.telemetry import buckets, coverage
 from ioportal.telemetry.models import Coverage
@@ -16,13 +16,6 @@ from ioportal.telemetry.models import Coverage
 if TYPE_CHECKING:
     from django.http import QueryDict
 
-RECENT_RANGES = {
-    "15m": timedelta(minutes=15),
-    "1h": timedelta(hours=1),
-    "6h": timedelta(hours=6),
-    "24h": timedelta(hours=24),
-    "7d": timedelta(days=7),
-}
 DEFAULT_RANGE = "1h"
 REFRESH_S = 10
 _STEP = timedelta(seconds=10)
@@ -33,7 +26,6 @@ class OverviewQuery:
     """The range of an overview, and the grouping of its jobs."""
 
     window: TimeRange
-    last: str  # a key of `RECENT_RANGES`; "": a range with explicit times
     by: str
     is_live: bool  # the range ends now
 
@@ -49,15 +41,14 @@ class OverviewQuery:
         by = query.get("by", "")
         by = by if by in BYS else BYS[0]
         last = query.get("last", "")
-        last = last if last in RECENT_RANGES else DEFAULT_RANGE
+        last = last if last in RECENT else DEFAULT_RANGE
         now = buckets.ceil(datetime.now(UTC), _STEP)
         latest = latest_data()
-        is_live = latest is None or latest > now - RECENT_RANGES[last]
+        is_live = latest is None or latest > now - RECENT[last]
         end = now if is_live or latest is None else buckets.ceil(latest, _STEP)
-        window = TimeRange.from_query(query, TimeRange(end - RECENT_RANGES[last], end))
-        if window.is_selected:
-            return cls(window, "", by, is_live=False)
-        return cls(window, last, by, is_live=is_live)
+        recent = TimeRange(end - RECENT[last], end, last=last)
+        window = TimeRange.from_query(query, recent)
+        return cls(window, by, is_live=is_live and not window.is_selected)
 
 
 def latest_data() -> datetime | None:

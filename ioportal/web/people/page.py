@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from ioportal.reporting.cases import CaseSummary
     from ioportal.reporting.impacts import ImpactRow
+    from ioportal.reporting.time_ranges import TimeRange
     from ioportal.web.trends.page import Trend
 
 PER_PAGE = 50
@@ -257,6 +258,13 @@ class PeoplePage(SelectedJobs):
                 yield column, "", column.name if column.name == "name" else f"-{column.name}"
 
 
+class _WholeTrends(TrendsPage):
+    """Trends over the same time as the totals."""
+
+    def _default(self, extent: TimeRange) -> TimeRange:
+        return extent
+
+
 class PersonPage(SelectedJobs):
     """One user or project."""
 
@@ -334,7 +342,7 @@ class PersonPage(SelectedJobs):
     @cached_property
     def trends(self) -> TrendsPage:
         """Trends of the jobs."""
-        return TrendsPage(self.user, self.query, {self.kind.name: self.name})
+        return _WholeTrends(self.user, self.query, {self.kind.name: self.name})
 
     @cached_property
     def charts(self) -> list[Trend]:

@@ -20,7 +20,7 @@ from ioportal.charts import trends as charts
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.jobs.models import JobStatistics
 from ioportal.reporting import formatting
-from ioportal.reporting.time_ranges import TimeRange
+from ioportal.reporting.time_ranges import RECENT, TimeRange
 from ioportal.site.models import Target
 from ioportal.studies import trends as questions
 from ioportal.studies.cache import cached, visibility_key
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 MOST_METRICS = 6
 ROWS_SHOWN = 100  # in the table of a page; exports have all
-_PERIODS = {"7 days": 7, "30 days": 30, "90 days": 90, "1 year": 365}
+DEFAULT, ALL = "90d", "all"  # values of the parameter `last`
 _FROM_COUNTERS = {Source.JOB_STATS, Source.JOB_STATS_MDT}  # have gaps between reads
 _MOMENT = timedelta(milliseconds=1)
 _GAP_BINS = 400  # narrower gaps would be invisible
@@ -156,7 +156,14 @@ class TrendsPage(SelectedJobs):
 
     @cached_property
     def _window(self) -> tuple[TimeRange | None, list[str]]:
-        return TimeRange.or_default(self.query, self.extent) if self.extent else (None, [])
+        if self.extent is None:
+            return None, []
+        if self.query.get("last") == ALL:
+            return replace(self.extent, last=ALL), []
+        return TimeRange.or_default(self.query, self._default(self.extent))
+
+    def _default(self, extent: TimeRange) -> TimeRange:
+        return replace(extent, start=max(extent.start, extent.end - RECENT[DEFAULT]), last=DEFAULT)
 
     @property
     def window(self) -> TimeRange | None:
@@ -182,7 +189,7 @@ class TrendsPage(SelectedJobs):
         """Invalid parameters other than filters, and their replacement."""
         errors: dict[str, list[str]] = {}
         if messages := self._window[1]:
-            errors["start"] = [f"{message} The whole time is shown." for message in messages]
+            errors["start"] = [f"{message} The latest 90 days are shown." for message in messages]
         if message := job_kinds.unit_error(self.query):
             errors["unit"] = [f"{message} Ignored."]
         step = self.query.get("step", "")
@@ -226,16 +233,6 @@ class TrendsPage(SelectedJobs):
         """The UTC offset of the charts' clock; "": the offset of the site's zone at each time."""
         by_hours = self.buckets and self.buckets.step is Step.HOUR
         return self.window.offset if self.window and by_hours else ""
-
-    @property
-    def periods(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield periods up to the latest job: label, start, whether it is current."""
-        if self.extent is None or self.window is None:
-            return
-        for name, days in _PERIODS.items():
-            start = (self.extent.end - timedelta(days=days)).replace(microsecond=0)
-            is_current = self.window.is_selected and self.window.start == start
-            yield name, timezone.localtime(start).isoformat(), is_current
 
     @property
     def other_parameters(self) -> list[tuple[str, list[str]]]:
