@@ -147,7 +147,7 @@ def test_a_pending_range_is_not_idle(as_staff, busy_site, pend, name):
     assert {row["per_second"] for row in data["rows"]} == {None}
     page = as_staff.get(f"/overview/{name}/?{RANGE}").content.decode()
     assert "Attribution pending" in page
-    assert "Not observed" not in page.partition('data-part="busiest')[2].partition("<figure")[0]
+    assert "Not observed" not in page.partition('data-part="busiest')[2].partition("</div>")[0]
 
 
 def test_jobs_are_grouped_by_user_and_project(as_staff, busy_site):
