@@ -80,10 +80,10 @@ def by_window(
     """Estimate how much less others would have waited without each principal and each group.
 
     In each window and service, impact is ``accountable share x worked share x max(0, sum over
-    opcodes of (others' total time - others' RPCs x baseline))``; *others* are all outside the
-    group. Time blocked on locks does not count: such an RPC waits for nobody's work. The worked
-    share is work / (work + blocked time beyond `FREE_THREADS`): if all threads are blocked, others
-    queue for them, not for work.
+    opcodes of (others' total time - others' RPCs x baseline))``; *others* are other users (of
+    projects: other projects) and principals outside jobs. Time blocked on locks does not count:
+    such an RPC does not wait for work. The worked share is work / (work + blocked time beyond
+    `FREE_THREADS`): if all threads are blocked, others queue for them, not for work.
 
     Args:
         windows: columns of `WINDOWS`; they begin `MAX_WAIT` before `since`, if there are any.
@@ -125,14 +125,12 @@ def by_window(
             .agg(pl.sum("work_us"), party=pl.first(f"{party}_party"))
         )
         parties = ahead.group_by(*_MOMENT, party=f"{party}_party").agg(party_us=pl.sum("work_us"))
-        own = (
-            current.drop_nulls(kind)
-            .group_by(*_MOMENT, key=kind)
-            .agg(pl.sum("took_us", "usual_us", "blocked_us"))
+        own = current.group_by(*_MOMENT, party=f"{party}_party").agg(
+            pl.sum("took_us", "usual_us", "blocked_us")
         )
         frames.append(
             _accountable(work, parties)
-            .join(own, on=[*_MOMENT, "key"], how="left")
+            .join(own, on=[*_MOMENT, "party"], how="left")
             .join(all_loads, on=_MOMENT)
             .join(worked, on=_MOMENT)
             .with_columns(pl.col("took_us", "usual_us", "blocked_us").fill_null(0))

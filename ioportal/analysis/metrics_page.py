@@ -171,11 +171,13 @@ cover timed RPCs only: lines without a timing tail are counted but not timed.
 
 A busy job is not necessarily harmful. Impact estimates how many seconds less others would have
 waited without a group: a job, a host or process outside jobs, or all jobs of a user, of a project,
-or of an application (user and job name without numbers). *Others* are all outside the group. In
-each window of 10 s and service of a metadata server, impact is ``accountable share x worked share x
-max(0, others' time - blocked time - usual time of as many RPCs of the same kinds)``. An RPC's time
-lasts from its arrival to its end. The impact in a range is the sum over its windows. A group's *own
-waiting* is the excess of its own time over the usual time. It is no impact.
+or of an application (user and job name without numbers). *Others* are other users, and hosts and
+processes outside jobs: if a user's jobs delay each other, nobody else is harmed. For a project,
+others are outside the project. In each window of 10 s and service of a metadata server, impact is
+``accountable share x worked share x max(0, others' time - blocked time - usual time of as many RPCs
+of the same kinds)``. An RPC's time lasts from its arrival to its end. The impact in a range is the
+sum over its windows. A group's *own waiting* is the excess of its own time over the usual time. It
+is no impact.
 
 The accountable share follows from the *work* while the RPCs of the window waited. Work is the
 usual time of the RPCs done, not their service time: an RPC that is blocked on a lock occupies a

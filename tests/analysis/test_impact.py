@@ -243,6 +243,7 @@ def test_no_windows_give_an_empty_result():
 
 
 USERS = {"a": "u", "b": "u", "c": "v"}  # d is outside jobs
+PARTIES = {"u": {"a", "b"}, "v": {"c"}, "d": {"d"}}
 rows = st.lists(
     st.tuples(
         st.sampled_from([0, 10, 20]),
@@ -259,7 +260,8 @@ rows = st.lists(
 def _by_the_formula(rows, group):
     """Compute the impact of a set of principals window by window, in plain Python."""
     usual = {ENQUEUE: 100, CLOSE: 50}
-    outside = {"u": {"a", "b"} - group, "v": {"c"} - group, "d": {"d"} - group}
+    outside = {party: names - group for party, names in PARTIES.items()}
+    party = set().union(*(names for names in PARTIES.values() if names & group))
     seconds = 0.0
     for second in {row[0] for row in rows}:
         window = [row for row in rows if row[0] == second]
@@ -278,7 +280,7 @@ def _by_the_formula(rows, group):
         reach = own + sum(min(other, own) for other in others)
         ratio = own / max([own, *others], default=1) if own else 0
         accountable = max(0, (reach - CALM_SHARE) / (1 - CALM_SHARE)) * ratio**2
-        others_rows = [row for row in window if row[2] not in group]
+        others_rows = [row for row in window if row[2] not in party]
         late = sum(rpcs * (total - usual[opcode]) for _, opcode, _, rpcs, _, total in others_rows)
         seconds += accountable * max(0, late) / 1e6
     return seconds
