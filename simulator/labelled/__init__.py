@@ -5,7 +5,7 @@ before/         history when the stream begins, loaded in one step
     sacct.txt               jobs that ended in it
     job_stats/TIME.txt      a read every 15 minutes; its name and its modification time are the
     md_stats/TIME.txt       time of the read
-    mds_stats/TIME.txt
+    mds_stats/TIME.txt      a read every minute
     exports.txt             a read when the stream begins
     rpctrace.log.zst        the server's trace
 slices/0000/    the stream, in steps of 30 seconds, as read by agents

@@ -68,10 +68,10 @@ def before(out: Path, scene: Scene, service: Service, counting: Counting) -> Non
     moments = np.arange(scene.begun, scene.opened + 1, _READ_EVERY_S)
     for moment, texts in zip(moments.tolist(), reads(scene, counting, moments), strict=True):
         for format_name, text in texts.items():
-            path = out / format_name / f"{utc_name(moment)}.txt"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-            os.utime(path, (moment, moment))
+            _write_read(out / format_name, moment, text)
+    minutes = np.arange(scene.begun, scene.opened + 1, MINUTE_S)  # short, and usual times need many
+    for moment, text in zip(minutes.tolist(), counting.service_texts(minutes), strict=True):
+        _write_read(out / "mds_stats", moment, text)
     (text,) = export_texts(scene, counting, np.array([scene.opened]))
     (out / "exports.txt").write_text(text)
     dumps.write(
@@ -81,6 +81,13 @@ def before(out: Path, scene: Scene, service: Service, counting: Counting) -> Non
         out / "rpctrace.log.zst",
         version=tracing.version(scene),
     )
+
+
+def _write_read(folder: Path, moment: int, text: str) -> None:
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{utc_name(moment)}.txt"
+    path.write_text(text)
+    os.utime(path, (moment, moment))
 
 
 def slices(out: Path, scene: Scene, service: Service, counting: Counting) -> None:
