@@ -23,7 +23,7 @@ from simulator import centre, site, truth
 from simulator.batch import payloads
 from simulator.batch.payloads import Payloads
 from simulator.centre import Centre
-from simulator.clock import MICROSECONDS, local, utc_week
+from simulator.clock import MICROSECONDS, local, local_day, utc_week
 from simulator.formats import alps, panda, pbs, rpctrace, sacct, site_toml
 from simulator.plan import Plan
 from simulator.progress import say
@@ -60,7 +60,7 @@ def _write_batch_logs(plan: Plan, happened: Centre, out: Path) -> None:
     _write_texts(out / "pbs", pbs.monthly_files(in_time, plan.end))
     if happened.late:
         late = "".join(pbs.monthly_files([happened.late], plan.end).values())
-        _write_texts(out / "late", {"pbs-20170706": late})
+        _write_texts(out / "late", {f"pbs-{local_day(happened.late.submitted)}": late})
     launches = alps.monthly_files(on_machine, plan.end)
     _write_texts(out / "alps", {f"messages-{month}": text for month, text in launches.items()})
     shared = [job for job in happened.jobs if job.cluster == site.ANALYSIS_CLUSTER]

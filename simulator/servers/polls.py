@@ -11,6 +11,7 @@ from simulator.clock import DAY_S, HOUR_S, MINUTE_S, local, local_time, midnight
 from simulator.plan import FULL_POLL_S, Plan
 
 _CRISIS = (local(2017, 7, 6, "09:40:00"), local(2017, 7, 6, "10:40:00"), MINUTE_S)
+_REST_OF_CRISIS = (_CRISIS[1], story.STOPPED + 10 * MINUTE_S, MINUTE_S)
 _LATENESS_S = 9  # maximum delay of a server's timer, constant per server
 _ENTRIES_KEPT_S = 10 * MINUTE_S  # Lustre's default of job_cleanup_interval
 _MARGIN_S = HOUR_S  # entries are kept for longer than the time between two reads
@@ -29,8 +30,12 @@ _WATCHED = (
     (*story.WEEK, 20 * MINUTE_S),
     (storm.START - HOUR_S, storm.START + 2 * HOUR_S, FULL_POLL_S),
     (local(2017, 8, 15, "22:00:00"), local(2017, 8, 16, "04:00:00"), FULL_POLL_S),
+    (local(2017, 8, 15, "23:50:00"), local(2017, 8, 16, "01:10:00"), MINUTE_S),
     (local(2017, 8, 18), local(2017, 8, 18, "05:00:00"), FULL_POLL_S),
+    (local(2017, 8, 18, "01:40:00"), local(2017, 8, 18, "03:10:00"), MINUTE_S),
     (local(2017, 8, 21), local(2017, 8, 21, "05:00:00"), FULL_POLL_S),
+    (local(2017, 8, 21, "00:55:00"), local(2017, 8, 21, "02:25:00"), MINUTE_S),
+    (local(2017, 8, 29, "10:00:00"), local(2017, 8, 29, "12:00:00"), MINUTE_S),
 )
 # The campaign's hours on Tuesdays and Thursdays.
 _WEEKDAYS = (1, 3)
@@ -63,6 +68,8 @@ def schedule(plan: Plan, what: What, server: str, rng: np.random.Generator) -> S
     moments.append(np.arange(story.FULL_DAYS[0], story.FULL_DAYS[1] + 1, full_s))
     if what is not What.OSTS or plan.poll_s <= FULL_POLL_S:
         moments.append(np.arange(*_CRISIS))
+    if what is not What.OSTS:
+        moments.append(np.arange(*_REST_OF_CRISIS))
     if often:
         moments += [np.arange(*watched) for watched in _WATCHED]
         moments += [np.arange(*morning) for morning in _mornings(plan)]
