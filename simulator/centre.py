@@ -8,7 +8,7 @@ from simulator import background, storm, story
 from simulator.activity import Source
 from simulator.batch import behaviour, campaign, launches, numbers, shared_nodes, workloads
 from simulator.batch.jobs import Job, Kind
-from simulator.batch.scheduler import Scheduler
+from simulator.batch.scheduler import DELETED, Scheduler
 from simulator.clock import local
 from simulator.plan import Plan
 from simulator.randomness import stream
@@ -70,10 +70,14 @@ def happen(plan: Plan) -> Centre:
         ordinary, fixed, campaign.PandaCampaign(plan, stream(plan.seed, "campaign"))
     )
     jobs = sorted([*ordinary, *fixed, *pilots], key=lambda job: job.submitted)
+    if plan.stops:
+        _delete_running(jobs, plan.end - 1)
     _number(jobs, campaign.NUMBER_AT, _NUMBERS_PER_S)
     launches.add_launches(jobs, golden, plan.end, stream(plan.seed, "launches"))
     analysis = workloads.analysis_jobs(plan, stream(plan.seed, "analysis"))
     shared_nodes.run(analysis, plan.start, plan.end)
+    if plan.stops:
+        _delete_running(analysis, plan.end - 1)
     _number(analysis, _ANALYSIS_NUMBER_AT, _ANALYSIS_NUMBERS_PER_S)
     jobs = sorted([*jobs, *analysis], key=lambda job: job.submitted)
     behaving = stream(plan.seed, "behaviour")
@@ -88,6 +92,13 @@ def _number(jobs: list[Job], anchors: dict[int, int], per_s: float) -> None:
     pins = np.array([n for n, job in enumerate(jobs) if job.number], dtype=np.int64)
     for job, number in zip(jobs, numbers.growing(moments, anchors, per_s, pins), strict=True):
         job.number = int(number)
+
+
+def _delete_running(jobs: list[Job], at: int) -> None:
+    """End the jobs that would run longer, as a person does before the machine is stopped."""
+    for job in jobs:
+        if job.started is not None and job.started < at and (job.ended is None or job.ended > at):
+            job.ended, job.exit_status = at, DELETED
 
 
 def _storm(plan: Plan) -> list[Job]:

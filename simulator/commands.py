@@ -2,8 +2,10 @@
 
 python -m simulator demo --seed 1 --out DIR
 python -m simulator demo --ends 2026-11-22 --out DIR
+python -m simulator site --ends 2026-11-22 --out FILE
 python -m simulator demo --start 2017-07-05 --days 3 --rate 1 --poll 600 --out DIR
 python -m simulator feeds --portal http://127.0.0.1:8000 --out DIR
+python -m simulator past --out DIR
 python -m simulator live --out DIR
 python -m simulator incident --seed 7 --out DIR
 python -m simulator labelled --seed 7 DIR
@@ -14,8 +16,9 @@ python -m simulator job_stats --jobs 50000 --out FILE
 import argparse
 from pathlib import Path
 
-from simulator import clock, constructed, demo, faults, feeds, incident, live, site
+from simulator import clock, constructed, demo, faults, feeds, incident, live, past, site
 from simulator.faults import Faults
+from simulator.formats import site_toml
 from simulator.formats.rpctrace import Version
 from simulator.labelled import labelled_set
 from simulator.plan import Plan
@@ -32,8 +35,12 @@ def run(dates: argparse.ArgumentParser) -> None:
     arguments = _parser(dates).parse_args()
     if arguments.command == "demo":
         demo.write(_plan(arguments), arguments.out)
+    elif arguments.command == "site":
+        arguments.out.write_text(site_toml.text(_DEFAULT))
     elif arguments.command == "feeds":
         feeds.write(arguments.out, arguments.portal)
+    elif arguments.command == "past":
+        past.write(arguments.out, seed=arguments.seed, pace=arguments.pace)
     elif arguments.command == "live":
         live.run(arguments.out, seed=arguments.seed, pace=arguments.pace)
     elif arguments.command == "incident":
@@ -68,6 +75,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         node_count=arguments.nodes,
         knee_per_s=arguments.knee,
         trace=not arguments.no_trace,
+        stops=arguments.stop,
         faults=Faults((*of_the_story, *arguments.fault)),
     )
 
@@ -80,7 +88,11 @@ def _parser(dates: argparse.ArgumentParser) -> argparse.ArgumentParser:
     whole = commands.add_parser(
         "demo", parents=[dates], help="all raw files of a year at the centre"
     )
+    registration = commands.add_parser(
+        "site", parents=[dates], help="the registration of the demo's centre alone"
+    )
     agents = commands.add_parser("feeds", help="configuration of agents and portal for live logs")
+    before = commands.add_parser("past", help="logs of today's centre in the hours before now")
     now = commands.add_parser("live", help="logs of today's centre, until Ctrl-C")
     both = commands.add_parser("incident", help="a harmful job and a busy one, by seed")
     labelled = commands.add_parser("labelled", help="a labelled set of harmful and harmless jobs")
@@ -88,13 +100,15 @@ def _parser(dates: argparse.ArgumentParser) -> argparse.ArgumentParser:
     counters = commands.add_parser("job_stats", help="a constructed dump of an MDT, for benches")
     for command, out in (
         (whole, "a folder"),
+        (registration, "a file"),
         (agents, "the folder of the logs"),
+        (before, "a folder"),
         (now, "a folder"),
         (both, "a folder"),
         (trace, "a file"),
         (counters, "a file"),
     ):
-        if command is not agents:
+        if command not in {registration, agents}:
             command.add_argument("--seed", type=int, default=1)
         command.add_argument("--out", type=Path, required=True, help=out)
     _add_demo_arguments(whole)
@@ -102,7 +116,8 @@ def _parser(dates: argparse.ArgumentParser) -> argparse.ArgumentParser:
     labelled.add_argument("--seed", type=int, default=1)
     labelled.add_argument("--share", type=float, default=1.0, help="of a whole set's subjects")
     agents.add_argument("--portal", required=True, help="its address")
-    now.add_argument("--pace", type=int, default=1, help="multiple of the usual activity")
+    for command in (before, now):
+        command.add_argument("--pace", type=int, default=1, help="multiple of the usual activity")
     trace.add_argument("--lines", type=int, required=True)
     trace.add_argument("--nids", type=int, default=300, help="number of clients")
     trace.add_argument("--odd", type=float, default=0.05, help="share of irregular lines")
@@ -113,9 +128,11 @@ def _parser(dates: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 def _add_demo_arguments(whole: argparse.ArgumentParser) -> None:
-    whole.add_argument("--start", type=clock.moment, default=_DEFAULT.start, help="first day of the story")
+    whole.add_argument(
+        "--start", type=clock.moment, default=_DEFAULT.start, help="first day of the story"
+    )
     length = whole.add_mutually_exclusive_group()
-    length.add_argument("--until", type=clock.moment, default=_DEFAULT.end, help="end of the story")
+    length.add_argument("--until", type=clock.moment, default=_DEFAULT.end, help="2017-10-31")
     length.add_argument("--days", type=int, help="instead of --until")
     whole.add_argument(
         "--rate", type=float, default=_DEFAULT.rate, help="of submissions; 1: a busy centre"
@@ -128,6 +145,7 @@ def _add_demo_arguments(whole: argparse.ArgumentParser) -> None:
     whole.add_argument(
         "--knee", type=float, default=_DEFAULT.knee_per_s, help="requests/s of the MDT"
     )
+    whole.add_argument("--stop", action="store_true", help="running jobs are deleted at the end")
     whole.add_argument("--no-trace", action="store_true", help="no RPC traces of incidents")
     whole.add_argument("--no-faults", action="store_true", help="without the faults of the story")
     whole.add_argument(

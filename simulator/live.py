@@ -8,8 +8,8 @@ panda/NUMBER.json  PanDA jobs of a pilot that ended
 truth.jsonl        intervals and effects of special jobs, for tests only
 state.json         progress of the writer
 
-A second is written after it has ended. The first run writes some hours before its start, without
-storms. A later run continues: the pause in between is counted and accounted for, but not traced.
+A second is written after it has ended. A later run continues: the pause in between is counted and
+accounted for, but not traced. `past` writes the hours before the first run.
 """
 
 import json
@@ -37,10 +37,9 @@ from simulator.servers.polls import What
 from simulator.servers.server_log import Served
 from simulator.today import Today
 
-_CALM_S = 13 * HOUR_S // 2  # before the first run: enough for a baseline
+PRINTED_AHEAD_S = 2  # counters stay in a file until they are polled, and show that time
 _AT_ONCE_S = MINUTE_S  # of the pause, per step
 _PRINTED_EVERY_S = 5
-_PRINTED_AHEAD_S = 2  # counters stay in a file until they are polled, and show that time
 _EXPORTED_S = 6 * HOUR_S  # sacct reports jobs that ended within this time
 _PINGING_NODES = 8
 _ROTATED_BYTES = 64_000_000
@@ -66,7 +65,7 @@ class State:
         if path.exists():
             return cls(**json.loads(path.read_text()))
         now = int(time())
-        return cls(seed, pace, begun=now - _CALM_S, opened=now, until=now - _CALM_S)
+        return cls(seed, pace, begun=now, opened=now, until=now)
 
 
 def run(folder: Path, *, seed: int, pace: int) -> None:
@@ -118,9 +117,14 @@ class Live:
         self._count(since, now)
         # Printed just before the full seconds at which commands are polled.
         is_due = (now + 1) // _PRINTED_EVERY_S > (since + 1) // _PRINTED_EVERY_S
-        if is_due and now > time() - _AT_ONCE_S:
-            self._print(now)
         self._state.until = now
+        if is_due and now > time() - _AT_ONCE_S:
+            for name, text in self.printed().items():
+                _replace(self._folder / f"{name}.txt", text)
+        self.save()
+
+    def save(self) -> None:
+        """Store the progress, from which a later run continues."""
         _replace(self._folder / "state.json", json.dumps(asdict(self._state)))
 
     def _account(self, since: int, now: int) -> None:
@@ -154,7 +158,7 @@ class Live:
 
     def _count(self, since: int, now: int) -> None:
         """Add the MDT's operations to the totals of the MDT and of each client."""
-        since, now = since + _PRINTED_AHEAD_S, now + _PRINTED_AHEAD_S
+        since, now = since + PRINTED_AHEAD_S, now + PRINTED_AHEAD_S
         moments = np.array([since, now])
         for source in self._today.sources(since, now):
             before, after = counters.by_client(source, moments, story.UPGRADED)
@@ -165,9 +169,10 @@ class Live:
                 earlier = self._state.clients.get(nid, [0] * len(MDT_KINDS))
                 self._state.clients[nid] = [a + b for a, b in zip(earlier, counts, strict=True)]
 
-    def _print(self, now: int) -> None:
-        """Write the current output of commands."""
-        plan, polled = self._today.plan, now + _PRINTED_AHEAD_S
+    def printed(self) -> dict[str, str]:
+        """Return the current output of commands, by file name."""
+        now = self._state.until
+        plan, polled = self._today.plan, now + PRINTED_AHEAD_S
         version = plan.faults.version_at(site.MDS, now)
         server = Server(polls.kept_s(plan, What.MDT), failures_until=story.UPGRADED)
         [entries] = counters.entries_by_poll(
@@ -198,15 +203,13 @@ class Live:
             if job.cluster == site.ANALYSIS_CLUSTER
         ]
         waiting = [job for job in there if not _is_over(job, now)]
-        printed = {
+        return {
             "job_stats": job_stats.mdt(site.MDT, entries, version=version),
             "md_stats": whole,
             "exports": clients,
             "squeue": squeue.text(waiting, now),
             "sacct": sacct.text(job for job in there if _is_over(job, now)),
         }
-        for name, text in printed.items():
-            _replace(self._folder / f"{name}.txt", text)
 
     def _since_export(self, now: int) -> int:
         """Return the start of sacct's interval: for an hour after a pause it includes the pause."""

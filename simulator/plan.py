@@ -24,6 +24,7 @@ class Plan:
         node_count: compute nodes of the machine.
         knee_per_s: capacity of the MDT's main service, requests per second.
         trace: whether the MDS's debug log is stored around incidents.
+        stops: whether jobs that run at the end are deleted then.
         faults: faults of servers and readers.
     """
 
@@ -36,6 +37,7 @@ class Plan:
     node_count: int = site.NODE_COUNT
     knee_per_s: float = 20_000.0
     trace: bool = True
+    stops: bool = False
     faults: Faults = field(default=Faults(faults.OF_THE_STORY))
 
     @property

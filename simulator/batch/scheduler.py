@@ -13,7 +13,7 @@ from simulator.batch.jobs import Ints, Job
 _CYCLE_S = 60  # between two scheduling runs
 _START_DELAY_S = 25  # maximum delay until the batch host starts the job's script
 _KILL_S = 9  # from a job's deletion to its end
-_DELETED = 271  # 256 + SIGTERM
+DELETED = 271  # 256 + SIGTERM
 
 
 class Campaign(Protocol):
@@ -147,7 +147,7 @@ class Scheduler:
         end = moment + job.runtime_s
         if job.delete_at is not None and job.delete_at + _KILL_S < end:
             end = job.delete_at + _KILL_S
-            job.exit_status = _DELETED
+            job.exit_status = DELETED
         self._at(end, _Event.END, job)
 
     def _take(self, count: int) -> Ints:
