@@ -22,10 +22,15 @@ LOCK := $(VENV)/uv pip compile --quiet --upgrade --universal --python-version 3.
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: demo-data serve  ## Set up everything with simulated data and serve it until Ctrl-C
+demo: services  ## Set up everything with simulated data and serve it until Ctrl-C
+	@echo "==> Loading the latest hours of a simulated centre"
+	@$(MAKE) --no-print-directory staticfiles/staticfiles.json & \
+	    $(MANAGE) migrate --verbosity 0 && $(MANAGE) demo_today 2> var/log/demo_today.log \
+	    || (tail var/log/demo_today.log; exit 1) && wait $$!
+	@$(RUN) $(VENV)/python -m scripts.serve $(PORT)
 
-demo-data: migrate  ## Set up the demo without serving it
-	@echo "==> Loading the demo data"
+demo-data: migrate  ## Load all of the demo without serving it
+	@echo "==> Simulating and loading a year"
 	@$(MANAGE) demo_data
 
 serve: migrate staticfiles/staticfiles.json  ## Run web, worker and beat until Ctrl-C (PORT=8000)

@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "ioportal.flags",
     "ioportal.api",
     "ioportal.web",
+    "ioportal.demo",
 ]
 
 MIDDLEWARE = [
@@ -75,6 +76,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "ioportal.web.context.site",
+                "ioportal.demo.context.loading",
             ],
         },
     },

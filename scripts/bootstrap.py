@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from scripts.checkout import CHECKOUT, VAR, Problem, alone, exit_status, is_root, run_logged, say
@@ -40,8 +41,12 @@ def bootstrap(lock: str, needs: list[str]) -> None:
     with alone():
         if "nginx" in needs:
             unpack_nginx()
-        install_debian_packages([*choose().programs, *(need for need in needs if need != "nginx")])
-        install_python_packages(lock)
+        provider = choose()
+        install_debian_packages([*provider.programs, *(need for need in needs if need != "nginx")])
+        with ThreadPoolExecutor(1) as pool:  # the two longest steps at once
+            preparing = pool.submit(provider.prepare)
+            install_python_packages(lock)
+            preparing.result()
 
 
 def install_debian_packages(needs: list[str]) -> None:
@@ -106,7 +111,8 @@ def install_python_packages(lock: str) -> None:
 
 
 def pip_install(lock: str) -> None:
-    options = ("--require-hashes", "--only-binary=:all:", "--no-deps", "--quiet")
+    # Most modules are never imported; Python compiles the others at their first import.
+    options = ("--require-hashes", "--only-binary=:all:", "--no-deps", "--no-compile", "--quiet")
     pip = (str(VENV / "bin/python"), "-m", "pip", "install", *options)
     run_logged((*pip, "--requirement", str(LOCKS / f"{lock}.txt")), f"pip-{lock}")
 

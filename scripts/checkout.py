@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 VAR = CHECKOUT / "var"
 LOGS = VAR / "log"
 LINES_SHOWN = 15
+ANNOUNCED_AFTER_S = 2
 
 
 class Problem(Exception):  # noqa: N818 - it ends a command with advice, it is not a defect
@@ -39,11 +41,10 @@ def alone() -> Iterator[None]:
     if VAR.stat().st_uid != os.geteuid():
         raise Problem(f"{VAR} belongs to the user {VAR.owner()}: run this as that user")
     with (VAR / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("Waiting for another command in this checkout")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        announcing = Timer(ANNOUNCED_AFTER_S, say, ["Waiting for another command in this checkout"])
+        announcing.start()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        announcing.cancel()
         yield
 
 

@@ -2,7 +2,8 @@
 
 usage: python -m scripts.serve PORT
 
-With the demo, the simulated centre continues in parallel: it writes logs, and an agent ships them.
+With the demo, three more programs start when the portal answers: the simulated centre writes logs,
+an agent ships them, and the past year is loaded, with its progress on the terminal.
 
 Output goes to var/log/NAME.log. If one program ends, all are stopped, and the end of its log is
 shown. Settings come from the environment (``python -m scripts.services run``). If PORT is used, the
@@ -12,6 +13,7 @@ next free one is taken.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 PORTAL = OwnProcess("the portal", VAR / "portal", "portal.pid", ("python", "python3"))
 DEMO_LOGIN = VAR / "demo_login"  # "name password", written by `manage.py demo_data`
 LIVE = VAR / "live"  # the demo's logs of today, and the configuration of its agent
+PROGRESS = VAR / "demo/progress.json"  # of the past year, written by `manage.py demo_year`
+YEAR = "year"  # the program that ends when its work is done
 HOST = "127.0.0.1"
 PORTS_TRIED = 100
 ASGI = "ioportal.asgi:application"
@@ -46,6 +50,7 @@ WORKERS = "2"
 HEADERS_WITHIN_MS = "10000"
 STOP_WITHIN_S = 20
 POLL_S = 0.2
+STATUS_EVERY_S = 60  # if the output is no terminal
 
 
 def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
@@ -63,40 +68,67 @@ def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
 
 
 def demo(port: int) -> dict[str, list[str]]:
-    """Return the programs of the demo: a centre that writes logs, and an agent that ships them."""
+    """Return the programs of the demo, by the name of their log; without a demo, none."""
     if not LIVE.exists():
         return {}
-    simulator = [f"{CHECKOUT}/.venv/bin/python", "-m", "simulator"]
+    python = f"{CHECKOUT}/.venv/bin/python"
     portal = f"http://{HOST}:{port}"
+    simulator = [python, "-m", "simulator"]
     run_logged([*simulator, "feeds", "--portal", portal, "--out", str(LIVE)], "feeds")
-    agent = [f"{CHECKOUT}/.venv/bin/python", "-m", "collectors", "run"]
+    agent = [python, "-m", "collectors", "run"]
     # The commands of the agent print files, and this one is written last.
     wait = ["sh", "-c", 'until [ -e "$0" ]; do sleep 1; done; exec "$@"', f"{LIVE}/sacct.txt"]
     return {
         "centre": [*simulator, "live", "--out", str(LIVE)],
         "agent": [*wait, *agent, "--config", f"{LIVE}/agent.toml"],
+        YEAR: [python, "manage.py", "demo_year"],
     }
 
 
-async def serve(port: int, programs: dict[str, list[str]]) -> None:
-    """Return after a signal; raise a problem if a program ends without a signal."""
+async def serve(
+    port: int, programs: dict[str, list[str]], followers: dict[str, list[str]] | None = None
+) -> None:
+    """Return after a signal; raise a problem if a program ends without a signal.
+
+    Args:
+        port: port of the web server.
+        programs: commands by the name of their log.
+        followers: commands that start when the portal answers.
+    """
     stop_requested = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
-    children: dict[str, Process] = {}
-    async with asyncio.TaskGroup() as tasks:
-        say(f"Starting the portal, with logs in {LOGS}")
-        for name, command in programs.items():
-            children[name] = await start(command, log_of(name))
-        announcing = tasks.create_task(announce(port))
-        ends = [asyncio.create_task(child.wait(), name=name) for name, child in children.items()]
-        stopping = asyncio.create_task(stop_requested.wait())
-        ended, _ = await asyncio.wait([stopping, *ends], return_when=asyncio.FIRST_COMPLETED)
-        announcing.cancel()
+    say(f"Starting the portal, with logs in {LOGS}")
+    children = {name: await start(command, log_of(name)) for name, command in programs.items()}
+    stopping = asyncio.create_task(stop_requested.wait())
+    ready = asyncio.create_task(portal_answers(port))
+    try:
+        failed = await first_end(children, stopping, ready)
+        if ready.done():
+            for name, command in (followers or {}).items():
+                children[name] = await start(command, log_of(name))
+            announce(port)
+            status = asyncio.create_task(show_progress(children.get(YEAR)))
+            failed = await first_end(children, stopping)
+            status.cancel()
+    finally:
+        ready.cancel()
         await asyncio.gather(*map(end, children.values()))
-    if stopping not in ended:
-        name = ended.pop().get_name()
-        raise failure(f"{name} ended unexpectedly, so the others were stopped", log_of(name))
+    if failed and not stopping.done():
+        raise failure(f"{failed} ended unexpectedly, so the others were stopped", log_of(failed))
+
+
+async def first_end(children: dict[str, Process], *others: asyncio.Task[object]) -> str | None:
+    """Return the name of the first program that ends, or None if another task is done first."""
+    ends = {
+        asyncio.create_task(child.wait(), name=name)
+        for name, child in children.items()
+        if name != YEAR
+    }
+    done, _ = await asyncio.wait({*ends, *others}, return_when=asyncio.FIRST_COMPLETED)
+    for task in ends - done:
+        task.cancel()
+    return next((task.get_name() for task in done & ends), None)
 
 
 def log_of(name: str) -> Path:
@@ -117,14 +149,36 @@ async def start(command: list[str], log: Path) -> Process:
         )
 
 
-async def announce(port: int) -> None:
-    """Print the portal's address and the log-in, once it answers."""
+async def portal_answers(port: int) -> None:
+    """Return once the portal answers."""
     while not await answers(port):  # noqa: ASYNC110 - readiness can only be polled
         await asyncio.sleep(POLL_S)
+
+
+def announce(port: int) -> None:
+    """Print the portal's address and the log-in."""
     say(f"The portal is at http://{HOST}:{port}/ (Ctrl-C or `make stop` ends it)")
     if DEMO_LOGIN.exists():
         name, password = DEMO_LOGIN.read_text().split()
         say(f"Log in as {name} with the password {password}")
+
+
+async def show_progress(year: Process | None) -> None:
+    """Show the progress of the past year: one line, rewritten on a terminal."""
+    if year is None:
+        return
+    is_terminal = sys.stderr.isatty()
+    ending = asyncio.create_task(year.wait())
+    while not ending.done():
+        await asyncio.wait({ending}, timeout=1 if is_terminal else STATUS_EVERY_S)
+        if PROGRESS.exists():
+            status = json.loads(PROGRESS.read_text())["status"]
+            sys.stderr.write(f"\r\x1b[K==> {status}" if is_terminal else f"==> {status}\n")
+            sys.stderr.flush()
+    if is_terminal:
+        sys.stderr.write("\r\x1b[K")
+    if year.returncode:
+        say(f"The simulated year was not loaded, see {log_of(YEAR)}. `make serve` continues.")
 
 
 async def answers(port: int) -> bool:
@@ -174,7 +228,7 @@ def main() -> None:
     PORTAL.pid_file.write_text(str(os.getpid()))
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(empty(PORTAL.folder / "metrics"))
     port = free_port(int(sys.argv[1]))
-    asyncio.run(serve(port, commands(port) | demo(port)))
+    asyncio.run(serve(port, commands(port), demo(port)))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ UID = 1000
 def provider() -> Provider:
     """Return the provider that needs only a Debian mirror and two small programs."""
     return Provider(
-        "a private Debian root in var/root", daemons.addresses, start, PROGRAMS, programs
+        "a private Debian root in var/root", daemons.addresses, start, build, PROGRAMS, programs
     )
 
 

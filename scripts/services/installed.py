@@ -38,8 +38,8 @@ def provider() -> Provider | None:
         "programs installed on this machine",
         daemons.addresses,
         lambda: daemons.start(programs(daemons.HOME)),
-        ("bwrap",) if is_root() else (),
-        programs,
+        programs=("bwrap",) if is_root() else (),
+        servers=programs,
     )
 
 

@@ -21,6 +21,7 @@ class Provider:
         [], Mapping[str, str]
     ]  # settings by name, as ioportal/settings.py reads them
     start: Callable[[], None]  # returns when both answer; safe to repeat
+    prepare: Callable[[], None] = lambda: None  # a long first part of the start; safe to repeat
     programs: tuple[str, ...] = ()  # needed on PATH to start them
     # The servers' own programs, for separate instances in another folder.
     servers: Callable[[Path], Programs] | None = None

@@ -1,0 +1,98 @@
+"""The simulated centre: its logs, its registration, and the dates of its year."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.core.management import call_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLUSTER, ANALYSIS_CLUSTER, MDS = "titan", "rhea", "atlas2-mds1"
+YEAR: Path = settings.BASE_DIR / "var/demo"  # logs of the past year
+TODAY: Path = settings.BASE_DIR / "var/live"  # logs of today, and the configuration of its agent
+PAST = TODAY / "past"
+_PORTAL = "http://127.0.0.1:8000"  # the address of `make serve`, for agents
+_PAST_LASTS = timedelta(hours=3, minutes=30)  # as `simulator.past` writes it
+
+
+@dataclass(frozen=True)
+class Dates:
+    """Dates of the past year; chosen once, so that repeated commands give the same logs.
+
+    Args:
+        ends: last day of the simulator's story.
+        until: end of the logs, where those of today begin.
+    """
+
+    ends: str
+    until: str
+
+    @classmethod
+    def stored(cls) -> Dates:
+        """Return the stored dates; the first call stores those of a year that ends yesterday."""
+        path = YEAR / "dates.json"
+        if not path.exists():
+            now = datetime.now(UTC)
+            yesterday = (now - timedelta(days=1)).date()
+            dates = cls(f"{yesterday}", (now - _PAST_LASTS).isoformat(timespec="seconds"))
+            YEAR.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(asdict(dates)))
+        return cls(**json.loads(path.read_text()))
+
+
+def simulate(*arguments: str) -> None:
+    """Run the simulator as a separate program: it shares no code with the portal."""
+    subprocess.run(  # noqa: S603  (a program of this project)
+        [sys.executable, "-m", "simulator", *arguments], cwd=settings.BASE_DIR, check=True
+    )
+
+
+def write_year(seed: int) -> None:
+    """Write the logs of the past year, unless they are complete."""
+    dates = Dates.stored()
+    if not (YEAR / "truth.json").exists():  # the last file
+        span = ("--ends", dates.ends, "--until", dates.until, "--stop")
+        simulate("demo", *span, "--seed", str(seed), "--out", str(YEAR))
+
+
+def register() -> None:
+    """Register the centre and the sources of today's logs; write a token file for each source."""
+    YEAR.mkdir(parents=True, exist_ok=True)
+    simulate("site", "--ends", Dates.stored().ends, "--out", str(YEAR / "site.toml"))
+    simulate("feeds", "--portal", _PORTAL, "--out", str(TODAY))
+    for folder in (YEAR, TODAY):
+        call_command("register", folder / "site.toml", stdout=io.StringIO())
+    for source in tomllib.loads((TODAY / "site.toml").read_text())["source"]:
+        file = TODAY / f"{source['name']}.token"
+        if not file.exists():
+            secret = io.StringIO()
+            arguments = ("create", "ingest", "--source", source["name"], "--name", "demo")
+            call_command("token", *arguments, stdout=secret, stderr=io.StringIO())
+            file.touch(mode=0o600)
+            file.write_text(secret.getvalue())
+
+
+def remove_past() -> None:
+    """Remove the logs of the hours before now, which are loaded."""
+    shutil.rmtree(PAST)
+
+
+def is_year_loaded() -> bool:
+    """Return whether all files of the past year were loaded."""
+    return (YEAR / "loaded").exists()
+
+
+def mark_year_loaded() -> None:
+    """Record that all files of the past year were loaded."""
+    (YEAR / "loaded").touch()

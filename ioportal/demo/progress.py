@@ -1,0 +1,105 @@
+"""Progress of the loading of the simulated year, for the terminal and for the pages of staff.
+
+It is a small file that one process writes each second. An older file is of a process that ended.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Self
+
+from ioportal.demo.centre import YEAR
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE: Path = YEAR / "progress.json"
+_WRITTEN_EVERY_S = 1.0
+_VALID_S = 15.0  # a busy machine writes late
+_MINUTE_S = 60
+_KNOWN_AFTER = 0.01  # share after which the time left can be estimated
+
+
+@dataclass
+class Progress:
+    """The work of a phase, which is written to the file while the context is open.
+
+    Args:
+        phase: what happens, such as "Loading the simulated year".
+        total: all work, in bytes; 0: unknown.
+    """
+
+    phase: str = ""
+    total: int = 0
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        self.begin(self.phase, self.total)
+        self._stop = Event()
+        self._writer = Thread(target=self._write_until_stopped, daemon=True)
+
+    def begin(self, phase: str, total: int = 0) -> None:
+        """Begin a phase."""
+        self.phase, self.total, self.done, self._begun = phase, total, 0, time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._writer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._writer.join()
+        FILE.unlink(missing_ok=True)
+
+    def text(self) -> str:
+        """Return the progress in words, for a page."""
+        if not self.total:
+            return f"{self.phase}."
+        return f"{self.phase}: {self._share:.0%}{self._left}."
+
+    def status(self) -> str:
+        """Return the progress with its rate, for a terminal."""
+        spent_s = time.monotonic() - self._begun
+        if not self.total:
+            return f"{self.phase}: {_duration(spent_s)} so far"
+        rate = self.done / 1e6 / max(spent_s, 1.0)
+        return f"{self.phase}: {self._share:.0%}, {rate:.1f} MB/s{self._left}"
+
+    @property
+    def _share(self) -> float:
+        return self.done / self.total
+
+    @property
+    def _left(self) -> str:
+        if self._share < _KNOWN_AFTER:
+            return ""
+        left_s = (time.monotonic() - self._begun) * (1 / self._share - 1)
+        return f", about {_duration(left_s)} left"
+
+    def _write_until_stopped(self) -> None:
+        while not self._stop.is_set():
+            new = FILE.with_suffix(".new")
+            new.write_text(json.dumps({"text": self.text(), "status": self.status()}))
+            new.replace(FILE)
+            self._stop.wait(_WRITTEN_EVERY_S)
+
+
+def current_text() -> str:
+    """Return the progress of a running process in words; "": no process loads the year."""
+    try:
+        if time.time() - FILE.stat().st_mtime > _VALID_S:
+            return ""
+        text: str = json.loads(FILE.read_text())["text"]
+    except FileNotFoundError:
+        return ""
+    return text
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / _MINUTE_S)
+    if not minutes:
+        return f"{seconds:.0f} s"
+    return f"{minutes} minutes" if minutes > 1 else "a minute"
