@@ -158,7 +158,7 @@ def _back_tests(ended: int) -> Iterator[Figure]:
             end=end,
             requested_by="bench",
         )
-        drain(back_tests.run_next)
+        drain(lambda _: back_tests.run_next())
         test.refresh_from_db()
         say(f"{rule}: {test.evaluated:,} jobs, {test.counts} in {test.took_s:.1f} s")
         what = f"Back-test of 30 days, {ended:,} jobs: {rule}"

@@ -44,7 +44,9 @@ def _send(stage: str) -> None:
 
 
 @signals.task_success.connect
-def wake_next(sender: Any, **_: Any) -> None:
-    """Wake up the next stage after the success of a stage."""
+def wake_next(sender: Any, result: Any = None, **_: Any) -> None:
+    """Wake up the next stage after the success of a stage, and the same one if rows are left."""
+    if sender.name in STAGES and result:
+        wake(sender.name)
     if sender.name in STAGES[:-1]:
         wake(STAGES[STAGES.index(sender.name) + 1])

@@ -1,8 +1,10 @@
-"""Run stages until no pending rows are left, and record their failures."""
+"""Run stages in slices of seconds, and record their failures."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import structlog
@@ -17,24 +19,41 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
-def drain(stage: Callable[[], int]) -> None:
-    """Run a stage until no pending rows are left."""
-    while stage():
-        pass
+_FIRST_LIMIT, _MIN_LIMIT, _MAX_LIMIT = 100, 4, 500  # rows of each kind in a slice
+_SLICE_S = 1.5  # later rows wait for a slice, even if they are claimed first
+TURN_S = 4.0  # of a stage on a worker, before others have their turn
 
 
-def drain_alone(name: str, stage: Callable[[], int]) -> None:
-    """Run a stage until no pending rows are left, unless another worker runs it.
+def drain(stage: Callable[[int], int], turn_s: float = inf) -> bool:
+    """Run a stage in slices until no pending rows are left; return whether its turn ended before.
+
+    Args:
+        stage: processes up to a number of rows, the latest data first; returns how many.
+        turn_s: time after which no further slice begins.
+    """
+    limit = _FIRST_LIMIT
+    begun = sliced = monotonic()
+    while stage(limit):
+        spent_s, sliced = monotonic() - sliced, monotonic()
+        if sliced - begun > turn_s:
+            return True
+        wanted = int(limit * _SLICE_S / max(spent_s, _SLICE_S / 2))  # at most twice as many
+        limit = min(max(wanted, _MIN_LIMIT), _MAX_LIMIT)
+    return False
+
+
+def drain_alone(name: str, stage: Callable[[int], int]) -> bool:
+    """Run a stage for its turn, unless another worker runs it; return whether rows may be left.
 
     Each stage runs on one worker at a time; others skip it.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [Lock.STAGE, name])
         if cursor.fetchone() != (True,):
-            return
+            return False
         try:
             with failures_recorded(name):
-                drain(stage)
+                return drain(stage, TURN_S)
         finally:
             cursor.execute("SELECT pg_advisory_unlock(%s, hashtext(%s))", [Lock.STAGE, name])
 

@@ -62,10 +62,13 @@ class State:
     def load(cls, folder: Path, seed: int, pace: int) -> "State":
         """Return the state of a folder's last run, or the state before the first."""
         path = folder / "state.json"
-        if path.exists():
-            return cls(**json.loads(path.read_text()))
         now = int(time())
-        return cls(seed, pace, begun=now, opened=now, until=now)
+        if not path.exists():
+            return cls(seed, pace, begun=now, opened=now, until=now)
+        state = cls(**json.loads(path.read_text()))
+        if state.opened == state.until:  # only the hours before the first run are written
+            state.opened = now
+        return state
 
 
 def run(folder: Path, *, seed: int, pace: int) -> None:

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 _PLACE = ["cluster", "filesystem", "queue"]  # fields of `Place`, columns of evidence
 
 
-def evaluate_round() -> int:
+def evaluate_round(limit: int = 500) -> int:
     """Evaluate hosts and filesystems, then a slice of the pending jobs; return how many."""
     evaluate_current()
-    return evaluate_pending()
+    return evaluate_pending(limit)
 
 
 def evaluate_pending(limit: int = 500) -> int:
@@ -58,7 +58,7 @@ def evaluate_pending(limit: int = 500) -> int:
     """
     with transaction.atomic():
         hold(Lock.FLAG_CREATION)
-        intervals = impact_computation.compute_pending()
+        intervals = impact_computation.compute_pending(limit)
         claimed = _claim(limit)
         jobs = set(Job.objects.filter(pk__in=claimed).values_list("pk", flat=True))
         job_evidence.refresh(

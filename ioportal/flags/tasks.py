@@ -8,12 +8,12 @@ from ioportal.stage_runs import drain_alone
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
-def evaluate() -> None:
-    """Evaluate hosts, filesystems and jobs with changed evidence."""
-    drain_alone("evaluation", evaluation.evaluate_round)
+def evaluate() -> bool:
+    """Evaluate subjects with changed evidence; return whether rows are left."""
+    return drain_alone("evaluation", evaluation.evaluate_round)
 
 
 @shared_task
-def run_back_tests() -> None:
-    """Run waiting back-tests."""
-    drain_alone("back-tests", back_tests.run_next)
+def run_back_tests() -> bool:
+    """Run waiting back-tests; return whether rows are left."""
+    return drain_alone("back-tests", lambda _: back_tests.run_next())

@@ -15,7 +15,7 @@ from ioportal.activity import incidents
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import DirtyDeltas, DirtyReads, DirtyTrace
 from ioportal.postgres.advisory_locks import Lock, hold
-from ioportal.stage_runs import drain
+from ioportal.stage_runs import TURN_S, drain
 from ioportal.telemetry import levels, retention, rollups
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def retain(now: datetime | None = None) -> None:
         ) from failures[0][1]
 
 
-def _steps(now: datetime) -> Iterator[tuple[str, Callable[[], None]]]:
+def _steps(now: datetime) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield the names and functions of the steps, which are independent of each other."""
-    yield "attribution of pending rows", partial(drain, attribution_stage.attribute_pending)
-    yield "roll-up of pending rows", partial(drain, rollups.roll_up)
+    yield "attribution of pending rows", partial(drain, attribution_stage.attribute_pending, TURN_S)
+    yield "roll-up of pending rows", partial(drain, rollups.roll_up, TURN_S)
     for level in levels.LEVELS:
         if level.retention is not None:
             yield f"dropping chunks of {level.table}", partial(_drop, level, now - level.retention)

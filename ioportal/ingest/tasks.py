@@ -8,9 +8,9 @@ from ioportal.stage_runs import drain_alone, failures_recorded
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
-def attribute_pending() -> None:
-    """Attribute the rows of dirty intervals."""
-    drain_alone("attribution", attribution_stage.attribute_pending)
+def attribute_pending() -> bool:
+    """Attribute the rows of dirty intervals; return whether rows are left."""
+    return drain_alone("attribution", attribution_stage.attribute_pending)
 
 
 @shared_task

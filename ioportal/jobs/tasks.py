@@ -8,6 +8,6 @@ from ioportal.stage_runs import drain_alone
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
-def refresh_statistics() -> None:
-    """Compute the statistics of changed jobs."""
-    drain_alone("statistics", statistics.refresh_statistics)
+def refresh_statistics() -> bool:
+    """Compute the statistics of changed jobs; return whether rows are left."""
+    return drain_alone("statistics", statistics.refresh_statistics)

@@ -8,6 +8,6 @@ from ioportal.telemetry import rollups
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
-def roll_up() -> None:
-    """Roll up dirty intervals."""
-    drain_alone("roll-up", rollups.roll_up)
+def roll_up() -> bool:
+    """Roll up dirty intervals; return whether rows are left."""
+    return drain_alone("roll-up", rollups.roll_up)

@@ -59,7 +59,7 @@ def back_test(db):
         period = {"start": DAY, "end": at("24:00")}
         defaults = {"rule": rule, "thresholds": {}, "requested_by": "root", **period}
         test = BackTest.objects.create(**{**defaults, **fields})
-        drain(back_tests.run_next)
+        drain(lambda _: back_tests.run_next())
         test.refresh_from_db()
         return test
 
@@ -252,7 +252,7 @@ def test_a_back_test_restarts_after_its_worker_was_killed(environment, evaluate,
     _wait_for(_stage_is_unlocked)
     assert BackTest.objects.get().state == "running"
 
-    drain(back_tests.run_next)
+    drain(lambda _: back_tests.run_next())
 
     test.refresh_from_db()
     assert (test.state, test.evaluated) == ("done", len(JOBS) + 1)

@@ -21,6 +21,7 @@ class _Dirty(Pending):
 
     class Meta:
         abstract = True
+        indexes = (models.Index(fields=["-end", "-id"], name="%(class)s_latest"),)
 
 
 class DirtyTrace(_Dirty):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import connection, models
+from django.db.models.functions import Now
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import METRICS
@@ -106,8 +107,9 @@ WITH pending AS MATERIALIZED (
     SELECT job_id FROM jobs_dirtystatistics WHERE job_id = ANY(%(jobs)s)
     FOR KEY SHARE SKIP LOCKED
 )
-INSERT INTO jobs_dirtystatistics (job_id)
-SELECT id FROM unnest(%(jobs)s::bigint[]) AS dirty (id)
+INSERT INTO jobs_dirtystatistics (job_id, until)
+SELECT id, coalesce(job.ended_at, now())
+FROM unnest(%(jobs)s::bigint[]) AS dirty (id) LEFT JOIN jobs_job job USING (id)
 WHERE id NOT IN (SELECT job_id FROM pending)
 """
 
@@ -123,20 +125,32 @@ class DirtyStatisticsQuerySet(PendingQuerySet):
                 cursor.execute(_MARK_STATISTICS, {"jobs": jobs})
 
 
-class DirtyStatistics(Pending):
-    """A job whose statistics are outdated: its windows or record changed."""
+class _DirtyJob(Pending):
+    """A job whose figures are outdated."""
+
+    ends = "until"
 
     job_id = models.BigIntegerField()  # no foreign key: the job may be deleted before the claim
+    until = models.DateTimeField(db_default=Now())  # end of the job; of a running one, now
 
-    objects = DirtyStatisticsQuerySet.as_manager()  # type: ignore[misc]  # (overrides the abstract manager)
+    class Meta:
+        abstract = True
+        indexes = (models.Index(fields=["-until", "-id"], name="%(class)s_latest"),)
 
     def __str__(self) -> str:
         return f"job {self.job_id}"
 
 
+class DirtyStatistics(_DirtyJob):
+    """A job whose statistics are outdated: its windows or record changed."""
+
+    objects = DirtyStatisticsQuerySet.as_manager()  # type: ignore[misc]  # (overrides the abstract manager)
+
+
 _MARK_EVIDENCE = """
-INSERT INTO jobs_dirtyevidence (job_id, since)
-SELECT id, %(since)s FROM unnest(%(jobs)s::bigint[]) AS dirty (id)
+INSERT INTO jobs_dirtyevidence (job_id, since, until)
+SELECT id, %(since)s, coalesce(job.ended_at, now())
+FROM unnest(%(jobs)s::bigint[]) AS dirty (id) LEFT JOIN jobs_job job USING (id)
 """
 
 
@@ -149,13 +163,9 @@ class DirtyEvidenceQuerySet(PendingQuerySet):
             cursor.execute(_MARK_EVIDENCE, {"jobs": sorted(job_ids), "since": since})
 
 
-class DirtyEvidence(Pending):
+class DirtyEvidence(_DirtyJob):
     """A job whose evaluation is outdated: its windows or statistics changed."""
 
-    job_id = models.BigIntegerField()  # no foreign key: the job may be deleted before the claim
     since = models.DateTimeField(null=True)  # null: no window changed
 
     objects = DirtyEvidenceQuerySet.as_manager()  # type: ignore[misc]  # (overrides the abstract manager)
-
-    def __str__(self) -> str:
-        return f"job {self.job_id}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -17,11 +17,11 @@ class PendingQuerySet(models.QuerySet[Any]):
     def next(self, limit: int) -> list[Any]:
         """Return up to `limit` rows to process next, in the order of their insertion.
 
-        Most of them are recent, so that a backlog does not delay live data. A fixed share are the
-        oldest, so that live data cannot starve the backlog.
+        Most of them concern the latest data, so that loading old data does not delay live data. A
+        fixed share were inserted first, so that live data cannot starve the others.
         """
         of_oldest = limit // _OLDEST_PART
-        newest = list(self.order_by("-pk")[: limit - of_oldest])
+        newest = list(self.order_by(f"-{self.model.ends}", "-pk")[: limit - of_oldest])
         has_more = len(newest) == limit - of_oldest
         oldest = self.order_by("pk")[:of_oldest] if has_more else ()
         rows = {row.pk: row for row in (*oldest, *newest)}
@@ -37,6 +37,8 @@ class PendingQuerySet(models.QuerySet[Any]):
 
 class Pending(models.Model):
     """A row of pending work; the stage that claims it deletes it."""
+
+    ends: ClassVar = "end"  # name of the field with the end of its data
 
     created_at = models.DateTimeField(
         db_default=Now()
@@ -56,6 +58,7 @@ class _Dirty(Pending):
 
     class Meta:
         abstract = True
+        indexes = (models.Index(fields=["-end", "-id"], name="%(class)s_latest"),)
 
 
 class DirtyRpcs(_Dirty):

@@ -55,7 +55,7 @@ def run_back_test(as_staff):
     def send(value=MILLION, **more):
         form = {"threshold_metadata_operations": value, **PERIOD, "test": "1", **more}
         answer = as_staff.post(MANY, form)
-        drain(back_tests.run_next)
+        drain(lambda _: back_tests.run_next())
         return answer
 
     return send
@@ -289,7 +289,7 @@ def test_thresholds_of_earlier_rule_versions_are_shown(as_staff, cluster):
     BackTest.objects.create(
         rule="gone", thresholds={}, start=NOON, end=at("13:00"), requested_by="s"
     )
-    drain(back_tests.run_next)
+    drain(lambda _: back_tests.run_next())
 
     assert BackTest.objects.get(rule="gone").error == "ValueError: The rule gone no longer exists."
     assert as_staff.get("/rules/").status_code == 200
