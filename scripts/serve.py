@@ -51,6 +51,7 @@ HEADERS_WITHIN_MS = "10000"
 STOP_WITHIN_S = 20
 POLL_S = 0.2
 STATUS_EVERY_S = 60  # if the output is no terminal
+CLEAR_LINE = "\r\x1b[K"
 
 
 def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
@@ -169,16 +170,30 @@ async def show_progress(year: Process | None) -> None:
         return
     is_terminal = sys.stderr.isatty()
     ending = asyncio.create_task(year.wait())
-    while not ending.done():
-        await asyncio.wait({ending}, timeout=1 if is_terminal else STATUS_EVERY_S)
-        if PROGRESS.exists():
-            status = json.loads(PROGRESS.read_text())["status"]
-            sys.stderr.write(f"\r\x1b[K==> {status}" if is_terminal else f"==> {status}\n")
-            sys.stderr.flush()
-    if is_terminal:
-        sys.stderr.write("\r\x1b[K")
+    try:
+        while not ending.done():
+            await asyncio.wait({ending}, timeout=1 if is_terminal else STATUS_EVERY_S)
+            if status := progress():
+                print(
+                    f"{CLEAR_LINE}==> {status}" if is_terminal else f"==> {status}",
+                    end="" if is_terminal else "\n",
+                    file=sys.stderr,
+                    flush=True,
+                )
+    finally:
+        if is_terminal:
+            print(end=CLEAR_LINE, file=sys.stderr, flush=True)
     if year.returncode:
         say(f"The simulated year was not loaded, see {log_of(YEAR)}. `make serve` continues.")
+
+
+def progress() -> str:
+    """Return the progress of the past year; "": nothing is loaded."""
+    try:
+        status: str = json.loads(PROGRESS.read_text())["status"]
+    except FileNotFoundError:
+        return ""
+    return status
 
 
 async def answers(port: int) -> bool:

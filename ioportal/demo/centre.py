@@ -54,7 +54,10 @@ class Dates:
 def simulate(*arguments: str) -> None:
     """Run the simulator as a separate program: it shares no code with the portal."""
     subprocess.run(  # noqa: S603  (a program of this project)
-        [sys.executable, "-m", "simulator", *arguments], cwd=settings.BASE_DIR, check=True
+        # It ends with this process.
+        ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "simulator", *arguments],  # noqa: S607
+        cwd=settings.BASE_DIR,
+        check=True,
     )
 
 

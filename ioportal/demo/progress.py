@@ -58,7 +58,7 @@ class Progress:
         """Return the progress in words, for a page."""
         if not self.total:
             return f"{self.phase}."
-        return f"{self.phase}: {self._share:.0%}{self._left}."
+        return f"{self.phase}: {100 * self._share:.0f} %{self._left}."
 
     def status(self) -> str:
         """Return the progress with its rate, for a terminal."""
@@ -66,7 +66,7 @@ class Progress:
         if not self.total:
             return f"{self.phase}: {_duration(spent_s)} so far"
         rate = self.done / 1e6 / max(spent_s, 1.0)
-        return f"{self.phase}: {self._share:.0%}, {rate:.1f} MB/s{self._left}"
+        return f"{self.phase}: {100 * self._share:.0f} %, {rate:.1f} MB/s{self._left}"
 
     @property
     def _share(self) -> float:

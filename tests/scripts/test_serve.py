@@ -17,8 +17,8 @@ UNTIL_STOPPED = ["sleep", "60"]
 def run(tmp_path, monkeypatch):
     monkeypatch.setattr(serve, "LOGS", tmp_path)
 
-    def run(port=1, **programs):  # no server listens there
-        asyncio.run(serve.serve(port, programs))
+    def run(port=1, followers=None, **programs):  # no server listens there
+        asyncio.run(serve.serve(port, programs, followers))
 
     return run
 
@@ -47,6 +47,33 @@ def test_the_terminal_shows_only_the_address_and_the_log_in(run, tmp_path, monke
         "==> Log in as admin with the password secret",
     ]
     assert (tmp_path / "agent.log").read_text() == "one\ntwo\n"
+
+
+def test_the_portal_is_served_while_and_after_the_past_year_is_loaded(
+    run, tmp_path, monkeypatch, capfd
+):
+    port = serve.free_port(20_000)
+    monkeypatch.setattr(serve, "DEMO_LOGIN", tmp_path / "none")
+    monkeypatch.setattr(serve, "PROGRESS", tmp_path / "progress.json")
+    monkeypatch.setattr(serve, "STATUS_EVERY_S", 0.2)
+    progress = '{"status": "Loading the simulated year: 34 %"}'
+    year = f"echo '{progress}' > {tmp_path}/progress.json; sleep 1; exit 3"
+    # Ends this test after the last message.
+    monkeypatch.setattr(
+        serve, "say", lambda text: (say(text), "not loaded" in text and os.kill(os.getpid(), 15))
+    )
+
+    run(
+        port,
+        followers={"year": ["sh", "-c", year]},
+        web=[sys.executable, "-m", "http.server", "--bind", serve.HOST, str(port)],
+    )
+
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[2] == "==> Loading the simulated year: 34 %"
+    assert lines[-1] == (
+        f"==> The simulated year was not loaded, see {tmp_path}/year.log. `make serve` continues."
+    )
 
 
 def test_the_end_of_one_program_stops_the_others_and_shows_its_log(run, tmp_path):

@@ -1,0 +1,51 @@
+"""The progress of the simulated year on the pages and on the terminal."""
+
+import os
+import time
+
+import pytest
+
+from ioportal.demo import progress
+from ioportal.demo.progress import Progress
+from tests.web.reading import words_of
+
+
+@pytest.fixture
+def loading(tmp_path, monkeypatch):
+    """Load the simulated year for 120 s, until a third is done."""
+    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.json")
+    work = Progress("Simulating a year before loading it")
+    assert work.text() == "Simulating a year before loading it."
+    work.begin("Loading the simulated year", total=300_000_000)
+    work.done = 100_000_000
+    clock = time.monotonic() + 120
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock)
+    with work:
+        while not progress.FILE.exists():
+            time.sleep(0.01)
+        yield work
+    assert not progress.FILE.exists()
+
+
+def test_staff_see_the_progress_on_all_pages(loading, as_staff, client):
+    text = "Loading the simulated year: 33 %, about 4 minutes left."
+
+    assert text in words_of(as_staff.get("/"))
+    assert text in words_of(as_staff.get("/rules/"))
+    as_staff.logout()
+    assert text not in words_of(client.get("/login/"))
+
+
+def test_the_terminal_shows_the_rate(loading):
+    assert loading.status() == ("Loading the simulated year: 33 %, 0.8 MB/s, about 4 minutes left")
+
+
+def test_the_progress_of_a_killed_process_is_not_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.json")
+    progress.FILE.write_text('{"text": "Loading", "status": "Loading"}')
+    assert progress.current_text() == "Loading"
+
+    an_hour_ago = time.time() - 3_600
+    os.utime(progress.FILE, (an_hour_ago, an_hour_ago))
+
+    assert progress.current_text() == ""
