@@ -1,6 +1,6 @@
 """Progress of the loading of the simulated year, for the terminal and for the pages of staff.
 
-It is a small file that one process writes each second. An older file is of a process that ended.
+The loading process writes a small file each second. An older file belongs to a process that ended.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Command(commands.Command):
         parser.add_argument("--seed", type=int, default=1, help="seed of the simulation (1)")
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  (Django's signature)
-        """Simulate, register, load and compute; a repetition changes nothing."""
+        """Simulate, register, load and compute; repeating it changes nothing."""
         centre.simulate("past", "--seed", str(options["seed"]), "--out", str(centre.TODAY))
         centre.register()
         if centre.PAST.exists():
