@@ -20,7 +20,7 @@ class Command(commands.Command):
 
     help = (
         "Simulate a year of the demo's centre that ends yesterday, and load its logs through the "
-        "collectors, the latest month first. Files that are loaded already are skipped. The worker attributes and "
+        "collectors, the latest month first. Files that are loaded already are skipped. The worker "
         "evaluates them."
     )
 
