@@ -24,6 +24,7 @@ from scripts.services.choice import choose
 LOCKS = CHECKOUT / "requirements"
 VENV = CHECKOUT / ".venv"
 NGINX = VAR / "nginx"
+DEBIAN_WHEELS = Path("/usr/share/python-wheels")
 OLDEST_PYTHON = (3, 11)
 PACKAGE_OF = {
     "bwrap": "bubblewrap",
@@ -103,18 +104,29 @@ def install_python_packages(lock: str) -> None:
     if stamped("base") != digest:
         say("Creating the virtual environment .venv")
         python = str(Path(sys.executable).resolve())  # not the interpreter in .venv
-        run_logged((python, "-m", "venv", "--clear", str(VENV)), "venv")
-        pip_install("installer")
+        run_logged((python, "-m", "venv", "--clear", "--without-pip", str(VENV)), "venv")
+        pip_install("installer", str(bundled_pip()))
     say(f"Installing the Python packages of requirements/{lock}.txt")
-    pip_install(lock)
+    pip_install(lock, "-m", "pip")
     (VENV / f"{lock}.installed").write_text(digest)
 
 
-def pip_install(lock: str) -> None:
+def bundled_pip() -> Path:
+    """Return pip inside the wheel of Python's ensurepip, which runs without installation."""
+    import ensurepip  # noqa: PLC0415  (of a Debian package that is installed before)
+
+    folders = (Path(ensurepip.__file__).parent / "_bundled", DEBIAN_WHEELS)
+    wheels = [wheel for folder in folders for wheel in folder.glob("pip-*.whl")]
+    if not wheels:
+        raise Problem("Python's ensurepip has no pip: install python3-venv and python3-pip-whl")
+    return wheels[0] / "pip"
+
+
+def pip_install(lock: str, *pip: str) -> None:
     # Most modules are never imported; Python compiles the others at their first import.
     options = ("--require-hashes", "--only-binary=:all:", "--no-deps", "--no-compile", "--quiet")
-    pip = (str(VENV / "bin/python"), "-m", "pip", "install", *options)
-    run_logged((*pip, "--requirement", str(LOCKS / f"{lock}.txt")), f"pip-{lock}")
+    install = (str(VENV / "bin/python"), *pip, "install", *options)
+    run_logged((*install, "--requirement", str(LOCKS / f"{lock}.txt")), f"pip-{lock}")
 
 
 def stamped(lock: str) -> str | None:
