@@ -36,7 +36,10 @@ def measure(seeds: Sequence[int]) -> None:
     results: dict[str, list[Scores]] = {mode: [] for mode in _MODES}
     with (
         portal.empty_database(_DATABASE) as template,
-        ProcessPoolExecutor(_AT_ONCE, get_context("spawn"), django.setup) as processes,
+        # A process for each run: caches belong to one database.
+        ProcessPoolExecutor(
+            _AT_ONCE, get_context("spawn"), django.setup, max_tasks_per_child=1
+        ) as processes,
         ThreadPoolExecutor(_AT_ONCE) as threads,
     ):
         connection.close()  # for copies

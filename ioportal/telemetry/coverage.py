@@ -215,11 +215,15 @@ def seconds(observed: list[Interval]) -> float:
 
 def last_timed(servers: Collection[int]) -> datetime | None:
     """Return the end of the latest traces or service statistics of servers."""
-    ends = (
-        *last_observed(Coverage.Source.RPC_TRACE, contiguous(servers)).values(),
-        *last_observed(Coverage.Source.MDS_STATS, polled(servers)).values(),
-    )
-    return max(ends, default=None)
+    return max(last_timed_by_server(servers).values(), default=None)
+
+
+def last_timed_by_server(servers: Collection[int]) -> dict[int, datetime]:
+    """Return the end of the latest trace or service statistics of each server; none: omitted."""
+    ends = last_observed(Coverage.Source.RPC_TRACE, contiguous(servers))
+    for server, end in last_observed(Coverage.Source.MDS_STATS, polled(servers)).items():
+        ends[server] = max(end, ends.get(server, end))
+    return ends
 
 
 def is_timed(server: int, start: datetime, end: datetime) -> bool:

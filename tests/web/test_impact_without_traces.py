@@ -3,6 +3,7 @@
 import pytest
 
 from ioportal.jobs.models import Job
+from ioportal.site.models import UserAccount
 from tests import loading, untraced
 from tests.web.reading import json_of, words_of
 
@@ -36,6 +37,17 @@ def test_the_server_page_lists_users(impacts):
 def test_the_home_page_lists_who_slows_down_others_now(impacts, as_staff):
     assert impacts("/").startswith("dave user")
     assert "Slowing others now" in words_of(as_staff.get("/"))
+
+
+@pytest.mark.usefixtures("_stream")
+def test_the_home_page_names_the_slow_server_its_cause_and_the_contact(as_staff):
+    UserAccount.objects.create(name="dave", full_name="Dave Doe", email="dave@example.org")
+
+    for address in ("/", "/now/"):
+        page = words_of(as_staff.get(address))
+        assert "as long as usual" in page.partition("mds1 ")[2]
+        assert "of the work is from dave" in page
+        assert "Contact: Dave Doe, dave@example.org" in page
 
 
 def test_the_overview_lists_who_slowed_down_others_in_its_range(impacts):

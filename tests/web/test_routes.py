@@ -36,6 +36,7 @@ A = Access
 TABLE = [
     ("", "/", {"GET": A.USERS}),
     ("load/", "/load/", {"GET": A.STAFF}),
+    ("now/", "/now/", {"GET": A.STAFF}),
     ("users/", "/users/", {"GET": A.USERS}),
     ("users/<path:name>/", "/users/alice/", {"GET": A.PROJECT}),
     ("projects/", "/projects/", {"GET": A.USERS}),

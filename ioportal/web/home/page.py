@@ -16,7 +16,7 @@ from django.utils import timezone
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
-from ioportal.reporting import cases, impacts, listed_flags
+from ioportal.reporting import cases, impacts, listed_flags, server_states
 from ioportal.reporting.series import last_observed
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.telemetry import coverage
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from ioportal.reporting.cases import CaseSummary
     from ioportal.reporting.impacts import ImpactRow
+    from ioportal.reporting.server_states import ServerState
     from ioportal.site.models import Source
 
 _LISTED_JOBS = 10
@@ -161,6 +162,11 @@ class StaffHome:
     def source_problems(self) -> list[tuple[Source, str]]:
         """Agents' sources that are silent or behind, each with its problem."""
         return health.sources_with_problems(timezone.now())
+
+    @property
+    def states(self) -> list[ServerState]:
+        """The state of the metadata servers now."""
+        return server_states.current(self._user)
 
     @cached_property
     def cases(self) -> list[CaseSummary]:

@@ -6,5 +6,6 @@ from ioportal.web.home import views
 
 urlpatterns = [
     path("", views.home, name="home"),
+    path("now/", views.now, name="now"),
     path("load/", views.load, name="load"),
 ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from ioportal.reporting import server_states
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
@@ -27,6 +28,13 @@ def home(request: UserRequest) -> HttpResponseBase:
         context |= {"home": StaffHome(request.user, parameter(request, "hours")), "hours": HOURS}
         return render(request, "home/staff.html", context)
     return render(request, "home/user.html", context | {"home": UserHome(request.user)})
+
+
+@require_safe
+@staff_only
+def now(request: UserRequest) -> HttpResponseBase:
+    """Show the state of the metadata servers, as a part of the home page."""
+    return render(request, "home/_states.html", {"states": server_states.current(request.user)})
 
 
 @require_safe

@@ -83,6 +83,7 @@ PAGES = {  # and their parameters
     "/users/alice/": [*RANGE, "step"],
     "/projects/": ["user", *LIST],
     "/projects/PHY12/": RANGE,
+    "/now/": [],
     "/ranking/": [*JOB_FILTERS, "of", "by", "per", "columns", "min_node_hours", "page", "format"],
     "/rules/": [],
     "/rules/metadata-operations/": ["from", "like"],
