@@ -61,6 +61,7 @@ PAGES = {  # and their parameters
     "/cases/": [*CaseFilter.base_filters, "state", "page", "format"],
     "/cases/{case}/": ["page", "format"],
     "/cases/{case}/flags/": ["format"],
+    "/cases/{case}/weeks/": ["format"],
     "/flags/{flag}/": ["format"],
     "/flags/{flag}/history/": ["format"],
     "/flags/{flag}/similar-jobs/": ["format"],
