@@ -22,11 +22,14 @@ LOCK := $(VENV)/uv pip compile --quiet --upgrade --universal --python-version 3.
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: services  ## Set up everything with simulated data and serve it until Ctrl-C
-	@echo "==> Loading the latest hours of a simulated centre"
-	@$(MAKE) --no-print-directory staticfiles/staticfiles.json & \
-	    $(MANAGE) migrate --verbosity 0 && $(MANAGE) demo_today 2> var/log/demo_today.log \
-	    || (tail var/log/demo_today.log; exit 1) && wait $$!
+demo: setup  ## Set up everything with simulated data and serve it until Ctrl-C
+	@$(VENV)/python -m simulator past --out var/live 2> var/log/past.log & past=$$!; \
+	    $(VENV)/python -m scripts.services start && { \
+	        $(MAKE) --no-print-directory staticfiles/staticfiles.json & static=$$!; \
+	        $(MANAGE) migrate --verbosity 0 && wait $$past && \
+	        echo "==> Loading the latest hours of a simulated centre" && \
+	        $(MANAGE) demo_today 2> var/log/demo_today.log && wait $$static; \
+	    } || { tail var/log/past.log var/log/demo_today.log; exit 1; }
 	@$(RUN) $(VENV)/python -m scripts.serve $(PORT)
 
 demo-data: migrate  ## Load all of the demo without serving it

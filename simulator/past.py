@@ -15,8 +15,8 @@ from simulator.clock import HOUR_S, MINUTE_S, utc_name
 from simulator.live import PRINTED_AHEAD_S, Live, State
 from simulator.progress import say
 
-CALM_S = 7 * HOUR_S // 2  # enough for a baseline
-_READ_EVERY_S = 5 * MINUTE_S
+CALM_S = 13 * HOUR_S // 2  # enough for a baseline: 1,000 windows of 10 s with half of the load
+_READ_EVERY_S = 10 * MINUTE_S
 _READ = ("job_stats", "md_stats")
 
 

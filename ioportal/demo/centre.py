@@ -23,7 +23,7 @@ YEAR: Path = settings.BASE_DIR / "var/demo"  # logs of the past year
 TODAY: Path = settings.BASE_DIR / "var/live"  # logs of today, and the configuration of its agent
 PAST = TODAY / "past"
 _PORTAL = "http://127.0.0.1:8000"  # the address of `make serve`, for agents
-_PAST_LASTS = timedelta(hours=3, minutes=30)  # as `simulator.past` writes it
+_PAST_LASTS = timedelta(hours=6, minutes=30)  # as `simulator.past` writes it
 
 
 @dataclass(frozen=True)
