@@ -41,7 +41,7 @@ _STORM_EVERY_S = 20 * MINUTE_S
 _FIRST_STORM_S = 3 * MINUTE_S  # after the start
 _BUSY_AFTER_S = 10 * MINUTE_S  # a storm's onset
 # Operations per second, each for an equal part of the time.
-_STORM_RATES = (4_500, 6_000, 6_600, 6_700, 6_400, 6_700, 6_400, 6_600, 6_700, 6_300, 5_500, 3_000)
+_STORM_RATES = (6_700, 6_900, 6_800, 6_800, 6_400, 6_700, 6_400, 6_600, 6_700, 6_300, 5_500, 3_000)
 _STORM_LASTS_S = 3 * MINUTE_S
 _STORM_MIX = {"open": 0.46, "getattr": 0.43, "close": 0.08, "getxattr": 0.03}
 _BUSY_RATES = (1_100,)
