@@ -245,6 +245,9 @@ def _impact(members: Mapping[Subject, pl.DataFrame], until: datetime) -> pl.Data
     wanted = Q()
     for kind, frame in members.items():
         wanted |= Q(kind=_KINDS[kind], text__in=frame["key"].unique().to_list())
+        for part in frame.columns & _KINDS.keys():
+            texts = frame[part].unique().drop_nulls().to_list()
+            wanted |= Q(kind=_KINDS[Subject(part)], text__in=texts)
     groups = pl.DataFrame(
         list(JobGroup.objects.filter(wanted).values_list("pk", "kind", "text")),
         schema={"group": pl.Int64(), "kind": pl.Int64(), "key": pl.String()},

@@ -43,7 +43,7 @@ def test_many_jobs_that_slow_down_others_are_flagged_together(
         for n in range(MIN_BASELINE_WINDOWS + 130, 0, -1)
     ]
     storm = [  # every 20th RPC is the bystander's
-        rpc(at("12:10") + timedelta(milliseconds=20 * n), f"{n % 20 + 1}@gni", us=(80, 50_100))
+        rpc(at("12:10") + timedelta(milliseconds=20 * n), f"{n % 20 + 1}@gni", us=(80, 450_100))
         for n in range(3_000)
     ]
     ingest("rpctrace", logs("trace", "\n".join(calm + storm)), server="mds1")
@@ -52,8 +52,8 @@ def test_many_jobs_that_slow_down_others_are_flagged_together(
     assert list(flags) == [("impact-of-many-jobs", subject)]
     flag = flags["impact-of-many-jobs", subject]
     assert flag.subject_kind == kind
-    # The bystander's 150 RPCs took 50 ms longer than usual each.
-    assert flag.value == pytest.approx(150 * 0.05)
+    # The bystander's 150 RPCs took 450 ms longer than usual each.
+    assert flag.value == pytest.approx(150 * 0.45)
     assert flag.numbers["impact_share"] == pytest.approx(19 / 20, rel=0.01)
     assert history.for_flag(flag).amounts["amount"].max() == pytest.approx(flag.value)
     [interval] = flag_evidence.impact_intervals(flag)

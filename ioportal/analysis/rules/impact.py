@@ -3,11 +3,20 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
+from ioportal.analysis.rules.rule import (
+    HARM_S,
+    Example,
+    Rule,
+    Severity,
+    Subject,
+    Threshold,
+    Thresholds,
+)
 
 
 def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
+        pl.col("impact_s") >= thresholds["impact_s"],
         pl.col("peak_impact_s") >= thresholds["peak_impact_s"],
         pl.col("impact_times") >= thresholds["impact_times"],
         pl.col("impact_share") >= thresholds["impact_share"],
@@ -21,12 +30,13 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 
 IMPACT = Rule(
     code="impact",
-    version=3,
+    version=4,
     title="Slows down other jobs",
     meaning=(
         "While the job kept a metadata server busy, RPCs of other users took several times as "
-        "long as usual. The extra waiting that they would have been spared without the job is "
-        "given in seconds. On a server with few other users, even a storm causes little waiting."
+        "long as usual, which added up to a minute or more. The extra waiting that they would have "
+        "been spared without the job is given in seconds. On a server with few other users, even a "
+        "storm causes little waiting."
     ),
     subject=Subject.JOB,
     source=Source.IMPACT,
@@ -34,17 +44,18 @@ IMPACT = Rule(
     measure="peak_impact_s",
     thresholds={
         "peak_impact_s": Threshold(
-            3, "Extra waiting of other users within five minutes", Unit.SECONDS
+            10, "Extra waiting of other users within five minutes", Unit.SECONDS
         ),
+        "impact_s": Threshold(HARM_S, "Extra waiting of other users over the run", Unit.SECONDS),
         "impact_times": Threshold(
-            5, "Time of other users' RPCs, relative to usual", Unit.RATIO, minimum=1
+            2, "Time of other users' RPCs, relative to usual", Unit.RATIO, minimum=1
         ),
-        "impact_share": Threshold(0.3, "Share of the server's work", Unit.SHARE, maximum=1),
+        "impact_share": Threshold(0.2, "Share of the server's work", Unit.SHARE, maximum=1),
     },
     advice=(
         "Other users waited {peak_impact_s:,.0f} s longer within five minutes because of this "
         "job ({impact_is_estimated:E}; threshold {threshold_peak_impact_s:,.0f} s), "
-        "{impact_s:,.0f} s over its run. "
+        "{impact_s:,.0f} s over its run (threshold {threshold_impact_s:,.0f} s). "
         "Their RPCs took {impact_times:,.0f} times as long as usual, and the job did "
         "{impact_share:.0%} of the server's work. Stop or throttle it if users "
         "complain. Run fewer jobs of this kind concurrently, and check which files it opens."
@@ -60,8 +71,8 @@ IMPACT = Rule(
             "impact_times": 105400.0,
         },
     ),
-    abuse_times=100,
-    units={"impact_s": Unit.SECONDS, "impact_is_estimated": Unit.YES_NO},
+    abuse_times=30,
+    units={"impact_is_estimated": Unit.YES_NO},
     caveat=(
         "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "
         "mds_stats and job_stats, within a factor of 2. Without both, impact is unknown."

@@ -3,7 +3,15 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
+from ioportal.analysis.rules.rule import (
+    HARM_S,
+    Example,
+    Rule,
+    Severity,
+    Subject,
+    Threshold,
+    Thresholds,
+)
 
 _PART_SHARE = 0.5  # of its impact: then the part is flagged instead
 
@@ -16,6 +24,7 @@ def _check(groups: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
         & (pl.col("part_impact_share").fill_null(0) >= thresholds["impact_share"])
     )
     return groups.filter(
+        pl.col("impact_s") >= thresholds["impact_s"],
         pl.col("peak_impact_s") >= thresholds["peak_impact_s"],
         pl.col("impact_times") >= thresholds["impact_times"],
         pl.col("impact_share") >= thresholds["impact_share"],
@@ -30,28 +39,30 @@ def _check(groups: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 
 IMPACT_OF_MANY_JOBS = Rule(
     code="impact-of-many-jobs",
-    version=2,
+    version=3,
     title="Many jobs slow down others",
     meaning=(
         "While the jobs of one application of a user, one user or one project kept a metadata "
-        "server busy, RPCs of others took several times as long as usual. No single job has half "
-        "of the impact. The narrowest group with at least half of it is flagged."
+        "server busy, RPCs of others took several times as long as usual, which added up to a "
+        "minute or more. No single job has half of the impact. The narrowest group with at least "
+        "half of it is flagged."
     ),
     subject=Subject.USER,
     source=Source.IMPACT,
     severity=Severity.WARNING,
     measure="peak_impact_s",
     thresholds={
-        "peak_impact_s": Threshold(3, "Extra waiting of others within five minutes", Unit.SECONDS),
+        "peak_impact_s": Threshold(10, "Extra waiting of others within five minutes", Unit.SECONDS),
+        "impact_s": Threshold(HARM_S, "Extra waiting of others within a day", Unit.SECONDS),
         "impact_times": Threshold(
-            5, "Time of others' RPCs, relative to usual", Unit.RATIO, minimum=1
+            2, "Time of others' RPCs, relative to usual", Unit.RATIO, minimum=1
         ),
-        "impact_share": Threshold(0.3, "Share of the server's work", Unit.SHARE, maximum=1),
+        "impact_share": Threshold(0.2, "Share of the server's work", Unit.SHARE, maximum=1),
     },
     advice=(
         "Others waited {peak_impact_s:,.0f} s longer within five minutes because of these jobs "
         "({impact_is_estimated:E}; threshold {threshold_peak_impact_s:,.0f} s), {impact_s:,.0f} s "
-        "within a day. Their RPCs "
+        "within a day (threshold {threshold_impact_s:,.0f} s). Their RPCs "
         "took {impact_times:,.0f} times as long as usual, and the jobs did {impact_share:.0%} of "
         "the server's work. Limit the number of jobs that run at the same time, and check which "
         "files they open."
@@ -69,8 +80,8 @@ IMPACT_OF_MANY_JOBS = Rule(
             "part_impact_share": 0.0,
         },
     ),
-    abuse_times=100,
-    units={"impact_s": Unit.SECONDS, "impact_is_estimated": Unit.YES_NO},
+    abuse_times=30,
+    units={"impact_is_estimated": Unit.YES_NO},
     caveat=(
         "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "
         "mds_stats and job_stats, within a factor of 2. Without both, impact is unknown."

@@ -26,6 +26,7 @@ LOCK_CONTENTION = Rule(
     subject=Subject.JOB,
     source=Source.RPC_TRACE,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="peak_locks_s",
     thresholds={
         "peak_locks_s": Threshold(

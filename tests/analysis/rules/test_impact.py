@@ -4,16 +4,17 @@ import pytest
 
 from ioportal.analysis.rules import IMPACT
 
-AT_THRESHOLDS = {"peak_impact_s": 3, "impact_times": 5, "impact_share": 0.3}
+AT_THRESHOLDS = {"impact_s": 60, "peak_impact_s": 10, "impact_times": 2, "impact_share": 0.2}
 
 
 @pytest.mark.parametrize(
     ("changed", "is_flagged"),
     [
         pytest.param({}, True, id="at every threshold"),
-        pytest.param({"peak_impact_s": 2.9}, False, id="shorter waiting"),
-        pytest.param({"impact_times": 4.9}, False, id="smaller multiple of usual"),
-        pytest.param({"impact_share": 0.29}, False, id="small share of the server"),
+        pytest.param({"peak_impact_s": 9.9}, False, id="little at once"),
+        pytest.param({"impact_s": 59}, False, id="shorter waiting"),
+        pytest.param({"impact_times": 1.9}, False, id="smaller multiple of usual"),
+        pytest.param({"impact_share": 0.19}, False, id="small share of the server"),
         pytest.param({"peak_impact_s": None}, False, id="unknown baseline"),
     ],
 )

@@ -5,11 +5,12 @@ import pytest
 from ioportal.analysis.rules import IMPACT_OF_MANY_JOBS
 
 AT_THRESHOLDS = {
-    "peak_impact_s": 8,
-    "impact_times": 5,
-    "impact_share": 0.3,
-    "part_impact_s": 3.9,
-    "part_impact_share": 0.3,
+    "impact_s": 60,
+    "peak_impact_s": 40,
+    "impact_times": 2,
+    "impact_share": 0.2,
+    "part_impact_s": 19,
+    "part_impact_share": 0.2,
 }
 
 
@@ -18,14 +19,15 @@ AT_THRESHOLDS = {
     [
         pytest.param({}, True, id="no part has half"),
         pytest.param({"part_impact_s": None}, True, id="no part has impact"),
-        pytest.param({"part_impact_s": 4}, False, id="a part is flagged instead"),
+        pytest.param({"part_impact_s": 20}, False, id="a part is flagged instead"),
         pytest.param(
-            {"part_impact_s": 8, "part_impact_share": 0.05}, True, id="many parts of equal size"
+            {"part_impact_s": 40, "part_impact_share": 0.05}, True, id="many parts of equal size"
         ),
-        pytest.param({"peak_impact_s": 5, "part_impact_s": 2.9}, True, id="the part has little"),
-        pytest.param({"peak_impact_s": 2.9}, False, id="shorter waiting"),
-        pytest.param({"impact_times": 4.9}, False, id="smaller multiple of usual"),
-        pytest.param({"impact_share": 0.29}, False, id="small share of the server"),
+        pytest.param({"peak_impact_s": 15, "part_impact_s": 9.9}, True, id="the part has little"),
+        pytest.param({"peak_impact_s": 9.9}, False, id="little at once"),
+        pytest.param({"impact_s": 59}, False, id="shorter waiting"),
+        pytest.param({"impact_times": 1.9}, False, id="smaller multiple of usual"),
+        pytest.param({"impact_share": 0.19}, False, id="small share of the server"),
         pytest.param({"peak_impact_s": None}, False, id="unknown baseline"),
     ],
 )
