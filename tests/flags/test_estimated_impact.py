@@ -45,7 +45,7 @@ def test_a_storm_and_an_array_are_flagged_and_no_others(flags):
     for flag in flags.values():
         assert not flag.is_suppressed
         assert flag.numbers["impact_is_estimated"] == 1
-        assert "(estimated; threshold 3 s)" in flag.advice
+        assert "(estimated; threshold 10 s)" in flag.advice
     storm = flags["impact", untraced.STORM]
     others = (1 + len(untraced.ARRAY)) * untraced.CALM_REQUESTS * 3  # requests in three minutes
     assert storm.numbers["impact_s"] == pytest.approx(
