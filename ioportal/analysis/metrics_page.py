@@ -221,16 +221,18 @@ of more than `IOPORTAL_POLL_GAP` are gaps.
   `mdt*`). Its baseline is the median over intervals with at most the median request rate, in the
   day before. It needs at least {MIN_CALM_INTERVALS} such intervals.
 - The load of a job, host or process is the time of its metadata operations (Lustre 2.14 and later),
-  or their number where any time is unknown. Jobs and processes are counted by job_stats, hosts
-  outside jobs by exports. Operations of hosts are also counted by process: these count once.
+  or their number where any time is unknown. Time beyond {BLOCKED_TIMES} times that of the busiest
+  principal's operations is blocked on locks, and no load. Jobs and processes are counted by
+  job_stats, hosts outside jobs by exports. Operations of hosts are also counted by process: these
+  count once.
 - All requests of an interval are assumed to take equally long, and each principal to send requests
   in proportion to its load.
 
 Only windows with at least {EVERY_SLOW_WINDOW.leave:g} times the usual time are estimated. Traced
 windows are measured only; a trace that arrives later replaces the estimate. The two minutes after
-the end of a trace are not estimated, because its next records may not have arrived. Time blocked on
-locks is included, because the statistics do not separate it. In simulated storms the estimate is
-within a factor of 2 of the measured impact (3 without times of operations).
+the end of a trace are not estimated, because its next records may not have arrived. The waiting
+includes time blocked on locks, because statistics of services do not separate it. In simulated
+storms the estimate is within a factor of 2 of the measured impact (3 without times of operations).
 
 ## Slow intervals
 

@@ -78,6 +78,15 @@ def test_known_times_of_operations_are_the_load():
     assert max(impacts(untimed, slow).items(), key=lambda item: item[1])[0] == "many"
 
 
+def test_operations_that_are_blocked_on_locks_are_little_load():
+    slow = waits((1_000, 105e6))
+    load = loads((0, 1, "convoy", 100.0, 60e6), (0, 1, "storm", 10_000.0, 1e6))
+
+    estimated = impacts(load, slow)
+
+    assert estimated["convoy"] < estimated["storm"] / 100
+
+
 def test_times_of_zero_are_no_load():
     slow = waits((1_000, 105e6))
 
