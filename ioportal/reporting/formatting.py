@@ -39,6 +39,7 @@ SHORT_UNITS = {
     Unit.REQUESTS: "requests",
     Unit.RATIO: "ratio",
     Unit.SHARE: "%",
+    Unit.YES_NO: "yes/no",
 }
 
 

@@ -144,10 +144,10 @@ def test_trends_are_zoomed_into_and_cut_otherwise(visit):
     page.mouse.up()
     expect(page).to_have_url(re.compile(r"start=2017-07-05T12%3A1.*end=2017-07-05T12%3A3"))
 
-    page.get_by_role("navigation", name="Period").get_by_role("link", name="all").click()
-    expect(page).to_have_url(re.compile(r"/trends/\?step=hour$"))
+    page.get_by_role("group", name="Recent range").get_by_role("link", name="all").click()
+    expect(page).to_have_url(re.compile(r"/trends/\?step=hour&last=all$"))
     page.get_by_role("link", name="day", exact=True).click()
-    expect(page).to_have_url(re.compile(r"/trends/\?step=day$"))
+    expect(page).to_have_url(re.compile(r"/trends/\?(?=.*last=all).*step=day"))
     page.locator(DRAWN).first.wait_for()
     page.locator("summary", has_text="Metrics").click()
     page.get_by_role("checkbox", name="Opens", exact=True).check()

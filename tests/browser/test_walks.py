@@ -42,6 +42,7 @@ def click_bar(page, figure, number):
 def test_a_bar_leads_to_its_job_and_the_job_to_its_user(visit):
     page = visit("/")
 
+    page.get_by_role("link", name="Analyse").click()
     page.get_by_role("link", name="Populations").click()
     click_bar(page, "opens", -1)
     expect(page).to_have_url(re.compile(r"/jobs/\?opens_from=\d+&opens_below=\d+$"))
@@ -57,6 +58,8 @@ def test_a_bar_leads_to_its_job_and_the_job_to_its_user(visit):
 def test_a_keyboard_user_reaches_the_user_page(visit):
     page = visit("/")
 
+    go(page, "Analyse")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Users by")
     go(page, "Populations")
     expect(page.get_by_role("heading", level=1)).to_have_text("All jobs")
     go(page, "Table")

@@ -333,7 +333,8 @@ def test_live_jobs_and_hosts_are_evaluated_before_a_backlog(jobs, read, send, ev
 
 
 def test_a_slice_includes_some_of_the_oldest_work(db):
-    DirtyEvidence.objects.mark(range(1, 41))
+    for job in range(1, 41):
+        DirtyEvidence.objects.mark([job])
 
     claimed = [row.job_id for row in DirtyEvidence.objects.claim(8)]
 

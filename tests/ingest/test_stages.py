@@ -20,7 +20,7 @@ def test_workers_have_every_scheduled_task():
 def test_a_stage_runs_until_no_work_is_left(db):
     remaining = [2, 1, 0]
 
-    drain_alone("counting", lambda: remaining.pop(0))
+    drain_alone("counting", lambda _limit: remaining.pop(0))
 
     assert not remaining
 
@@ -30,7 +30,7 @@ def test_a_worker_skips_a_stage_that_another_worker_runs():
     other = connection.copy()
     runs = []
 
-    def stage():
+    def stage(_limit):
         runs.append("work")
         return 0
 
@@ -48,7 +48,7 @@ def test_a_worker_skips_a_stage_that_another_worker_runs():
 
 @pytest.mark.django_db(transaction=True)
 def test_stage_failures_are_counted_until_a_run_succeeds():
-    def fail():
+    def fail(_limit):
         raise ValueError("row 7 is damaged")
 
     other = connection.copy()
@@ -57,11 +57,11 @@ def test_stage_failures_are_counted_until_a_run_succeeds():
             drain_alone("counting", fail)
     with other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(7310, hashtext('counting'))")
-        drain_alone("counting", lambda: 0)  # skipped: the stage is locked
+        drain_alone("counting", lambda _limit: 0)  # skipped: the stage is locked
         cursor.execute("SELECT pg_advisory_unlock(7310, hashtext('counting'))")
     other.close()
     failure = StageFailure.objects.get()
-    drain_alone("counting", lambda: 0)
+    drain_alone("counting", lambda _limit: 0)
 
     assert (failure.stage, failure.runs) == ("counting", 2)
     assert failure.error == "ValueError: row 7 is damaged"
