@@ -14,6 +14,7 @@ from ioportal.activity.job_groups import Application
 from ioportal.analysis import sustained
 from ioportal.analysis.rules.evidence import DAY, HOUR, PEAK_SPAN
 from ioportal.analysis.rules.rule import GROUPS, Subject
+from ioportal.flags import impact_figures
 from ioportal.flags.evidence import Evidence, with_context
 from ioportal.telemetry import buckets, levels, piecewise
 from ioportal.telemetry.copy import read_frame
@@ -68,14 +69,6 @@ WHERE w.kind = ANY(%(kinds)s) AND w.principal_id = ANY(%(groups)s)
     AND w.start >= %(since)s AND w.start < %(until)s
 GROUP BY 1, 2
 """)
-_IMPACT_AMOUNTS = (
-    "impact_us",
-    "work_us",
-    "all_work_us",
-    "others_us",
-    "others_usual_us",
-    "estimated_us",
-)
 _KINDS = {
     Subject.USER: JobGroup.Kind.USER,
     Subject.PROJECT: JobGroup.Kind.PROJECT,
@@ -255,23 +248,27 @@ def _impact(members: Mapping[Subject, pl.DataFrame], until: datetime) -> pl.Data
     )
     windows = impact_windows(groups["group"].to_list(), until - DAY, until)
     totals = windows.group_by("key").agg(impact_s=pl.sum("impact_us") / 1e6)
-    sums = sustained.sums(windows, PEAK_SPAN, _IMPACT_AMOUNTS)
+    sums = sustained.sums(windows, PEAK_SPAN, impact_figures.AMOUNTS)
     peaks = sums.sort("impact_us", "end", descending=[True, False]).unique(
         "key", keep="first", maintain_order=True
     )
-    figures = peaks.select(
-        group="key",
-        peak_impact_s=pl.col("impact_us") / 1e6,
-        impact_share=pl.col("work_us") / pl.col("all_work_us"),
-        impact_times=pl.col("others_us") / pl.col("others_usual_us"),
-        impact_is_estimated=(pl.col("estimated_us") > pl.col("impact_us") / 2).cast(pl.Float64),
-    ).join(totals.rename({"key": "group"}), on="group")
-    return groups.join(figures, on="group").drop("group")
+    figures = peaks.select(group="key", **impact_figures.FIGURES).join(
+        totals.rename({"key": "group"}), on="group"
+    )
+    return (
+        groups.join(figures, on="group")
+        .with_columns(pl.col("impact_is_estimated").cast(pl.Float64))
+        .drop("group")
+    )
 
 
 def impact_windows(groups: list[int], since: datetime, until: datetime) -> pl.DataFrame:
     """Return the impact windows of groups: key (of the group), start, end and amounts."""
-    columns = {"key": pl.Int64(), "start": _TIME, **dict.fromkeys(_IMPACT_AMOUNTS, pl.Float64())}
+    columns = {
+        "key": pl.Int64(),
+        "start": _TIME,
+        **dict.fromkeys(impact_figures.AMOUNTS, pl.Float64()),
+    }
     values = {
         "kinds": JobGroup.Kind.values,
         "groups": groups,

@@ -11,6 +11,7 @@ from psycopg import sql
 from collectors.lustre import opcodes
 from ioportal.analysis import sustained
 from ioportal.analysis.rules.evidence import PEAK_SPAN, PEAKS, SUSTAINED_SPAN
+from ioportal.flags import impact_figures
 from ioportal.flags.models import JobEvidence
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.copy import read_frame, replace_frame
@@ -83,18 +84,10 @@ FROM {requested}
 JOIN telemetry_impactwindow w
     ON w.kind = %(JOB)s AND w.principal_id = requested.job_id AND w.start >= requested.since
 """).format(requested=sql.SQL(_REQUESTED))
-_IMPACT_AMOUNTS = (
-    "impact_us",
-    "work_us",
-    "all_work_us",
-    "others_us",
-    "others_usual_us",
-    "estimated_us",
-)
 _IMPACT_COLUMNS = {
     "key": pl.Int64(),
     "start": _TIME,
-    **dict.fromkeys(_IMPACT_AMOUNTS, pl.Float64()),
+    **dict.fromkeys(impact_figures.AMOUNTS, pl.Float64()),
 }
 _IMPACT_TOTAL = sql.SQL("""
 SELECT principal_id, sum(impact_us) / 1e6 FROM telemetry_impactwindow
@@ -278,19 +271,12 @@ def _trace_peaks(rpcs: pl.DataFrame) -> pl.DataFrame:
 def _impact_peaks(impact: pl.DataFrame) -> pl.DataFrame:
     at_peak = pl.col("impact_us").arg_max()
     return (
-        sustained.sums(impact, PEAK_SPAN, _IMPACT_AMOUNTS)
-        .with_columns(
-            impact_s=pl.col("impact_us") / 1e6,
-            share=pl.col("work_us") / pl.col("all_work_us"),
-            times=pl.col("others_us") / pl.col("others_usual_us"),
-            is_estimated=pl.col("estimated_us") > pl.col("impact_us") / 2,
-        )
+        sustained.sums(impact, PEAK_SPAN, impact_figures.AMOUNTS)
+        .with_columns(**impact_figures.FIGURES)
         .group_by("key")
         .agg(
-            *_peak("peak_impact_s", "impact_s"),
-            impact_share=pl.col("share").get(at_peak),
-            impact_times=pl.col("times").get(at_peak),
-            impact_is_estimated=pl.col("is_estimated").get(at_peak),
+            *_peak("peak_impact_s", "peak_impact_s"),
+            pl.col(_AT_PEAK["peak_impact_s"]).get(at_peak),
         )
     )
 

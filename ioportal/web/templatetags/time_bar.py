@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from django import template
 from django.utils import timezone
+
+from ioportal.web.templatetags.ioportal import same_page
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,7 +33,8 @@ def time_bar(context: RequestContext, window: TimeRange, recent: str) -> dict[st
     return {
         **time_steps(context, window),
         "recent": [
-            (last, _query(context, last=last), last == window.last) for last in recent.split()
+            (last, same_page(context, start=None, end=None, last=last), last == window.last)
+            for last in recent.split()
         ],
         "hidden": [
             (name, value)
@@ -58,16 +60,5 @@ def time_steps(context: RequestContext, window: TimeRange) -> dict[str, Any]:
 
 
 def _range(context: RequestContext, start: datetime, end: datetime) -> str:
-    texts = (timezone.localtime(moment).isoformat() for moment in (start, end))
-    return _query(context, **dict(zip(("start", "end"), texts, strict=True)))
-
-
-def _query(context: RequestContext, **changes: str) -> str:
-    """Return the page's query with another range."""
-    kept = [
-        (name, value)
-        for name, values in context["request"].GET.lists()
-        for value in values
-        if name not in _OF_RANGE
-    ]
-    return f"?{urlencode([*kept, *changes.items()])}"
+    first, last = (timezone.localtime(moment).isoformat() for moment in (start, end))
+    return same_page(context, last=None, start=first, end=last)
