@@ -86,7 +86,7 @@ The metadata targets belong to the filesystems that counted operations of the jo
 operations, they are all targets that its cluster mounts. The grade is stored with its reasons.
 
 The ambiguous share is the larger one of two: operations that may be the job's or another job's,
-relative to those and its own operations, and likewise for RPCs. The contradicted share is the
+relative to those and its own operations, and the same for RPCs. The contradicted share is the
 larger one of two: RPCs that had the job's id but came from another job's node or another user,
 relative to those and its own RPCs; and RPCs from its nodes that had another job's id, relative to
 its own RPCs. The first counts only where job ids have no user id: there, counters cannot tell the
@@ -172,7 +172,7 @@ cover timed RPCs only: lines without a timing tail are counted but not timed.
 A busy job is not necessarily harmful. Impact estimates how many seconds less others would have
 waited without a group: a job, a host or process outside jobs, or all jobs of a user, of a project,
 or of an application (user and job name without numbers). *Others* are other users, and hosts and
-processes outside jobs: if a user's jobs delay each other, nobody else is harmed. For a project,
+processes outside jobs: if a user's jobs delay each other, others are not harmed. For a project,
 others are outside the project. In each window of 10 s and service of a metadata server, impact is
 ``accountable share x worked share x max(0, others' time - blocked time - usual time of as many RPCs
 of the same kinds)``. An RPC's time lasts from its arrival to its end. The impact in a range is the
