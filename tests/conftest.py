@@ -202,7 +202,7 @@ def reconcile(call):
 @pytest.fixture
 def refresh(db):
     """Run the statistics stage like a worker."""
-    return tasks.refresh_statistics
+    return partial(loading.run_task, tasks.refresh_statistics)
 
 
 @pytest.fixture

@@ -66,6 +66,12 @@ def ingest(form, *files, **options):
     return json.loads(out.getvalue())
 
 
+def run_task(task):
+    """Run the task of a stage, turn by turn, until no rows are left."""
+    while task():
+        pass
+
+
 def evaluate():
     """Run all stages up to evaluation; return the current flags by rule and subject."""
     drain(rollups.roll_up)

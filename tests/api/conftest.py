@@ -2,6 +2,7 @@
 
 import io
 import json
+from functools import partial
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -10,6 +11,7 @@ from django.core.management import call_command
 from ioportal.ingest import tasks
 from tests import batches
 from tests.conftest import SITE
+from tests.loading import run_task
 
 SOURCES = """
 [[source]]
@@ -110,7 +112,7 @@ def deliver(client, token):
 @pytest.fixture
 def attribute(db):
     """Run the attribution stage like a worker."""
-    return tasks.attribute_pending
+    return partial(run_task, tasks.attribute_pending)
 
 
 @pytest.fixture

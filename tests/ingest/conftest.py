@@ -1,14 +1,17 @@
 """Attribution of operations, with names in place of ids, and loading of texts."""
 
+from functools import partial
+
 import pytest
 
 from ioportal.ingest import tasks
+from tests.loading import run_task
 
 
 @pytest.fixture
 def attribute(db):
     """Run the attribution stage like a worker."""
-    return tasks.attribute_pending
+    return partial(run_task, tasks.attribute_pending)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from django.db import connection
 from ioportal.ingest import tasks
 from ioportal.jobs import tasks as statistics
 from tests import contents
+from tests.loading import run_task
 from tests.logs import Run, alps, at, job_stats, pbs, rpc, sacct, starting
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("site")]
@@ -96,7 +97,7 @@ def test_concurrent_loads_give_the_same_tables_as_sequential_loads(
         tasks.attribute_pending,
         statistics.refresh_statistics,
     )
-    tasks.attribute_pending()
+    run_task(tasks.attribute_pending)
     statistics.refresh_statistics()
     assert reconcile() == f"{len(files)} segments reconcile."
     tables = contents.everything()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ioportal.ingest import attribution_stage, tasks
 from tests import contents
+from tests.loading import run_task
 from tests.logs import (
     Run,
     alps,
@@ -114,7 +115,7 @@ def tables_after(refresh):
         with transaction.atomic():
             for step in steps:
                 step()
-            tasks.attribute_pending()
+            run_task(tasks.attribute_pending)
             refresh()
             tables = contents.everything()
             transaction.set_rollback(True)
