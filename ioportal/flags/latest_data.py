@@ -39,10 +39,19 @@ def observed_until() -> datetime:
     return min(latest, datetime.now(UTC))
 
 
-def impact() -> dict[PrincipalKey, ImpactTotal]:
-    """Return impact in the five minutes before the end of the traces and service statistics."""
+def timed_until() -> dict[int, datetime]:
+    """Return the end of the traces and service statistics of each metadata server, if any."""
     servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
-    last = coverage.last_timed(servers)
+    return coverage.last_timed_by_server(servers)
+
+
+def impact(ends: Mapping[int, datetime] | None = None) -> dict[PrincipalKey, ImpactTotal]:
+    """Return impact in the five minutes before the end of the traces and service statistics.
+
+    Args:
+        ends: the result of `timed_until`, if known.
+    """
+    last = max((timed_until() if ends is None else ends).values(), default=None)
     if last is None:
         return {}
     until = ceil_to_window(last)

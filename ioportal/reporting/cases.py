@@ -15,8 +15,9 @@ from ioportal.activity import principal_windows
 from ioportal.activity.impact_totals import ImpactTotal
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import latest_data
-from ioportal.flags.models import CURRENT, Case, Flag
+from ioportal.flags.models import Case, Flag
 from ioportal.jobs.models import Job
+from ioportal.reporting.contacts import contacts
 from ioportal.reporting.flag_values import in_words, unit_of
 from ioportal.reporting.flags import about_principals, principal, subject_name
 from ioportal.reporting.principals import Name, named
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.flags.models import CaseQuerySet
+    from ioportal.reporting.contacts import Contact
 
 TREND_SPAN = timedelta(days=7)
 _LISTED = 10
@@ -53,6 +55,7 @@ class CaseSummary:
     subject: Name
     figures: Figures
     worst: Flag | None  # None: its flags are gone
+    contact: Contact | None  # of the owner
     impact: ImpactTotal | None = None  # None: none reported
 
     @property
@@ -133,12 +136,14 @@ def summaries(
         if case.subject_kind == Subject.HOST
     ]
     names = named(hosts, user, "job") if hosts else {}
+    contacts_of = contacts((case.owner for case in rows), user)
     return [
         CaseSummary(
             case,
             subject_name(case.subject_kind, case.subject, case.filesystem, names),
             figures.get(case.pk, Figures()),
             worst.get(case.pk),
+            contacts_of.get(case.owner),
             (impacts or {}).get(case.pk),
         )
         for case in rows
@@ -192,9 +197,15 @@ def _worst_flags(cases: list[Case], user: User) -> dict[int, Flag]:
     return {flag.case_id: flag for flag in worst}
 
 
-def current_impacts(user: User) -> dict[int, ImpactTotal]:
-    """Return the impact of the latest five minutes by case, of flags a user may see."""
-    impacts = latest_data.impact()
+def current_impacts(
+    user: User, impacts: Mapping[PrincipalKey, ImpactTotal]
+) -> dict[int, ImpactTotal]:
+    """Return the impact of the latest five minutes by case, of flags a user may see.
+
+    Args:
+        user: the reader.
+        impacts: impact by principal, as `latest_data.impact` returns it.
+    """
     if not impacts:
         return {}
     flags = (
@@ -205,7 +216,8 @@ def current_impacts(user: User) -> dict[int, ImpactTotal]:
     )
     by_case: dict[int, dict[PrincipalKey, ImpactTotal]] = defaultdict(dict)
     for flag in flags.only("case_id", "job_id", "subject_kind", "subject"):
-        if (sender := principal(flag)) in impacts:
+        sender = principal(flag)
+        if sender and sender in impacts:
             by_case[flag.case_id][sender] = impacts[sender]
     return {case: ImpactTotal.joined(parts.values()) for case, parts in by_case.items()}
 
@@ -221,21 +233,28 @@ def worst_first(cases: CaseQuerySet, impacts: Mapping[int, ImpactTotal]) -> Case
 
 def for_owner(owner: str, user: User) -> list[CaseSummary]:
     """Return the worst unresolved cases of a user."""
-    return _worst(Case.objects.visible_to(user).unresolved().filter(owner=owner), user, _LISTED)
+    cases = Case.objects.visible_to(user).unresolved().filter(owner=owner)
+    return _worst(cases, user, _LISTED, latest_data.impact())
 
 
-def worst_to_triage(user: User, count: int) -> list[CaseSummary]:
+def worst_to_triage(
+    user: User, count: int, impacts: Mapping[PrincipalKey, ImpactTotal]
+) -> list[CaseSummary]:
     """Return the worst cases that need triage, those with current impact first.
 
-    Users have advice too: their notices are included.
+    Args:
+        user: a member of staff.
+        count: the maximum number of cases.
+        impacts: impact by principal, as `latest_data.impact` returns it.
     """
-    cases = Case.objects.visible_to(user)
-    return _worst(cases.to_triage() if user.is_staff else cases.filter(CURRENT), user, count)
+    return _worst(Case.objects.visible_to(user).to_triage(), user, count, impacts)
 
 
-def _worst(cases: CaseQuerySet, user: User, count: int) -> list[CaseSummary]:
-    impacts = current_impacts(user)
-    return summaries(worst_first(with_places(cases), impacts)[:count], user, impacts)
+def _worst(
+    cases: CaseQuerySet, user: User, count: int, impacts: Mapping[PrincipalKey, ImpactTotal]
+) -> list[CaseSummary]:
+    by_case = current_impacts(user, impacts)
+    return summaries(worst_first(with_places(cases), by_case)[:count], user, by_case)
 
 
 _COLUMNS = (

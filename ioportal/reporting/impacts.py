@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ioportal.activity import impact_totals, job_groups
-from ioportal.flags import latest_data
+from ioportal.reporting.contacts import contacts
 from ioportal.reporting.principals import BYS, Name, job_group_name, named
 from ioportal.telemetry import retention
 from ioportal.telemetry.models import JobGroup, Principal
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ioportal.activity.impact_totals import ImpactTotal
     from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.jobs.models import Job
+    from ioportal.reporting.contacts import Contact
     from ioportal.reporting.time_ranges import TimeRange
 
 OUTERMOST = (JobGroup.Kind.USER, Principal.PROCESS, Principal.HOST)  # without common RPCs
@@ -33,6 +34,7 @@ class ImpactRow:
     kind: str
     name: Name
     total: ImpactTotal
+    contact: Contact | None = None  # of the user
 
 
 def in_range(window: TimeRange, user: User, servers: Collection[int] = ()) -> list[ImpactRow]:
@@ -40,15 +42,23 @@ def in_range(window: TimeRange, user: User, servers: Collection[int] = ()) -> li
     if not user.is_staff:
         return []
     totals = impact_totals.totals(window.start, window.end, kinds=OUTERMOST, servers=servers)
-    return rows(totals, user)
+    return _with_contacts(rows(totals, user), user)
 
 
-def current(user: User) -> list[ImpactRow]:
-    """Return the users, processes and hosts that slow down others now; for staff."""
-    if not user.is_staff:
-        return []
-    latest = latest_data.impact().items()
-    return rows({key: total for key, total in latest if key[0] in OUTERMOST}, user)
+def current(user: User, impacts: Mapping[PrincipalKey, ImpactTotal]) -> list[ImpactRow]:
+    """Return the users, processes and hosts that slow down others now.
+
+    Args:
+        user: a member of staff.
+        impacts: as `latest_data.impact` returns it.
+    """
+    outermost = {key: total for key, total in impacts.items() if key[0] in OUTERMOST}
+    return _with_contacts(rows(outermost, user), user)
+
+
+def _with_contacts(listed: list[ImpactRow], user: User) -> list[ImpactRow]:
+    known = contacts((row.name.user for row in listed), user)
+    return [replace(row, contact=known.get(row.name.user)) for row in listed]
 
 
 def of_job(job: Job, run: TimeRange, user: User) -> list[ImpactRow]:
@@ -78,14 +88,18 @@ def rows(
         user: see `principals.named`.
         listed: the maximum number of rows.
     """
-    principals = [key for key in totals if key[0] in Principal.values]
-    names = named(principals, user, BYS[0])
-    groups = job_groups.by_key(key for kind, key in totals if kind in JobGroup.Kind.values)
-    names |= {
-        (kind_id, principal_id): job_group_name(kind, text)
-        for kind, text, kind_id, principal_id in groups.iter_rows()
-    }
+    names = names_of(totals, user)
     kinds = {**dict(Principal.choices), **dict(JobGroup.Kind.choices)}
     return [
         ImpactRow(kinds[key[0]], names[key], total) for key, total in totals.items() if key in names
     ][:listed]
+
+
+def names_of(keys: Collection[PrincipalKey], user: User) -> dict[PrincipalKey, Name]:
+    """Return the names of principals, as far as `user` may see them, and of groups of jobs."""
+    principals = [key for key in keys if key[0] in Principal.values]
+    groups = job_groups.by_key(key for kind, key in keys if kind in JobGroup.Kind.values)
+    return named(principals, user, BYS[0]) | {
+        (kind_id, principal_id): job_group_name(kind, text)
+        for kind, text, kind_id, principal_id in groups.iter_rows()
+    }

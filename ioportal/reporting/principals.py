@@ -42,6 +42,7 @@ class Name:
     text: str
     address: str = ""  # of its page
     nodes: int = 0
+    user: str = ""  # who is responsible; "": unknown, or several
 
 
 def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[PrincipalKey, Name]:
@@ -76,10 +77,10 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
 def job_group_name(kind: str, text: str) -> Name:
     """Return the name of a group of jobs; `kind` and `text` as in `activity.job_groups`."""
     if kind != "application":
-        return Name(text, reverse(kind, args=[text]))
-    application = Application.from_text(text)
+        return Name(text, reverse(kind, args=[text]), user=text if kind == "user" else "")
+    user, name = Application.from_text(text)
     query = urlencode(job_group_filters(kind, text))
-    return Name(f"{application.name} of {application.user}", f"{reverse('job_list')}?{query}")
+    return Name(f"{name} of {user}", f"{reverse('job_list')}?{query}", user=user)
 
 
 def job_group_filters(kind: str, text: str) -> dict[str, str]:
@@ -100,7 +101,9 @@ def _jobs(keys: Iterable[int], user: User) -> dict[PrincipalKey, Name]:
         if counts[text] > 1:  # ids repeat
             texts[job] = f"{text} {timezone.localtime(job.started_at):%Y-%m-%d %H:%M:%S}"
     return {
-        (int(Principal.JOB), job.pk): Name(text, reverse("job", args=[job.pk]), job.node_count)
+        (int(Principal.JOB), job.pk): Name(
+            text, reverse("job", args=[job.pk]), job.node_count, job.owner
+        )
         for job, text in texts.items()
     }
 
@@ -114,7 +117,7 @@ def _groups(keys: Iterable[int], user: User, by: str) -> dict[PrincipalKey, Name
     for _, group, count in rows:
         nodes[group] += count
     names = {
-        group: Name(group, reverse(by, args=[group]), count)
+        group: Name(group, reverse(by, args=[group]), count, group if by == "user" else "")
         if group
         else Name(f"jobs without {by}", nodes=count)
         for group, count in nodes.items()

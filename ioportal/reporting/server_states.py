@@ -1,4 +1,4 @@
-"""The state of each metadata server now: how slow it is, because of whom, and the contact."""
+"""The state of each metadata server now: how slow it is, the cause and the contact."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db.models import Q, Sum
 from django.utils import timezone
 
-from ioportal.activity import job_groups
 from ioportal.analysis.rules.evidence import PEAK_SPAN
-from ioportal.reporting.principals import BYS, Name, job_group_name, named
-from ioportal.site.models import Server, UserAccount
-from ioportal.telemetry import coverage
-from ioportal.telemetry.models import ImpactWindow, JobGroup, Principal, ceil_to_window
+from ioportal.reporting.contacts import contacts
+from ioportal.reporting.impacts import OUTERMOST, names_of
+from ioportal.site.models import Server
+from ioportal.telemetry.models import ImpactWindow, Principal, ceil_to_window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,8 +22,11 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from ioportal.activity.top_consumers import PrincipalKey
+    from ioportal.reporting.contacts import Contact
+    from ioportal.reporting.principals import Name
+
 _SLOW_TIMES = 1.5  # others' requests take this many times as long as usual
-_OUTERMOST = (JobGroup.Kind.USER, Principal.PROCESS, Principal.HOST)  # without common RPCs
 _LARGEST_PART = 0.8  # of a user's impact: then the job is named
 _LATE = timedelta(minutes=10)
 
@@ -37,7 +39,7 @@ class Cause(NamedTuple):
     impact_s: float
     is_estimated: bool
     job: Name | None  # that causes most of a user's impact
-    account: UserAccount | None  # of a user
+    contact: Contact | None  # of a user
 
 
 @dataclass(frozen=True)
@@ -66,18 +68,52 @@ class _Impact(NamedTuple):
     others_usual_us: int
     estimated_us: int
 
+    @property
+    def principal(self) -> PrincipalKey:
+        """The principal, or the group of jobs."""
+        return self.kind, self.key
 
-def current(user: User) -> list[ServerState]:
-    """Return the state of all metadata servers, slowest first; for staff."""
-    if not user.is_staff:
-        return []
-    servers = list(Server.objects.filter(kind=Server.Kind.MDS).order_by("name"))
-    ends = coverage.last_timed_by_server([server.pk for server in servers])
+    @property
+    def is_slow(self) -> bool:
+        """Whether others' requests take much longer than usual."""
+        return self.others_us >= _SLOW_TIMES * self.others_usual_us
+
+    @property
+    def times(self) -> float | None:
+        """Time of others' requests over the usual time; None: unknown."""
+        return self.others_us / self.others_usual_us if self.others_usual_us else None
+
+
+def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
+    """Return the state of all metadata servers, slowest first.
+
+    Args:
+        user: a member of staff.
+        ends: as `latest_data.timed_until` returns them.
+    """
     impacts = _impacts(ends)
-    states = [
-        _state(server, ends.get(server.pk), impacts.get(server.pk, []), user) for server in servers
-    ]
-    return sorted(states, key=lambda state: -(state.times or 0))
+    largest = {server: row for server, rows in impacts.items() if (row := _largest(rows))}
+    jobs = {server: job for server in largest if (job := _job(largest[server], impacts[server]))}
+    names = names_of({row.principal for row in (*largest.values(), *jobs.values())}, user)
+    known = contacts((name.user for name in names.values()), user)
+
+    def state(server: Server) -> ServerState:
+        row, job = largest.get(server.pk), jobs.get(server.pk)
+        if row is None:
+            return ServerState(server, ends.get(server.pk))
+        name = names[row.principal]
+        cause = Cause(
+            name,
+            row.work_us / row.all_work_us if row.all_work_us else 0,
+            row.impact_us / 1e6,
+            row.estimated_us > row.impact_us / 2,
+            names[job.principal] if job else None,
+            known.get(name.user),
+        )
+        return ServerState(server, ends[server.pk], row.times, cause)
+
+    servers = Server.objects.filter(kind=Server.Kind.MDS).order_by("name")
+    return sorted(map(state, servers), key=lambda state: -(state.times or 0))
 
 
 def _impacts(ends: Mapping[int, datetime]) -> dict[int, list[_Impact]]:
@@ -86,7 +122,7 @@ def _impacts(ends: Mapping[int, datetime]) -> dict[int, list[_Impact]]:
     for server, end in ends.items():
         until = ceil_to_window(end)
         latest |= Q(server_id=server, start__gte=until - PEAK_SPAN, start__lt=until)
-    windows = ImpactWindow.objects.filter(latest, kind__in=[*_OUTERMOST, Principal.JOB])
+    windows = ImpactWindow.objects.filter(latest, kind__in=[*OUTERMOST, Principal.JOB])
     estimated_us = Sum("impact_us", filter=Q(is_estimated=True), default=0)
     sums = windows.values_list("server_id", "kind", "principal_id").annotate(
         *(Sum(name) for name in _Impact._fields[3:-1]), estimated_us=estimated_us
@@ -97,32 +133,13 @@ def _impacts(ends: Mapping[int, datetime]) -> dict[int, list[_Impact]]:
     return by_server
 
 
-def _state(
-    server: Server, until: datetime | None, rows: Sequence[_Impact], user: User
-) -> ServerState:
-    cause = next((row for row in rows if row.kind in _OUTERMOST), None)
-    if cause is None or cause.others_us < _SLOW_TIMES * cause.others_usual_us:
-        return ServerState(server, until)
-    times = cause.others_us / cause.others_usual_us if cause.others_usual_us else None
-    return ServerState(server, until, times, _cause(cause, rows, user))
+def _largest(rows: Sequence[_Impact]) -> _Impact | None:
+    """Return the largest impact at a server; None: requests take about as long as usual."""
+    largest = next((row for row in rows if row.kind in OUTERMOST), None)
+    return largest if largest and largest.is_slow else None
 
 
-def _cause(cause: _Impact, rows: Sequence[_Impact], user: User) -> Cause:
-    largest = next((row for row in rows if row.kind == Principal.JOB), None)
-    is_one_job = largest and largest.impact_us >= _LARGEST_PART * cause.impact_us
-    job = named([(Principal.JOB, largest.key)], user, BYS[0]) if largest and is_one_job else {}
-    account = None
-    if cause.kind in Principal.values:
-        name = named([(cause.kind, cause.key)], user, BYS[0])[cause.kind, cause.key]
-    else:
-        ((kind, text, *_),) = job_groups.by_key([cause.key]).iter_rows()
-        name = job_group_name(kind, text)
-        account = UserAccount.objects.visible_to(user).filter(name=text).first()
-    return Cause(
-        name,
-        cause.work_us / cause.all_work_us if cause.all_work_us else 0,
-        cause.impact_us / 1e6,
-        cause.estimated_us > cause.impact_us / 2,
-        next(iter(job.values()), None),
-        account,
-    )
+def _job(largest: _Impact, rows: Sequence[_Impact]) -> _Impact | None:
+    """Return the job that causes most of the largest impact; None: no single job."""
+    job = next((row for row in rows if row.kind == Principal.JOB), None)
+    return job if job and job.impact_us >= _LARGEST_PART * largest.impact_us else None

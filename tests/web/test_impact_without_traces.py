@@ -28,10 +28,14 @@ def impacts(as_staff, _stream):
 
 
 def test_the_server_page_lists_users(impacts):
+    UserAccount.objects.create(name="alice", email="alice@example.org")
+    UserAccount.objects.create(name="dave", email="dave@example.org")
+
     table = impacts("/servers/mds1/").split()
 
-    assert table[:2] + table[5:7] == ["alice", "user", "dave", "user"]
-    assert table[3] == table[8] == "estimated"
+    assert table[:3] == ["alice", "user", "alice@example.org"]
+    assert table[6:9] == ["dave", "user", "dave@example.org"]
+    assert table[4] == table[10] == "estimated"
 
 
 def test_the_home_page_lists_who_slows_down_others_now(impacts, as_staff):

@@ -14,6 +14,7 @@ from django.core.paginator import Paginator
 from django.db.models import Count, Exists, OuterRef, Q
 
 from ioportal.analysis.rules import RULES
+from ioportal.flags import latest_data
 from ioportal.flags.models import CURRENT, TO_TRIAGE, Case, Flag
 from ioportal.reporting.cases import (
     columns,
@@ -185,7 +186,7 @@ class Inbox:
     @cached_property
     def _impacts(self) -> dict[int, ImpactTotal]:
         """Current impact by case."""
-        return current_impacts(self._user)
+        return current_impacts(self._user, latest_data.impact())
 
     @property
     def _ordered(self) -> CaseQuerySet:

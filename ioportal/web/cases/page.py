@@ -11,6 +11,7 @@ from django.db.models import Case as Conditional
 from django.db.models import Q, Value, When
 from django.shortcuts import get_object_or_404
 
+from ioportal.flags import latest_data
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.reporting import flags
 from ioportal.reporting.cases import (
@@ -51,7 +52,8 @@ class CasePage:
     @cached_property
     def summary(self) -> CaseSummary:
         """Its subject, figures and current impact."""
-        [summary] = summaries([self.case], self._user, current_impacts(self._user))
+        impacts = current_impacts(self._user, latest_data.impact())
+        [summary] = summaries([self.case], self._user, impacts)
         return summary
 
     @property

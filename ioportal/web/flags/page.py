@@ -14,6 +14,7 @@ from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.flags import history, latest_data
 from ioportal.flags.models import Flag
 from ioportal.reporting import flag_evidence
+from ioportal.reporting.contacts import contact
 from ioportal.reporting.flag_history import history_chart
 from ioportal.reporting.flags import is_simulated, summaries, with_subjects
 from ioportal.reporting.job_facts import Comparison, statistics_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from ioportal.flags.history.source import MeasureHistory
     from ioportal.flags.models import FlagEvent
+    from ioportal.reporting.contacts import Contact
     from ioportal.reporting.flag_evidence import Figure, ImpactInterval
     from ioportal.reporting.flags import FlagSummary
     from ioportal.reporting.timelines import StepsChart
@@ -47,6 +49,11 @@ class FlagPage:
         """Its subject, and its current impact."""
         [summary] = summaries([self.flag], self._user, latest_data.impact())
         return summary
+
+    @property
+    def contact(self) -> Contact | None:
+        """How to reach the responsible user."""
+        return contact(self.flag.owner, self._user)
 
     @property
     def simulated(self) -> bool:

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db.models import Max, Q
 from django.utils import timezone
 
+from ioportal.flags import latest_data
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from ioportal.activity.impact_totals import ImpactTotal
+    from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.reporting.cases import CaseSummary
     from ioportal.reporting.impacts import ImpactRow
     from ioportal.reporting.server_states import ServerState
@@ -163,20 +166,30 @@ class StaffHome:
         """Agents' sources that are silent or behind, each with its problem."""
         return health.sources_with_problems(timezone.now())
 
+    @cached_property
+    def _timed_until(self) -> dict[int, datetime]:
+        """The end of the data about times of requests, by metadata server."""
+        return latest_data.timed_until()
+
+    @cached_property
+    def _latest_impact(self) -> dict[PrincipalKey, ImpactTotal]:
+        """Impact in the latest five minutes."""
+        return latest_data.impact(self._timed_until)
+
     @property
     def states(self) -> list[ServerState]:
         """The state of the metadata servers now."""
-        return server_states.current(self._user)
+        return server_states.current(self._user, self._timed_until)
 
     @cached_property
     def cases(self) -> list[CaseSummary]:
         """The worst cases that need triage."""
-        return cases.worst_to_triage(self._user, _LISTED_CASES)
+        return cases.worst_to_triage(self._user, _LISTED_CASES, self._latest_impact)
 
     @cached_property
     def impacts(self) -> list[ImpactRow]:
         """Users, processes and hosts that slow down others now."""
-        return impacts.current(self._user)
+        return impacts.current(self._user, self._latest_impact)
 
     @property
     def pending_work(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from ioportal.flags import latest_data
 from ioportal.reporting import server_states
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
@@ -34,7 +35,8 @@ def home(request: UserRequest) -> HttpResponseBase:
 @staff_only
 def now(request: UserRequest) -> HttpResponseBase:
     """Show the state of the metadata servers, as a part of the home page."""
-    return render(request, "home/_states.html", {"states": server_states.current(request.user)})
+    states = server_states.current(request.user, latest_data.timed_until())
+    return render(request, "home/_states.html", {"states": states})
 
 
 @require_safe

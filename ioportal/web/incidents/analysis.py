@@ -11,6 +11,7 @@ from collectors.lustre import opcodes
 from ioportal.activity import incidents, principal_windows
 from ioportal.activity.models import Incident
 from ioportal.analysis.populations import MIN_GROUP, coarse
+from ioportal.reporting.contacts import contact
 from ioportal.reporting.principals import BYS, Name, job_group_name, named
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server, Service
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ioportal.activity.incidents import Analysis
     from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.analysis.impact import Slowdown
+    from ioportal.reporting.contacts import Contact
     from ioportal.site.models import Filesystem
 
 LONGEST = timedelta(hours=24)  # every window of 10 s and every principal in it is read
@@ -273,6 +275,12 @@ class ImpactAnalysis:
             for row in rows[:_LISTED]
             if row["impact_s"] >= _MIN_IMPACT_S
         ]
+
+    @property
+    def contact(self) -> Contact | None:
+        """How to reach who had the largest impact."""
+        blamed = self.groups[0] if self.groups else self.largest_impact
+        return contact(blamed.name.user, self._user) if blamed else None
 
     @property
     def waited_s(self) -> float:

@@ -12,6 +12,7 @@ from ioportal.ingest.data_quality import late_accounting
 from ioportal.jobs import panda_jobs, rpc_reports
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
 from ioportal.reporting import impacts, job_facts, listed_flags
+from ioportal.reporting.contacts import contact
 from ioportal.reporting.flag_history import job_marks
 from ioportal.reporting.job_facts import Comparison
 from ioportal.reporting.job_series import JobSeries
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ioportal.ingest.data_quality.late_accounting import LateAccounting
     from ioportal.jobs.models import WorkloadJobQuerySet
     from ioportal.jobs.panda_jobs import PandaSummary
+    from ioportal.reporting.contacts import Contact
     from ioportal.reporting.flags import FlagSummary
     from ioportal.reporting.impacts import ImpactRow
     from ioportal.web.common.requests import UserRequest
@@ -80,6 +82,11 @@ class JobPage:
         same_id = visible.filter(cluster=self.job.cluster_id, batch_id=self.job.batch_id)
         latest_first = same_id.exclude(pk=self.job.pk).order_by("-submitted_at", "-pk")
         return list(latest_first[:_LISTED_NAMESAKES])
+
+    @cached_property
+    def contact(self) -> Contact | None:
+        """How to reach the owner."""
+        return contact(self.job.owner, self._request.user)
 
     @cached_property
     def records(self) -> list[Any]:

@@ -16,6 +16,7 @@ from ioportal.analysis.populations import MIN_GROUP, coarse
 from ioportal.analysis.timelines import OBSERVED, Known, Steps, rates, within
 from ioportal.charts import palette
 from ioportal.reporting import listed_flags
+from ioportal.reporting.contacts import contacts
 from ioportal.reporting.principals import Name, named
 from ioportal.reporting.series import seconds
 from ioportal.web.overview import query
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ioportal.activity.top_consumers import Amount, Bin, PrincipalKey
     from ioportal.charts.timelines import Chart
     from ioportal.flags.models import Flag
+    from ioportal.reporting.contacts import Contact
     from ioportal.telemetry.levels import Level
     from ioportal.web.overview.charts import LatencyChart
     from ioportal.web.overview.query import OverviewQuery
@@ -54,6 +56,7 @@ class Consumer:
     share: float | None
     latest: float | None  # per second; None: a sum over other users' jobs
     mean: float | None  # per second
+    user: str = ""  # who is responsible; "": unknown, or several
 
     @property
     def latest_per_node(self) -> float | None:
@@ -161,6 +164,7 @@ class Section(Observation):
             None,
             sum(map(self._latest_rate, amounts)),
             total / self.attributed_s if self.attributed_s else None,
+            name.user,
         )
 
     @cached_property
@@ -266,13 +270,17 @@ class Section(Observation):
         return self._with_share(others)
 
     @cached_property
-    def table(self) -> list[tuple[Consumer, str, Flag | None]]:
-        """The rows of the table, each with its colour in the charts, and its worst flag."""
+    def table(self) -> list[tuple[Consumer, str, Flag | None, Contact | None]]:
+        """The rows of the table with colour in the charts, worst flag, and then the contact."""
         rows = [*self.listed, *([self.others] if self.others else [])]
         principals = [principal for row in self.listed for principal in row.principals]
-        flags = listed_flags.worst_by_principal(principals, self._user)
+        by_principal = listed_flags.worst_by_principal(principals, self._user)
+        flags = [row.worst_flag(by_principal) for row in rows]
+        flagged = (row.user for row, flag in zip(rows, flags, strict=True) if flag)
+        known = contacts(flagged, self._user)
         return [
-            (row, self.colours.get(row.name, palette.REST), row.worst_flag(flags)) for row in rows
+            (row, self.colours.get(row.name, palette.REST), flag, known.get(row.user))
+            for row, flag in zip(rows, flags, strict=True)
         ]
 
     def steps(self, source: int) -> Steps:

@@ -16,8 +16,8 @@ from ioportal.analysis.metrics import Unit
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.runs import node_hours
 from ioportal.reporting import cases, impacts, listed_flags
+from ioportal.reporting.contacts import contact
 from ioportal.reporting.formatting import SHORT_UNITS
-from ioportal.site.models import UserAccount
 from ioportal.web.cases.inbox import ALL
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.jobs import columns as job_columns
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
     from ioportal.reporting.cases import CaseSummary
+    from ioportal.reporting.contacts import Contact
     from ioportal.reporting.impacts import ImpactRow
     from ioportal.reporting.time_ranges import TimeRange
     from ioportal.web.trends.page import Trend
@@ -306,11 +307,9 @@ class PersonPage(SelectedJobs):
         return self.filtered.filter(**is_measured).select_related("cluster", "statistics")
 
     @cached_property
-    def account(self) -> UserAccount | None:
-        """The registered account of a user, if visible."""
-        if self.kind is not USERS:
-            return None
-        return UserAccount.objects.visible_to(self.user).filter(name=self.name).first()
+    def contact(self) -> Contact | None:
+        """How to reach a user; None for projects, and if not visible."""
+        return contact(self.name, self.user) if self.kind is USERS else None
 
     @property
     def columns(self) -> list[job_columns.Column]:

@@ -13,6 +13,7 @@ from django.urls import reverse
 from ioportal.analysis.metrics import Unit
 from ioportal.jobs.models import Job
 from ioportal.reporting import rankings
+from ioportal.reporting.contacts import contacts
 from ioportal.reporting.formatting import SHORT_UNITS, human, significant
 from ioportal.reporting.rankings import INTERVALS, JOBS, MAX_RANKED, PER
 from ioportal.studies.cache import cached, visibility_key
@@ -20,12 +21,13 @@ from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.ranking.forms import RankingForm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from django.contrib.auth.models import User
     from django.core.paginator import Page
     from django.http import QueryDict
 
+    from ioportal.reporting.contacts import Contact
     from ioportal.reporting.rankings import Choice, Ranked
 
 PER_PAGE = 50
@@ -44,6 +46,7 @@ class Row:
     figures: list[tuple[float | None, Unit]]
     ranked: Ranked
     spark: str  # points of a line; "": none
+    contact: Contact | None
 
 
 class RankingPage(SelectedJobs):
@@ -111,6 +114,8 @@ class RankingPage(SelectedJobs):
         is_of_jobs = self.choice.subject is JOBS
         jobs = Job.objects.in_bulk(map(int, subjects)) if is_of_jobs else {}
         series = {} if is_of_jobs else rankings.over_time(self.filtered, self.choice, subjects)
+        users = {subject: self._user_of(subject, jobs) for subject in subjects}
+        known = contacts(users.values(), self.user)
         highest = self.ranked[0].value if self.ranked else 0
         for rank, row in enumerate(self.page, self.page.start_index()):
             job = jobs.get(int(row.subject)) if jobs else None
@@ -126,7 +131,21 @@ class RankingPage(SelectedJobs):
                 ],
                 row,
                 _spark(series.get(row.subject, ())),
+                known.get(users[row.subject]),
             )
+
+    @property
+    def has_contacts(self) -> bool:
+        """Whether the subjects have a responsible user; for staff."""
+        return self.user.is_staff and self.choice.subject.name in {"user", "application", "job"}
+
+    def _user_of(self, subject: str, jobs: Mapping[int, Job]) -> str:
+        """Return the responsible user; "": none, or several."""
+        kind = self.choice.subject.name
+        if kind == "job":
+            job = jobs.get(int(subject))
+            return job.owner if job else ""
+        return subject.partition(" ")[0] if kind in {"user", "application"} else ""
 
     def _value(self, value: float) -> str:
         """Show a value; a mean of counts is no count."""

@@ -87,10 +87,10 @@ def test_pending_work_is_counted(as_staff, busy, logs, ingest):
 def test_the_number_of_queries_does_not_grow_with_the_jobs(
     as_staff, busy, django_assert_num_queries, logs, ingest, refresh
 ):
-    with django_assert_num_queries(34):
+    with django_assert_num_queries(29):
         as_staff.get("/")
     runs = [Run(str(number), nodes="n2", node_count=1) for number in range(100, 130)]
     ingest("sacct", logs("more.txt", sacct(*runs)), cluster="anvil")
     refresh()
-    with django_assert_num_queries(34):
+    with django_assert_num_queries(29):
         as_staff.get("/")

@@ -51,7 +51,7 @@ def test_the_page_of_a_user_shows_contacts(as_staff, upload, ingest, logs):
 
     page = text_of(as_staff.get("/users/pilot/"))
 
-    assert "Service account of PanDA ops" in page
+    assert "service account of PanDA ops" in page
     assert "mailto:ops@example.org" in page
 
 
