@@ -17,3 +17,8 @@ def application_name(name: pl.Expr) -> pl.Expr:
     Numbers within a name become asterisks: ``scan_7_post`` is of ``scan_*_post``.
     """
     return name.str.replace_all(_NUMBER, "*").str.replace(_ENDING, "")
+
+
+def application_name_sql(column: str) -> str:
+    """Return the SQL expression of `application_name`."""
+    return rf"regexp_replace(regexp_replace({column}, '\d+', '*', 'g'), '[^[:alpha:]]+$', '')"

@@ -11,6 +11,7 @@ from django.db.models import Max, Min, Value
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import BY_NAME, Unit
+from ioportal.jobs.application_names import application_name_sql
 from ioportal.jobs.runs import node_hours
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ class Subject:
     column: str
 
 
+_NAME = application_name_sql("j.name")
+# The text of `activity.job_groups.Application`; "": unknown.
+_APPLICATION = (
+    f"CASE WHEN j.owner <> '' AND {_NAME} <> '' THEN j.owner || ':' || {_NAME} ELSE '' END"
+)
 JOBS = Subject("job", "Job", "Jobs", "j.id::text")
 TASKS = Subject("task", "PanDA task", "PanDA tasks", "w.task_id::text")
 SUBJECTS = {
@@ -47,7 +53,7 @@ SUBJECTS = {
     for subject in (
         Subject("user", "User", "Users", "j.owner"),
         Subject("project", "Project", "Projects", "j.project"),
-        Subject("application", "Application", "Applications", "j.owner || ' ' || j.name"),
+        Subject("application", "Application", "Applications", _APPLICATION),
         Subject("queue", "Queue", "Queues", "j.queue"),
         JOBS,
         TASKS,

@@ -2,11 +2,12 @@
 
 import polars as pl
 import pytest
+from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ioportal.activity import job_groups
-from ioportal.jobs.application_names import application_name
+from ioportal.jobs.application_names import application_name, application_name_sql
 from ioportal.jobs.models import Job
 from ioportal.telemetry.models import JobGroup
 from tests.logs import Run, sacct
@@ -41,6 +42,14 @@ def test_an_application_name_is_that_of_itself(name):
 
     assert named(application) == application
     assert not any(character.isdecimal() for character in application)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["uq_sweep_34", "scan_7_post", "h5_to_csv", "12", "", "été_3"])
+def test_the_database_gives_the_same_name(name):
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {application_name_sql('%s')}", [name])
+        assert cursor.fetchone() == (named(name),)
 
 
 @pytest.mark.usefixtures("site")

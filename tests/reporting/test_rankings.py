@@ -21,7 +21,7 @@ def jobs():
             cluster=anvil,
             batch_id=str(number),
             owner=owner,
-            name="relax",
+            name=f"relax_{number}",
             node_count=nodes,
             submitted_at=at("11:00"),
             started_at=at("12:00"),
@@ -44,7 +44,7 @@ def ranked(jobs, of, by, per=""):
         ("user", "", [("alice", 1200), ("bob", 900)]),
         ("user", "node_hour", [("bob", 900), ("alice", 200)]),
         ("user", "job", [("bob", 900), ("alice", 600)]),
-        ("application", "node", [("bob relax", 900), ("alice relax", 200)]),
+        ("application", "node", [("bob:relax", 900), ("alice:relax", 200)]),
     ],
 )
 def test_subjects_are_ranked_by_a_sum(jobs, of, per, expected):

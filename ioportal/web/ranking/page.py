@@ -10,11 +10,13 @@ from urllib.parse import urlencode
 from django.core.paginator import Paginator
 from django.urls import reverse
 
+from ioportal.activity.job_groups import Application
 from ioportal.analysis.metrics import Unit
 from ioportal.jobs.models import Job
 from ioportal.reporting import rankings
 from ioportal.reporting.contacts import contacts
 from ioportal.reporting.formatting import SHORT_UNITS, human, significant
+from ioportal.reporting.principals import job_group_filters, job_group_name
 from ioportal.reporting.rankings import INTERVALS, JOBS, MAX_RANKED, PER
 from ioportal.studies.cache import cached, visibility_key
 from ioportal.web.common.selection import SelectedJobs
@@ -121,7 +123,7 @@ class RankingPage(SelectedJobs):
             job = jobs.get(int(row.subject)) if jobs else None
             yield Row(
                 rank,
-                f"{job.display_id} · {job.owner} · {job.name}" if job else row.subject,
+                self._name(row.subject, job),
                 self._url(row.subject),
                 self._value(row.value),
                 row.value / highest if highest > 0 else 0.0,
@@ -145,7 +147,15 @@ class RankingPage(SelectedJobs):
         if kind == "job":
             job = jobs.get(int(subject))
             return job.owner if job else ""
-        return subject.partition(" ")[0] if kind in {"user", "application"} else ""
+        if kind == "application":
+            return Application.from_text(subject).user
+        return subject if kind == "user" else ""
+
+    def _name(self, subject: str, job: Job | None) -> str:
+        if job:
+            return f"{job.display_id} · {job.owner} · {job.name}"
+        kind = self.choice.subject.name
+        return job_group_name(kind, subject).text if kind == "application" else subject
 
     def _value(self, value: float) -> str:
         """Show a value; a mean of counts is no count."""
@@ -163,10 +173,8 @@ class RankingPage(SelectedJobs):
             return reverse("job", args=[subject])
         if kind == "task":
             return f"{reverse('panda_list')}?{urlencode({'jeditaskid': subject})}"
-        if kind == "application":
-            user, _, name = subject.partition(" ")
-            return f"{reverse('job_list')}?{self.filters_query(user=user, name=name)}"
-        return f"{reverse('job_list')}?{self.filters_query(**{kind: subject})}"
+        filters = job_group_filters(kind, subject)
+        return f"{reverse('job_list')}?{self.filters_query(**filters)}"
 
     @property
     def header(self) -> list[str]:
