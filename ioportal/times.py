@@ -1,9 +1,21 @@
 """Times on command lines and in URLs."""
 
 from argparse import ArgumentTypeError
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django.utils.dateparse import parse_datetime
+
+RECENT = {  # values of the parameter `last` in URLs
+    "15m": timedelta(minutes=15),
+    "1h": timedelta(hours=1),
+    "6h": timedelta(hours=6),
+    "24h": timedelta(hours=24),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+    "90d": timedelta(days=90),
+    "1y": timedelta(days=365),
+}
+ALL = "all"  # another value of `last`: any time
 
 
 def moment(text: str) -> datetime:

@@ -12,6 +12,7 @@ from django.utils.dateparse import parse_datetime
 
 from ioportal.charts.time_axis import TimeAxis
 from ioportal.reporting.formatting import duration
+from ioportal.times import RECENT
 
 if TYPE_CHECKING:
     from django.http import QueryDict
@@ -22,18 +23,6 @@ _DIGITS = 3  # of displayed seconds
 _FIRST_YEAR, _LAST_YEAR = 1970, 2200  # leaves room for arithmetic on times
 
 
-RECENT = {  # values of the parameter `last`
-    "15m": timedelta(minutes=15),
-    "1h": timedelta(hours=1),
-    "6h": timedelta(hours=6),
-    "24h": timedelta(hours=24),
-    "7d": timedelta(days=7),
-    "30d": timedelta(days=30),
-    "90d": timedelta(days=90),
-    "1y": timedelta(days=365),
-}
-
-
 @dataclass(frozen=True)
 class TimeRange:
     """A range [start, end), and how the URL selects it."""
@@ -41,7 +30,7 @@ class TimeRange:
     start: datetime
     end: datetime
     is_selected: bool = False  # by its times
-    last: str = ""  # a key of `RECENT`
+    last: str = ""  # a key of `RECENT`, or `ALL`
 
     @classmethod
     def from_query(cls, query: QueryDict, default: TimeRange) -> TimeRange:
@@ -89,13 +78,12 @@ class TimeRange:
     @property
     def offset(self) -> str:
         """The UTC offset of its clock in ISO 8601: '-04:00'."""
-        return timezone.localtime(self.start).isoformat()[-6:]
+        return _offset(self.start)
 
     @property
     def clock(self) -> str:
         """The site's zone and its UTC offset: 'America/New_York, UTC-04:00'."""
-        zone = timezone.get_current_timezone_name()
-        return zone if zone == "UTC" else f"{zone}, UTC{self.offset}"
+        return _clock(self.start)
 
     def label_within(self, whole: TimeRange) -> str:
         """Return start and length, with the date if `whole` spans days: '12:05:00, 10 s'."""
@@ -103,6 +91,29 @@ class TimeRange:
         is_one_day = timezone.localtime(whole.start).date() == timezone.localtime(whole.end).date()
         clock = f"{start:%H:%M:%S}" if is_one_day else f"{start:%Y-%m-%d %H:%M:%S}"
         return f"{clock}, {duration(round((self.end - self.start).total_seconds(), _DIGITS))}"
+
+
+@dataclass(frozen=True)
+class OpenRange:
+    """A range that may be unbounded at either end, and how the URL selects it."""
+
+    start: datetime | None
+    end: datetime | None
+    last: str = ""  # a key of `RECENT`, or `ALL`
+
+    @property
+    def clock(self) -> str:
+        """The site's zone, and its UTC offset at the start or end."""
+        return _clock(self.start or self.end)
+
+
+def _offset(moment: datetime) -> str:
+    return timezone.localtime(moment).isoformat()[-6:]
+
+
+def _clock(moment: datetime | None) -> str:
+    zone = timezone.get_current_timezone_name()
+    return zone if zone == "UTC" or moment is None else f"{zone}, UTC{_offset(moment)}"
 
 
 def _moment(text: str | None, default: datetime) -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ import django_filters as filters
 from django import forms
 from django.contrib.postgres.fields import DateTimeRangeField
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
-from django.db.models import F, Func, Q
+from django.db.models import F, Func, Max, Q
+from django.utils import timezone
 
 from collectors.batch import htcondor
 from ioportal.analysis.rules import RULES
@@ -18,7 +20,8 @@ from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import Allocation, Job, JobStatistics, Launch
 from ioportal.site.models import Cluster
 from ioportal.telemetry.models import LARGEST_BIGINT
-from ioportal.time_fields import TimeInput
+from ioportal.time_fields import TimeField
+from ioportal.times import ALL, RECENT
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,6 +39,8 @@ BOUNDS = {
     metric: (f"{metric}_from", f"{metric}_below")
     for metric in ("read_bytes", "write_bytes", "opens", "closes")
 }
+TIME = ("start", "end", "last")  # parameters of the time bar
+_MOMENT = timedelta(milliseconds=1)
 _QUALITIES = [*JobStatistics.Quality.choices, (NOT_COMPUTED, "not computed yet")]
 _RUN = Func(
     "started_at", "ended_at", function="tstzrange", output_field=DateTimeRangeField()
@@ -49,6 +54,23 @@ class ValuesFilter(filters.CharFilter):  # type: ignore[misc]  # django-filter i
         """Filter by the values."""
         values = split_values(value)
         return jobs.filter(**{f"{self.field_name}__in": values}) if values else jobs
+
+
+class TimeFilter(filters.Filter):  # type: ignore[misc]  # django-filter is untyped
+    """A bound of the time of the run."""
+
+    field_class = TimeField
+
+
+class LastFilter(filters.ChoiceFilter):  # type: ignore[misc]  # django-filter is untyped
+    """A range up to the latest job; the form replaces it by `start` and `end`."""
+
+    def __init__(self) -> None:
+        super().__init__(choices=[(last, last) for last in (*RECENT, ALL)], label="Last")
+
+    def filter(self, jobs: QuerySet[Any], _value: str) -> QuerySet[Any]:
+        """Leave filtering to `start` and `end`."""
+        return jobs
 
 
 class NodesFilter(filters.NumberFilter):  # type: ignore[misc]  # django-filter is untyped
@@ -77,25 +99,28 @@ class FigureFilter(MetricFilter):
 class FilterForm(forms.Form):
     """A form that refuses empty ranges."""
 
-    bounds = BOUNDS  # half-open ranges of figures
-    ranges: tuple[tuple[str, str], ...] = (("start", "end"),)  # other ranges, ends included
+    bounds = BOUNDS  # half-open ranges of figures, like that of the time
+    ranges: tuple[tuple[str, str], ...] = ()  # other ranges, ends included
     choice_names: tuple[str, ...] = ()  # names of fields with choices
 
     def clean(self) -> dict[str, Any]:
-        """Compare the ends of each range."""
+        """Compare the ends of each range; compute those of a recent one."""
         values = super().clean() or {}
-        for low, high in (*self.ranges, *self.bounds.values()):
+        if values.get("last") in RECENT and not (values.get("start") or values.get("end")):
+            end = _latest_run() + _MOMENT
+            values |= {"start": end - RECENT[values["last"]], "end": end}
+        for low, high in (("start", "end"), *self.ranges, *self.bounds.values()):
             if values.get(low) is None or values.get(high) is None:
                 continue
-            is_empty = values[low] == values[high] and (low, high) in self.bounds.values()
+            is_empty = values[low] == values[high] and (low, high) not in self.ranges
             if is_empty or values[low] > values[high]:
                 self.add_error(high, f"This contradicts {self.fields[low].label!r}.")
         return values
 
     @property
     def facts(self) -> list[forms.BoundField]:
-        """The fields about job records, without fields with choices."""
-        excluded = {*self.choice_names, *chain.from_iterable(self.bounds.values())}
+        """The fields about job records, without times and fields with choices."""
+        excluded = {*TIME, *self.choice_names, *chain.from_iterable(self.bounds.values())}
         return [field for field in self if field.name not in excluded]
 
     @property
@@ -117,7 +142,7 @@ class FilterForm(forms.Form):
 class JobFilterForm(FilterForm):
     """The form of the filters of batch jobs."""
 
-    ranges = (("nodes_min", "nodes_max"), *FilterForm.ranges)
+    ranges = (("nodes_min", "nodes_max"),)
     choice_names = ("state", "quality")
 
 
@@ -141,10 +166,9 @@ class JobFilter(StrictFilterSet):
     )
     name = filters.CharFilter("name", lookup_expr="icontains", label="Name contains")
     node = filters.CharFilter(method="on_node", label="Ran on node")
-    start = filters.IsoDateTimeFilter(method="running_after", label="Ran after", widget=TimeInput)
-    end = filters.IsoDateTimeFilter(
-        "started_at", lookup_expr="lt", label="Ran before", widget=TimeInput
-    )
+    start = TimeFilter(method="running_after", label="Ran after")
+    end = TimeFilter("started_at", lookup_expr="lt", label="Ran before")
+    last = LastFilter()
     nodes_min = NodesFilter(lookup_expr="gte", label="Nodes at least")
     nodes_max = NodesFilter(lookup_expr="lte", label="Nodes at most")
     state = filters.MultipleChoiceFilter(
@@ -216,6 +240,13 @@ class JobFilter(StrictFilterSet):
         if NOT_COMPUTED in values:
             condition |= Q(quality=None)
         return jobs.filter(condition) if values else jobs
+
+
+def _latest_run() -> datetime:
+    """Return the latest start or end of a job that is not in the future; now without jobs."""
+    now = timezone.now()
+    times = Job.objects.aggregate(started=Max("started_at"), ended=Max("ended_at"))
+    return min(now, max(filter(None, times.values()), default=now))
 
 
 def by_id(ids: list[str]) -> Q:

@@ -13,12 +13,13 @@ from ioportal.site.models import Cluster
 from ioportal.studies.job_filters import (
     BOUNDS,
     FilterForm,
+    LastFilter,
     MetricFilter,
     StrictFilterSet,
+    TimeFilter,
     ValuesFilter,
     split_values,
 )
-from ioportal.time_fields import TimeInput
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -84,10 +85,9 @@ class PandaFilter(StrictFilterSet):
     cluster = filters.ModelChoiceFilter(
         queryset=Cluster.objects.all(), to_field_name="name", label="Cluster", empty_label="all"
     )
-    start = filters.IsoDateTimeFilter(method="running_after", label="Ran after", widget=TimeInput)
-    end = filters.IsoDateTimeFilter(
-        "started_at", lookup_expr="lt", label="Ran before", widget=TimeInput
-    )
+    start = TimeFilter(method="running_after", label="Ran after")
+    end = TimeFilter("started_at", lookup_expr="lt", label="Ran before")
+    last = LastFilter()
     panda_duration_s_from = _at_least("panda_duration_s", "Run time at least (s)")
     panda_duration_s_below = _below("panda_duration_s", "Run time below")
     panda_wait_s_from = _at_least("panda_wait_s", "Wait at least (s)")

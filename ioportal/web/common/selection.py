@@ -8,7 +8,10 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from ioportal.reporting.time_ranges import OpenRange
+from ioportal.studies.job_filters import TIME
 from ioportal.studies.populations import BATCH_JOBS, JOB_KINDS
+from ioportal.times import ALL
 from ioportal.web.common import job_kinds
 
 if TYPE_CHECKING:
@@ -66,7 +69,7 @@ class SelectedJobs:
         """Hidden fields of the filter form."""
         return [
             (name, self.query.getlist(name))
-            for name in self.hidden_parameters
+            for name in (*TIME, *self.hidden_parameters)
             if self.query.get(name)
         ]
 
@@ -76,6 +79,25 @@ class SelectedJobs:
         return [
             (self.filter.form.fields[name].label, ", ".join(values))
             for name, values in self._given(self.filter.filters)
+            if (name, values) != ("last", [ALL])
+        ]
+
+    @property
+    def period(self) -> OpenRange:
+        """The time of the runs; unbounded if it is invalid."""
+        values = self.filter.form.cleaned_data if self.is_valid else {}
+        start, end = values.get("start"), values.get("end")
+        is_selected = self.query.get("start") or self.query.get("end")
+        last = "" if is_selected else values.get("last") or ALL
+        return OpenRange(start, end, last)
+
+    @property
+    def period_errors(self) -> list[str]:
+        """Errors of the parameters of `period`."""
+        return [
+            f"{self.filter.form.fields[name].label} {self.query.get(name, '')[:64]!r}: {error}"
+            for name in TIME
+            for error in self.filter.errors.get(name, ())
         ]
 
     def filters_query(self, *more: str, **changes: str) -> str:

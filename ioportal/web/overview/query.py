@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from ioportal.reporting.principals import BYS
 from ioportal.reporting.series import last_observed
-from ioportal.reporting.time_ranges import RECENT, TimeRange
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Filesystem, Server, Target
 from ioportal.telemetry import buckets, coverage
 from ioportal.telemetry.models import Coverage
+from ioportal.times import RECENT
 
 if TYPE_CHECKING:
     from django.http import QueryDict

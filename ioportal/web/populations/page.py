@@ -14,6 +14,7 @@ from ioportal.analysis.histograms import Scale
 from ioportal.reporting.population_filters import filters_text, kind_in, population_text
 from ioportal.reporting.population_tables import LAYOUTS, Column, DescribedPopulation, Table
 from ioportal.studies import populations
+from ioportal.studies.job_filters import TIME
 from ioportal.studies.models import Population
 from ioportal.web.common import job_kinds
 from ioportal.web.common.selection import SelectedJobs
@@ -40,10 +41,7 @@ class PopulationPage(SelectedJobs):
     def __init__(self, user: User, query: QueryDict, saved: Population | None = None) -> None:
         self._parameters = query
         if saved:
-            filters = QueryDict(saved.query, mutable=True)
-            for name in query.keys() & set(_OPTIONS):
-                filters.setlist(name, query.getlist(name))
-            query = filters
+            query = _changed(saved.query, query)
         super().__init__(user, query, kind=kind_in(query))
         self.saved = saved
         self._user = user
@@ -205,7 +203,8 @@ class PopulationPage(SelectedJobs):
 
     @property
     def _options(self) -> str:
-        options = {name: self.query.get(name) for name in _OPTIONS}
+        names = (*TIME, *_OPTIONS) if self.saved else _OPTIONS
+        options = {name: self._parameters.get(name) for name in names}
         return urlencode({name: value for name, value in options.items() if value})
 
     @property
@@ -230,3 +229,14 @@ class PopulationPage(SelectedJobs):
             "std": "of a sample: divided by n - 1",
             "percentiles": "interpolated linearly",
         }
+
+
+def _changed(saved_query: str, query: QueryDict) -> QueryDict:
+    """Return saved filters with the options of a query, and with its time if it has one."""
+    filters = QueryDict(saved_query, mutable=True)
+    if any(query.get(name) for name in TIME):
+        for name in TIME:
+            filters.pop(name, None)
+    for name in query.keys() & {*TIME, *_OPTIONS}:
+        filters.setlist(name, query.getlist(name))
+    return filters

@@ -50,7 +50,7 @@ def _time(moment: datetime, form: str) -> SafeString:
 
 
 @register.simple_tag
-def time_input(name: str, moment: datetime, **attributes: str) -> SafeString:
+def time_input(name: str, moment: datetime | None, **attributes: str) -> SafeString:
     """Show an input for a time of a range."""
     return TimeInput(attributes).render(name, moment)
 

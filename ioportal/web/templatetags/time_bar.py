@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from django.template import RequestContext
 
-    from ioportal.reporting.time_ranges import TimeRange
+    from ioportal.reporting.time_ranges import OpenRange, TimeRange
 
 register = template.Library()
 
@@ -22,7 +22,7 @@ _OF_RANGE = ("start", "end", "last", "page", "format")  # replaced by another ra
 
 
 @register.inclusion_tag("common/time_bar.html", takes_context=True)
-def time_bar(context: RequestContext, window: TimeRange, recent: str) -> dict[str, Any]:
+def time_bar(context: RequestContext, window: TimeRange | OpenRange, recent: str) -> dict[str, Any]:
     """Show the controls of a range.
 
     Args:
@@ -46,9 +46,11 @@ def time_bar(context: RequestContext, window: TimeRange, recent: str) -> dict[st
 
 
 @register.inclusion_tag("common/time_steps.html", takes_context=True)
-def time_steps(context: RequestContext, window: TimeRange) -> dict[str, Any]:
-    """Show links to the ranges around a range, and to the range itself."""
+def time_steps(context: RequestContext, window: TimeRange | OpenRange) -> dict[str, Any]:
+    """Show links to the ranges around a range, and to the range itself; none if unbounded."""
     start, end = window.start, window.end
+    if not start or not end:
+        return {"window": window, "copied": same_page(context)}
     length = end - start
     return {
         "window": window,

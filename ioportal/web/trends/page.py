@@ -20,13 +20,14 @@ from ioportal.charts import trends as charts
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.jobs.models import JobStatistics
 from ioportal.reporting import formatting
-from ioportal.reporting.time_ranges import RECENT, TimeRange
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Target
 from ioportal.studies import trends as questions
 from ioportal.studies.cache import cached, visibility_key
 from ioportal.studies.populations import latest_change
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
+from ioportal.times import ALL, RECENT
 from ioportal.web.common import job_kinds
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.trends.charts import OFFERED, RECORDED, Figures, Offered, chart_of
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 MOST_METRICS = 6
 ROWS_SHOWN = 100  # in the table of a page; exports have all
-DEFAULT, ALL = "90d", "all"  # values of the parameter `last`
+DEFAULT = "90d"  # value of the parameter `last`
 _FROM_COUNTERS = {Source.JOB_STATS, Source.JOB_STATS_MDT}  # have gaps between reads
 _MOMENT = timedelta(milliseconds=1)
 _GAP_BINS = 400  # narrower gaps would be invisible
@@ -155,20 +156,21 @@ class TrendsPage(SelectedJobs):
         return TimeRange(start, end + _MOMENT)  # half-open, includes the last end
 
     @cached_property
-    def _window(self) -> tuple[TimeRange | None, list[str]]:
+    def window(self) -> TimeRange | None:
+        """The period; None without runs. By default, it is the latest part of the runs."""
         if self.extent is None:
-            return None, []
+            return None
+        period, extent = self.period, self.extent
+        if period.start or period.end:
+            start, end = period.start or extent.start, period.end or extent.end
+            end = max(end, start + _MOMENT)  # the end of a running job is unknown
+            return TimeRange(start, end, not period.last, period.last)
         if self.query.get("last") == ALL:
-            return replace(self.extent, last=ALL), []
-        return TimeRange.or_default(self.query, self._default(self.extent))
+            return replace(extent, last=ALL)
+        return self._default(extent)
 
     def _default(self, extent: TimeRange) -> TimeRange:
         return replace(extent, start=max(extent.start, extent.end - RECENT[DEFAULT]), last=DEFAULT)
-
-    @property
-    def window(self) -> TimeRange | None:
-        """The period."""
-        return self._window[0]
 
     @cached_property
     def buckets(self) -> Buckets | None:
@@ -188,8 +190,6 @@ class TrendsPage(SelectedJobs):
     def errors(self) -> dict[str, list[str]]:
         """Invalid parameters other than filters, and their replacement."""
         errors: dict[str, list[str]] = {}
-        if messages := self._window[1]:
-            errors["start"] = [f"{message} The latest 90 days are shown." for message in messages]
         if message := job_kinds.unit_error(self.query):
             errors["unit"] = [f"{message} Ignored."]
         step = self.query.get("step", "")

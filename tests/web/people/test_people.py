@@ -66,9 +66,11 @@ def test_typical_and_heaviest_jobs_are_linked(as_staff, several):
 
 def test_period_and_filters_select_jobs(as_staff, several):
     early = listed(as_staff.get("/users/?format=json&end=2017-07-05T11:00:00Z"))
+    latest = listed(as_staff.get("/users/?format=json&last=15m"))
     of_project = listed(as_staff.get("/users/?format=json&project=BIO3"))
 
     assert {name: row["jobs"] for name, row in early.items()} == {"bob": 1}
+    assert {name: row["jobs"] for name, row in latest.items()} == {"alice": 3, "bob": 1}
     assert {name: row["jobs"] for name, row in of_project.items()} == {"bob": 1}
 
 

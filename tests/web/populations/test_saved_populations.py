@@ -21,6 +21,17 @@ def test_a_saved_population_has_a_name_and_a_url(as_alice, week):
     assert 'href="/jobs/?user=alice&amp;nodes_min=3"' in text_of(page)
 
 
+def test_another_range_of_a_saved_population_is_shown(as_alice, week):
+    name_it(as_alice, "user=alice&start=2017-07-05T00:00:00Z", name="Week")
+
+    before = as_alice.get("/populations/week/?end=2017-07-05")
+    after = as_alice.get("/populations/week/?end=2017-07-06")
+
+    assert "0 jobs" in words_of(before)
+    assert "9 jobs" in words_of(after)
+    assert "/other-metrics/?saved=week&amp;end=2017-07-06" in text_of(after)
+
+
 def test_used_and_reserved_slugs_get_a_number(as_alice, alice, bob):
     for owner, name in ((bob, "Pilots"), (bob, "Others")):
         name_it_as = Population(name=name, owner=owner)
