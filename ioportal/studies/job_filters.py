@@ -40,7 +40,7 @@ BOUNDS = {
     for metric in ("read_bytes", "write_bytes", "opens", "closes")
 }
 TIME = ("start", "end", "last")  # parameters of the time bar
-_MOMENT = timedelta(milliseconds=1)
+_SECOND = timedelta(seconds=1)
 _QUALITIES = [*JobStatistics.Quality.choices, (NOT_COMPUTED, "not computed yet")]
 _RUN = Func(
     "started_at", "ended_at", function="tstzrange", output_field=DateTimeRangeField()
@@ -107,7 +107,7 @@ class FilterForm(forms.Form):
         """Compare the ends of each range; compute those of a recent one."""
         values = super().clean() or {}
         if values.get("last") in RECENT and not (values.get("start") or values.get("end")):
-            end = _latest_run() + _MOMENT
+            end = _latest_run().replace(microsecond=0) + _SECOND
             values |= {"start": end - RECENT[values["last"]], "end": end}
         for low, high in (("start", "end"), *self.ranges, *self.bounds.values()):
             if values.get(low) is None or values.get(high) is None:

@@ -83,6 +83,11 @@ class SelectedJobs:
         ]
 
     @property
+    def active_fields(self) -> int:
+        """The number of filters in the URL that the filter form shows: all but times."""
+        return sum(name not in TIME for name, _ in self._given(self.filter.filters))
+
+    @property
     def period(self) -> OpenRange:
         """The time of the runs; unbounded if it is invalid."""
         values = self.filter.form.cleaned_data if self.is_valid else {}
