@@ -26,7 +26,7 @@ INTERVALS = 24  # of a sparkline
 
 @dataclass(frozen=True)
 class Subject:
-    """What is ranked.
+    """A kind of ranked subjects.
 
     Args:
         name: used in addresses.
@@ -111,7 +111,7 @@ _VALUES = {  # of `PER`, from the totals of a subject
 
 
 class Choice(NamedTuple):
-    """What is ranked, and by what."""
+    """Subject and measures of a ranking."""
 
     subject: Subject
     measure: Measure
@@ -192,7 +192,7 @@ def ranking(
 
     Args:
         jobs: jobs that the reader may see.
-        choice: what is ranked, and by what.
+        choice: subject and measures.
         start: start of the period of node-hours; None: unbounded.
         end: its end.
     """

@@ -99,12 +99,12 @@ class FigureFilter(MetricFilter):
 class FilterForm(forms.Form):
     """A form that refuses empty ranges."""
 
-    bounds = BOUNDS  # half-open ranges of figures, like that of the time
+    bounds = BOUNDS  # half-open ranges of figures; that of the time is half-open too
     ranges: tuple[tuple[str, str], ...] = ()  # other ranges, ends included
     choice_names: tuple[str, ...] = ()  # names of fields with choices
 
     def clean(self) -> dict[str, Any]:
-        """Compare the ends of each range; compute those of a recent one."""
+        """Compare the ends of each range; compute `start` and `end` from `last`."""
         values = super().clean() or {}
         if values.get("last") in RECENT and not (values.get("start") or values.get("end")):
             end = _latest_run().replace(microsecond=0) + _SECOND
