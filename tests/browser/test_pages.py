@@ -30,7 +30,7 @@ def test_a_user_opens_the_heavy_job_reads_its_timeline_and_downloads_the_csv(vis
     expect(page.locator("[data-plot='figure-opens-closes'] .main-svg").first).to_be_visible()
 
     page.get_by_text("Table", exact=True).first.click()
-    expect(page.get_by_role("region", name="Opens and closes, table")).to_contain_text("100")
+    expect(page.get_by_role("group", name="Opens and closes, table")).to_contain_text("100")
 
     with page.expect_download() as download:
         page.locator("figure").first.get_by_role("link", name="CSV").click()
@@ -258,7 +258,7 @@ def test_everything_is_readable_without_scripts(visit, heavy_job):
     page = visit(f"/jobs/{heavy_job.pk}/", java_script_enabled=False)
 
     page.get_by_text("Table", exact=True).first.click()
-    expect(page.get_by_role("region", name="Opens and closes, table")).to_be_visible()
+    expect(page.get_by_role("group", name="Opens and closes, table")).to_be_visible()
     page.get_by_role("link", name="Start-up").click()
     expect(page.get_by_label("From")).to_have_value("2017-07-05 12:00:00")
     page.goto("/jobs/?sort=-opens")
@@ -278,8 +278,8 @@ def test_the_keyboard_reaches_the_content_first(visit):
 def test_a_bar_of_a_population_leads_to_its_jobs(visit):
     page = visit("/jobs/?user=alice")
     page.get_by_role("link", name="Statistics").click()
-    expect(page.get_by_role("region", name="Statistics: user: alice")).to_contain_text("Std. Dev.")
-    expect(page.get_by_role("region", name="Other metrics: user: alice")).to_be_visible()
+    expect(page.get_by_role("group", name="Statistics: user: alice")).to_contain_text("Std. Dev.")
+    expect(page.get_by_role("group", name="Other metrics: user: alice")).to_be_visible()
     plot = page.locator("[data-plot='figure-opens'] .nsewdrag")
     plot.evaluate("layer => layer.scrollIntoView({ block: 'center' })")
     box = plot.bounding_box()

@@ -9,17 +9,11 @@ import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 
-from ioportal.activity.models import Incident
-from ioportal.flags import cases
-from ioportal.flags.models import BackTest, Flag, ThresholdSet
-from ioportal.jobs.models import Job, JobStatistics, WorkloadJob
+from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Cluster, Filesystem, Server
-from ioportal.studies.models import Population
 from ioportal.telemetry.models import Coverage
-from tests import loading
-from tests.collectors.lustre.counters import FIXTURES
 from tests.logs import DAY, at
-from tests.web import stories
+from tests.web import rows, stories
 
 NOON = at("12:00")
 
@@ -124,40 +118,10 @@ def new_job(cluster):
     return make
 
 
-def flag_job(job, **facts):
-    """Store a flag of a job and its case, without the job's data."""
-    flag = Flag(
-        **{
-            "rule": "metadata-operations",
-            "rule_version": 1,
-            "subject_kind": "job",
-            "subject": str(job.pk),
-            "job": job,
-            "owner": job.owner,
-            "cluster": job.cluster,
-            "severity": Flag.Severity.WARNING,
-            "since": NOON,
-            "until": at("13:00"),
-            "value": 3e6,
-            "numbers": {"metadata_operations": 3e6},
-            "thresholds": {"metadata_operations": 2e6},
-            "scope": "rule defaults",
-            "advice": "Keep software off Lustre.",
-            **facts,
-        }
-    )
-    if flag.subject_kind != "job":
-        flag.job = None
-    cases.assign([flag], [flag.job.name if flag.job else ""])
-    flag.save()
-    cases.update([flag], [])
-    return flag
-
-
 @pytest.fixture
 def new_flag(new_job):
     """Create a flag of a job, by default of a new one."""
-    return lambda job=None, **facts: flag_job(job or new_job(), **facts)
+    return lambda job=None, **facts: rows.flag_job(job or new_job(), **facts)
 
 
 @pytest.fixture
@@ -190,31 +154,8 @@ def mds(db):
 
 @pytest.fixture
 def put_inside():
-    """Put PanDA jobs of these numbers inside a batch job."""
-
-    def put(job, *numbers, **facts):
-        for number in numbers:
-            WorkloadJob.objects.create(
-                cluster=job.cluster,
-                batch_job=job,
-                panda_id=number,
-                **{
-                    "task_id": 10_995_522,
-                    "reported_batch_id": job.batch_id,
-                    "batch_id": job.batch_id,
-                    "site": "ORNL_Titan_MCORE",
-                    "user": "Pilot One",
-                    "state": "finished",
-                    "created_at": at("11:55"),
-                    "started_at": at("12:05"),
-                    "ended_at": at("12:15"),
-                    "core_count": 16,
-                    "cpu_s": 4_800,
-                    **facts,
-                },
-            ).jobs.add(job)
-
-    return put
+    """Put PanDA jobs of some numbers inside a batch job."""
+    return rows.put_inside
 
 
 @pytest.fixture(scope="module")
@@ -226,38 +167,10 @@ def heavy_job(module_db, tmp_path_factory):
 @pytest.fixture(scope="module")
 def _service_reads(heavy_job):
     """Two reads of mds1's services."""
-    for minute, name in enumerate(("get_param_2.12_a", "get_param_2.12_b")):
-        path = FIXTURES / "lustre_service_stats" / f"{name}.txt"
-        loading.ingest("mds_stats", path, server="mds1", at=f"2017-07-05T12:0{minute}:00Z")
+    stories.read_services()
 
 
 @pytest.fixture
-def page_names(heavy_job, _service_reads, put_inside, alice):
+def page_names(heavy_job, _service_reads, alice):
     """Names and keys of one row of each kind that has a page."""
-    facts = {"start": at("12:00"), "end": at("13:00")}
-    put_inside(heavy_job, 4242)
-    Population.objects.create(slug="mine", name="Mine", query="user=alice", owner=alice)
-    server = Server.objects.get(name="mds1")
-    flag = flag_job(heavy_job)
-    outlier = flag_job(
-        heavy_job,
-        rule="outlier",
-        value=6,
-        numbers={"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_operations": 100},
-        thresholds={"z_score": 3.0},
-    )
-    thresholds = ThresholdSet.objects.create(
-        rule=flag.rule, thresholds={"metadata_operations": 50_000}
-    )
-    test = BackTest.objects.create(rule=flag.rule, thresholds={}, requested_by="sam", **facts)
-    return {
-        "job": heavy_job.pk,
-        "segment": heavy_job.records.get().segment_id,
-        "incident": Incident.objects.create(title="Slow", server=server, **facts).pk,
-        "case": flag.case_id,
-        "flag": flag.pk,
-        "outlier": outlier.pk,
-        "rule": flag.rule,
-        "thresholds": thresholds.pk,
-        "test": test.pk,
-    }
+    return rows.page_names(heavy_job, alice)

@@ -7,6 +7,7 @@ from ioportal.jobs import statistics
 from ioportal.jobs.models import Job
 from ioportal.stage_runs import drain
 from tests import loading
+from tests.collectors.lustre.counters import FIXTURES
 from tests.conftest import SITE
 from tests.logs import CLOSE, Run, at, job_stats, rpc, sacct
 
@@ -54,6 +55,13 @@ def heavy_job(folder):
     loading.ingest("rpctrace", write("trace.log", *trace), server="mds1")
     drain(statistics.refresh_statistics)
     return Job.objects.get(batch_id="3567126")
+
+
+def read_services():
+    """Ingest two reads of the services of mds1."""
+    for minute, name in enumerate(("get_param_2.12_a", "get_param_2.12_b")):
+        path = FIXTURES / "lustre_service_stats" / f"{name}.txt"
+        loading.ingest("mds_stats", path, server="mds1", at=f"2017-07-05T12:0{minute}:00Z")
 
 
 def ingest(folder, form, text, **options):

@@ -1,0 +1,101 @@
+"""Every page, light and dark, against the rules of axe-core."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import Client
+
+from tests.web import rows, stories
+from tests.web.test_routes import TABLE
+
+pytestmark = [
+    pytest.mark.long,
+    # Static files are served by their finders, not collected.
+    pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
+]
+
+NOT_PAGES = {  # answers with files, parts of pages, redirects, and pages that need no session
+    "load/",
+    "now/",
+    "cases/<int:pk>/flags/",
+    "cases/<int:pk>/weeks/",
+    "flags/<int:pk>/history/",
+    "flags/<int:pk>/similar-jobs/",
+    "ingest/coverage/unexplained/",
+    "jobs/<int:pk>/rpcs/",
+    "jobs/<int:pk>/similar-jobs/",
+    "jobs/<int:pk>/panda/",
+    "jobs/<int:pk>/timelines/<slug:name>/",
+    "jobs/<slug:cluster>/<str:batch_id>/",
+    "overview/<slug:name>/",
+    "populations/histograms/<slug:metric>/",
+    "servers/<str:name>/clients/",
+    "servers/<str:name>/charts/<slug:chart>/",
+    "trends/<slug:name>/",
+}
+PAGES = [
+    address
+    for route, address, methods in TABLE
+    if "GET" in methods
+    and route not in NOT_PAGES
+    and not route.startswith(("api/", "palette", "login"))
+]
+MORE_PAGES = [
+    "/nothing/",
+    "/jobs/?user=nobody",
+    "/populations/?unit=panda&compare=others",
+    "/ranking/?of=job",
+    "/search/?q=alice",
+    "/admin/",
+    "/admin/site/useraccount/",
+    "/admin/site/useraccount/add/",
+]
+LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+OF_THEME = ["color-contrast", "link-in-text-block"]  # rules about colours
+FINISH = "document.getAnimations().forEach((each) => each.finish())"  # transitions of the admin
+OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+
+
+@pytest.fixture(scope="module")
+def page_names(heavy_job):
+    """Names and keys of one row of each kind that has a page."""
+    stories.read_services()
+    with transaction.atomic():
+        return rows.page_names(heavy_job, User.objects.create(username="alice"))
+
+
+@pytest.fixture(scope="module")
+def page(browser, portal, sam, page_names):
+    """A page in the browser as staff, without animations."""
+    with browser.new_context(base_url=portal, reduced_motion="reduce") as context:
+        session = Client()
+        session.force_login(sam)
+        cookie = session.cookies[settings.SESSION_COOKIE_NAME]
+        context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": portal}])
+        context.add_init_script(Axe().axe_script)
+        yield context.new_page()
+
+
+def violations(page, **only):
+    """Return the violated rules, each with its elements and what to do."""
+    options = {"resultTypes": ["violations"], "runOnly": only}
+    result = page.evaluate("options => axe.run(options)", options)
+    return [
+        (rule["id"], node["target"], node["failureSummary"])
+        for rule in result["violations"]
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("address", [*PAGES, *MORE_PAGES])
+def test_pages_follow_the_rules_of_accessibility(page, page_names, address):
+    page.emulate_media(color_scheme="light")
+    page.goto(address.format_map(page_names))
+    page.evaluate(OPEN_ALL)
+
+    assert violations(page, type="tag", values=LEVELS) == []
+    page.emulate_media(color_scheme="dark")
+    page.evaluate(FINISH)
+    assert violations(page, type="rule", values=OF_THEME) == []

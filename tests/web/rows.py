@@ -1,0 +1,97 @@
+"""Rows of pages that no log file creates."""
+
+from ioportal.activity.models import Incident
+from ioportal.flags import cases
+from ioportal.flags.models import BackTest, Flag, ThresholdSet
+from ioportal.jobs.models import WorkloadJob
+from ioportal.site.models import Server
+from ioportal.studies.models import Population
+from tests.logs import at
+
+
+def flag_job(job, **facts):
+    """Store a flag of a job and its case, without the job's data."""
+    flag = Flag(
+        **{
+            "rule": "metadata-operations",
+            "rule_version": 1,
+            "subject_kind": "job",
+            "subject": str(job.pk),
+            "job": job,
+            "owner": job.owner,
+            "cluster": job.cluster,
+            "severity": Flag.Severity.WARNING,
+            "since": at("12:00"),
+            "until": at("13:00"),
+            "value": 3e6,
+            "numbers": {"metadata_operations": 3e6},
+            "thresholds": {"metadata_operations": 2e6},
+            "scope": "rule defaults",
+            "advice": "Keep software off Lustre.",
+            **facts,
+        }
+    )
+    if flag.subject_kind != "job":
+        flag.job = None
+    cases.assign([flag], [flag.job.name if flag.job else ""])
+    flag.save()
+    cases.update([flag], [])
+    return flag
+
+
+def put_inside(job, *numbers, **facts):
+    """Put PanDA jobs of these numbers inside a batch job."""
+    for number in numbers:
+        WorkloadJob.objects.create(
+            cluster=job.cluster,
+            batch_job=job,
+            panda_id=number,
+            **{
+                "task_id": 10_995_522,
+                "reported_batch_id": job.batch_id,
+                "batch_id": job.batch_id,
+                "site": "ORNL_Titan_MCORE",
+                "user": "Pilot One",
+                "state": "finished",
+                "created_at": at("11:55"),
+                "started_at": at("12:05"),
+                "ended_at": at("12:15"),
+                "core_count": 16,
+                "cpu_s": 4_800,
+                **facts,
+            },
+        ).jobs.add(job)
+
+
+def page_names(job, alice):
+    """Create a row of each kind that has a page, about the job of `stories.heavy_job`.
+
+    Returns their names and keys.
+    """
+    facts = {"start": at("12:00"), "end": at("13:00")}
+    put_inside(job, 4242)
+    Population.objects.create(slug="mine", name="Mine", query="user=alice", owner=alice)
+    server = Server.objects.get(name="mds1")
+    flag = flag_job(job)
+    outlier = flag_job(
+        job,
+        rule="outlier",
+        value=6,
+        numbers={"z_score": 6.0, "metadata_operations_per_node": 1e6, "usual_operations": 100},
+        thresholds={"z_score": 3.0},
+    )
+    thresholds = ThresholdSet.objects.create(
+        rule=flag.rule, thresholds={"metadata_operations": 50_000}
+    )
+    test = BackTest.objects.create(rule=flag.rule, thresholds={}, requested_by="sam", **facts)
+    return {
+        "job": job.pk,
+        "segment": job.records.get().segment_id,
+        "incident": Incident.objects.create(title="Slow", server=server, **facts).pk,
+        "case": flag.case_id,
+        "flag": flag.pk,
+        "outlier": outlier.pk,
+        "rule": flag.rule,
+        "thresholds": thresholds.pk,
+        "test": test.pk,
+    }
