@@ -16,6 +16,7 @@
   const LABEL_LINE = 13; // pixels, of labels above the plot
   const LABEL_LINES = 6; // further labels are omitted
   const LABEL_GAP = 8; // pixels
+  const NEAR = "300px"; // around the window
   const pen = document.createElement("canvas").getContext("2d");
   const probe = document.createElement("span");
   probe.hidden = true;
@@ -151,8 +152,10 @@
     });
   }
 
+  const figureOf = (plot) => JSON.parse(document.getElementById(plot.dataset.plot).textContent);
+
   function draw(plot, keepsZoom) {
-    const figure = JSON.parse(document.getElementById(plot.dataset.plot).textContent);
+    const figure = figureOf(plot);
     plot.querySelector("noscript")?.remove();
     const isNew = !plot.classList.contains("js-plotly-plot");
     const traces = resolved(withChoices(plot, figure.data));
@@ -191,12 +194,33 @@
     link.click();
   }
 
+  // A new chart is drawn when it is near the window: a page may have many, of thousands of elements.
+  const near = new IntersectionObserver(
+    (plots) => plots.filter((plot) => plot.isIntersecting).forEach(({ target }) => drawNew(target)),
+    { rootMargin: NEAR },
+  );
+
+  function drawNew(plot) {
+    near.unobserve(plot);
+    draw(plot, true);
+  }
+
   function drawAll(root, keepsZoom = true) {
     recolour();
-    root.querySelectorAll("[data-plot]").forEach((plot) => draw(plot, keepsZoom));
+    for (const plot of root.querySelectorAll("[data-plot]")) {
+      if (plot.matches(".js-plotly-plot")) {
+        draw(plot, keepsZoom);
+      } else {
+        plot.style.minHeight = `${figureOf(plot).layout.height}px`;
+        near.observe(plot);
+      }
+    }
   }
 
   drawAll(document);
+  addEventListener("beforeprint", () => {
+    document.querySelectorAll("[data-plot]:not(.js-plotly-plot)").forEach(drawNew);
+  });
   document.addEventListener("themechange", () => drawAll(document));
   document.addEventListener("figureschange", (event) => drawAll(event.target));
   document.addEventListener("htmx:afterSwap", (event) => drawAll(event.detail.elt));

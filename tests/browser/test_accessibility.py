@@ -1,4 +1,6 @@
-"""Every page, light and dark, against the rules of axe-core."""
+"""Every page, light and dark, against the rules of axe-core; the size of the job page."""
+
+import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -6,6 +8,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
+from playwright.sync_api import expect
 
 from tests.web import rows, stories
 from tests.web.test_routes import TABLE
@@ -52,6 +55,7 @@ MORE_PAGES = [
     "/admin/site/useraccount/",
     "/admin/site/useraccount/add/",
 ]
+ELEMENTS = "document.querySelectorAll('*').length"
 LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 OF_THEME = ["color-contrast", "link-in-text-block"]  # rules about colours
 FINISH = "document.getAnimations().forEach((each) => each.finish())"  # transitions of the admin
@@ -99,3 +103,18 @@ def test_pages_follow_the_rules_of_accessibility(page, page_names, address):
     page.emulate_media(color_scheme="dark")
     page.evaluate(FINISH)
     assert violations(page, type="rule", values=OF_THEME) == []
+
+
+def test_tables_of_the_job_page_become_elements_when_they_are_opened(page, page_names):
+    page.goto(f"/jobs/{page_names['job']}/")
+    assert page.evaluate(ELEMENTS) <= 1_500
+
+    page.get_by_role("link", name="Start-up").click()
+    expect(page).to_have_url(re.compile("start="))
+    page.wait_for_load_state("networkidle")
+    before = page.evaluate(ELEMENTS)
+    assert before <= 1_500
+
+    page.get_by_text("Table", exact=True).first.click()
+    expect(page.get_by_role("group", name="Opens and closes, table")).to_be_visible()
+    assert page.evaluate(ELEMENTS) > before

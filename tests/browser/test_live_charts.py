@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.charts import drawn
 from tests.logs import rpc
 
 pytestmark = [
@@ -78,9 +79,7 @@ def test_refreshes_keep_hidden_traces_and_colours(visit, send):
 
 def test_switching_the_theme_keeps_the_zoom(visit):
     page = visit("/", color_scheme="light")
-    drag = page.locator("[data-plot='figure-load'] .nsewdrag")
-    drag.evaluate("layer => layer.scrollIntoView({ block: 'center' })")
-    plot = drag.bounding_box()
+    plot = drawn(page, "load").locator(".nsewdrag").bounding_box()
     middle = plot["y"] + plot["height"] / 2
     shown = "document.querySelector(\"[data-plot='figure-load']\").layout.xaxis.range.join()"
     whole = page.evaluate(shown)

@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.charts import drawn
 from tests.browser.conftest import PASSWORD
 from tests.logs import rpc
 
@@ -27,7 +28,7 @@ def test_a_user_opens_the_heavy_job_reads_its_timeline_and_downloads_the_csv(vis
     expect(page).to_have_url(re.compile(r"sort=-metadata_operations"))
     page.get_by_role("link", name="3567126").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("3567126")
-    expect(page.locator("[data-plot='figure-opens-closes'] .main-svg").first).to_be_visible()
+    drawn(page, "opens-closes")
 
     page.get_by_text("Table", exact=True).first.click()
     expect(page.get_by_role("group", name="Opens and closes, table")).to_contain_text("100")
@@ -42,9 +43,7 @@ def test_a_user_opens_the_heavy_job_reads_its_timeline_and_downloads_the_csv(vis
 
 def test_a_drag_zooms_all_charts_and_the_address_and_back_returns(visit, heavy_job):
     page = visit(f"/jobs/{heavy_job.pk}/")
-    drag = page.locator("[data-plot='figure-opens-closes'] .nsewdrag")
-    drag.evaluate("layer => layer.scrollIntoView({ block: 'center' })")
-    plot = drag.bounding_box()
+    plot = drawn(page, "opens-closes").locator(".nsewdrag").bounding_box()
     middle = plot["y"] + plot["height"] / 2
 
     page.mouse.move(plot["x"] + plot["width"] * 0.2, middle)
@@ -57,13 +56,12 @@ def test_a_drag_zooms_all_charts_and_the_address_and_back_returns(visit, heavy_j
     expect(page.get_by_label("From")).to_have_value(re.compile(r"2017-07-05 12:1"))
     page.go_back()
     expect(page).to_have_url(re.compile(rf"/jobs/{heavy_job.pk}/$"))
-    page.locator(DRAWN).first.wait_for()
+    drawn(page, "opens-closes")
 
 
 def test_the_theme_is_switched_and_remembered(visit, heavy_job):
     page = visit(f"/jobs/{heavy_job.pk}/", color_scheme="light")
-    page.locator(DRAWN).first.wait_for()
-    line = page.locator("[data-plot='figure-opens-closes'] .scatterlayer path.js-line").first
+    line = drawn(page, "opens-closes").locator(".scatterlayer path.js-line").first
     light = line.evaluate("line => getComputedStyle(line).stroke")
 
     page.get_by_role("button", name="Switch between light and dark").click()
@@ -107,10 +105,10 @@ def test_typed_text_survives_a_refresh(visit, path):
 def test_a_user_follows_links_from_the_busiest_principal_to_the_worst_job(visit):
     page = visit("/")
 
-    expect(page.locator("[data-plot='figure-load'] .main-svg").first).to_be_visible()
+    drawn(page, "load")
     page.locator("#load").get_by_role("link", name="alice").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("alice")
-    expect(page.locator("[data-plot='figure-jobs-ended'] .main-svg").first).to_be_visible()
+    drawn(page, "jobs-ended")
     page.get_by_role("region", name="Heaviest jobs").get_by_role("link", name="3567126").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("3567126")
     page.get_by_role("link", name="PHY12").click()
@@ -132,9 +130,7 @@ def test_a_slash_goes_to_the_search_box_and_a_job_id_to_the_job(visit):
 
 def test_trends_are_zoomed_into_and_cut_otherwise(visit):
     page = visit("/trends/?step=hour")
-    plot = page.locator("[data-plot='figure-running-jobs'] .nsewdrag")
-    plot.evaluate("layer => layer.scrollIntoView({ block: 'center' })")
-    box = plot.bounding_box()
+    box = drawn(page, "running-jobs").locator(".nsewdrag").bounding_box()
     middle = box["y"] + box["height"] / 2
 
     page.mouse.move(box["x"] + box["width"] * 0.2, middle)
@@ -152,7 +148,7 @@ def test_trends_are_zoomed_into_and_cut_otherwise(visit):
     page.locator("summary", has_text="Metrics").click()
     page.get_by_role("checkbox", name="Opens", exact=True).check()
     page.get_by_role("button", name="Show metrics").click()
-    expect(page.locator("[data-plot='figure-opens'] .main-svg").first).to_be_visible()
+    drawn(page, "opens")
 
 
 def test_a_filter_accepts_typing_while_the_list_updates(visit):
@@ -175,7 +171,7 @@ def test_a_filter_accepts_typing_while_the_list_updates(visit):
 
 def test_failed_refreshes_leave_the_charts_and_show_a_message(visit, heavy_job, complaints):
     page = visit(f"/jobs/{heavy_job.pk}/")
-    page.locator(DRAWN).first.wait_for()
+    drawn(page, "opens-closes")
     charts = page.locator(DRAWN).count()
 
     for broken, words in (
@@ -240,7 +236,7 @@ def test_no_page_is_wider_than_its_window(visit, heavy_job):
 @pytest.mark.parametrize("width", [1280, 390])
 def test_labels_of_marks_and_gaps_do_not_overlap(visit, width):
     page = visit("/styleguide/", viewport={"width": width, "height": 800})
-    chart = page.locator("[data-plot='figure-lines']")
+    chart = drawn(page, "lines")
     expect(chart.locator(".annotation")).to_have_count(3)
 
     top = chart.locator(".nsewdrag").bounding_box()["y"]
@@ -280,8 +276,7 @@ def test_a_bar_of_a_population_leads_to_its_jobs(visit):
     page.get_by_role("link", name="Statistics").click()
     expect(page.get_by_role("group", name="Statistics: user: alice")).to_contain_text("Std. Dev.")
     expect(page.get_by_role("group", name="Other metrics: user: alice")).to_be_visible()
-    plot = page.locator("[data-plot='figure-opens'] .nsewdrag")
-    plot.evaluate("layer => layer.scrollIntoView({ block: 'center' })")
+    plot = drawn(page, "opens").locator(".nsewdrag")
     box = plot.bounding_box()
 
     page.mouse.move(box["x"] + box["width"] / 3, box["y"] + 40)
@@ -303,7 +298,8 @@ def test_a_population_is_saved_shared_and_compared(visit):
     expect(page.get_by_role("heading", level=1)).to_have_text("Alice's jobs")
     page.get_by_label("Compare with").fill("/jobs/?nodes_min=1")
     page.get_by_role("button", name="Compare").click()
-    expect(page.locator("[data-plot='figure-opens'] .legend")).to_contain_text("nodes at least: 1")
+    legend = drawn(page, "opens").locator(".legend")
+    expect(legend).to_contain_text("nodes at least: 1")
 
 
 def test_the_overview_refreshes_only_while_it_is_visible(visit, logs, ingest):

@@ -12,6 +12,7 @@ from ioportal.analysis.trends import Step, buckets
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.charts.timelines import Chart, Style
 from ioportal.charts.trends import figure
+from tests.browser import charts
 
 pytestmark = [
     # Static files are served by their finders, not collected.
@@ -43,7 +44,7 @@ DRAWN = """figure => {
 
 def test_bars_points_and_marks_are_drawn_within_the_spans_of_their_buckets(visit):
     page = visit("/styleguide/")
-    page.locator("[data-plot='figure-lines'] .main-svg").first.wait_for()
+    charts.drawn(page, "lines")
 
     for step, name in product(Step, ZONES):
         zone = ZoneInfo(name)

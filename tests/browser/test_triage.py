@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.charts import drawn
 from tests.browser.keyboard import go
 from tests.logs import Run, at, job_stats, sacct
 from tests.web import stories
@@ -60,4 +61,4 @@ def test_cases_are_triaged_by_keyboard(visit):
     expect(page.get_by_text("1 case resolved.")).to_be_visible()
     expect(page.get_by_role("region", name="History")).to_contain_text("moved conda to CVMFS")
     page.get_by_role("link", name="job 3567").click()
-    expect(page.locator("[data-plot='figure-evidence'] .main-svg").first).to_be_visible()
+    drawn(page, "evidence")

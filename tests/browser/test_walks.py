@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from ioportal.jobs import statistics
 from ioportal.stage_runs import drain
+from tests.browser.charts import drawn
 from tests.browser.keyboard import go
 from tests.logs import Run, at, job_stats, sacct
 from tests.web import stories
@@ -32,7 +33,7 @@ def _light_jobs(heavy_job, tmp_path_factory):
 
 def click_bar(page, figure, number):
     """Click a histogram bar."""
-    bars = page.locator(f"[data-plot='figure-{figure}'] .barlayer .trace").first
+    bars = drawn(page, figure).locator(".barlayer .trace").first
     bar = bars.locator(".point path").nth(number)
     bar.evaluate("bar => bar.scrollIntoView({ block: 'center' })")
     box = bar.bounding_box()
