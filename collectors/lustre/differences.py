@@ -29,6 +29,7 @@ SURE_LIFETIME = 0.9
 OSTS = ""  # target name of the sum of all OSTs of a filesystem
 
 _BEFORE = "_before"
+_FELL = "fell"  # whether any counter decreased
 _IS_OST = pl.col("target").str.contains(r"-OST[0-9a-fA-F]{4}$")
 _LARGEST = 2**63 - 1
 
@@ -204,9 +205,9 @@ def completed(earlier: Snapshot, later: Snapshot, *key: str) -> Snapshot:
 
     A line may be damaged; without its value, the next increment would be the counter's total.
     """
-    both = later.joined_with(earlier, *key)
+    both = later.joined_with(earlier, *key).with_columns(_fell().alias(_FELL))
     counters = [
-        pl.when(~_fell()).then(pl.coalesce(name, f"{name}{_BEFORE}")).otherwise(name).alias(name)
+        pl.when(~pl.col(_FELL)).then(pl.coalesce(name, f"{name}{_BEFORE}")).otherwise(name).alias(name)
         for name in COUNTERS
     ]
     return Snapshot(both.with_columns(counters).select(later.totals.columns), later.reads)

@@ -6,6 +6,7 @@ The times of requests are from the server's statistics (mds_stats). The loads ar
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from ioportal.site.models import Counter, Server, Service, Target
 from ioportal.telemetry import buckets, coverage, services
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import (
+    Coverage,
     IoWindow,
     Principal,
     ServiceSnapshot,
@@ -40,7 +42,9 @@ _BASELINE_PERIOD = timedelta(days=1)
 _BASELINE_STEP = timedelta(minutes=10)  # periods end at multiples
 _BASELINE_READS = 300
 _ALL_READS = 1_000_000
-_TRACE_DELAY = timedelta(minutes=2)
+_TRACE_DELAY = _EXPORTS_DELAY = timedelta(minutes=2)
+_EVIDENCE = timedelta(minutes=2)  # around an interval: polls of counters and exports differ
+_UNATTRIBUTED = f"{Principal.UNATTRIBUTED.value}:0"
 _SERVICES = "mdt"  # prefix of the services that handle metadata operations
 
 _WITH_TIME, _TIME = timed_operations("w")
@@ -62,6 +66,15 @@ FROM telemetry_hostwindow w
 WHERE w.target_id = ANY(%(targets)s) AND w."end" > %(since)s AND w."end" < %(latest)s
     AND w.start < %(until)s AND w."end" > w.start AND w.basis <> %(TOTAL)s AND w.kind = %(HOST)s
     AND w.metadata_operations > 0
+UNION ALL
+SELECT w.start, w."end", CASE WHEN w.job_id = 0 THEN '' ELSE %(JOB)s || ':' || w.job_id END,
+    CASE WHEN w.job_id = 0 THEN 'unclear' ELSE 'node' END, w.metadata_operations::float8,
+    w.metadata_us::float8
+FROM telemetry_hostwindow w
+LEFT JOIN site_nid i ON i.id = w.nid_id LEFT JOIN site_node n ON n.id = i.node_id
+WHERE w.target_id = ANY(%(targets)s) AND w."end" > %(since)s AND w."end" < %(latest)s
+    AND w.start < %(until)s AND w."end" > w.start AND w.basis <> %(TOTAL)s
+    AND (w.kind <> %(HOST)s OR n.forwards) AND w.metadata_operations > 0
 """).format(operations=metadata_operations("w"), with_time=_WITH_TIME, time=_TIME)
 
 
@@ -108,7 +121,11 @@ class Estimate:
 
     def windows(self, start: datetime, end: datetime) -> pl.DataFrame:
         """Return windows in a part, which begins up to `MAX_WAIT` earlier: columns of `WINDOWS`."""
-        loads = _loads(self._server, start, end)
+        mdts = _mdts(Server.objects.get(pk=self._server))
+        around = start - _EVIDENCE, end + _EVIDENCE
+        loads = impact_estimate.by_nodes(
+            _loads(mdts, *around), _exports_observed(mdts, *around), _UNATTRIBUTED
+        )
         return impact_estimate.windows(self._server, self._waits, loads, (start, end))
 
 
@@ -116,6 +133,7 @@ def untraced(server_id: int, start: datetime, end: datetime, usual: pl.DataFrame
     """Return the windows in [start, end) to estimate: not traced, or without a baseline.
 
     The next records of a trace may arrive later than counters: the windows after it are excluded.
+    So are those after the last poll of exports, where only exports show whose operations they are.
 
     Args:
         server_id: a metadata server.
@@ -123,13 +141,30 @@ def untraced(server_id: int, start: datetime, end: datetime, usual: pl.DataFrame
         end: end of the last window.
         usual: the baselines of traces: columns of `BASELINES`.
     """
-    if usual.filter(server=server_id).is_empty():
-        return [Interval(start, end)]
-    traced = [
-        Interval(floor_to_window(part.start), ceil_to_window(part.end) + _TRACE_DELAY)
-        for part in coverage.traced([server_id], start - _TRACE_DELAY, end)
-    ]
-    return coverage.gaps(traced, start, end)
+    excluded = _awaiting_exports(server_id)
+    if not usual.filter(server=server_id).is_empty():
+        excluded += [
+            Interval(floor_to_window(part.start), ceil_to_window(part.end) + _TRACE_DELAY)
+            for part in coverage.traced([server_id], start - _TRACE_DELAY, end)
+        ]
+    return coverage.gaps(sorted(excluded), start, end)
+
+
+def _awaiting_exports(server_id: int) -> list[Interval]:
+    """Return the interval whose exports are awaited: job ids with a user id need no other proof."""
+    server = Server.objects.select_related("filesystem").get(pk=server_id)
+    if "uid" in re.compile(server.filesystem.job_id_pattern).groupindex:
+        return []
+    mdts = dict.fromkeys(_mdts(server), settings.POLL_GAP)
+    last = coverage.last_observed(Coverage.Source.EXPORTS, mdts)
+    if not last or len(last) < len(mdts):
+        return []
+    since = min(last.values())
+    return [Interval(floor_to_window(since), floor_to_window(since + _EXPORTS_DELAY))]
+
+
+def _mdts(server: Server) -> list[int]:
+    return list(Target.objects.mdts_of(server).values_list("pk", flat=True))
 
 
 def _waits(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.DataFrame:
@@ -166,12 +201,28 @@ def _waits(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.D
     )
 
 
-def _loads(server_id: int, start: datetime, end: datetime) -> pl.DataFrame:
-    mdts = Target.objects.mdts_of(Server.objects.get(pk=server_id))
+def _exports_observed(mdts: list[int], start: datetime, end: datetime) -> list[Interval]:
+    """Return the windows in [start, end) in which the exports of all MDTs were polled."""
+    polled = coverage.by_source(
+        Coverage.Source.EXPORTS, dict.fromkeys(mdts, settings.POLL_GAP), start, end
+    )
+    missing = [
+        gap
+        for mdt in mdts
+        for gap in coverage.gaps([part for target, part in polled if target == mdt], start, end)
+    ]
+    observed = [
+        Interval(ceil_to_window(part.start), floor_to_window(part.end))
+        for part in coverage.gaps(sorted(missing), start, end)
+    ]
+    return [part for part in observed if part.start < part.end]
+
+
+def _loads(mdts: list[int], start: datetime, end: datetime) -> pl.DataFrame:
     values: dict[str, Any] = {
         **{kind.name: kind.value for kind in Principal},
         "TOTAL": IoWindow.Basis.TOTAL.value,
-        "targets": list(mdts.values_list("pk", flat=True)),
+        "targets": mdts,
         "since": start,
         "until": end,
         "earliest": start - settings.POLL_GAP,  # longer intervals are gaps

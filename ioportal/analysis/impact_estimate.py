@@ -22,7 +22,7 @@ LOADS = {  # of intervals between two reads; rows with the same key are summed
     "start": UTC_US,
     "end": UTC_US,
     "principal": pl.String(),
-    "counted_by": pl.String(),  # "job", "process" or "host"
+    "counted_by": pl.String(),  # see `by_nodes`
     "operations": pl.Float64(),
     "time_us": pl.Float64(),  # of the operations on the server; null: unknown
 }
@@ -35,6 +35,7 @@ WAITS = {  # of intervals between two reads of a server's statistics, without ov
     "took_us": pl.Float64(),  # arrival to end
 }
 MIN_CALM_INTERVALS = 20  # of a known baseline
+_CONTRADICTION = 2.0  # operations with a job's id / operations of its nodes, or its inverse
 
 _KIND = ("server", "service", "opcode")
 
@@ -75,6 +76,66 @@ def times(
         .group_by("server", start="window")
         .agg(pl.sum("took_us"), usual_us=(pl.col("requests") * pl.col("baseline_us")).sum())
         .select(*TIMES)
+    )
+
+
+def by_nodes(
+    loads: pl.DataFrame, observed: Sequence[tuple[datetime, datetime]], unattributed: str
+) -> pl.DataFrame:
+    """Return the loads of jobs that their nodes confirm: columns of `LOADS`.
+
+    Any process can send the id of another job. Operations with a job's id that are more than
+    `_CONTRADICTION` times those of its nodes, and of clients that may send them, are another's:
+    only as many as its nodes sent are the job's. Operations of nodes that far exceed those with
+    their job's id are the job's, too.
+
+    Args:
+        loads: counted by job (with its id), process (with another id), host, node (of a job) or
+            unclear (clients that may send a job's operations).
+        observed: intervals in which nodes were counted.
+        unattributed: the principal of the operations of others.
+    """
+    counted_by, operations = pl.col("counted_by"), pl.col("operations")
+    parts = [_spread(loads, ("operations",), span) for span in observed]
+    if not parts:
+        return loads.filter(counted_by.is_in(["job", "process", "host"]))
+    during = pl.concat(parts)
+    unclear = during.filter(counted_by == "unclear")["operations"].sum()
+    of_jobs = (
+        during.group_by("principal")
+        .agg(
+            claimed=operations.filter(counted_by == "job").sum(),
+            sent=operations.filter(counted_by == "node").sum(),
+        )
+        .select(
+            "principal",
+            confirmed=pl.when(pl.col("claimed") > _CONTRADICTION * (pl.col("sent") + unclear))
+            .then(pl.col("sent") / pl.col("claimed"))
+            .otherwise(1.0),
+            unclaimed=pl.when(pl.col("sent") > _CONTRADICTION * pl.col("claimed"))
+            .then(1 - pl.col("claimed") / pl.col("sent"))
+            .otherwise(0.0),
+        )
+    )
+    jobs = loads.filter(counted_by == "job").join(of_jobs, on="principal", how="left")
+    confirmed = pl.col("confirmed").fill_null(1.0)
+    nodes = loads.filter(counted_by == "node").join(of_jobs, on="principal")
+    return pl.concat(
+        [
+            loads.filter(counted_by.is_in(["process", "host"])),
+            _part(jobs, confirmed),
+            _part(jobs, 1 - confirmed).with_columns(
+                principal=pl.lit(unattributed), counted_by=pl.lit("process")
+            ),
+            _part(nodes, pl.col("unclaimed")).with_columns(counted_by=pl.lit("host")),
+        ]
+    )
+
+
+def _part(loads: pl.DataFrame, share: pl.Expr) -> pl.DataFrame:
+    amounts = ("operations", "time_us")
+    return (
+        loads.with_columns(pl.col(amounts) * share).filter(pl.col("operations") > 0).select(*LOADS)
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from ioportal.analysis.impact import BASELINES, MEMBERS, WINDOWS, impact
-from ioportal.analysis.impact_estimate import LOADS, WAITS, baseline, windows
+from ioportal.analysis.impact_estimate import LOADS, WAITS, baseline, by_nodes, windows
 from simulator.activity import Burst, Source
 from simulator.randomness import stream
 from simulator.servers import trace
@@ -54,6 +54,39 @@ def estimate(load, wait, usual=USUAL):
 
 def impacts(*arguments):
     return dict(estimate(*arguments).select("principal", "impact_s").iter_rows())
+
+
+def confirmed(*rows):
+    """Return the total operations of each principal in ten minutes, from (name, kind, total)."""
+    span = START, START + 10 * MINUTE
+    frame = pl.concat(
+        loads((0, 10, name, float(total), None), counted_by=kind) for name, kind, total in rows
+    )
+    result = by_nodes(frame, [span], "others").group_by("principal").agg(pl.sum("operations"))
+    return {name: pytest.approx(total) for name, total in result.iter_rows()}
+
+
+def test_a_job_whose_nodes_sent_little_has_their_operations():
+    assert confirmed(("x", "job", 10_000), ("x", "node", 100)) == {"x": 100, "others": 9_900}
+
+
+def test_a_job_whose_nodes_sent_more_has_their_operations():
+    assert confirmed(("x", "job", 100), ("x", "node", 10_000)) == {"x": 10_000}
+
+
+def test_counters_of_a_job_stand_if_its_nodes_sent_about_as_much():
+    assert confirmed(("x", "job", 1_000), ("x", "node", 600)) == {"x": 1_000}
+    assert confirmed(("x", "job", 1_000), ("x", "node", 1_900)) == {"x": 1_000}
+
+
+def test_counters_of_a_job_stand_if_other_clients_may_send_for_it():
+    assert confirmed(("x", "job", 10_000), ("", "unclear", 6_000)) == {"x": 10_000}
+
+
+def test_counters_of_a_job_stand_where_nodes_were_not_counted():
+    rows = loads((0, 10, "x", 10_000.0, None))
+
+    assert by_nodes(rows, [], "others").equals(rows)
 
 
 def test_others_wait_in_proportion_to_their_load():

@@ -2,17 +2,22 @@
 
 from datetime import timedelta
 
+import polars as pl
 import pytest
 
+from ioportal.activity import impact_estimates
 from ioportal.activity.models import PinnedBaseline
+from ioportal.analysis.impact import BASELINES
 from ioportal.flags import load_evidence
 from ioportal.flags.models import FlagEvent
 from ioportal.ingest import attribution_stage, impact_marks
-from ioportal.site.models import Nid, Server, Service, Target
+from ioportal.jobs.models import Job
+from ioportal.site.models import Filesystem, Nid, Server, Service, Target
 from ioportal.stage_runs import drain
-from ioportal.telemetry.models import HostWindow, ImpactWindow, Principal
+from ioportal.telemetry.models import Coverage, HostWindow, ImpactWindow, Principal
 from tests import loading, untraced
 from tests.logs import OPEN, at, rpc
+from tests.untraced import BYSTANDER, STORM
 
 _SECOND = timedelta(seconds=1)
 
@@ -81,6 +86,51 @@ def test_a_host_outside_jobs_has_impact(flags):
     assert {key for _, _, key, *_ in hosts} == {nid.pk}
     [host] = load_evidence.for_hosts(mdt.filesystem_id, span[1]).frame.rows(named=True)
     assert host["impact_s"] == pytest.approx(sum(row[3] for row in hosts) / 1e6, rel=1e-3)
+
+
+def test_a_forged_job_id_blames_the_node_that_sent_it(flags):
+    storm, bystander = (Job.objects.get(batch_id=each) for each in (STORM, BYSTANDER))
+    mdt = Target.objects.get(name=untraced.MDT)
+    span = at("12:00"), at("12:04")
+    common = {
+        "start": span[0], "end": span[1], "segment_id": 1, "target_id": mdt.pk, "nid_id": 0,
+        "kind": Principal.JOB, "basis": 1,
+    }  # fmt: skip
+    sent = {storm: 4 * untraced.CALM_REQUESTS, bystander: 3 * untraced.STORM_REQUESTS}
+    before = {
+        key: {start for start, _, principal, *_ in windows(kind=Principal.JOB) if principal == key}
+        for key in (storm.pk, bystander.pk)
+    }
+    assert before[storm.pk]
+    assert not before[bystander.pk]
+
+    for job, operations in sent.items():
+        HostWindow.objects.create(**common, job_id=job.pk, metadata_operations=operations)
+    Coverage.objects.create(
+        source="exports", source_id=mdt.pk, start=span[0], end=span[1], segment_id=1
+    )
+    impact_marks.mark_targets([mdt.pk], *span)
+    impact_flags()
+
+    blamed = {key: start for start, _, key, *_ in windows(kind=Principal.JOB) if start < span[1]}
+    assert blamed.keys() == {bystander.pk}
+
+
+def test_exports_are_awaited_where_job_ids_have_no_user_id(flags):
+    mdt = Target.objects.get(name=untraced.MDT)
+    polled_until, later = at("12:02"), at("12:06")
+    Coverage.objects.create(
+        source="exports", source_id=mdt.pk, start=at("12:00"), end=polled_until, segment_id=1
+    )
+
+    def estimated():
+        return impact_estimates.untraced(
+            mdt.server_id, polled_until, later, pl.DataFrame(schema=BASELINES)
+        )
+
+    assert estimated() == [(at("12:04"), later)]
+    Filesystem.objects.update(job_id_pattern=r"(?P<batch_id>\d+):(?P<uid>\d+)")
+    assert estimated() == [(polled_until, later)]
 
 
 @pytest.fixture

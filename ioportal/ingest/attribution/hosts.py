@@ -1,7 +1,7 @@
 """Attribution of clients in export statistics: hosts outside jobs, by the allocations of nodes.
 
-The operations of nodes with jobs are attributed by job_stats: here they are only added up, and
-never counted as those of a host.
+The operations of nodes with jobs are attributed by job_stats. Here they are added up by job, as
+evidence for its counters, and never counted as those of a host.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ WITH active AS MATERIALIZED (
         AND tstzrange(started_at, ended_at, '[]') && tstzrange(%(start)s, %(end)s, '[]')
 ),
 held AS MATERIALIZED (
-    SELECT DISTINCT a.node_id FROM active JOIN jobs_allocation a ON a.job_id = active.id
+    SELECT a.node_id, CASE WHEN count(*) = 1 THEN min(a.job_id) ELSE 0 END AS job_id
+    FROM active JOIN jobs_allocation a ON a.job_id = active.id GROUP BY 1
 )
 SELECT i.id, CASE
     WHEN i.node_id IS NULL THEN %(UNATTRIBUTED)s
     WHEN held.node_id IS NULL THEN %(HOST)s
     ELSE %(JOB)s
-END
+END, coalesce(held.job_id, 0)
 FROM site_nid i LEFT JOIN held USING (node_id)
 WHERE i.id = ANY(%(nids)s)
 """
@@ -48,16 +49,26 @@ moved AS (
         AND {windows}
         AND w."end" >= %(start)s AND w."end" <= %(end)s + %(longest)s  -- (excludes chunks)
         AND w."end" >= j.started_at AND (j.ended_at IS NULL OR w.start <= j.ended_at)
-    RETURNING w.*
+    RETURNING w.*, i.node_id
+),
+held AS (
+    SELECT moved.*, job.job_id AS holder FROM moved CROSS JOIN LATERAL (
+        SELECT CASE WHEN count(*) = 1 THEN min(a.job_id) ELSE 0 END AS job_id
+        FROM jobs_allocation a JOIN jobs_job j ON j.id = a.job_id
+        WHERE a.node_id = moved.node_id AND j.started_at IS NOT NULL
+            AND tstzrange(j.started_at, j.ended_at, '[]')
+                && tstzrange(moved.start, moved."end", '[]')
+    ) job
 ),
 added AS (
     INSERT INTO telemetry_hostwindow (
-        start, "end", segment_id, target_id, nid_id, kind, basis, metadata_operations, metadata_us
+        start, "end", segment_id, target_id, nid_id, job_id, kind, basis, metadata_operations,
+        metadata_us
     )
-    SELECT start, "end", segment_id, target_id, 0, %(JOB)s, basis, sum(metadata_operations),
+    SELECT start, "end", segment_id, target_id, 0, holder, %(JOB)s, basis, sum(metadata_operations),
         CASE WHEN bool_and(metadata_us IS NOT NULL) THEN sum(metadata_us) END
-    FROM moved
-    GROUP BY 1, 2, 3, 4, basis
+    FROM held
+    GROUP BY 1, 2, 3, 4, holder, basis
     RETURNING start, "end"
 )
 SELECT min(start), max("end") FROM added
@@ -73,15 +84,16 @@ _CONSTANTS: dict[str, Any] = {
 }
 
 
-def kinds(nid_ids: Collection[int], start: datetime, end: datetime) -> dict[int, int]:
-    """Return the kind of each NID in [start, end].
+def kinds(nid_ids: Collection[int], start: datetime, end: datetime) -> list[tuple[int, int, int]]:
+    """Return each NID with its kind and job in [start, end].
 
     HOST: its node has no job; JOB: it has a job in a part of the interval; UNATTRIBUTED: no node.
+    The job is 0 without a job, or with several.
     """
     values = {**_CONSTANTS, "nids": list(nid_ids), "start": start, "end": end}
     with connection.cursor() as cursor:
         cursor.execute(_KINDS, values)
-        return dict(cursor.fetchall())
+        return cursor.fetchall()
 
 
 def fold_jobs(job_ids: Collection[int], start: datetime, end: datetime) -> Interval | None:

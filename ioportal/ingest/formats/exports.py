@@ -16,17 +16,18 @@ from ioportal.telemetry.models import Coverage, HostWindow, Principal
 if TYPE_CHECKING:
     from collectors.parsed import Parsed
 
-_KEY = ("start", "end", "target", "basis", "nid_id", "kind")
+_KEY = ("start", "end", "target", "basis", "nid_id", "kind", "job_id")
+_KINDS = {"nid_id": pl.Int64(), "kind": pl.Int16(), "job_id": pl.Int64()}
 
 
 class ExportDeltasLoader(DeltasLoader):
-    """Increments by client of MDTs: stored by host outside jobs, and all other clients together."""
+    """Increments by client of MDTs: stored by host outside jobs, and by job."""
 
     coverage = Coverage.Source.EXPORTS
     operations = ("metadata_operations",)
 
     def store(self, parsed: Parsed) -> None:
-        """Append the increments of hosts and the sums of other clients."""
+        """Append the increments of hosts, and the sums of the nodes of each job."""
         rows = parsed.table.with_columns(
             name_ids.storable(pl.col("nid"), name_ids.NID_CHARACTERS),
         )
@@ -34,13 +35,13 @@ class ExportDeltasLoader(DeltasLoader):
             return
         nid_ids = name_ids.nids().ids(rows["nid"])
         start, end = rows.select(pl.min("start"), pl.max("end")).row(0)
-        kinds = hosts.kinds(nid_ids.unique().to_list(), start, end)
+        kinds = pl.DataFrame(
+            hosts.kinds(nid_ids.unique().to_list(), start, end), schema=_KINDS, orient="row"
+        )
         time = pl.col("metadata_us")
         windows = (
-            rows.with_columns(nid_ids.alias("nid_id"))
-            .with_columns(
-                pl.col("nid_id").replace_strict(kinds, return_dtype=pl.Int16).alias("kind")
-            )
+            rows.with_columns(nid_ids.cast(pl.Int64).alias("nid_id"))
+            .join(kinds, on="nid_id")
             .with_columns(pl.when(pl.col("kind") == Principal.HOST).then("nid_id").otherwise(0))
             .group_by(_KEY)
             .agg(

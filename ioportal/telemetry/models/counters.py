@@ -145,8 +145,8 @@ class IoTotal(models.Model):
 class HostWindow(models.Model):
     """Raw: metadata operations of a host outside jobs on an MDT, between two polls of its exports.
 
-    The clients with jobs are folded into rows of NID 0: their operations are in `IoWindow` by job.
-    So are clients whose NIDs have no registered node.
+    The nodes of a job are folded into one row of NID 0, as evidence for its counters in `IoWindow`.
+    So are all nodes with several jobs, and all clients whose NIDs have no registered node.
     """
 
     pk = models.CompositePrimaryKey("segment_id", "end", "target_id", "nid_id")  # for Django only
@@ -159,6 +159,7 @@ class HostWindow(models.Model):
     basis = models.SmallIntegerField(choices=IoWindow.Basis)
     metadata_operations = models.BigIntegerField()
     metadata_us = models.BigIntegerField(null=True)  # null: unknown
+    job_id = models.BigIntegerField(default=0)  # 0: no job, or several
 
     objects = WindowQuerySet.as_manager()
 
