@@ -34,6 +34,7 @@ _DATABASE = f"ioportal_flag_quality_{os.getpid()}"
 def measure(seeds: Sequence[int]) -> None:
     """Write, load and compare the labelled sets of some seeds."""
     results: dict[str, list[Scores]] = {mode: [] for mode in _MODES}
+    os.environ["POLARS_MAX_THREADS"] = "1"  # of the processes: frames are small, cores are few
     with (
         portal.empty_database(_DATABASE) as template,
         # A process for each run: caches belong to one database.
