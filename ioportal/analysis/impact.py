@@ -47,7 +47,8 @@ CALM_SHARE = 0.5  # of the work that a slow server does: it would do that much w
 MAX_WAIT = timedelta(minutes=2)  # work up to this long before a window delays its RPCs
 BLOCKED_TIMES = 10  # slower than the busiest: service time beyond is blocked on locks
 FREE_THREADS = 16  # of a service: so many blocked threads leave threads for others
-SHORT_WAIT = timedelta(seconds=0.5)  # work before the window does not matter
+SHORT_WAIT = timedelta(seconds=0.5)  # work before the window does not matter, in general
+ENDED_TIMES = 2  # work of a window / work of the next, in which its overload ends
 
 _KIND = ("server", "service", "opcode")
 _MOMENT = ("server", "service", "start")
@@ -187,15 +188,33 @@ def _work_ahead(current: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
     """Return the loads of the windows during which the RPCs of each current window waited.
 
     RPCs that took 25 s on average were delayed by the work of their window and the three before it.
+    So were short waits by the window before, if its overload ended in this one: then it did
+    `ENDED_TIMES` as much work or more, and was slower.
     """
     longest = MAX_WAIT // WINDOW
     window_us, negligible_us = (span / timedelta(microseconds=1) for span in (WINDOW, SHORT_WAIT))
-    waits = current.group_by(_MOMENT).agg(
-        windows=((pl.sum("took_us") / pl.sum("timed") - negligible_us) / window_us)
-        .fill_nan(0)
-        .ceil()
-        .clip(0, longest)
-        .cast(pl.Int64)
+    totals = loads.group_by(_MOMENT).agg(
+        all_work_us=pl.sum("work_us"), times=pl.sum("took_us") / pl.sum("usual_us")
+    )
+    previous = totals.with_columns(pl.col("start") + WINDOW)
+    has_ended = (pl.col("all_work_us_previous") >= ENDED_TIMES * pl.col("all_work_us")) & (
+        pl.col("times_previous") > pl.col("times")
+    )
+    waits = (
+        current.group_by(_MOMENT)
+        .agg(
+            windows=((pl.sum("took_us") / pl.sum("timed") - negligible_us) / window_us)
+            .fill_nan(0)
+            .ceil()
+            .clip(0, longest)
+            .cast(pl.Int64)
+        )
+        .join(totals, on=_MOMENT)
+        .join(previous, on=_MOMENT, how="left", suffix="_previous")
+        .with_columns(
+            pl.max_horizontal("windows", has_ended.fill_null(value=False).cast(pl.Int64))
+        )
+        .select(*_MOMENT, "windows")
     )
     before = (
         waits.with_columns(before=pl.int_ranges(pl.col("windows") + 1))

@@ -46,10 +46,11 @@ CONTEXT = {
     "queue": pl.String(),
     "owner": pl.String(),
     "application": pl.String(),  # of a job
-    # Quality of metadata counters, byte counters and traces; null: not computed yet.
+    # Quality of metadata counters, byte counters, traces and impact; null: not computed yet.
     "quality": pl.String(),
     "bytes_quality": pl.String(),  # null: falls back to `quality`
     "trace_quality": pl.String(),
+    "impact_quality": pl.String(),  # of measured impact
     "until": _TIME,  # end of the latest data in the evidence
 }
 
@@ -75,8 +76,8 @@ SELECT j.id, j.core_count, coalesce(capacity.per_s, %(capacity_per_s)s)::float8,
     e.impact_s, e.impact_share, e.impact_times, e.impact_is_estimated::int::float8,
     versions.counted, j.ended_at IS NOT NULL,
     {size_class}, {user_and_name}, j.started_at,
-    j.cluster_id, e.filesystem_id, s.ambiguous_share + s.contradicted_share <= %(ambiguous)s,
-    {until}
+    j.cluster_id, e.filesystem_id, s.ambiguous_share <= %(ambiguous)s,
+    s.ambiguous_share + s.contradicted_share <= %(ambiguous)s, {until}
 FROM jobs_job j
 JOIN jobs_jobstatistics s ON s.job_id = j.id
 LEFT JOIN flags_jobevidence e ON e.job_id = j.id
@@ -135,7 +136,10 @@ _JOB_COLUMNS = {
     "started_at": _TIME,
     "cluster": CONTEXT["cluster"],
     "filesystem": CONTEXT["filesystem"],
-    "is_clear": pl.Boolean(),  # few operations are ambiguous or contradicted
+    # Few operations are ambiguous; few are ambiguous or contradicted. RPCs from a node of a job
+    # with another's id are contradicted: they are in its impact, which the node proves.
+    "is_attributed": pl.Boolean(),
+    "is_clear": pl.Boolean(),
     "until": CONTEXT["until"],
 }
 _TEXT_COLUMNS = {
@@ -172,16 +176,19 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual_on: UsualOn | None) -> E
     texts = frame_of(_JOBS_TEXTS.format(which=which), _TEXT_COLUMNS, values)
     if numbers.is_empty():
         return Evidence(Subject.JOB, _empty(Subject.JOB))
-    quality = JobStatistics.Quality
     frame = numbers.join(texts, on="subject").with_columns(
         pl.col("subject").cast(pl.String),
         application=application_name(pl.col("name")),
-        trace_quality=pl.when("is_clear")
-        .then(pl.lit(quality.GOOD.value))
-        .otherwise(pl.lit(quality.PARTIAL.value)),
+        trace_quality=_good_if("is_clear"),
+        impact_quality=_good_if("is_attributed"),
     )
     frame = usual_values.with_usual_values(frame, usual_on)
     return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *CONTEXT))
+
+
+def _good_if(condition: str) -> pl.Expr:
+    good, partial = JobStatistics.Quality.GOOD, JobStatistics.Quality.PARTIAL
+    return pl.when(condition).then(pl.lit(good.value)).otherwise(pl.lit(partial.value))
 
 
 def by_day(subjects: pl.DataFrame) -> Iterator[tuple[datetime, pl.DataFrame]]:
@@ -235,6 +242,7 @@ def with_context(kind: Subject, frame: pl.DataFrame, filesystem: int | None = No
         "quality": good,
         "bytes_quality": good,
         "trace_quality": good,
+        "impact_quality": good,
     }
     missing = {
         name: values.get(name, pl.lit(None, dtype=dtype))

@@ -306,7 +306,7 @@ def _quality_column(rule: Rule) -> str:
     """Return the quality of a rule's source; of an estimated impact it is that of counters."""
     by_source = {
         Source.RPC_TRACE: "trace_quality",
-        Source.IMPACT: "trace_quality",
+        Source.IMPACT: "impact_quality",
         Source.JOB_STATS: "bytes_quality",
     }
     return by_source.get(rule.source, "quality")

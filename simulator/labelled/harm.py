@@ -6,7 +6,8 @@ spend at the server with the group, less their time without it. A user's own wai
 On a server at its limit, every sender prolongs the waiting of the job that overloads it, and
 without any of them it would be below its limit. Such bystanders are not harmful: only minutes and
 queues count in which the group does a notable part of the work, and others would save a notable
-part of their waiting without it.
+part of their waiting without it. In a queue, the waiting of users who are busier than the group is
+their own doing.
 """
 
 from collections.abc import Sequence
@@ -83,12 +84,18 @@ class _Part:
         return self.second[is_notable], self.harm_s[is_notable]
 
 
-def measure(fluid: Fluid, suspects: Sequence[Suspect]) -> list[Harm]:
-    """Return the harm of each suspect."""
+def measure(fluid: Fluid, suspects: Sequence[Suspect], owners: Ints) -> list[Harm]:
+    """Return the harm of each suspect.
+
+    Args:
+        fluid: the server.
+        suspects: groups of its senders.
+        owners: number of the user of each sender; of a host, its own.
+    """
     parts: list[list[_Part]] = [[] for _ in suspects]
     _between_episodes(fluid, suspects, parts)
     for episode in fluid.episodes:
-        _in_episode(fluid, episode, suspects, parts)
+        _in_episode(fluid, episode, suspects, owners, parts)
     return [_total(part) for part in parts]
 
 
@@ -141,17 +148,24 @@ def _in_episode(
     fluid: Fluid,
     episode: Episode,
     suspects: Sequence[Suspect],
+    owners: Ints,
     parts: list[list[_Part]],
 ) -> None:
+    """Add the harm in a queue."""
     is_here = np.zeros(len(fluid.work_s), dtype=bool)
     is_here[episode.senders] = True
     here = [n for n, suspect in enumerate(suspects) if is_here[suspect.senders].any()]
     seconds = np.arange(episode.start, episode.end)
     idle_s = episode.served * fluid.work_s[episode.senders]
+    owner = owners[episode.senders]
+    owner_s = np.bincount(owner, idle_s.sum(axis=0))[owner]
     for begin in range(0, len(here), _SCENARIOS):
         numbers = here[begin : begin + _SCENARIOS]
         left_out = np.array([np.isin(episode.senders, suspects[n].senders) for n in numbers])
-        others = ~np.array([np.isin(episode.senders, suspects[n].own) for n in numbers])
+        group_s = left_out @ idle_s.sum(axis=0)
+        is_busier = owner_s > group_s[:, None]
+        own = np.array([np.isin(episode.senders, suspects[n].own) for n in numbers])
+        others = ~own & ~is_busier
         without = fluid.delays_without(episode, left_out, others)
         for n, absent, counted, delay_s in zip(numbers, left_out, others, without, strict=True):
             others_s = episode.delay_s[:, counted].sum(axis=1)

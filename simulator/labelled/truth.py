@@ -48,7 +48,7 @@ def content(scene: Scene, service: Service) -> dict[str, object]:
     """Return the truth file."""
     roots = list(_groups(scene))
     groups = list(_flat(roots))
-    measured = harm.measure(service.fluid, list(_suspects(scene, groups)))
+    measured = harm.measure(service.fluid, list(_suspects(scene, groups)), _owners(scene))
     harms = dict(zip(groups, measured, strict=True))
     work = _Work.measure(scene, service)
     return {
@@ -118,6 +118,12 @@ def _suspects(scene: Scene, groups: Sequence[Group]) -> Iterator[Suspect]:
         if group.kind in _OF_A_USER:
             own = tuple(by_user[scene.actors[own[0]].job.user.name])
         yield Suspect(np.array(group.senders), np.array(own))
+
+
+def _owners(scene: Scene) -> Ints:
+    """Return the number of the user of each sender; each host has its own."""
+    names = [actor.job.user.name for actor in scene.actors] + [host.nid for host in scene.hosts]
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
 def _flat(groups: Sequence[Group]) -> Iterator[Group]:

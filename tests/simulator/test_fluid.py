@@ -26,11 +26,13 @@ def server(*rates, in_flight=100, capacity_per_s=CAPACITY_PER_S):
 
 
 def waited_s(fluid, *groups):
-    return [each.waited_s for each in harm.measure(fluid, suspects(groups))]
+    return [each.waited_s for each in measure(fluid, *groups)]
 
 
-def suspects(groups, own=()):
-    return [Suspect(np.array(group), np.array([*group, *own])) for group in groups]
+def measure(fluid, *groups, own=()):
+    """Return the harm of each group; its user has the other senders `own`, too."""
+    suspects = [Suspect(np.array(group), np.array([*group, *own])) for group in groups]
+    return harm.measure(fluid, suspects, np.arange(len(fluid.work_s)))
 
 
 def test_a_server_with_little_load_has_no_queue():
@@ -91,7 +93,7 @@ def test_a_moderate_load_harms_without_an_overload():
 def test_harm_begins_when_others_have_waited_long_enough():
     fluid = server((300, 0, SECONDS), (30_000, 20, 30), in_flight=800)
 
-    (storm,) = harm.measure(fluid, suspects([[1]]))
+    (storm,) = measure(fluid, [1])
     assert 22 <= storm.onset(60) <= 23
     assert storm.onset(1e9) is None
 
@@ -99,16 +101,16 @@ def test_harm_begins_when_others_have_waited_long_enough():
 def test_the_waiting_of_a_users_other_jobs_is_no_harm():
     fluid = server((100, 0, SECONDS), (300, 0, SECONDS), (30_000, 20, 30), in_flight=800)
 
-    (all_others,) = harm.measure(fluid, suspects([[2]]))
-    (other_users,) = harm.measure(fluid, suspects([[2]], own=[1]))
+    (all_others,) = measure(fluid, [2])
+    (other_users,) = measure(fluid, [2], own=[1])
     assert other_users.waited_s == pytest.approx(all_others.waited_s / 4, rel=0.05)
 
 
 def test_the_waiting_of_a_users_other_jobs_is_no_harm_on_a_server_without_a_queue():
     fluid = server((500, 0, SECONDS), (1_500, 0, SECONDS), (5_000, 0, SECONDS))
 
-    (all_others,) = harm.measure(fluid, suspects([[2]]))
-    (other_users,) = harm.measure(fluid, suspects([[2]], own=[1]))
+    (all_others,) = measure(fluid, [2])
+    (other_users,) = measure(fluid, [2], own=[1])
     assert other_users.waited_s == pytest.approx(all_others.waited_s / 4, rel=0.01)
 
 
@@ -119,6 +121,14 @@ def test_a_bystander_of_an_overload_is_not_harmful():
     assert fluid.load[20:60].mean() == pytest.approx(1.0)
     assert storm > 100
     assert bystander == 0  # although there would be no queue without it
+
+
+def test_the_waiting_of_a_busier_user_is_its_own_doing():
+    fluid = server((300, 0, SECONDS), (9_000, 20, 60), (2_000, 20, 60), in_flight=800)
+
+    busiest, second = waited_s(fluid, [1], [2])
+    assert busiest > 500  # also of the second one
+    assert second < 300 * 40 * 0.1  # of the first sender only
 
 
 def queued(*rates, in_flight, capacity_per_s=1_000):
