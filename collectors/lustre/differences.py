@@ -207,7 +207,10 @@ def completed(earlier: Snapshot, later: Snapshot, *key: str) -> Snapshot:
     """
     both = later.joined_with(earlier, *key).with_columns(_fell().alias(_FELL))
     counters = [
-        pl.when(~pl.col(_FELL)).then(pl.coalesce(name, f"{name}{_BEFORE}")).otherwise(name).alias(name)
+        pl.when(~pl.col(_FELL))
+        .then(pl.coalesce(name, f"{name}{_BEFORE}"))
+        .otherwise(name)
+        .alias(name)
         for name in COUNTERS
     ]
     return Snapshot(both.with_columns(counters).select(later.totals.columns), later.reads)

@@ -211,9 +211,7 @@ def _work_ahead(current: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
         )
         .join(totals, on=_MOMENT)
         .join(previous, on=_MOMENT, how="left", suffix="_previous")
-        .with_columns(
-            pl.max_horizontal("windows", has_ended.fill_null(value=False).cast(pl.Int64))
-        )
+        .with_columns(pl.max_horizontal("windows", has_ended.fill_null(value=False).cast(pl.Int64)))
         .select(*_MOMENT, "windows")
     )
     before = (

@@ -5,6 +5,7 @@ from ioportal.analysis import quality
 from ioportal.analysis.impact import (
     BLOCKED_TIMES,
     CALM_SHARE,
+    ENDED_TIMES,
     EVERY_SLOW_WINDOW,
     FREE_THREADS,
     MAX_WAIT,
@@ -183,9 +184,10 @@ The accountable share follows from the *work* while the RPCs of the window waite
 usual time of the RPCs done, not their service time: an RPC that is blocked on a lock occupies a
 thread, but is not busy. RPCs without a baseline count with their service time. If the RPCs of a
 window took more than {SHORT_WAIT.total_seconds():g} s on average, the work of the windows before is
-included, for as long as they took (at most {MAX_WAIT.seconds // 60} minutes). Users, and hosts and
-processes outside jobs, are *parties*. For a project's impact, projects are. A group and the rest of
-its user are separate parties. With *s* the group's share of the work:
+included, for as long as they took (at most {MAX_WAIT.seconds // 60} minutes). So is that of the
+window before if its overload ended in this one: if it did {ENDED_TIMES} times as much work or more,
+and was slower. Users, and hosts and processes outside jobs, are *parties*. For a project's impact,
+projects are. A group and the rest of its user are separate parties. With *s* the group's share of the work:
 
 - ``reach`` is the sum of all parties' shares, each limited to *s*. A calm server does up to
   {CALM_SHARE:.0%} of the work of a slow one. If ``reach`` is lower, limiting the busier parties

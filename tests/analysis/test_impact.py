@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ioportal.analysis.impact import (
     BASELINES,
     CALM_SHARE,
+    ENDED_TIMES,
     MEMBERS,
     TIMES,
     WINDOWS,
@@ -192,6 +193,17 @@ def test_a_queue_that_outlives_its_storm_is_attributed_to_it():
     assert figures(result, "impact_s") == pytest.approx({"storm": 2_499.99, "victim": 0}, abs=0.1)
 
 
+def test_the_end_of_an_overload_is_attributed_to_it():
+    end = (10, ENQUEUE, "victim", 1_000, 80, 20_000), (10, ENQUEUE, "next", 2_000, 80, 20_000)
+    storm = (0, ENQUEUE, "storm", 90_000, 80, 50_000)
+
+    alone = figures(impact(windows(*end), USUAL, NO_JOBS), "impact_s")
+    after_storm = figures(impact(windows(storm, *end), USUAL, NO_JOBS), "impact_s")
+
+    assert alone["next"] > 10
+    assert after_storm == pytest.approx({"storm": 59.7, "next": 0, "victim": 0})
+
+
 def test_waiting_elsewhere_or_at_another_time_is_not_attributed():
     result = impact(
         pl.concat(
@@ -263,17 +275,24 @@ def _by_the_formula(rows, group):
     outside = {party: names - group for party, names in PARTIES.items()}
     party = set().union(*(names for names in PARTIES.values() if names & group))
     seconds = 0.0
+
+    def work(window):
+        return sum(rpcs * usual[opcode] for _, opcode, _, rpcs, _, _ in window)
+
+    def took(window):
+        return sum(rpcs * total for *_, rpcs, _, total in window)
+
     for second in {row[0] for row in rows}:
         window = [row for row in rows if row[0] == second]
-        all_work = sum(rpcs * usual[opcode] for _, opcode, _, rpcs, _, _ in window)
-        if not all_work:
+        if not work(window):
             continue
+        previous = [row for row in rows if row[0] == second - 10]
+        was_busier = work(previous) >= ENDED_TIMES * work(window)
+        was_slower = took(previous) * work(window) > took(window) * work(previous)
+        ahead = window + (previous if was_busier and was_slower else [])
 
-        def share(names, window=window, all_work=all_work):
-            return (
-                sum(rpcs * usual[code] for _, code, name, rpcs, *_ in window if name in names)
-                / all_work
-            )
+        def share(names, ahead=ahead):
+            return work([row for row in ahead if row[2] in names]) / work(ahead)
 
         own = share(group)
         others = [share(names) for names in outside.values() if names]
