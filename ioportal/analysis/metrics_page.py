@@ -187,7 +187,8 @@ window took more than {SHORT_WAIT.total_seconds():g} s on average, the work of t
 included, for as long as they took (at most {MAX_WAIT.seconds // 60} minutes). So is that of the
 window before if its overload ended in this one: if it did {ENDED_TIMES} times as much work or more,
 and was slower. Users, and hosts and processes outside jobs, are *parties*. For a project's impact,
-projects are. A group and the rest of its user are separate parties. With *s* the group's share of the work:
+projects are. A group and the rest of its user are separate parties. With *s* the group's share of
+the work:
 
 - ``reach`` is the sum of all parties' shares, each limited to *s*. A calm server does up to
   {CALM_SHARE:.0%} of the work of a slow one. If ``reach`` is lower, limiting the busier parties

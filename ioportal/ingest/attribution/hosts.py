@@ -93,7 +93,8 @@ def kinds(nid_ids: Collection[int], start: datetime, end: datetime) -> list[tupl
     values = {**_CONSTANTS, "nids": list(nid_ids), "start": start, "end": end}
     with connection.cursor() as cursor:
         cursor.execute(_KINDS, values)
-        return cursor.fetchall()
+        rows: list[tuple[int, int, int]] = cursor.fetchall()
+        return rows
 
 
 def fold_jobs(job_ids: Collection[int], start: datetime, end: datetime) -> Interval | None:
