@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.analysis.impact import BASELINES, BLOCKED_TIMES, TIMES, WINDOW, WINDOWS
+from ioportal.analysis.impact import BASELINES, TIMES, WINDOW, WINDOWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,7 @@ WAITS = {  # of intervals between two reads of a server's statistics, without ov
     "took_us": pl.Float64(),  # arrival to end
 }
 MIN_CALM_INTERVALS = 20  # of a known baseline
+COSTLIEST = 5  # mean time of a principal's operations / that of the busiest principal's
 _CONTRADICTION = 2.0  # operations with a job's id / operations of its nodes, or its inverse
 
 _KIND = ("server", "service", "opcode")
@@ -204,8 +205,8 @@ def _shares(loads: pl.DataFrame) -> pl.DataFrame:
     """Return each principal's share of the load in each window.
 
     The load is the time of the operations if it is known for all, otherwise their number. Time
-    beyond `BLOCKED_TIMES` times that of the busiest principal's operations is blocked on locks: it
-    is no load. Operations of hosts are also counted by process: they count once.
+    beyond `COSTLIEST` times that of the busiest principal's operations is blocked on locks: it is
+    no load. Operations of hosts are also counted by process: they count once.
     """
     operations, counted_by = pl.col("operations"), pl.col("counted_by")
     by_host, by_process = (
@@ -214,7 +215,7 @@ def _shares(loads: pl.DataFrame) -> pl.DataFrame:
     rest = pl.when(counted_by == "process").then((1 - by_host / by_process).clip(0, 1)).otherwise(1)
     mean_us = pl.col("time_us") / operations
     busiest_us = mean_us.sort_by("operations").last().over("window")
-    time = pl.min_horizontal("time_us", BLOCKED_TIMES * busiest_us * operations)
+    time = pl.min_horizontal("time_us", COSTLIEST * busiest_us * operations)
     is_timed = (pl.col("time_us").is_not_null().all() & (time.sum() > 0)).over("window")
     return (
         loads.with_columns(load=pl.when(is_timed).then(time).otherwise(operations) * rest)

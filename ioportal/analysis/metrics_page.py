@@ -13,7 +13,7 @@ from ioportal.analysis.impact import (
     SHORT_WAIT,
     SlownessCriteria,
 )
-from ioportal.analysis.impact_estimate import MIN_CALM_INTERVALS
+from ioportal.analysis.impact_estimate import COSTLIEST, MIN_CALM_INTERVALS
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, MIN_GROUP
 from ioportal.analysis.usual import MIN_SAME_NAME
@@ -224,8 +224,10 @@ of more than `IOPORTAL_POLL_GAP` are gaps.
   `mdt*`). Its baseline is the median over intervals with at most the median request rate, in the
   day before. It needs at least {MIN_CALM_INTERVALS} such intervals.
 - The load of a job, host or process is the time of its metadata operations (Lustre 2.14 and later),
-  or their number where any time is unknown. Time beyond {BLOCKED_TIMES} times that of the busiest
-  principal's operations is blocked on locks, and no load. Jobs and processes are counted by
+  or their number where any time is unknown. Time beyond {COSTLIEST} times that of the busiest
+  principal's operations is blocked on locks, and no load. If a job's counters contain more than
+  twice the operations that its nodes sent (export statistics), its id was used by others: only as
+  many count as its nodes sent. Jobs and processes are counted by
   job_stats, hosts outside jobs by exports. Operations of hosts are also counted by process: these
   count once.
 - All requests of an interval are assumed to take equally long, and each principal to send requests
