@@ -9,9 +9,9 @@ from ioportal.activity import impact_estimates
 from ioportal.activity.models import PinnedBaseline
 from ioportal.analysis.impact import BASELINES
 from ioportal.flags import load_evidence
-from ioportal.flags.models import FlagEvent
+from ioportal.flags.models import Flag, FlagEvent
 from ioportal.ingest import attribution_stage, impact_marks
-from ioportal.jobs.models import Job
+from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Filesystem, Nid, Server, Service, Target
 from ioportal.stage_runs import drain
 from ioportal.telemetry.models import Coverage, HostWindow, ImpactWindow, Principal
@@ -137,26 +137,44 @@ def test_exports_are_awaited_where_job_ids_have_no_user_id(flags):
 def traced(flags, logs, ingest):
     """Ingest a trace of two minutes of the storm, in which RPCs of alice and bob are slow."""
 
-    def run():
+    def run(begin="12:01", seconds=120, total_us=20_000, **rpc_options):
         lines = [
-            rpc(at("12:01") + number * _SECOND / 10, nid, us=(100, 20_000))
-            for number in range(1_200)
+            rpc(at(begin) + number * _SECOND / 10, nid, us=(100, total_us), **rpc_options)
+            for number in range(10 * seconds)
             for nid in ["2@gni" if number % 10 == 0 else "1@gni"]
         ]
         ingest("rpctrace", logs("trace", "\n".join(lines)), server=untraced.SERVER)
         impact_flags()
-        return {at("12:01") + number * 10 * _SECOND for number in range(12)}
+        return {at(begin) + number * 10 * _SECOND for number in range(seconds // 10)}
 
     return run
 
 
-def test_a_trace_replaces_the_estimate(flags, traced):
-    estimated = starts(is_estimated=True)
+@pytest.fixture
+def baseline(flags):
+    """Pin the usual time of an open."""
     PinnedBaseline.objects.create(
         server=Server.objects.get(name=untraced.SERVER), service=Service.objects.get(name="mdt"),
         opcode=OPEN, baseline_us=100, since=at("00:00"), pinned_by="admin",
     )  # fmt: skip
 
+
+@pytest.mark.usefixtures("baseline")
+def test_a_storm_with_the_id_of_another_job_is_flagged_as_that_of_its_node(traced):
+    Flag.objects.all().delete()
+    traced("12:00", 180, total_us=2_000_000, job=BYSTANDER)
+
+    found = impact_flags()
+    assert found["impact", STORM].numbers["impact_is_estimated"] == 0
+    assert not found["impact", STORM].is_suppressed
+    assert ("impact", BYSTANDER) not in found
+    statistics = JobStatistics.objects.get(job__batch_id=STORM)
+    assert (statistics.contradicted_share, statistics.quality) == (1, "poor")
+
+
+@pytest.mark.usefixtures("baseline")
+def test_a_trace_replaces_the_estimate(traced):
+    estimated = starts(is_estimated=True)
     within = traced()
 
     assert within < estimated
