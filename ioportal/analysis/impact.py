@@ -48,8 +48,10 @@ MAX_WAIT = timedelta(minutes=2)  # work up to this long before a window delays i
 BLOCKED_TIMES = 10  # slower than the busiest: service time beyond is blocked on locks
 FREE_THREADS = 16  # of a service: so many blocked threads leave threads for others
 SHORT_WAIT = timedelta(seconds=0.5)  # work before the window does not matter, in general
+BUSIER_TIMES = 2.0  # work of another party / of a group: with more, its waiting is its own doing
 ENDED_TIMES = 2  # work of a window / work of the next, in which its overload ends
 
+_PARTY_TIMES = ("took_us", "usual_us", "blocked_us")
 _KIND = ("server", "service", "opcode")
 _MOMENT = ("server", "service", "start")
 _US_PER_S = 1e6
@@ -82,7 +84,8 @@ def by_window(
 
     In each window and service, impact is ``accountable share x worked share x max(0, sum over
     opcodes of (others' total time - others' RPCs x baseline))``; *others* are other users (of
-    projects: other projects) and principals outside jobs. Time blocked on locks does not count:
+    projects: other projects) and principals outside jobs, except those that do more than
+    `BUSIER_TIMES` the work: their waiting is their own doing. Time blocked on locks does not count:
     such an RPC does not wait for work. The worked share is work / (work + blocked time beyond
     `FREE_THREADS`): if all threads are blocked, others queue for them, not for work.
 
@@ -103,20 +106,14 @@ def by_window(
     loads = _loads(windows, baseline, members)
     current = loads if since is None else loads.filter(pl.col("start") >= since)
     ahead = _work_ahead(current, loads)
-    all_loads = current.group_by(_MOMENT).agg(
-        all_took_us=pl.sum("took_us"),
-        all_usual_us=pl.sum("usual_us"),
-        all_blocked_us=pl.sum("blocked_us"),
-    )
     free_us = FREE_THREADS * pl.col("worked").n_unique() * (WINDOW / timedelta(microseconds=1))
     blocked_us = (pl.sum("blocked_us") - free_us).clip(lower_bound=0)
     worked = ahead.group_by(_MOMENT).agg(
         worked_share=(pl.sum("work_us") / (pl.sum("work_us") + blocked_us)).fill_nan(1)
     )
-    others_us = pl.col("all_took_us") - pl.col("took_us")
-    others_usual_us = pl.col("all_usual_us") - pl.col("usual_us")
-    others_blocked_us = pl.col("all_blocked_us") - pl.col("blocked_us")
-    late_us = (others_us - others_usual_us - others_blocked_us).clip(lower_bound=0)
+    late_us = (
+        pl.col("others_took_us") - pl.col("others_usual_us") - pl.col("others_blocked_us")
+    ).clip(lower_bound=0)
     frames = []
     for kind in ("principal", *GROUPS):
         party = "project" if kind == "project" else "user"
@@ -125,24 +122,25 @@ def by_window(
             .group_by(*_MOMENT, key=kind)
             .agg(pl.sum("work_us"), party=pl.first(f"{party}_party"))
         )
-        parties = ahead.group_by(*_MOMENT, party=f"{party}_party").agg(party_us=pl.sum("work_us"))
-        own = current.group_by(*_MOMENT, party=f"{party}_party").agg(
-            pl.sum("took_us", "usual_us", "blocked_us")
+        party_of = {"party": f"{party}_party"}
+        times = current.group_by(*_MOMENT, **party_of).agg(pl.sum(*_PARTY_TIMES))
+        parties = (
+            ahead.group_by(*_MOMENT, **party_of)
+            .agg(party_us=pl.sum("work_us"))
+            .join(times, on=[*_MOMENT, "party"], how="left")
+            .with_columns(pl.col(_PARTY_TIMES).fill_null(0))
         )
         frames.append(
             _accountable(work, parties)
-            .join(own, on=[*_MOMENT, "party"], how="left")
-            .join(all_loads, on=_MOMENT)
             .join(worked, on=_MOMENT)
-            .with_columns(pl.col("took_us", "usual_us", "blocked_us").fill_null(0))
             .select(
                 *_MOMENT,
                 "key",
                 "work_us",
                 "all_work_us",
                 kind=pl.lit(kind),
-                others_us=others_us,
-                others_usual_us=others_usual_us,
+                others_us="others_took_us",
+                others_usual_us="others_usual_us",
                 impact_us=pl.col("accountable") * pl.col("worked_share") * late_us,
             )
         )
@@ -235,10 +233,11 @@ def _accountable(work: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         work: columns of `_MOMENT`, key, party and work_us.
-        parties: columns of `_MOMENT`, party and party_us; their sum is all work.
+        parties: columns of `_MOMENT`, party, party_us (their sum is all work) and `_PARTY_TIMES`.
 
     Returns:
-        The columns of `work`, all_work_us and accountable.
+        The columns of `work`, all_work_us, accountable, and the times of parties that are not
+        busier: others_took_us, others_usual_us and others_blocked_us.
     """
     shares = (
         parties.with_columns(
@@ -252,17 +251,39 @@ def _accountable(work: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
         )
         .with_columns(second=pl.when(pl.col("count") > 1).then("second").otherwise(0))
     )
-    groups = work.join(shares.drop("party_us"), on=[*_MOMENT, "party"]).with_columns(
+    groups = work.join(shares, on=[*_MOMENT, "party"]).with_columns(
         share=(pl.col("work_us") / pl.col("all_work_us")).fill_nan(0)
     )
+    is_counted = pl.col("party_us") <= BUSIER_TIMES * pl.col("work_us")  # of its own party
+    others = {
+        f"others_{name}": pl.col(f"{name}_sum") - pl.when(is_counted).then(name).otherwise(0)
+        for name in _PARTY_TIMES
+    }
     rest = pl.col("party_share") - pl.col("share")
     other = pl.when(pl.col("party_share") == pl.col("largest")).then("second").otherwise("largest")
     ratio = (pl.col("share") / pl.max_horizontal("share", rest, other)).fill_nan(0)
     reach = pl.col("limited") + pl.min_horizontal(rest, "share")
     return (
         _limited(groups, shares)
+        .join(_times_of_others(groups, shares), on=[*_MOMENT, "key"])
         .with_columns(accountable=((reach - CALM_SHARE) / (1 - CALM_SHARE)).clip(0, 1) * ratio**2)
-        .select(*work.columns, "all_work_us", "accountable")
+        .with_columns(**others)
+        .select(*work.columns, "all_work_us", "accountable", *others)
+    )
+
+
+def _times_of_others(groups: pl.DataFrame, shares: pl.DataFrame) -> pl.DataFrame:
+    """Return the times of the parties with up to `BUSIER_TIMES` the work of each group.
+
+    Columns `_MOMENT`, key, and `_PARTY_TIMES` with the suffix ``_sum``.
+    """
+    sums = {f"{name}_sum": pl.col(name).cum_sum().over(_MOMENT) for name in _PARTY_TIMES}
+    upto = shares.sort("party_us").select(*_MOMENT, most_us=pl.col("party_us"), **sums)
+    return (
+        groups.select(*_MOMENT, "key", most_us=BUSIER_TIMES * pl.col("work_us"))
+        .sort("most_us")
+        .join_asof(upto, on="most_us", by=list(_MOMENT), check_sortedness=False)
+        .select(*_MOMENT, "key", pl.col(*sums).fill_null(0))
     )
 
 
@@ -270,18 +291,13 @@ def _limited(groups: pl.DataFrame, shares: pl.DataFrame) -> pl.DataFrame:
     """Add ``limited``: the sum of the parties' shares, each limited to the share of the group."""
     below = shares.sort("party_share").select(
         *_MOMENT,
-        "party_share",
+        share="party_share",
         sum_below=pl.col("party_share").cum_sum().over(_MOMENT),
         count_below=pl.int_range(1, pl.len() + 1).over(_MOMENT),
     )
     return (
         groups.sort("share")
-        .join_asof(
-            below.rename({"party_share": "share"}),
-            on="share",
-            by=list(_MOMENT),
-            check_sortedness=False,
-        )
+        .join_asof(below, on="share", by=list(_MOMENT), check_sortedness=False)
         .with_columns(pl.col("sum_below", "count_below").fill_null(0))
         .with_columns(
             limited=pl.col("sum_below")

@@ -4,6 +4,7 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.analysis.impact import (
     BLOCKED_TIMES,
+    BUSIER_TIMES,
     CALM_SHARE,
     ENDED_TIMES,
     EVERY_SLOW_WINDOW,
@@ -178,7 +179,8 @@ others are outside the project. In each window of 10 s and service of a metadata
 ``accountable share x worked share x max(0, others' time - blocked time - usual time of as many RPCs
 of the same kinds)``. An RPC's time lasts from its arrival to its end. The impact in a range is the
 sum over its windows. A group's *own waiting* is the excess of its own time over the usual time. It
-is no impact.
+is no impact. Nor is the waiting of a party with more than {BUSIER_TIMES:g} times the group's work:
+that is its own doing.
 
 The accountable share follows from the *work* while the RPCs of the window waited. Work is the
 usual time of the RPCs done, not their service time: an RPC that is blocked on a lock occupies a

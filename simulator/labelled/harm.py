@@ -6,8 +6,8 @@ spend at the server with the group, less their time without it. A user's own wai
 On a server at its limit, every sender prolongs the waiting of the job that overloads it, and
 without any of them it would be below its limit. Such bystanders are not harmful: only minutes and
 queues count in which the group does a notable part of the work, and others would save a notable
-part of their waiting without it. In a queue, the waiting of users who are busier than the group is
-their own doing.
+part of their waiting without it. In a queue, the waiting of users who are twice as busy as the
+group is their own doing.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from simulator.servers.fluid import Episode, Fluid
 
 _NOTABLE = 0.2  # of the others' waiting in a minute, or in the whole time of a queue
 _NOTABLE_WORK = 0.1  # of all work in it
+_BUSIER = 2.0  # work of another user in a queue / of the group: its waiting does not count
 _SCENARIOS = 64  # at once
 _IDLE_LOAD = 0.02  # a server with less load adds no waiting
 _LEAST_S = 1.0  # smaller harm is none
@@ -163,7 +164,7 @@ def _in_episode(
         numbers = here[begin : begin + _SCENARIOS]
         left_out = np.array([np.isin(episode.senders, suspects[n].senders) for n in numbers])
         group_s = left_out @ idle_s.sum(axis=0)
-        is_busier = owner_s > group_s[:, None]
+        is_busier = owner_s > _BUSIER * group_s[:, None]
         own = np.array([np.isin(episode.senders, suspects[n].own) for n in numbers])
         others = ~own & ~is_busier
         without = fluid.delays_without(episode, left_out, others)

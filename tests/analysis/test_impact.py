@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from ioportal.analysis.impact import (
     BASELINES,
+    BUSIER_TIMES,
     CALM_SHARE,
     ENDED_TIMES,
     MEMBERS,
@@ -299,7 +300,14 @@ def _by_the_formula(rows, group):
         reach = own + sum(min(other, own) for other in others)
         ratio = own / max([own, *others], default=1) if own else 0
         accountable = max(0, (reach - CALM_SHARE) / (1 - CALM_SHARE)) * ratio**2
-        others_rows = [row for row in window if row[2] not in party]
+        waiting = set().union(
+            *(
+                names
+                for names in PARTIES.values()
+                if names != party and share(names) <= BUSIER_TIMES * own
+            )
+        )
+        others_rows = [row for row in window if row[2] in waiting]
         late = sum(rpcs * (total - usual[opcode]) for _, opcode, _, rpcs, _, total in others_rows)
         seconds += accountable * max(0, late) / 1e6
     return seconds

@@ -123,7 +123,7 @@ def test_a_bystander_of_an_overload_is_not_harmful():
     assert bystander == 0  # although there would be no queue without it
 
 
-def test_the_waiting_of_a_busier_user_is_its_own_doing():
+def test_the_waiting_of_a_much_busier_user_is_its_own_doing():
     fluid = server((300, 0, SECONDS), (9_000, 20, 60), (2_000, 20, 60), in_flight=800)
 
     busiest, second = waited_s(fluid, [1], [2])
