@@ -44,6 +44,7 @@ _BASELINE_READS = 300
 _ALL_READS = 1_000_000
 _TRACE_DELAY = _EXPORTS_DELAY = timedelta(minutes=2)
 _EVIDENCE = timedelta(minutes=2)  # around an interval: polls of counters and exports differ
+_POLL = timedelta(minutes=1)  # operations before a client's first poll are spread over it
 _UNATTRIBUTED = f"{Principal.UNATTRIBUTED.value}:0"
 _SERVICES = "mdt"  # prefix of the services that handle metadata operations
 
@@ -67,13 +68,14 @@ WHERE w.target_id = ANY(%(targets)s) AND w."end" > %(since)s AND w."end" < %(lat
     AND w.start < %(until)s AND w."end" > w.start AND w.basis <> %(TOTAL)s AND w.kind = %(HOST)s
     AND w.metadata_operations > 0
 UNION ALL
-SELECT w.start, w."end", CASE WHEN w.job_id = 0 THEN '' ELSE %(JOB)s || ':' || w.job_id END,
-    CASE WHEN w.job_id = 0 THEN 'unclear' ELSE 'node' END, w.metadata_operations::float8,
-    w.metadata_us::float8
+SELECT CASE WHEN w.basis = %(TOTAL)s THEN w."end" - %(poll)s ELSE w.start END, w."end",
+    CASE WHEN w.job_id = 0 THEN '' ELSE %(JOB)s || ':' || w.job_id END,
+    CASE WHEN w.job_id = 0 THEN 'unclear' WHEN w.basis = %(TOTAL)s THEN 'new node' ELSE 'node' END,
+    w.metadata_operations::float8, w.metadata_us::float8
 FROM telemetry_hostwindow w
 LEFT JOIN site_nid i ON i.id = w.nid_id LEFT JOIN site_node n ON n.id = i.node_id
 WHERE w.target_id = ANY(%(targets)s) AND w."end" > %(since)s AND w."end" < %(latest)s
-    AND w.start < %(until)s AND w."end" > w.start AND w.basis <> %(TOTAL)s
+    AND w.start < %(until)s AND (w."end" > w.start OR w.basis = %(TOTAL)s)
     AND (w.kind <> %(HOST)s OR n.forwards) AND w.metadata_operations > 0
 """).format(operations=metadata_operations("w"), with_time=_WITH_TIME, time=_TIME)
 
@@ -227,6 +229,7 @@ def _loads(mdts: list[int], start: datetime, end: datetime) -> pl.DataFrame:
         "until": end,
         "earliest": start - settings.POLL_GAP,  # longer intervals are gaps
         "latest": end + settings.POLL_GAP,
+        "poll": _POLL,
     }
     with connection.cursor() as cursor:
         cursor.execute(_LOADS, values)

@@ -91,8 +91,9 @@ def by_nodes(
     their job's id are the job's, too.
 
     Args:
-        loads: counted by job (with its id), process (with another id), host, node (of a job) or
-            unclear (clients that may send a job's operations).
+        loads: counted by job (with its id), process (with another id), host, node (of a job), new
+            node (its operations until its first poll) or unclear (clients that may send those of
+            any job).
         observed: intervals in which nodes were counted.
         unattributed: the principal of the operations of others.
     """
@@ -107,11 +108,14 @@ def by_nodes(
         .agg(
             claimed=operations.filter(counted_by == "job").sum(),
             sent=operations.filter(counted_by == "node").sum(),
+            sent_at_most=operations.filter(counted_by.is_in(["node", "new node"])).sum(),
         )
         .select(
             "principal",
-            confirmed=pl.when(pl.col("claimed") > _CONTRADICTION * (pl.col("sent") + unclear))
-            .then(pl.col("sent") / pl.col("claimed"))
+            confirmed=pl.when(
+                pl.col("claimed") > _CONTRADICTION * (pl.col("sent_at_most") + unclear)
+            )
+            .then(pl.col("sent_at_most") / pl.col("claimed"))
             .otherwise(1.0),
             unclaimed=pl.when(pl.col("sent") > _CONTRADICTION * pl.col("claimed"))
             .then(1 - pl.col("claimed") / pl.col("sent"))

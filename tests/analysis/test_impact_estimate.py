@@ -81,6 +81,7 @@ def test_counters_of_a_job_stand_if_its_nodes_sent_about_as_much():
 
 def test_counters_of_a_job_stand_if_other_clients_may_send_for_it():
     assert confirmed(("x", "job", 10_000), ("", "unclear", 6_000)) == {"x": 10_000}
+    assert confirmed(("x", "job", 10_000), ("x", "new node", 6_000)) == {"x": 10_000}
 
 
 def test_counters_of_a_job_stand_where_nodes_were_not_counted():
