@@ -116,16 +116,15 @@ def by_window(
     ).clip(lower_bound=0)
     frames = []
     for kind in ("principal", *GROUPS):
-        party = "project" if kind == "project" else "user"
+        party = "project_party" if kind == "project" else "user_party"
         work = (
             ahead.drop_nulls(kind)
             .group_by(*_MOMENT, key=kind)
-            .agg(pl.sum("work_us"), party=pl.first(f"{party}_party"))
+            .agg(pl.sum("work_us"), party=pl.first(party))
         )
-        party_of = {"party": f"{party}_party"}
-        times = current.group_by(*_MOMENT, **party_of).agg(pl.sum(*_PARTY_TIMES))
+        times = current.group_by(*_MOMENT, party=party).agg(pl.sum(*_PARTY_TIMES))
         parties = (
-            ahead.group_by(*_MOMENT, **party_of)
+            ahead.group_by(*_MOMENT, party=party)
             .agg(party_us=pl.sum("work_us"))
             .join(times, on=[*_MOMENT, "party"], how="left")
             .with_columns(pl.col(_PARTY_TIMES).fill_null(0))
