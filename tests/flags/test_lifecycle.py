@@ -109,6 +109,14 @@ def test_an_ended_job_marks_only_changed_windows_of_other_jobs(logs, ingest, job
     assert dict(pending) == {running.pk: at("12:20"), ended.pk: at("08:55")}
 
 
+def test_a_job_has_one_pending_row_and_another_for_earlier_windows(db):
+    for since in (None, None, at("12:05"), at("12:09"), None, at("11:59"), at("12:05")):
+        DirtyEvidence.objects.mark([1, 2], since)
+
+    pending = DirtyEvidence.objects.filter(job_id=2).order_by("pk")
+    assert list(pending.values_list("since", flat=True)) == [None, at("12:05"), at("11:59")]
+
+
 def test_all_pending_rows_of_a_job_are_claimed_together(jobs, read, evaluate):
     jobs(RUNNING)
     read("11:59", None)

@@ -100,18 +100,26 @@ for _kind in METADATA_OPERATIONS:
     JobStatistics.add_to_class(f"mean_{_kind}_us", models.FloatField(null=True))
 
 
-# A job with a pending row gets no second one. That row is locked until commit, so that the stage
-# that claims it sees the change. Rows that are being claimed are locked already and do not count.
-_MARK_STATISTICS = """
+# A job with a pending row gets no second one, except for earlier windows. That row is locked until
+# commit, so that the stage that claims it sees the change. Rows that are being claimed are locked
+# already and do not count.
+_MARK = """
 WITH pending AS MATERIALIZED (
-    SELECT job_id FROM jobs_dirtystatistics WHERE job_id = ANY(%(jobs)s)
+    SELECT job_id FROM {table} WHERE job_id = ANY(%(jobs)s) {covers}
     FOR KEY SHARE SKIP LOCKED
 )
-INSERT INTO jobs_dirtystatistics (job_id, until)
-SELECT id, coalesce(job.ended_at, now())
+INSERT INTO {table} (job_id, until {since})
+SELECT id, coalesce(job.ended_at, now()) {value}
 FROM unnest(%(jobs)s::bigint[]) AS dirty (id) LEFT JOIN jobs_job job USING (id)
 WHERE id NOT IN (SELECT job_id FROM pending)
 """
+_MARK_STATISTICS = _MARK.format(table="jobs_dirtystatistics", covers="", since="", value="")
+_MARK_EVIDENCE = _MARK.format(
+    table="jobs_dirtyevidence",
+    covers="AND (%(since)s::timestamptz IS NULL OR since <= %(since)s)",
+    since=", since",
+    value=", %(since)s",
+)
 
 
 class DirtyStatisticsQuerySet(PendingQuerySet):
@@ -145,13 +153,6 @@ class DirtyStatistics(_DirtyJob):
     """A job whose statistics are outdated: its windows or record changed."""
 
     objects = DirtyStatisticsQuerySet.as_manager()  # type: ignore[misc]  # (overrides the abstract manager)
-
-
-_MARK_EVIDENCE = """
-INSERT INTO jobs_dirtyevidence (job_id, since, until)
-SELECT id, %(since)s, coalesce(job.ended_at, now())
-FROM unnest(%(jobs)s::bigint[]) AS dirty (id) LEFT JOIN jobs_job job USING (id)
-"""
 
 
 class DirtyEvidenceQuerySet(PendingQuerySet):
