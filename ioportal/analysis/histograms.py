@@ -24,6 +24,7 @@ Bin: TypeAlias = tuple[int, int]  # [low, high)
 
 ZERO: Bin = (0, 1)
 _MAX_LINEAR = 40
+_FEWEST_LOG = 8  # fewer bins of a log scale hide the shape of a narrow range
 _FINE_DECADES = 4  # up to four decades have ten bins each, wider ranges five
 # Renard's preferred numbers in hundredths: ten per decade, with a constant ratio within 1 %.
 _PREFERRED = (100, 125, 160, 200, 250, 315, 400, 500, 630, 800)
@@ -78,13 +79,13 @@ def histogram(
     if not known:
         return Histogram((), ((),) * len(populations))
     highest = max(int(values[-1]) for values in known)
+    narrowest = 10 ** max(0, len(str(highest)) - DIGITS) if is_coarse else 1
     if scale is Scale.LINEAR:
-        narrowest = 10 ** max(0, len(str(highest)) - DIGITS) if is_coarse else 1
         bins = linear_bins(min(int(values[0]) for values in known), highest, narrowest)
     else:
         above_zero = [values[values.searchsorted(1)] for values in known if values[-1]]
         bins = (ZERO,) if any(values[0] == 0 for values in known) else ()
-        bins += log_bins(int(min(above_zero)), highest) if above_zero else ()
+        bins += log_bins(int(min(above_zero)), highest, narrowest) if above_zero else ()
     return Histogram(bins, tuple(_counts(values, bins) for values in populations))
 
 
@@ -102,12 +103,16 @@ def linear_bins(low: int, high: int, narrowest: int = 1) -> tuple[Bin, ...]:
     return tuple((at, at + width) for at in range(first, high + 1, width))
 
 
-def log_bins(low: int, high: int) -> tuple[Bin, ...]:
+def log_bins(low: int, high: int, narrowest: int = 1) -> tuple[Bin, ...]:
     """Return ten bins per decade, or five for many decades, from `low` to `high`.
+
+    A range of less than a decade has linear bins instead, which differ little from logarithmic
+    ones there and are narrower.
 
     Args:
         low: lowest value, at least 1.
         high: highest value, included; at least `low`.
+        narrowest: minimum width of linear bins.
 
     Returns:
         Bins with preferred numbers (1, 1.6, 2.5, 4, 6.3, 10 and intermediate ones) times powers of
@@ -122,7 +127,8 @@ def log_bins(low: int, high: int) -> tuple[Bin, ...]:
             for preferred in _PREFERRED[::step]
         }
     )
-    return tuple((start, stop) for start, stop in pairwise(bounds) if start <= high and stop > low)
+    bins = tuple((start, stop) for start, stop in pairwise(bounds) if start <= high and stop > low)
+    return bins if len(bins) >= _FEWEST_LOG else linear_bins(low, high, narrowest)
 
 
 def _round_widths() -> Iterator[int]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ioportal.analysis.histograms import ZERO, Scale
-from ioportal.charts.labels import plotly_text
+from ioportal.charts.labels import FONT_SIZE, axis_title, plotly_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,11 @@ COLOURS = ("--series-1", "--series-2")  # of the first and the second population
 _FILLS = ("--series-1/0.8", "--series-2/0.25")
 _LINES = (("--ink", "solid"), ("--series-2", "4px,2px"))
 NO_LINES: Mapping[str, float] = MappingProxyType({})
-_HEIGHT = 270
+_HEIGHT = 290
 _HEADROOM = 1.06
 _MARGIN = 0.015  # at either end, as a share of the bars' width
-_ZERO_WIDTH = 0.16  # width of the bar of zeros in decades, similar to the other bars
-_FEW_TICKS, _MANY_TICKS = 3, 8
+_ZERO_WIDTH = 0.16  # of the bar of zeros in decades, unless other bars are narrower
+_FEWEST_TICKS, _FEW_TICKS, _MANY_TICKS = 2, 3, 8
 _TICK_ROOM = 0.08  # free space after the tick of zeros, as a share of the axis
 _ROUND = (1, 2, 5)
 
@@ -50,8 +50,12 @@ class Bars:
 class Chart:
     """Style of a histogram.
 
-    `label` formats a bound of a bin; `tick` is a shorter format for the axis.
+    `title` and `unit` are those of the values. `label` formats a bound of a bin, `tick` a tick of
+    the axis.
     """
+
+    title: str
+    unit: str
 
     label: Callable[[int], str]
     tick: Callable[[int], str]
@@ -105,7 +109,7 @@ def figure(
         ],
         "layout": {
             "height": _HEIGHT,
-            "margin": {"l": 58, "r": 12, "t": 30, "b": 34},
+            "margin": {"l": 62, "r": 12, "t": 30, "b": 54},
             "barmode": "overlay",
             "hovermode": "closest",
             "dragmode": False,
@@ -113,6 +117,7 @@ def figure(
             "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
             "xaxis": {
                 **_ticks(chart, bins, places),
+                "title": axis_title(chart.title, chart.unit),
                 "range": _range(places),
                 "fixedrange": True,
                 "zeroline": False,
@@ -125,7 +130,7 @@ def figure(
             "yaxis": {
                 "title": {
                     "text": f"{'% of ' if chart.as_shares else ''}{chart.counted}",
-                    "font": {"size": 11},
+                    "font": {"size": FONT_SIZE},
                 },
                 "range": [0, top or 1],
                 **({"dtick": 1} if top < _MANY_TICKS and not chart.as_shares else {"nticks": 5}),
@@ -189,8 +194,11 @@ def _places(bins: Sequence[Bin], scale: Scale) -> list[tuple[float, float]]:
     above = [(log10(low), log10(high)) for low, high in bins if low]
     if not bins or bins[0] != ZERO:
         return above
-    right = above[0][0] - _ZERO_WIDTH if above else 0.0
-    return [(right - _ZERO_WIDTH, right), *above]
+    if not above:
+        return [(-_ZERO_WIDTH, 0.0)]
+    left, right = above[0]
+    width = min(_ZERO_WIDTH, right - left)
+    return [(left - 2 * width, left - width), *above]
 
 
 def _range(places: list[tuple[float, float]]) -> list[float]:
@@ -210,6 +218,8 @@ def _ticks(chart: Chart, bins: Sequence[Bin], places: list[tuple[float, float]])
     else:
         above = [bound for bound in bins if bound[0]]
         values = _round_values(above[0][0], above[-1][1]) if above else []
+        if above and len(values) < _FEWEST_TICKS:
+            values = _multiples(above[0][0], above[-1][1])
         ticks = [(log10(value), chart.tick(value)) for value in values]
         if bins[0] == ZERO:
             zero, room = sum(places[0]) / 2, _TICK_ROOM * (places[-1][1] - places[0][0])

@@ -8,7 +8,7 @@ optional opacity after a slash; the page resolves them. Its times are local to t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, timedelta, timezone
 from enum import Enum
 from math import ceil
 from operator import itemgetter
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ioportal.analysis.metrics import Unit
 from ioportal.analysis.timelines import Known
-from ioportal.charts.labels import plotly_text
+from ioportal.charts.labels import FONT_SIZE, axis_title, plotly_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ Figure = dict[str, Any]
 
 MEAN = "mean over a gap"
 _LABELLED_SHARE = 0.05  # of the range: shorter gaps have no label
-_HEIGHT = 244
+_HEIGHT = 270
 _THOUSAND = 1_000
 _MAX_TICKS = 6
 _UNIT = timedelta(milliseconds=1)  # of Plotly's distances
@@ -71,6 +71,10 @@ class Axis(Protocol):
     def ticks(self) -> Figure:
         """Positions of ticks as Plotly's axis attributes."""
 
+    @property
+    def clock(self) -> str:
+        """The name of its local time."""
+
 
 @dataclass(frozen=True)
 class TimeAxis:
@@ -100,6 +104,11 @@ class TimeAxis:
         interval = next(fitting, whole_days)
         return {"tick0": self.local(self.start)[:10], "dtick": interval / _UNIT}
 
+    @property
+    def clock(self) -> str:
+        """The name of its local time."""
+        return str(timezone(self.offset))
+
 
 @dataclass(frozen=True)
 class CalendarAxis:
@@ -121,6 +130,11 @@ class CalendarAxis:
         fitting = (each for each in _CALENDAR_TICKS if span / each[0] <= _MAX_TICKS)
         _, first, distance = next(fitting, _CALENDAR_TICKS[-1])
         return {"tick0": first, "dtick": distance}
+
+    @property
+    def clock(self) -> str:
+        """The name of its local time."""
+        return str(self.zone)
 
 
 class Meaning(Enum):
@@ -148,21 +162,29 @@ def number_format(highest: float, unit: str) -> str:
     return "~s" if highest >= _THOUSAND else "~g"
 
 
+def interval_text(axis: Axis, start: datetime, end: datetime) -> str:
+    """Return an interval in the local time of an axis, without its date if it is within a day."""
+    texts = [axis.local(moment).replace("T", " ").removesuffix(".000") for moment in (start, end)]
+    is_one_day = len({text[:10] for text in texts}) == 1
+    return " to ".join(text[11:] if is_one_day else text for text in texts)
+
+
 def layout(
-    axis: Axis, unit: str, highest: float, gaps: Sequence[Gap], marks: Sequence[Mark]
+    axis: Axis, gaps: Sequence[Gap], marks: Sequence[Mark], *, title: str, unit: str, highest: float
 ) -> Figure:
     """Return the layout of a chart over time: axes, shaded gaps and marks.
 
     Args:
         axis: the range.
-        unit: unit of the values.
-        highest: highest drawn value.
         gaps: intervals to shade.
         marks: times to draw as vertical lines.
+        title: title of the chart.
+        unit: unit of the values.
+        highest: highest drawn value.
     """
     return {
         "height": _HEIGHT,
-        "margin": {"l": 62, "r": 12, "t": 30, "b": 40},
+        "margin": {"l": 78, "r": 12, "t": 30, "b": 58},
         "hovermode": "x unified",
         "dragmode": "zoom",
         "showlegend": True,
@@ -175,16 +197,17 @@ def layout(
         },
         "xaxis": {
             "type": "date",
+            "title": {"text": f"Time ({axis.clock})", "font": {"size": FONT_SIZE}},
             "range": [axis.local(axis.start), axis.local(axis.end)],
             **axis.ticks,
             "gridcolor": "--line",
             "linecolor": "--line-strong",
             "ticks": "outside",
             "tickcolor": "--line-strong",
-            "hoverformat": "%Y-%m-%d %H:%M:%S",
+            "hoverformat": "%Y-%m-%d",
         },
         "yaxis": {
-            "title": {"text": unit, "font": {"size": 11}},
+            "title": axis_title(title, unit),
             "rangemode": "tozero",
             "fixedrange": True,
             "tickformat": number_format(highest, unit),
@@ -267,5 +290,5 @@ def _label(x: str, text: str, token: str) -> Figure:
         "text": text,
         "bgcolor": "--panel",  # over the lines of other marks
         "borderpad": 0,
-        "font": {"size": 10, "color": token},
+        "font": {"size": FONT_SIZE, "color": token},
     }

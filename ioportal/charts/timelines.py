@@ -11,7 +11,7 @@ import polars as pl
 
 from ioportal.charts.labels import plotly_text
 from ioportal.charts.palette import REST, colours
-from ioportal.charts.time_axis import MEAN, layout, number_format
+from ioportal.charts.time_axis import MEAN, interval_text, layout, number_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     _Run: TypeAlias = list[tuple[datetime, float]]
 
 NO_LINKS: Mapping[str, str] = MappingProxyType({})
+INTERVALS = "intervals"  # `meta` of the invisible trace
 _NAMED_KINDS = 7  # layers of a stack before "other"
 _VISIBLE_SHARE = 0.003  # of the range: shorter lines would be invisible and have dots
 _DOT = 6  # size of a dot in pixels
@@ -68,7 +69,8 @@ def figure(
 
     Returns:
         ``{"data": [...], "layout": {...}}``; without data an empty, fully shaded plot. Means over
-        gaps are separate traces: dotted lines or hatched bars.
+        gaps are separate traces: dotted lines or hatched bars. An invisible trace before the others
+        has the bounds of each step as hover text.
     """
     traces = (
         _lines(chart, steps, axis)
@@ -77,12 +79,28 @@ def figure(
     )
     gaps = steps.gaps(axis.start, axis.end)
     return {
-        "data": traces,
+        "data": [_intervals(steps, axis), *traces],
         "layout": {
-            **layout(axis, chart.unit, _highest(steps), gaps, marks),
+            **layout(
+                axis, gaps, marks, title=chart.title, unit=chart.unit, highest=_highest(steps)
+            ),
             "barmode": "stack",
             "bargap": 0,
         },
+    }
+
+
+def _intervals(steps: Steps, axis: Axis) -> Figure:
+    bounds = steps.frame.select("start", "end").rows()
+    return {
+        **_places(steps.frame, axis),
+        "type": "bar",
+        "meta": INTERVALS,
+        "y": [0] * len(bounds),
+        "marker": {"color": "rgba(0,0,0,0)"},
+        "hovertext": [interval_text(axis, start, end) for start, end in bounds],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "showlegend": False,
     }
 
 
@@ -166,13 +184,16 @@ def _hover(chart: Chart, steps: Steps) -> str:
 
 
 def _runs(frame: pl.DataFrame, kind: str) -> list[_Run]:
-    """Return the corners of the steps, a list for each run of adjacent steps."""
+    """Return corners and middle of the steps, a list for each run of adjacent steps.
+
+    The middle is where the pointer selects a step.
+    """
     runs: list[_Run] = []
     reached = None
     for start, end, rate in frame.select("start", "end", kind).drop_nulls().iter_rows():
         if start != reached:
             runs.append([])
-        runs[-1] += [(start, rate), (end, rate)]
+        runs[-1] += [(start, rate), (start + (end - start) / 2, rate), (end, rate)]
         reached = end
     return runs
 
@@ -208,7 +229,6 @@ def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> 
             "legendgroup": _name(chart, kind),
             **places,
             "y": frame.select(heights).to_series().to_list(),
-            "offset": 0,
             "marker": {"color": tokens[kind], "line": {"width": 0}, **look},
             "hovertemplate": _hover(chart, steps),
             **({"customdata": [links[kind]] * frame.height} if kind in links else {}),
@@ -227,9 +247,12 @@ def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> 
 
 
 def _places(frame: pl.DataFrame, axis: Axis) -> Figure:
-    """Return positions and widths of the bars, equal in every layer."""
+    """Return the places of the bars, equal in every layer: `x` is the middle."""
     milliseconds = (pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e3
+    middle = pl.col("start") + (pl.col("end") - pl.col("start")) / 2
+    widths = frame.select(milliseconds).to_series()
     return {
-        "x": [axis.local(start) for start in frame["start"]],
-        "width": frame.select(milliseconds).to_series().to_list(),
+        "x": [axis.local(moment) for moment in frame.select(middle).to_series()],
+        "width": widths.to_list(),
+        "offset": (-widths / 2).to_list(),
     }

@@ -72,7 +72,7 @@ def figure(
     kinds = _drawn_kinds(chart, frame)
     highest = highest_of(frame, kinds)
     axis = axis_of(buckets)
-    base = layout(axis, chart.unit, highest, gaps, marks)
+    base = layout(axis, gaps, marks, title=chart.title, unit=chart.unit, highest=highest)
     base["xaxis"]["hoverformat"] = _HOVER_FORMATS.get(buckets.step, buckets.step.form)
     if log:
         base["yaxis"] |= {"type": "log", "rangemode": "normal", "dtick": _log_ticks(frame, kinds)}

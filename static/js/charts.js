@@ -12,8 +12,9 @@
   };
   const MINUTES = 300_000; // in milliseconds
   const NARROW = 480; // pixels; below, the legend has lines of two names each
-  const LEGEND_LINE = 17; // pixels
-  const LABEL_LINE = 13; // pixels, of labels above the plot
+  const FONT_SIZE = 12; // pixels, as in charts/labels.py
+  const LEGEND_LINE = 19; // pixels
+  const LABEL_LINE = 15; // pixels, of labels above the plot
   const LABEL_LINES = 6; // further labels are omitted
   const LABEL_GAP = 8; // pixels
   const NEAR = "300px"; // around the window
@@ -108,13 +109,14 @@
     const names = traces.filter((trace) => trace.showlegend !== false).length;
     return {
       height: height + LEGEND_LINE * Math.ceil(names / 2),
-      legend: { ...legend, x: -0.2, entrywidth: 95, font: { size: 9 } },
+      legend: { ...legend, x: -0.2, entrywidth: 130 },
       xaxis: xaxis.dtick ? { ...xaxis, dtick: doubled(xaxis.dtick) } : xaxis,
     };
   }
 
-  // Names hidden or isolated with the legend of a chart, preserved across refreshes.
-  const choices = new Map();
+  // Names hidden or isolated with the legend of a chart, preserved while the tab is open.
+  const CHOICES = `legends of ${location.pathname}`;
+  const choices = new Map(JSON.parse(sessionStorage.getItem(CHOICES) ?? "[]"));
   const nameOf = (trace) => trace.legendgroup ?? trace.name;
 
   function remember(plot) {
@@ -124,16 +126,17 @@
     );
     const absent = [...(choices.get(plot.dataset.plot)?.hidden ?? [])].filter((name) => !names.has(name));
     choices.set(plot.dataset.plot, {
-      hidden: new Set([...absent, ...[...names].filter((name) => !visible.has(name))]),
+      hidden: [...absent, ...[...names].filter((name) => !visible.has(name))],
       only: names.size > 1 && visible.size === 1 ? [...visible][0] : null,
     });
+    sessionStorage.setItem(CHOICES, JSON.stringify([...choices]));
   }
 
   function withChoices(plot, traces) {
     const { hidden, only } = choices.get(plot.dataset.plot) ?? {};
     if (!hidden) return traces;
     const isIsolated = traces.some((trace) => nameOf(trace) === only);
-    const isOff = (name) => name && (isIsolated ? name !== only : hidden.has(name));
+    const isOff = (name) => name && (isIsolated ? name !== only : hidden.includes(name));
     return traces.map((trace) => (isOff(nameOf(trace)) ? { ...trace, visible: "legendonly" } : trace));
   }
 
@@ -147,7 +150,7 @@
       xaxis: { ...fitting.xaxis, uirevision: keepsZoom && fitting.xaxis.range.join() },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: getComputedStyle(document.body).fontFamily, size: 11, color: "--ink-soft" },
+      font: { family: getComputedStyle(document.body).fontFamily, size: FONT_SIZE, color: "--ink-soft" },
       hoverlabel: { bgcolor: "--panel", bordercolor: "--line-strong", font: { color: "--ink" } },
     });
   }
@@ -162,8 +165,9 @@
     Plotly.react(plot, traces, layout(figure, plot.clientWidth, keepsZoom), CONFIG);
     if (!isNew) return;
     plot.on("plotly_restyle", () => remember(plot));
-    plot.on("plotly_click", ({ points: [{ customdata }] }) => {
-      if (customdata) location.assign(customdata); // the jobs behind a bar
+    plot.on("plotly_click", ({ event, points }) => {
+      const address = pointAt(plot, event, points)?.customdata;
+      if (address) location.assign(address); // the jobs behind a bar
     });
     const charts = plot.closest("[data-charts]");
     if (!charts) return;
@@ -173,6 +177,27 @@
     });
     plot.on("plotly_doubleclick", () => go(charts, { start: null, end: null }));
   }
+
+  // The point of a stack at the height of the pointer; Plotly selects those of all layers.
+  function pointAt(plot, event, points) {
+    if (points.length === 1) return points[0];
+    const [low, high] = points[0].yaxis.range;
+    const box = plot.querySelector(".nsewdrag").getBoundingClientRect();
+    const value = low + ((high - low) * (box.bottom - event.clientY)) / box.height;
+    let top = 0;
+    return points.find(({ y }) => (top += y) >= value);
+  }
+
+  // The figure of a plot as it is drawn, in light colours; for static/js/chart_images.js.
+  window.printedFigure = (plot, width) => {
+    const figure = JSON.parse(document.getElementById(plot.dataset.plot).textContent);
+    figure.layout.xaxis.range = plot.layout.xaxis.range; // zoomed
+    probe.style.colorScheme = "light";
+    const traces = resolved(withChoices(plot, figure.data));
+    const printed = { data: traces, layout: layout(figure, width, false) };
+    probe.style.colorScheme = "";
+    return printed;
+  };
 
   // Plotly's local times are like "2017-07-06 09:52:55.1234"; long ranges need no fractions.
   function moment(local, offset, digits) {

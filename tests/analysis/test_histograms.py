@@ -69,13 +69,21 @@ def test_many_decades_have_fewer_bins_each():
 
 
 def test_bounds_of_small_counts_are_integers():
-    assert log_bins(1, 9) == ((1, 2), (2, 3), (3, 4), (4, 5), (5, 7), (7, 8), (8, 10))
+    assert log_bins(1, 12) == (
+        (1, 2), (2, 3), (3, 4), (4, 5), (5, 7), (7, 8), (8, 10), (10, 13),
+    )  # fmt: skip
+
+
+def test_a_narrow_range_has_linear_bins_on_a_log_scale():
+    assert log_bins(46, 49) == ((46, 47), (47, 48), (48, 49), (49, 50))
+    assert log_bins(940_000, 1_020_000) == linear_bins(940_000, 1_020_000)
+    assert log_bins(46, 49, narrowest=10) == ((40, 50),)
 
 
 def test_zeros_have_a_separate_bin_on_a_log_scale():
     result = histogram([ascending(0, 0, 1_000)], Scale.LOG)
 
-    assert result.bins == ((0, 1), (1_000, 1_250))
+    assert result.bins == ((0, 1), (1_000, 1_001))
     assert result.counts == ((2, 1),)
 
 

@@ -14,7 +14,7 @@ SECOND = Bars("<b>another", 100, (None, 50, 20))
 
 
 def chart(scale=Scale.LOG, *, as_shares=False):
-    return Chart(lambda value: f"{value:,}", str, scale, as_shares)
+    return Chart("Opens", "ops", lambda value: f"{value:,}", str, scale, as_shares)
 
 
 def test_a_log_scale_has_exponents_and_zeros_to_the_left():

@@ -6,7 +6,7 @@ import pytest
 from ioportal.analysis.timelines import Steps
 from ioportal.charts.palette import SERIES
 from ioportal.charts.time_axis import Mark, Meaning, TimeAxis
-from ioportal.charts.timelines import Chart, Style, figure, nonzero_kinds
+from ioportal.charts.timelines import INTERVALS, Chart, Style, figure, nonzero_kinds
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
 LINES = Chart("x", "X", "ops/s", "About.", Style.LINES, {"open": "opens"})
@@ -38,6 +38,11 @@ def steps(*rows, kinds=("open", "close"), sources=1):
     )
 
 
+def traces(*arguments):
+    """Return the visible traces of a figure."""
+    return [trace for trace in figure(*arguments)["data"] if trace.get("meta") != INTERVALS]
+
+
 def strings(value):
     """Yield all strings of a figure."""
     if isinstance(value, str):
@@ -48,21 +53,21 @@ def strings(value):
 
 
 def test_lines_are_steps_interrupted_by_gaps():
-    _, opens, _ = figure(LINES, steps((0, 10, 5, 1), (10, 20, 7, 1), (30, 40, 2, 1)), AXIS)["data"]
+    _, opens, _ = traces(LINES, steps((0, 10, 5, 1), (10, 20, 7, 1), (30, 40, 2, 1)), AXIS)
 
     assert opens["name"] == "opens"
-    assert opens["y"] == [5, 5, 7, 7, None, 2, 2]
+    assert opens["y"] == [5, 5, 5, 7, 7, 7, None, 2, 2, 2]
     assert opens["x"][0] == "2017-07-05T08:00:00.000"  # local to the axis
-    assert opens["x"][4] is None
+    assert opens["x"][6] is None
     assert opens["connectgaps"] is False
 
 
 def test_a_very_short_line_has_dots():
-    _, opens, _ = figure(LINES, steps((0, 10, 5, 1), (30, 30.1, 2, 1)), AXIS)["data"]
-    _, long, _ = figure(LINES, steps((0, 10, 5, 1)), AXIS)["data"]
+    _, opens, _ = traces(LINES, steps((0, 10, 5, 1), (30, 30.1, 2, 1)), AXIS)
+    _, long, _ = traces(LINES, steps((0, 10, 5, 1)), AXIS)
 
     assert (opens["mode"], long["mode"]) == ("lines+markers", "lines")
-    assert opens["marker"]["size"] == [0, 0, 0, 6, 6]
+    assert opens["marker"]["size"] == [0, 0, 0, 0, 6, 6, 6]
 
 
 @pytest.mark.parametrize(
@@ -91,15 +96,15 @@ def test_means_have_legend_entries_only_without_observed_steps():
     mixed = over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1)
 
     for chart in (LINES, STACK):
-        *_, lone_mean = figure(chart, means_only, AXIS)["data"]
-        *_, mean = figure(chart, mixed, AXIS)["data"]
+        *_, lone_mean = traces(chart, means_only, AXIS)
+        *_, mean = traces(chart, mixed, AXIS)
         assert (lone_mean["showlegend"], mean["showlegend"]) == (True, False)
 
 
 def test_the_area_below_a_line_excludes_gaps():
-    area = figure(LINES, steps((0, 10, 5, 1), (30, 40, 2, 1)), AXIS)["data"][0]
+    area = traces(LINES, steps((0, 10, 5, 1), (30, 40, 2, 1)), AXIS)[0]
 
-    assert area["y"] == [0.0, 5, 5, 0.0, None, 0.0, 2, 2, 0.0]
+    assert area["y"] == [0.0, 5, 5, 5, 0.0, None, 0.0, 2, 2, 2, 0.0]
 
 
 def over_a_gap(steps, row):
@@ -111,10 +116,10 @@ def over_a_gap(steps, row):
 
 def test_a_mean_over_a_gap_is_a_dotted_line_without_an_area():
     chart_figure = figure(LINES, over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1), AXIS)
-    area, opens, _, mean, _ = chart_figure["data"]
+    _, area, opens, _, mean, _ = chart_figure["data"]
 
-    assert (opens["y"], mean["y"]) == ([5, 5], [7, 7])
-    assert area["y"] == [0.0, 5, 5, 0.0]
+    assert (opens["y"], mean["y"]) == ([5, 5, 5], [7, 7, 7])
+    assert area["y"] == [0.0, 5, 5, 5, 0.0]
     assert mean["name"] == "opens, mean over a gap"
     assert mean["line"]["dash"] != opens["line"]["dash"]
     assert mean["line"]["color"] == opens["line"]["color"]
@@ -123,7 +128,7 @@ def test_a_mean_over_a_gap_is_a_dotted_line_without_an_area():
 
 def test_a_mean_over_a_gap_is_a_hatched_bar():
     mixed = over_a_gap(steps((0, 10, 5, 1), (10, 40, 7, 1)), row=1)
-    opens, _, mean, _ = figure(STACK, mixed, AXIS)["data"]
+    opens, _, mean, _ = traces(STACK, mixed, AXIS)
 
     assert (opens["y"], mean["y"]) == ([5], [7])
     assert mean["width"] == [1_800_000]
@@ -132,22 +137,23 @@ def test_a_mean_over_a_gap_is_a_hatched_bar():
 
 
 def test_an_unknown_rate_is_omitted():
-    _, opens, _ = figure(LINES, steps((0, 10, None, 1), (10, 20, 7, 1)), AXIS)["data"]
+    _, opens, _ = traces(LINES, steps((0, 10, None, 1), (10, 20, 7, 1)), AXIS)
 
-    assert opens["y"] == [7, 7]
+    assert opens["y"] == [7, 7, 7]
 
 
 def test_a_stack_has_bars_of_true_width():
-    bars = figure(STACK, steps((0, 10, 5, 1), (10, 12, 7, 1)), AXIS)["data"]
+    bars = traces(STACK, steps((0, 10, 5, 1), (10, 12, 7, 1)), AXIS)
 
     assert [bar["name"] for bar in bars] == ["open", "close"]
     assert bars[0]["width"] == [600_000, 120_000]
-    assert bars[0]["offset"] == 0
+    assert bars[0]["offset"] == [-300_000, -60_000]
+    assert bars[0]["x"][0] == "2017-07-05T08:05:00.000"
 
 
 def test_the_smallest_layers_of_a_stack_are_summed_as_other():
     kinds = tuple(f"k{number}" for number in range(10))
-    bars = figure(STACK, steps((0, 10, *range(1, 11)), kinds=kinds), AXIS)["data"]
+    bars = traces(STACK, steps((0, 10, *range(1, 11)), kinds=kinds), AXIS)
 
     assert [bar["name"] for bar in bars] == ["k9", "k8", "k7", "k6", "k5", "k4", "k3", "other"]
     assert bars[-1]["y"] == [1 + 2 + 3]
@@ -223,7 +229,7 @@ def test_labels_are_above_the_plot_in_order_of_time():
 def test_a_stack_without_kinds_is_empty():
     empty = Steps(steps((0, 60), kinds=()).frame, (), 1)
 
-    assert figure(STACK, empty, AXIS)["data"] == []
+    assert traces(STACK, empty, AXIS) == []
 
 
 def test_shares_are_in_per_cent():
@@ -232,3 +238,34 @@ def test_shares_are_in_per_cent():
 
     assert chart_figure["layout"]["yaxis"]["tickformat"] == "~%"
     assert "%{y:,.4~%} share" in strings(chart_figure["data"])
+
+
+@pytest.mark.parametrize("chart", [LINES, STACK])
+def test_each_step_has_its_bounds_as_hover_text(chart):
+    bounds, *_ = figure(chart, steps((0, 10, 5, 1), (10, 20 + 24 * 60, 7, 1)), AXIS)["data"]
+
+    assert bounds["hovertext"] == [
+        "08:00:00 to 08:10:00",
+        "2017-07-05 08:10:00 to 2017-07-06 08:20:00",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("title", "unit", "text"),
+    [
+        ("Metadata operations by kind", "ops/s", "Metadata operations (ops/s)"),
+        ("Service and queue times of metadata RPCs", "µs", "Service and queue times (µs)"),
+        ("Node-hours", "node-hours", "Node-hours"),
+        ("Operations of all jobs on <b>", "", "Operations"),
+    ],
+)
+def test_the_value_axis_names_quantity_and_unit(title, unit, text):
+    chart = Chart("x", title, unit, "About.", Style.LINES, {})
+
+    assert figure(chart, steps(), AXIS)["layout"]["yaxis"]["title"]["text"] == text
+
+
+def test_the_time_axis_names_its_clock():
+    layout = figure(LINES, steps(), AXIS)["layout"]
+
+    assert layout["xaxis"]["title"]["text"] == "Time (UTC-04:00)"

@@ -65,7 +65,14 @@ class OutlierHistogram:
     def figure(self) -> charts.Figure:
         """The chart for Plotly."""
         bins, bars = self._bars
-        chart = charts.Chart("{:,}".format, formatting.short, Scale.LOG, as_shares=False)
+        chart = charts.Chart(
+            self.metric.title,
+            str(self.metric.unit),
+            "{:,}".format,
+            formatting.short,
+            Scale.LOG,
+            as_shares=False,
+        )
         return charts.figure(chart, bins, [bars], [""] * len(bins), self._lines)
 
     @property

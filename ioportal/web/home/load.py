@@ -71,8 +71,22 @@ class PrincipalLoad:
         return self.kind is Principal.JOB and bool(self.name)
 
 
+_CHART = Chart(
+    "load",
+    "Metadata operations by user",
+    "ops/s",
+    "Counted by the MDTs (job_stats), stacked: users' jobs, processes outside jobs, and job ids "
+    "without accounting.",
+    Style.STACK,
+    {},
+    palette.principals,
+)
+
+
 class MetadataLoad:
     """Load of the metadata targets in the latest hours of data."""
+
+    chart = _CHART
 
     def __init__(self, mdts: Iterable[Target], hours: str) -> None:
         """`hours` is the address's value; anything but `HOURS` means the default."""
@@ -211,7 +225,7 @@ class MetadataLoad:
         """The chart for Plotly; None: no principal was active."""
         if self.window is None or not self.principals:
             return None
-        figure = charts.figure(CHART, self.steps, self.window.axis)
+        figure = charts.figure(self.chart, self.steps, self.window.axis)
         figure["layout"]["height"] = _CHART_HEIGHT
         return figure
 
@@ -235,15 +249,3 @@ class MetadataLoad:
             yield (
                 principal.kind.label, principal.name, principal.operations, principal.share, rate,
             )  # fmt: skip
-
-
-CHART = Chart(
-    "load",
-    "Metadata operations by user",
-    "ops/s",
-    "Counted by the MDTs (job_stats), stacked: users' jobs, processes outside jobs, and job ids "
-    "without accounting.",
-    Style.STACK,
-    {},
-    palette.principals,
-)

@@ -57,7 +57,13 @@ class HistogramPart:
         """The chart for Plotly."""
         tick = self._label if self.metric.unit is Unit.BYTES else formatting.short
         chart = charts.Chart(
-            self._label, tick, self._page.scale, self._page.as_shares, self.kind.plural
+            self.metric.title,
+            self.each,
+            self._label,
+            tick,
+            self._page.scale,
+            self._page.as_shares,
+            self.kind.plural,
         )
         links = [self._jobs_url(0, bounds) for bounds in self.histogram.bins]
         return charts.figure(chart, self.histogram.bins, self._bars, links)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ioportal.studies.populations import Comparison
 
 OTHERS = "others"  # compare with all jobs that the user may not see
-_BARS = ("counts", "shares")
+SHARES = "shares"
+_BARS = ("counts", SHARES)
 _OPTIONS = ("compare", "scale", "bars")
 
 
@@ -70,8 +71,11 @@ class PopulationPage(SelectedJobs):
 
     @property
     def as_shares(self) -> bool:
-        """Whether bars are shares of the known values instead of counts."""
-        return self.query.get("bars") == "shares"
+        """Whether bars are shares of the known values; by default for populations of two sizes."""
+        bars = self.query.get("bars")
+        if bars in _BARS:
+            return bars == SHARES
+        return len({summary.jobs for summary in self.comparison.summaries}) > 1
 
     @cached_property
     def option_errors(self) -> dict[str, list[str]]:
