@@ -79,7 +79,7 @@ JOIN unnest(%(server_ids)s::integer[], %(services)s::integer[], %(opcodes)s::sma
     %(baselines)s::float8[]) AS b (server_id, service_id, opcode, baseline_us)
     USING (server_id, service_id, opcode)
 GROUP BY 1, 2
-HAVING sum(total_us_sum) >= %(end_ratio)s * sum(timed * baseline_us)
+HAVING sum(total_us_sum) >= %(at_least)s * sum(timed * baseline_us)
 """)
 
 
@@ -109,6 +109,28 @@ def at_time(server_ids: Collection[int], time: datetime) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=BASELINES, orient="row")
 
 
+def times(
+    server_ids: Collection[int],
+    start: datetime,
+    end: datetime,
+    baseline: pl.DataFrame,
+    at_least: float = 0,
+) -> pl.DataFrame:
+    """Return the times of servers' RPCs in windows of [start, end): columns of `TIMES`.
+
+    Windows in which RPCs took less than `at_least` times as long as usual are missing.
+    """
+    columns = ("server_ids", "services", "opcodes", "baselines")
+    values: dict[str, Any] = {
+        **dict(zip(columns, (baseline[name].to_list() for name in BASELINES), strict=True)),
+        "servers": list(server_ids),
+        "at_least": at_least,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_TIMES.format(rows=_rows(start, end)), values)
+        return pl.DataFrame(cursor.fetchall(), schema=TIMES, orient="row")
+
+
 def slowdowns(
     server_ids: Collection[int],
     start: datetime,
@@ -118,17 +140,7 @@ def slowdowns(
 ) -> list[Slowdown]:
     """Return the intervals in [start, end) in which servers left a baseline, worst first."""
     used = criteria or SlownessCriteria()
-    columns = ("server_ids", "services", "opcodes", "baselines")
-    values: dict[str, Any] = {
-        **dict(zip(columns, (baseline[name].to_list() for name in BASELINES), strict=True)),
-        "servers": list(server_ids),
-        "end_ratio": used.leave,
-    }
-    query = _TIMES.format(rows=_rows(start, end))
-    with connection.cursor() as cursor:
-        cursor.execute(query, values)
-        times = pl.DataFrame(cursor.fetchall(), schema=TIMES, orient="row")
-    return slow_intervals(times, used)
+    return slow_intervals(times(server_ids, start, end, baseline, used.leave), used)
 
 
 def refresh(now: datetime | None = None) -> None:

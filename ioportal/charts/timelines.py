@@ -35,7 +35,8 @@ class Style(Enum):
     """Arrangement of kinds on one chart."""
 
     LINES = "lines"  # one line per kind
-    STACK = "stack"  # parts of a whole
+    STACK = "stack"  # parts of a whole, most frequent at the bottom
+    PARTS = "parts"  # parts of a whole in the given order
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def _dots(runs: list[_Run], axis: Axis) -> list[int]:
 
 
 def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> list[Figure]:
-    kinds = nonzero_kinds(steps)
+    kinds = list(steps.kinds) if chart.style is Style.PARTS else nonzero_kinds(steps)
     largest, smaller = kinds[:_NAMED_KINDS], kinds[_NAMED_KINDS:]
     tokens = {**chart.colours(largest), "other": REST}
     observed, means = _by_certainty(steps)

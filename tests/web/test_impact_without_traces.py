@@ -5,7 +5,7 @@ import pytest
 from ioportal.jobs.models import Job
 from ioportal.site.models import UserAccount
 from tests import loading, untraced
-from tests.web.reading import json_of, words_of
+from tests.web.reading import json_of, text_of, words_of
 
 RANGE = "?start=2017-07-05T12:00Z&end=2017-07-05T12:10Z"
 
@@ -83,3 +83,17 @@ def test_the_impact_analysis_is_estimated(as_staff):
 @pytest.mark.usefixtures("_stream")
 def test_slow_intervals_may_be_saved(as_staff):
     assert words_of(as_staff.get("/incidents/")).count("mds1") == 2
+
+
+@pytest.mark.usefixtures("_stream")
+def test_request_times_are_divided_by_cause(as_staff):
+    page = text_of(as_staff.get(f"/incidents/impact/{RANGE}"))
+    export = json_of(as_staff.get(f"/incidents/impact/mds1/times/{RANGE}&format=json"))
+    slow = [row for row in export["rows"] if row["alice"]]
+
+    assert "Request times of mds1, by cause" in page
+    assert {"usual", "alice", "dave", "no single cause"} <= set(export["rows"][0])
+    assert slow
+    for row in slow:
+        assert row["usual"] == 1
+        assert row["alice"] > row["no single cause"] >= 0

@@ -51,6 +51,7 @@ TABLE = [
     ("incidents/", "/incidents/", {"GET": A.USERS, "POST": A.USERS}),
     ("incidents/save/", "/incidents/save/", {"POST": A.STAFF}),
     ("incidents/impact/", "/incidents/impact/", {"GET": A.STAFF}),
+    ("incidents/impact/<str:server>/times/", "/incidents/impact/mds1/times/", {"GET": A.STAFF}),
     ("incidents/<int:pk>/", "/incidents/{incident}/", {"GET": A.USERS, "POST": A.STAFF}),
     ("ingest/", "/ingest/", {"GET": A.STAFF}),
     ("ingest/files/<int:pk>/", "/ingest/files/{segment}/", {"GET": A.STAFF}),

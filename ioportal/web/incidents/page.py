@@ -12,9 +12,10 @@ from django.shortcuts import get_object_or_404
 from ioportal.activity.models import Incident, Report
 from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.analysis.metrics import Unit
+from ioportal.reporting import request_times
 from ioportal.reporting.formatting import duration
 from ioportal.reporting.time_ranges import TimeRange
-from ioportal.site.models import Filesystem
+from ioportal.site.models import Filesystem, Server
 from ioportal.web.incidents import analysis
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.http import QueryDict
 
+    from ioportal.reporting.timelines import StepsChart
     from ioportal.web.incidents.analysis import ImpactAnalysis, SlowInterval
 
 _LISTED = 25
@@ -178,6 +180,18 @@ class ImpactPage(_AnalysisPage):
         if self.filesystem is None or self.window is None:
             return []
         return self._reports(self.filesystem.pk, self.window.start, self.window.end)
+
+    @cached_property
+    def charts(self) -> dict[str, StepsChart]:
+        """Request times of each metadata server with data, by its name."""
+        if self.filesystem is None or self.window is None:
+            return {}
+        servers = Server.objects.filter(filesystem=self.filesystem, kind=Server.Kind.MDS)
+        charts = {
+            server.name: request_times.chart(server, self.window, self._user)
+            for server in servers.order_by("name")
+        }
+        return {name: chart for name, chart in charts.items() if not chart.is_empty}
 
     @property
     def simulated(self) -> bool:

@@ -8,5 +8,6 @@ urlpatterns = [
     path("", views.incident_list, name="incident_list"),
     path("save/", views.save_incident, name="save_incident"),
     path("impact/", views.impact_analysis, name="impact_analysis"),
+    path("impact/<str:server>/times/", views.request_times, name="request_times"),
     path("<int:pk>/", views.incident, name="incident"),
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.http import Http404
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -90,3 +91,18 @@ def impact_analysis(request: UserRequest) -> HttpResponseBase:
         rows = page.export_rows()
         return exports.response(request, "impact-analysis", page.about, EXPORT_COLUMNS, rows)
     return render(request, "incidents/impact.html", {"section": "incidents", "page": page})
+
+
+@require_safe
+@staff_only
+@exports.accept("csv", "json")
+def request_times(request: UserRequest, server: str) -> HttpResponseBase:
+    """Export the request times of a metadata server."""
+    page = ImpactPage(request.user, request.GET, parameter(request, "filesystem"))
+    if page.errors:
+        return exports.invalid_query({"range": page.errors})
+    chart = page.charts.get(server)
+    if chart is None:
+        raise Http404("No such metadata server, or it has no data in this range.")
+    about = {"server": server, "simulated": page.simulated, "unit": chart.chart.unit}
+    return exports.response(request, f"{server}-request-times", about, chart.header, chart.rows())
