@@ -12,6 +12,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 SECRET_KEY = env.secret("IOPORTAL_SECRET_KEY")
 DEBUG = env.flag("IOPORTAL_DEBUG", default=False)
+DEMO = env.flag("IOPORTAL_DEMO", default=False)  # the portal of `make demo`, which has a tour
 ALLOWED_HOSTS = env.items("IOPORTAL_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 # Behind an HTTPS proxy: secure cookies, and HSTS.
 HTTPS_ONLY = env.flag("IOPORTAL_HTTPS", default=False)

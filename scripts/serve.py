@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PORTAL = OwnProcess("the portal", VAR / "portal", "portal.pid", ("python", "python3"))
-DEMO_LOGIN = VAR / "demo_login"  # "name password", written by `manage.py demo_data`
+DEMO_LOGIN = VAR / "demo_login"  # lines of "name password", written by `manage.py demo_today`
 LIVE = VAR / "live"  # the demo's logs of today, and the configuration of its agent
 PROGRESS = VAR / "demo/progress.json"  # of the past year, written by `manage.py demo_year`
 YEAR = "year"  # the program that ends when its work is done
@@ -159,9 +159,14 @@ async def portal_answers(port: int) -> None:
 def announce(port: int) -> None:
     """Print the portal's address and the log-in."""
     say(f"The portal is at http://{HOST}:{port}/ (Ctrl-C or `make stop` ends it)")
-    if DEMO_LOGIN.exists():
-        name, password = DEMO_LOGIN.read_text().split()
+    for name, password in log_ins():
         say(f"Log in as {name} with the password {password}")
+
+
+def log_ins() -> list[list[str]]:
+    """Return name and password of the demo's users, the administrator first."""
+    lines = DEMO_LOGIN.read_text().splitlines() if DEMO_LOGIN.exists() else []
+    return [line.split() for line in lines]
 
 
 async def show_progress(year: Process | None) -> None:
@@ -242,6 +247,7 @@ def main() -> None:
     os.chdir(PORTAL.folder)  # identifies this process
     PORTAL.pid_file.write_text(str(os.getpid()))
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(empty(PORTAL.folder / "metrics"))
+    os.environ["IOPORTAL_DEMO"] = str(int(LIVE.exists()))  # the pages have a tour
     port = free_port(int(sys.argv[1]))
     asyncio.run(serve(port, commands(port), demo(port)))
 

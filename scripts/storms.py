@@ -16,14 +16,14 @@ from datetime import datetime
 import httpx
 
 from scripts.checkout import Problem, exit_status, say
-from scripts.serve import DEMO_LOGIN, HOST, LIVE
+from scripts.serve import HOST, LIVE, log_ins
 
 STORM = "metadata storm"
 GIVEN_UP_AFTER_S = 120
 
 
 def logged_in(url: str) -> httpx.Client:
-    name, password = DEMO_LOGIN.read_text().split()
+    name, password = log_ins()[0]
     client = httpx.Client(base_url=url, timeout=60)
     page = client.get("/login/")
     if page.is_error:

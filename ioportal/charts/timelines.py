@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NO_LINKS: Mapping[str, str] = MappingProxyType({})
 INTERVALS = "intervals"  # `meta` of the invisible trace
+_NUDGE = 1 / 4_000  # of the range: less than a pixel
 _NAMED_KINDS = 7  # layers of a stack before "other"
 _VISIBLE_SHARE = 0.003  # of the range: shorter lines would be invisible and have dots
 _DOT = 6  # size of a dot in pixels
@@ -80,7 +81,7 @@ def figure(
     )
     gaps = steps.gaps(axis.start, axis.end)
     return {
-        "data": [_intervals(steps, axis), *traces],
+        "data": [_intervals(chart.style, steps, axis), *traces],
         "layout": {
             **layout(
                 axis, gaps, marks, title=chart.title, unit=chart.unit, highest=_highest(steps)
@@ -91,15 +92,29 @@ def figure(
     }
 
 
-def _intervals(steps: Steps, axis: Axis) -> Figure:
+def _intervals(style: Style, steps: Steps, axis: Axis) -> Figure:
+    """Return an invisible trace at the places of the others."""
     bounds = steps.frame.select("start", "end").rows()
+    texts = [interval_text(axis, start, end) for start, end in bounds]
+    if style is Style.LINES:
+        points = [_points(axis, start, end) for start, end in bounds]
+        places: Figure = {
+            "type": "scatter",
+            "mode": "none",
+            "x": [axis.local(moment) for step in points for moment in step],
+        }
+        texts = [text for text in texts for _ in range(3)]
+    else:
+        places = {
+            "type": "bar",
+            **_places(steps.frame, axis),
+            "marker": {"color": "rgba(0,0,0,0)"},
+        }
     return {
-        **_places(steps.frame, axis),
-        "type": "bar",
+        **places,
+        "y": [0] * len(texts),
         "meta": INTERVALS,
-        "y": [0] * len(bounds),
-        "marker": {"color": "rgba(0,0,0,0)"},
-        "hovertext": [interval_text(axis, start, end) for start, end in bounds],
+        "hovertext": texts,
         "hovertemplate": "%{hovertext}<extra></extra>",
         "showlegend": False,
     }
@@ -125,7 +140,7 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
     observed, means = _by_certainty(steps)
 
     def line(kind: str, frame: pl.DataFrame, look: Figure) -> Figure:
-        runs = _runs(frame, kind)
+        runs = _runs(frame, kind, axis)
         dots = _dots(runs, axis)
         return {
             "type": "scatter",
@@ -150,7 +165,7 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
     ]
     first = steps.kinds[0]
     # A separate trace, because the fill of a line would extend across gaps.
-    outline = _runs(observed, first)
+    outline = _runs(observed, first, axis)
     area = {
         "type": "scatter",
         "mode": "none",
@@ -184,19 +199,25 @@ def _hover(chart: Chart, steps: Steps) -> str:
     return f"%{{y:,.4~{form[-1]}}} {chart.unit}"
 
 
-def _runs(frame: pl.DataFrame, kind: str) -> list[_Run]:
-    """Return corners and middle of the steps, a list for each run of adjacent steps.
-
-    The middle is where the pointer selects a step.
-    """
+def _runs(frame: pl.DataFrame, kind: str, axis: Axis) -> list[_Run]:
+    """Return the points of the steps, a list for each run of adjacent steps."""
     runs: list[_Run] = []
     reached = None
     for start, end, rate in frame.select("start", "end", kind).drop_nulls().iter_rows():
         if start != reached:
             runs.append([])
-        runs[-1] += [(start, rate), (start + (end - start) / 2, rate), (end, rate)]
+        runs[-1] += [(moment, rate) for moment in _points(axis, start, end)]
         reached = end
     return runs
+
+
+def _points(axis: Axis, start: datetime, end: datetime) -> tuple[datetime, ...]:
+    """Return corners and middle of a step; the pointer selects the nearest point.
+
+    The corners of adjacent steps differ, because at the same time Plotly selects the first.
+    """
+    nudge = min(_NUDGE * (axis.end - axis.start), (end - start) / 4)
+    return start + nudge, start + (end - start) / 2, end - nudge
 
 
 def _joined(runs: list[_Run], axis: Axis) -> Figure:

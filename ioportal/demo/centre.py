@@ -22,6 +22,7 @@ CLUSTER, ANALYSIS_CLUSTER, MDS = "titan", "rhea", "atlas2-mds1"
 YEAR: Path = settings.BASE_DIR / "var/demo"  # logs of the past year
 TODAY: Path = settings.BASE_DIR / "var/live"  # logs of today, and the configuration of its agent
 PAST = TODAY / "past"
+_PEOPLE: Path = settings.BASE_DIR / "ioportal/demo/people.toml"
 _PORTAL = "http://127.0.0.1:8000"  # the address of `make serve`, for agents
 _PAST_LASTS = timedelta(hours=6, minutes=30)  # as `simulator.past` writes it
 
@@ -74,8 +75,8 @@ def register() -> None:
     YEAR.mkdir(parents=True, exist_ok=True)
     simulate("site", "--ends", Dates.stored().ends, "--out", str(YEAR / "site.toml"))
     simulate("feeds", "--portal", _PORTAL, "--out", str(TODAY))
-    for folder in (YEAR, TODAY):
-        call_command("register", folder / "site.toml", stdout=io.StringIO())
+    for file in (YEAR / "site.toml", TODAY / "site.toml", _PEOPLE):
+        call_command("register", file, stdout=io.StringIO())
     for source in tomllib.loads((TODAY / "site.toml").read_text())["source"]:
         file = TODAY / f"{source['name']}.token"
         if not file.exists():

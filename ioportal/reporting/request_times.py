@@ -55,6 +55,8 @@ def chart(server: Server, window: TimeRange, user: User) -> StepsChart:
     kinds = (USUAL, *causes, UNASSIGNED)
     ratios = _divided(sums, by_cause, causes)
     observed = _observed(server, start, end, width)
+    if ratios.is_empty():
+        observed = observed.clear()  # no baseline, or no requests
     frame = (
         observed.join(ratios, on="bin", how="full", coalesce=True)
         .sort("bin")

@@ -26,11 +26,11 @@ def run(tmp_path, monkeypatch):
 def test_the_terminal_shows_only_the_address_and_the_log_in(run, tmp_path, monkeypatch, capfd):
     port = serve.free_port(20_000)
     login = tmp_path / "login"
-    login.write_text("admin secret\n")
+    login.write_text("admin secret\nalice hidden\n")
     monkeypatch.setattr(serve, "DEMO_LOGIN", login)
     # Ends this test after the log-in is printed.
     monkeypatch.setattr(
-        serve, "say", lambda text: (say(text), "Log in" in text and os.kill(os.getpid(), 15))
+        serve, "say", lambda text: (say(text), "alice" in text and os.kill(os.getpid(), 15))
     )
 
     run(
@@ -45,6 +45,7 @@ def test_the_terminal_shows_only_the_address_and_the_log_in(run, tmp_path, monke
         f"==> Starting the portal, with logs in {tmp_path}",
         f"==> The portal is at http://127.0.0.1:{port}/ (Ctrl-C or `make stop` ends it)",
         "==> Log in as admin with the password secret",
+        "==> Log in as alice with the password hidden",
     ]
     assert (tmp_path / "agent.log").read_text() == "one\ntwo\n"
 

@@ -28,6 +28,7 @@ class Access(Enum):
     STAFF_ACTION = (LOG_IN, REFUSED, REFUSED, MISSING, SERVED, *NO_SESSION)
     INGEST = (*[REFUSED] * 5, SERVED, REFUSED)
     METRICS = (*[REFUSED] * 5, REFUSED, SERVED)
+    NO_DEMO = (LOG_IN, *[MISSING] * 4, *NO_SESSION)
     NOTHING = tuple([MISSING] * 7)
 
 
@@ -37,6 +38,7 @@ TABLE = [
     ("", "/", {"GET": A.USERS}),
     ("load/", "/load/", {"GET": A.STAFF}),
     ("now/", "/now/", {"GET": A.STAFF}),
+    ("tour/", "/tour/", {"GET": A.NO_DEMO, "POST": A.NO_DEMO}),
     ("users/", "/users/", {"GET": A.USERS}),
     ("users/<path:name>/", "/users/alice/", {"GET": A.PROJECT}),
     ("projects/", "/projects/", {"GET": A.USERS}),

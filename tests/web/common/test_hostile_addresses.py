@@ -50,6 +50,7 @@ LIST = ["sort", "columns", "page", "format"]
 PAGES = {  # and their parameters
     "/": ["hours"],
     "/load/": ["hours", "format"],
+    "/tour/": [],
     "/search/": ["q", "format"],
     "/styleguide/": [],
     "/overview/": ["last", "by", "start", "end"],

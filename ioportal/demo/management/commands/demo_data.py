@@ -32,8 +32,7 @@ class Command(commands.Command):
         for command in ("demo_today", "demo_year"):
             call_command(command, seed=options["seed"], stdout=self.stdout, stderr=self.stderr)
         stages.run_all()
-        name, password = log_in.create()
-        seconds = time.monotonic() - begun
-        self.stdout.write(
-            f"Loaded in {seconds:.0f} s; log in as {name} with the password {password}"
-        )
+        passwords = log_in.create()
+        self.stdout.write(f"Loaded in {time.monotonic() - begun:.0f} s")
+        for name, password in passwords.items():
+            self.stdout.write(f"Log in as {name} with the password {password}")

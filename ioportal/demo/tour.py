@@ -1,0 +1,151 @@
+"""The tour of the demo: links that tell the story of the simulated year and of today."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+from django.db.models import Max
+from django.urls import reverse
+from django.utils import timezone
+
+from ioportal.demo import centre
+from ioportal.flags.models import Flag
+from ioportal.jobs.models import Job
+from ioportal.telemetry.models import ImpactWindow
+
+_ZONE = ZoneInfo("America/New_York")
+_STORY_ENDS = date(2017, 10, 30)
+_PILOTS = {"user": "hepprod", "name": "atlas_pilot"}  # the campaign's jobs, as filters
+_WEEK_JOBS = 1_175
+_MANY_OPERATIONS = 2_000_000
+_LATEST = timedelta(hours=2)
+_BEFORE_STORM, _AFTER_STORM = timedelta(minutes=15), timedelta(minutes=1)
+
+
+class Stop(NamedTuple):
+    """A link of the tour.
+
+    Args:
+        title: text of the link.
+        about: what its page shows.
+        url: its address; "": its data is still loading.
+    """
+
+    title: str
+    about: str
+    url: str
+
+
+class Period(NamedTuple):
+    """A part of the story, shifted to the year of the demo."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def pilots(self) -> dict[str, str]:
+        """The filters of the campaign's jobs in this period."""
+        return {**_PILOTS, "start": self.start.isoformat(), "end": self.end.isoformat()}
+
+    @property
+    def started(self) -> dict[str, object]:
+        """The look-ups of the campaign's jobs that started in this period."""
+        return {
+            "owner": _PILOTS["user"],
+            "name": _PILOTS["name"],
+            "started_at__gte": self.start,
+            "started_at__lt": self.end,
+        }
+
+
+def stops() -> list[Stop]:
+    """Return the links of the tour, in order."""
+    crisis = _period("2017-07-06T09:50", "2017-07-06T16:00")
+    heaviest = _heaviest(crisis)
+    return [
+        Stop(
+            "The storm now",
+            "Who slows down the metadata server, and by how much. A storm begins every 20 minutes.",
+            _latest_storm(),
+        ),
+        Stop(
+            "The job that does 2 million operations",
+            "Its metadata operations, minute by minute, on the day of the crisis.",
+            reverse("job", args=[heaviest.pk]) if heaviest else "",
+        ),
+        Stop(
+            f"The week of {_WEEK_JOBS:,} jobs",
+            "Statistics and histograms of one week of a physics campaign.",
+            _week(_period("2016-10-25T00:00", "2016-11-01T00:00")),
+        ),
+        Stop(
+            "Before and after the search-path fix",
+            "Operations per job of the same campaign, two days before and ten days after.",
+            _compared(
+                _period("2017-08-17T08:00", "2017-08-19T08:00"),
+                _period("2017-08-19T08:00", "2017-08-29T08:00"),
+            ),
+        ),
+        Stop(
+            "Who was flagged, and why",
+            "The rule, its threshold, the evidence and the contact.",
+            _case(heaviest),
+        ),
+        Stop(
+            "Is the data trustworthy",
+            "What each source observed. Outside of it, data is missing, not zero.",
+            f"{reverse('coverage')}?last=24h",
+        ),
+    ]
+
+
+def _period(start: str, end: str) -> Period:
+    """Return a part of the story in local time, shifted by whole days like the simulator's."""
+    shift = date.fromisoformat(centre.Dates.stored().ends) - _STORY_ENDS
+    first, last = (
+        (datetime.fromisoformat(text) + shift).replace(tzinfo=_ZONE) for text in (start, end)
+    )
+    return Period(first, last)
+
+
+def _latest_storm() -> str:
+    """Return the analysis of the latest slow interval, or the overview if there is none."""
+    recent = ImpactWindow.objects.filter(start__gte=timezone.now() - _LATEST)
+    latest = recent.aggregate(latest=Max("start"))["latest"]
+    if latest is None:
+        return reverse("overview")
+    period = {
+        "start": (latest - _BEFORE_STORM).isoformat(),
+        "end": (latest + _AFTER_STORM).isoformat(),
+    }
+    return f"{reverse('impact_analysis')}?{urlencode(period)}"
+
+
+def _heaviest(crisis: Period) -> Job | None:
+    """Return the job of the crisis with most metadata operations."""
+    many = {"statistics__metadata_operations__gte": _MANY_OPERATIONS}
+    jobs = Job.objects.filter(**crisis.started, **many)
+    return jobs.order_by("-statistics__metadata_operations", "pk").first()
+
+
+def _week(week: Period) -> str:
+    if Job.objects.filter(**week.started).count() < _WEEK_JOBS:
+        return ""
+    return f"{reverse('populations')}?{urlencode(week.pilots)}"
+
+
+def _compared(before: Period, after: Period) -> str:
+    with_statistics = Job.objects.filter(statistics__opens__isnull=False)
+    if not all(with_statistics.filter(**part.started).exists() for part in (before, after)):
+        return ""
+    other = f"{reverse('job_list')}?{urlencode(after.pilots)}"
+    return f"{reverse('populations')}?{urlencode({**before.pilots, 'compare': other})}"
+
+
+def _case(job: Job | None) -> str:
+    """Return the case of the worst flag of a job."""
+    flag = Flag.objects.filter(job=job).order_by("-severity", "pk").first() if job else None
+    return reverse("case", args=[flag.case_id]) if flag else ""
