@@ -11,6 +11,7 @@ from django.db.models import Max
 from django.urls import reverse
 from django.utils import timezone
 
+from ioportal.analysis.rules.metadata_operations import METADATA_OPERATIONS
 from ioportal.demo import centre
 from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job
@@ -146,6 +147,7 @@ def _compared(before: Period, after: Period) -> str:
 
 
 def _case(job: Job | None) -> str:
-    """Return the case of the worst flag of a job."""
-    flag = Flag.objects.filter(job=job).order_by("-severity", "pk").first() if job else None
+    """Return the case of the flag for the number of a job's operations."""
+    flags = Flag.objects.filter(job=job, rule=METADATA_OPERATIONS.code)
+    flag = flags.order_by("pk").first() if job else None
     return reverse("case", args=[flag.case_id]) if flag else ""
