@@ -107,7 +107,7 @@ def test_ranges_over_a_day_are_refused(page):
 def test_the_number_of_queries_is_known(page, django_assert_num_queries):
     page()  # computes the baseline
 
-    with django_assert_num_queries(20):
+    with django_assert_num_queries(43):
         page()
 
 
