@@ -17,7 +17,7 @@ pytestmark = [
 # Colours by principal, of drawn traces and of swatches in tables.
 DRAWN = """() => Object.fromEntries(
     document.querySelector("[data-plot^='figure-rpcs']").data
-        .filter(trace => trace.visible !== "legendonly")
+        .filter(trace => trace.visible !== "legendonly" && trace.legendgroup)
         .map(trace => [trace.legendgroup, trace.marker.color.replaceAll(" ", "")])
 )"""
 SWATCHES = """() => Object.fromEntries(

@@ -8,8 +8,8 @@ from django.test import override_settings
 from playwright.sync_api import expect
 
 from ioportal.site.models import Cluster
-from tests.web.conftest import flag_job
 from tests.web.demo.tour import date_the_story, pilots
+from tests.web.rows import flag_job
 
 pytestmark = [
     # Static files are served by their finders, not collected.
