@@ -54,6 +54,11 @@ def db(heavy_job):
     """Data of tests is committed for the server, and removed after the last test of the module."""
 
 
+@pytest.fixture(autouse=True)
+def _test_database(db):
+    """Name `db`: without it pytest-django leaves the database of the settings in use."""
+
+
 @pytest.fixture(scope="module")
 def sam(heavy_job):
     """She is staff."""
