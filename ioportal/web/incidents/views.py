@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from ioportal.activity.models import Incident
+from ioportal.site.models import Server
 from ioportal.web.common import exports
-from ioportal.web.common.requests import parameter
+from ioportal.web.common.requests import parameter, storable
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.incidents.analysis import EXPORT_COLUMNS
 from ioportal.web.incidents.forms import IncidentForm, ReportForm, SaveForm
@@ -101,8 +101,10 @@ def request_times(request: UserRequest, server: str) -> HttpResponseBase:
     page = ImpactPage(request.user, request.GET, parameter(request, "filesystem"))
     if page.errors:
         return exports.invalid_query({"range": page.errors})
+    get_object_or_404(Server, name=storable(server))
+    about = {"server": server, "simulated": page.simulated}
     chart = page.charts.get(server)
     if chart is None:
-        raise Http404("No such metadata server, or it has no data in this range.")
-    about = {"server": server, "simulated": page.simulated, "unit": chart.chart.unit}
+        return exports.response(request, f"{server}-request-times", about, [], [])
+    about["unit"] = chart.chart.unit
     return exports.response(request, f"{server}-request-times", about, chart.header, chart.rows())
