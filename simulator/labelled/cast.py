@@ -16,6 +16,7 @@ from simulator.randomness import stream
 from simulator.site import User
 
 NODE_COUNT = 12_000
+CLIENTS = np.arange(1, NODE_COUNT + 1)  # of the nodes, as in the registered rule
 BEFORE_S = 6 * HOUR_S  # of history: enough calm for a baseline
 STREAM_S = 30 * MINUTE_S
 
@@ -194,7 +195,7 @@ def _source(role: Role, job_id: str, opened: int) -> Source:
     bursts = sorted(role.play.bursts, key=lambda burst: burst.start)
     return Source(
         job_id,
-        role.nodes + 1,  # clients as in the registered rule
+        CLIENTS[role.nodes],
         later(bursts, opened + role.start),
         spread=(1.0,),
         blocked_share=role.play.blocked_share,

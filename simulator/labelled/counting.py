@@ -13,6 +13,7 @@ from simulator.clock import HOUR_S, MICROSECONDS, MINUTE_S
 from simulator.formats import mds_stats
 from simulator.formats.mds_stats import Counter
 from simulator.formats.releases import counts_failed_opens
+from simulator.labelled.cast import CLIENTS
 from simulator.labelled.scene import Scene
 from simulator.labelled.service import IS_REQUEST, Service
 from simulator.servers import counters, mds, trace
@@ -106,7 +107,10 @@ class Counting:
         return locked
 
     def clients(self, moments: Ints) -> Iterator[dict[str, list[int]]]:
-        """Yield the operations of each client at some times, since the start of the server."""
+        """Yield the operations of each client at some times, since the start of the server.
+
+        Every node has mounted the filesystem: a client without operations has empty statistics.
+        """
         restarts = [at for at in [self._scene.failover] if at]
         at = np.concatenate([moments, np.array(restarts, dtype=np.int64)])
         done = np.zeros((len(at), len(site.NIDS), len(MDT_KINDS)), dtype=np.int64)
@@ -114,11 +118,12 @@ class Counting:
             done[:, source.clients] += counters.by_client(source, at, self._failures_until)
         for restart, before in zip(restarts, done[len(moments) :].copy(), strict=True):
             done[at >= restart] -= before
+        mounted = np.unique(
+            np.concatenate([CLIENTS, *(source.clients for source in self._service.sources)])
+        )
+        nids = [site.NIDS[n] for n in mounted.tolist()]
         for counts in done[: len(moments)]:
-            active = np.flatnonzero(counts.any(axis=1))
-            yield dict(
-                zip([site.NIDS[n] for n in active.tolist()], counts[active].tolist(), strict=True)
-            )
+            yield dict(zip(nids, counts[mounted].tolist(), strict=True))
 
     def service_texts(self, moments: Ints) -> Iterator[str]:
         """Yield the statistics of the metadata service at some times."""
