@@ -26,6 +26,7 @@ NOT_PAGES = {  # answers with files, parts of pages, redirects, and pages that n
     "cases/<int:pk>/weeks/",
     "flags/<int:pk>/history/",
     "flags/<int:pk>/similar-jobs/",
+    "incidents/impact/<str:server>/times/",
     "ingest/coverage/unexplained/",
     "jobs/<int:pk>/rpcs/",
     "jobs/<int:pk>/similar-jobs/",
