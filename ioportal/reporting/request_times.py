@@ -76,8 +76,9 @@ def _chart(server: Server, causes: list[str]) -> Chart:
         f"request-times-{server.pk}",
         f"Request times of {server.name}, by cause",
         "\N{MULTIPLICATION SIGN} usual",
-        "From arrival to end, relative to usual. Extra time is divided by who caused it. Where the "
-        "server was not traced, only estimated slow intervals are drawn (rpctrace, mds_stats).",
+        "From arrival to end, relative to usual, without the requests of the largest cause. Extra "
+        "time is divided by who caused it. Where the server was not traced, only estimated slow "
+        "intervals are drawn (rpctrace, mds_stats).",
         Style.PARTS,
         {},
         lambda kinds: {kind: tokens[kind] for kind in kinds},
@@ -100,16 +101,15 @@ def _impacts(server: Server, start: datetime, end: datetime, user: User) -> pl.D
 
 
 def _times(server: Server, start: datetime, end: datetime, impacts: pl.DataFrame) -> pl.DataFrame:
-    """Return the times of all requests by window; where not traced, those of the largest impact."""
+    """Return the times of requests by window, except those of the largest cause: it waits, too."""
     usual = baselines.at_time([server.pk], start)
-    traced = baselines.times([server.pk], start, end, usual)
-    estimated = (
-        impacts.join(traced, on="start", how="anti")
-        .sort("impact_us")
+    of_others = (
+        impacts.sort("impact_us")
         .group_by("start")
         .agg(took_us=pl.last("others_us"), usual_us=pl.last("others_usual_us"))
     )
-    both = pl.concat([traced.drop("server"), estimated], how="diagonal")
+    of_all = baselines.times([server.pk], start, end, usual).drop("server")
+    both = pl.concat([of_others, of_all.join(of_others, on="start", how="anti")], how="diagonal")
     return both.filter(pl.col("start").is_between(start, end, closed="left"))
 
 
@@ -125,7 +125,7 @@ def _divided(sums: pl.DataFrame, by_cause: pl.DataFrame, causes: list[str]) -> p
     extra = (total - 1).clip(lower_bound=0)
     caused = {cause: pl.col(cause).fill_null(0) / pl.col("usual_us") for cause in causes}
     whole = pl.sum_horizontal(pl.lit(0.0), *caused.values())
-    # Others' time is less than that of all requests, but estimates may exceed it.
+    # Several causes may be accountable for the same time.
     scale = pl.when(whole > extra).then(extra / whole).otherwise(1)
     return parts.select(
         "bin",
