@@ -101,6 +101,10 @@ class Estimate:
         waits = _waits(self._server, end - _BASELINE_PERIOD, end, _BASELINE_READS)
         return impact_estimate.baseline(self._server, waits)
 
+    @cached_property
+    def _mdts(self) -> list[int]:
+        return _mdts(Server.objects.get(pk=self._server))
+
     def slowdowns(self, criteria: SlownessCriteria | None = None) -> list[Slowdown]:
         """Return the intervals in which the server left its baseline, worst first."""
         times = impact_estimate.times(self._waits, self.baseline, self._span)
@@ -123,10 +127,9 @@ class Estimate:
 
     def windows(self, start: datetime, end: datetime) -> pl.DataFrame:
         """Return windows in a part, which begins up to `MAX_WAIT` earlier: columns of `WINDOWS`."""
-        mdts = _mdts(Server.objects.get(pk=self._server))
         around = start - _EVIDENCE, end + _EVIDENCE
         loads = impact_estimate.by_nodes(
-            _loads(mdts, *around), _exports_observed(mdts, *around), _UNATTRIBUTED
+            _loads(self._mdts, *around), _exports_observed(self._mdts, *around), _UNATTRIBUTED
         )
         return impact_estimate.windows(self._server, self._waits, loads, (start, end))
 
