@@ -25,7 +25,9 @@ subject: at least a minute longer in total, over the run of a job, within a day 
 and applications, within an hour for hosts. Waiting is measured from traces or estimated from the
 statistics of services (see [metrics](metrics.md#impact)). Where neither was collected for an hour,
 harm is unknown and the finding is a warning. All other findings about load are *notices*: advice to
-their owners, which needs no triage. The severity of a flag never decreases.
+their owners, which needs no triage. While `impact` or `impact-of-many-jobs` flags a subject, its
+other findings about load are notices too: they explain one problem, which is triaged once. For no
+other reason does the severity of a flag decrease.
 
 **Cases.** All flags of a rule on the jobs of one user, application name and filesystem are one
 case; so are all flags of one user, host or filesystem. The application name is the job's name
@@ -77,7 +79,7 @@ def _section(rule: Rule) -> str:
         if rule.abuse_times
         else ""
     )
-    harm = " if others wait, otherwise notice" if rule.needs_harm else ""
+    harm = " if others wait and no rule about impact applies, otherwise notice" if rule.needs_harm else ""
     caveat = f"\n*{rule.caveat}*\n" if rule.caveat else ""
     rows = "".join(_row(name, threshold) for name, threshold in rule.thresholds.items())
     return (

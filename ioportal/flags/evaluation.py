@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from django.db.models import Min
 from django.utils import timezone
 
+from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import (
@@ -116,10 +117,14 @@ def evaluate_current() -> None:
 
 
 def evaluate(subjects: Evidence, book: ThresholdBook) -> None:
-    """Evaluate subjects with all rules of their kind, and update their flags and cases."""
+    """Evaluate subjects with all rules of their kind, and update their flags and cases.
+
+    Rules about impact are first: other findings on the subjects that they flag are notices.
+    """
     if subjects.frame.is_empty():
         return
     subjects = replace(subjects, frame=with_harm(subjects.frame))
+    subjects = _with_flagged_harm(subjects, set())
     flags = lifecycle.lock_current(subjects.kind, subjects.frame)
     changes = lifecycle.Changes()
     for rule in RULES:
@@ -130,7 +135,15 @@ def evaluate(subjects: Evidence, book: ThresholdBook) -> None:
                         rule, effective, subjects.kind, frame, flags.get(rule.code, {})
                     )
                 )
+            if rule.source is Source.IMPACT:
+                subjects = _with_flagged_harm(subjects, changes.flagged_subjects())
     lifecycle.store(changes)
+
+
+def _with_flagged_harm(subjects: Evidence, flagged: set[str]) -> Evidence:
+    """Add the column harm_is_flagged: whether a rule about impact flags each subject."""
+    is_flagged = pl.col("subject").is_in(list(flagged))
+    return replace(subjects, frame=subjects.frame.with_columns(harm_is_flagged=is_flagged))
 
 
 def by_thresholds(

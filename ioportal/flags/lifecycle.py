@@ -53,6 +53,11 @@ class _Finding:
         harm_s: float | None = self.context["harm_s"]
         return harm_s
 
+    @property
+    def harm_is_flagged(self) -> bool:
+        """Whether a rule about impact flags the subject."""
+        return bool(self.context["harm_is_flagged"])
+
 
 @dataclass
 class Changes:
@@ -67,6 +72,11 @@ class Changes:
         self.opened += other.opened
         self.updated += other.updated
         self.events += other.events
+
+    def flagged_subjects(self) -> set[str]:
+        """Return the subjects of flags that are neither ended nor suppressed."""
+        flags = [flag for flag, _ in self.opened] + self.updated
+        return {flag.subject for flag in flags if not (flag.ended_at or flag.is_suppressed)}
 
 
 def lock_current(kind: Subject, frame: pl.DataFrame) -> dict[str, dict[str, Flag]]:
@@ -95,8 +105,8 @@ def evaluate_rule(
         rule: a rule of the subjects' kind.
         effective: the thresholds of all these subjects.
         kind: kind of the subjects.
-        frame: evidence of the subjects, with the columns of `evidence.CONTEXT` and harm_s; hosts of
-            one filesystem only.
+        frame: evidence of the subjects, with the columns of `evidence.CONTEXT`, harm_s and
+            harm_is_flagged; hosts of one filesystem only.
         flags: current flags of the rule by subject; other subjects' flags are ignored.
     """
     until = dict(frame.select("subject", "until").iter_rows()) if flags else {}
@@ -147,7 +157,7 @@ def store(changes: Changes) -> None:
     if opened:
         _set_since(opened)
         for flag, finding in changes.opened:
-            _raise_severity(BY_CODE[flag.rule], flag, finding)
+            _set_severity(BY_CODE[flag.rule], flag, finding)
         applications = [finding.context["application"] or "" for _, finding in changes.opened]
         cases.assign(opened, applications)
         Flag.objects.bulk_create(opened)
@@ -223,7 +233,7 @@ def _open(
         owner=context["owner"] or "",
         cluster_id=context["cluster"],
         filesystem_id=context["filesystem"],
-        severity=rule.severity_at(0, effective.thresholds, harm_s=finding.harm_s),
+        severity=Flag.Severity.NOTICE,
         since=context["until"],
         until=context["until"],
         value=finding.value(rule),
@@ -250,7 +260,7 @@ def _update(
     flag.suppression_reasons = _suppression_reasons(rule, finding)
     if flag.is_suppressed != was_suppressed:
         yield _opening(flag)
-    if _raise_severity(rule, flag, finding):
+    if _set_severity(rule, flag, finding):
         text = f"Severity raised to {flag.get_severity_display()}."
         yield FlagEvent(flag=flag, kind=_Kind.ESCALATED, text=text, value=flag.value)
     elif _doublings(flag, flag.value) > _doublings(flag, previous_value):
@@ -269,20 +279,26 @@ def _end_below_thresholds(effective: EffectiveThresholds, flag: Flag) -> FlagEve
     return flag.end(reason)
 
 
-def _raise_severity(rule: Rule, flag: Flag, finding: _Finding) -> bool:
-    """Raise the severity of a flag by its value, harm and duration; return whether it changed.
+def _set_severity(rule: Rule, flag: Flag, finding: _Finding) -> bool:
+    """Set the severity of a flag by its value, harm and duration; return whether it was raised.
 
-    Of an ended job the whole run counts as duration.
+    Of an ended job the whole run counts as duration. The severity falls only when a rule about
+    impact flags the subject: then that flag is to be triaged.
     """
     lasted: timedelta = flag.until - flag.since
     if finding.context.get("has_ended"):
         lasted = max(lasted, timedelta(seconds=finding.context["duration_s"] or 0))
     has_lasted = lasted >= ABUSE_AFTER
     severity = rule.severity_at(
-        flag.value, flag.thresholds, harm_s=finding.harm_s, has_lasted=has_lasted
+        flag.value,
+        flag.thresholds,
+        harm_s=finding.harm_s,
+        harm_is_flagged=finding.harm_is_flagged,
+        has_lasted=has_lasted,
     )
     is_higher = severity > flag.severity
-    flag.severity = max(flag.severity, severity)
+    if is_higher or (rule.needs_harm and finding.harm_is_flagged):
+        flag.severity = severity
     return is_higher
 
 

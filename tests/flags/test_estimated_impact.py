@@ -29,6 +29,12 @@ def flags(module_site, module_logs):
     return impact_flags()
 
 
+def test_a_storm_is_triaged_once(flags):
+    assert flags["impact", STORM].severity == Flag.Severity.ABUSE
+    others = Flag.objects.filter(job__batch_id=STORM).exclude(rule="impact")
+    assert {flag.severity for flag in others} == {Flag.Severity.NOTICE}
+
+
 def impact_flags():
     return {key: flag for key, flag in loading.evaluate().items() if key[0].startswith("impact")}
 

@@ -96,7 +96,9 @@ class Rule:
     check: Check
     example: Example
     abuse_times: float | None = None
-    needs_harm: bool = False  # findings on subjects that are known to harm nobody are notices
+    # About load, not harm: findings on harmless subjects, and on those that a rule about impact
+    # flags, are notices.
+    needs_harm: bool = False
     adds_up: bool = False  # over jobs: the measure is a total of the run
     is_about_data: bool = False  # evaluated at any data quality
     usual: Collection[str] = ()  # columns about similar jobs that the check reads
@@ -134,6 +136,7 @@ class Rule:
         thresholds: Thresholds,
         *,
         harm_s: float | None = None,
+        harm_is_flagged: bool = False,
         has_lasted: bool = False,
     ) -> Severity:
         """Return the severity of a finding.
@@ -142,9 +145,11 @@ class Rule:
             value: value of the measure.
             thresholds: thresholds of the evaluation.
             harm_s: extra waiting of others because of the subject; None: unknown.
+            harm_is_flagged: whether a rule about impact flags the subject.
             has_lasted: whether the finding is old enough to be abuse.
         """
-        if self.needs_harm and harm_s is not None and harm_s < HARM_S:
+        is_harmless = harm_s is not None and harm_s < HARM_S
+        if self.needs_harm and (is_harmless or harm_is_flagged):
             return Severity.NOTICE
         if not (self.abuse_times and has_lasted):
             return self.severity

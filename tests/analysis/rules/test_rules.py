@@ -6,7 +6,7 @@ import string
 import polars as pl
 import pytest
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules import BY_CODE, RULES, examples
 from ioportal.analysis.rules.evidence import EVIDENCE, USUAL_VALUES
 from ioportal.analysis.rules.rule import Severity, advise, refuse_unusable
@@ -132,3 +132,18 @@ def test_findings_about_load_are_notices_without_harm(harm_s, severity):
     value = 5 * rule.defaults[rule.measure]
 
     assert rule.severity_at(value, rule.defaults, harm_s=harm_s, has_lasted=True) is severity
+
+
+def test_findings_about_load_are_notices_where_the_impact_is_flagged():
+    def severity(code):
+        rule = BY_CODE[code]
+        harm = {"harm_s": 500.0, "harm_is_flagged": True}
+        return rule.severity_at(rule.defaults[rule.measure], rule.defaults, **harm)
+
+    assert severity("metadata-rate") is Severity.NOTICE
+    assert severity("impact") is Severity.WARNING
+
+
+def test_rules_about_impact_are_evaluated_first():
+    is_about_impact = [rule.source is Source.IMPACT for rule in RULES]
+    assert is_about_impact == sorted(is_about_impact, reverse=True)
