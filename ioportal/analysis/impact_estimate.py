@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ioportal.analysis.impact import BASELINES, TIMES, WINDOW, WINDOWS
+from ioportal.analysis.quality import CONTRADICTION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,6 @@ WAITS = {  # of intervals between two reads of a server's statistics, without ov
 }
 MIN_CALM_INTERVALS = 20  # of a known baseline
 COSTLIEST = 5  # mean time of a principal's operations / that of the busiest principal's
-_CONTRADICTION = 2.0  # operations with a job's id / operations of its nodes, or its inverse
 
 _KIND = ("server", "service", "opcode")
 
@@ -86,7 +86,7 @@ def by_nodes(
     """Return the loads of jobs that their nodes confirm: columns of `LOADS`.
 
     Any process can send the id of another job. Operations with a job's id that are more than
-    `_CONTRADICTION` times those of its nodes, and of clients that may send them, are another's:
+    `CONTRADICTION` times those of its nodes, and of clients that may send them, are another's:
     only as many as its nodes sent are the job's. Operations of nodes that far exceed those with
     their job's id are the job's, too.
 
@@ -113,11 +113,11 @@ def by_nodes(
         .select(
             "principal",
             confirmed=pl.when(
-                pl.col("claimed") > _CONTRADICTION * (pl.col("sent_at_most") + unclear)
+                pl.col("claimed") > CONTRADICTION * (pl.col("sent_at_most") + unclear)
             )
             .then(pl.col("sent_at_most") / pl.col("claimed"))
             .otherwise(1.0),
-            unclaimed=pl.when(pl.col("sent") > _CONTRADICTION * pl.col("claimed"))
+            unclaimed=pl.when(pl.col("sent") > CONTRADICTION * pl.col("claimed"))
             .then(1 - pl.col("claimed") / pl.col("sent"))
             .otherwise(0.0),
         )

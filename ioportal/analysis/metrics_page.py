@@ -17,6 +17,7 @@ from ioportal.analysis.impact import (
 from ioportal.analysis.impact_estimate import COSTLIEST, MIN_CALM_INTERVALS
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, MIN_GROUP
+from ioportal.analysis.quality import CONTRADICTION, MIN_NOT_SENT
 from ioportal.analysis.usual import MIN_SAME_NAME
 
 _SLOWNESS = SlownessCriteria()
@@ -78,7 +79,7 @@ are unknown if PanDA's record refers to no known batch job, or to several tasks 
 
 ## Quality
 
-| grade | counters of the metadata targets observed | ambiguous operations and contradicted RPCs |
+| grade | counters of the metadata targets observed | ambiguous and contradicted operations |
 |---|---|---|
 | *good* | at least {_GOOD} of the run, no counter cleared | at most {_GOOD_AMBIGUOUS} |
 | *partial* | at least {_PARTIAL} of the run | at most {_PARTIAL_AMBIGUOUS} |
@@ -89,9 +90,18 @@ operations, they are all targets that its cluster mounts. The grade is stored wi
 
 The ambiguous share is the larger one of two: operations that may be the job's or another job's,
 relative to those and its own operations, and the same for RPCs. The contradicted share is the
-larger one of two: RPCs that had the job's id but came from another job's node or another user,
-relative to those and its own RPCs; and RPCs from its nodes that had another job's id, relative to
-its own RPCs. The first counts only where job ids have no user id: there, counters cannot tell the
+largest one of three:
+
+- RPCs that had the job's id but came from another job's node or another user, relative to those and
+  its own RPCs;
+- RPCs from its nodes that had another job's id, relative to its own RPCs;
+- where the exports of the MDTs were polled during at least {_GOOD} of the run: operations that were
+  counted for the job but that its nodes did not send, relative to all that were counted. They count
+  if they are at least {MIN_NOT_SENT:,} and if the counted operations are more than
+  {CONTRADICTION} times those of its nodes. Clients that may send for any job (forwarding nodes,
+  nodes of several jobs, clients without a registered node) are assumed to have sent them.
+
+The first and the third count only where job ids have no user id: there, counters cannot tell the
 job's operations from others'.
 
 Bytes and request sizes have a separate grade, `bytes_quality`. It is *good* if the counters of

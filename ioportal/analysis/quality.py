@@ -8,6 +8,8 @@ GOOD_COVERED = 0.95
 GOOD_AMBIGUOUS = 0.05
 PARTIAL_COVERED = 0.5
 PARTIAL_AMBIGUOUS = 0.25
+CONTRADICTION = 2  # operations with a job's id / operations of its nodes, or its inverse
+MIN_NOT_SENT = 1_000  # operations: smaller differences are from polls at different times
 
 
 class Grade(StrEnum):
@@ -32,8 +34,9 @@ def grade(covered: float, ambiguous: float, contradicted: float, resets: int) ->
     Args:
         covered: share of the run with observed counters of the job's metadata targets, 0 to 1.
         ambiguous: share of the job's operations that may belong to another job, 0 to 1.
-        contradicted: share of RPCs whose job id and node, or user id, disagree, 0 to 1: of those
-            that claim the job, unless counters have a user id, and of those from its nodes.
+        contradicted: share of operations whose job id and node, or user id, disagree, 0 to 1: of
+            the RPCs that claim the job, unless counters have a user id, of those from its nodes,
+            or of the counted operations that its nodes did not send.
         resets: number of windows in which the MDTs' counters were cleared, or an MDS restarted.
 
     Returns:
@@ -51,7 +54,7 @@ def grade(covered: float, ambiguous: float, contradicted: float, resets: int) ->
         reasons.append(f"{ceil(100 * ambiguous)} % of its operations may be another job's.")
     if ambiguous + contradicted > GOOD_AMBIGUOUS and contradicted:
         reasons.append(
-            f"{ceil(100 * contradicted)} % of the RPCs with its job id or from its nodes are "
+            f"{ceil(100 * contradicted)} % of the operations with its job id or from its nodes are "
             "contradicted: the node or user is not that of the job id. Counters may include "
             "another's operations."
         )

@@ -79,7 +79,11 @@ def _section(rule: Rule) -> str:
         if rule.abuse_times
         else ""
     )
-    harm = " if others wait and no rule about impact applies, otherwise notice" if rule.needs_harm else ""
+    harm = (
+        " if others wait and no rule about impact applies, otherwise notice"
+        if rule.needs_harm
+        else ""
+    )
     caveat = f"\n*{rule.caveat}*\n" if rule.caveat else ""
     rows = "".join(_row(name, threshold) for name, threshold in rule.thresholds.items())
     return (

@@ -74,8 +74,8 @@ def attribute_pending(limit: int = 500) -> int:
         claimed = len(traces) + len(polled) + len(differences) + len(exports) + len(jobs)
         if not claimed:
             return 0
-        _attribute_exports(exports)
         changed = (  # jobs and the start of the change: only later evidence is evaluated again
+            (_attribute_exports(exports), [row.start for row in exports]),
             (_attribute_traces(traces), [row.start for row in traces]),
             (_attribute_reads(polled), [span.start for _, span in polled]),
             (
@@ -232,8 +232,12 @@ def _attribute_deltas(dirty: DirtyDeltas) -> set[int]:
     return stale | _jobs_of(windows) | _running(dirty.filesystem_id, dirty.start, dirty.end)
 
 
-def _attribute_exports(dirty: list[DirtyExports]) -> None:
-    """Fold hosts whose jobs were recorded while their windows were loaded."""
+def _attribute_exports(dirty: list[DirtyExports]) -> set[int]:
+    """Fold hosts whose jobs were recorded while their windows were loaded.
+
+    Return the jobs whose counters the windows may contradict.
+    """
+    stale: set[int] = set()
     if dirty:
         hosts.fold_segments(
             {row.segment_id for row in dirty},
@@ -241,8 +245,11 @@ def _attribute_exports(dirty: list[DirtyExports]) -> None:
             max(row.end for row in dirty),
         )
     for row in dirty:
-        targets = row.segment.targets.values_list("pk", flat=True)
+        targets = dict(row.segment.targets.values_list("pk", "filesystem_id"))
         impact_marks.mark_targets(targets, row.start, row.end)
+        for filesystem in set(targets.values()):
+            stale |= _running(filesystem, row.start, row.end)
+    return stale
 
 
 def _attribute_jobs(dirty: list[DirtyJob]) -> set[int]:

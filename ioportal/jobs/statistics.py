@@ -120,6 +120,7 @@ class _Figures:
     ost_coverage: dict[int, _Row]
     ambiguous: dict[int, _Row]
     contradicted: dict[int, _Row]
+    not_sent: dict[int, _Row]
 
     @classmethod
     def compute(cls, jobs: list[Job]) -> _Figures:
@@ -144,6 +145,7 @@ class _Figures:
             ost_coverage=_by_job(statistics_queries.OST_COVERAGE, values),
             ambiguous=_hashed(statistics_queries.AMBIGUOUS, by_job_id),
             contradicted=_hashed(statistics_queries.CONTRADICTED, by_job_id),
+            not_sent=_by_job(statistics_queries.NOT_SENT, values),
         )
 
     def statistics(self, job: Job) -> JobStatistics:
@@ -184,6 +186,7 @@ class _Figures:
         row.contradicted_share = max(
             _share(contradicted["claims"], row.metadata_rpcs),
             min(1.0, _ratio(contradicted["claiming"], row.metadata_rpcs) or 0.0),
+            _ratio(self.not_sent.get(job.pk, {}).get("operations"), row.metadata_operations) or 0.0,
         )
         evaluated = quality.grade(
             row.covered_share, row.ambiguous_share, row.contradicted_share, row.resets

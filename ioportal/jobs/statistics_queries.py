@@ -9,6 +9,7 @@ from psycopg import sql
 
 from collectors.lustre import opcodes
 from collectors.tables import METADATA_OPERATIONS
+from ioportal.analysis import quality
 from ioportal.jobs.runs import LATEST_END
 from ioportal.site.models import Target
 from ioportal.telemetry.models import Coverage, IoWindow, Principal
@@ -21,7 +22,11 @@ PARAMETERS = {
     **{basis.name: basis.value for basis in IoWindow.Basis},
     "JOB_STATS": Coverage.Source.JOB_STATS.value,
     "RPC_TRACE": Coverage.Source.RPC_TRACE.value,
+    "EXPORTS": Coverage.Source.EXPORTS.value,
     "startup_share": STARTUP_SHARE,
+    "contradiction": quality.CONTRADICTION,
+    "min_not_sent": quality.MIN_NOT_SENT,
+    "good_covered": quality.GOOD_COVERED,
     "LDLM_ENQUEUE": opcodes.LDLM_ENQUEUE,
     "LDLM_CANCEL": opcodes.LDLM_CANCEL,
     "MDS_BATCH": opcodes.MDS_BATCH,
@@ -300,6 +305,57 @@ LEFT JOIN claims USING (job_id)
 LEFT JOIN claiming USING (job_id)
 """
 )
+
+# Operations counted for a job that its nodes did not send, where the exports of the MDT were polled
+# during the run: another client used its id. Clients that may send for any job explain them, too:
+# those without a registered node, nodes of several jobs and forwarding nodes.
+NOT_SENT = sql.SQL(
+    _RUNS
+    + """,
+counted AS (
+    SELECT w.job_id, w.target_id, runs.start, max(w."end") AS "end",
+        sum({operations})::float8 AS operations
+    FROM telemetry_iowindow w
+    JOIN runs USING (job_id)
+    JOIN site_sourcejobid s ON s.id = w.source_job_id AND s.uid IS NULL
+    WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0 AND w.target_id <> 0
+    GROUP BY 1, 2, 3
+),
+sent AS (
+    SELECT job_id, target_id, sum(metadata_operations)::float8 AS sent
+    FROM telemetry_hostwindow
+    WHERE job_id = ANY(%(jobs)s) AND job_id <> 0
+    GROUP BY 1, 2
+),
+suspicious AS MATERIALIZED (
+    SELECT counted.*, coalesce(sent, 0) AS sent
+    FROM counted LEFT JOIN sent USING (job_id, target_id)
+    WHERE operations - coalesce(sent, 0) >= %(min_not_sent)s AND (
+        SELECT sum(extract(epoch FROM least(c."end", counted."end")
+            - greatest(c.start, counted.start)))
+        FROM telemetry_coverage c
+        WHERE c.source = %(EXPORTS)s AND c.source_id = counted.target_id
+            AND c.start < counted."end" AND c."end" > counted.start
+    ) >= %(good_covered)s * extract(epoch FROM counted."end" - counted.start)
+),
+explained AS (
+    SELECT job_id, operations, sent + coalesce((
+        SELECT sum(w.metadata_operations)::float8
+        FROM telemetry_hostwindow w
+        LEFT JOIN site_nid i ON i.id = w.nid_id LEFT JOIN site_node n ON n.id = i.node_id
+        WHERE w.target_id = suspicious.target_id AND w.job_id = 0
+            AND (w.kind <> %(HOST)s OR n.forwards)
+            AND w."end" > suspicious.start AND w.start < suspicious."end"
+            AND w."end" < suspicious."end" + interval '1 day'
+    ), 0) AS at_most
+    FROM suspicious
+)
+SELECT job_id, sum(operations - at_most) AS operations
+FROM explained
+WHERE operations > %(contradiction)s * at_most AND operations - at_most >= %(min_not_sent)s
+GROUP BY job_id
+"""
+).format(operations=metadata_operations("w"))
 
 # Largest share of a job in the operations of any MDT during its activity there.
 TARGET_SHARES = sql.SQL(

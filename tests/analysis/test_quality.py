@@ -34,7 +34,7 @@ def test_all_reasons_are_listed():
         "The metadata targets' counters were observed in 49 % of its run.",
         "26 % of its operations may be another job's.",
         (
-            "11 % of the RPCs with its job id or from its nodes are contradicted: the node "
+            "11 % of the operations with its job id or from its nodes are contradicted: the node "
             "or user is not that of the job id. Counters may include another's operations."
         ),
         "Counters were cleared or restarted 2 times: operations may be missing.",

@@ -9,15 +9,25 @@ from django.db import connection, transaction
 
 from ioportal.flags import history
 from ioportal.flags.models import Flag
-from ioportal.site.models import Nid
+from ioportal.jobs.models import JobStatistics
+from ioportal.site.models import Nid, Node
 from tests import contents
 from tests.batches import batch
 from tests.loading import evaluate
-from tests.logs import Run, at, sacct, squeue
+from tests.logs import Run, at, job_stats, sacct, squeue
 
 pytestmark = pytest.mark.usefixtures("sources")
 
 JOB, HOST, UNATTRIBUTED = 1, 3, 6
+VERIFIED = """
+[[filesystem]]
+name = "lake"
+clusters = ["anvil"]
+job_id_pattern = '(?P<batch_id>[0-9]+):(?P<uid>[0-9]+)'
+[[user]]
+name = "alice"
+uid = 1001
+"""
 
 
 def poll(sequence, start, end, operations, basis="difference", us=None):
@@ -132,3 +142,56 @@ def test_a_busy_host_is_flagged_without_a_trace(deliver, logs, ingest):
     assert flag.numbers["operations_share"] == pytest.approx(100_000 / 350_050)
     curve = history.for_flag(flag)
     assert curve.amounts["amount"].to_list() == [20_000, 40_000, 60_000, 80_000, 100_000]
+
+
+@pytest.fixture
+def graded(deliver, logs, ingest, attribute, refresh):
+    """Send counters of job 77 on n1, then what clients sent; return its statistics after each."""
+
+    def run(sent, job_id="77"):
+        ingest("sacct", logs("s", sacct(Run("77", nodes="n1", end="12:20"))), cluster="anvil")
+        for clock, opens in (("11:59", 0), ("12:09", 30_000), ("12:20", 60_000)):
+            text = job_stats("lake-MDT0000", {job_id: {"open": opens}}, snapshot=clock)
+            ingest("job_stats", logs(f"counters-{clock}", text), at=at(clock).isoformat())
+        yield statistics()
+        clocks = ["11:59", *(f"12:{minute:02}" for minute in range(21))]
+        for number, (start, end) in enumerate(pairwise(clocks), start=1):
+            each = {nid: count / 20 for nid, count in sent.items()}
+            deliver(poll(number, start, end, each), "mds1-exports")
+        yield statistics()
+
+    def statistics():
+        attribute()
+        refresh()
+        return JobStatistics.objects.get(job__batch_id="77")
+
+    return run
+
+
+def test_operations_that_a_jobs_nodes_did_not_send_lower_the_quality(graded):
+    before, after = graded({"1@gni": 3_000, "3@gni": 57_000})
+
+    assert before.quality == "good"
+    assert after.quality == "poor"
+    assert after.contradicted_share == pytest.approx(0.95, abs=0.01)
+    assert "Counters may include another's operations." in after.quality_reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("sent", "forwarding"),
+    [
+        pytest.param({"1@gni": 3_000, "3@gni": 57_000}, "n3", id="a forwarding node"),
+        pytest.param({"1@gni": 3_000, "8@nowhere": 57_000}, None, id="an unregistered client"),
+        pytest.param({"1@gni": 40_000, "3@gni": 20_000}, None, id="within the tolerance"),
+    ],
+)
+def test_clients_that_may_send_for_the_job_contradict_nothing(graded, sent, forwarding):
+    Node.objects.filter(name=forwarding).update(forwards=True)
+    _, after = graded(sent)
+    assert after.quality == "good"
+
+
+def test_a_job_id_with_a_user_id_needs_no_proof_by_nodes(graded, register):
+    register(VERIFIED)
+    before, after = graded({"1@gni": 3_000, "3@gni": 57_000}, "77:1001")
+    assert (before.quality, after.quality) == ("good", "good")
