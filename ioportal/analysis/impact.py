@@ -49,7 +49,7 @@ BLOCKED_TIMES = 10  # slower than the busiest: service time beyond is blocked on
 FREE_THREADS = 16  # of a service: so many blocked threads leave threads for others
 SHORT_WAIT = timedelta(seconds=0.5)  # work before the window does not matter, in general
 BUSIER_TIMES = 2.0  # work of another party / of a group: with more, its waiting is its own doing
-ENDED_TIMES = 2  # work of a window / work of the next, in which its overload ends
+ENDED_TIMES = 2  # work of a window / work of the next, in which its overload ends, or the inverse
 
 _PARTY_TIMES = ("took_us", "usual_us", "blocked_us")
 _KIND = ("server", "service", "opcode")
@@ -79,6 +79,7 @@ def by_window(
     baseline: pl.DataFrame,
     members: pl.DataFrame,
     since: datetime | None = None,
+    until: datetime | None = None,
 ) -> pl.DataFrame:
     """Estimate how much less others would have waited without each principal and each group.
 
@@ -94,6 +95,9 @@ def by_window(
         baseline: columns of `BASELINES`.
         members: columns of `MEMBERS`.
         since: start of the first window of the result; None: of all.
+        until: end of the data so far; None: all data is known. A window in which an overload began
+            is missing while the next is incomplete, if several parties may be accountable: the
+            next one shows which of them overloads the server.
 
     Returns:
         A row for each group in each window and service: kind ("principal" or one of `GROUPS`),
@@ -120,12 +124,12 @@ def by_window(
         work = (
             ahead.drop_nulls(kind)
             .group_by(*_MOMENT, key=kind)
-            .agg(pl.sum("work_us"), party=pl.first(party))
+            .agg(work_us=pl.sum("queued_work_us"), party=pl.first(party))
         )
         times = current.group_by(*_MOMENT, party=party).agg(pl.sum(*_PARTY_TIMES))
         parties = (
             ahead.group_by(*_MOMENT, party=party)
-            .agg(party_us=pl.sum("work_us"))
+            .agg(party_us=pl.sum("queued_work_us"))
             .join(times, on=[*_MOMENT, "party"], how="left")
             .with_columns(pl.col(_PARTY_TIMES).fill_null(0))
         )
@@ -143,7 +147,23 @@ def by_window(
                 impact_us=pl.col("accountable") * pl.col("worked_share") * late_us,
             )
         )
-    return pl.concat(frames)
+    impacts = pl.concat(frames)
+    if until is None:
+        return impacts
+    return impacts.join(_unclear_beginnings(impacts, loads, until), on=_MOMENT, how="anti")
+
+
+def _unclear_beginnings(
+    impacts: pl.DataFrame, loads: pl.DataFrame, until: datetime
+) -> pl.DataFrame:
+    """Return the windows before `until` in which an overload began, of several possible causes."""
+    several = (
+        impacts.filter(pl.col("kind") == "principal", pl.col("impact_us") > 0)
+        .group_by(_MOMENT)
+        .len()
+        .filter(pl.col("len") > 1, pl.col("start") > until - 2 * WINDOW)
+    )
+    return _totals(loads).filter("begins").join(several, on=_MOMENT, how="semi").select(_MOMENT)
 
 
 def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
@@ -151,6 +171,8 @@ def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
 
     Work is the usual time of the RPCs, because the service time of an RPC includes the time for
     which it is blocked on locks. RPCs without a baseline count with their service time.
+    The queued work is the part done while RPCs waited: a principal whose RPCs waited less than
+    those of the busiest was active at other times of the window, too.
     """
     usual_us = pl.col("timed") * pl.col("baseline_us")
     is_known = pl.col("baseline_us").is_not_null()
@@ -158,21 +180,29 @@ def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
     blocked_us = pl.col("known_service_us") - BLOCKED_TIMES * pl.col("slowness") * pl.col(
         "usual_us"
     )
+    late_us = pl.col("took_us") - pl.col("usual_us") - pl.col("blocked_us")
+    wait_us = pl.when(pl.col("known") > 0).then(late_us.clip(lower_bound=0) / pl.col("known"))
+    busiest_us = pl.col("wait_us").sort_by("work_us", "wait_us").last().over(_MOMENT)
+    queued_share = (pl.col("wait_us") / busiest_us).fill_nan(1).fill_null(1).clip(upper_bound=1)
     return (
         windows.join(baseline, on=_KIND, how="left")
         .with_columns(
             usual_us=usual_us.fill_null(0),
             took_us=pl.when(is_known).then(pl.col("total_us_sum").cast(pl.Float64)).otherwise(0),
             known_service_us=pl.when(is_known).then("service_us_sum").otherwise(0),
+            known=pl.when(is_known).then("timed").otherwise(0),
             work_us=usual_us.fill_null(pl.col("service_us_sum")),
         )
         .group_by(*_MOMENT, "principal")
         .agg(
-            pl.sum("timed", "service_us_sum", "known_service_us", "took_us", "usual_us", "work_us")
+            pl.sum("timed", "service_us_sum", "work_us"),
+            pl.sum("known", "known_service_us", "took_us", "usual_us"),
         )
         # All RPCs of a busy server are slow, also those of the busiest; blocked are some.
         .with_columns(slowness=slowness.sort_by("work_us").last().over(_MOMENT))
         .with_columns(blocked_us=blocked_us.clip(lower_bound=0))
+        .with_columns(wait_us=wait_us)
+        .with_columns(queued_work_us=pl.col("work_us") * queued_share)
         .join(members, on="principal", how="left")
         .with_columns(
             user_party=pl.coalesce("user", "principal"),
@@ -186,17 +216,11 @@ def _work_ahead(current: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
 
     RPCs that took 25 s on average were delayed by the work of their window and the three before it.
     So were short waits by the window before, if its overload ended in this one: then it did
-    `ENDED_TIMES` as much work or more, and was slower.
+    `ENDED_TIMES` as much work or more, and was slower. If an overload began in this window, its
+    requests did most of their work in the next one, in the same way.
     """
     longest = MAX_WAIT // WINDOW
     window_us, negligible_us = (span / timedelta(microseconds=1) for span in (WINDOW, SHORT_WAIT))
-    totals = loads.group_by(_MOMENT).agg(
-        all_work_us=pl.sum("work_us"), times=pl.sum("took_us") / pl.sum("usual_us")
-    )
-    previous = totals.with_columns(pl.col("start") + WINDOW)
-    has_ended = (pl.col("all_work_us_previous") >= ENDED_TIMES * pl.col("all_work_us")) & (
-        pl.col("times_previous") > pl.col("times")
-    )
     waits = (
         current.group_by(_MOMENT)
         .agg(
@@ -206,13 +230,13 @@ def _work_ahead(current: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
             .clip(0, longest)
             .cast(pl.Int64)
         )
-        .join(totals, on=_MOMENT)
-        .join(previous, on=_MOMENT, how="left", suffix="_previous")
-        .with_columns(pl.max_horizontal("windows", has_ended.fill_null(value=False).cast(pl.Int64)))
-        .select(*_MOMENT, "windows")
+        .join(_totals(loads), on=_MOMENT)
+        .with_columns(pl.max_horizontal("windows", pl.col("has_ended").cast(pl.Int64)))
     )
     before = (
-        waits.with_columns(before=pl.int_ranges(pl.col("windows") + 1))
+        waits.with_columns(
+            before=pl.int_ranges(-pl.col("has_begun").cast(pl.Int64), pl.col("windows") + 1)
+        )
         .explode("before")
         .select(
             *_MOMENT,
@@ -220,6 +244,32 @@ def _work_ahead(current: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
         )
     )
     return before.join(loads.rename({"start": "worked"}), on=["server", "service", "worked"])
+
+
+def _totals(loads: pl.DataFrame) -> pl.DataFrame:
+    """Return whether an overload begins, has begun by the next window, or has ended in each window.
+
+    It begins where RPCs wait `ENDED_TIMES` as long as in the window before, relative to usual.
+    """
+    totals = loads.group_by(_MOMENT).agg(
+        all_us=pl.sum("work_us"), times=pl.sum("took_us") / pl.sum("usual_us")
+    )
+    for name, shift in (("before", WINDOW), ("after", -WINDOW)):
+        neighbor = totals.select(*_MOMENT, "all_us", "times").with_columns(pl.col("start") + shift)
+        totals = totals.join(neighbor, on=_MOMENT, how="left", suffix=f"_{name}")
+    is_slower = pl.col("times") >= ENDED_TIMES * pl.col("times_before").fill_null(1)
+    overloads_next = (pl.col("all_us_after") >= ENDED_TIMES * pl.col("all_us")) & (
+        pl.col("times_after") > pl.col("times")
+    )
+    has_ended = (pl.col("all_us_before") >= ENDED_TIMES * pl.col("all_us")) & (
+        pl.col("times_before") > pl.col("times")
+    )
+    return totals.select(
+        *_MOMENT,
+        begins=is_slower,
+        has_begun=is_slower & overloads_next.fill_null(value=False),
+        has_ended=has_ended.fill_null(value=False),
+    )
 
 
 def _accountable(work: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:

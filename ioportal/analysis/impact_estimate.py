@@ -39,6 +39,7 @@ MIN_CALM_INTERVALS = 20  # of a known baseline
 COSTLIEST = 5  # mean time of a principal's operations / that of the busiest principal's
 
 _KIND = ("server", "service", "opcode")
+_AMOUNTS = ("operations", "time_us")
 
 
 def baseline(server: int, waits: pl.DataFrame) -> pl.DataFrame:
@@ -98,10 +99,10 @@ def by_nodes(
         unattributed: the principal of the operations of others.
     """
     counted_by, operations = pl.col("counted_by"), pl.col("operations")
-    parts = [_spread(loads, ("operations",), span) for span in observed]
-    if not parts:
-        return loads.filter(counted_by.is_in(["job", "process", "host"]))
-    during = pl.concat(parts)
+    processes, hosts = (loads.filter(counted_by == kind) for kind in ("process", "host"))
+    if not observed:
+        return pl.concat([loads.filter(counted_by == "job"), _by_sender(processes, hosts)])
+    during = pl.concat(_spread(loads, ("operations",), span) for span in observed)
     unclear = during.filter(counted_by == "unclear")["operations"].sum()
     of_jobs = (
         during.group_by("principal")
@@ -125,22 +126,73 @@ def by_nodes(
     jobs = loads.filter(counted_by == "job").join(of_jobs, on="principal", how="left")
     confirmed = pl.col("confirmed").fill_null(1.0)
     nodes = loads.filter(counted_by == "node").join(of_jobs, on="principal")
+    not_sent = _part(jobs, 1 - confirmed).with_columns(principal=pl.lit(unattributed))
+    senders = pl.concat([hosts, _part(nodes, pl.col("unclaimed"))])
+    return pl.concat(
+        [_part(jobs, confirmed), _by_sender(pl.concat([processes, not_sent]), senders)]
+    )
+
+
+def _by_sender(processes: pl.DataFrame, senders: pl.DataFrame) -> pl.DataFrame:
+    """Return the loads of processes, as far as possible by the client that sent them.
+
+    Exports count the operations of clients, job_stats count them again by process, often in shorter
+    intervals and with the times of busy seconds. In each interval of the exports, the processes'
+    operations are those of the senders; what exceeds either remains.
+
+    Args:
+        processes: columns of `LOADS`.
+        senders: columns of `LOADS`; the intervals of a server's targets may overlap.
+    """
+    rows = pl.concat([processes, senders])
+    if processes.is_empty() or senders.is_empty():
+        return rows
+    every = f"{WINDOW.seconds}s"
+    span = rows.select(pl.min("start").dt.truncate(every), pl.max("end").dt.offset_by(every)).row(0)
+    done = _spread(processes, _AMOUNTS, span)
+    sent = _spread(senders, _AMOUNTS, span)
+    time = pl.col("time_us")
+    in_windows = done.group_by("window").agg(
+        pl.sum("operations"), pl.when(time.is_not_null().all()).then(time.sum())
+    )
+    interval = ("start", "end")
+    totals = (
+        sent.group_by(*interval, "window")
+        .agg(sent=pl.sum("operations"))
+        .join(in_windows, on="window", how="left")
+        .with_columns(covered=_overlap() / WINDOW)
+        .with_columns(
+            sent=pl.sum("sent").over(interval),
+            done=(pl.col("operations").fill_null(0) * pl.col("covered")).sum().over(interval),
+        )
+        .with_columns(
+            taken=pl.col("covered") * (pl.col("sent") / pl.col("done")).clip(upper_bound=1)
+        )
+    )
+    attributed = (
+        sent.group_by(*interval, "principal", "counted_by")
+        .agg(own=pl.sum("operations"))
+        .join(totals.drop_nulls("operations"), on=interval)
+        .with_columns(start="window", end=pl.col("window") + WINDOW)
+    )
+    left = sent.join(totals, on=[*interval, "window"])
+    taken = totals.group_by("window").agg(pl.sum("taken"))
+    rest = done.join(taken, on="window", how="left").with_columns(pl.col("taken").fill_null(0))
     return pl.concat(
         [
-            loads.filter(counted_by.is_in(["process", "host"])),
-            _part(jobs, confirmed),
-            _part(jobs, 1 - confirmed).with_columns(
-                principal=pl.lit(unattributed), counted_by=pl.lit("process")
+            _part(attributed, pl.col("taken") * pl.col("own") / pl.col("sent")),
+            _part(left, (1 - pl.col("done") / pl.col("sent")).clip(lower_bound=0)),
+            _part(
+                rest.with_columns(start="window", end=pl.col("window") + WINDOW),
+                (1 - pl.col("taken")).clip(lower_bound=0),
             ),
-            _part(nodes, pl.col("unclaimed")).with_columns(counted_by=pl.lit("host")),
         ]
     )
 
 
 def _part(loads: pl.DataFrame, share: pl.Expr) -> pl.DataFrame:
-    amounts = ("operations", "time_us")
     return (
-        loads.with_columns(pl.col(amounts) * share).filter(pl.col("operations") > 0).select(*LOADS)
+        loads.with_columns(pl.col(_AMOUNTS) * share).filter(pl.col("operations") > 0).select(*LOADS)
     )
 
 
@@ -164,7 +216,7 @@ def windows(
         "total_us_sum": "took_us",
     }
     rows = (
-        _shares(_spread(loads, ("operations", "time_us"), span))
+        _shares(_spread(loads, _AMOUNTS, span))
         .join(requests, on="window")
         .select(
             "service",
@@ -190,11 +242,8 @@ def _spread(
     since, until = (pl.lit(moment, UTC_US) for moment in span)
     every = f"{WINDOW.seconds}s"
     first = pl.max_horizontal(pl.col("start").dt.truncate(every), since)
-    overlap = pl.min_horizontal("end", pl.col("window") + WINDOW) - pl.max_horizontal(
-        "start", "window"
-    )
     length = pl.col("end") - pl.col("start")
-    part = overlap.dt.total_microseconds() / length.dt.total_microseconds()
+    part = _overlap().dt.total_microseconds() / length.dt.total_microseconds()
     return (
         rows.filter(pl.col("start") < until, pl.col("end") > since)
         .with_columns(
@@ -205,24 +254,26 @@ def _spread(
     )
 
 
+def _overlap() -> pl.Expr:
+    """Return the length of the part of an interval in a window."""
+    end = pl.min_horizontal("end", pl.col("window") + WINDOW)
+    return end - pl.max_horizontal("start", "window")
+
+
 def _shares(loads: pl.DataFrame) -> pl.DataFrame:
     """Return each principal's share of the load in each window.
 
     The load is the time of the operations if it is known for all, otherwise their number. Time
     beyond `COSTLIEST` times that of the busiest principal's operations is blocked on locks: it is
-    no load. Operations of hosts are also counted by process: they count once.
+    no load.
     """
-    operations, counted_by = pl.col("operations"), pl.col("counted_by")
-    by_host, by_process = (
-        operations.filter(counted_by == kind).sum().over("window") for kind in ("host", "process")
-    )
-    rest = pl.when(counted_by == "process").then((1 - by_host / by_process).clip(0, 1)).otherwise(1)
+    operations = pl.col("operations")
     mean_us = pl.col("time_us") / operations
     busiest_us = mean_us.sort_by("operations").last().over("window")
     time = pl.min_horizontal("time_us", COSTLIEST * busiest_us * operations)
     is_timed = (pl.col("time_us").is_not_null().all() & (time.sum() > 0)).over("window")
     return (
-        loads.with_columns(load=pl.when(is_timed).then(time).otherwise(operations) * rest)
+        loads.with_columns(load=pl.when(is_timed).then(time).otherwise(operations))
         .group_by("window", "principal")
         .agg(pl.sum("load"))
         .with_columns(share=pl.col("load") / pl.sum("load").over("window"))

@@ -198,7 +198,12 @@ thread, but is not busy. RPCs without a baseline count with their service time. 
 window took more than {SHORT_WAIT.total_seconds():g} s on average, the work of the windows before is
 included, for as long as they took (at most {MAX_WAIT.seconds // 60} minutes). So is that of the
 window before if its overload ended in this one: if it did {ENDED_TIMES} times as much work or more,
-and was slower. Users, and hosts and processes outside jobs, are *parties*. For a project's impact,
+and was slower. If an overload began in a window (RPCs took {ENDED_TIMES} times as long as in the
+window before), the work of the next one is included under the same condition. In each window, the
+work of a principal counts in proportion to the mean waiting of its RPCs, relative to the busiest
+principal's and at most once: RPCs that met no queue were done at other times of the window. A live
+window in which an overload began, with several possible causes, has no impact until the next one is
+complete. Users, and hosts and processes outside jobs, are *parties*. For a project's impact,
 projects are. A group and the rest of its user are separate parties. With *s* the group's share of
 the work:
 
@@ -239,9 +244,9 @@ of more than `IOPORTAL_POLL_GAP` are gaps.
   or their number where any time is unknown. Time beyond {COSTLIEST} times that of the busiest
   principal's operations is blocked on locks, and no load. If a job's counters contain more than
   twice the operations that its nodes sent (export statistics), its id was used by others: only as
-  many count as its nodes sent. Jobs and processes are counted by
-  job_stats, hosts outside jobs by exports. Operations of hosts are also counted by process: these
-  count once.
+  many count as its nodes sent. Jobs and processes are counted by job_stats, hosts outside jobs by
+  exports. Operations of hosts are also counted by process: in each interval of the exports, the
+  loads of processes are divided among the hosts in proportion to their operations.
 - All requests of an interval are assumed to take equally long, and each principal to send requests
   in proportion to its load.
 

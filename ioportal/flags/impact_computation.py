@@ -12,13 +12,14 @@ import polars as pl
 from django.db import transaction
 
 from ioportal.activity import baselines, impact_estimates, job_groups, principal_windows
-from ioportal.analysis.impact import EVERY_SLOW_WINDOW, GROUPS, MAX_WAIT, by_window
+from ioportal.analysis.impact import EVERY_SLOW_WINDOW, GROUPS, MAX_WAIT, WINDOW, by_window
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Server
 from ioportal.telemetry import buckets, coverage, levels, retention
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
+    Coverage,
     DirtyImpact,
     ImpactWindow,
     Principal,
@@ -47,8 +48,8 @@ def compute_pending(limit: int = 500) -> int:
         claimed = DirtyImpact.objects.claim(limit)
         metadata_servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
         for server in metadata_servers:
-            changed = [  # work delays RPCs of later windows
-                Interval(floor_to_window(row.start), ceil_to_window(row.end) + MAX_WAIT)
+            changed = [  # work delays RPCs of later windows, and an overload begins in a window
+                Interval(floor_to_window(row.start) - WINDOW, ceil_to_window(row.end) + MAX_WAIT)
                 for row in claimed
                 if row.server_id == server
             ]
@@ -98,9 +99,10 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
 def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -> set[int]:
     """Store the impact in traced slow windows in [start, end); return jobs as `_store` does."""
     changed: set[int] = set()
+    traced_until = coverage.last_observed(Coverage.Source.RPC_TRACE, {server: timedelta(0)})
     for slow in baselines.slowdowns([server], start, end, usual, EVERY_SLOW_WINDOW):
-        windows = principal_windows.windows([server], _begin(slow, start), slow.end)
-        changed |= _store(windows, usual, slow.start, is_estimated=False)
+        windows = principal_windows.windows([server], _begin(slow, start), slow.end + WINDOW)
+        changed |= _store(windows, usual, slow, traced_until[server])
     return changed
 
 
@@ -110,7 +112,7 @@ def _estimate(server: int, start: datetime, end: datetime) -> set[int]:
     estimate = impact_estimates.Estimate(server, start, end)
     for slow in estimate.slowdowns(EVERY_SLOW_WINDOW):
         windows = estimate.windows(_begin(slow, start), slow.end)
-        changed |= _store(windows, estimate.baseline, slow.start, is_estimated=True)
+        changed |= _store(windows, estimate.baseline, slow)
     return changed
 
 
@@ -120,12 +122,16 @@ def _begin(slow: Slowdown, start: datetime) -> datetime:
 
 
 def _store(
-    windows: pl.DataFrame, usual: pl.DataFrame, since: datetime, *, is_estimated: bool
+    windows: pl.DataFrame, usual: pl.DataFrame, slow: Slowdown, traced_until: datetime | None = None
 ) -> set[int]:
-    """Store the impact in some windows; return its jobs, and one job of each of its groups."""
+    """Store the impact in a slow interval; return its jobs, and one job of each of its groups.
+
+    Without the end of the trace, it is estimated.
+    """
     members = principal_windows.members(windows)
     impacts = (
-        by_window(windows, usual, members, since)
+        by_window(windows, usual, members, slow.start, traced_until)
+        .filter(pl.col("start") < slow.end)
         .group_by("start", "server", "kind", "key")
         .agg(pl.sum(*_TIMES))
         .with_columns(pl.col(_TIMES).round().cast(pl.Int64))
@@ -140,7 +146,7 @@ def _store(
         *_TIMES,
         kind="kind_id",
         server_id=pl.col("server").cast(pl.Int32),
-        is_estimated=pl.lit(is_estimated),
+        is_estimated=pl.lit(traced_until is None),
     )
     copy_frame(ImpactWindow, rows)
     of_groups = members.unpivot(

@@ -15,6 +15,7 @@ from ioportal.analysis.impact import (
     WINDOWS,
     Slowdown,
     SlownessCriteria,
+    by_window,
     impact,
     slow_intervals,
 )
@@ -205,6 +206,45 @@ def test_the_end_of_an_overload_is_attributed_to_it():
     assert after_storm == pytest.approx({"storm": 59.7, "next": 0, "victim": 0})
 
 
+def test_the_beginning_of_an_overload_is_attributed_to_it():
+    # The storm begins in the last second of the first window, as a burst of another job does.
+    begin = (0, ENQUEUE, "storm", 4_000, 80, 20_000), (0, ENQUEUE, "burst", 3_500, 80, 20_000)
+    storm = (10, ENQUEUE, "storm", 90_000, 80, 50_000)
+
+    alone = figures(impact(windows(*begin), USUAL, NO_JOBS), "impact_s")
+    before_storm = figures(impact(windows(*begin, storm), USUAL, NO_JOBS), "impact_s")
+
+    assert alone["burst"] > 10
+    assert before_storm == pytest.approx({"storm": 69.65, "burst": 0})
+
+
+def test_work_while_no_rpcs_wait_causes_no_waiting():
+    # The burst lasts a second: few RPCs of the steady job wait.
+    result = impact(
+        windows(
+            (0, ENQUEUE, "burst", 10_000, 80, 20_000), (0, ENQUEUE, "steady", 9_000, 80, 2_000)
+        ),
+        USUAL,
+        NO_JOBS,
+    )
+
+    assert figures(result, "impact_s") == pytest.approx({"burst": 17.1, "steady": 0})
+
+
+def test_an_unclear_beginning_is_left_out_until_the_next_window_is_complete():
+    begin = (0, ENQUEUE, "storm", 4_000, 80, 20_000), (0, ENQUEUE, "burst", 3_500, 80, 20_000)
+    storm = (10, ENQUEUE, "storm", 90_000, 80, 50_000)
+
+    def starts(*rows, until):
+        result = by_window(windows(*rows), USUAL, NO_JOBS, until=at(until))
+        return set(result.filter(pl.col("impact_us") > 0)["start"])
+
+    assert starts(*begin, until=19) == set()
+    assert starts(*begin, storm, until=19) == {at(0)}
+    assert starts(*begin, until=20) == {at(0)}
+    assert starts(begin[0], (0, ENQUEUE, "victim", 100, 80, 20_000), until=10) == {at(0)}
+
+
 def test_waiting_elsewhere_or_at_another_time_is_not_attributed():
     result = impact(
         pl.concat(
@@ -270,30 +310,67 @@ rows = st.lists(
 )
 
 
+def _work(window):
+    usual = {ENQUEUE: 100, CLOSE: 50}
+    return sum(rpcs * usual[opcode] for _, opcode, _, rpcs, _, _ in window)
+
+
+def _took(window):
+    return sum(rpcs * total for *_, rpcs, _, total in window)
+
+
+def _of(names, window):
+    return [row for row in window if row[2] in names]
+
+
+def _wait(window):
+    rpcs = sum(row[3] for row in window)
+    return max(_took(window) - _work(window), 0) / rpcs if rpcs else None
+
+
+def _queued(window):
+    """Return the work of each principal while RPCs waited."""
+    work = {name: _work(_of(name, window)) for name in "abcd"}
+    waits = {name: _wait(_of(name, window)) for name in work}
+    longest = waits[max(work, key=lambda name: (work[name], waits[name] or 0))]
+    for name, wait in waits.items():
+        if wait is not None and longest:
+            work[name] *= min(wait / longest, 1)
+    return work
+
+
+def _overloads(window, other):
+    is_slower = _took(window) * _work(other) > _took(other) * _work(window)
+    return is_slower and _work(window) >= ENDED_TIMES * _work(other)
+
+
+def _ahead(rows, second):
+    """Return the queued work of each principal in the windows that delay those of a window."""
+    before, window, after = (
+        [row for row in rows if row[0] == moment] for moment in (second - 10, second, second + 10)
+    )
+    times_before = _took(before) / _work(before) if _work(before) else 1
+    begins = _took(window) >= ENDED_TIMES * times_before * _work(window)
+    parts = [window]
+    if _overloads(before, window):
+        parts.append(before)
+    if begins and _overloads(after, window):
+        parts.append(after)
+    each = list(map(_queued, parts))
+    return {name: sum(work[name] for work in each) for name in "abcd"}
+
+
 def _by_the_formula(rows, group):
     """Compute the impact of a set of principals window by window, in plain Python."""
-    usual = {ENQUEUE: 100, CLOSE: 50}
     outside = {party: names - group for party, names in PARTIES.items()}
     party = set().union(*(names for names in PARTIES.values() if names & group))
     seconds = 0.0
-
-    def work(window):
-        return sum(rpcs * usual[opcode] for _, opcode, _, rpcs, _, _ in window)
-
-    def took(window):
-        return sum(rpcs * total for *_, rpcs, _, total in window)
-
-    for second in {row[0] for row in rows}:
-        window = [row for row in rows if row[0] == second]
-        if not work(window):
-            continue
-        previous = [row for row in rows if row[0] == second - 10]
-        was_busier = work(previous) >= ENDED_TIMES * work(window)
-        was_slower = took(previous) * work(window) > took(window) * work(previous)
-        ahead = window + (previous if was_busier and was_slower else [])
+    for second in {row[0] for row in rows if row[3]}:
+        ahead = _ahead(rows, second)
 
         def share(names, ahead=ahead):
-            return work([row for row in ahead if row[2] in names]) / work(ahead)
+            total = sum(ahead.values())
+            return sum(ahead[name] for name in names) / total if total else 0
 
         own = share(group)
         others = [share(names) for names in outside.values() if names]
@@ -307,9 +384,8 @@ def _by_the_formula(rows, group):
                 if names != party and share(names) <= BUSIER_TIMES * own
             )
         )
-        others_rows = [row for row in window if row[2] in waiting]
-        late = sum(rpcs * (total - usual[opcode]) for _, opcode, _, rpcs, _, total in others_rows)
-        seconds += accountable * max(0, late) / 1e6
+        others_rows = _of(waiting, [row for row in rows if row[0] == second])
+        seconds += accountable * max(0, _took(others_rows) - _work(others_rows)) / 1e6
     return seconds
 
 

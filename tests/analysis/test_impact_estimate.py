@@ -138,13 +138,42 @@ def test_operations_of_a_host_count_once():
         (0, 1, "find", 1_500.0, None), (0, 1, "rsync", 500.0, None), counted_by="process"
     )
 
-    shares = dict(
-        estimate(pl.concat([jobs, hosts, processes]), waits((1_000, 105e6)))
-        .select("principal", "share")
-        .iter_rows()
-    )
+    rows = by_nodes(pl.concat([jobs, hosts, processes]), [], "others")
+    shares = dict(estimate(rows, waits((1_000, 105e6))).select("principal", "share").iter_rows())
 
     assert shares == pytest.approx({"host": 0.6, "job": 0.2, "find": 0.15, "rsync": 0.05})
+
+
+def test_operations_of_a_client_are_timed_by_those_of_its_processes():
+    """A client is polled every two minutes, its process each minute: it was busy in the second."""
+    host = loads((0, 2, "host", 1_000.0, 1e3), counted_by="host")
+    processes = loads(
+        (0, 1, "find", 100.0, 1e6), (1, 2, "find", 1_000.0, 9e7), counted_by="process"
+    )
+
+    rows = by_nodes(pl.concat([host, processes]), [], "others")
+
+    by_minute = (
+        rows.group_by("principal", minute=pl.col("start").dt.truncate("1m"))
+        .agg(pl.sum("operations", "time_us"))
+        .sort("principal", "minute")
+    )
+    each = [(100 / 11, 1e6 / 11), (1_000 / 11, 9e7 / 11)]  # of 1,100 operations, 100 are left
+    expected = [*(tuple(10 * n for n in pair) for pair in each)]
+    assert [row[2:] for row in by_minute.rows()] == [
+        pytest.approx(pair) for pair in [each[0], each[1], expected[0], expected[1]]
+    ]
+
+
+def test_operations_of_a_client_that_no_process_did_remain():
+    host = loads((0, 1, "host", 1_000.0, 500.0), counted_by="host")
+    process = loads((0, 1, "find", 400.0, 8_000.0), counted_by="process")
+
+    rows = by_nodes(pl.concat([host, process]), [], "others")
+
+    assert rows["principal"].unique().to_list() == ["host"]
+    assert rows["operations"].sum() == pytest.approx(1_000)
+    assert rows["time_us"].sum() == pytest.approx(8_000 + 300)
 
 
 def test_the_baseline_is_the_median_of_calm_intervals():
