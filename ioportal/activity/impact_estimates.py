@@ -101,6 +101,11 @@ class Estimate:
         waits = _waits(self._server, end - _BASELINE_PERIOD, end, _BASELINE_READS)
         return impact_estimate.baseline(self._server, waits)
 
+    @property
+    def reads(self) -> pl.Series:
+        """The times of reads of the server's statistics."""
+        return self._waits["start"]
+
     @cached_property
     def _mdts(self) -> list[int]:
         return _mdts(Server.objects.get(pk=self._server))

@@ -78,8 +78,10 @@ def by_window(
     windows: pl.DataFrame,
     baseline: pl.DataFrame,
     members: pl.DataFrame,
+    *,
     since: datetime | None = None,
     until: datetime | None = None,
+    reads: pl.Series | None = None,
 ) -> pl.DataFrame:
     """Estimate how much less others would have waited without each principal and each group.
 
@@ -98,6 +100,8 @@ def by_window(
         until: end of the data so far; None: all data is known. A window in which an overload began
             is missing while the next is incomplete, if several parties may be accountable: the
             next one shows which of them overloads the server.
+        reads: times of reads, if windows between two reads have equal values; None: windows are of
+            single RPCs.
 
     Returns:
         A row for each group in each window and service: kind ("principal" or one of `GROUPS`),
@@ -109,7 +113,8 @@ def by_window(
     """
     loads = _loads(windows, baseline, members)
     current = loads if since is None else loads.filter(pl.col("start") >= since)
-    ahead = _work_ahead(current, loads)
+    overloads = _overloads(loads, reads)
+    ahead = _work_ahead(current, loads, overloads)
     free_us = FREE_THREADS * pl.col("worked").n_unique() * (WINDOW / timedelta(microseconds=1))
     blocked_us = (pl.sum("blocked_us") - free_us).clip(lower_bound=0)
     worked = ahead.group_by(_MOMENT).agg(
@@ -150,11 +155,11 @@ def by_window(
     impacts = pl.concat(frames)
     if until is None:
         return impacts
-    return impacts.join(_unclear_beginnings(impacts, loads, until), on=_MOMENT, how="anti")
+    return impacts.join(_unclear_beginnings(impacts, overloads, until), on=_MOMENT, how="anti")
 
 
 def _unclear_beginnings(
-    impacts: pl.DataFrame, loads: pl.DataFrame, until: datetime
+    impacts: pl.DataFrame, overloads: pl.DataFrame, until: datetime
 ) -> pl.DataFrame:
     """Return the windows before `until` in which an overload began, of several possible causes."""
     several = (
@@ -163,7 +168,7 @@ def _unclear_beginnings(
         .len()
         .filter(pl.col("len") > 1, pl.col("start") > until - 2 * WINDOW)
     )
-    return _totals(loads).filter("begins").join(several, on=_MOMENT, how="semi").select(_MOMENT)
+    return overloads.filter("begins").join(several, on=_MOMENT, how="semi").select(_MOMENT)
 
 
 def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
@@ -211,7 +216,9 @@ def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
     )
 
 
-def _work_ahead(current: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
+def _work_ahead(
+    current: pl.DataFrame, loads: pl.DataFrame, overloads: pl.DataFrame
+) -> pl.DataFrame:
     """Return the loads of the windows during which the RPCs of each current window waited.
 
     RPCs that took 25 s on average were delayed by the work of their window and the three before it.
@@ -230,12 +237,13 @@ def _work_ahead(current: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
             .clip(0, longest)
             .cast(pl.Int64)
         )
-        .join(_totals(loads), on=_MOMENT)
-        .with_columns(pl.max_horizontal("windows", pl.col("has_ended").cast(pl.Int64)))
+        .join(overloads, on=_MOMENT)
     )
     before = (
         waits.with_columns(
-            before=pl.int_ranges(-pl.col("has_begun").cast(pl.Int64), pl.col("windows") + 1)
+            before=pl.int_ranges(
+                -pl.col("windows_after"), pl.max_horizontal("windows", "windows_before") + 1
+            )
         )
         .explode("before")
         .select(
@@ -246,29 +254,51 @@ def _work_ahead(current: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
     return before.join(loads.rename({"start": "worked"}), on=["server", "service", "worked"])
 
 
-def _totals(loads: pl.DataFrame) -> pl.DataFrame:
-    """Return whether an overload begins, has begun by the next window, or has ended in each window.
+def _overloads(loads: pl.DataFrame, reads: pl.Series | None) -> pl.DataFrame:
+    """Return how many windows before and after each window belong to the same overload.
 
-    It begins where RPCs wait `ENDED_TIMES` as long as in the window before, relative to usual.
+    They do if the overload ended or began in the window: the windows between the two reads around
+    it have equal values, and so it did so anywhere between them. An overload begins where RPCs take
+    `ENDED_TIMES` as long as before, relative to usual.
     """
-    totals = loads.group_by(_MOMENT).agg(
-        all_us=pl.sum("work_us"), times=pl.sum("took_us") / pl.sum("usual_us")
+    windows = loads.select(_MOMENT).unique().sort("start").with_columns(read="start")
+    if reads is not None:
+        known = pl.DataFrame({"read": reads.unique().sort()})
+        windows = windows.drop("read").join_asof(
+            known, left_on="start", right_on="read", coalesce=False
+        )
+    of_server = ("server", "service")
+    spans = (
+        loads.join(windows, on=_MOMENT)
+        .group_by(*of_server, "read")
+        .agg(
+            all_us=pl.sum("work_us") / pl.col("start").n_unique(),
+            times=pl.sum("took_us") / pl.sum("usual_us"),
+            first=pl.min("start"),
+            last=pl.max("start"),
+        )
     )
-    for name, shift in (("before", WINDOW), ("after", -WINDOW)):
-        neighbor = totals.select(*_MOMENT, "all_us", "times").with_columns(pl.col("start") + shift)
-        totals = totals.join(neighbor, on=_MOMENT, how="left", suffix=f"_{name}")
-    is_slower = pl.col("times") >= ENDED_TIMES * pl.col("times_before").fill_null(1)
-    overloads_next = (pl.col("all_us_after") >= ENDED_TIMES * pl.col("all_us")) & (
-        pl.col("times_after") > pl.col("times")
+    figures = ("all_us", "times")
+    before = spans.select(*of_server, *figures, first=pl.col("last") + WINDOW)
+    after = spans.select(*of_server, *figures, last=pl.col("first") - WINDOW)
+    spans = spans.join(before, on=[*of_server, "first"], how="left", suffix="_before").join(
+        after, on=[*of_server, "last"], how="left", suffix="_after"
     )
-    has_ended = (pl.col("all_us_before") >= ENDED_TIMES * pl.col("all_us")) & (
-        pl.col("times_before") > pl.col("times")
+
+    def overloads(which: str) -> pl.Expr:
+        is_busier = pl.col(f"all_us_{which}") >= ENDED_TIMES * pl.col("all_us")
+        return (is_busier & (pl.col(f"times_{which}") > pl.col("times"))).fill_null(value=False)
+
+    begins = pl.col("times") >= ENDED_TIMES * pl.col("times_before").fill_null(1)
+    since_first, until_last = (
+        span.dt.total_microseconds() // (WINDOW // timedelta(microseconds=1)) + 1
+        for span in (pl.col("start") - pl.col("first"), pl.col("last") - pl.col("start"))
     )
-    return totals.select(
+    return windows.join(spans, on=[*of_server, "read"], nulls_equal=True).select(
         *_MOMENT,
-        begins=is_slower,
-        has_begun=is_slower & overloads_next.fill_null(value=False),
-        has_ended=has_ended.fill_null(value=False),
+        begins=begins,
+        windows_before=pl.when(overloads("before")).then(since_first).otherwise(0),
+        windows_after=pl.when(begins & overloads("after")).then(until_last).otherwise(0),
     )
 
 

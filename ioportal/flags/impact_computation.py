@@ -102,7 +102,7 @@ def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -
     traced_until = coverage.last_observed(Coverage.Source.RPC_TRACE, {server: timedelta(0)})
     for slow in baselines.slowdowns([server], start, end, usual, EVERY_SLOW_WINDOW):
         windows = principal_windows.windows([server], _begin(slow, start), slow.end + WINDOW)
-        changed |= _store(windows, usual, slow, traced_until[server])
+        changed |= _store(windows, usual, slow, until=traced_until[server])
     return changed
 
 
@@ -112,7 +112,7 @@ def _estimate(server: int, start: datetime, end: datetime) -> set[int]:
     estimate = impact_estimates.Estimate(server, start, end)
     for slow in estimate.slowdowns(EVERY_SLOW_WINDOW):
         windows = estimate.windows(_begin(slow, start), slow.end)
-        changed |= _store(windows, estimate.baseline, slow)
+        changed |= _store(windows, estimate.baseline, slow, reads=estimate.reads)
     return changed
 
 
@@ -122,15 +122,25 @@ def _begin(slow: Slowdown, start: datetime) -> datetime:
 
 
 def _store(
-    windows: pl.DataFrame, usual: pl.DataFrame, slow: Slowdown, traced_until: datetime | None = None
+    windows: pl.DataFrame,
+    usual: pl.DataFrame,
+    slow: Slowdown,
+    *,
+    until: datetime | None = None,
+    reads: pl.Series | None = None,
 ) -> set[int]:
     """Store the impact in a slow interval; return its jobs, and one job of each of its groups.
 
-    Without the end of the trace, it is estimated.
+    Args:
+        windows: columns of `WINDOWS`.
+        usual: columns of `BASELINES`.
+        slow: the interval.
+        until: end of the trace.
+        reads: times of the reads from which the windows are estimated.
     """
     members = principal_windows.members(windows)
     impacts = (
-        by_window(windows, usual, members, slow.start, traced_until)
+        by_window(windows, usual, members, since=slow.start, until=until, reads=reads)
         .filter(pl.col("start") < slow.end)
         .group_by("start", "server", "kind", "key")
         .agg(pl.sum(*_TIMES))
@@ -146,7 +156,7 @@ def _store(
         *_TIMES,
         kind="kind_id",
         server_id=pl.col("server").cast(pl.Int32),
-        is_estimated=pl.lit(traced_until is None),
+        is_estimated=pl.lit(reads is not None),
     )
     copy_frame(ImpactWindow, rows)
     of_groups = members.unpivot(

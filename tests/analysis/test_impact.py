@@ -206,6 +206,23 @@ def test_the_end_of_an_overload_is_attributed_to_it():
     assert after_storm == pytest.approx({"storm": 59.7, "next": 0, "victim": 0})
 
 
+def test_an_overload_ends_at_an_unknown_time_between_two_reads():
+    storm = (0, ENQUEUE, "storm", 90_000, 80, 50_000)
+    after = [
+        (second, ENQUEUE, name, rpcs, 80, 20_000)
+        for second in (10, 20)
+        for name, rpcs in (("victim", 1_000), ("next", 2_000))
+    ]
+
+    def blamed_on_the_storm(*read_at):
+        reads = pl.Series([at(second) for second in read_at])
+        rows = by_window(windows(storm, *after), USUAL, NO_JOBS, reads=reads)
+        return set(rows.filter(pl.col("impact_us") > 0, key="storm", kind="principal")["start"])
+
+    assert blamed_on_the_storm(0, 10) == {at(10), at(20)}
+    assert blamed_on_the_storm(0, 10, 20) == {at(10)}
+
+
 def test_the_beginning_of_an_overload_is_attributed_to_it():
     # The storm begins in the last second of the first window, as a burst of another job does.
     begin = (0, ENQUEUE, "storm", 4_000, 80, 20_000), (0, ENQUEUE, "burst", 3_500, 80, 20_000)
