@@ -49,7 +49,8 @@ BLOCKED_TIMES = 10  # slower than the busiest: service time beyond is blocked on
 FREE_THREADS = 16  # of a service: so many blocked threads leave threads for others
 SHORT_WAIT = timedelta(seconds=0.5)  # work before the window does not matter, in general
 BUSIER_TIMES = 2.0  # work of another party / of a group: with more, its waiting is its own doing
-ENDED_TIMES = 2  # work of a window / work of the next, in which its overload ends, or the inverse
+ENDED_TIMES = 2  # work of a window / work of the next, in which its overload ends
+BEGUN_TIMES = 2  # times of RPCs / times in the window before, where an overload begins
 
 _PARTY_TIMES = ("took_us", "usual_us", "blocked_us")
 _KIND = ("server", "service", "opcode")
@@ -224,7 +225,7 @@ def _work_ahead(
     RPCs that took 25 s on average were delayed by the work of their window and the three before it.
     So were short waits by the window before, if its overload ended in this one: then it did
     `ENDED_TIMES` as much work or more, and was slower. If an overload began in this window, its
-    requests did most of their work in the next one, in the same way.
+    requests did most of their work in the next one.
     """
     longest = MAX_WAIT // WINDOW
     window_us, negligible_us = (span / timedelta(microseconds=1) for span in (WINDOW, SHORT_WAIT))
@@ -259,7 +260,8 @@ def _overloads(loads: pl.DataFrame, reads: pl.Series | None) -> pl.DataFrame:
 
     They do if the overload ended or began in the window: the windows between the two reads around
     it have equal values, and so it did so anywhere between them. An overload begins where RPCs take
-    `ENDED_TIMES` as long as before, relative to usual.
+    `BEGUN_TIMES` as long as before, relative to usual, if the next window does at least as much
+    work and is slower.
     """
     windows = loads.select(_MOMENT).unique().sort("start").with_columns(read="start")
     if reads is not None:
@@ -285,11 +287,11 @@ def _overloads(loads: pl.DataFrame, reads: pl.Series | None) -> pl.DataFrame:
         after, on=[*of_server, "last"], how="left", suffix="_after"
     )
 
-    def overloads(which: str) -> pl.Expr:
-        is_busier = pl.col(f"all_us_{which}") >= ENDED_TIMES * pl.col("all_us")
+    def overloads(which: str, busier_times: float) -> pl.Expr:
+        is_busier = pl.col(f"all_us_{which}") >= busier_times * pl.col("all_us")
         return (is_busier & (pl.col(f"times_{which}") > pl.col("times"))).fill_null(value=False)
 
-    begins = pl.col("times") >= ENDED_TIMES * pl.col("times_before").fill_null(1)
+    begins = pl.col("times") >= BEGUN_TIMES * pl.col("times_before").fill_null(1)
     since_first, until_last = (
         span.dt.total_microseconds() // (WINDOW // timedelta(microseconds=1)) + 1
         for span in (pl.col("start") - pl.col("first"), pl.col("last") - pl.col("start"))
@@ -297,8 +299,8 @@ def _overloads(loads: pl.DataFrame, reads: pl.Series | None) -> pl.DataFrame:
     return windows.join(spans, on=[*of_server, "read"], nulls_equal=True).select(
         *_MOMENT,
         begins=begins,
-        windows_before=pl.when(overloads("before")).then(since_first).otherwise(0),
-        windows_after=pl.when(begins & overloads("after")).then(until_last).otherwise(0),
+        windows_before=pl.when(overloads("before", ENDED_TIMES)).then(since_first).otherwise(0),
+        windows_after=pl.when(begins & overloads("after", 1)).then(until_last).otherwise(0),
     )
 
 

@@ -36,7 +36,7 @@ WAITS = {  # of intervals between two reads of a server's statistics, without ov
     "took_us": pl.Float64(),  # arrival to end
 }
 MIN_CALM_INTERVALS = 20  # of a known baseline
-COSTLIEST = 5  # mean time of a principal's operations / that of the busiest principal's
+COSTLIEST = 2  # mean time of a principal's operations / that of the busiest principal's
 
 _KIND = ("server", "service", "opcode")
 _AMOUNTS = ("operations", "time_us")
@@ -152,14 +152,14 @@ def _by_sender(processes: pl.DataFrame, senders: pl.DataFrame) -> pl.DataFrame:
     done = _spread(processes, _AMOUNTS, span)
     sent = _spread(senders, _AMOUNTS, span)
     time = pl.col("time_us")
-    in_windows = done.group_by("window").agg(
+    by_window = done.group_by("window").agg(
         pl.sum("operations"), pl.when(time.is_not_null().all()).then(time.sum())
     )
     interval = ("start", "end")
     totals = (
         sent.group_by(*interval, "window")
         .agg(sent=pl.sum("operations"))
-        .join(in_windows, on="window", how="left")
+        .join(by_window, on="window", how="left")
         .with_columns(covered=_overlap() / WINDOW)
         .with_columns(
             sent=pl.sum("sent").over(interval),
@@ -173,21 +173,17 @@ def _by_sender(processes: pl.DataFrame, senders: pl.DataFrame) -> pl.DataFrame:
         sent.group_by(*interval, "principal", "counted_by")
         .agg(own=pl.sum("operations"))
         .join(totals.drop_nulls("operations"), on=interval)
-        .with_columns(start="window", end=pl.col("window") + WINDOW)
     )
     left = sent.join(totals, on=[*interval, "window"])
     taken = totals.group_by("window").agg(pl.sum("taken"))
     rest = done.join(taken, on="window", how="left").with_columns(pl.col("taken").fill_null(0))
-    return pl.concat(
-        [
-            _part(attributed, pl.col("taken") * pl.col("own") / pl.col("sent")),
-            _part(left, (1 - pl.col("done") / pl.col("sent")).clip(lower_bound=0)),
-            _part(
-                rest.with_columns(start="window", end=pl.col("window") + WINDOW),
-                (1 - pl.col("taken")).clip(lower_bound=0),
-            ),
-        ]
+    parts = (
+        (attributed, pl.col("taken") * pl.col("own") / pl.col("sent")),
+        (left, (1 - pl.col("done") / pl.col("sent")).clip(lower_bound=0)),
+        (rest, (1 - pl.col("taken")).clip(lower_bound=0)),
     )
+    in_window = {"start": pl.col("window"), "end": pl.col("window") + WINDOW}
+    return pl.concat(_part(rows.with_columns(**in_window), share) for rows, share in parts)
 
 
 def _part(loads: pl.DataFrame, share: pl.Expr) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.analysis.impact import (
+    BEGUN_TIMES,
     BLOCKED_TIMES,
     BUSIER_TIMES,
     CALM_SHARE,
@@ -198,8 +199,9 @@ thread, but is not busy. RPCs without a baseline count with their service time. 
 window took more than {SHORT_WAIT.total_seconds():g} s on average, the work of the windows before is
 included, for as long as they took (at most {MAX_WAIT.seconds // 60} minutes). So is that of the
 window before if its overload ended in this one: if it did {ENDED_TIMES} times as much work or more,
-and was slower. If an overload began in a window (RPCs took {ENDED_TIMES} times as long as in the
-window before), the work of the next one is included under the same condition. In each window, the
+and was slower. If an overload began in a window (RPCs took {BEGUN_TIMES} times as long as in the
+window before), the work of the next one is included if it did as much work or more, and was slower.
+In each window, the
 work of a principal counts in proportion to the mean waiting of its RPCs, relative to the busiest
 principal's and at most once: RPCs that met no queue were done at other times of the window. A live
 window in which an overload began, with several possible causes, has no impact until the next one is

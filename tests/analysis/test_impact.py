@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from ioportal.analysis.impact import (
     BASELINES,
+    BEGUN_TIMES,
     BUSIER_TIMES,
     CALM_SHARE,
     ENDED_TIMES,
@@ -356,9 +357,9 @@ def _queued(window):
     return work
 
 
-def _overloads(window, other):
+def _overloads(window, other, busier_times):
     is_slower = _took(window) * _work(other) > _took(other) * _work(window)
-    return is_slower and _work(window) >= ENDED_TIMES * _work(other)
+    return is_slower and _work(window) >= busier_times * _work(other)
 
 
 def _ahead(rows, second):
@@ -367,11 +368,11 @@ def _ahead(rows, second):
         [row for row in rows if row[0] == moment] for moment in (second - 10, second, second + 10)
     )
     times_before = _took(before) / _work(before) if _work(before) else 1
-    begins = _took(window) >= ENDED_TIMES * times_before * _work(window)
+    begins = _took(window) >= BEGUN_TIMES * times_before * _work(window)
     parts = [window]
-    if _overloads(before, window):
+    if _overloads(before, window, ENDED_TIMES):
         parts.append(before)
-    if begins and _overloads(after, window):
+    if begins and _overloads(after, window, 1):
         parts.append(after)
     each = list(map(_queued, parts))
     return {name: sum(work[name] for work in each) for name in "abcd"}

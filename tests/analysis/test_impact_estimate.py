@@ -105,7 +105,7 @@ def test_others_wait_in_proportion_to_their_load():
 
 def test_known_times_of_operations_are_the_load():
     slow = waits((1_000, 105e6))
-    timed = loads((0, 1, "few", 300.0, 600.0), (0, 1, "many", 900.0, 400.0))
+    timed = loads((0, 1, "few", 600.0, 900.0), (0, 1, "many", 900.0, 400.0))
     untimed = timed.with_columns(time_us=pl.when(pl.col("principal") == "few").then("time_us"))
 
     assert max(impacts(timed, slow).items(), key=lambda item: item[1])[0] == "few"
