@@ -17,14 +17,8 @@ from django.db.models import Min
 from psycopg import sql
 
 from ioportal.activity.models import Baseline, PinnedBaseline
-from ioportal.analysis.impact import (
-    BASELINES,
-    MIN_BASELINE_WINDOWS,
-    TIMES,
-    Slowdown,
-    SlownessCriteria,
-    slow_intervals,
-)
+from ioportal.analysis.impact import BASELINES, MIN_BASELINE_WINDOWS
+from ioportal.analysis.slowness import TIMES, Slowdown, SlownessCriteria, slow_intervals
 from ioportal.site.models import Server
 from ioportal.telemetry import buckets, levels, piecewise, rollups
 from ioportal.telemetry.models import BaselinePeriod, Coverage

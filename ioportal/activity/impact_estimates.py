@@ -18,8 +18,9 @@ from psycopg import sql
 
 from collectors.lustre.service_stats import WAIT
 from ioportal.analysis import impact_estimate
-from ioportal.analysis.impact import BASELINES, EVERY_SLOW_WINDOW, MAX_WAIT, WINDOWS, slow_intervals
+from ioportal.analysis.impact import BASELINES, MAX_WAIT, WINDOWS
 from ioportal.analysis.impact_estimate import LOADS, WAITS
+from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, slow_intervals
 from ioportal.site.models import Counter, Server, Service, Target
 from ioportal.telemetry import buckets, coverage, services
 from ioportal.telemetry.coverage import Interval
@@ -36,7 +37,7 @@ from ioportal.telemetry.sums import metadata_operations, timed_operations
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ioportal.analysis.impact import Slowdown, SlownessCriteria
+    from ioportal.analysis.slowness import Slowdown, SlownessCriteria
 
 _BASELINE_PERIOD = timedelta(days=1)
 _BASELINE_STEP = timedelta(minutes=10)  # periods end at multiples

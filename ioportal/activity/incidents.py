@@ -13,9 +13,10 @@ from django.db.models import Q
 from ioportal.activity import baselines, impact_estimates, job_groups, principal_windows
 from ioportal.activity.impact_estimates import Estimate
 from ioportal.activity.models import Incident
-from ioportal.analysis.impact import Impact, Slowdown
+from ioportal.analysis.impact import Impact
 from ioportal.analysis.impact import impact as impact_of
 from ioportal.analysis.impact import latency as latency_of
+from ioportal.analysis.slowness import Slowdown
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import ceil_to_window, floor_to_window
 

@@ -1,4 +1,4 @@
-"""Impact of jobs, users, projects and applications on others, and slow intervals of a server.
+"""Impact of jobs, users, projects and applications on others.
 
 A busy job need not slow down others. Impact is the extra waiting of others because of a group of
 jobs: the time of their RPCs, queue included, beyond the baseline of the same RPCs on a server with
@@ -12,6 +12,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
+
+from ioportal.analysis.accountability import MOMENT, PARTY_TIMES, accountable
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,25 +38,15 @@ BASELINES = {
     "opcode": pl.Int16(),
     "baseline_us": pl.Float64(),  # arrival to end of an RPC on a server with little load
 }
-TIMES = {
-    "server": pl.Int64(),
-    "start": pl.Datetime("us", "UTC"),
-    "took_us": pl.Float64(),  # arrival to end, of all RPCs with a known baseline
-    "usual_us": pl.Float64(),  # baseline of as many RPCs of the same kinds
-}
 MIN_BASELINE_WINDOWS = 1_000  # of a known baseline
-CALM_SHARE = 0.5  # of the work that a slow server does: it would do that much without a queue
 MAX_WAIT = timedelta(minutes=2)  # work up to this long before a window delays its RPCs
 BLOCKED_TIMES = 10  # slower than the busiest: service time beyond is blocked on locks
 FREE_THREADS = 16  # of a service: so many blocked threads leave threads for others
 SHORT_WAIT = timedelta(seconds=0.5)  # work before the window does not matter, in general
-BUSIER_TIMES = 2.0  # work of another party / of a group: with more, its waiting is its own doing
 ENDED_TIMES = 2  # work of a window / work of the next, in which its overload ends
 BEGUN_TIMES = 2  # times of RPCs / times in the window before, where an overload begins
 
-_PARTY_TIMES = ("took_us", "usual_us", "blocked_us")
 _KIND = ("server", "service", "opcode")
-_MOMENT = ("server", "service", "start")
 _US_PER_S = 1e6
 
 
@@ -118,7 +110,7 @@ def by_window(
     ahead = _work_ahead(current, loads, overloads)
     free_us = FREE_THREADS * pl.col("worked").n_unique() * (WINDOW / timedelta(microseconds=1))
     blocked_us = (pl.sum("blocked_us") - free_us).clip(lower_bound=0)
-    worked = ahead.group_by(_MOMENT).agg(
+    worked = ahead.group_by(MOMENT).agg(
         worked_share=(pl.sum("work_us") / (pl.sum("work_us") + blocked_us)).fill_nan(1)
     )
     late_us = (
@@ -129,21 +121,21 @@ def by_window(
         party = "project_party" if kind == "project" else "user_party"
         work = (
             ahead.drop_nulls(kind)
-            .group_by(*_MOMENT, key=kind)
+            .group_by(*MOMENT, key=kind)
             .agg(work_us=pl.sum("queued_work_us"), party=pl.first(party))
         )
-        times = current.group_by(*_MOMENT, party=party).agg(pl.sum(*_PARTY_TIMES))
+        times = current.group_by(*MOMENT, party=party).agg(pl.sum(*PARTY_TIMES))
         parties = (
-            ahead.group_by(*_MOMENT, party=party)
+            ahead.group_by(*MOMENT, party=party)
             .agg(party_us=pl.sum("queued_work_us"))
-            .join(times, on=[*_MOMENT, "party"], how="left")
-            .with_columns(pl.col(_PARTY_TIMES).fill_null(0))
+            .join(times, on=[*MOMENT, "party"], how="left")
+            .with_columns(pl.col(PARTY_TIMES).fill_null(0))
         )
         frames.append(
-            _accountable(work, parties)
-            .join(worked, on=_MOMENT)
+            accountable(work, parties)
+            .join(worked, on=MOMENT)
             .select(
-                *_MOMENT,
+                *MOMENT,
                 "key",
                 "work_us",
                 "all_work_us",
@@ -156,7 +148,7 @@ def by_window(
     impacts = pl.concat(frames)
     if until is None:
         return impacts
-    return impacts.join(_unclear_beginnings(impacts, overloads, until), on=_MOMENT, how="anti")
+    return impacts.join(_unclear_beginnings(impacts, overloads, until), on=MOMENT, how="anti")
 
 
 def _unclear_beginnings(
@@ -165,11 +157,11 @@ def _unclear_beginnings(
     """Return the windows before `until` in which an overload began, of several possible causes."""
     several = (
         impacts.filter(pl.col("kind") == "principal", pl.col("impact_us") > 0)
-        .group_by(_MOMENT)
+        .group_by(MOMENT)
         .len()
         .filter(pl.col("len") > 1, pl.col("start") > until - 2 * WINDOW)
     )
-    return overloads.filter("begins").join(several, on=_MOMENT, how="semi").select(_MOMENT)
+    return overloads.filter("begins").join(several, on=MOMENT, how="semi").select(MOMENT)
 
 
 def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
@@ -188,7 +180,7 @@ def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
     )
     late_us = pl.col("took_us") - pl.col("usual_us") - pl.col("blocked_us")
     wait_us = pl.when(pl.col("known") > 0).then(late_us.clip(lower_bound=0) / pl.col("known"))
-    busiest_us = pl.col("wait_us").sort_by("work_us", "wait_us").last().over(_MOMENT)
+    busiest_us = pl.col("wait_us").sort_by("work_us", "wait_us").last().over(MOMENT)
     queued_share = (pl.col("wait_us") / busiest_us).fill_nan(1).fill_null(1).clip(upper_bound=1)
     return (
         windows.join(baseline, on=_KIND, how="left")
@@ -199,13 +191,13 @@ def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
             known=pl.when(is_known).then("timed").otherwise(0),
             work_us=usual_us.fill_null(pl.col("service_us_sum")),
         )
-        .group_by(*_MOMENT, "principal")
+        .group_by(*MOMENT, "principal")
         .agg(
             pl.sum("timed", "service_us_sum", "work_us"),
             pl.sum("known", "known_service_us", "took_us", "usual_us"),
         )
         # All RPCs of a busy server are slow, also those of the busiest; blocked are some.
-        .with_columns(slowness=slowness.sort_by("work_us").last().over(_MOMENT))
+        .with_columns(slowness=slowness.sort_by("work_us").last().over(MOMENT))
         .with_columns(blocked_us=blocked_us.clip(lower_bound=0))
         .with_columns(wait_us=wait_us)
         .with_columns(queued_work_us=pl.col("work_us") * queued_share)
@@ -230,7 +222,7 @@ def _work_ahead(
     longest = MAX_WAIT // WINDOW
     window_us, negligible_us = (span / timedelta(microseconds=1) for span in (WINDOW, SHORT_WAIT))
     waits = (
-        current.group_by(_MOMENT)
+        current.group_by(MOMENT)
         .agg(
             windows=((pl.sum("took_us") / pl.sum("timed") - negligible_us) / window_us)
             .fill_nan(0)
@@ -238,7 +230,7 @@ def _work_ahead(
             .clip(0, longest)
             .cast(pl.Int64)
         )
-        .join(overloads, on=_MOMENT)
+        .join(overloads, on=MOMENT)
     )
     before = (
         waits.with_columns(
@@ -248,7 +240,7 @@ def _work_ahead(
         )
         .explode("before")
         .select(
-            *_MOMENT,
+            *MOMENT,
             worked=pl.col("start") - pl.duration(seconds=pl.col("before") * WINDOW.seconds),
         )
     )
@@ -263,7 +255,7 @@ def _overloads(loads: pl.DataFrame, reads: pl.Series | None) -> pl.DataFrame:
     `BEGUN_TIMES` as long as before, relative to usual, if the next window does at least as much
     work and is slower.
     """
-    windows = loads.select(_MOMENT).unique().sort("start").with_columns(read="start")
+    windows = loads.select(MOMENT).unique().sort("start").with_columns(read="start")
     if reads is not None:
         known = pl.DataFrame({"read": reads.unique().sort()})
         windows = windows.drop("read").join_asof(
@@ -271,7 +263,7 @@ def _overloads(loads: pl.DataFrame, reads: pl.Series | None) -> pl.DataFrame:
         )
     of_server = ("server", "service")
     spans = (
-        loads.join(windows, on=_MOMENT)
+        loads.join(windows, on=MOMENT)
         .group_by(*of_server, "read")
         .agg(
             all_us=pl.sum("work_us") / pl.col("start").n_unique(),
@@ -297,93 +289,10 @@ def _overloads(loads: pl.DataFrame, reads: pl.Series | None) -> pl.DataFrame:
         for span in (pl.col("start") - pl.col("first"), pl.col("last") - pl.col("start"))
     )
     return windows.join(spans, on=[*of_server, "read"], nulls_equal=True).select(
-        *_MOMENT,
+        *MOMENT,
         begins=begins,
         windows_before=pl.when(overloads("before", ENDED_TIMES)).then(since_first).otherwise(0),
         windows_after=pl.when(begins & overloads("after", 1)).then(until_last).otherwise(0),
-    )
-
-
-def _accountable(work: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
-    """Return the share of others' waiting for which each group is accountable.
-
-    A group is not accountable if it would have been enough to limit all busier parties to its
-    load: then the server would do at most `CALM_SHARE` of its work. The share is also less than 1
-    if another party is busier. Parties are users or projects, and what is outside jobs; a group
-    and the rest of its party are separate.
-
-    Args:
-        work: columns of `_MOMENT`, key, party and work_us.
-        parties: columns of `_MOMENT`, party, party_us (their sum is all work) and `_PARTY_TIMES`.
-
-    Returns:
-        The columns of `work`, all_work_us, accountable, and the times of parties that are not
-        busier: others_took_us, others_usual_us and others_blocked_us.
-    """
-    shares = (
-        parties.with_columns(
-            all_work_us=pl.sum("party_us").over(_MOMENT),
-            party_share=(pl.col("party_us") / pl.sum("party_us").over(_MOMENT)).fill_nan(0),
-        )
-        .with_columns(
-            largest=pl.max("party_share").over(_MOMENT),
-            second=pl.col("party_share").top_k(2).min().over(_MOMENT),
-            count=pl.len().over(_MOMENT),
-        )
-        .with_columns(second=pl.when(pl.col("count") > 1).then("second").otherwise(0))
-    )
-    groups = work.join(shares, on=[*_MOMENT, "party"]).with_columns(
-        share=(pl.col("work_us") / pl.col("all_work_us")).fill_nan(0)
-    )
-    is_counted = pl.col("party_us") <= BUSIER_TIMES * pl.col("work_us")  # of its own party
-    others = {
-        f"others_{name}": pl.col(f"{name}_sum") - pl.when(is_counted).then(name).otherwise(0)
-        for name in _PARTY_TIMES
-    }
-    rest = pl.col("party_share") - pl.col("share")
-    other = pl.when(pl.col("party_share") == pl.col("largest")).then("second").otherwise("largest")
-    ratio = (pl.col("share") / pl.max_horizontal("share", rest, other)).fill_nan(0)
-    reach = pl.col("limited") + pl.min_horizontal(rest, "share")
-    return (
-        _limited(groups, shares)
-        .join(_times_of_others(groups, shares), on=[*_MOMENT, "key"])
-        .with_columns(accountable=((reach - CALM_SHARE) / (1 - CALM_SHARE)).clip(0, 1) * ratio**2)
-        .with_columns(**others)
-        .select(*work.columns, "all_work_us", "accountable", *others)
-    )
-
-
-def _times_of_others(groups: pl.DataFrame, shares: pl.DataFrame) -> pl.DataFrame:
-    """Return the times of the parties with up to `BUSIER_TIMES` the work of each group.
-
-    Columns `_MOMENT`, key, and `_PARTY_TIMES` with the suffix ``_sum``.
-    """
-    sums = {f"{name}_sum": pl.col(name).cum_sum().over(_MOMENT) for name in _PARTY_TIMES}
-    upto = shares.sort("party_us").select(*_MOMENT, most_us=pl.col("party_us"), **sums)
-    return (
-        groups.select(*_MOMENT, "key", most_us=BUSIER_TIMES * pl.col("work_us"))
-        .sort("most_us")
-        .join_asof(upto, on="most_us", by=list(_MOMENT), check_sortedness=False)
-        .select(*_MOMENT, "key", pl.col(*sums).fill_null(0))
-    )
-
-
-def _limited(groups: pl.DataFrame, shares: pl.DataFrame) -> pl.DataFrame:
-    """Add ``limited``: the sum of the parties' shares, each limited to the share of the group."""
-    below = shares.sort("party_share").select(
-        *_MOMENT,
-        share="party_share",
-        sum_below=pl.col("party_share").cum_sum().over(_MOMENT),
-        count_below=pl.int_range(1, pl.len() + 1).over(_MOMENT),
-    )
-    return (
-        groups.sort("share")
-        .join_asof(below, on="share", by=list(_MOMENT), check_sortedness=False)
-        .with_columns(pl.col("sum_below", "count_below").fill_null(0))
-        .with_columns(
-            limited=pl.col("sum_below")
-            + (pl.col("count") - pl.col("count_below")) * pl.col("share")
-        )
     )
 
 
@@ -410,7 +319,7 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
     all_work_us = loads["work_us"].sum()
     frames = {
         kind: loads.drop_nulls(kind)
-        .group_by(*_MOMENT, key=kind)
+        .group_by(*MOMENT, key=kind)
         .agg(pl.sum("timed", "service_us_sum", "work_us", "took_us", "usual_us"))
         .group_by("key")
         .agg(
@@ -425,7 +334,7 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
         for kind in ("principal", *GROUPS)
     }
     groups = pl.concat([frames[kind].with_columns(kind=pl.lit(kind)) for kind in GROUPS])
-    waited_us = loads.group_by(_MOMENT).agg(pl.sum("took_us", "usual_us")).select(late_us.sum())
+    waited_us = loads.group_by(MOMENT).agg(pl.sum("took_us", "usual_us")).select(late_us.sum())
     return Impact(
         frames["principal"].rename({"key": "principal"}),
         # Of groups of the same jobs, the user comes first.
@@ -457,72 +366,3 @@ def latency(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
         )
         .select(*_KIND, "rpcs", "mean_us", usual_us="baseline_us")
     )
-
-
-@dataclass(frozen=True)
-class Slowdown:
-    """An interval in which a server's RPCs took longer than usual."""
-
-    server: int
-    start: datetime
-    end: datetime
-    factor: float  # time relative to usual, in the worst window
-    waited_s: float  # time beyond usual, of all RPCs
-
-
-@dataclass(frozen=True)
-class SlownessCriteria:
-    """Bounds of slow intervals.
-
-    An interval lasts while RPCs take at least `leave` times as long as usual, and counts if a
-    window reaches `enter` times. Pauses up to `max_pause` are included.
-    """
-
-    enter: float = 3.0
-    leave: float = 1.5
-    max_pause: timedelta = timedelta(minutes=2)
-    min_duration: timedelta = timedelta(seconds=30)
-
-
-# Every window in which RPCs took this many times as long as usual.
-EVERY_SLOW_WINDOW = SlownessCriteria(
-    enter=1.5, leave=1.5, max_pause=timedelta(0), min_duration=timedelta(0)
-)
-
-
-def slow_intervals(times: pl.DataFrame, criteria: SlownessCriteria | None = None) -> list[Slowdown]:
-    """Find the intervals in which a server was slower than its baseline, worst first.
-
-    A window's factor is the time of its RPCs over the usual time of as many RPCs of the same
-    kinds. A different mix of RPCs alone is not slowness.
-
-    Args:
-        times: columns of `TIMES`; windows that are not slow may be missing.
-        criteria: bounds of the intervals.
-
-    Source: docs/metrics.md, "Slow intervals".
-    """
-    bounds = criteria or SlownessCriteria()
-    factors = (
-        times.filter(pl.col("usual_us") > 0)
-        .with_columns(factor=pl.col("took_us") / pl.col("usual_us"))
-        .filter(pl.col("factor") >= bounds.leave)
-        .sort("server", "start")
-    )
-    pause = pl.col("start").diff().over("server") > WINDOW + bounds.max_pause
-    intervals = (
-        factors.with_columns(interval=pause.fill_null(value=True).cum_sum())
-        .group_by("server", "interval")
-        .agg(
-            start=pl.min("start"),
-            end=pl.max("start") + WINDOW,
-            factor=pl.max("factor"),
-            waited_s=(pl.col("took_us") - pl.col("usual_us")).sum() / _US_PER_S,
-        )
-        .filter(
-            pl.col("factor") >= bounds.enter,
-            pl.col("end") - pl.col("start") >= bounds.min_duration,
-        )
-        .sort("waited_s", "server", "start", descending=[True, False, False])
-    )
-    return [Slowdown(**row) for row in intervals.drop("interval").iter_rows(named=True)]

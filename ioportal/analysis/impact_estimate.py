@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.analysis.impact import BASELINES, TIMES, WINDOW, WINDOWS
+from ioportal.analysis.impact import BASELINES, WINDOW, WINDOWS
 from ioportal.analysis.quality import CONTRADICTION
+from ioportal.analysis.slowness import TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

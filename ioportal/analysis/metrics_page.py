@@ -2,23 +2,21 @@
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
+from ioportal.analysis.accountability import BUSIER_TIMES, CALM_SHARE
 from ioportal.analysis.impact import (
     BEGUN_TIMES,
     BLOCKED_TIMES,
-    BUSIER_TIMES,
-    CALM_SHARE,
     ENDED_TIMES,
-    EVERY_SLOW_WINDOW,
     FREE_THREADS,
     MAX_WAIT,
     MIN_BASELINE_WINDOWS,
     SHORT_WAIT,
-    SlownessCriteria,
 )
 from ioportal.analysis.impact_estimate import COSTLIEST, MIN_CALM_INTERVALS
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, MIN_GROUP
 from ioportal.analysis.quality import CONTRADICTION, MIN_NOT_SENT
+from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
 from ioportal.analysis.usual import MIN_SAME_NAME
 
 _SLOWNESS = SlownessCriteria()

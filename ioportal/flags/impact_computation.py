@@ -12,7 +12,8 @@ import polars as pl
 from django.db import transaction
 
 from ioportal.activity import baselines, impact_estimates, job_groups, principal_windows
-from ioportal.analysis.impact import EVERY_SLOW_WINDOW, GROUPS, MAX_WAIT, WINDOW, by_window
+from ioportal.analysis.impact import GROUPS, MAX_WAIT, WINDOW, by_window
+from ioportal.analysis.slowness import EVERY_SLOW_WINDOW
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Server
 from ioportal.telemetry import buckets, coverage, levels, retention
@@ -30,7 +31,7 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ioportal.analysis.impact import Slowdown
+    from ioportal.analysis.slowness import Slowdown
 
 _PRINCIPAL = "principal"  # the kind of a single job, process or host
 _MIN_STORED_US = 10_000  # smaller impacts are not stored

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ioportal.activity import baselines
-from ioportal.analysis.impact import TIMES, WINDOW
+from ioportal.analysis.impact import WINDOW
+from ioportal.analysis.slowness import TIMES
 from ioportal.analysis.timelines import Steps
 from ioportal.charts.palette import HUES, REST
 from ioportal.charts.timelines import Chart, Style

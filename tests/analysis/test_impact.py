@@ -5,20 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ioportal.analysis.accountability import BUSIER_TIMES, CALM_SHARE
 from ioportal.analysis.impact import (
     BASELINES,
     BEGUN_TIMES,
-    BUSIER_TIMES,
-    CALM_SHARE,
     ENDED_TIMES,
     MEMBERS,
-    TIMES,
     WINDOWS,
-    Slowdown,
-    SlownessCriteria,
     by_window,
     impact,
-    slow_intervals,
 )
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
@@ -38,15 +33,6 @@ def windows(*rows, server=1, service=1):
             for second, opcode, name, rpcs, service_us, total_us in rows
         ],
         schema=WINDOWS,
-        orient="row",
-    )
-
-
-def times(*means_us):
-    """Return windows of server 1 from noon on, with 100 RPCs each and a baseline of 100 us."""
-    return pl.DataFrame(
-        [(1, at(10 * n), 100.0 * us, 10_000.0) for n, us in enumerate(means_us)],
-        schema=TIMES,
         orient="row",
     )
 
@@ -310,7 +296,6 @@ def test_no_windows_give_an_empty_result():
     assert result.principals.is_empty()
     assert result.groups.is_empty()
     assert result.known_share == result.waited_s == 0
-    assert slow_intervals(times()) == []
 
 
 USERS = {"a": "u", "b": "u", "c": "v"}  # d is outside jobs
@@ -443,18 +428,3 @@ def test_no_outsider_is_assigned_a_fiftieth_of_a_storm(size, others, total_us):
     limit = 0.02 * users["storm"]
     assert max(users[user] for user in outside.values()) <= limit
     assert max(single[job] for job in outside) <= limit
-
-
-def test_an_interval_contains_a_high_factor_and_ends_at_a_low_factor():
-    intervals = slow_intervals(
-        times(100, 170, 320, 900, 160, 140, 100, 100, 310),
-        SlownessCriteria(max_pause=timedelta(seconds=10)),
-    )
-
-    assert intervals == [Slowdown(1, at(10), at(50), 9.0, pytest.approx(0.115))]
-
-
-def test_an_interval_includes_short_pauses():
-    [interval] = slow_intervals(times(400, 400, 100, 100, 400))
-
-    assert (interval.start, interval.end) == (at(0), at(50))

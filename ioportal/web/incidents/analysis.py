@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ioportal.activity.incidents import Analysis
     from ioportal.activity.top_consumers import PrincipalKey
-    from ioportal.analysis.impact import Slowdown
+    from ioportal.analysis.slowness import Slowdown
     from ioportal.reporting.contacts import Contact
     from ioportal.site.models import Filesystem
 
