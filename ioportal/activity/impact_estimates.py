@@ -6,7 +6,6 @@ The times of requests are from the server's statistics (mds_stats). The loads ar
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from ioportal.analysis import impact_estimate
 from ioportal.analysis.impact import BASELINES, MAX_WAIT, WINDOWS
 from ioportal.analysis.impact_estimate import LOADS, WAITS
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, slow_intervals
+from ioportal.site.job_id_pattern import has_uid
 from ioportal.site.models import Counter, Server, Service, Target
 from ioportal.telemetry import buckets, coverage, services
 from ioportal.telemetry.coverage import Interval
@@ -164,7 +164,7 @@ def untraced(server_id: int, start: datetime, end: datetime, usual: pl.DataFrame
 def _awaiting_exports(server_id: int) -> list[Interval]:
     """Return the interval whose exports are awaited: job ids with a user id need no other proof."""
     server = Server.objects.select_related("filesystem").get(pk=server_id)
-    if "uid" in re.compile(server.filesystem.job_id_pattern).groupindex:
+    if has_uid(server.filesystem.job_id_pattern):
         return []
     mdts = dict.fromkeys(_mdts(server), settings.POLL_GAP)
     last = coverage.last_observed(Coverage.Source.EXPORTS, mdts)

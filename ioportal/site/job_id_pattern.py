@@ -50,6 +50,11 @@ def read_job_id(pattern: re.Pattern[str], text: str) -> dict[str, str | int | No
     return {**parts, "uid": uid}
 
 
+def has_uid(pattern: str) -> bool:
+    """Return whether job ids contain the user id, which the client's kernel adds."""
+    return "uid" in re.compile(pattern).groupindex
+
+
 def _uid(digits: str) -> int:
     """Return a user id; one that nobody has if it is unreadable."""
     readable = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(LARGEST_UID))
