@@ -6,8 +6,8 @@ spend at the server with the group, less their time without it. A user's own wai
 On a server at its limit, every sender prolongs the waiting of the job that overloads it, and
 without any of them it would be below its limit. Such bystanders are not harmful: only minutes and
 queues count in which the group does a notable part of the work, and others would save a notable
-part of their waiting without it. In a queue, the waiting of users who are twice as busy as the
-group is their own doing.
+part of their waiting without it. A queue counts from the group's first request in it. In a queue,
+the waiting of users who are twice as busy as the group is their own doing.
 """
 
 from collections.abc import Sequence
@@ -171,13 +171,15 @@ def _in_episode(
         for n, absent, counted, delay_s in zip(numbers, left_out, others, without, strict=True):
             others_s = episode.delay_s[:, counted].sum(axis=1)
             waiting_s = others_s - idle_s[:, counted].sum(axis=1)
+            work_s = idle_s[:, absent].sum(axis=1)
+            since = slice(int(np.argmax(work_s > 0)), None)  # before, nobody waits for the group
             parts[n].append(
                 _Part(
-                    seconds,
-                    others_s - delay_s,
-                    waiting_s,
-                    idle_s[:, absent].sum(axis=1),
-                    idle_s.sum(axis=1),
-                    np.zeros(len(seconds), dtype=np.int64),
+                    seconds[since],
+                    (others_s - delay_s)[since],
+                    waiting_s[since],
+                    work_s[since],
+                    idle_s.sum(axis=1)[since],
+                    np.zeros(len(seconds[since]), dtype=np.int64),
                 )
             )

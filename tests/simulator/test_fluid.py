@@ -123,6 +123,14 @@ def test_a_bystander_of_an_overload_is_not_harmful():
     assert bystander == 0  # although there would be no queue without it
 
 
+def test_a_storm_late_in_a_long_queue_is_harmful():
+    fluid = server((300, 0, SECONDS), (11_000, 20, 52), (8_000, 55, 60), in_flight=800)
+
+    _, late = waited_s(fluid, [1], [2])
+    assert [(each.start, each.end) for each in fluid.episodes] == [(20, 62)]
+    assert late > 150
+
+
 def test_the_waiting_of_a_much_busier_user_is_its_own_doing():
     fluid = server((300, 0, SECONDS), (9_000, 20, 60), (2_000, 20, 60), in_flight=800)
 
