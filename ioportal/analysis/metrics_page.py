@@ -191,21 +191,28 @@ sum over its windows. A group's *own waiting* is the excess of its own time over
 is no impact. Nor is the waiting of a party with more than {BUSIER_TIMES:g} times the group's work:
 that is its own doing.
 
-The accountable share follows from the *work* while the RPCs of the window waited. Work is the
-usual time of the RPCs done, not their service time: an RPC that is blocked on a lock occupies a
-thread, but is not busy. RPCs without a baseline count with their service time. If the RPCs of a
-window took more than {SHORT_WAIT.total_seconds():g} s on average, the work of the windows before is
-included, for as long as they took (at most {MAX_WAIT.seconds // 60} minutes). So is that of the
-window before if its overload ended in this one: if it did {ENDED_TIMES} times as much work or more,
-and was slower. If an overload began in a window (RPCs took {BEGUN_TIMES} times as long as in the
-window before), the work of the next one is included if it did as much work or more, and was slower.
-In each window, the
-work of a principal counts in proportion to the mean waiting of its RPCs, relative to the busiest
-principal's and at most once: RPCs that met no queue were done at other times of the window. A live
-window in which an overload began, with several possible causes, has no impact until the next one is
-complete. Users, and hosts and processes outside jobs, are *parties*. For a project's impact,
-projects are. A group and the rest of its user are separate parties. With *s* the group's share of
-the work:
+The accountable share follows from the *work* that delays the RPCs of a window:
+
+- Work is the usual time of the RPCs done, not their service time: an RPC that is blocked on a lock
+  occupies a thread, but is not busy. RPCs without a baseline count with their service time.
+- It is the work of the window. If its RPCs took more than {SHORT_WAIT.total_seconds():g} s on
+  average, the windows before are included, for as long as the RPCs took (at most
+  {MAX_WAIT.seconds // 60} minutes).
+- If an overload *ended* in the window, the window before is included. It ended if the window before
+  did {ENDED_TIMES} times as much work or more, and its RPCs took longer relative to usual.
+- If an overload *began* in the window, the next window is included. It began if the RPCs took
+  {BEGUN_TIMES} times as long or more, relative to usual, as in the window before; and if the next
+  window does at least as much work, and its RPCs take longer still.
+- The work of a principal in a window counts in proportion to the mean waiting of its RPCs, relative
+  to the busiest principal's and at most once: RPCs that met no queue were done at other times of
+  the window. Waiting is time beyond usual, without blocked time.
+
+While data arrives, a window in which RPCs began to take longer has no impact until the next window
+is complete, if several principals may be accountable: only the next one shows who overloads the
+server.
+
+Users, and hosts and processes outside jobs, are *parties*. For a project's impact, projects are. A
+group and the rest of its user are separate parties. With *s* the group's share of the work:
 
 - ``reach`` is the sum of all parties' shares, each limited to *s*. A calm server does up to
   {CALM_SHARE:.0%} of the work of a slow one. If ``reach`` is lower, limiting the busier parties
