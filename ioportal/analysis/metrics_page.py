@@ -208,8 +208,8 @@ The accountable share follows from the *work* that delays the RPCs of a window:
   the window. Waiting is time beyond usual, without blocked time.
 
 While data arrives, a window in which RPCs began to take longer has no impact until the next window
-is complete, if several principals may be accountable: only the next one shows who overloads the
-server.
+is complete, if several principals may be accountable: only then is it clear which principal
+overloads the server.
 
 Users, and hosts and processes outside jobs, are *parties*. For a project's impact, projects are. A
 group and the rest of its user are separate parties. With *s* the group's share of the work:
