@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection
 from psycopg import sql
 
+from collectors.lustre.rpc_trace import LONGEST_US
 from collectors.lustre.service_stats import WAIT
 from ioportal.analysis import impact_estimate
 from ioportal.analysis.impact import BASELINES, MAX_WAIT, WINDOWS
@@ -46,6 +47,7 @@ _ALL_READS = 1_000_000
 _TRACE_DELAY = _EXPORTS_DELAY = timedelta(minutes=2)
 _EVIDENCE = timedelta(minutes=2)  # around an interval: polls of counters and exports differ
 _POLL = timedelta(minutes=1)  # operations before a client's first poll are spread over it
+_LARGEST_RATE = 1_000_000  # requests/s of a service: counters above are not true
 _UNATTRIBUTED = f"{Principal.UNATTRIBUTED.value}:0"
 _SERVICES = "mdt"  # prefix of the services that handle metadata operations
 
@@ -182,6 +184,7 @@ def _waits(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.D
     """Return requests and their times by service and interval between two reads.
 
     The time is the wait in the queue and the mean time of those kinds that the server times.
+    Intervals with impossible numbers are missing: they would exceed 64 bits, and blame someone.
     """
     microseconds = ServiceSnapshot.Unit.MICROSECONDS
     differences = services.differences(server_id, start, end, at_most, microseconds)
@@ -193,6 +196,7 @@ def _waits(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.D
     is_handled = ~pl.col("counter_id").is_in(list(of_queue.values()))
     handled = pl.col("sum").filter(is_handled).sum() / pl.col("samples").filter(is_handled).sum()
     requests = pl.col("requests").cast(pl.Float64)
+    seconds = (pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e6
     return (
         differences.filter(
             ~pl.col("is_reset"),
@@ -208,6 +212,10 @@ def _waits(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.D
         .filter(pl.col("requests") > 0)
         .with_columns(requests, handled_us=requests * pl.col("handling_us"))
         .with_columns(took_us=pl.col("waited_us") + pl.col("handled_us"))
+        .filter(
+            pl.col("requests") <= _LARGEST_RATE * seconds,
+            pl.col("took_us") <= LONGEST_US * pl.col("requests"),
+        )
         .select(*WAITS)
     )
 

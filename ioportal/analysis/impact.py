@@ -183,7 +183,8 @@ def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
     busiest_us = pl.col("wait_us").sort_by("work_us", "wait_us").last().over(MOMENT)
     queued_share = (pl.col("wait_us") / busiest_us).fill_nan(1).fill_null(1).clip(upper_bound=1)
     return (
-        windows.join(baseline, on=_KIND, how="left")
+        # A baseline of 0 is unknown: no factor relates to it.
+        windows.join(baseline.filter(pl.col("baseline_us") > 0), on=_KIND, how="left")
         .with_columns(
             usual_us=usual_us.fill_null(0),
             took_us=pl.when(is_known).then(pl.col("total_us_sum").cast(pl.Float64)).otherwise(0),

@@ -85,6 +85,13 @@ def test_a_busy_job_without_waiting_of_others_has_no_impact():
     assert figures(result, "share")["busy"] > 0.98
 
 
+def test_a_baseline_of_zero_is_unknown():
+    rows = windows((0, ENQUEUE, "storm", 9_000, 80, 1_100), (0, ENQUEUE, "victim", 1_000, 80, 1_100))
+    usual = pl.DataFrame([(1, 1, ENQUEUE, 0.0)], schema=BASELINES, orient="row")
+
+    assert by_window(rows, usual, NO_JOBS)["impact_us"].to_list() == [0, 0]
+
+
 def test_many_small_jobs_of_a_user_are_one_storm():
     jobs = {f"job {n}": "stormy" for n in range(700)} | {"bystander": "calm"}
     rows = [(0, ENQUEUE, job, 100, 80, 2_100) for job in jobs if job != "bystander"]
