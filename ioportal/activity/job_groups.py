@@ -46,7 +46,7 @@ def members(job_ids: Collection[int]) -> pl.DataFrame:
         cursor.execute(_MEMBERS, [list(job_ids)])
         columns = dict.fromkeys(("principal", "owner", "project", "name"), pl.String())
         jobs = pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")
-    return jobs.select("principal", **keys()).select(*MEMBERS)
+    return jobs.select("principal", **keys(), source=pl.lit(None, pl.String)).select(*MEMBERS)
 
 
 def keys() -> dict[str, pl.Expr]:

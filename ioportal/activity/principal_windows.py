@@ -39,9 +39,17 @@ def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.D
 
 
 def members(windows: pl.DataFrame) -> pl.DataFrame:
-    """Return the groups of the jobs in some windows: columns of `analysis.impact.MEMBERS`."""
-    keys = map(principal_key, windows["principal"].unique())
-    return job_groups.members([key for kind, key in keys if kind == Principal.JOB])
+    """Return the groups of the jobs in some windows: columns of `analysis.impact.MEMBERS`.
+
+    The names of processes are all of one source, because any process can change its name.
+    """
+    names = windows["principal"].unique()
+    keys = map(principal_key, names)
+    jobs = job_groups.members([key for kind, key in keys if kind == Principal.JOB])
+    is_process = names.str.starts_with(f"{Principal.PROCESS.value}:")
+    processes = names.filter(is_process).to_frame("principal")
+    source = pl.lit(str(Principal.PROCESS.value))
+    return pl.concat([jobs, processes.with_columns(source=source)], how="diagonal")
 
 
 def principal_key(principal: str) -> PrincipalKey:

@@ -31,7 +31,12 @@ WINDOWS = {  # rows with the same key are summed
 }
 GROUPS = ("user", "project", "application")  # application: user and application name
 # The groups of each principal in a job; null: none. Principals outside jobs may be missing.
-MEMBERS = {"principal": pl.String(), **dict.fromkeys(GROUPS, pl.String())}
+# Principals of one source may be one user under several names; null: they are not.
+MEMBERS = {
+    "principal": pl.String(),
+    **dict.fromkeys(GROUPS, pl.String()),
+    "source": pl.String(),
+}
 BASELINES = {
     "server": pl.Int64(),
     "service": pl.Int64(),
@@ -126,7 +131,7 @@ def by_window(
         )
         times = current.group_by(*MOMENT, party=party).agg(pl.sum(*PARTY_TIMES))
         parties = (
-            ahead.group_by(*MOMENT, party=party)
+            ahead.group_by(*MOMENT, party=party, source=pl.coalesce("source", party))
             .agg(party_us=pl.sum("queued_work_us"))
             .join(times, on=[*MOMENT, "party"], how="left")
             .with_columns(pl.col(PARTY_TIMES).fill_null(0))

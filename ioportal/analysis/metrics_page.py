@@ -212,7 +212,8 @@ is complete, if several principals may be accountable: only then is it clear whi
 overloads the server.
 
 Users, and hosts and processes outside jobs, are *parties*. For a project's impact, projects are. A
-group and the rest of its user are separate parties. With *s* the group's share of the work:
+group and the rest of its user are separate parties. Any process can change its name: in ``reach``
+and for the largest share, all processes count as one party. With *s* the group's share of the work:
 
 - ``reach`` is the sum of all parties' shares, each limited to *s*. A calm server does up to
   {CALM_SHARE:.0%} of the work of a slow one. If ``reach`` is lower, limiting the busier parties

@@ -40,7 +40,7 @@ def windows(*rows, server=1, service=1):
 def members(users):
     """Return the groups of jobs by their users; each user has one project and one application."""
     return pl.DataFrame(
-        [(job, user, f"project of {user}", f"{user} run") for job, user in users.items()],
+        [(job, user, f"project of {user}", f"{user} run", None) for job, user in users.items()],
         schema=MEMBERS,
         orient="row",
     )
@@ -86,7 +86,9 @@ def test_a_busy_job_without_waiting_of_others_has_no_impact():
 
 
 def test_a_baseline_of_zero_is_unknown():
-    rows = windows((0, ENQUEUE, "storm", 9_000, 80, 1_100), (0, ENQUEUE, "victim", 1_000, 80, 1_100))
+    rows = windows(
+        (0, ENQUEUE, "storm", 9_000, 80, 1_100), (0, ENQUEUE, "victim", 1_000, 80, 1_100)
+    )
     usual = pl.DataFrame([(1, 1, ENQUEUE, 0.0)], schema=BASELINES, orient="row")
 
     assert by_window(rows, usual, NO_JOBS)["impact_us"].to_list() == [0, 0]
@@ -106,10 +108,25 @@ def test_many_small_jobs_of_a_user_are_one_storm():
     assert sum(figures(result, "impact_s").values()) == 0  # of single jobs
 
 
+def test_a_storm_under_many_process_names_blames_others_no_more_than_under_one():
+    names = [f"process {n}" for n in range(1_000)]
+    processes = pl.DataFrame({"principal": names, "source": "processes"})
+    groups = pl.concat([members({"a": "alice", "b": "bob"}), processes], how="diagonal")
+
+    def blamed(storm):
+        jobs = (0, ENQUEUE, "a", 30_000, 80, 2_000), (0, ENQUEUE, "b", 10_000, 80, 2_000)
+        rows = [(0, ENQUEUE, name, rpcs, 80, 2_000) for name, rpcs in storm.items()]
+        return impact_s(impact(windows(*jobs, *rows), USUAL, groups))
+
+    # Without alice's job, the server would do 7/10 of the work: she is hardly accountable.
+    assert blamed({names[0]: 60_000}) == pytest.approx({"alice": 13.3, "bob": 0})
+    assert blamed(dict.fromkeys(names, 60)) == pytest.approx({"alice": 13.3, "bob": 0})
+
+
 def test_a_storm_of_a_whole_project_is_found_although_no_user_stands_out():
     jobs = pl.DataFrame(
-        [(f"job {n}", f"user {n}", "P", f"user {n} run") for n in range(20)]
-        + [(f"other {n}", f"other {n}", f"Q{n}", f"other {n} run") for n in range(20)],
+        [(f"job {n}", f"user {n}", "P", f"user {n} run", None) for n in range(20)]
+        + [(f"other {n}", f"other {n}", f"Q{n}", f"other {n} run", None) for n in range(20)],
         schema=MEMBERS,
         orient="row",
     )

@@ -89,7 +89,9 @@ class Served:
         kinds = ("server", "service", "opcode")
         baseline = requests.group_by(kinds).agg(baseline_us=pl.mean("usual_us"))
         members = pl.DataFrame(
-            [(name, user, user, user) for name, user, *_ in self.jobs], schema=MEMBERS, orient="row"
+            [(name, user, user, user, None) for name, user, *_ in self.jobs],
+            schema=MEMBERS,
+            orient="row",
         )
         return impact(
             requests.select(pl.col(name).cast(kind) for name, kind in WINDOWS.items()),

@@ -179,6 +179,19 @@ def test_a_storm_with_the_id_of_another_job_is_flagged_as_that_of_its_node(trace
 
 
 @pytest.mark.usefixtures("baseline")
+def test_a_storm_under_many_process_names_blames_no_job(logs, ingest):
+    senders = 8 * ["19@gni"] + 2 * ["2@gni"]
+    lines = [
+        rpc(at("12:00") + n * _SECOND / 10, nid, us=(100, 2_000_000), job=f"find.{n % 100}")
+        for n in range(1_200)
+        for nid in senders
+    ]
+    ingest("rpctrace", logs("trace", "\n".join(lines)), server=untraced.SERVER)
+
+    assert ("impact", BYSTANDER) not in impact_flags()
+
+
+@pytest.mark.usefixtures("baseline")
 def test_a_trace_replaces_the_estimate(traced):
     estimated = starts(is_estimated=True)
     within = traced()
