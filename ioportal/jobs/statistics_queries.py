@@ -308,18 +308,19 @@ LEFT JOIN claiming USING (job_id)
 
 # Operations counted for a job that its nodes did not send, where the exports of the MDT were polled
 # during the run: another client used its id. Clients that may send for any job explain them, too:
-# those without a registered node, nodes of several jobs and forwarding nodes.
+# those without a registered node, nodes of several jobs and forwarding nodes. A job id may name its
+# job some minutes before the run.
 NOT_SENT = sql.SQL(
     _RUNS
     + """,
 counted AS (
-    SELECT w.job_id, w.target_id, runs.start, max(w."end") AS "end",
+    SELECT w.job_id, w.target_id, least(runs.start, min(w.start)) AS start, max(w."end") AS "end",
         sum({operations})::float8 AS operations
     FROM telemetry_iowindow w
     JOIN runs USING (job_id)
     JOIN site_sourcejobid s ON s.id = w.source_job_id AND s.uid IS NULL
     WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0 AND w.target_id <> 0
-    GROUP BY 1, 2, 3
+    GROUP BY 1, 2, runs.start
 ),
 sent AS (
     SELECT job_id, target_id, sum(metadata_operations)::float8 AS sent

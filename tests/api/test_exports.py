@@ -195,3 +195,38 @@ def test_a_job_id_with_a_user_id_needs_no_proof_by_nodes(graded, register):
     register(VERIFIED)
     before, after = graded({"1@gni": 3_000, "3@gni": 57_000}, "77:1001")
     assert (before.quality, after.quality) == ("good", "good")
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_huge_operations_of_a_jobs_nodes_are_capped(deliver, logs, ingest, windows, is_late):
+    def record():
+        run = Run("77", nodes="n[1-4]", node_count=4)
+        ingest("sacct", logs("s", sacct(run)), cluster="anvil")
+
+    if not is_late:
+        record()
+    nids = [f"{number}@gni" for number in range(1, 5)]
+    deliver(poll(1, "12:00", "12:01", dict.fromkeys(nids, 2**62), us=1), "mds1-exports")
+    if is_late:
+        record()
+
+    assert windows() == [("", JOB, 2**63 - 1, 2**63 - 1)]
+
+
+def test_an_id_that_is_used_before_its_job_begins_lowers_the_quality(
+    deliver, logs, ingest, attribute, refresh
+):
+    run = Run("77", nodes="n1", start="12:10", end="12:40")
+    ingest("sacct", logs("s", sacct(run)), cluster="anvil")
+    for clock, opens in (("12:05", 0), ("12:09", 60_000), ("12:25", 60_000), ("12:40", 60_000)):
+        text = job_stats("lake-MDT0000", {"77": {"open": opens}}, snapshot=clock)
+        ingest("job_stats", logs(f"counters-{clock}", text), at=at(clock).isoformat())
+    clocks = [f"12:{minute:02}" for minute in range(4, 42)]
+    for number, (start, end) in enumerate(pairwise(clocks), start=1):
+        deliver(poll(number, start, end, {"1@gni": 10, "3@gni": 15_000}), "mds1-exports")
+    attribute()
+    refresh()
+
+    statistics = JobStatistics.objects.get(job__batch_id="77")
+    assert statistics.metadata_operations == 60_000
+    assert (statistics.quality, statistics.covered_share) == ("poor", 1)

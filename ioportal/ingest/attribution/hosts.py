@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection
 
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import Principal
+from ioportal.telemetry.models import LARGEST_BIGINT, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -65,8 +65,10 @@ added AS (
         start, "end", segment_id, target_id, nid_id, job_id, kind, basis, metadata_operations,
         metadata_us
     )
-    SELECT start, "end", segment_id, target_id, 0, holder, %(JOB)s, basis, sum(metadata_operations),
-        CASE WHEN bool_and(metadata_us IS NOT NULL) THEN sum(metadata_us) END
+    -- Real counters never exceed a bigint; forged ones must not stop the stage.
+    SELECT start, "end", segment_id, target_id, 0, holder, %(JOB)s, basis,
+        least(sum(metadata_operations), %(largest)s),
+        CASE WHEN bool_and(metadata_us IS NOT NULL) THEN least(sum(metadata_us), %(largest)s) END
     FROM held
     GROUP BY 1, 2, 3, 4, holder, basis
     RETURNING start, "end"
@@ -80,7 +82,8 @@ _FOLD_SEGMENTS = _FOLD.format(
 )
 _LONGEST_POLL = timedelta(days=1)
 _CONSTANTS: dict[str, Any] = {
-    kind.name: kind.value for kind in (Principal.HOST, Principal.JOB, Principal.UNATTRIBUTED)
+    **{kind.name: kind.value for kind in (Principal.HOST, Principal.JOB, Principal.UNATTRIBUTED)},
+    "largest": LARGEST_BIGINT,
 }
 
 

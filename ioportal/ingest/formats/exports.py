@@ -11,7 +11,7 @@ from ioportal.ingest.formats.deltas import DeltasLoader
 from ioportal.ingest.models import DirtyExports
 from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_frame
-from ioportal.telemetry.models import Coverage, HostWindow, Principal
+from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, HostWindow, Principal
 
 if TYPE_CHECKING:
     from collectors.parsed import Parsed
@@ -38,16 +38,17 @@ class ExportDeltasLoader(DeltasLoader):
         kinds = pl.DataFrame(
             hosts.kinds(nid_ids.unique().to_list(), start, end), schema=_KINDS, orient="row"
         )
-        time = pl.col("metadata_us")
+        operations, time = (
+            pl.col(name).cast(pl.Int128).sum().clip(upper_bound=LARGEST_BIGINT).cast(pl.Int64)
+            for name in ("metadata_operations", "metadata_us")
+        )
+        has_times = pl.col("metadata_us").is_not_null().all()
         windows = (
             rows.with_columns(nid_ids.cast(pl.Int64).alias("nid_id"))
             .join(kinds, on="nid_id")
             .with_columns(pl.when(pl.col("kind") == Principal.HOST).then("nid_id").otherwise(0))
             .group_by(_KEY)
-            .agg(
-                pl.sum("metadata_operations"),
-                pl.when(time.is_not_null().all()).then(time.sum()),
-            )
+            .agg(operations, pl.when(has_times).then(time))
         )
         copy_frame(HostWindow, self.placed(windows))
 
