@@ -308,8 +308,8 @@ LEFT JOIN claiming USING (job_id)
 
 # Operations counted for a job that its nodes did not send, where the exports of the MDT were polled
 # during the run: another client used its id. Clients that may send for any job explain them, too:
-# those without a registered node, nodes of several jobs and forwarding nodes. A job id may name its
-# job some minutes before the run.
+# those without a registered node, forwarding nodes and, while another job runs on one of its nodes,
+# nodes of several jobs. A job id may name its job some minutes before the run.
 NOT_SENT = sql.SQL(
     _RUNS
     + """,
@@ -339,17 +339,32 @@ suspicious AS MATERIALIZED (
             AND c.start < counted."end" AND c."end" > counted.start
     ) >= %(good_covered)s * extract(epoch FROM counted."end" - counted.start)
 ),
+shared AS MATERIALIZED (
+    SELECT s.job_id, range_agg(tstzrange(other.started_at, other.ended_at, '[]')) AS times
+    FROM (SELECT job_id, min(start) AS start, max("end") AS "end" FROM suspicious GROUP BY 1) s
+    JOIN jobs_job other ON other.id <> s.job_id AND other.started_at IS NOT NULL
+        AND tstzrange(other.started_at, other.ended_at) && tstzrange(s.start, s."end")
+    WHERE EXISTS (
+        SELECT FROM jobs_allocation a JOIN jobs_allocation b USING (node_id)
+        WHERE a.job_id = s.job_id AND b.job_id = other.id
+    )
+    GROUP BY 1
+),
 explained AS (
     SELECT job_id, operations, sent + coalesce((
         SELECT sum(w.metadata_operations)::float8
         FROM telemetry_hostwindow w
         LEFT JOIN site_nid i ON i.id = w.nid_id LEFT JOIN site_node n ON n.id = i.node_id
         WHERE w.target_id = suspicious.target_id AND w.job_id = 0
-            AND (w.kind <> %(HOST)s OR n.forwards)
+            AND CASE w.kind
+                WHEN %(HOST)s THEN n.forwards
+                WHEN %(JOB)s THEN tstzrange(w.start, w."end", '[]') && shared.times
+                ELSE true
+            END
             AND w."end" > suspicious.start AND w.start < suspicious."end"
             AND w."end" < suspicious."end" + interval '1 day'
     ), 0) AS at_most
-    FROM suspicious
+    FROM suspicious LEFT JOIN shared USING (job_id)
 )
 SELECT job_id, sum(operations - at_most) AS operations
 FROM explained

@@ -230,3 +230,24 @@ def test_an_id_that_is_used_before_its_job_begins_lowers_the_quality(
     statistics = JobStatistics.objects.get(job__batch_id="77")
     assert statistics.metadata_operations == 60_000
     assert (statistics.quality, statistics.covered_share) == ("poor", 1)
+
+
+@pytest.mark.parametrize(
+    ("start", "grade"),
+    [
+        pytest.param(None, "poor", id="not on the job's node"),
+        pytest.param("12:00", "good", id="on the job's node as well"),
+        pytest.param("12:15", "poor", id="on the job's node for a few minutes"),
+    ],
+)
+def test_nodes_of_several_jobs_send_for_jobs_on_shared_nodes_only(
+    graded, logs, ingest, start, grade
+):
+    neighbours = [Run(each, nodes="n3", user="mallory", end="12:20") for each in ("78", "79")]
+    if start:
+        neighbours.append(Run("80", nodes="n1", user="mallory", start=start, end="12:20"))
+    ingest("sacct", logs("neighbours", sacct(*neighbours)), cluster="anvil")
+
+    _, after = graded({"1@gni": 3_000, "3@gni": 57_000})
+
+    assert after.quality == grade
