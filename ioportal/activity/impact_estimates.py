@@ -52,7 +52,20 @@ _UNATTRIBUTED = f"{Principal.UNATTRIBUTED.value}:0"
 _SERVICES = "mdt"  # prefix of the services that handle metadata operations
 
 _WITH_TIME, _TIME = timed_operations("w")
+# Nodes of several jobs may send the operations of each job on a node that others share with it.
 _LOADS = sql.SQL("""
+WITH active AS MATERIALIZED (
+    SELECT a.node_id, j.id AS job_id, tstzrange(j.started_at, j.ended_at, '[]') AS run
+    FROM jobs_job j JOIN jobs_allocation a ON a.job_id = j.id
+    WHERE j.started_at IS NOT NULL
+        AND tstzrange(j.started_at, j.ended_at) && tstzrange(%(earliest)s, %(latest)s)
+),
+shared AS MATERIALIZED (
+    SELECT one.job_id, range_agg(other.run) AS times
+    FROM active one JOIN active other
+        ON other.node_id = one.node_id AND other.job_id <> one.job_id
+    GROUP BY 1
+)
 SELECT w.start, w."end", w.kind || ':' || CASE w.kind
         WHEN %(JOB)s THEN w.job_id WHEN %(PROCESS)s THEN w.source_job_id ELSE 0
     END,
@@ -72,11 +85,17 @@ WHERE w.target_id = ANY(%(targets)s) AND w."end" > %(since)s AND w."end" < %(lat
     AND w.metadata_operations > 0
 UNION ALL
 SELECT CASE WHEN w.basis = %(TOTAL)s THEN w."end" - %(poll)s ELSE w.start END, w."end",
-    CASE WHEN w.job_id = 0 THEN '' ELSE %(JOB)s || ':' || w.job_id END,
-    CASE WHEN w.job_id = 0 THEN 'unclear' WHEN w.basis = %(TOTAL)s THEN 'new node' ELSE 'node' END,
+    coalesce(%(JOB)s || ':' || coalesce(shared.job_id, nullif(w.job_id, 0)), ''),
+    CASE
+        WHEN w.kind <> %(JOB)s THEN 'unclear'
+        WHEN w.basis = %(TOTAL)s OR w.job_id = 0 THEN 'new node'
+        ELSE 'node'
+    END,
     w.metadata_operations::float8, w.metadata_us::float8
 FROM telemetry_hostwindow w
 LEFT JOIN site_nid i ON i.id = w.nid_id LEFT JOIN site_node n ON n.id = i.node_id
+LEFT JOIN shared ON w.kind = %(JOB)s AND w.job_id = 0
+    AND shared.times && tstzrange(w.start, w."end", '[]')
 WHERE w.target_id = ANY(%(targets)s) AND w."end" > %(since)s AND w."end" < %(latest)s
     AND w.start < %(until)s AND (w."end" > w.start OR w.basis = %(TOTAL)s)
     AND (w.kind <> %(HOST)s OR n.forwards) AND w.metadata_operations > 0

@@ -94,8 +94,8 @@ def by_nodes(
 
     Args:
         loads: counted by job (with its id), process (with another id), host, node (of a job), new
-            node (its operations until its first poll) or unclear (clients that may send those of
-            any job).
+            node (its operations until its first poll, or of nodes that may be the job's) or unclear
+            (clients that may send those of any job).
         observed: intervals in which nodes were counted.
         unattributed: the principal of the operations of others.
     """

@@ -98,7 +98,8 @@ largest one of three:
   counted for the job but that its nodes did not send, relative to all that were counted. They count
   if they are at least {MIN_NOT_SENT:,} and if the counted operations are more than
   {CONTRADICTION} times those of its nodes. Clients that may send for any job (forwarding nodes,
-  nodes of several jobs, clients without a registered node) are assumed to have sent them.
+  clients without a registered node) are assumed to have sent them, and so are nodes of several
+  jobs while another job is on one of its nodes.
 
 The first and the third count only where job ids have no user id: there, counters cannot tell the
 job's operations from others'.

@@ -343,7 +343,8 @@ shared AS MATERIALIZED (
     SELECT s.job_id, range_agg(tstzrange(other.started_at, other.ended_at, '[]')) AS times
     FROM (SELECT job_id, min(start) AS start, max("end") AS "end" FROM suspicious GROUP BY 1) s
     JOIN jobs_job other ON other.id <> s.job_id AND other.started_at IS NOT NULL
-        AND tstzrange(other.started_at, other.ended_at) && tstzrange(s.start, s."end")
+        AND tstzrange(other.started_at, other.ended_at)
+            && tstzrange(s.start - %(gap)s, s."end" + %(gap)s)  -- in the same poll interval
     WHERE EXISTS (
         SELECT FROM jobs_allocation a JOIN jobs_allocation b USING (node_id)
         WHERE a.job_id = s.job_id AND b.job_id = other.id

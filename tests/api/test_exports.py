@@ -251,3 +251,23 @@ def test_nodes_of_several_jobs_send_for_jobs_on_shared_nodes_only(
     _, after = graded({"1@gni": 3_000, "3@gni": 57_000})
 
     assert after.quality == grade
+
+
+def test_a_poll_that_includes_the_job_before_on_the_node_is_no_contradiction(
+    deliver, logs, ingest, attribute, refresh
+):
+    runs = (
+        Run("76", nodes="n1", start="11:30", end="12:00:20"),
+        Run("77", nodes="n1", start="12:00:30", end="12:20"),
+    )
+    ingest("sacct", logs("s", sacct(*runs)), cluster="anvil")
+    for clock, opens in (("12:00:25", 0), ("12:10", 60_000), ("12:20", 60_000)):
+        text = job_stats("lake-MDT0000", {"77": {"open": opens}}, snapshot=clock)
+        ingest("job_stats", logs(f"counters-{clock}", text), at=at(clock).isoformat())
+    clocks = [f"12:{minute:02}" for minute in range(21)]
+    for number, (start, end) in enumerate(pairwise(clocks), start=1):
+        deliver(poll(number, start, end, {"1@gni": 60_000 if number == 1 else 1}), "mds1-exports")
+    attribute()
+    refresh()
+
+    assert JobStatistics.objects.get(job__batch_id="77").quality == "good"

@@ -122,6 +122,32 @@ def test_a_forged_job_id_blames_the_node_that_sent_it(flags):
     assert blamed.keys() == {bystander.pk}
 
 
+def test_nodes_of_several_jobs_send_for_jobs_on_shared_nodes_only(flags):
+    mdt = Target.objects.get(name=untraced.MDT)
+    storm = Job.objects.get(batch_id=STORM)
+    span = at("12:00"), at("12:04")
+    common = {
+        "start": span[0], "end": span[1], "segment_id": 1, "target_id": mdt.pk, "nid_id": 0,
+        "kind": Principal.JOB, "basis": 1,
+    }  # fmt: skip
+    HostWindow.objects.create(**common, job_id=storm.pk, metadata_operations=2_400)
+    HostWindow.objects.create(**common, job_id=0, metadata_operations=3 * untraced.STORM_REQUESTS)
+    Coverage.objects.create(
+        source="exports", source_id=mdt.pk, start=span[0], end=span[1], segment_id=1
+    )
+
+    def is_blamed():
+        impact_marks.mark_targets([mdt.pk], *span)
+        impact_flags()
+        of_storm = ImpactWindow.objects.filter(kind=Principal.JOB, principal_id=storm.pk)
+        return of_storm.filter(start__lt=span[1]).exists()
+
+    assert not is_blamed()
+    other = Job.objects.get(batch_id=BYSTANDER)
+    other.allocations.create(node=storm.allocations.get().node)
+    assert is_blamed()
+
+
 def test_exports_are_awaited_where_job_ids_have_no_user_id(flags):
     mdt = Target.objects.get(name=untraced.MDT)
     polled_until, later = at("12:02"), at("12:06")
