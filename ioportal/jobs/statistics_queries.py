@@ -374,19 +374,37 @@ GROUP BY job_id
 """
 ).format(operations=metadata_operations("w"))
 
-# Largest share of a job in the operations of any MDT during its activity there.
+# Largest share of a job in the operations of any MDT during its activity there. Totals that fall
+# have restarted from zero: those before are added.
 TARGET_SHARES = sql.SQL(
     """
-SELECT job_id, max(least(operations / counted.total, 1)) AS share
-FROM (
+WITH spans AS MATERIALIZED (
     SELECT job_id, target_id, min(start) AS start, max("end") AS "end",
         sum({job_operations})::float8 AS operations
     FROM telemetry_iowindow w
     WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
     GROUP BY job_id, target_id
-) spans
+),
+falls AS MATERIALIZED (
+    SELECT target_id, taken_at, before
+    FROM (
+        SELECT t.target_id, t.taken_at, {target_operations} AS total,
+            lag({target_operations}) OVER (PARTITION BY t.target_id ORDER BY t.taken_at) AS before
+        FROM telemetry_targetsnapshot t
+        WHERE t.target_id = ANY(ARRAY(SELECT target_id FROM spans))
+            AND t.taken_at >= (SELECT min(start) FROM spans)
+            AND t.taken_at <= (SELECT max("end") FROM spans)
+    ) totals
+    WHERE total < before
+)
+SELECT job_id, max(least(operations / counted.total, 1)) AS share
+FROM spans
 JOIN LATERAL (
-    SELECT later.total - earlier.total AS total
+    SELECT later.total - earlier.total + coalesce((
+        SELECT sum(before) FROM falls f
+        WHERE f.target_id = spans.target_id
+            AND f.taken_at > spans.start AND f.taken_at <= spans."end"
+    ), 0) AS total
     FROM (
         SELECT {target_operations} AS total FROM telemetry_targetsnapshot t
         WHERE t.target_id = spans.target_id AND t.taken_at = spans.start

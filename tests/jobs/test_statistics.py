@@ -361,6 +361,23 @@ def test_the_target_share_is_relative_to_the_totals_of_the_target(jobs, read, fi
     assert figures().largest_target_share == pytest.approx(600 / 2_000)
 
 
+@pytest.mark.parametrize(("reached", "total"), [(1_000, 3_000), (11_000, 13_000)])
+def test_the_target_share_includes_operations_before_a_restart(
+    jobs, read, figures, reached, total
+):
+    """Also if the totals after the restart exceed those at the start of the run."""
+    jobs(Run("77"))
+    for clock, job_opens, target_opens in (
+        ("12:00", 100, 10_000),
+        ("12:30", 700, 12_000),
+        ("13:00", 900, reached),
+    ):
+        read(clock, job_stats(MDT, {"77": {"open": job_opens}}, snapshot=clock))
+        read(clock, md_stats(MDT, {"open": target_opens}), form="md_stats")
+
+    assert figures().largest_target_share == pytest.approx(800 / total)
+
+
 def test_late_totals_complete_the_statistics(jobs, read, figures):
     jobs(Run("77"))
     for clock, opens in (("12:00", 0), ("13:00", 600)):
