@@ -188,7 +188,8 @@ METRICS = (
         "Largest share of an MDT",
         Unit.SHARE,
         Source.JOB_STATS_MDT,
-        "largest of the job's metadata operations / the MDT's (md_stats) over the job's run",
+        "largest of the job's metadata operations / the MDT's (md_stats), over the poll intervals "
+        "from the job's first to its last operations there",
         "Unknown without md_stats of the same reads.",
     ),
     Metric(

@@ -112,7 +112,10 @@ bytes need both grades to be good.
 
 Counters are cleared by an administrator, and by the restart of a server. Operations since the read
 before are then lost. It is noticed when an entry falls, begins again or vanishes although it was
-used within the last 0.9 x `job_cleanup_interval`, so that Lustre did not remove it.
+used within the last 0.9 x `job_cleanup_interval`, so that Lustre did not remove it. Grades count it
+in poll intervals that begin at most one minute after the run.
+
+Without any operations or bytes of the job in the counters, all figures of counters are unknown.
 
 ## Node-hours
 
@@ -197,8 +200,8 @@ The accountable share follows from the *work* that delays the RPCs of a window:
 - Work is the usual time of the RPCs done, not their service time: an RPC that is blocked on a lock
   occupies a thread, but is not busy. RPCs without a baseline count with their service time.
 - It is the work of the window. If its RPCs took more than {SHORT_WAIT.total_seconds():g} s on
-  average, the windows before are included, for as long as the RPCs took (at most
-  {MAX_WAIT.seconds // 60} minutes).
+  average, the windows before are included, for the time beyond, rounded up to whole windows (at
+  most {MAX_WAIT.seconds // 60} minutes).
 - If an overload *ended* in the window, the window before is included. It ended if the window before
   did {ENDED_TIMES} times as much work or more, and its RPCs took longer relative to usual.
 - If an overload *began* in the window, the next window is included. It began if the RPCs took
@@ -222,10 +225,15 @@ and for the largest share, all processes count as one party. With *s* the group'
 - ``accountable share = (reach - {CALM_SHARE:g}) / {1 - CALM_SHARE:g} x (s / largest share of a
   party)^2``, from 0 to 1. It is 1 for the largest party.
 
-*Blocked time* is service time beyond {BLOCKED_TIMES} times what the busiest principal's RPCs take
-relative to usual: such RPCs wait for a lock, not for work. The worked share is work / (work +
-blocked time of all, beyond that of {FREE_THREADS} threads): if locks block all threads, others
-queue for them.
+*Blocked time* of a principal is ``service time - {BLOCKED_TIMES} x slowness x usual time of its
+RPCs``, if positive: such RPCs wait for a lock, not for work. *Slowness* is service time / work of
+the principal with most work in the window, at least 1. The worked share is work / (work + blocked
+time of all, beyond that of {FREE_THREADS} threads), over the included windows and not in proportion
+to waiting: if locks block all threads, others queue for them.
+
+An RPC belongs to the window in which it ended. Impact is computed only for windows in which all
+RPCs with a known baseline took at least {EVERY_SLOW_WINDOW.leave:g} times the usual time. Values
+below 0.01 s in a window are not stored.
 
 Impacts of several groups may add up to more than the waiting. Of two equal storms, each is
 accountable for all waiting of others if the server would be calm without it. If each storm alone
@@ -233,11 +241,14 @@ exceeds the server's capacity, impact is up to twice the waiting that would be s
 does not show how much more was requested.
 
 *Usual times* are the baseline of a server, service and opcode. This is the median of the mean times
-in the windows of the four weeks before, restricted to windows with at most the median number of
-RPCs. Slow intervals are excluded, so an incident does not become usual. The baseline is computed
-daily; a range is evaluated with the baseline of its start. Staff may pin another value. With
-fewer than {MIN_BASELINE_WINDOWS:,} such windows the baseline is unknown, and RPCs of that kind
-are excluded; the share of RPCs with a known baseline is shown.
+(arrival to end) in the windows of the four weeks before, restricted to windows in which the service
+had at most the median number of RPCs. Slow intervals are excluded, so an incident does not become
+usual. They are slow relative to the previous baseline; without a previous baseline, relative to the
+medians of all windows. The baseline is computed daily, and every ten minutes while a server has
+been traced for less than a day. A range is evaluated with the baseline of its start; impact by
+window, hour by hour. Staff may pin another value. With fewer than {MIN_BASELINE_WINDOWS:,} such
+windows the baseline is unknown, and RPCs of that kind are excluded; the share of RPCs with a known
+baseline is shown.
 
 ### Estimated impact
 
@@ -247,23 +258,29 @@ estimated. An interval between two reads is spread evenly over the windows of 10
 of more than `IOPORTAL_POLL_GAP` are gaps.
 
 - The time of a request is its wait in the queue plus its handling (mds_stats, means of each service
-  `mdt*`). Its baseline is the median over intervals with at most the median request rate, in the
-  day before. It needs at least {MIN_CALM_INTERVALS} such intervals.
+  `mdt*`). Handling is the mean of the opcodes whose times the server counts, and 0 without any. Its
+  baseline is the median over intervals with at most the median request rate, among the up to 300
+  intervals that divide the day before. It needs at least {MIN_CALM_INTERVALS} such intervals.
 - The load of a job, host or process is the time of its metadata operations (Lustre 2.14 and later),
   or their number where any time is unknown. Time beyond {COSTLIEST} times that of the busiest
   principal's operations is blocked on locks, and no load. If a job's counters contain more than
   twice the operations that its nodes sent (export statistics), its id was used by others: only as
-  many count as its nodes sent. Jobs and processes are counted by job_stats, hosts outside jobs by
-  exports. Operations of hosts are also counted by process: in each interval of the exports, the
-  loads of processes are divided among the hosts in proportion to their operations.
+  many count as its nodes sent. Both are summed from two minutes before slow windows to two minutes
+  after them. Jobs and processes are counted by job_stats, hosts outside jobs by exports. Operations
+  of hosts are also counted by process, and those with other jobs' ids by these ids: in each
+  interval of the exports, such loads are divided among the senders in proportion to their
+  operations. Senders are the hosts, and the jobs whose nodes sent more than twice the operations
+  with their id.
+  What no sender explains remains the processes', or an unknown party's.
 - All requests of an interval are assumed to take equally long, and each principal to send requests
   in proportion to its load.
 
 Only windows with at least {EVERY_SLOW_WINDOW.leave:g} times the usual time are estimated. Traced
 windows are measured only; a trace that arrives later replaces the estimate. The two minutes after
-the end of a trace are not estimated, because its next records may not have arrived. The waiting
-includes time blocked on locks, because statistics of services do not separate it. In simulated
-storms the estimate is within a factor of 2 of the measured impact (3 without times of operations).
+the end of a trace are not estimated, because its next records may not have arrived. Where job ids
+have no user id, nor are the two minutes after the latest read of the exports. The waiting includes
+time blocked on locks, because statistics of services do not separate it. In simulated storms the
+estimate is within a factor of 2 of the measured impact (3 without times of operations).
 
 ## Slow intervals
 

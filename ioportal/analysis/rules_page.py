@@ -55,7 +55,8 @@ ambiguous.
 
 **Peaks.** A peak is the highest total of any five minutes so far. A poll interval counts if it lies
 within the five minutes. A longer interval counts with its mean. A peak is therefore never too high,
-and long poll intervals make it lower.
+and long poll intervals make it lower. With a peak of impact, the time of others relative to usual
+and the share of the server's work are of its five minutes.
 
 **Similar jobs.** Rules and job pages use the same similar jobs for usual values. See
 [metrics](metrics.md#similar-jobs).

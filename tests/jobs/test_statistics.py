@@ -362,9 +362,7 @@ def test_the_target_share_is_relative_to_the_totals_of_the_target(jobs, read, fi
 
 
 @pytest.mark.parametrize(("reached", "total"), [(1_000, 3_000), (11_000, 13_000)])
-def test_the_target_share_includes_operations_before_a_restart(
-    jobs, read, figures, reached, total
-):
+def test_the_target_share_includes_operations_before_a_restart(jobs, read, figures, reached, total):
     """Also if the totals after the restart exceed those at the start of the run."""
     jobs(Run("77"))
     for clock, job_opens, target_opens in (
