@@ -18,7 +18,7 @@ from ioportal.flags import latest_data
 from ioportal.flags.models import Case, Flag
 from ioportal.jobs.models import Job
 from ioportal.reporting.contacts import contacts
-from ioportal.reporting.flag_values import in_words, unit_of
+from ioportal.reporting.flag_values import in_words, title_of, unit_of
 from ioportal.reporting.flags import about_principals, principal, subject_name
 from ioportal.reporting.principals import Name, named
 
@@ -62,6 +62,11 @@ class CaseSummary:
     def address(self) -> str:
         """The address of its page."""
         return reverse("case", args=[self.case.pk])
+
+    @property
+    def measure_title(self) -> str:
+        """The title of its measure."""
+        return title_of(self.worst, self.worst.measure) if self.worst else ""
 
     @property
     def highest(self) -> str:

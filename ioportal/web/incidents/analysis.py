@@ -277,9 +277,16 @@ class ImpactAnalysis:
         ]
 
     @property
+    def largest_group(self) -> GroupImpact | None:
+        """The group with the largest impact; None: a process or host has more, or there is none."""
+        largest = self.largest_impact
+        outside_s = largest.impact_s if largest else 0
+        return next((group for group in self.groups[:1] if group.impact_s >= outside_s), None)
+
+    @property
     def contact(self) -> Contact | None:
-        """How to reach who had the largest impact."""
-        blamed = self.groups[0] if self.groups else self.largest_impact
+        """How to reach who had the largest impact; None: nothing was slow, or it is unknown."""
+        blamed = (self.largest_group or self.largest_impact) if self.slow_intervals else None
         return contact(blamed.name.user, self._user) if blamed else None
 
     @property

@@ -170,6 +170,8 @@ def test_a_case_shows_the_figures_of_its_flags(as_staff, new_job, new_flag):
     words = words_of(as_staff.get(f"/cases/{flag.case_id}/"))
     assert "4 flags, 4 jobs, 1 suppressed" in words
     assert "Total 6,000,000 operations" in words
+    assert "threshold 2,000,000 operations Metadata operations of the job" in words
+    assert "To contest it" not in words
     assert "1 in 7 days, 2 before" in words
 
 
@@ -180,6 +182,7 @@ def test_figures_are_over_the_flags_that_a_user_may_see(client, bob, new_job, ne
 
     row = json_of(client.get(f"/cases/{flag.case_id}/?format=json"))
     assert (row["flags"], row["total"], row["highest"]) == (1, 3e6, 3e6)
+    assert "To contest it" in words_of(client.get(f"/cases/{flag.case_id}/"))
     rows = csv_of(client.get(f"/cases/{flag.case_id}/flags/?format=csv"))
     assert [int(row["id"]) for row in rows] == [flag.pk]
 

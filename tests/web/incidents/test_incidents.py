@@ -74,6 +74,14 @@ def test_a_storm_and_its_own_share_of_the_waiting_are_named(page):
 
 
 @pytest.mark.usefixtures("_storm")
+def test_a_calm_range_names_no_contact(page):
+    words = words_of(page("?start=2017-07-05T12:09Z&end=2017-07-05T12:10Z"))
+
+    assert "No server was slow in this range." in words
+    assert "Contact:" not in words
+
+
+@pytest.mark.usefixtures("_storm")
 def test_slow_intervals_are_listed(page):
     export = json_of(page("?start=2017-07-05T12:09Z&end=2017-07-05T12:12Z&format=json"))
 
