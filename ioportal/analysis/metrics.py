@@ -172,9 +172,8 @@ METRICS = (
         "poll interval extends beyond the run, the peak divides by the whole interval and the mean "
         "by its part inside the run, so the mean may be larger. Unknown if the interval is longer "
         "than the run. Where all MDSs were traced, the operations of an interval are at most the "
-        "RPCs of all clients in the windows of 10 s that overlap it, without LDLM_CANCEL: a read "
-        "may show old counters. Polls of 10 s overlap two or three windows, so such a peak may be "
-        "up to three times too high.",
+        "RPCs of all clients in it, without LDLM_CANCEL: a read may show old counters. Of windows "
+        "of 10 s that overlap it partly, the RPCs count in proportion.",
     ),
     Metric(
         "startup_share",

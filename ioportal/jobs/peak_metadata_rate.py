@@ -39,8 +39,11 @@ windows AS MATERIALIZED (
     SELECT job_id, start, "end", width, least(operations, rpcs) / width AS rate,
         coalesce(rpcs < operations, false) AS is_capped
     FROM counted w LEFT JOIN LATERAL (
-        -- Of all clients, because the RPCs of a job may be attributed to others.
-        SELECT sum(count) FILTER (WHERE opcode <> %(LDLM_CANCEL)s) AS rpcs
+        -- Of all clients, because the RPCs of a job may be attributed to others. Windows of 10 s
+        -- that overlap the interval partly count in proportion.
+        SELECT sum(count * extract(epoch FROM
+            least(r.start + interval '10 seconds', w."end") - greatest(r.start, w.start)
+        ) / 10) FILTER (WHERE opcode <> %(LDLM_CANCEL)s)::float8 AS rpcs
         FROM telemetry_rpctotal r JOIN site_server s ON s.id = r.server_id
         WHERE s.filesystem_id = w.filesystem_id
             AND r.start > w.start - interval '10 seconds' AND r.start < w."end"

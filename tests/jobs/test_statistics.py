@@ -213,6 +213,20 @@ def test_a_peak_is_limited_to_a_complete_trace(jobs, polled, logs, ingest, figur
     assert job.peak_is_capped == (rate == 1)
 
 
+def test_windows_of_a_trace_count_in_proportion_to_their_overlap(
+    jobs, polled, logs, ingest, figures
+):
+    jobs(Run("77"))
+    polled({"12:10:05": 0, "12:10:15": 0, "12:10:25": 40})
+    moments = [at("12:10:00") + timedelta(seconds=second) for second in range(31)]
+    lines = "\n".join(rpc(moment, xid=number) for number, moment in enumerate(moments))
+    for server in ("mds1", "mds2"):
+        ingest("rpctrace", logs(server, lines), server=server)
+    drain(rollups.roll_up)
+
+    assert figures().peak_metadata_rate == pytest.approx(2)  # of two servers, 1 RPC per second each
+
+
 def test_peaks_match_sums_per_second(jobs, refresh):
     """Random jobs, MDTs and intervals, compared with the sum at each second."""
     chance = Random(11)  # noqa: S311  (reproducible)
