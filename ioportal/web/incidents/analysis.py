@@ -279,9 +279,9 @@ class ImpactAnalysis:
     @property
     def largest_group(self) -> GroupImpact | None:
         """The group with the largest impact; None: a process or host has more, or there is none."""
-        largest = self.largest_impact
-        outside_s = largest.impact_s if largest else 0
-        return next((group for group in self.groups[:1] if group.impact_s >= outside_s), None)
+        principal = self.largest_impact
+        least_s = (principal and principal.impact_s) or 0
+        return next((group for group in self.groups[:1] if group.impact_s >= least_s), None)
 
     @property
     def contact(self) -> Contact | None:
