@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Q, Sum
+from django.db.models import Max, Q, Sum
 from django.utils import timezone
 
 from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.reporting.contacts import contacts
 from ioportal.reporting.impacts import OUTERMOST, names_of
 from ioportal.site.models import Server
+from ioportal.telemetry import levels
 from ioportal.telemetry.models import ImpactWindow, Principal, ceil_to_window
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _SLOW_TIMES = 1.5  # others' requests take this many times as long as usual
 _LARGEST_PART = 0.8  # of a user's impact: then the job is named
 _LATE = timedelta(minutes=10)
+_OVER = timedelta(minutes=1)  # without slow requests
 
 
 class Cause(NamedTuple):
@@ -50,6 +52,12 @@ class ServerState:
     until: datetime | None  # end of the latest data about the times of its requests
     times: float | None = None  # others' requests / usual; None: about usual
     cause: Cause | None = None
+    slow_until: datetime | None = None  # end of the last window with impact of the cause
+
+    @property
+    def is_over(self) -> bool:
+        """Whether requests were slow, and are no longer."""
+        return bool(self.slow_until and self.until and self.until - self.slow_until >= _OVER)
 
     @property
     def is_late(self) -> bool:
@@ -67,6 +75,7 @@ class _Impact(NamedTuple):
     others_us: int
     others_usual_us: int
     estimated_us: int
+    last: datetime  # start of the last window
 
     @property
     def principal(self) -> PrincipalKey:
@@ -110,7 +119,8 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
             names[job.principal] if job else None,
             known.get(name.user),
         )
-        return ServerState(server, ends[server.pk], row.times, cause)
+        slow_until = row.last + levels.IMPACT.width
+        return ServerState(server, ends[server.pk], row.times, cause, slow_until)
 
     servers = Server.objects.filter(kind=Server.Kind.MDS).order_by("name")
     return sorted(map(state, servers), key=lambda state: -(state.times or 0))
@@ -125,7 +135,7 @@ def _impacts(ends: Mapping[int, datetime]) -> dict[int, list[_Impact]]:
     windows = ImpactWindow.objects.filter(latest, kind__in=[*OUTERMOST, Principal.JOB])
     estimated_us = Sum("impact_us", filter=Q(is_estimated=True), default=0)
     sums = windows.values_list("server_id", "kind", "principal_id").annotate(
-        *(Sum(name) for name in _Impact._fields[3:-1]), estimated_us=estimated_us
+        *(Sum(name) for name in _Impact._fields[3:-2]), estimated_us=estimated_us, last=Max("start")
     )
     by_server: dict[int, list[_Impact]] = defaultdict(list)
     for row in sums.order_by("-impact_us__sum", "kind", "principal_id"):

@@ -4,7 +4,9 @@ import pytest
 
 from ioportal.jobs.models import Job
 from ioportal.site.models import UserAccount
+from ioportal.telemetry.models import ImpactWindow
 from tests import loading, untraced
+from tests.logs import at
 from tests.web.reading import json_of, text_of, words_of
 
 RANGE = "?start=2017-07-05T12:00Z&end=2017-07-05T12:10Z"
@@ -52,6 +54,16 @@ def test_the_home_page_names_the_slow_server_its_cause_and_the_contact(as_staff)
         assert "as long as usual" in page.partition("mds1 ")[2]
         assert "of the work is from dave" in page
         assert "Contact: Dave Doe, dave@example.org" in page
+
+
+@pytest.mark.usefixtures("_stream")
+def test_the_home_page_says_when_a_server_became_fast_again(as_staff):
+    ImpactWindow.objects.filter(start__gte=at("12:07:50")).delete()  # as if it had been fast
+
+    page = words_of(as_staff.get("/now/"))
+
+    assert "Requests take about as long as usual again. Until 2017-07-05 12:07:50" in page
+    assert "of the work was from dave" in page
 
 
 def test_the_overview_lists_who_slowed_down_others_in_its_range(impacts):
