@@ -98,9 +98,8 @@ def report(client: httpx.Client, job: str, onset: float) -> None:
                 say(f"Job {job} was {way} {time.time() - onset:.1f} s after its storm began")
                 del missing[way]
         if time.time() > onset + GIVEN_UP_AFTER_S:
-            raise Problem(
-                f"{GIVEN_UP_AFTER_S} s after its storm began, job {job} is not: {[*missing]}"
-            )
+            ways = " or ".join(missing)
+            raise Problem(f"job {job} is not {ways} {GIVEN_UP_AFTER_S} s after its storm began")
         time.sleep(1)
 
 

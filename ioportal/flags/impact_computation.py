@@ -100,8 +100,11 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
 def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -> set[int]:
     """Store the impact in traced slow windows in [start, end); return jobs as `_store` does."""
     changed: set[int] = set()
+    slowdowns = baselines.slowdowns([server], start, end, usual, EVERY_SLOW_WINDOW)
+    if not slowdowns:  # spares a query in calm times
+        return changed
     traced_until = coverage.last_observed(Coverage.Source.RPC_TRACE, {server: timedelta(0)})
-    for slow in baselines.slowdowns([server], start, end, usual, EVERY_SLOW_WINDOW):
+    for slow in slowdowns:
         windows = principal_windows.windows([server], _begin(slow, start), slow.end + WINDOW)
         changed |= _store(windows, usual, slow, until=traced_until[server])
     return changed

@@ -180,6 +180,6 @@ def _in_episode(
                     waiting_s[since],
                     work_s[since],
                     idle_s.sum(axis=1)[since],
-                    np.zeros(len(seconds[since]), dtype=np.int64),
+                    np.zeros_like(seconds[since]),
                 )
             )
