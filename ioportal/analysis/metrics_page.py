@@ -97,9 +97,9 @@ largest one of three:
 - where the exports of the MDTs were polled during at least {_GOOD} of the run: operations that were
   counted for the job but that its nodes did not send, relative to all that were counted. They count
   if they are at least {MIN_NOT_SENT:,} and if the counted operations are more than
-  {CONTRADICTION} times those of its nodes. Clients that may send for any job (forwarding nodes,
-  clients without a registered node) are assumed to have sent them, and so are nodes of several
-  jobs while another job is on one of its nodes.
+  {CONTRADICTION} times the operations of its nodes. Clients that may send for any job (forwarding
+  nodes, clients without a registered node) are assumed to have sent them, and so are nodes of
+  several jobs while another job is on one of its nodes.
 
 The first and the third count only where job ids have no user id: there, counters cannot tell the
 job's operations from others'.
@@ -262,7 +262,7 @@ of more than `IOPORTAL_POLL_GAP` are gaps.
   baseline is the median over intervals with at most the median request rate, among the up to 300
   intervals that divide the day before. It needs at least {MIN_CALM_INTERVALS} such intervals.
 - The load of a job, host or process is the time of its metadata operations (Lustre 2.14 and later),
-  or their number where any time is unknown. Time beyond {COSTLIEST} times that of the busiest
+  or their number where any time is unknown. Time beyond {COSTLIEST} times the time of the busiest
   principal's operations is blocked on locks, and no load. If a job's counters contain more than
   twice the operations that its nodes sent (export statistics), its id was used by others: only as
   many count as its nodes sent. Both are summed from two minutes before slow windows to two minutes
