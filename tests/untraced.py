@@ -22,12 +22,15 @@ _CALM_READS = 60
 _MINUTE = timedelta(minutes=1)
 
 
-def ingest(logs, between=lambda: None):
-    """Ingest everything; `between` the reads of both kinds, run a function."""
+def ingest(logs, between=lambda: None, cleared_in=None):
+    """Ingest everything; `between` the reads of both kinds, run a function.
+
+    In the minute `cleared_in`, the counters of jobs are cleared.
+    """
     store_calm_reads()
     loading.ingest("sacct", logs("sacct", accounting()), cluster="anvil")
     files = {"job_stats": [], "mds_stats": []}
-    for moment, *texts in reads():
+    for moment, *texts in reads(cleared_in):
         for (form, written), text in zip(files.items(), texts, strict=True):
             written.append(logs(f"{form}-{moment:%H%M}", text, read_at=moment))
     loading.ingest("mds_stats", *files["mds_stats"], server=SERVER)
@@ -69,12 +72,14 @@ def store_calm_reads():
     )
 
 
-def reads():
+def reads(cleared_in=None):
     """Yield the time and the texts of job_stats and of service statistics of each read."""
     counts = dict.fromkeys((STORM, BYSTANDER, *ARRAY), 0)
     requests, waited_us = _CALM_READS * 1_000, _CALM_READS * 1_000 * CALM_US
     for minute in range(MINUTES + 1):
         stormers = STORMERS.get(minute, [])
+        if minute == cleared_in:
+            counts = dict.fromkeys(counts, 0)
         for job in counts:
             more = STORM_REQUESTS // len(stormers) if job in stormers else CALM_REQUESTS
             counts[job] += more

@@ -1,5 +1,6 @@
 """docs/rules.md, written by ``python -m ioportal.analysis.rules_page > docs/rules.md``."""
 
+from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import RULES, examples
 from ioportal.analysis.rules.rule import Rule, Subject, Threshold
 
@@ -20,14 +21,16 @@ threshold, as far as the windows of the data show; pages also show when that was
 becomes *abuse* at a multiple of the measure's threshold, once it has lasted five minutes. For an
 ended job the whole run counts.
 
-**Severity and harm.** A finding about load is a *warning* only if others waited because of its
-subject: at least a minute longer in total, over the run of a job, within a day for users, projects
-and applications, within an hour for hosts. Waiting is measured from traces or estimated from the
-statistics of services (see [metrics](metrics.md#impact)). Where neither was collected for an hour,
-harm is unknown and the finding is a warning. All other findings about load are *notices*: advice to
-their owners, which needs no triage. While `impact` or `impact-of-many-jobs` flags a subject, its
-other findings about load are notices too: they explain one problem, which is triaged once. For no
-other reason does the severity of a flag decrease.
+**Severity and harm.** A finding about load or impact is a *warning* only if others waited because
+of its subject: at least a minute longer in total, over the run of a job, within a day for users,
+projects and applications, within an hour for hosts, while it did at least 20 % of the server's
+work: every bystander prolongs a queue a little. Waiting is measured from traces or estimated from
+the statistics of services (see [metrics](metrics.md#impact)). Estimates are within a factor of two,
+so a warning needs twice the estimated waiting. Where neither was collected for an hour, harm is
+unknown and the finding is a warning. All other such findings are *notices*: advice to their owners,
+which needs no triage. While `impact` or `impact-of-many-jobs` flags a subject, its other findings
+about load are notices too: they explain one problem, which is triaged once. For no other reason
+does the severity of a flag decrease.
 
 **Cases.** All flags of a rule on the jobs of one user, application name and filesystem are one
 case; so are all flags of one user, host or filesystem. The application name is the job's name
@@ -51,7 +54,8 @@ cases.
 
 **Data quality.** Findings about jobs are suppressed if the quality of the job's data is below good;
 the flag states the reason. For rules that read traces only, at most 5 % of the job's RPCs may be
-ambiguous.
+ambiguous. For an estimated impact, at most 5 % of its operations may be ambiguous or contradicted:
+lost operations only make it smaller.
 
 **Peaks.** A peak is the highest total of any five minutes so far. A poll interval counts if it lies
 within the five minutes. A longer interval counts with its mean. A peak is therefore never too high,
@@ -80,11 +84,11 @@ def _section(rule: Rule) -> str:
         if rule.abuse_times
         else ""
     )
-    harm = (
-        " if others wait and no rule about impact applies, otherwise notice"
-        if rule.needs_harm
-        else ""
-    )
+    harm = ""
+    if rule.needs_harm:
+        is_impact = rule.source is Source.IMPACT
+        unless_flagged = "" if is_impact else " and no rule about impact applies"
+        harm = f" if others wait{unless_flagged}, otherwise notice"
     caveat = f"\n*{rule.caveat}*\n" if rule.caveat else ""
     rows = "".join(_row(name, threshold) for name, threshold in rule.thresholds.items())
     return (

@@ -50,7 +50,7 @@ CONTEXT = {
     "quality": pl.String(),
     "bytes_quality": pl.String(),  # null: falls back to `quality`
     "trace_quality": pl.String(),
-    "impact_quality": pl.String(),  # of measured impact
+    "impact_quality": pl.String(),
     "until": _TIME,  # end of the latest data in the evidence
 }
 
@@ -137,7 +137,8 @@ _JOB_COLUMNS = {
     "cluster": CONTEXT["cluster"],
     "filesystem": CONTEXT["filesystem"],
     # Few operations are ambiguous; few are ambiguous or contradicted. RPCs from a node of a job
-    # with another's id are contradicted: they are in its impact, which the node proves.
+    # with another's id are contradicted: they are in its measured impact, which the node proves.
+    # Lost operations lower an estimated impact: it is good if those counted are the job's.
     "is_attributed": pl.Boolean(),
     "is_clear": pl.Boolean(),
     "until": CONTEXT["until"],
@@ -179,14 +180,16 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual_on: UsualOn | None) -> E
     frame = numbers.join(texts, on="subject").with_columns(
         pl.col("subject").cast(pl.String),
         application=application_name(pl.col("name")),
-        trace_quality=_good_if("is_clear"),
-        impact_quality=_good_if("is_attributed"),
+        trace_quality=_good_if(pl.col("is_clear")),
+        impact_quality=_good_if(
+            pl.when(pl.col("impact_is_estimated") > 0).then("is_clear").otherwise("is_attributed")
+        ),
     )
     frame = usual_values.with_usual_values(frame, usual_on)
     return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *CONTEXT))
 
 
-def _good_if(condition: str) -> pl.Expr:
+def _good_if(condition: pl.Expr) -> pl.Expr:
     good, partial = JobStatistics.Quality.GOOD, JobStatistics.Quality.PARTIAL
     return pl.when(condition).then(pl.lit(good.value)).otherwise(pl.lit(partial.value))
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import polars as pl
 from django.db import connection
 
+from ioportal.analysis.rules.rule import HARM_SHARE
 from ioportal.telemetry.models import Coverage
 
 _TIME = pl.Datetime("us", "UTC")
 _KEYS = ["filesystem", "hour"]
+_ESTIMATE_FACTOR = 2  # an estimated impact is within this factor of the measured one
 # Timed for an hour at least and until shortly before: baselines need calm intervals. A filesystem
 # of null stands for all. Servers without targets have no requests.
 _TIMED = """
@@ -31,18 +33,22 @@ GROUP BY 1, 2
 
 
 def with_harm(subjects: pl.DataFrame) -> pl.DataFrame:
-    """Add the column harm_s: extra waiting of others because of each subject; null: unknown.
+    """Add the column harm_s: extra waiting of others because of each subject, at least.
 
-    Subjects have columns filesystem and until, and impact_s if their impact is computed. Without
-    impact, a subject harmed nobody if the metadata servers were timed around `until`.
+    Null is unknown. Subjects have columns filesystem and until, and impact_s, impact_share and
+    impact_is_estimated if their impact is computed. Below `HARM_SHARE`, a subject harmed nobody;
+    nor did it without impact if the metadata servers were timed around `until`.
     """
     if "impact_s" not in subjects.columns:
         return subjects.with_columns(harm_s=pl.lit(None, pl.Float64))
     with_hours = subjects.with_columns(hour=pl.col("until").dt.truncate("1h"))
-    is_harmless = pl.when("is_timed").then(0.0)
+    is_bystander = pl.col("impact_share") < HARM_SHARE
+    is_harmless = is_bystander | (pl.col("impact_s").is_null() & pl.col("is_timed"))
+    is_estimated = pl.col("impact_is_estimated") > 0
+    at_least = pl.col("impact_s") / pl.when(is_estimated).then(_ESTIMATE_FACTOR).otherwise(1)
     return (
         with_hours.join(_timed(with_hours), on=_KEYS, how="left", nulls_equal=True)
-        .with_columns(harm_s=pl.coalesce("impact_s", is_harmless))
+        .with_columns(harm_s=pl.when(is_harmless).then(0.0).otherwise(at_least))
         .drop("hour", "is_timed")
     )
 

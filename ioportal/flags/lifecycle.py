@@ -49,7 +49,7 @@ class _Finding:
 
     @property
     def harm_s(self) -> float | None:
-        """Extra waiting of others because of the subject; None: unknown."""
+        """Extra waiting of others because of the subject, at least; None: unknown."""
         harm_s: float | None = self.context["harm_s"]
         return harm_s
 
@@ -312,14 +312,11 @@ def _doublings(flag: Flag, value: float) -> int:
 
 def has_good_data(rule: Rule) -> pl.Expr:
     """Return whether the data quality is good, for a frame with `evidence.CONTEXT`."""
-    quality = pl.col(_quality_column(rule))
-    if rule.source is Source.IMPACT:
-        quality = pl.when(pl.col("impact_is_estimated") > 0).then("quality").otherwise(quality)
-    return pl.lit(rule.is_about_data) | quality.eq_missing(_GOOD)
+    return pl.lit(rule.is_about_data) | pl.col(_quality_column(rule)).eq_missing(_GOOD)
 
 
 def _quality_column(rule: Rule) -> str:
-    """Return the quality of a rule's source; of an estimated impact it is that of counters."""
+    """Return the column with the quality of a rule's source."""
     by_source = {
         Source.RPC_TRACE: "trace_quality",
         Source.IMPACT: "impact_quality",
@@ -330,8 +327,7 @@ def _quality_column(rule: Rule) -> str:
 
 def _suppression_reasons(rule: Rule, finding: _Finding) -> list[str]:
     """Return why the finding is suppressed; empty if its data quality is good."""
-    is_estimated = finding.numbers.get("impact_is_estimated")
-    quality = finding.context["quality" if is_estimated else _quality_column(rule)]
+    quality = finding.context[_quality_column(rule)]
     if rule.is_about_data or quality == _GOOD:
         return []
     if quality is None:

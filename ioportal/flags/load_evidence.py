@@ -61,7 +61,9 @@ polled AS MATERIALIZED (
 polled_totals AS (SELECT bin, sum(operations) AS operations FROM polled GROUP BY 1),
 bins AS (SELECT bin FROM totals UNION SELECT bin FROM polled_totals),
 impacts AS (
-    SELECT bins.bin, w.kind, w.principal_id, sum(w.impact_us)::float8 / 1e6 AS impact_s
+    SELECT bins.bin, w.kind, w.principal_id, sum(w.impact_us)::float8 / 1e6 AS impact_s,
+        sum(w.work_us)::float8 / nullif(sum(w.all_work_us), 0) AS impact_share,
+        bool_or(w.is_estimated)::int::float8 AS impact_is_estimated
     FROM bins JOIN telemetry_impactwindow w
         ON w.start >= bins.bin + %(width)s - interval '1 hour' AND w.start < bins.bin + %(width)s
     WHERE w.server_id = ANY(%(servers)s)
@@ -70,7 +72,8 @@ impacts AS (
 )
 SELECT kind || ':' || principal_id, l.outside_rpcs, l.contradicted_rpcs,
     l.outside_rpcs / nullif(totals.rpcs, 0), %(capacity_per_s)s::float8, impacts.impact_s,
-    p.operations, p.operations / nullif(polled_totals.operations, 0), bin + %(width)s
+    impacts.impact_share, impacts.impact_is_estimated, p.operations,
+    p.operations / nullif(polled_totals.operations, 0), bin + %(width)s
 FROM loads l
 FULL JOIN (SELECT * FROM polled WHERE kind = %(HOST)s) p USING (bin, kind, principal_id)
 LEFT JOIN totals USING (bin)
@@ -98,12 +101,18 @@ sent AS MATERIALIZED (
     GROUP BY 1, 2
 )
 SELECT %(PENDING)s || ':' || s.nid_id, s.rpcs, 0, s.rpcs / nullif(totals.rpcs, 0),
-    %(capacity_per_s)s::float8, s.rpcs / nullif(totals.pending_rpcs, 0) * (
-        SELECT sum(impact_us)::float8 / 1e6 FROM telemetry_impactwindow
-        WHERE kind = %(PENDING)s AND server_id = ANY(%(servers)s)
-            AND start >= s.bin + %(width)s - interval '1 hour' AND start < s.bin + %(width)s
-    ), NULL, NULL, s.bin + %(width)s
+    %(capacity_per_s)s::float8, s.rpcs / nullif(totals.pending_rpcs, 0) * impact.s,
+    s.rpcs / nullif(totals.pending_rpcs, 0) * impact.share, impact.is_estimated, NULL, NULL,
+    s.bin + %(width)s
 FROM sent s JOIN totals USING (bin)
+CROSS JOIN LATERAL (
+    SELECT sum(impact_us)::float8 / 1e6 AS s,
+        sum(work_us)::float8 / nullif(sum(all_work_us), 0) AS share,
+        bool_or(is_estimated)::int::float8 AS is_estimated
+    FROM telemetry_impactwindow
+    WHERE kind = %(PENDING)s AND server_id = ANY(%(servers)s)
+        AND start >= s.bin + %(width)s - interval '1 hour' AND start < s.bin + %(width)s
+) impact
 JOIN site_nid i ON i.id = s.nid_id JOIN site_node n ON n.id = i.node_id
 WHERE NOT n.forwards AND NOT EXISTS (SELECT FROM jobs_allocation a WHERE a.node_id = n.id)
 """)

@@ -1,9 +1,11 @@
 """Severity by harm: many operations are a notice while the waiting of others is known to be low."""
 
+import polars as pl
 import pytest
 
+from ioportal.flags.harm import with_harm
 from ioportal.flags.models import Case, Flag
-from tests.logs import Run, rpc
+from tests.logs import Run, at, rpc
 
 pytestmark = pytest.mark.usefixtures("module_site")
 TOO_MANY = ("metadata-operations", "77")
@@ -34,3 +36,26 @@ def test_a_harmless_job_gets_a_notice_which_needs_no_triage(flag):
 def test_unknown_harm_is_a_warning(flag, traced_from):
     assert flag(traced_from).severity == Flag.Severity.WARNING
     assert Case.objects.to_triage().filter(rule=TOO_MANY[0]).exists()
+
+
+@pytest.mark.parametrize(
+    ("share", "is_estimated", "harm_s"),
+    [
+        pytest.param(0.17, 0, 0, id="a bystander in the queue of others"),
+        pytest.param(0.2, 0, 76, id="measured"),
+        pytest.param(0.2, 1, 38, id="estimated: within a factor of two"),
+    ],
+)
+def test_harm_is_what_others_waited_at_least(share, is_estimated, harm_s):
+    subjects = pl.DataFrame(
+        {
+            "filesystem": [1],
+            "until": [at("12:00")],
+            "impact_s": [76.0],
+            "impact_share": [share],
+            "impact_is_estimated": [is_estimated],
+        },
+        schema_overrides={"until": pl.Datetime("us", "UTC")},
+    )
+
+    assert with_harm(subjects)["harm_s"].to_list() == [harm_s]

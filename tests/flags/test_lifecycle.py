@@ -12,10 +12,11 @@ from ioportal.flags.thresholds import apply_thresholds
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import DirtyJob, DirtyTrace
 from ioportal.jobs import statistics
-from ioportal.jobs.models import DirtyEvidence, Job
+from ioportal.jobs.models import DirtyEvidence, Job, JobStatistics
 from ioportal.site.models import Cluster, Node, Server
 from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
+from tests import untraced
 from tests.logs import Run, at, job_stats, rpc
 
 pytestmark = pytest.mark.usefixtures("module_site")
@@ -280,6 +281,15 @@ def test_a_flag_is_suppressed_until_its_data_quality_is_good(jobs, read, evaluat
 
     assert evaluate()[TOO_MANY].case.state == Case.State.OPEN
     assert history(flag) == ["suppressed", "opened"]
+
+
+def test_cleared_counters_do_not_suppress_an_estimated_impact(logs, evaluate):
+    untraced.ingest(logs, cleared_in=5)
+
+    flag = evaluate()["impact", untraced.STORM]
+
+    assert JobStatistics.objects.get(job=flag.job).quality == "partial"
+    assert not flag.is_suppressed
 
 
 def test_a_forwarding_node_is_not_flagged(send, evaluate):

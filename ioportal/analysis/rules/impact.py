@@ -5,6 +5,7 @@ import polars as pl
 from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import (
     HARM_S,
+    HARM_SHARE,
     Example,
     Rule,
     Severity,
@@ -30,7 +31,7 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 
 IMPACT = Rule(
     code="impact",
-    version=4,
+    version=5,
     title="Slows down other jobs",
     meaning=(
         "While the job kept a metadata server busy, RPCs of other users took several times as "
@@ -41,6 +42,7 @@ IMPACT = Rule(
     subject=Subject.JOB,
     source=Source.IMPACT,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="peak_impact_s",
     thresholds={
         "peak_impact_s": Threshold(
@@ -50,7 +52,7 @@ IMPACT = Rule(
         "impact_times": Threshold(
             2, "Time of other users' RPCs, relative to usual", Unit.RATIO, minimum=1
         ),
-        "impact_share": Threshold(0.2, "Share of the server's work", Unit.SHARE, maximum=1),
+        "impact_share": Threshold(HARM_SHARE, "Share of the server's work", Unit.SHARE, maximum=1),
     },
     advice=(
         "Other users waited {peak_impact_s:,.0f} s longer within five minutes because of this "

@@ -5,6 +5,7 @@ import polars as pl
 from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules.rule import (
     HARM_S,
+    HARM_SHARE,
     Example,
     Rule,
     Severity,
@@ -39,7 +40,7 @@ def _check(groups: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 
 IMPACT_OF_MANY_JOBS = Rule(
     code="impact-of-many-jobs",
-    version=3,
+    version=4,
     title="Many jobs slow down others",
     meaning=(
         "While the jobs of one application of a user, one user or one project kept a metadata "
@@ -50,6 +51,7 @@ IMPACT_OF_MANY_JOBS = Rule(
     subject=Subject.USER,
     source=Source.IMPACT,
     severity=Severity.WARNING,
+    needs_harm=True,
     measure="peak_impact_s",
     thresholds={
         "peak_impact_s": Threshold(10, "Extra waiting of others within five minutes", Unit.SECONDS),
@@ -57,7 +59,7 @@ IMPACT_OF_MANY_JOBS = Rule(
         "impact_times": Threshold(
             2, "Time of others' RPCs, relative to usual", Unit.RATIO, minimum=1
         ),
-        "impact_share": Threshold(0.2, "Share of the server's work", Unit.SHARE, maximum=1),
+        "impact_share": Threshold(HARM_SHARE, "Share of the server's work", Unit.SHARE, maximum=1),
     },
     advice=(
         "Others waited {peak_impact_s:,.0f} s longer within five minutes because of these jobs "

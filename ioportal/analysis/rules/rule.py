@@ -23,7 +23,9 @@ _FORMAT = re.compile(r"B|E|,?(\.\d)?[fg%]?")
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")  # powers of 1000
 
 
-HARM_S = 60.0  # extra waiting of others: subjects with less harm nobody
+# Subjects with less harm nobody:
+HARM_S = 60.0  # extra waiting of others
+HARM_SHARE = 0.2  # of the server's work: every bystander prolongs a queue a little
 
 
 class Severity(IntEnum):
@@ -96,8 +98,7 @@ class Rule:
     check: Check
     example: Example
     abuse_times: float | None = None
-    # About load, not harm: findings on harmless subjects, and on those that a rule about impact
-    # flags, are notices.
+    # Findings on harmless subjects, and on those that a rule about impact flags, are notices.
     needs_harm: bool = False
     adds_up: bool = False  # over jobs: the measure is a total of the run
     is_about_data: bool = False  # evaluated at any data quality
@@ -144,7 +145,7 @@ class Rule:
         Args:
             value: value of the measure.
             thresholds: thresholds of the evaluation.
-            harm_s: extra waiting of others because of the subject; None: unknown.
+            harm_s: extra waiting of others because of the subject, at least; None: unknown.
             harm_is_flagged: whether a rule about impact flags the subject.
             has_lasted: whether the finding is old enough to be abuse.
         """

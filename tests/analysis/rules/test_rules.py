@@ -127,21 +127,18 @@ def test_abuse_needs_a_multiple_of_the_threshold_and_a_duration():
     ("harm_s", "severity"),
     [(59, Severity.NOTICE), (60, Severity.ABUSE), (None, Severity.ABUSE)],
 )
-def test_findings_about_load_are_notices_without_harm(harm_s, severity):
-    rule = BY_CODE["metadata-rate"]
-    value = 5 * rule.defaults[rule.measure]
+@pytest.mark.parametrize("code", ["metadata-rate", "impact"])
+def test_findings_are_notices_without_harm(code, harm_s, severity):
+    rule = BY_CODE[code]
+    value = rule.abuse_times * rule.defaults[rule.measure]
 
     assert rule.severity_at(value, rule.defaults, harm_s=harm_s, has_lasted=True) is severity
 
 
 def test_findings_about_load_are_notices_where_the_impact_is_flagged():
-    def severity(code):
-        rule = BY_CODE[code]
-        harm = {"harm_s": 500.0, "harm_is_flagged": True}
-        return rule.severity_at(rule.defaults[rule.measure], rule.defaults, **harm)
-
-    assert severity("metadata-rate") is Severity.NOTICE
-    assert severity("impact") is Severity.WARNING
+    rule = BY_CODE["metadata-rate"]
+    harm = {"harm_s": 500.0, "harm_is_flagged": True}
+    assert rule.severity_at(rule.defaults[rule.measure], rule.defaults, **harm) is Severity.NOTICE
 
 
 def test_rules_about_impact_are_evaluated_first():
