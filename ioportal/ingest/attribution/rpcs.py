@@ -117,8 +117,8 @@ def _claim(proven: str, unverifiable: str) -> str:
         END"""
 
 
-# The claims of each job id by time: their number, and of a single one its job and its strength
-# where its node is the job's, is another one, or is unknown.
+# The claims of each job id by the times at which they change: their number, and of a single one its
+# job and its strength where its node is the job's, is another one, or is unknown.
 _NAMED = f"""
 CREATE TEMP TABLE attribution_named ON COMMIT DROP AS
 SELECT source_job_id, array_agg(start ORDER BY start) AS starts,
@@ -126,12 +126,20 @@ SELECT source_job_id, array_agg(start ORDER BY start) AS starts,
     array_agg(proven ORDER BY start) AS proven, array_agg(elsewhere ORDER BY start) AS elsewhere,
     array_agg(unverified ORDER BY start) AS unverified, array_agg(over ORDER BY start) AS over
 FROM (
-    SELECT source_job_id, start, count(job_id) AS jobs, min(job_id) AS job_id,
-        min({_claim("true", "false")}) AS proven, min({_claim("false", "false")}) AS elsewhere,
-        min({_claim("false", "true")}) AS unverified, bool_or(over) AS over
-    FROM attribution_claimed
-    GROUP BY source_job_id, start
-) claims
+    SELECT *, lag(claim) OVER (PARTITION BY source_job_id ORDER BY start) AS previous
+    FROM (
+        SELECT *, ROW(jobs, job_id, proven, elsewhere, unverified, over) AS claim
+        FROM (
+            SELECT source_job_id, start, count(job_id) AS jobs, min(job_id) AS job_id,
+                min({_claim("true", "false")}) AS proven,
+                min({_claim("false", "false")}) AS elsewhere,
+                min({_claim("false", "true")}) AS unverified, bool_or(over) AS over
+            FROM attribution_claimed
+            GROUP BY source_job_id, start
+        ) claims
+    ) rows
+) successive
+WHERE claim IS DISTINCT FROM previous
 GROUP BY source_job_id
 """
 
