@@ -121,9 +121,19 @@ def empty_database(name: str) -> Iterator[str]:
         connection.creation.destroy_test_db(before, verbosity=0)
 
 
+def refuse_connections(name: str) -> None:
+    """Close a database, so that it can be copied: TimescaleDB's workers connect to open ones."""
+    connection.close()
+    with connection._nodb_cursor() as cursor:  # noqa: SLF001  (as Django creates databases)
+        refuse = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false")
+        cursor.execute(refuse.format(sql.Identifier(name)))
+        sessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+        cursor.execute(sessions, [name])
+
+
 @contextmanager
 def copied_database(template: str) -> Iterator[None]:
-    """Copy a migrated database that nobody uses, for this process, and drop the copy at the end."""
+    """Copy a closed database for this process, and drop the copy at the end."""
     before = connection.settings_dict["NAME"]
     suffix = str(os.getpid())
     connection.close()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import django
 from django.conf import settings
-from django.db import connection
 
 from bench import portal
 from bench.figures import say
@@ -43,7 +42,7 @@ def measure(seeds: Sequence[int]) -> None:
         ) as processes,
         ThreadPoolExecutor(_AT_ONCE) as threads,
     ):
-        connection.close()  # for copies
+        portal.refuse_connections(template)
         of_seed = partial(_of_seed, processes, template)
         for n, of_modes in enumerate(threads.map(of_seed, seeds), start=1):
             for mode, result in of_modes.items():
