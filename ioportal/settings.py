@@ -37,6 +37,7 @@ INSTALLED_APPS = [
     "ioportal.studies",
     "ioportal.ingest",
     "ioportal.flags",
+    "ioportal.alerts",
     "ioportal.api",
     "ioportal.web",
     "ioportal.demo",
@@ -193,6 +194,8 @@ CELERY_BEAT_SCHEDULE = {
 
 vars().update(env.mail("IOPORTAL_SMTP_URL", "smtp://localhost:25"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("IOPORTAL_MAIL_FROM", "ioportal@localhost")
+MAIL_REPLY_TO = env.text("IOPORTAL_MAIL_REPLY_TO", "")  # such as the address of a ticket system
+PORTAL_URL = env.text("IOPORTAL_URL", "http://localhost:8000").rstrip("/")  # in mails
 
 # Minimum interval between computations of the statistics of a running job.
 STATISTICS_INTERVAL = env.duration("IOPORTAL_STATISTICS_INTERVAL", "60s")

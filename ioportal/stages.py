@@ -17,6 +17,8 @@ STAGES: Final = (ATTRIBUTE_PENDING, ROLL_UP, REFRESH_STATISTICS, EVALUATE)
 RETAIN: Final = "ioportal.ingest.tasks.retain"
 REFRESH_BASELINES: Final = "ioportal.activity.tasks.refresh_baselines"
 RUN_BACK_TESTS: Final = "ioportal.flags.tasks.run_back_tests"
+PLAN_MAILS: Final = "ioportal.alerts.tasks.plan_mails"
+SEND_MAILS: Final = "ioportal.alerts.tasks.send_mails"
 
 
 def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
@@ -26,4 +28,6 @@ def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
         RETAIN: timedelta(minutes=10),
         REFRESH_BASELINES: timedelta(minutes=30),
         RUN_BACK_TESTS: timedelta(minutes=1),
+        PLAN_MAILS: timedelta(seconds=30),
+        SEND_MAILS: timedelta(seconds=10),
     }

@@ -18,6 +18,7 @@ class Lock(IntEnum):
     RETENTION = 7_306
     STAGE = 7_310  # the second key is the stage
     FLAG_CREATION = 7_311
+    ALERTS = 7_312
 
 
 def hold(lock: Lock) -> None:

@@ -1,0 +1,337 @@
+"""Decides which cases to mail about at a time, and why others are not: pure, without Django.
+
+Mails follow Alertmanager's model. Cases are grouped by recipient and filesystem. A group waits for
+further cases, is mailed at intervals, and a case is repeated if it grows. Every case gets a
+decision with a reason, whether it is mailed or not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import date, datetime
+    from zoneinfo import ZoneInfo
+
+_SATURDAY = 5
+
+
+class Mode(StrEnum):
+    """What happens with mails about a rule."""
+
+    OFF = "off"
+    APPROVAL = "approval"  # a member of staff sends the draft
+    AUTOMATIC = "automatic"
+
+
+class Verdict(StrEnum):
+    """What happens with a case now."""
+
+    MAIL = "mail"
+    LATER = "later"
+    WITHHELD = "withheld"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When mails are sent.
+
+    Args:
+        modes: by rule; `default_mode` applies to others.
+        default_mode: of rules without a mode.
+        wait: time for further cases of a group, from its first.
+        interval: minimum time between mails to a group.
+        repeat: minimum time between mails about the same case, if it has grown.
+        growth: times the value in the last mail about a case.
+        quiet_from: hour of the day, in `zone`, from which no mail is sent.
+        quiet_until: hour until which no mail is sent; equal to `quiet_from`: no quiet hours.
+        on_weekends: whether mails are sent on Saturdays and Sundays.
+        holidays: days without mails.
+        zone: time zone of hours and days.
+        daily_cap: mails to a recipient within 24 hours.
+        hourly_brake: mails to all recipients within an hour; beyond, mails are held.
+        excluded: users who never get mails.
+        fresh: maximum age of data when it was evaluated: older data is history.
+    """
+
+    zone: ZoneInfo
+    modes: Mapping[str, Mode] = field(default_factory=dict)
+    default_mode: Mode = Mode.APPROVAL
+    wait: timedelta = timedelta(minutes=5)
+    interval: timedelta = timedelta(hours=4)
+    repeat: timedelta = timedelta(days=7)
+    growth: float = 2.0
+    quiet_from: int = 0
+    quiet_until: int = 0
+    on_weekends: bool = True
+    holidays: Collection[date] = ()
+    daily_cap: int = 2
+    hourly_brake: int = 20
+    excluded: Collection[str] = ()
+    fresh: timedelta = timedelta(hours=2)
+
+    def mode(self, rule: str) -> Mode:
+        """Return the mode of a rule."""
+        return self.modes.get(rule, self.default_mode)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A case with all facts that decide about its mail.
+
+    Args:
+        case: its number.
+        rule: code of its rule.
+        is_about_impact: whether the rule is about the waiting of others.
+        is_notice: whether its severity is *notice*: advice only.
+        state: of the case.
+        recipient: its owner, a user name; "": unknown.
+        address: the mail address; "": unknown.
+        filesystem: its filesystem; "": none.
+        value: of the measure.
+        opened_at: when it was noticed.
+        lag: from its latest data to its evaluation.
+        is_about_data: whether the rule is about data quality.
+        mailed_at: the last mail about it; None: none.
+        mailed_value: the value in that mail.
+    """
+
+    case: int
+    rule: str
+    is_about_impact: bool
+    is_notice: bool
+    state: str
+    recipient: str
+    address: str
+    filesystem: str
+    value: float
+    opened_at: datetime
+    lag: timedelta
+    is_about_data: bool = False
+    mailed_at: datetime | None = None
+    mailed_value: float = 0.0
+
+
+@dataclass(frozen=True)
+class Silence:
+    """No mails for a time; None matches everything.
+
+    Args:
+        until: its end.
+        recipient: of mails.
+        rule: of cases.
+        filesystem: of cases.
+        reason: of the member of staff who created it.
+    """
+
+    until: datetime
+    recipient: str | None = None
+    rule: str | None = None
+    filesystem: str | None = None
+    reason: str = ""
+
+    def matches(self, candidate: Candidate) -> bool:
+        """Return whether it applies to a case."""
+        return all(
+            wanted in (None, actual)
+            for wanted, actual in (
+                (self.recipient, candidate.recipient),
+                (self.rule, candidate.rule),
+                (self.filesystem, candidate.filesystem),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Mailed:
+    """An earlier mail, sent or still in the outbox."""
+
+    recipient: str
+    filesystem: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What happens with some cases of a recipient and filesystem now, and why.
+
+    Args:
+        candidates: its cases; of a mail, all that it is about.
+        verdict: what happens.
+        reason: a sentence for staff.
+        needs_approval: of a mail: whether a member of staff sends it.
+    """
+
+    candidates: tuple[Candidate, ...]
+    verdict: Verdict
+    reason: str
+    needs_approval: bool = False
+
+
+def decide(
+    candidates: Iterable[Candidate],
+    silences: Sequence[Silence],
+    mailed: Sequence[Mailed],
+    policy: Policy,
+    now: datetime,
+) -> list[Decision]:
+    """Return a decision about every case.
+
+    Args:
+        candidates: unresolved cases.
+        silences: all silences; expired ones are ignored.
+        mailed: mails of the last day, and of `policy.interval`.
+        policy: when mails are sent.
+        now: the current time.
+    """
+    decisions: list[Decision] = []
+    groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    everything = list(candidates)
+    for candidate in everything:
+        if reason := _withheld(candidate, everything, silences, policy, now):
+            decisions.append(Decision((candidate,), Verdict.WITHHELD, reason))
+        else:
+            groups[candidate.recipient, candidate.filesystem].append(candidate)
+    mailed = list(mailed)
+    for (recipient, filesystem), members in sorted(groups.items()):
+        decision = _of_group(members, mailed, policy, now)
+        if decision.verdict is Verdict.MAIL:  # counts for the next groups
+            mailed.append(Mailed(recipient, filesystem, now))
+        decisions.append(decision)
+    return decisions
+
+
+def _withheld(
+    candidate: Candidate,
+    everything: Sequence[Candidate],
+    silences: Sequence[Silence],
+    policy: Policy,
+    now: datetime,
+) -> str:
+    """Return why a case is not mailed about; "": it may be."""
+    reasons = (
+        *_unfit(candidate, policy),
+        *_inhibited(candidate, everything),
+        *_silenced(candidate, silences, now),
+        *_repeated(candidate, policy, now),
+    )
+    return reasons[0] if reasons else ""
+
+
+def _unfit(candidate: Candidate, policy: Policy) -> Iterator[str]:
+    """Yield why a case is never mailed about as it is."""
+    if policy.mode(candidate.rule) is Mode.OFF:
+        yield "Mails about this rule are off."
+    if candidate.is_notice:
+        yield "It is a notice: advice, not a reason for a mail."
+    if candidate.state == "suppressed":
+        yield "Its data quality is not good."
+    elif candidate.state != "open":
+        yield f"The case is {candidate.state}: a member of staff takes care of it."
+    if candidate.is_about_data:
+        yield "The rule is about data quality: it blames nobody."
+    if candidate.lag > policy.fresh:
+        yield "It was found in old data that was loaded later."
+    if not candidate.recipient:
+        yield "Its owner is unknown."
+    elif candidate.recipient in policy.excluded:
+        yield f"{candidate.recipient} is excluded from mails."
+    elif not candidate.address:
+        yield f"{candidate.recipient} has no mail address."
+
+
+def _inhibited(candidate: Candidate, everything: Sequence[Candidate]) -> Iterator[str]:
+    """Yield the case about impact that explains a case about load."""
+    if candidate.is_about_impact:
+        return
+    for other in everything:
+        same_place = (other.recipient, other.filesystem) == (
+            candidate.recipient,
+            candidate.filesystem,
+        )
+        if other.is_about_impact and not other.is_notice and same_place:
+            yield f"Case {other.case} about impact on others explains it."
+
+
+def _silenced(candidate: Candidate, silences: Sequence[Silence], now: datetime) -> Iterator[str]:
+    for silence in silences:
+        if silence.until > now and silence.matches(candidate):
+            yield f"Silenced until {silence.until:%Y-%m-%d %H:%M %Z}: {silence.reason}"
+
+
+def _repeated(candidate: Candidate, policy: Policy, now: datetime) -> Iterator[str]:
+    if candidate.mailed_at is None:
+        return
+    on = f"{candidate.mailed_at.astimezone(policy.zone):%Y-%m-%d}"
+    if now < candidate.mailed_at + policy.repeat:
+        yield f"A mail about it was written on {on}; the next one is due after {_days(policy)}."
+    elif candidate.value < policy.growth * candidate.mailed_value:
+        yield f"It has not grown since the mail of {on}."
+
+
+def _days(policy: Policy) -> str:
+    days = policy.repeat / timedelta(days=1)
+    return f"{days:g} day{'' if days == 1 else 's'}"
+
+
+def _of_group(
+    members: Sequence[Candidate], mailed: Sequence[Mailed], policy: Policy, now: datetime
+) -> Decision:
+    """Decide about the cases of one recipient and filesystem that may be mailed about."""
+    recipient, filesystem = members[0].recipient, members[0].filesystem
+    cases = tuple(sorted(members, key=lambda each: each.case))
+    reasons = [
+        *_waiting(cases, policy, now),
+        *_too_soon(recipient, filesystem, mailed, policy, now),
+        *_quiet(policy, now),
+        *_too_many(recipient, mailed, policy, now),
+    ]
+    if reasons:
+        return Decision(cases, Verdict.LATER, reasons[0])
+    needs_approval = any(policy.mode(each.rule) is Mode.APPROVAL for each in cases)
+    reason = f"{len(cases)} new or grown case{'' if len(cases) == 1 else 's'}."
+    return Decision(cases, Verdict.MAIL, reason, needs_approval)
+
+
+def _waiting(cases: Sequence[Candidate], policy: Policy, now: datetime) -> Iterator[str]:
+    due = min(each.opened_at for each in cases) + policy.wait
+    if now < due:
+        yield f"Waits for further cases until {due.astimezone(policy.zone):%H:%M}."
+
+
+def _too_soon(
+    recipient: str, filesystem: str, mailed: Sequence[Mailed], policy: Policy, now: datetime
+) -> Iterator[str]:
+    earlier = (
+        each.at for each in mailed if (each.recipient, each.filesystem) == (recipient, filesystem)
+    )
+    last = max(earlier, default=None)
+    if last and now < last + policy.interval:
+        due = (last + policy.interval).astimezone(policy.zone)
+        yield f"The last mail to {recipient} was recent; the next one may follow at {due:%H:%M}."
+
+
+def _quiet(policy: Policy, now: datetime) -> Iterator[str]:
+    local = now.astimezone(policy.zone)
+    if local.date() in policy.holidays:
+        yield "Today is a holiday."
+    if not policy.on_weekends and local.weekday() >= _SATURDAY:
+        yield "No mails are sent on weekends."
+    hours = (local.hour - policy.quiet_from) % 24
+    if hours < (policy.quiet_until - policy.quiet_from) % 24:
+        yield f"Quiet hours last until {policy.quiet_until:02d}:00."
+
+
+def _too_many(
+    recipient: str, mailed: Sequence[Mailed], policy: Policy, now: datetime
+) -> Iterator[str]:
+    today = [each for each in mailed if each.at > now - timedelta(days=1)]
+    if sum(each.recipient == recipient for each in today) >= policy.daily_cap:
+        yield f"{recipient} has reached the limit of {policy.daily_cap} within 24 hours."
+    if sum(each.at > now - timedelta(hours=1) for each in today) >= policy.hourly_brake:
+        yield f"All recipients have reached the limit of {policy.hourly_brake} within an hour."

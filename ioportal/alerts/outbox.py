@@ -1,0 +1,114 @@
+"""The outbox: sends waiting notifications, so that a crash neither loses nor repeats a mail.
+
+A worker claims a notification, talks to the mail server, and changes the state again just before
+the end of the message. Each change is a conditional update that only the claim's owner can make.
+One worker sends at a time (`ioportal.alerts.tasks`): notifications that another one left behind
+belong to a worker that ended.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import structlog
+from django.utils import timezone
+
+from ioportal.alerts import compose, smtp
+from ioportal.alerts.models import Notification
+
+log = structlog.get_logger()
+
+RETRY_AFTER = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 240, 720, 1_440))
+_State = Notification.State
+
+
+def release(notification: Notification, by: str) -> bool:
+    """Send a draft, or an uncertain or failed one again; return whether its state allowed it."""
+    allowed = [_State.DRAFT, _State.FAILED, _State.UNCERTAIN]
+    waiting = Notification.objects.filter(pk=notification.pk, state__in=allowed)
+    return bool(
+        waiting.update(
+            state=_State.WAITING,
+            released_by=by,
+            next_attempt_at=timezone.now(),
+            attempts=0,
+            claim=None,
+            finished_at=None,
+        )
+    )
+
+
+def discard(notification: Notification, by: str) -> bool:
+    """Discard a notification that was not sent; return whether its state allowed it."""
+    allowed = [_State.DRAFT, _State.WAITING, _State.FAILED]
+    rows = Notification.objects.filter(pk=notification.pk, state__in=allowed)
+    return bool(
+        rows.update(
+            state=_State.DISCARDED,
+            released_by=by,
+            next_attempt_at=None,
+            finished_at=timezone.now(),
+        )
+    )
+
+
+def recover() -> None:
+    """Return what an ended worker had claimed to the outbox; what it was ending is uncertain."""
+    Notification.objects.filter(state=_State.SENDING).update(
+        state=_State.WAITING, claim=None, next_attempt_at=timezone.now()
+    )
+    Notification.objects.filter(state=_State.ENDING).update(
+        state=_State.UNCERTAIN,
+        response="The worker ended before the mail server answered.",
+        finished_at=timezone.now(),
+    )
+
+
+def send_due(limit: int) -> int:
+    """Send up to a number of due notifications, one after the other; return how many."""
+    keys = list(Notification.objects.due().values_list("pk", flat=True)[:limit])
+    for key in keys:
+        _send(key)
+    return len(keys)
+
+
+def _send(key: int) -> None:
+    claim = uuid.uuid4()
+    mine = Notification.objects.filter(pk=key, claim=claim)
+    waiting = Notification.objects.filter(pk=key, state=_State.WAITING)
+    if not waiting.update(state=_State.SENDING, claim=claim):
+        return
+    notification = mine.get()
+    now = timezone.now
+
+    def may_end() -> bool:
+        return bool(mine.filter(state=_State.SENDING).update(state=_State.ENDING))
+
+    try:
+        answer = smtp.send(compose.message(notification), notification.address, may_end)
+    except smtp.NotSent as error:
+        _retry(notification, claim, error)
+    except smtp.AnswerLost as error:
+        mine.update(state=_State.UNCERTAIN, response=str(error)[:500], finished_at=now())
+        log.warning("mail_uncertain", notification=key, error=str(error))
+    except smtp.Withdrawn:
+        log.info("mail_withdrawn", notification=key)
+    else:
+        mine.update(state=_State.SENT, response=answer[:500], finished_at=now())
+        log.info("mail_sent", notification=key)
+
+
+def _retry(notification: Notification, claim: uuid.UUID, error: smtp.NotSent) -> None:
+    """Schedule the next attempt, or give up."""
+    attempts = notification.attempts + 1
+    mine = Notification.objects.filter(pk=notification.pk, claim=claim)
+    is_over = error.is_permanent or attempts > len(RETRY_AFTER)
+    now = timezone.now()
+    outcome = (
+        {"state": _State.FAILED, "finished_at": now}
+        if is_over
+        else {"state": _State.WAITING, "next_attempt_at": now + RETRY_AFTER[attempts - 1]}
+    )
+    mine.update(attempts=attempts, claim=None, response=str(error)[:500], **outcome)
+    log.warning("mail_not_sent", notification=notification.pk, error=str(error), over=is_over)

@@ -1,0 +1,177 @@
+"""Applies decisions to the cases of the database: writes notifications, and stores reasons."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Max, Min, OuterRef, Q, Subquery
+from django.utils import timezone
+
+from ioportal.alerts import compose
+from ioportal.alerts.decide import Candidate, Decision, Mailed, Policy, Silence, Verdict, decide
+from ioportal.alerts.models import (
+    CaseDecision,
+    MailPolicy,
+    Notification,
+    NotificationCase,
+)
+from ioportal.alerts.models import Silence as StoredSilence
+from ioportal.analysis.metrics import Source
+from ioportal.analysis.rules import BY_CODE
+from ioportal.analysis.rules.rule import Subject
+from ioportal.flags.models import Case, Flag
+from ioportal.postgres.advisory_locks import Lock, hold
+from ioportal.site.models import UserAccount
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
+
+_DAY = timedelta(days=1)
+_CONSIDERED = (Case.State.OPEN, Case.State.ACKNOWLEDGED, Case.State.SUPPRESSED)
+_FROM_POLICY = {field.name for field in fields(Policy)} - {"zone", "fresh", "growth"}
+
+
+def plan(now: datetime | None = None) -> int:
+    """Decide about all cases that may need a mail, and write the mails; return how many.
+
+    Safe to run concurrently, and to repeat: a case is mailed about once.
+    """
+    with transaction.atomic():
+        hold(Lock.ALERTS)
+        now = now or timezone.now()
+        policy = current_policy()
+        decisions = decide(
+            candidates(),
+            list(_silences(now)),
+            list(_mailed(now - max(_DAY, policy.interval))),
+            policy,
+            now,
+        )
+        _store_reasons(decisions)
+        mails = [each for each in decisions if each.verdict is Verdict.MAIL]
+        for decision in mails:
+            _write(decision, now)
+        return len(mails)
+
+
+def current_policy() -> Policy:
+    """Return the latest policy of the site, or the default: drafts only."""
+    zone = ZoneInfo(settings.TIME_ZONE)
+    stored = MailPolicy.objects.first()
+    if stored is None:
+        return Policy(zone)
+    return Policy(zone, **{name: getattr(stored, name) for name in _FROM_POLICY})
+
+
+def candidates() -> list[Candidate]:
+    """Return the cases above notices that are neither muted nor resolved."""
+    last = NotificationCase.objects.filter(case=OuterRef("pk")).exclude(
+        notification__state=Notification.State.DISCARDED
+    )
+    last = last.order_by("-notification__created_at")
+    counted = Q(flags__suppression_reasons=[]) & ~Q(
+        flags__subject_kind=Subject.JOB, flags__ended_at__isnull=False
+    )
+    cases = Case.objects.filter(state__in=_CONSIDERED, severity__gt=Flag.Severity.NOTICE)
+    rows = cases.order_by("pk").values(
+        "pk", "rule", "severity", "state", "owner", "opened_at", "filesystem__name",
+        value=Max("flags__value", filter=counted),
+        lag=Min(F("flags__opened_at") - F("flags__until"), filter=counted),
+        mailed_at=Subquery(last.values("notification__created_at")[:1]),
+        mailed_value=Subquery(last.values("value")[:1]),
+    )  # fmt: skip
+    owners = {row["owner"] for row in rows}
+    addresses = dict(UserAccount.objects.filter(name__in=owners).values_list("name", "email"))
+    return [_candidate(row, addresses.get(row["owner"], "")) for row in rows]
+
+
+def _candidate(row: Mapping[str, Any], address: str) -> Candidate:
+    rule = BY_CODE.get(row["rule"])
+    return Candidate(
+        case=row["pk"],
+        rule=row["rule"],
+        is_about_impact=bool(rule and rule.source is Source.IMPACT),
+        is_about_data=bool(rule and rule.is_about_data),
+        is_notice=row["severity"] <= Flag.Severity.NOTICE,
+        state=row["state"],
+        recipient=row["owner"],
+        address=address,
+        filesystem=row["filesystem__name"] or "",
+        value=row["value"] or 0.0,
+        opened_at=row["opened_at"],
+        lag=row["lag"] or timedelta(0),
+        mailed_at=row["mailed_at"],
+        mailed_value=row["mailed_value"] or 0.0,
+    )
+
+
+def _silences(now: datetime) -> Iterator[Silence]:
+    for stored in StoredSilence.objects.filter(until__gt=now).select_related("filesystem"):
+        yield Silence(
+            stored.until,
+            stored.recipient or None,
+            stored.rule or None,
+            stored.filesystem.name if stored.filesystem else None,
+            stored.reason,
+        )
+
+
+def _mailed(since: datetime) -> Iterator[Mailed]:
+    earlier = Notification.objects.filter(created_at__gt=since)
+    earlier = earlier.exclude(state=Notification.State.DISCARDED)
+    for recipient, filesystem, at in earlier.values_list(
+        "recipient", "filesystem__name", "created_at"
+    ):
+        yield Mailed(recipient, filesystem or "", at)
+
+
+def _store_reasons(decisions: Iterable[Decision]) -> None:
+    """Store the decision of each case whose reason has changed."""
+    by_case = {each.case: decision for decision in decisions for each in decision.candidates}
+    latest = {
+        row.case_id: (row.verdict, row.reason)
+        for row in CaseDecision.objects.filter(case__in=by_case)
+        .order_by("case_id", "-pk")
+        .distinct("case_id")
+    }
+    CaseDecision.objects.bulk_create(
+        CaseDecision(case_id=case, verdict=decision.verdict, reason=decision.reason)
+        for case, decision in by_case.items()
+        if latest.get(case) != (decision.verdict, decision.reason)
+    )
+
+
+def _write(decision: Decision, now: datetime) -> None:
+    first = decision.candidates[0]
+    cases = {each.case: each for each in decision.candidates}
+    about = compose.topics(cases, first.recipient)
+    if not about:  # its flags ended meanwhile
+        return
+    account = UserAccount.objects.get(name=first.recipient)
+    state = Notification.State.DRAFT if decision.needs_approval else Notification.State.WAITING
+    notification = Notification.objects.create(
+        recipient=first.recipient,
+        address=account.email,
+        filesystem=about[0].summary.case.filesystem,
+        subject=compose.subject(about),
+        text=compose.text(about, account),
+        reason=decision.reason,
+        state=state,
+        created_at=now,
+        next_attempt_at=None if decision.needs_approval else now,
+    )
+    NotificationCase.objects.bulk_create(
+        NotificationCase(
+            notification=notification,
+            case=topic.summary.case,
+            value=cases[topic.summary.case.pk].value,
+            rule_version=topic.summary.worst.rule_version if topic.summary.worst else 0,
+        )
+        for topic in about
+    )

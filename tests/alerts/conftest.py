@@ -1,0 +1,36 @@
+"""A mail server, and a storm that alice should get a mail about."""
+
+import pytest
+from django.db.models import F
+
+from ioportal.alerts.decide import Mode
+from ioportal.alerts.models import MailPolicy
+from ioportal.flags.models import Case, Flag
+from ioportal.site.models import UserAccount
+from tests import loading, untraced
+from tests.alerts import mail_server
+
+
+@pytest.fixture
+def mails(settings):
+    with mail_server.running(settings) as server:
+        yield server
+
+
+@pytest.fixture
+def storm(site, logs):
+    """Load a storm of alice, as if it had been evaluated live; return its case."""
+    UserAccount.objects.create(name="alice", full_name="Alice Ng", email="alice@example.org")
+    untraced.ingest(logs)
+    flag = loading.evaluate()["impact", untraced.STORM]
+    Flag.objects.update(opened_at=F("until"))
+    return Case.objects.get(pk=flag.case_id)
+
+
+@pytest.fixture
+def automatic(db):
+    """Send mails without approval."""
+    return MailPolicy.objects.create(
+        default_mode=Mode.AUTOMATIC,
+        wait="0", interval="04:00", repeat="7 00:00", daily_cap=2, hourly_brake=20, reason="test",
+    )  # fmt: skip

@@ -1,0 +1,177 @@
+"""From a case to a mail that a real server accepts."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from ioportal.alerts import outbox, planning
+from ioportal.alerts.models import CaseDecision, MailPolicy, Notification
+from ioportal.flags.models import Case, Flag
+from tests import untraced
+
+State = Notification.State
+
+
+@pytest.fixture
+def waiting(storm, automatic):
+    """Write the mail about the storm."""
+    assert planning.plan() == 1
+    return Notification.objects.get()
+
+
+def again(notification):
+    """Send at the time of the next attempt; return the notification."""
+    Notification.objects.filter(state=State.WAITING).update(next_attempt_at=timezone.now())
+    outbox.send_due(10)
+    notification.refresh_from_db()
+    return notification
+
+
+def test_a_storm_is_mailed_to_its_owner(storm, automatic, mails):
+    assert planning.plan() == 1
+    outbox.send_due(10)
+
+    [(recipients, mail)] = mails.accepted
+    assert recipients == ["alice@example.org"]
+    assert mail["To"] == "alice@example.org"
+    assert mail["Subject"] == "Slows down other jobs: your jobs named storm on lake"
+    assert mail["Auto-Submitted"] == "auto-generated"
+    text = mail.get_content()
+    assert "Hello Alice Ng," in text
+    assert f"job {untraced.STORM}: " in text
+    assert f"/cases/{storm.pk}/" in text
+    notification = Notification.objects.get()
+    assert (notification.state, notification.response) == (State.SENT, "250 Queued")
+    assert mail["Message-ID"] == f"<{notification.token}@localhost>"
+    assert planning.plan() == 0
+
+
+def test_without_a_policy_a_member_of_staff_sends_the_draft(storm, mails):
+    planning.plan(timezone.now() + timedelta(minutes=6))
+    outbox.send_due(10)
+    draft = Notification.objects.get()
+    assert (draft.state, mails.received) == (State.DRAFT, [])
+
+    assert outbox.release(draft, by="sam")
+    outbox.send_due(10)
+
+    draft.refresh_from_db()
+    assert (draft.state, draft.released_by) == (State.SENT, "sam")
+    assert not outbox.release(draft, by="sam")
+
+
+def test_nothing_is_sent_about_loaded_history(storm, automatic):
+    Flag.objects.update(opened_at=timezone.now())
+
+    assert planning.plan() == 0
+
+    reasons = {row.reason for row in CaseDecision.objects.filter(case=storm)}
+    assert reasons == {"It was found in old data that was loaded later."}
+
+
+def test_nothing_is_sent_on_suppressed_data(storm, automatic):
+    Case.objects.update(state=Case.State.SUPPRESSED)
+
+    assert planning.plan() == 0
+
+    assert CaseDecision.objects.get(case=storm).reason == "Its data quality is not good."
+
+
+def test_reasons_are_stored_when_they_change(storm):
+    for minutes in (0, 1, 6):
+        planning.plan(storm.opened_at + timedelta(minutes=minutes))
+
+    decisions = CaseDecision.objects.filter(case=storm).order_by("pk")
+    assert [row.verdict for row in decisions] == ["later", "mail"]
+    assert Notification.objects.get().reason == decisions[1].reason
+
+
+@pytest.mark.parametrize("fault", ["450 busy", "421 closing", "dies", "DATA: 451 try later"])
+def test_a_temporary_failure_is_tried_again(waiting, mails, fault):
+    mails.faults = [fault]
+    outbox.send_due(10)
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.attempts, mails.accepted) == (State.WAITING, 1, [])
+    assert waiting.next_attempt_at > timezone.now()
+
+    assert again(waiting).state == State.SENT
+    assert len(mails.accepted) == 1
+
+
+def test_a_refused_recipient_fails_for_good(waiting, mails):
+    mails.faults = ["550 no such user"]
+    outbox.send_due(10)
+
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.response) == (State.FAILED, "550 no such user")
+
+
+def test_an_unreachable_server_is_given_up_after_all_attempts(waiting, settings):
+    settings.EMAIL_PORT = 1
+    for _ in outbox.RETRY_AFTER:
+        assert again(waiting).state == State.WAITING
+    assert again(waiting).state == State.FAILED
+
+
+def test_a_lost_answer_is_uncertain_and_never_repeated(waiting, mails):
+    mails.faults = ["dies after DATA"]
+    outbox.send_due(10)
+
+    assert again(waiting).state == State.UNCERTAIN
+    assert len(mails.received) == 1
+
+
+def test_a_worker_that_ended_leaves_nothing_behind(waiting, mails, monkeypatch):
+    def killed(*_):
+        raise SystemExit
+
+    monkeypatch.setattr(outbox.smtp, "send", killed)
+    with pytest.raises(SystemExit):
+        outbox.send_due(10)
+    monkeypatch.undo()
+    waiting.refresh_from_db()
+    assert waiting.state == State.SENDING
+
+    outbox.recover()
+
+    assert again(waiting).state == State.SENT
+    assert len(mails.received) == 1
+
+
+def test_a_worker_whose_claim_was_returned_cannot_end_its_message(waiting, mails, monkeypatch):
+    send = outbox.smtp.send
+
+    def frozen(message, address, may_end):
+        def later():
+            outbox.recover()  # by another worker
+            return may_end()
+
+        return send(message, address, later)
+
+    monkeypatch.setattr(outbox.smtp, "send", frozen)
+    outbox.send_due(10)
+
+    assert mails.received == []
+    monkeypatch.undo()
+    assert again(waiting).state == State.SENT
+
+
+def test_external_names_cannot_forge_lines(storm, automatic, mails):
+    Case.objects.update(application="x\r\nBcc: all@example.org\u202e")
+    planning.plan()
+    outbox.send_due(10)
+
+    [(recipients, mail)] = mails.accepted
+    assert recipients == ["alice@example.org"]
+    assert mail["Bcc"] is None
+    assert "Bcc: all" in mail.get_content()
+    assert "\u202e" not in mail.get_content()
+
+
+def test_policies_are_immutable_rows(automatic):
+    MailPolicy.objects.create(
+        wait="01:00", interval="04:00", repeat="7 00:00", daily_cap=5, hourly_brake=9, reason="r"
+    )
+
+    assert planning.current_policy().daily_cap == 5
