@@ -67,6 +67,7 @@ _SECTIONS = (
         "Flags",
         (
             Page(CASES, "Cases", "case_list"),
+            Page("mails", "Mails", "mail_list"),
             Page("rules", "Rules", "rule_list", for_staff=True),
         ),
     ),

@@ -12,6 +12,7 @@ urlpatterns = [
     path("incidents/", include("ioportal.web.incidents.urls")),
     path("ingest/", include("ioportal.web.ingest.urls")),
     path("jobs/", include("ioportal.web.jobs.urls")),
+    path("mails/", include("ioportal.web.mails.urls")),
     path("overview/", include("ioportal.web.overview.urls")),
     path("panda/", include("ioportal.web.panda.urls")),
     path("populations/", include("ioportal.web.populations.urls")),

@@ -1,6 +1,7 @@
 """Rows of pages that no log file creates."""
 
 from ioportal.activity.models import Incident
+from ioportal.alerts.models import Notification
 from ioportal.flags import cases
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
 from ioportal.jobs.models import WorkloadJob
@@ -84,6 +85,11 @@ def page_names(job, alice):
         rule=flag.rule, thresholds={"metadata_operations": 50_000}
     )
     test = BackTest.objects.create(rule=flag.rule, thresholds={}, requested_by="sam", **facts)
+    mail = Notification.objects.create(
+        recipient="alice", address="alice@example.org", state=Notification.State.SENT,
+        subject="Your jobs", text="Hello Alice", finished_at=at("14:00"),
+    )  # fmt: skip
+    mail.cases.create(case_id=flag.case_id, value=flag.value, rule_version=1)
     return {
         "job": job.pk,
         "segment": job.records.get().segment_id,
@@ -94,4 +100,5 @@ def page_names(job, alice):
         "rule": flag.rule,
         "thresholds": thresholds.pk,
         "test": test.pk,
+        "mail": mail.pk,
     }

@@ -26,6 +26,7 @@ class Access(Enum):
     STAFF = (LOG_IN, REFUSED, REFUSED, REFUSED, SERVED, *NO_SESSION)
     STAFF_VIEW = (LOG_IN, MISSING, MISSING, MISSING, SERVED, *NO_SESSION)
     STAFF_ACTION = (LOG_IN, REFUSED, REFUSED, MISSING, SERVED, *NO_SESSION)
+    OWNERS_STAFF_ACTION = (LOG_IN, REFUSED, MISSING, MISSING, SERVED, *NO_SESSION)
     INGEST = (*[REFUSED] * 5, SERVED, REFUSED)
     METRICS = (*[REFUSED] * 5, REFUSED, SERVED)
     NO_DEMO = (LOG_IN, *[MISSING] * 4, *NO_SESSION)
@@ -75,6 +76,8 @@ TABLE = [
         {"GET": A.PROJECT},
     ),
     ("jobs/<slug:cluster>/<str:batch_id>/", "/jobs/anvil/3567126/", {"GET": A.PROJECT}),
+    ("mails/", "/mails/", {"GET": A.USERS}),
+    ("mails/<int:pk>/", "/mails/{mail}/", {"GET": A.OWNER, "POST": A.OWNERS_STAFF_ACTION}),
     ("overview/", "/overview/", {"GET": A.USERS}),
     ("overview/<slug:name>/", "/overview/operations/", {"GET": A.USERS}),
     ("panda/", "/panda/", {"GET": A.USERS}),

@@ -11,6 +11,7 @@ from django.db.models import Case as Conditional
 from django.db.models import Q, Value, When
 from django.shortcuts import get_object_or_404
 
+from ioportal.alerts.models import CaseDecision, Notification
 from ioportal.flags import latest_data
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.reporting import flags
@@ -84,6 +85,17 @@ class CasePage:
         while batch := list(islice(rows, PER_PAGE)):
             for row in flags.summaries(batch, self._user):
                 yield [flags.fact(row, name) for name in flags.COLUMNS]
+
+    @cached_property
+    def mails(self) -> list[Notification]:
+        """The mails about it, the latest first."""
+        about = Notification.objects.filter(cases__case=self.case)
+        return list(about[:_LISTED_CASES])
+
+    @cached_property
+    def mail_decision(self) -> CaseDecision | None:
+        """The latest decision whether to mail about it."""
+        return CaseDecision.objects.filter(case=self.case).first()
 
     @cached_property
     def flags_by_week(self) -> FlagsByWeek | None:

@@ -53,6 +53,8 @@ PAGES = {  # and their parameters
     "/tour/": [],
     "/search/": ["q", "format"],
     "/styleguide/": [],
+    "/mails/": ["page", "format"],
+    "/mails/{mail}/": [],
     "/overview/": ["last", "by", "start", "end"],
     "/overview/operations/": ["last", "by", *RANGE],
     "/overview/rpcs/": ["last", "by", *RANGE],

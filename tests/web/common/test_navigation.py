@@ -14,7 +14,7 @@ def test_staff_see_all_sections_and_the_pages_of_the_current_one(as_staff):
     answer = as_staff.get("/rules/")
 
     assert links(answer, "Site") == ["Live", "Flags", "Jobs", "Analyse", "Admin"]
-    assert links(answer, "Flags") == ["Cases", "Rules"]
+    assert links(answer, "Flags") == ["Cases", "Mails", "Rules"]
     assert links(as_staff.get("/"), "Flags") is None
 
 

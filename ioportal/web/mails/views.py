@@ -1,0 +1,82 @@
+"""Mails about cases: all of them, and one of them as it is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from ioportal.alerts import outbox
+from ioportal.alerts.models import Notification
+from ioportal.web.common import exports
+from ioportal.web.common.requests import parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.http import HttpResponseBase
+
+    from ioportal.alerts.models import NotificationQuerySet
+    from ioportal.web.common.requests import UserRequest
+
+_LISTED = 40
+_COLUMNS = ("id", "state", "recipient", "subject", "created_at", "finished_at")
+_STAFF_COLUMNS = ("address", "reason", "released_by", "attempts", "response")
+_ACTIONS = {  # of staff: what they do, and what is said then
+    "send": (outbox.release, "The mail is in the outbox."),
+    "discard": (outbox.discard, "The mail is discarded."),
+}
+
+
+@require_safe
+@exports.accept("csv", "json")
+def mail_list(request: UserRequest) -> HttpResponseBase:
+    """List mails, the latest first."""
+    mails = Notification.objects.visible_to(request.user)
+    if exports.requested_format(request):
+        columns = (*_COLUMNS, *(_STAFF_COLUMNS if request.user.is_staff else ()))
+        return exports.response(request, "mails", {}, columns, _rows(mails, columns))
+    page = Paginator(mails, _LISTED).get_page(parameter(request, "page"))
+    drafts = mails.filter(state=Notification.State.DRAFT).count()
+    return render(request, "mails/list.html", {"section": "mails", "mails": page, "drafts": drafts})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def mail(request: UserRequest, pk: int) -> HttpResponseBase:
+    """Show a mail; staff may send or discard it with a POST."""
+    notification = get_object_or_404(Notification.objects.visible_to(request.user), pk=pk)
+    if request.method == "POST":
+        if not request.user.is_staff:
+            raise PermissionDenied("Only staff may send or discard mails.")
+        _act(request, notification)
+        return redirect("mail", pk)
+    state, states = notification.state, Notification.State
+    context = {
+        "section": "mails",
+        "mail": notification,
+        "cases": [row.case for row in notification.cases.select_related("case__filesystem")],
+        "may_send": state in {states.DRAFT, states.FAILED, states.UNCERTAIN},
+        "may_discard": state in {states.DRAFT, states.WAITING, states.FAILED},
+    }
+    return render(request, "mails/mail.html", context)
+
+
+def _act(request: UserRequest, notification: Notification) -> None:
+    action = _ACTIONS.get(request.POST.get("action", ""))
+    if action is None:
+        messages.error(request, "Unknown action. Use the buttons of the page.")
+        return
+    act, done = action
+    if act(notification, by=request.user.get_username()):
+        messages.success(request, done)
+    else:
+        messages.error(request, "The mail was changed meanwhile. Look at its state.")
+
+
+def _rows(mails: NotificationQuerySet, columns: tuple[str, ...]) -> Iterator[list[Any]]:
+    for row in mails.values_list(*columns).iterator():
+        yield list(row)
