@@ -1,6 +1,7 @@
 """The tour of the demo: its links, and its dismissal."""
 
 import pytest
+from django.core.cache import cache
 from django.urls import reverse
 
 from ioportal.demo import tour
@@ -18,6 +19,7 @@ def demo(settings, tmp_path, monkeypatch):
 
 
 def urls():
+    cache.clear()
     return {stop.title: stop.url for stop in tour.stops()}
 
 
