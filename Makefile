@@ -9,8 +9,8 @@ MUTANTS ?= 40
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
-.PHONY: help demo demo-data serve test test-deep mutants check format audit bench chaos incidents flag-quality services \
-        stop env secrets lock clean setup setup-dev setup-test setup-bench migrate
+.PHONY: help demo demo-data serve test test-deep mutants check format audit bench chaos mail-chaos incidents \
+        flag-quality services stop env secrets lock clean setup setup-dev setup-test setup-bench migrate
 
 VENV := .venv/bin
 PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
@@ -78,6 +78,9 @@ bench: setup-bench services staticfiles/staticfiles.json  ## Measure parsers, lo
 
 chaos: services  ## Inject faults and verify every count (SEEDS=20, or SEED=17)
 	@$(VENV)/python -m chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+
+mail-chaos: services  ## Kill the sender of mails and break its mail server; count every mail (SEEDS=20, or SEED=17)
+	@$(RUN) $(VENV)/python -m chaos.mails $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 incidents: setup-test services  ## Distinguish harmful from busy jobs in 20 simulated incidents
 	@$(RUN) env IOPORTAL_TEST_INCIDENTS=20 $(VENV)/pytest --capture no tests/web/incidents/test_impact.py

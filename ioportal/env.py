@@ -143,7 +143,6 @@ def mail(name: str, default: str) -> dict[str, object]:
         "EMAIL_HOST_PASSWORD": _password(name, unquote(parts.password or "")),
         "EMAIL_USE_SSL": parts.scheme == "smtps",
         "EMAIL_USE_TLS": parts.scheme == "smtp+starttls",
-        "EMAIL_TIMEOUT": 30,
     }
 
 

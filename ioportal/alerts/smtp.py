@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import smtplib
 import socket
+import ssl
 from contextlib import contextmanager, suppress
 from email.policy import SMTP
 from threading import Timer
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _OK, _SEND_CONTENT = 250, 354
 _PERMANENT = 500
+_LONGEST_ANSWER = 4_096
 _DEADLINE_S = 90.0  # of a conversation: a server may answer one byte at a time
 
 
@@ -66,6 +68,7 @@ def send(message: EmailMessage, address: str, may_end: Callable[[], bool]) -> st
         server.send(_escaped(content))
         if not may_end():
             raise Withdrawn
+        _refuse_early_end(server)
         try:
             server.send(b".\r\n")
             code, answer = server.getreply()
@@ -103,6 +106,20 @@ def _conversation() -> Iterator[smtplib.SMTP]:
     finally:
         if server is not None:
             server.close()
+
+
+def _refuse_early_end(server: smtplib.SMTP) -> None:
+    """Raise `NotSent` if the server closed the connection, or answered before the message's end."""
+    assert server.sock is not None  # noqa: S101  (connected)
+    timeout_s = server.sock.gettimeout()
+    server.sock.settimeout(0)
+    try:
+        early = server.sock.recv(_LONGEST_ANSWER)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return
+    finally:
+        server.sock.settimeout(timeout_s)
+    raise NotSent(early.decode("utf-8", "replace").strip() or "The server closed the connection.")
 
 
 def _hang_up(server: smtplib.SMTP) -> None:

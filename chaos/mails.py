@@ -1,0 +1,237 @@
+"""Verify that no mail is lost or sent twice while workers are killed and the mail server fails.
+
+usage: python -m chaos.mails [--seeds N | --seed K]
+
+In each schedule, a worker sends some mails. It is killed at random times, and conversations fail at
+random steps. The mail server counts what it received. A mail is *uncertain* exactly if the server
+did not answer its end; if the worker was killed while ending it, it may be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import psycopg
+
+from chaos.mail_server import KINDS, STEPS, MailServer
+from scripts.checkout import CHECKOUT, VAR, Problem, exit_status, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO
+
+FILE = VAR / "mail-chaos.json"
+_MAILS = 5  # of a schedule
+_FAULTS = 3  # of a mail, at most: the portal gives up after more
+_KILLS = 4  # of a schedule, at most
+_PATIENCE_S = 60.0
+_LOOK_S = 0.02
+_FINAL = {"sent", "failed", "uncertain"}
+
+
+class Worker:
+    """A worker that begins a new life whenever it is killed."""
+
+    def __init__(self, environment: dict[str, str], log: IO[bytes]) -> None:
+        self._process = subprocess.Popen(
+            (sys.executable, "-m", "chaos.mail_worker"),
+            cwd=CHECKOUT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        self._life = self._next()
+
+    def kill(self, database: psycopg.Connection) -> set[str]:
+        """Kill it in the middle of its work; return the tokens of the mails it was ending."""
+        os.kill(self._life, signal.SIGSTOP)
+        time.sleep(_LOOK_S)  # for statements that the database has received
+        ending = "SELECT token::text FROM alerts_notification WHERE state = 'ending'"
+        tokens = {token for (token,) in database.execute(ending)}
+        os.kill(self._life, signal.SIGKILL)
+        self._life = self._next()
+        return tokens
+
+    def stop(self) -> None:
+        """End it."""
+        with suppress(ProcessLookupError):
+            os.kill(self._life, signal.SIGKILL)
+        self._process.terminate()
+        self._process.wait()
+
+    def _next(self) -> int:
+        assert self._process.stdout  # noqa: S101
+        line = self._process.stdout.readline()
+        if not line:
+            raise Problem("The worker cannot start: see var/log/mail-chaos.log")
+        return int(line)
+
+
+class Chaos:
+    """Schedules on one database, worker and mail server."""
+
+    def __init__(self, database: psycopg.Connection, worker: Worker, server: MailServer) -> None:
+        self._database, self._worker, self._server = database, worker, server
+        self.totals: Counter[str] = Counter()
+        self.failures: list[str] = []
+
+    def run(self, seed: int) -> str:
+        """Run a schedule; return a line about it."""
+        chance = Random(seed)
+        begun = time.monotonic()
+        self._server.results.clear()
+        self._server.faults.clear()
+        faults = [
+            (chance.choice(STEPS), chance.choices(KINDS, (4, 2, 1, 3, 1))[0])
+            for _ in range(chance.randint(0, _MAILS * _FAULTS // 2))
+        ]
+        mixed = [*faults, *[None] * (_MAILS + chance.randint(0, 3))]
+        chance.shuffle(mixed)
+        self._server.faults.extend(mixed)
+        self._write()
+        ending = self._until_final(chance)
+        problems = self._compare(ending)
+        self.failures += [f"seed {seed}: {problem}" for problem in problems]
+        return f"seed {seed:<5} {time.monotonic() - begun:5.1f} s  {len(problems)} problems"
+
+    def _write(self) -> None:
+        self._database.execute("DELETE FROM alerts_notification")
+        self._database.cursor().executemany(
+            "INSERT INTO alerts_notification (token, recipient, address, subject, text, html,"
+            " reason, state, created_at, released_by, next_attempt_at, attempts, response)"
+            " VALUES (%s, 'alice', 'alice@example.org', 'A case', 'Hello', '', 'chaos', 'waiting',"
+            " now(), '', now(), 0, '')",
+            [(uuid.uuid4(),) for _ in range(_MAILS)],
+        )
+
+    def _until_final(self, chance: Random) -> set[str]:
+        """Kill the worker at some times; return the tokens that it was ending."""
+        ending: set[str] = set()
+        kills = sorted(chance.uniform(0, 0.6) for _ in range(chance.randint(0, _KILLS)))
+        begun = time.monotonic()
+        while not self._is_final():
+            now = time.monotonic() - begun
+            if kills and now >= kills[0]:
+                kills.pop(0)
+                ending |= self._worker.kill(self._database)
+                self.totals["kills"] += 1
+            if now > _PATIENCE_S:
+                raise Problem(f"Mails are still waiting after {_PATIENCE_S:.0f} s")
+            # The time of the next attempt has come.
+            self._database.execute(
+                "UPDATE alerts_notification SET next_attempt_at = now()"
+                " WHERE state = 'waiting' AND next_attempt_at > now()"
+            )
+            time.sleep(_LOOK_S)
+        return ending
+
+    def _is_final(self) -> bool:
+        states = self._database.execute("SELECT DISTINCT state FROM alerts_notification")
+        return {state for (state,) in states} <= _FINAL
+
+    def _compare(self, ending: set[str]) -> list[str]:
+        """Compare states with what the server received, also after the portal gave up."""
+        while self._server.open:
+            time.sleep(_LOOK_S)
+        rows = self._database.execute(
+            "SELECT token::text, state, response FROM alerts_notification"
+        )
+        problems = []
+        for token, state, response in rows:
+            results = self._server.results[token]
+            received = results["accepted"] + results["died"]
+            lost = (not received and state == "sent") or (state == "failed" and received)
+            is_uncertain = state == "uncertain"
+            self.totals["mails"] += 1
+            self.totals[state] += 1
+            self.totals["lost"] += lost
+            self.totals["duplicated"] += received > 1
+            # A worker that was killed while ending a mail may have recorded the answer before.
+            wrong = bool(results["died"]) != is_uncertain and token not in ending
+            if lost or received > 1 or wrong:
+                problems.append(f"{state} ({response}), server: {dict(results)}")
+        return problems
+
+    def save(self, out: Path, schedules: int) -> None:
+        """Write the results so far."""
+        totals = {name: self.totals[name] for name in ("mails", "kills", "sent", "failed", "lost")}
+        content = {
+            "schedules": schedules,
+            **totals,
+            "duplicated": self.totals["duplicated"],
+            "uncertain": self.totals["uncertain"],
+            "injected": dict(sorted(self._server.injected.items())),
+            "failures": self.failures,
+        }
+        out.write_text(json.dumps(content, indent=1) + "\n")
+
+
+@contextmanager
+def _new_database(url: str) -> Iterator[str]:
+    """Create a migrated database, and drop it at the end; provide its URL."""
+    name = f"ioportal_mail_chaos_{os.getpid()}"
+    own, maintenance = (
+        urlsplit(url)._replace(path=f"/{each}").geturl() for each in (name, "postgres")
+    )
+    with psycopg.connect(maintenance, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        try:
+            migrate = (sys.executable, "manage.py", "migrate", "--verbosity", "0")
+            environment = os.environ | {"DATABASE_URL": own}
+            subprocess.run(migrate, cwd=CHECKOUT, env=environment, check=True)
+            yield own
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="chaos.mails", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20, help="how many")
+    parser.add_argument("--seed", type=int, help="run only this seed")
+    parser.add_argument("--out", type=Path, default=FILE, help="file of the results")
+    arguments = parser.parse_args()
+    seeds = range(1, arguments.seeds + 1) if arguments.seed is None else [arguments.seed]
+    say("Creating a database")
+    log = VAR / "log" / "mail-chaos.log"
+    with (
+        _new_database(os.environ["DATABASE_URL"]) as url,
+        MailServer() as server,
+        psycopg.connect(url, autocommit=True) as database,
+        log.open("wb") as output,
+    ):
+        environment = os.environ | {
+            "DATABASE_URL": url,
+            "IOPORTAL_SMTP_URL": f"smtp://127.0.0.1:{server.port}",
+            "IOPORTAL_SMTP_TIMEOUT": "1s",
+        }
+        worker = Worker(environment, output)
+        chaos = Chaos(database, worker, server)
+        try:
+            for done, seed in enumerate(seeds, start=1):
+                say(f"{done:>4}/{len(seeds)} {chaos.run(seed)}")
+                chaos.save(arguments.out, done)
+        finally:
+            worker.stop()
+    if chaos.failures:
+        raise Problem("\n".join([*chaos.failures, f"The worker's log is {log}"]))
+    say(f"No mail was lost or sent twice: see {arguments.out}")
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status(main))
