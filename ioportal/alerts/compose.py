@@ -104,16 +104,20 @@ def subject(about: Sequence[Topic]) -> str:
     return f"{line[: _SUBJECT - len(more)]}{more}"
 
 
-def text(about: Sequence[Topic], account: UserAccount) -> str:
-    """Return the plain text of a mail."""
+def bodies(about: Sequence[Topic], account: UserAccount) -> dict[str, str]:
+    """Return the plain text and the HTML of a mail, which say the same."""
     context = {
+        "subject": subject(about),
         "name": visible(account.full_name or account.name),
         "account": visible(account.name),
         "topics": about,
         "simulated": any(is_simulated(topic.summary.case) for topic in about),
         "portal": settings.PORTAL_URL,
     }
-    return render_to_string("alerts/mail.txt", context)
+    return {
+        "text": render_to_string("alerts/mail.txt", context),
+        "html": render_to_string("alerts/mail.html", context),
+    }
 
 
 def message(notification: Notification) -> EmailMessage:

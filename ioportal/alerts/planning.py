@@ -160,7 +160,7 @@ def _write(decision: Decision, now: datetime) -> None:
         address=account.email,
         filesystem=about[0].summary.case.filesystem,
         subject=compose.subject(about),
-        text=compose.text(about, account),
+        **compose.bodies(about, account),
         reason=decision.reason,
         state=state,
         created_at=now,

@@ -1,5 +1,6 @@
 """From a case to a mail that a real server accepts."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -37,10 +38,11 @@ def test_a_storm_is_mailed_to_its_owner(storm, automatic, mails):
     assert mail["To"] == "alice@example.org"
     assert mail["Subject"] == "Slows down other jobs: your jobs named storm on lake"
     assert mail["Auto-Submitted"] == "auto-generated"
-    text = mail.get_content()
-    assert "Hello Alice Ng," in text
-    assert f"job {untraced.STORM}: " in text
-    assert f"/cases/{storm.pk}/" in text
+    for kind in ("plain", "html"):
+        body = mail.get_body([kind]).get_content()
+        assert "Hello Alice Ng," in body
+        assert f"job {untraced.STORM}: " in body
+        assert f"/cases/{storm.pk}/" in body
     notification = Notification.objects.get()
     assert (notification.state, notification.response) == (State.SENT, "250 Queued")
     assert mail["Message-ID"] == f"<{notification.token}@localhost>"
@@ -165,8 +167,21 @@ def test_external_names_cannot_forge_lines(storm, automatic, mails):
     [(recipients, mail)] = mails.accepted
     assert recipients == ["alice@example.org"]
     assert mail["Bcc"] is None
-    assert "Bcc: all" in mail.get_content()
-    assert "\u202e" not in mail.get_content()
+    text = mail.get_body(["plain"]).get_content()
+    assert "Bcc: all" in text
+    assert "\u202e" not in text
+
+
+def test_html_is_escaped_and_loads_nothing(storm, automatic, mails, settings):
+    Case.objects.update(application="<img src=https://example.org/x>")
+    planning.plan()
+    outbox.send_due(10)
+
+    html = mails.accepted[0][1].get_body(["html"]).get_content()
+    assert "&lt;img src" in html
+    assert not re.search(r"<(img|link|script|iframe)|src=[\"']|url\(", html)
+    assert set(re.findall(r'href="(http://[^/"]+)', html)) == {settings.PORTAL_URL}
+    assert len(html) < 100_000
 
 
 def test_policies_are_immutable_rows(automatic):
