@@ -2,8 +2,8 @@
 
 Computed in the database from 10 s totals: four weeks have millions of rows. Baselines are stored
 with their period and are valid for a day, or for ten minutes while a server has been traced for
-less than a day. Intervals in which the server was slow by the previous baseline are excluded, so
-that baselines do not follow an incident.
+less than a day or has too few windows. Intervals in which the server was slow by the previous
+baseline are excluded, so that baselines do not follow an incident.
 """
 
 from __future__ import annotations
@@ -156,6 +156,9 @@ def _computed_at(server_ids: Collection[int], time: datetime) -> dict[int, list[
     stored = Baseline.objects.filter(period__in=periods)
     for server, *kind in stored.values_list("period__server_id", *_Kind._fields):
         baselines[server].append(_Kind(*kind))
+    for period in periods:
+        if period.end != end and not baselines[period.server_id]:
+            del baselines[period.server_id]  # old, short traces: newer ones may suffice
     due = [server for server in server_ids if server not in baselines]
     start = end - PERIOD
     for server, first in _traced_servers(due, start, end):

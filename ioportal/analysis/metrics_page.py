@@ -245,10 +245,10 @@ does not show how much more was requested.
 had at most the median number of RPCs. Slow intervals are excluded, so an incident does not become
 usual. They are slow relative to the previous baseline; without a previous baseline, relative to the
 medians of all windows. The baseline is computed daily, and every ten minutes while a server has
-been traced for less than a day. A range is evaluated with the baseline of its start; impact by
-window, hour by hour. Staff may pin another value. With fewer than {MIN_BASELINE_WINDOWS:,} such
-windows the baseline is unknown, and RPCs of that kind are excluded; the share of RPCs with a known
-baseline is shown.
+been traced for less than a day or has too few windows. A range is evaluated with the baseline of
+its start; impact by window, hour by hour. Staff may pin another value. With fewer than
+{MIN_BASELINE_WINDOWS:,} such windows the baseline is unknown, and RPCs of that kind are excluded;
+the share of RPCs with a known baseline is shown.
 
 ### Estimated impact
 

@@ -110,6 +110,14 @@ def test_baselines_are_stored_for_a_day(total, usual):
     assert usual(NOON + timedelta(hours=1)) == {ENQUEUE: 70}
 
 
+def test_a_period_of_too_few_windows_is_not_valid_for_a_day(total, usual):
+    total(*calm(500, until_s=80_000))  # a short trace of the day before
+    assert usual(NOON - timedelta(hours=12)) == {}
+    total(*calm(1_200))
+
+    assert usual() == {ENQUEUE: 100}
+
+
 def test_late_data_update_baselines(site, mds, logs, ingest, total, usual, service):
     total(*calm(1_000))
     assert usual() == {ENQUEUE: 100}
