@@ -152,13 +152,13 @@ def _computed_at(server_ids: Collection[int], time: datetime) -> dict[int, list[
         if period.end > time - _VALIDITY
         and (period.end == end or period.end - period.traced_from >= _VALIDITY)
     ]
-    baselines: dict[int, list[_Kind]] = {period.server_id: [] for period in periods}
+    # An old period of too few windows is not valid: newer windows may suffice.
+    baselines: dict[int, list[_Kind]] = {
+        period.server_id: [] for period in periods if period.end == end
+    }
     stored = Baseline.objects.filter(period__in=periods)
     for server, *kind in stored.values_list("period__server_id", *_Kind._fields):
-        baselines[server].append(_Kind(*kind))
-    for period in periods:
-        if period.end != end and not baselines[period.server_id]:
-            del baselines[period.server_id]  # old, short traces: newer ones may suffice
+        baselines.setdefault(server, []).append(_Kind(*kind))
     due = [server for server in server_ids if server not in baselines]
     start = end - PERIOD
     for server, first in _traced_servers(due, start, end):

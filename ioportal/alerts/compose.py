@@ -89,8 +89,8 @@ def topics(cases: Collection[int], recipient: str) -> list[Topic]:
     """Return cases as their owner may see them, the most severe first."""
     # Whoever has the account has no more rights here: neither groups nor staff status.
     reader = get_user_model()(pk=_NOBODY, username=recipient)
-    visible = with_places(Case.objects.visible_to(reader).filter(pk__in=cases))
-    rows = summaries(visible.order_by("-severity", "-until", "pk"), reader)
+    seen = with_places(Case.objects.visible_to(reader).filter(pk__in=cases))
+    rows = summaries(seen.order_by("-severity", "-until", "pk"), reader)
     return [Topic(row, reader) for row in rows if row.worst]
 
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Max, Min, OuterRef, Q, Subquery
+from django.db.models import F, Max, Min, OuterRef, Subquery
 from django.utils import timezone
 
 from ioportal.alerts import compose
@@ -23,7 +23,6 @@ from ioportal.alerts.models import (
 from ioportal.alerts.models import Silence as StoredSilence
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import BY_CODE
-from ioportal.analysis.rules.rule import Subject
 from ioportal.flags.models import Case, Flag
 from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site.models import UserAccount
@@ -75,23 +74,30 @@ def candidates() -> list[Candidate]:
         notification__state=Notification.State.DISCARDED
     )
     last = last.order_by("-notification__created_at")
-    counted = Q(flags__suppression_reasons=[]) & ~Q(
-        flags__subject_kind=Subject.JOB, flags__ended_at__isnull=False
-    )
     cases = Case.objects.filter(state__in=_CONSIDERED, severity__gt=Flag.Severity.NOTICE)
     rows = cases.order_by("pk").values(
         "pk", "rule", "severity", "state", "owner", "opened_at", "filesystem__name",
-        value=Max("flags__value", filter=counted),
-        lag=Min(F("flags__opened_at") - F("flags__until"), filter=counted),
         mailed_at=Subquery(last.values("notification__created_at")[:1]),
         mailed_value=Subquery(last.values("value")[:1]),
     )  # fmt: skip
     owners = {row["owner"] for row in rows}
     addresses = dict(UserAccount.objects.filter(name__in=owners).values_list("name", "email"))
-    return [_candidate(row, addresses.get(row["owner"], "")) for row in rows]
+    evidence = Flag.objects.counted().filter(case__in=[row["pk"] for row in rows]).order_by()
+    figures = {
+        case: (value, lag)
+        for case, value, lag in evidence.values_list("case").annotate(
+            Max("value"), lag=Min(F("opened_at") - F("until"))
+        )
+    }
+    return [
+        _candidate(
+            row, addresses.get(row["owner"], ""), *figures.get(row["pk"], (0.0, timedelta(0)))
+        )
+        for row in rows
+    ]
 
 
-def _candidate(row: Mapping[str, Any], address: str) -> Candidate:
+def _candidate(row: Mapping[str, Any], address: str, value: float, lag: timedelta) -> Candidate:
     rule = BY_CODE.get(row["rule"])
     return Candidate(
         case=row["pk"],
@@ -103,9 +109,9 @@ def _candidate(row: Mapping[str, Any], address: str) -> Candidate:
         recipient=row["owner"],
         address=address,
         filesystem=row["filesystem__name"] or "",
-        value=row["value"] or 0.0,
+        value=value,
         opened_at=row["opened_at"],
-        lag=row["lag"] or timedelta(0),
+        lag=lag,
         mailed_at=row["mailed_at"],
         mailed_value=row["mailed_value"] or 0.0,
     )
