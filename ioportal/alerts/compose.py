@@ -131,6 +131,8 @@ def message(notification: Notification) -> EmailMessage:
     mail["To"] = Address(addr_spec=notification.address)
     mail["Date"] = format_datetime(notification.created_at)
     mail["Message-ID"] = f"<{notification.token}@{host}>"
+    if notification.follows:
+        mail["In-Reply-To"] = mail["References"] = f"<{notification.follows.token}@{host}>"
     mail["List-Id"] = f"ioportal alerts <alerts.{host}>"
     mail["Auto-Submitted"] = "auto-generated"
     mail.set_content(notification.text)

@@ -1,15 +1,13 @@
-"""Notifications, which are the outbox; reasons of decisions; silences and the policy."""
+"""Notifications: the outbox."""
 
 from __future__ import annotations
 
 import uuid
 from typing import TYPE_CHECKING, Self
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from ioportal.alerts.decide import Mode, Verdict
 from ioportal.flags.models import Case
 from ioportal.site.models import Filesystem
 
@@ -36,12 +34,20 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
 
 
 class Notification(models.Model):
-    """A mail to one recipient about some cases, as it is sent; a row of the outbox.
+    """A mail to one recipient, as it is sent; a row of the outbox.
 
     Delivery changes states by conditional updates, so that a crash neither loses nor repeats it:
     waiting → sending (a worker talks to the mail server) → ending (all but the end of the message
     was sent) → sent. Only a crash or a lost connection while ending makes it uncertain.
     """
+
+    class Kind(models.TextChoices):
+        """What it is about."""
+
+        CASES = "cases", "cases"
+        FOLLOW_UP = "follow-up", "follow-up"  # what changed since a mail about cases
+        DIGEST = "digest", "digest"
+        REPORT = "report", "report"  # of the recipient's own jobs, on request
 
     class State(models.TextChoices):
         """State of delivery."""
@@ -56,6 +62,10 @@ class Notification(models.Model):
         DISCARDED = "discarded", "discarded"  # by a member of staff
 
     token = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    kind = models.CharField(max_length=16, choices=Kind, default=Kind.CASES)
+    # Of a mail that must be written once, such as the digest of a day for a recipient.
+    key = models.CharField(max_length=200, blank=True)
+    follows = models.ForeignKey("self", models.SET_NULL, null=True, related_name="follow_ups")
     recipient = models.CharField(max_length=64)  # user name
     address = models.EmailField()
     filesystem = models.ForeignKey(Filesystem, models.SET_NULL, null=True, related_name="+")
@@ -86,6 +96,7 @@ class Notification(models.Model):
             models.Index(name="notification_recipient", fields=["recipient", "-created_at"]),
         ]
         constraints = [
+            models.UniqueConstraint(name="notification_key", fields=["key"], condition=~Q(key="")),
             models.CheckConstraint(
                 name="notification_waiting_has_time",
                 condition=~Q(state="waiting") | Q(next_attempt_at__isnull=False),
@@ -115,68 +126,3 @@ class NotificationCase(models.Model):
 
     def __str__(self) -> str:
         return f"case {self.case_id} in notification {self.notification_id}"
-
-
-class CaseDecision(models.Model):
-    """Why a case was mailed about or not; a row for each change of the reason."""
-
-    case = models.ForeignKey(Case, models.CASCADE, related_name="mail_decisions")
-    verdict = models.CharField(
-        max_length=16, choices=[(each.value, each.value) for each in Verdict]
-    )
-    reason = models.CharField(max_length=300)
-    at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["-pk"]
-        indexes = [models.Index(name="casedecision_latest", fields=["case", "-id"])]
-
-    def __str__(self) -> str:
-        return f"case {self.case_id}: {self.verdict}, {self.reason}"
-
-
-class Silence(models.Model):
-    """No mails until a time; empty fields match everything."""
-
-    recipient = models.CharField(max_length=64, blank=True)
-    rule = models.CharField(max_length=64, blank=True)
-    filesystem = models.ForeignKey(Filesystem, models.CASCADE, null=True, blank=True)
-    until = models.DateTimeField()
-    reason = models.CharField(max_length=200)
-    created_by = models.CharField(max_length=150, editable=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["-until"]
-
-    def __str__(self) -> str:
-        return f"silence until {self.until:%Y-%m-%d %H:%M}: {self.reason}"
-
-
-class MailPolicy(models.Model):
-    """When mails are sent: `ioportal.alerts.decide.Policy`. Immutable: the latest applies."""
-
-    default_mode = models.CharField(
-        max_length=16, choices=[(each.value, each.value) for each in Mode], default=Mode.APPROVAL
-    )
-    modes = models.JSONField(default=dict, blank=True)  # by rule
-    wait = models.DurationField()
-    interval = models.DurationField()
-    repeat = models.DurationField()
-    quiet_from = models.PositiveSmallIntegerField(default=0)
-    quiet_until = models.PositiveSmallIntegerField(default=0)
-    on_weekends = models.BooleanField(default=True)
-    holidays = ArrayField(models.DateField(), default=list, blank=True)
-    daily_cap = models.PositiveSmallIntegerField()
-    hourly_brake = models.PositiveSmallIntegerField()
-    excluded = ArrayField(models.CharField(max_length=64), default=list, blank=True)
-    reason = models.CharField(max_length=200)
-    set_by = models.CharField(max_length=150, editable=False)
-    set_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["-pk"]
-        verbose_name_plural = "mail policies"
-
-    def __str__(self) -> str:
-        return f"mail policy of {self.set_at:%Y-%m-%d}"
