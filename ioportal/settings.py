@@ -160,6 +160,7 @@ CONTENT_SECURITY_POLICY = {
         "font-src": [SELF],
         "connect-src": [SELF],
         "form-action": [SELF],
+        "frame-src": [SELF],  # the HTML of mails
         "frame-ancestors": [NONE],
         "base-uri": [NONE],
     },

@@ -1,123 +1,113 @@
-"""Writes the mail about some cases of a recipient."""
+"""Writes the mail about some cases of a recipient, and the message of a notification."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
-from textwrap import wrap
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.template.loader import render_to_string
-from django.utils import timezone
 
-from ioportal.flags.models import Case, Flag
-from ioportal.reporting import flags
-from ioportal.reporting.cases import is_simulated, summaries, with_places
-from ioportal.visible_text import visible, visible_text
+from ioportal.alerts import answers
+from ioportal.reporting.cases import is_simulated
+from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from django.contrib.auth.models import User
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from ioportal.alerts.models import Notification
-    from ioportal.reporting.cases import CaseSummary
+    from ioportal.alerts.topics import Topic
     from ioportal.site.models import UserAccount
 
-LISTED_JOBS = 10
-_NOBODY = 0  # no stored user has this key
-_LINE = 76  # characters of a line
 _SUBJECT = 120
+_LINE = 76  # characters
+_INDENT = re.compile(r" *(\d+\. )?")
+_MAX_IMAGES = 3
+_IMAGE_PLACE = "cid:"  # before the name of an image in HTML
 
 
-class Topic:
-    """A case as a mail presents it, in plain text: only what its recipient may see."""
+@dataclass(frozen=True)
+class Content:
+    """A mail without its recipient.
 
-    def __init__(self, summary: CaseSummary, reader: User) -> None:
-        self.summary = summary
-        self._reader = reader
+    Args:
+        subject: a line.
+        text: complete by itself.
+        html: the same, with images by ``cid:NAME``.
+        images: PNG images by name.
+    """
 
-    @property
-    def heading(self) -> str:
-        """The finding, its place and its severity."""
-        case = self.summary.case
-        place = f" on {case.filesystem}" if case.filesystem else ""
-        return visible(f"{case.title}{place} ({case.get_severity_display()})")
-
-    @property
-    def advice(self) -> str:
-        """The advice of the worst flag, in lines."""
-        advice = self.summary.worst.advice if self.summary.worst else ""
-        return "\n".join(wrap(visible_text(advice), _LINE))
-
-    @property
-    def facts(self) -> list[str]:
-        """A line for each figure."""
-        row, case = self.summary, self.summary.case
-        times = (timezone.localtime(each) for each in (case.since, case.until))
-        lines = [
-            f"{row.measure_title}: {row.highest} (threshold {row.threshold})",
-            "From {:%Y-%m-%d %H:%M} to {:%Y-%m-%d %H:%M %Z}".format(*times),
-        ]
-        if case.application:
-            lines.append(f"Jobs named {visible(case.application)}")
-        if row.figures.jobs > 1:
-            total = f", {row.total} in total" if row.total else ""
-            lines.append(f"{row.figures.jobs:,} jobs{total}, of which the worst:")
-        return lines
-
-    @property
-    def worst(self) -> list[str]:
-        """A line for each of the flags with the highest values."""
-        seen = Flag.objects.visible_to(self._reader).counted().filter(case=self.summary.case)
-        rows = flags.with_subjects(seen).order_by("-value", "pk")[:LISTED_JOBS]
-        return [
-            f"{visible(row.subject.text)}: {row.value}"
-            for row in flags.summaries(rows, self._reader)
-        ]
-
-    @property
-    def link(self) -> str:
-        """The address of the case's page."""
-        return f"{settings.PORTAL_URL}{self.summary.address}"
+    subject: str
+    text: str
+    html: str
+    images: Mapping[str, bytes]
 
 
-def topics(cases: Collection[int], recipient: str) -> list[Topic]:
-    """Return cases as their owner may see them, the most severe first."""
-    # Whoever has the account has no more rights here: neither groups nor staff status.
-    reader = get_user_model()(pk=_NOBODY, username=recipient)
-    seen = with_places(Case.objects.visible_to(reader).filter(pk__in=cases))
-    rows = summaries(seen.order_by("-severity", "-until", "pk"), reader)
-    return [Topic(row, reader) for row in rows if row.worst]
+def about_cases(topics: Sequence[Topic], account: UserAccount) -> Content:
+    """Return the mail about some cases to their owner."""
+    images = {
+        f"timeline-{number}": image
+        for number, topic in enumerate(topics[:_MAX_IMAGES], 1)
+        if (image := topic.image)
+    }
+    context = {
+        "subject": _subject(topics),
+        "name": visible(account.full_name or account.name),
+        "account": visible(account.name),
+        "topics": [
+            (topic, name if (name := f"timeline-{number}") in images else "")
+            for number, topic in enumerate(topics, 1)
+        ],
+        "simulated": any(is_simulated(topic.case) for topic in topics),
+        "answers": answers.PLACES,
+        "portal": settings.PORTAL_URL,
+    }
+    return rendered("alerts/mail", context, images)
 
 
-def subject(about: Sequence[Topic]) -> str:
+def rendered(
+    template: str, context: Mapping[str, Any], images: Mapping[str, bytes] | None = None
+) -> Content:
+    """Return the mail of two templates, ``.txt`` and ``.html``, whose context has a subject."""
+    text, html = (render_to_string(f"{template}.{kind}", context) for kind in ("txt", "html"))
+    return Content(context["subject"], _wrapped(text), html, images or {})
+
+
+def _wrapped(text: str) -> str:
+    """Break long lines between words; items of lists stay indented."""
+    return "\n".join(
+        fill(
+            line,
+            _LINE,
+            subsequent_indent=" " * len(_INDENT.match(line)[0]),  # type: ignore[index]  # matches
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in text.splitlines()
+    )
+
+
+def _subject(topics: Sequence[Topic]) -> str:
     """Return the subject line: the finding, its place, and how many more."""
-    case = about[0].summary.case
+    case = topics[0].case
     named = f" named {case.application}" if case.application else ""
     place = f" on {case.filesystem}" if case.filesystem else ""
-    more = f", and {len(about) - 1} more" if len(about) > 1 else ""
+    more = f", and {len(topics) - 1} more" if len(topics) > 1 else ""
     line = visible(f"{case.title}: your jobs{named}{place}")
     return f"{line[: _SUBJECT - len(more)]}{more}"
 
 
-def bodies(about: Sequence[Topic], account: UserAccount) -> dict[str, str]:
-    """Return the plain text and the HTML of a mail, which say the same."""
-    context = {
-        "subject": subject(about),
-        "name": visible(account.full_name or account.name),
-        "account": visible(account.name),
-        "topics": about,
-        "simulated": any(is_simulated(topic.summary.case) for topic in about),
-        "portal": settings.PORTAL_URL,
-    }
-    return {
-        "text": render_to_string("alerts/mail.txt", context),
-        "html": render_to_string("alerts/mail.html", context),
-    }
+def with_images(html: str, addresses: Mapping[str, str]) -> str:
+    """Return the HTML of a mail with other addresses of its images, by name."""
+    for name, address in addresses.items():
+        html = html.replace(f'"{_IMAGE_PLACE}{name}"', f'"{address}"')
+    return html
 
 
 def message(notification: Notification) -> EmailMessage:
@@ -135,7 +125,21 @@ def message(notification: Notification) -> EmailMessage:
         mail["In-Reply-To"] = mail["References"] = f"<{notification.follows.token}@{host}>"
     mail["List-Id"] = f"ioportal alerts <alerts.{host}>"
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content(notification.text)
+    mail.set_content(answers.with_key(notification.text, notification))
     if notification.html:
-        mail.add_alternative(notification.html, subtype="html")
+        _add_html(mail, notification, host)
     return mail
+
+
+def _add_html(mail: EmailMessage, notification: Notification, host: str) -> None:
+    images = dict(notification.images.values_list("name", "png"))
+    ids = {name: f"{name}.{notification.token}@{host}" for name in images}
+    html = with_images(notification.html, {name: f"cid:{id_}" for name, id_ in ids.items()})
+    mail.add_alternative(answers.with_key(html, notification), subtype="html")
+    part = mail.get_body(["html"])
+    assert part is not None  # noqa: S101  (added above)
+    for name, image in images.items():
+        part.add_related(
+            bytes(image), "image", "png", cid=f"<{ids[name]}>", filename=f"{name}.png",
+            disposition="inline",
+        )  # fmt: skip

@@ -19,8 +19,10 @@ from ioportal.alerts.models import (
     MailPolicy,
     Notification,
     NotificationCase,
+    NotificationImage,
 )
 from ioportal.alerts.models import Silence as StoredSilence
+from ioportal.alerts.topics import topics
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import BY_CODE
 from ioportal.flags.models import Case, Flag
@@ -156,27 +158,32 @@ def _store_reasons(decisions: Iterable[Decision]) -> None:
 def _write(decision: Decision, now: datetime) -> None:
     first = decision.candidates[0]
     cases = {each.case: each for each in decision.candidates}
-    about = compose.topics(cases, first.recipient)
+    about = topics(cases, first.recipient)
     if not about:  # its flags ended meanwhile
         return
     account = UserAccount.objects.get(name=first.recipient)
-    state = Notification.State.DRAFT if decision.needs_approval else Notification.State.WAITING
+    content = compose.about_cases(about, account)
     notification = Notification.objects.create(
         recipient=first.recipient,
         address=account.email,
-        filesystem=about[0].summary.case.filesystem,
-        subject=compose.subject(about),
-        **compose.bodies(about, account),
+        filesystem=about[0].case.filesystem,
+        subject=content.subject,
+        text=content.text,
+        html=content.html,
         reason=decision.reason,
-        state=state,
+        state=Notification.State.DRAFT if decision.needs_approval else Notification.State.WAITING,
         created_at=now,
         next_attempt_at=None if decision.needs_approval else now,
+    )
+    NotificationImage.objects.bulk_create(
+        NotificationImage(notification=notification, name=name, png=png)
+        for name, png in content.images.items()
     )
     NotificationCase.objects.bulk_create(
         NotificationCase(
             notification=notification,
-            case=topic.summary.case,
-            value=cases[topic.summary.case.pk].value,
+            case=topic.case,
+            value=cases[topic.case.pk].value,
             rule_version=topic.summary.worst.rule_version if topic.summary.worst else 0,
         )
         for topic in about

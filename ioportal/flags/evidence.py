@@ -153,9 +153,14 @@ _TEXT_COLUMNS = {
 }
 
 
-def for_jobs(jobs: Collection[int]) -> Evidence:
-    """Return the evidence of some jobs; jobs without statistics are omitted."""
-    return _jobs(_BY_KEY, {"jobs": sorted(jobs)}, usual_values.cached)
+def for_jobs(jobs: Collection[int], usual_on: UsualOn | None = usual_values.cached) -> Evidence:
+    """Return the evidence of some jobs; jobs without statistics are omitted.
+
+    Args:
+        jobs: their keys.
+        usual_on: source of the usual values of similar jobs; None: none are needed.
+    """
+    return _jobs(_BY_KEY, {"jobs": sorted(jobs)}, usual_on)
 
 
 def for_ended_jobs(start: datetime, end: datetime, usual_on: UsualOn | None) -> Evidence:

@@ -18,6 +18,7 @@ _SHORT = ("", "k", "M", "G", "T", "P", "E")
 _SMALL = 10
 _LARGE = 100
 _MINUTE_S = 60
+_HOUR_S = 3_600
 _DAY_S = 86_400
 _MS_US = 1_000
 _S_US = 1_000_000
@@ -105,9 +106,17 @@ def duration(seconds: float) -> str:
     if seconds < _MINUTE_S:
         return f"{significant(seconds)} s" if seconds % 1 else f"{seconds:.0f} s"
     days, rest = divmod(round(seconds), _DAY_S)
-    hours, rest = divmod(rest, 3600)
+    hours, rest = divmod(rest, _HOUR_S)
     clock = f"{hours}:{rest // 60:02}:{rest % 60:02}"
     return f"{days} d {clock}" if days else clock
+
+
+def rough_duration(seconds: float) -> str:
+    """Return seconds in words, in the largest unit that gives at least two of it."""
+    for unit, size in (("days", _DAY_S), ("hours", _HOUR_S), ("minutes", _MINUTE_S)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} seconds"
 
 
 def microseconds(value: float) -> str:

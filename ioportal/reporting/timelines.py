@@ -134,13 +134,13 @@ class StepsChart:
     ) -> None:
         self.chart = chart
         self.steps = steps
-        self._marks = marks
+        self.marks = marks
         self.window = window
 
     @property
     def figure(self) -> Figure:
         """The chart for Plotly."""
-        return charts.figure(self.chart, self.steps, self.window.axis, self._marks())
+        return charts.figure(self.chart, self.steps, self.window.axis, self.marks())
 
     @property
     def gaps(self) -> list[Gap]:

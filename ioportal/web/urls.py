@@ -3,10 +3,12 @@
 from django.urls import include, path
 
 from ioportal.web.common import palette
+from ioportal.web.mails import answers
 
 urlpatterns = [
     path("", include("ioportal.web.home.urls")),
     path("", include("ioportal.web.people.urls")),
+    path("answers/<str:key>/<slug:kind>/", answers.answer, name="answer"),
     path("cases/", include("ioportal.web.cases.urls")),
     path("flags/", include("ioportal.web.flags.urls")),
     path("incidents/", include("ioportal.web.incidents.urls")),

@@ -1,6 +1,7 @@
 """Rows of pages that no log file creates."""
 
 from ioportal.activity.models import Incident
+from ioportal.alerts import answers
 from ioportal.alerts.models import Notification
 from ioportal.flags import cases
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
@@ -87,8 +88,9 @@ def page_names(job, alice):
     test = BackTest.objects.create(rule=flag.rule, thresholds={}, requested_by="sam", **facts)
     mail = Notification.objects.create(
         recipient="alice", address="alice@example.org", state=Notification.State.SENT,
-        subject="Your jobs", text="Hello Alice", finished_at=at("14:00"),
+        subject="Your jobs", text="Hello Alice", html="<p>Hello Alice</p>", finished_at=at("14:00"),
     )  # fmt: skip
+    mail.images.create(name="timeline-1", png=b"PNG")
     mail.cases.create(case_id=flag.case_id, value=flag.value, rule_version=1)
     return {
         "job": job.pk,
@@ -101,4 +103,5 @@ def page_names(job, alice):
         "thresholds": thresholds.pk,
         "test": test.pk,
         "mail": mail.pk,
+        "answer": answers.key_of(mail),
     }

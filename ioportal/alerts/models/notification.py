@@ -126,3 +126,41 @@ class NotificationCase(models.Model):
 
     def __str__(self) -> str:
         return f"case {self.case_id} in notification {self.notification_id}"
+
+
+class NotificationImage(models.Model):
+    """An image in the HTML of a notification."""
+
+    notification = models.ForeignKey(Notification, models.CASCADE, related_name="images")
+    name = models.SlugField(max_length=40)
+    png = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="notification_image", fields=["notification", "name"])
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of notification {self.notification_id}"
+
+
+class Answer(models.Model):
+    """What a recipient answered through a link of the mail."""
+
+    class Kind(models.TextChoices):
+        """The links of a mail."""
+
+        WORKING = "working", "I am on it"
+        FIXED = "fixed", "It is fixed"
+        WRONG = "wrong", "This is wrong"
+
+    notification = models.ForeignKey(Notification, models.CASCADE, related_name="answers")
+    kind = models.CharField(max_length=16, choices=Kind)
+    comment = models.TextField(blank=True, max_length=1_000)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()}, to notification {self.notification_id}"

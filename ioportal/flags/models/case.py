@@ -140,6 +140,7 @@ class CaseEvent(models.Model):
         REOPENED = "reopened", "reopened"
         ASSIGNED = "assigned", "assigned"
         COMMENTED = "commented", "commented"
+        ANSWERED = "answered", "answered"  # by its owner, to a mail
         RESOLVED = "resolved", "resolved"
         MOVED = "moved", "moved"  # flags, from or to another case
 

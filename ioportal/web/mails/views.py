@@ -14,6 +14,7 @@ from ioportal.alerts import outbox
 from ioportal.alerts.models import Notification
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
+from ioportal.web.mails.preview import Preview
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +64,14 @@ def mail(request: UserRequest, pk: int) -> HttpResponseBase:
         "may_discard": state in {states.DRAFT, states.WAITING, states.FAILED},
     }
     return render(request, "mails/mail.html", context)
+
+
+@require_safe
+def preview(request: UserRequest) -> HttpResponseBase:
+    """Show the mail about a case or a flag as it would be written now."""
+    shown = Preview(request.user, request.GET)
+    context = {"section": "mails", "preview": shown, "content": shown.content}
+    return render(request, "mails/preview.html", context)
 
 
 def _act(request: UserRequest, notification: Notification) -> None:

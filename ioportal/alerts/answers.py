@@ -1,0 +1,79 @@
+"""Answers of recipients through links in their mails, without a log-in.
+
+A link has the notification's token and an expiry time, signed. Stored mails have a placeholder
+instead, so that readers of the archive cannot answer for the recipient.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.conf import settings
+from django.core.signing import BadSignature, Signer
+from django.db import transaction
+from django.utils import timezone
+
+from ioportal.alerts.models import Answer, Notification
+from ioportal.flags.models import CaseEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_VALID = timedelta(days=60)
+_MAX_ANSWERS = 20  # to a mail
+_SIGNER = Signer(salt="ioportal.alerts.answers")
+_PLACE = "YOUR-KEY"
+PLACES: Mapping[str, str] = {
+    kind.value: f"{settings.PORTAL_URL}/answers/{_PLACE}/{kind.value}/" for kind in Answer.Kind
+}
+
+
+def with_key(body: str, notification: Notification) -> str:
+    """Return the body of a mail with links that its recipient can answer with."""
+    key = key_of(notification)
+    for place in PLACES.values():
+        body = body.replace(place, place.replace(_PLACE, key))
+    return body
+
+
+def key_of(notification: Notification) -> str:
+    """Return the key of a notification for links."""
+    expires = notification.created_at + _VALID
+    return _SIGNER.sign(f"{notification.token.hex}:{int(expires.timestamp())}")
+
+
+def notification_of(key: str) -> Notification | None:
+    """Return the notification of a key; None: it is invalid or expired, or nothing was sent."""
+    try:
+        token, expires = _SIGNER.unsign(key).split(":")
+    except BadSignature:
+        return None
+    if timezone.now() > datetime.fromtimestamp(int(expires), UTC):
+        return None
+    sent = (Notification.State.SENT, Notification.State.UNCERTAIN)
+    return Notification.objects.filter(token=UUID(token), state__in=sent).first()
+
+
+def record(notification: Notification, kind: str, comment: str) -> bool:
+    """Store an answer, and add it to the history of each case; return whether it was accepted.
+
+    The same answer again changes nothing; too many are refused.
+    """
+    with transaction.atomic():
+        earlier = Notification.objects.select_for_update().get(pk=notification.pk).answers
+        latest = earlier.order_by("-pk").first()
+        if latest and (latest.kind, latest.comment) == (kind, comment):
+            return True
+        if earlier.count() >= _MAX_ANSWERS:
+            return False
+        answer = Answer.objects.create(notification=notification, kind=kind, comment=comment)
+        text = f"{answer.get_kind_display()}. {comment}".strip()
+        CaseEvent.objects.bulk_create(
+            CaseEvent(
+                case_id=case, kind=CaseEvent.Kind.ANSWERED, by=notification.recipient, text=text
+            )
+            for case in notification.cases.values_list("case", flat=True)
+        )
+        return True

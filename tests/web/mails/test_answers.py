@@ -1,0 +1,78 @@
+"""Answers through links in mails."""
+
+import re
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+
+from ioportal.alerts import answers, outbox, planning
+from ioportal.alerts.models import Answer, Notification
+from ioportal.flags.models import CaseEvent
+
+
+@pytest.fixture
+def links(storm, automatic, mails):
+    """Send the mail about a storm; return the paths of its links for answers by kind."""
+    planning.plan()
+    outbox.send_due(10)
+    text = mails.accepted[0][1].get_body(["plain"]).get_content()
+    found = re.findall(r"http\S+/answers/\S+/(\w+)/", text)
+    addresses = re.findall(r"http\S+/answers/\S+", text)
+    return {kind: urlsplit(url).path for kind, url in zip(found, addresses, strict=True)}
+
+
+def test_an_answer_becomes_an_event_of_the_case(client, storm, links):
+    page = client.get(links["working"])
+    assert 'value="working"' in page.content.decode()
+    assert not Answer.objects.exists()  # scanners open links
+
+    client.post(links["working"], {"kind": "working", "comment": "I stopped <b>it</b>"})
+
+    event = storm.events.get(kind=CaseEvent.Kind.ANSWERED)
+    assert (event.by, event.text) == ("alice", "I am on it. I stopped <b>it</b>")
+
+
+def test_the_same_answer_again_changes_nothing(client, storm, links):
+    for _ in range(3):
+        client.post(links["fixed"], {"kind": "fixed", "comment": ""})
+
+    assert Answer.objects.count() == storm.events.filter(kind="answered").count() == 1
+
+
+def test_many_answers_are_refused(client, links):
+    for number in range(25):
+        page = client.post(links["fixed"], {"kind": "fixed", "comment": f"{number}"})
+
+    assert Answer.objects.count() == 20
+    assert "too many answers" in page.content.decode()
+
+
+@pytest.mark.parametrize("forge", [str.upper, lambda key: f"{key}x", lambda key: key[1:]])
+def test_a_forged_link_is_refused(client, links, forge):
+    key = links["fixed"].split("/")[2]
+
+    assert client.post(f"/answers/{forge(key)}/fixed/", {"kind": "fixed"}).status_code == 404
+
+
+def test_a_link_expires(client, links):
+    mail = Notification.objects.get()
+    mail.created_at -= timedelta(days=61)
+
+    assert client.get(f"/answers/{answers.key_of(mail)}/fixed/").status_code == 404
+
+
+def test_the_archive_does_not_contain_the_key(client, sam, links):
+    mail = Notification.objects.get()
+    key = links["fixed"].split("/")[2]
+    client.force_login(sam)
+
+    pages = [client.get(f"/mails/{mail.pk}/{part}").content.decode() for part in ("", "html/")]
+
+    assert all("YOUR-KEY" in page and key not in page for page in pages)
+
+
+def test_drafts_cannot_be_answered(client, links):
+    Notification.objects.update(state=Notification.State.DRAFT)
+
+    assert client.get(links["fixed"]).status_code == 404
