@@ -19,6 +19,7 @@ REFRESH_BASELINES: Final = "ioportal.activity.tasks.refresh_baselines"
 RUN_BACK_TESTS: Final = "ioportal.flags.tasks.run_back_tests"
 PLAN_MAILS: Final = "ioportal.alerts.tasks.plan_mails"
 SEND_MAILS: Final = "ioportal.alerts.tasks.send_mails"
+FOLLOW_UP: Final = "ioportal.alerts.tasks.follow_up"
 
 
 def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
@@ -30,4 +31,5 @@ def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
         RUN_BACK_TESTS: timedelta(minutes=1),
         PLAN_MAILS: timedelta(seconds=30),
         SEND_MAILS: timedelta(seconds=10),
+        FOLLOW_UP: timedelta(minutes=30),
     }

@@ -13,7 +13,8 @@ from tests.logs import Run, at, job_stats, sacct
 
 MDT, SERVER = "lake-MDT0000", "mds1"
 STORM, BYSTANDER, ARRAY = "100", "200", [str(number) for number in range(300, 310)]
-START, MINUTES = at("12:00"), 9
+LATER = ["400", "401", "402"]  # jobs of the storm's user and name
+START, MINUTES, CALM_MINUTES = at("12:00"), 9, 6
 STORMERS = {1: [STORM], 2: [STORM], 3: [STORM], 7: ARRAY, 8: ARRAY, 9: ARRAY}  # by minute
 CALM_US, SLOW_US = 200, 20_200  # mean wait of a request
 CALM_REQUESTS, STORM_REQUESTS = 600, 60_000  # a minute: of each job, of all stormers together
@@ -22,15 +23,16 @@ _CALM_READS = 60
 _MINUTE = timedelta(minutes=1)
 
 
-def ingest(logs, between=lambda: None, cleared_in=None):
+def ingest(logs, between=lambda: None, cleared_in=None, later=0):
     """Ingest everything; `between` the reads of both kinds, run a function.
 
-    In the minute `cleared_in`, the counters of jobs are cleared.
+    In the minute `cleared_in`, the counters of jobs are cleared. With `later`, the jobs `LATER` run
+    after the others and send that many requests a minute together.
     """
     store_calm_reads()
-    loading.ingest("sacct", logs("sacct", accounting()), cluster="anvil")
+    loading.ingest("sacct", logs("sacct", accounting(later)), cluster="anvil")
     files = {"job_stats": [], "mds_stats": []}
-    for moment, *texts in reads(cleared_in):
+    for moment, *texts in reads(cleared_in, later):
         for (form, written), text in zip(files.items(), texts, strict=True):
             written.append(logs(f"{form}-{moment:%H%M}", text, read_at=moment))
     loading.ingest("mds_stats", *files["mds_stats"], server=SERVER)
@@ -38,7 +40,7 @@ def ingest(logs, between=lambda: None, cleared_in=None):
     loading.ingest("job_stats", *files["job_stats"])
 
 
-def accounting():
+def accounting(later=0):
     """Return the accounting of the jobs of alice (storm), bob and dave (array)."""
     common = {"start": "12:00", "end": "12:09"}
     return sacct(
@@ -47,6 +49,10 @@ def accounting():
         *(
             Run(number, user="dave", name=f"task-{number}", nodes=f"n{place}", **common)
             for place, number in enumerate(ARRAY, start=3)
+        ),
+        *(
+            Run(number, user="alice", name="storm", nodes=f"n{place}", start="12:10", end="12:15")
+            for place, number in enumerate(LATER if later else [], start=1)
         ),
     )
 
@@ -72,19 +78,22 @@ def store_calm_reads():
     )
 
 
-def reads(cleared_in=None):
+def reads(cleared_in=None, later=0):
     """Yield the time and the texts of job_stats and of service statistics of each read."""
     counts = dict.fromkeys((STORM, BYSTANDER, *ARRAY), 0)
     requests, waited_us = _CALM_READS * 1_000, _CALM_READS * 1_000 * CALM_US
-    for minute in range(MINUTES + 1):
-        stormers = STORMERS.get(minute, [])
+    for minute in range(MINUTES + 1 + (CALM_MINUTES if later else 0)):
+        stormers, total = STORMERS.get(minute, []), STORM_REQUESTS
+        if minute > MINUTES:
+            stormers, total = LATER, later
+            counts |= dict.fromkeys(set(LATER) - set(counts), 0)
         if minute == cleared_in:
             counts = dict.fromkeys(counts, 0)
         for job in counts:
-            more = STORM_REQUESTS // len(stormers) if job in stormers else CALM_REQUESTS
+            more = total // len(stormers) if job in stormers else CALM_REQUESTS
             counts[job] += more
             requests += more
-            waited_us += more * (SLOW_US if stormers else CALM_US)
+            waited_us += more * (SLOW_US if stormers and total >= STORM_REQUESTS else CALM_US)
         moment = START + minute * _MINUTE
         entries = {job: {"open": count} for job, count in counts.items()}
         yield moment, job_stats(MDT, entries, snapshot=moment), _statistics(requests, waited_us)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ioportal.alerts.topics import Topic
     from ioportal.site.models import UserAccount
 
+SIMULATED = "[Simulated data"  # at the start of mails about a simulated centre
 _SUBJECT = 120
 _LINE = 76  # characters
 _INDENT = re.compile(r" *(\d+\. )?")

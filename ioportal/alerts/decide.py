@@ -57,6 +57,7 @@ class Policy:
         hourly_brake: mails to all recipients within an hour; beyond, mails are held.
         excluded: users who never get mails.
         fresh: maximum age of data when it was evaluated: older data is history.
+        follow_up_after: time that a user has for changes before a reminder.
     """
 
     zone: ZoneInfo
@@ -74,6 +75,7 @@ class Policy:
     hourly_brake: int = 20
     excluded: Collection[str] = ()
     fresh: timedelta = timedelta(hours=2)
+    follow_up_after: timedelta = timedelta(days=7)
 
     def mode(self, rule: str) -> Mode:
         """Return the mode of a rule."""

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.alerts import outbox, planning
+from ioportal.alerts import follow_ups, outbox, planning
 from ioportal.stage_runs import drain_alone
 
 
@@ -11,6 +11,12 @@ from ioportal.stage_runs import drain_alone
 def plan_mails() -> None:
     """Write the mails about cases that are due."""
     planning.plan()
+
+
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def follow_up() -> None:
+    """Store the effects of mails, and write the follow-ups that are due."""
+    follow_ups.follow_up()
 
 
 @shared_task

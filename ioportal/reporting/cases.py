@@ -8,14 +8,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
-from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Sum, Value, When
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Subquery, Sum, Value, When
 from django.urls import reverse
 
 from ioportal.activity import principal_windows
 from ioportal.activity.impact_totals import ImpactTotal
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import latest_data
-from ioportal.flags.models import Case, Flag
+from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.jobs.models import Job
 from ioportal.reporting.contacts import contacts
 from ioportal.reporting.flag_values import in_words, title_of, unit_of
@@ -107,11 +107,13 @@ class CaseSummary:
 
 
 def with_places(cases: CaseQuerySet) -> CaseQuerySet:
-    """Add what `summaries` and `is_simulated` need."""
+    """Add what `summaries` and `is_simulated` need, and the owner's latest answer to a mail."""
     owned = Job.objects.filter(owner=OuterRef("owner"), cluster__simulated=True)
     has_owner = ~Q(owner="")
+    answers = CaseEvent.objects.filter(case=OuterRef("pk"), kind=CaseEvent.Kind.ANSWERED)
     return cases.select_related("filesystem", "assignee").annotate(
-        owner_is_simulated=models.Case(When(has_owner, then=Exists(owned)), default=False)
+        owner_is_simulated=models.Case(When(has_owner, then=Exists(owned)), default=False),
+        answer=Subquery(answers.order_by("-pk").values("text")[:1]),
     )
 
 

@@ -18,10 +18,16 @@ def mails(settings):
 
 
 @pytest.fixture
-def storm(site, logs):
+def later():
+    """Requests a minute of alice's jobs after the storm."""
+    return 0
+
+
+@pytest.fixture
+def storm(site, logs, later):
     """Load a storm of alice, as if it had been evaluated live; return its case."""
     UserAccount.objects.create(name="alice", full_name="Alice Ng", email="alice@example.org")
-    untraced.ingest(logs)
+    untraced.ingest(logs, later=later)
     flag = loading.evaluate()["impact", untraced.STORM]
     Flag.objects.update(opened_at=F("until"))
     return Case.objects.get(pk=flag.case_id)

@@ -37,7 +37,14 @@ sys.meta_path.insert(0, NotInstalled())
 
 # In a separate process, because an import in ioportal/__init__.py would otherwise be hidden.
 @pytest.mark.parametrize(
-    "package", ["collectors", "ioportal.alerts.decide", "ioportal.analysis", "ioportal.charts"]
+    "package",
+    [
+        "collectors",
+        "ioportal.alerts.decide",
+        "ioportal.alerts.outcomes",
+        "ioportal.analysis",
+        "ioportal.charts",
+    ],
 )
 def test_a_pure_package_imports_no_framework(package):
     loaded = subprocess.run(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 from django.db import models
 from django.db.models import Q
 
+from ioportal.alerts.outcomes import Outcome, Step
 from ioportal.flags.models import Case
 from ioportal.site.models import Filesystem
 
@@ -82,6 +83,11 @@ class Notification(models.Model):
     claim = models.UUIDField(null=True)  # of the worker that sends it
     response = models.CharField(max_length=500, blank=True)  # last answer of the mail server
     finished_at = models.DateTimeField(null=True)
+    # The last follow-up: `ioportal.alerts.follow_ups`.
+    step = models.CharField(
+        max_length=16, choices=[(each.value, each.value) for each in Step], blank=True
+    )
+    stepped_at = models.DateTimeField(null=True)
 
     objects = NotificationQuerySet.as_manager()
 
@@ -118,6 +124,13 @@ class NotificationCase(models.Model):
     case = models.ForeignKey(Case, models.CASCADE, related_name="notifications")
     value = models.FloatField()
     rule_version = models.PositiveSmallIntegerField()
+    # What changed since the mail: `ioportal.alerts.effects`.
+    outcome = models.CharField(
+        max_length=16,
+        choices=[(each.value, each.value) for each in Outcome],
+        default=Outcome.UNKNOWN,
+    )
+    effect = models.CharField(max_length=200, blank=True)  # in words
 
     class Meta:
         constraints = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -63,6 +65,7 @@ class MailPolicy(models.Model):
     daily_cap = models.PositiveSmallIntegerField()
     hourly_brake = models.PositiveSmallIntegerField()
     excluded = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    follow_up_after = models.DurationField(default=timedelta(days=7))  # without an improvement
     reason = models.CharField(max_length=200)
     set_by = models.CharField(max_length=150, editable=False)
     set_at = models.DateTimeField(auto_now_add=True)

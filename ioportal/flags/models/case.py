@@ -141,6 +141,7 @@ class CaseEvent(models.Model):
         ASSIGNED = "assigned", "assigned"
         COMMENTED = "commented", "commented"
         ANSWERED = "answered", "answered"  # by its owner, to a mail
+        FOLLOWED_UP = "followed up", "followed up"  # after a mail
         RESOLVED = "resolved", "resolved"
         MOVED = "moved", "moved"  # flags, from or to another case
 

@@ -11,7 +11,7 @@ from django.db.models import Case as Conditional
 from django.db.models import Q, Value, When
 from django.shortcuts import get_object_or_404
 
-from ioportal.alerts.models import CaseDecision, Notification
+from ioportal.alerts.models import CaseDecision, Notification, NotificationCase
 from ioportal.flags import latest_data
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.reporting import flags
@@ -87,10 +87,11 @@ class CasePage:
                 yield [flags.fact(row, name) for name in flags.COLUMNS]
 
     @cached_property
-    def mails(self) -> list[Notification]:
-        """The mails about it, the latest first."""
-        about = Notification.objects.filter(cases__case=self.case)
-        return list(about[:_LISTED_CASES])
+    def mails(self) -> list[NotificationCase]:
+        """The mails about it, the latest first, with their effects."""
+        mails = Notification.objects.visible_to(self._user)
+        about = NotificationCase.objects.filter(case=self.case, notification__in=mails)
+        return list(about.select_related("notification").order_by("-pk")[:_LISTED_CASES])
 
     @cached_property
     def mail_decision(self) -> CaseDecision | None:
@@ -129,9 +130,12 @@ class CasePage:
 
     @property
     def events(self) -> Iterable[CaseEvent]:
-        """Its events in order; only staff see triage."""
+        """Its events in order; others than staff see no triage, but their own answers."""
         events = self.case.events.order_by("pk")
-        return events if self._user.is_staff else events.filter(kind__in=_PUBLIC_EVENTS, by="")
+        if self._user.is_staff:
+            return events
+        own = Q(kind=CaseEvent.Kind.ANSWERED, by=self._user.get_username())
+        return events.filter(Q(kind__in=_PUBLIC_EVENTS, by="") | own)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -1,0 +1,85 @@
+"""After a mail: its effect on the recipient's jobs, and what follows."""
+
+from datetime import timedelta
+
+import pytest
+
+from ioportal.alerts import outbox, planning
+from ioportal.alerts.follow_ups import follow_up
+from ioportal.alerts.models import Answer, MailPolicy, Notification, NotificationCase
+from ioportal.flags.models import CaseEvent
+from tests import untraced
+from tests.logs import at
+
+WEEK = timedelta(days=7)
+AFTER_THE_STORM = at("12:09:30")
+
+
+@pytest.fixture
+def later():
+    return 3 * untraced.CALM_REQUESTS
+
+
+@pytest.fixture
+def mailed(storm, automatic, mails):
+    """Send a mail as if at a time of the data."""
+
+    def at_time(moment):
+        planning.plan()
+        outbox.send_due(10)
+        Notification.objects.update(finished_at=moment)
+        return Notification.objects.get()
+
+    return at_time
+
+
+def test_calmer_jobs_are_a_reason_to_say_thank_you(mailed, mails, storm):
+    first = mailed(AFTER_THE_STORM)
+
+    assert follow_up(at("12:30")) == 1
+    outbox.send_due(10)
+
+    about = NotificationCase.objects.get(notification=first)
+    assert about.outcome == "improved"
+    assert "median of 1 before, 3 since then" in about.effect
+    _, (recipients, thanks) = mails.accepted
+    assert recipients == ["alice@example.org"]
+    assert thanks["In-Reply-To"] == f"<{first.token}@localhost>"
+    assert thanks["Subject"] == f"Re: {first.subject}"
+    assert "Thank you: your jobs have improved" in thanks.get_body(["plain"]).get_content()
+    assert about.effect in storm.events.get(kind=CaseEvent.Kind.FOLLOWED_UP).text
+    assert follow_up(at("12:31")) == 0
+
+
+@pytest.mark.parametrize("later", [3 * untraced.STORM_REQUESTS])
+def test_unchanged_jobs_are_a_reason_for_a_reminder_and_then_for_staff(mailed, mails, storm):
+    first = mailed(AFTER_THE_STORM)
+    now = AFTER_THE_STORM + WEEK
+
+    assert follow_up(now - timedelta(minutes=1)) == 0
+    assert follow_up(now) == 1
+    outbox.send_due(10)
+    assert "have not improved" in mails.accepted[-1][1].get_body(["plain"]).get_content()
+    assert follow_up(now + timedelta(minutes=1)) == 0
+    assert follow_up(now + WEEK) == 1
+    first.refresh_from_db()
+    assert first.step == "escalation"
+    assert "contact the user" in storm.events.filter(kind="followed up").last().text
+    assert len(mails.accepted) == 2
+
+
+def test_a_disputed_mail_has_no_follow_up(mailed):
+    first = mailed(AFTER_THE_STORM)
+    Answer.objects.create(notification=first, kind=Answer.Kind.WRONG)
+
+    assert follow_up(at("12:30")) == 0
+
+
+def test_follow_ups_need_the_approval_that_mails_need(mailed):
+    mailed(AFTER_THE_STORM)
+    MailPolicy.objects.update(default_mode="approval")
+
+    follow_up(at("12:30"))
+
+    thanks = Notification.objects.get(kind=Notification.Kind.FOLLOW_UP)
+    assert thanks.state == Notification.State.DRAFT
