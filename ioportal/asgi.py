@@ -15,8 +15,10 @@ def _limit_statements() -> None:
     connection.statement_timeout_s = settings.STATEMENT_TIMEOUT.total_seconds()  # type: ignore[attr-defined]  # ioportal.postgres
 
 
-def _is_export(scope: dict[str, Any]) -> bool:
-    return bool({b"csv", b"json"} & set(parse_qs(scope["query_string"]).get(b"format", ())))
+def is_export(scope: dict[str, Any]) -> bool:
+    """Return whether a request of any bytes asks for a file."""
+    query = parse_qs(scope["query_string"].decode("latin-1"))
+    return bool({"csv", "json"} & set(query.get("format", ())))
 
 
 # Each thread may hold a connection to the database.
@@ -27,7 +29,7 @@ application = Server(
         Lane("readiness", 1, lambda scope: scope["path"] == "/readyz"),
         Lane("api", 5, lambda scope: scope["path"].startswith("/api/")),
         Lane("static", 2, lambda scope: scope["path"].startswith(settings.STATIC_URL)),
-        Lane("exports", 2, _is_export, _limit_statements),
+        Lane("exports", 2, is_export, _limit_statements),
         Lane("pages", 8, lambda _: True, _limit_statements),
     ),
 )

@@ -49,6 +49,7 @@ ASGI = "ioportal.asgi:application"
 WORKERS = "2"
 HEADERS_WITHIN_MS = "10000"
 STOP_WITHIN_S = 20
+ANSWER_WITHIN_S = 20
 POLL_S = 0.2
 STATUS_EVERY_S = 60  # if the output is no terminal
 CLEAR_LINE = "\r\x1b[K"
@@ -195,19 +196,19 @@ async def show_progress(year: Process | None) -> None:
 def progress() -> str:
     """Return the progress of the past year; "": nothing is loaded."""
     try:
-        status: str = json.loads(PROGRESS.read_text())["status"]
-    except FileNotFoundError:
+        return str(json.loads(PROGRESS.read_text())["status"])
+    except (OSError, ValueError, KeyError, TypeError):  # none, or a damaged one
         return ""
-    return status
 
 
 async def answers(port: int) -> bool:
     try:
-        reader, writer = await asyncio.open_connection(HOST, port)
-        writer.write(f"GET / HTTP/1.0\r\nHost: {HOST}\r\n\r\n".encode())
-        answer = await reader.read(len(b"HTTP"))
-        writer.close()
-    except OSError:
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            reader, writer = await asyncio.open_connection(HOST, port)
+            writer.write(f"GET / HTTP/1.0\r\nHost: {HOST}\r\n\r\n".encode())
+            answer = await reader.read(len(b"HTTP"))
+            writer.close()
+    except OSError:  # TimeoutError is one
         return False
     return answer == b"HTTP"
 

@@ -8,11 +8,26 @@ from ioportal.visible_text import visible
 
 FONT_SIZE = 12  # pixels; no text of a chart is smaller
 _AXIS_TITLE_WIDTH = 28  # characters
+# Columns next to kinds in frames and exports, and kinds that are no names.
+_RESERVED = {
+    *("active", "at", "bin", "cause", "end", "kind", "label", "layer", "name", "observed"),
+    *("observed_sources", "operations", "seconds", "source", "sources", "start"),
+    *("all others", "no single cause", "other", "others visible", "usual", "your other jobs"),
+}
 
 
 def plotly_text(name: str) -> str:
     """Escape a name for Plotly: no markup, every character visible."""
     return visible(name).replace("<", "&lt;")
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a chart for an untrusted name: unlike any other column and kind."""
+    return (
+        f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
+        if name in _RESERVED
+        else name
+    )
 
 
 def axis_title(title: str, unit: str) -> dict[str, object]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FILE: Path = YEAR / "progress.json"
 _WRITTEN_EVERY_S = 1.0
 _VALID_S = 15.0  # a busy machine writes late
+_LONGEST = 200  # characters
 _MINUTE_S = 60
 _KNOWN_AFTER = 0.01  # share after which the time left can be estimated
 
@@ -92,10 +93,9 @@ def current_text() -> str:
     try:
         if time.time() - FILE.stat().st_mtime > _VALID_S:
             return ""
-        text: str = json.loads(FILE.read_text())["text"]
-    except FileNotFoundError:
+        return str(json.loads(FILE.read_text())["text"])[:_LONGEST]
+    except (OSError, ValueError, KeyError, TypeError):  # none, or a damaged one
         return ""
-    return text
 
 
 def _duration(seconds: float) -> str:

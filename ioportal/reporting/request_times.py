@@ -11,6 +11,7 @@ from ioportal.activity import baselines
 from ioportal.analysis.impact import WINDOW
 from ioportal.analysis.slowness import TIMES
 from ioportal.analysis.timelines import Steps
+from ioportal.charts.labels import kind_of
 from ioportal.charts.palette import HUES, REST
 from ioportal.charts.timelines import Chart, Style
 from ioportal.reporting.impacts import OUTERMOST, names_of
@@ -95,7 +96,7 @@ def _impacts(server: Server, start: datetime, end: datetime, user: User) -> pl.D
     rows = pl.DataFrame(list(stored.values_list(*columns)), schema=_IMPACTS, orient="row")
     keys = rows.select("kind", "key").unique()
     named = names_of(keys.rows(), user)
-    causes = [named[key].text if key in named else UNASSIGNED for key in keys.rows()]
+    causes = [kind_of(named[key].text) if key in named else UNASSIGNED for key in keys.rows()]
     return rows.join(
         keys.with_columns(cause=pl.Series(causes, dtype=pl.String)), on=["kind", "key"]
     )

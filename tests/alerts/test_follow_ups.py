@@ -59,7 +59,7 @@ def test_unchanged_jobs_are_a_reason_for_a_reminder_and_then_for_staff(mailed, m
     assert follow_up(now - timedelta(minutes=1)) == 0
     assert follow_up(now) == 1
     outbox.send_due(10)
-    assert "have not improved" in mails.accepted[-1][1].get_body(["plain"]).get_content()
+    assert "They have not" in mails.accepted[-1][1].get_body(["plain"]).get_content()
     assert follow_up(now + timedelta(minutes=1)) == 0
     assert follow_up(now + WEEK) == 1
     first.refresh_from_db()

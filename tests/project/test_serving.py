@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ioportal import serving
+from ioportal import asgi, serving
 from ioportal.serving import Lane, Server
 
 
@@ -134,3 +134,10 @@ def test_a_body_without_room_is_refused_with_a_retry(send_request):
 
 def test_a_client_that_disconnects_receives_nothing(send_request):
     assert send_request(b"one") == (None, b"")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"), [(b"q=M\xc3\xbcller&x=%C2%B2", False), (b"\xff=%FF&format=csv", True)]
+)
+def test_the_lane_of_any_query_is_found(query, expected):
+    assert asgi.is_export({"path": "/", "query_string": query}) is expected

@@ -16,6 +16,7 @@ from ioportal.activity.load import target_load
 from ioportal.analysis.timelines import OBSERVED, Steps, coarsened, rates, within
 from ioportal.charts import palette
 from ioportal.charts import timelines as charts
+from ioportal.charts.labels import kind_of
 from ioportal.charts.timelines import Chart, Style
 from ioportal.ingest import pending_attribution
 from ioportal.reporting.series import last_observed, observed, seconds, seconds_within, without
@@ -62,7 +63,7 @@ class PrincipalLoad:
     def label(self) -> str:
         """Its name on pages: a user's name alone, anything else with its kind."""
         if self.kind is Principal.JOB:
-            return self.name or "jobs without a user"
+            return kind_of(self.name) or "jobs without a user"
         return f"process {self.name}" if self.kind is Principal.PROCESS else self.kind.label
 
     @property

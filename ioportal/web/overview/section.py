@@ -15,6 +15,7 @@ from ioportal.activity import top_consumers
 from ioportal.analysis.populations import MIN_GROUP, coarse
 from ioportal.analysis.timelines import OBSERVED, Known, Steps, rates, within
 from ioportal.charts import palette
+from ioportal.charts.labels import kind_of
 from ioportal.reporting import listed_flags
 from ioportal.reporting.contacts import contacts
 from ioportal.reporting.principals import Name, named
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ioportal.web.overview.query import OverviewQuery
 
 EXPORT_COLUMNS = ("source", "start", "end", "principal", "per_second")
-OTHERS_VISIBLE = "others visible"  # a column of windows; no name contains a blank
+OTHERS_VISIBLE = "others visible"  # a column of windows
 _LAYERS = 6  # of the charts; the rest is one layer
 _TABLE_ROWS = 15
 _MAX_CHARTS = 8  # of the busiest sources
@@ -149,7 +150,10 @@ class Section(Observation):
         for amount in self.amounts:
             if name := self._names.get(amount.principal):
                 groups[name].append(amount)
-        consumers = [self._consumer(name, amounts) for name, amounts in groups.items()]
+        consumers = [
+            self._consumer(replace(name, text=kind_of(name.text)), amounts)
+            for name, amounts in groups.items()
+        ]
         return sorted(consumers, key=lambda row: (-(row.latest or 0), -row.total, row.name))
 
     def _consumer(self, name: Name, amounts: list[Amount]) -> Consumer:
