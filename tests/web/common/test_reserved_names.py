@@ -30,8 +30,8 @@ def test_pages_draw_any_name(as_staff, address):
     assert "\u201cstart\u201d" in as_staff.get(address).content.decode()
 
 
-def test_exports_have_a_column_for_any_name(as_staff):
+def test_exports_have_rows_for_any_name(as_staff):
     answer = as_staff.get("/overview/operations/?by=user&format=json").getvalue()
     rows = json.loads(answer)["rows"]
 
-    assert {"start", "\u201cstart\u201d"} <= rows[0].keys()
+    assert any("\u201cstart\u201d" in row.values() for row in rows)
