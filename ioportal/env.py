@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -31,6 +32,14 @@ def text(name: str, default: str | None = None) -> str:
 def items(name: str, default: str) -> list[str]:
     """Return a comma-separated variable as a list."""
     return [item.strip() for item in text(name, default).split(",") if item.strip()]
+
+
+def command(name: str) -> list[str]:
+    """Return the words of a command line; empty if the variable is not set."""
+    try:
+        return shlex.split(text(name, ""))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}.") from error
 
 
 def networks(name: str, default: str) -> list[IPv4Network | IPv6Network]:

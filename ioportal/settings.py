@@ -197,6 +197,8 @@ vars().update(env.mail("IOPORTAL_SMTP_URL", "smtp://localhost:25"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("IOPORTAL_MAIL_FROM", "ioportal@localhost")
 EMAIL_TIMEOUT = env.duration("IOPORTAL_SMTP_TIMEOUT", "30s").total_seconds()  # of each step
 MAIL_REPLY_TO = env.text("IOPORTAL_MAIL_REPLY_TO", "")  # such as the address of a ticket system
+# Prints the mail address of a user whose name is its last argument (docs/operations.md, "Mails").
+ADDRESS_COMMAND = env.command("IOPORTAL_ADDRESS_COMMAND")
 PORTAL_URL = env.text("IOPORTAL_URL", "http://localhost:8000").rstrip("/")  # in mails
 
 # Minimum interval between computations of the statistics of a running job.

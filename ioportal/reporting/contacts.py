@@ -1,4 +1,4 @@
-"""Contacts of users: names, addresses and projects, as far as a user may see them."""
+"""Contacts of users and projects: names and addresses, as far as a user may see them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from ioportal.site.models import UserAccount
+from ioportal.site.models import Project, UserAccount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Contact:
-    """How to reach a user of the clusters."""
+    """How to reach a user of the clusters, or a project."""
 
-    user: str
+    user: str  # or project
     name: str = ""  # of the person or the service; "": not registered
     address: str = ""  # of mail; "": not registered
     projects: str = ""
@@ -50,6 +50,21 @@ def contacts(names: Iterable[str], viewer: User) -> dict[str, Contact]:
 def contact(name: str, viewer: User) -> Contact | None:
     """Return the contact of one user; None: the user has no account that `viewer` may see."""
     return contacts([name], viewer).get(name)
+
+
+def project_contact(name: str, viewer: User) -> Contact | None:
+    """Return the contact of a project; None: none is registered, or `viewer` may not see it.
+
+    Staff also get contacts of projects that are not registered, to register them.
+    """
+    visible = Project.objects.visible_to(viewer).select_related("account").filter(name=name)
+    if project := visible.first():
+        form = reverse("admin:site_project_change", args=[project.pk]) if viewer.is_staff else ""
+        return Contact(name, project.contact_name, project.address, registration_url=form)
+    if not viewer.is_staff:
+        return None
+    form = reverse("admin:site_project_add")
+    return Contact(name, registration_url=f"{form}?{urlencode({'name': name})}")
 
 
 def _contact(account: UserAccount, *, is_staff: bool) -> Contact:

@@ -14,6 +14,7 @@ from ioportal.site.models import (
     Filesystem,
     Nid,
     Node,
+    Project,
     Server,
     ServerVersion,
     Source,
@@ -287,3 +288,23 @@ class UserAccountAdmin(RegistrationAdmin):
     def project_names(self, account: UserAccount) -> str:
         """Show the projects in one line."""
         return ", ".join(account.projects)
+
+
+@admin.register(Project)
+class ProjectAdmin(RegistrationAdmin):
+    """Projects and their contacts."""
+
+    list_display = ("name", "contact_name", "address", "account")
+    list_select_related = ("account",)
+    search_fields = ("name", "contact", "email", "account__name")
+    autocomplete_fields = ("account",)
+
+    @admin.display(description="contact")
+    def contact_name(self, project: Project) -> str:
+        """Show the name of the contact."""
+        return project.contact_name
+
+    @admin.display(description="address")
+    def address(self, project: Project) -> str:
+        """Show the address of the contact."""
+        return project.address

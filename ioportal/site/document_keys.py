@@ -8,7 +8,7 @@ from datetime import date
 KEYS: dict[str, dict[str, type]] = {
     "": {
         "cluster": list, "filesystem": list, "server": list, "target": list, "source": list,
-        "user": list,
+        "user": list, "project": list,
     },
     "cluster": {
         "name": str, "time_zone": str, "batch": str, "simulated": bool, "nodes": str,
@@ -32,6 +32,7 @@ KEYS: dict[str, dict[str, type]] = {
     "user": {
         "name": str, "uid": int, "full_name": str, "email": str, "projects": list, "team": str,
     },
+    "project": {"name": str, "contact": str, "email": str, "user": str},
 }  # fmt: skip
 _TYPE_NAMES = {
     str: "a string",

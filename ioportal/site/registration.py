@@ -1,6 +1,6 @@
-"""Registration of a site from a TOML document: clusters, filesystems, servers, sources, users.
+"""Registration of a site from a TOML document: clusters, filesystems, servers, sources, people.
 
-Tables are read in this order, with the keys in `_KEYS`. Existing entries are updated; nothing is
+Tables are read in this order, with the keys in `KEYS`. Existing entries are updated; nothing is
 removed. Example: docs/operations.md, "Registration".
 """
 
@@ -26,6 +26,7 @@ from ioportal.site.models import (
     Cluster,
     Filesystem,
     Nid,
+    Project,
     Server,
     ServerVersion,
     Source,
@@ -69,7 +70,7 @@ def register(document: _Entry) -> list[str]:
                 raise InvalidDocument(f"{place}: {_messages(error)}") from error
             registered.append(f"{table} {entry['name']}")
     uids_after = _uids()
-    if document.keys() != {"user"} or uids_after != uids_before:
+    if document.keys() - {"user", "project"} or uids_after != uids_before:
         site_changed.send(sender=None)
     return registered
 
@@ -136,8 +137,17 @@ def apply(thing: models.Model, changed: Collection[str]) -> None:
     elif isinstance(thing, Nid):
         thing.registered = thing.node_id is not None
         thing.save(update_fields=["registered"])
-    if not isinstance(thing, UserAccount) or {"name", "uid"} & set(changed):
+    elif isinstance(thing, UserAccount) and "email" in changed:
+        thing.next_lookup_at = None
+        thing.save(update_fields=["next_lookup_at"])
+    if _affects_attribution(thing, changed):
         site_changed.send(sender=type(thing))
+
+
+def _affects_attribution(thing: models.Model, changed: Collection[str]) -> bool:
+    if isinstance(thing, UserAccount):
+        return bool({"name", "uid"} & set(changed))
+    return not isinstance(thing, Project)
 
 
 def _cluster(place: str, entry: _Entry) -> None:
@@ -300,7 +310,18 @@ def _source(place: str, entry: _Entry) -> None:
 def _user(place: str, entry: _Entry) -> None:
     if not all(isinstance(project, str) for project in entry.get("projects", [])):
         raise InvalidDocument(f"{place}: projects must be strings.")
-    _stored(UserAccount, entry["name"], _subset(entry, *KEYS["user"]))
+    values = _subset(entry, *KEYS["user"])
+    if "email" in values:  # a registered address is not looked up
+        values["next_lookup_at"] = None
+    _stored(UserAccount, entry["name"], values)
+
+
+def _project(place: str, entry: _Entry) -> None:
+    values = _subset(entry, "contact", "email")
+    if "user" in entry:
+        user = entry["user"]
+        values["account"] = _registered(place, UserAccount, user, "user") if user else None
+    _stored(Project, entry["name"], values)
 
 
 _TABLES: dict[str, Callable[[str, _Entry], None]] = {
@@ -310,6 +331,7 @@ _TABLES: dict[str, Callable[[str, _Entry], None]] = {
     "target": _target,
     "source": _source,
     "user": _user,
+    "project": _project,
 }
 
 
@@ -332,8 +354,8 @@ def _validated(thing: _Thing, values: dict[str, Any]) -> _Thing:
     return thing
 
 
-def _registered(place: str, model: type[_Thing], name: object) -> _Thing:
-    kind = model.__name__.lower()
+def _registered(place: str, model: type[_Thing], name: object, table: str = "") -> _Thing:
+    kind = table or model.__name__.lower()
     row = _manager(model).filter(name=name).first() if isinstance(name, str) else None
     if row is None:
         raise InvalidDocument(f"{place}: {kind} {name!r} is not registered. Add a [[{kind}]].")

@@ -1,4 +1,4 @@
-"""Tables of NIDs, nodes and users, converted to documents for `registration.register`.
+"""Tables of NIDs, nodes, users and projects, converted to documents for `registration.register`.
 
 Source: docs/operations.md, "Tables".
 """
@@ -16,7 +16,7 @@ from ioportal.site.document_keys import InvalidDocument
 from ioportal.site.job_id_pattern import LARGEST_UID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 LARGEST_BYTES = 32 * 1024 * 1024
 
@@ -31,6 +31,15 @@ _USER_COLUMNS = {
     "projects": "projects",
     "team": "team",
 }
+_PROJECT_COLUMNS = {
+    "name": "name",
+    "project": "name",
+    "contact": "contact",
+    "email": "email",
+    "mail": "email",
+    "user": "user",
+    "login": "user",
+}
 _SEPARATOR = re.compile(r"[\s,;]+")
 _DELIMITERS = ",;\t|"
 _LOOPBACK = "@lo"
@@ -43,6 +52,7 @@ class Table(models.TextChoices):
     NIDS = "nids", "NIDs and their nodes"
     NODES = "nodes", "nodes"
     USERS = "users", "users (CSV)"
+    PROJECTS = "projects", "projects and their contacts (CSV)"
 
 
 def document(table: Table, text: str, cluster: str = "") -> dict[str, Any]:
@@ -63,6 +73,8 @@ def document(table: Table, text: str, cluster: str = "") -> dict[str, Any]:
             raise InvalidDocument(str(error)) from error
     if table is Table.USERS:
         return {"user": list(_users(text))}
+    if table is Table.PROJECTS:
+        return {"project": [row for _, row in _rows(text, _PROJECT_COLUMNS)]}
     if not cluster:
         raise InvalidDocument(f"Name the cluster of the {table}.")
     if table is Table.NODES:
@@ -105,18 +117,35 @@ def _uid(cell: str, line: int) -> dict[str, int]:
 
 
 def _users(text: str) -> Iterator[dict[str, Any]]:
-    """Yield users; the first line names the columns."""
+    """Yield users."""
+    for line, row in _rows(text, _USER_COLUMNS):
+        user: dict[str, Any] = {**row}
+        if "uid" in user:
+            user |= _uid(user.pop("uid"), line)
+        if "projects" in user:
+            user["projects"] = [name for name in _SEPARATOR.split(user["projects"]) if name]
+        yield user
+
+
+def _rows(text: str, names: Mapping[str, str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line numbers and rows of a CSV table, whose first line has the columns.
+
+    Args:
+        text: the table.
+        names: key of a row by column name.
+    """
     text = text.removeprefix("\ufeff")
     head = text.partition("\n")[0]
     delimiter = max(_DELIMITERS, key=head.count)
     rows = csv.reader(text.splitlines(), delimiter=delimiter)
     try:
         header = [name.strip().lower() for name in next(rows, [])]
-        columns = [_USER_COLUMNS.get(name, "") for name in header]
+        columns = [names.get(name, "") for name in header]
         if "name" not in columns or "" in columns:
+            _, *optional = dict.fromkeys(names.values())
             raise InvalidDocument(
-                f"line 1: unknown columns: {head[:64]!r}. Use name and, if present, uid, "
-                "full_name, email, projects and team."
+                f"line 1: unknown columns: {head[:64]!r}. Use name and, if present, "
+                f"{', '.join(optional[:-1])} and {optional[-1]}."
             )
         for cells in rows:
             if not any(cells):
@@ -125,13 +154,9 @@ def _users(text: str) -> Iterator[dict[str, Any]]:
                 raise InvalidDocument(
                     f"line {rows.line_num}: expected {len(columns)} cells, got {len(cells)}."
                 )
-            user: dict[str, Any] = {
-                name: cell.strip() for name, cell in zip(columns, cells, strict=True)
-            }
-            if "uid" in user:
-                user |= _uid(user.pop("uid"), rows.line_num)
-            if "projects" in user:
-                user["projects"] = [name for name in _SEPARATOR.split(user["projects"]) if name]
-            yield user
+            yield (
+                rows.line_num,
+                {name: cell.strip() for name, cell in zip(columns, cells, strict=True)},
+            )
     except csv.Error as error:
         raise InvalidDocument(f"line {rows.line_num}: {error}.") from error

@@ -56,6 +56,7 @@ MORE_PAGES = [
     "/admin/",
     "/admin/site/useraccount/",
     "/admin/site/useraccount/add/",
+    "/admin/site/project/add/",
 ]
 ELEMENTS = "document.querySelectorAll('*').length"
 LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

@@ -4,7 +4,7 @@ import pytest
 from django.core.management import CommandError
 
 from ioportal.ingest.models import DirtyTrace
-from ioportal.site.models import Nid, Node, UserAccount
+from ioportal.site.models import Nid, Node, Project, UserAccount
 from tests.logs import rpc
 
 USERS = """name;full_name;email;projects;team
@@ -66,10 +66,26 @@ def test_users_have_addresses_projects_and_service_accounts_teams(table):
     assert pilot.team == "PanDA operations"
 
 
-def test_new_nids_cause_new_attribution_and_new_users_do_not(table, ingest, logs):
+def test_projects_have_a_contact_with_an_address_or_an_account(table):
+    table("users", "name,full_name,email\nalice,Alice Ames,alice@example.org\n")
+    table("projects", "project,user\nPHY12,alice\n")
+    table("projects", "project;contact;mail;user\nHEP1;Production;hep@example.org;\n")
+
+    hep, phy = Project.objects.all()
+    assert (hep.contact_name, hep.address) == ("Production", "hep@example.org")
+    assert (phy.contact_name, phy.address) == ("Alice Ames", "alice@example.org")
+
+    table("projects", "project,email\nPHY12,phy@example.org\n")
+
+    phy.refresh_from_db()
+    assert (phy.contact_name, phy.address) == ("Alice Ames", "phy@example.org")
+
+
+def test_new_nids_cause_new_attribution_and_new_people_do_not(table, ingest, logs):
     ingest("rpctrace", logs("t", rpc("12:10", "10.9.9.9@tcp")), server="mds1")
 
     table("users", USERS)
+    table("projects", "project,user\nPHY12,alice\n")
     assert not DirtyTrace.objects.exists()
 
     table("nids", "n1 10.9.9.9@tcp", "--cluster=anvil")
@@ -86,6 +102,15 @@ def test_new_nids_cause_new_attribution_and_new_users_do_not(table, ingest, logs
         ("users", "name,email\nalice\n", [], "line 2: expected 2 cells"),
         ("users", "name,email\nalice,nowhere\n", [], "'alice': email"),
         ("users", 'name,email\n"alice,a@b.org\n', [], "line 2"),
+        (
+            "projects",
+            "project,phone\nPHY12,1\n",
+            [],
+            "Use name and, if present, contact, email and",
+        ),
+        ("projects", "project,contact\nPHY12,Alice\n", [], "needs the mail address"),
+        ("projects", "project,user\nPHY12,alice\n", [], "user 'alice' is not registered"),
+        ("projects", "project,email\nPHY12,nowhere\n", [], "'PHY12': email"),
         ("site", "[[user", [], "Expected"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Clusters, filesystems, servers, nodes, sources and user accounts."""
+"""Clusters, filesystems, servers, nodes, sources, user accounts and projects."""
 
 from ioportal.site.models.infrastructure import (
     Cluster,
@@ -12,7 +12,7 @@ from ioportal.site.models.infrastructure import (
     SourceJobId,
     Target,
 )
-from ioportal.site.models.person import UserAccount
+from ioportal.site.models.person import Project, UserAccount
 from ioportal.site.models.source import Source
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Filesystem",
     "Nid",
     "Node",
+    "Project",
     "Server",
     "ServerVersion",
     "Service",

@@ -16,7 +16,7 @@ from ioportal.analysis.metrics import Unit
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.runs import node_hours
 from ioportal.reporting import cases, impacts, listed_flags
-from ioportal.reporting.contacts import contact
+from ioportal.reporting.contacts import contact, project_contact
 from ioportal.reporting.formatting import SHORT_UNITS
 from ioportal.web.cases.inbox import ALL
 from ioportal.web.common.selection import SelectedJobs
@@ -308,8 +308,9 @@ class PersonPage(SelectedJobs):
 
     @cached_property
     def contact(self) -> Contact | None:
-        """How to reach a user; None for projects, and if not visible."""
-        return contact(self.name, self.user) if self.kind is USERS else None
+        """How to reach the user or project; None if not visible."""
+        find = contact if self.kind is USERS else project_contact
+        return find(self.name, self.user)
 
     @property
     def columns(self) -> list[job_columns.Column]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ioportal.site.models import UserAccount
+from ioportal.site.models import Project, UserAccount
 from tests.web.reading import text_of, words_of
 
 MAIL = "mailto:alice@example.org"
@@ -75,6 +75,21 @@ def test_members_of_a_project_see_no_address_of_each_other(client, bob, pages, a
 def test_users_see_their_own_address(as_alice, pages, account):
     for page in set(pages) - {"/ranking/", "/ranking/?of=application", "/ranking/?of=job"}:
         assert MAIL in text_of(as_alice.get(page)), page
+
+
+def test_staff_and_members_of_a_project_see_its_contact(client, sam, alice, bob, pages):
+    def page_for(user):
+        client.force_login(user)
+        return client.get("/projects/PHY12/")
+
+    assert '"/admin/site/project/add/?name=PHY12"' in text_of(page_for(sam))
+    assert "Contact:" not in words_of(page_for(bob))
+    Project.objects.create(name="PHY12", contact="Dora Dean", email="dean@example.org")
+
+    assert "Contact: Dora Dean, dean@example.org" in words_of(page_for(sam))
+    assert "Contact: Dora Dean, dean@example.org" in words_of(page_for(bob))
+    # alice owns a job of the project, but is not a member.
+    assert "dean@example.org" not in text_of(page_for(alice))
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ from ioportal.site.registration_tables import Table, document
 
 
 class Command(commands.Command):
-    """Registers clusters, NIDs, filesystems, servers, targets and users."""
+    """Registers clusters, NIDs, filesystems, servers, targets, users and projects."""
 
     help = (
-        "Register clusters, NIDs, filesystems, servers, targets and users from a TOML file, or "
-        "NIDs, nodes or users from a table (see docs/operations.md). Existing entries are updated."
+        "Register clusters, NIDs, filesystems, servers, targets, users and projects from a TOML "
+        "file, or NIDs, nodes, users or projects from a table (see docs/operations.md). Existing "
+        "entries are updated."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

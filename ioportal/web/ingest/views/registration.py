@@ -1,4 +1,4 @@
-"""Registration of tables: NIDs, nodes and users."""
+"""Registration of tables: NIDs, nodes, users and projects."""
 
 from __future__ import annotations
 
