@@ -20,6 +20,9 @@ RUN_BACK_TESTS: Final = "ioportal.flags.tasks.run_back_tests"
 PLAN_MAILS: Final = "ioportal.alerts.tasks.plan_mails"
 SEND_MAILS: Final = "ioportal.alerts.tasks.send_mails"
 FOLLOW_UP: Final = "ioportal.alerts.tasks.follow_up"
+LOOK_UP_ADDRESSES: Final = "ioportal.alerts.tasks.look_up_addresses"
+WRITE_DIGESTS: Final = "ioportal.alerts.tasks.write_digests"
+COPY_MAILS: Final = "ioportal.alerts.tasks.copy_mails"
 
 
 def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
@@ -32,4 +35,7 @@ def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
         PLAN_MAILS: timedelta(seconds=30),
         SEND_MAILS: timedelta(seconds=10),
         FOLLOW_UP: timedelta(minutes=30),
+        LOOK_UP_ADDRESSES: timedelta(minutes=1),
+        WRITE_DIGESTS: timedelta(minutes=10),
+        COPY_MAILS: timedelta(minutes=1),
     }

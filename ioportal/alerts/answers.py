@@ -38,6 +38,13 @@ def with_key(body: str, notification: Notification) -> str:
     return body
 
 
+def without_links(body: str, address: str) -> str:
+    """Return the body of a mail for other readers: its links to answers lead to an address."""
+    for place in PLACES.values():
+        body = body.replace(place, address)
+    return body
+
+
 def key_of(notification: Notification) -> str:
     """Return the key of a notification for links."""
     expires = notification.created_at + _VALID

@@ -131,7 +131,8 @@ def _silences(now: datetime) -> Iterator[Silence]:
 
 
 def _mailed(since: datetime) -> Iterator[Mailed]:
-    earlier = Notification.objects.filter(created_at__gt=since)
+    about_cases = (Notification.Kind.CASES, Notification.Kind.FOLLOW_UP)
+    earlier = Notification.objects.filter(created_at__gt=since, kind__in=about_cases)
     earlier = earlier.exclude(state=Notification.State.DISCARDED)
     for recipient, filesystem, at in earlier.values_list(
         "recipient", "filesystem__name", "created_at"

@@ -1,10 +1,11 @@
-"""Celery tasks: decisions about mails, and their delivery."""
+"""Celery tasks: addresses, decisions about mails, digests, copies and delivery."""
 
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.alerts import follow_ups, outbox, planning
-from ioportal.stage_runs import drain_alone
+from ioportal.alerts import addresses, copies, follow_ups, outbox, planning
+from ioportal.alerts.digests import schedule
+from ioportal.stage_runs import drain_alone, failures_recorded
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
@@ -28,3 +29,22 @@ def send_mails() -> bool:
         return outbox.send_due(limit)
 
     return drain_alone("mails", send)
+
+
+@shared_task
+def look_up_addresses() -> None:
+    """Look up missing mail addresses, one worker at a time."""
+    drain_alone("addresses", lambda _: addresses.look_up_next())
+
+
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def write_digests() -> None:
+    """Write the digests of today that are due."""
+    with failures_recorded("digests"):
+        schedule.write_due()
+
+
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def copy_mails() -> None:
+    """Write the copies of sent mails."""
+    copies.write()

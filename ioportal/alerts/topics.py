@@ -23,7 +23,7 @@ from ioportal.charts import images
 from ioportal.flags import evidence, history
 from ioportal.flags.models import Case, Flag
 from ioportal.jobs.models import Job
-from ioportal.reporting import flags
+from ioportal.reporting import flags, service_jobs
 from ioportal.reporting.cases import Figures, summaries, with_places
 from ioportal.reporting.flag_history import history_chart
 from ioportal.reporting.formatting import rough_duration, significant
@@ -119,7 +119,11 @@ class Topic:
         ]
         if self.case.application:
             lines.append(f"Jobs named {visible(self.case.application)}")
-        return [*lines, *self._kinds, *self._similar]
+        return [*lines, *self._kinds, *self._similar, *self._panda_jobs]
+
+    @cached_property
+    def _panda_jobs(self) -> list[str]:
+        return service_jobs.lines(self.case, self._reader)
 
     @property
     def _kinds(self) -> list[str]:

@@ -23,6 +23,8 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
         """Notifications `user` may see: staff see all, others those that were sent to them."""
         if user.is_staff:
             return self
+        if not user.is_authenticated:  # without a name, as the recipients of copies
+            return self.none()
         sent = (Notification.State.SENT, Notification.State.UNCERTAIN)
         return self.filter(recipient=user.get_username(), state__in=sent)
 
@@ -49,6 +51,7 @@ class Notification(models.Model):
         FOLLOW_UP = "follow-up", "follow-up"  # what changed since a mail about cases
         DIGEST = "digest", "digest"
         REPORT = "report", "report"  # of the recipient's own jobs, on request
+        COPY = "copy", "copy"  # for admins, of a mail about cases
 
     class State(models.TextChoices):
         """State of delivery."""
@@ -67,7 +70,7 @@ class Notification(models.Model):
     # Of a mail that must be written once, such as the digest of a day for a recipient.
     key = models.CharField(max_length=200, blank=True)
     follows = models.ForeignKey("self", models.SET_NULL, null=True, related_name="follow_ups")
-    recipient = models.CharField(max_length=64)  # user name
+    recipient = models.CharField(max_length=64, blank=True)  # user name; "": no user
     address = models.EmailField()
     filesystem = models.ForeignKey(Filesystem, models.SET_NULL, null=True, related_name="+")
     subject = models.CharField(max_length=200)

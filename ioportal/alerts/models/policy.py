@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.contrib.auth import get_user_model
 from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator
 from django.db import models
 
 from ioportal.alerts.decide import Mode, Verdict
@@ -49,7 +52,15 @@ class Silence(models.Model):
 
 
 class MailPolicy(models.Model):
-    """When mails are sent: `ioportal.alerts.decide.Policy`. Immutable: the latest applies."""
+    """When mails are sent: `ioportal.alerts.decide.Policy`; who gets digests and copies.
+
+    Immutable: the latest applies.
+    """
+
+    class Day(models.IntegerChoices):
+        """Days of the week."""
+
+        MONDAY, TUESDAY, WEDNESDAY, THURSDAY, FRIDAY, SATURDAY, SUNDAY = range(7)
 
     default_mode = models.CharField(
         max_length=16, choices=[(each.value, each.value) for each in Mode], default=Mode.APPROVAL
@@ -66,6 +77,31 @@ class MailPolicy(models.Model):
     hourly_brake = models.PositiveSmallIntegerField()
     excluded = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     follow_up_after = models.DurationField(default=timedelta(days=7))  # without an improvement
+    digest_readers = ArrayField(
+        models.CharField(max_length=64),
+        default=list,
+        blank=True,
+        help_text="User names of staff who get the daily digest, separated by commas. Their "
+        "addresses are on the pages of users.",
+    )
+    project_digest_day = models.PositiveSmallIntegerField(
+        choices=Day,
+        null=True,
+        blank=True,
+        help_text="Day of the weekly digest to the contacts of projects. Empty: none.",
+    )
+    digest_hour = models.PositiveSmallIntegerField(
+        default=7,
+        validators=[MaxValueValidator(23)],
+        help_text="Hour from which digests are sent, in the zone of the portal.",
+    )
+    copies_to = ArrayField(
+        models.EmailField(max_length=120),
+        default=list,
+        blank=True,
+        help_text="Addresses, separated by commas, that get a copy of each mail about cases that "
+        "was sent without approval.",
+    )
     reason = models.CharField(max_length=200)
     set_by = models.CharField(max_length=150, editable=False)
     set_at = models.DateTimeField(auto_now_add=True)
@@ -76,3 +112,12 @@ class MailPolicy(models.Model):
 
     def __str__(self) -> str:
         return f"mail policy of {self.set_at:%Y-%m-%d}"
+
+    def clean(self) -> None:
+        """Refuse readers of digests who would get none."""
+        staff = get_user_model().objects.filter(is_staff=True, username__in=self.digest_readers)
+        known = set(staff.exclude(email="").values_list("username", flat=True))
+        if unknown := sorted(set(self.digest_readers) - known):
+            raise ValidationError(
+                {"digest_readers": f"No staff with a mail address: {', '.join(unknown)}."}
+            )

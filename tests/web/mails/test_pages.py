@@ -43,6 +43,16 @@ def test_a_recipient_sees_sent_mails_only(client, alice, draft):
     assert "Hello Alice" in client.get(f"/mails/{draft.pk}/").content.decode()
 
 
+def test_a_digest_has_an_address_instead_of_a_user_and_cases(as_staff, draft):
+    draft.cases.all().delete()
+    Notification.objects.update(recipient="", kind=Notification.Kind.DIGEST)
+
+    assert "<td>alice@example.org</td>" in as_staff.get("/mails/").content.decode()
+    page = as_staff.get(f"/mails/{draft.pk}/").content.decode()
+    assert "alice@example.org" in page
+    assert "<dt>Cases</dt>" not in page
+
+
 def test_a_case_says_why_no_mail_was_written(as_staff, page_names):
     planning.plan()
 
