@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from ioportal.alerts import answers
 from ioportal.alerts.models import MailPolicy, Notification, NotificationImage
+from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +81,7 @@ def _copy(key: str, mail: Notification, address: str) -> Notification:
         key=key,
         address=address,
         filesystem_id=mail.filesystem_id,
-        subject=f"Copy of a mail to {mail.recipient}: {mail.subject}"[:_SUBJECT],
+        subject=f"Copy of a mail to {visible(mail.recipient)}: {mail.subject}"[:_SUBJECT],
         text=answers.without_links(mail.text, page),
         html=answers.without_links(mail.html, page),
         reason=f"The policy asks for a copy of mail {mail.pk}.",

@@ -152,9 +152,9 @@ def _decoded(value: str) -> str:
 
 
 def _valid_address(address: str) -> str:
-    """Return an address, or "" if it is not valid."""
+    """Return an address, or "" if mail servers may not accept it."""
     try:
         validate_email(address)
     except ValidationError:
         return ""
-    return address if len(address) <= _ADDRESS_CHARACTERS else ""
+    return address if address.isascii() and len(address) <= _ADDRESS_CHARACTERS else ""

@@ -84,6 +84,18 @@ def test_only_mails_that_were_sent_automatically_are_copied(policy, facts):
     assert copies.write() == 0
 
 
+def test_hostile_recipients_cannot_forge_headers(policy, mails):
+    Notification.objects.create(
+        recipient="x\r\nBcc: all@example.org", address="x@example.org", subject="s", text="t",
+        state=State.SENT, finished_at=timezone.now(),
+    )  # fmt: skip
+
+    assert copies.write() == 2
+    outbox.send_due(10)
+
+    assert [copy["Bcc"] for _, copy in mails.accepted] == [None, None]
+
+
 def test_without_addresses_there_are_no_copies(policy, storm, mails):
     MailPolicy.objects.update(copies_to=[])
     planning.plan()

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ioportal.alerts import outbox, planning
-from ioportal.alerts.digests import projects, schedule
+from ioportal.alerts.digests import admins, projects, schedule
 from ioportal.alerts.models import CaseDecision, MailPolicy, Notification, NotificationCase
 from ioportal.flags.models import Case, Flag
 from ioportal.jobs.models import Job, JobStatistics
@@ -332,6 +332,22 @@ def test_the_number_of_queries_is_that_of_one_project(new_job, django_assert_num
         digests = projects.digests(names, MONDAY.date(), ZoneInfo("UTC"))
 
     assert [digest.sections[1].count for digest in digests.values()] == [3] * 4
+
+
+def test_the_number_of_queries_of_a_daily_digest_is_that_of_one_case(
+    new_job, django_assert_max_num_queries
+):
+    def add(*names):
+        for name in names:
+            flag_job(new_job(operations=5, owner=name, name=name), until=NOON)
+
+    add("u1")
+    with django_assert_max_num_queries(1_000) as few:
+        admins.digest(NOON)
+    add("u2", "u3", "u4")
+
+    with django_assert_max_num_queries(len(few)):
+        assert admins.digest(NOON).sections[0].count == 4
 
 
 def test_hostile_names_stay_on_their_line(policy, lead, new_job):

@@ -60,6 +60,7 @@ def later(name="alice"):
         ("mail: alice@exam\n ple.org\n", Person("alice@example.org", "")),
         ("", Person("", "")),
         ("mail: nowhere\ncn: \x1b[31mA\n", Person("", "\\x1b[31mA")),
+        ("mail: ålice@example.org\n", Person("", "")),
         ("mail: a@b.org\x00\nmail:: %%%\n", Person("", "")),
         (f"mail: {'a' * 60}@{'b.' * 120}org\n", Person("", "")),
     ],
