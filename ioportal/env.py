@@ -102,6 +102,14 @@ def folders(name: str) -> list[str]:
     return paths
 
 
+def file(name: str) -> str:
+    """Return the path of an existing file; "" if the variable is not set."""
+    path = text(name, "")
+    if path and not Path(path).is_file():
+        raise ImproperlyConfigured(f"{name}: {path} is not a file on this host.")
+    return path
+
+
 def secret(name: str) -> str:
     """Return a secret from the variable or from the file named by ``NAME_FILE``."""
     if path := os.environ.get(f"{name}_FILE"):

@@ -15,6 +15,7 @@ import structlog
 from django.utils import timezone
 
 from ioportal.alerts import compose, smtp
+from ioportal.alerts.connections import AnswerLost, NotSent, Withdrawn
 from ioportal.alerts.models import Notification
 
 log = structlog.get_logger()
@@ -87,19 +88,19 @@ def _send(key: int) -> None:
 
     try:
         answer = smtp.send(compose.message(notification), notification.address, may_end)
-    except smtp.NotSent as error:
+    except NotSent as error:
         _retry(notification, claim, error)
-    except smtp.AnswerLost as error:
+    except AnswerLost as error:
         mine.update(state=_State.UNCERTAIN, response=str(error)[:500], finished_at=now())
         log.warning("mail_uncertain", notification=key, error=str(error))
-    except smtp.Withdrawn:
+    except Withdrawn:
         log.info("mail_withdrawn", notification=key)
     else:
         mine.update(state=_State.SENT, response=answer[:500], finished_at=now())
         log.info("mail_sent", notification=key)
 
 
-def _retry(notification: Notification, claim: uuid.UUID, error: smtp.NotSent) -> None:
+def _retry(notification: Notification, claim: uuid.UUID, error: NotSent) -> None:
     """Schedule the next attempt, or give up."""
     attempts = notification.attempts + 1
     mine = Notification.objects.filter(pk=notification.pk, claim=claim)

@@ -7,14 +7,20 @@ then the server has nothing to deliver, and after it only its answer is missing.
 from __future__ import annotations
 
 import smtplib
-import socket
-import ssl
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from email.policy import SMTP
-from threading import Timer
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+
+from ioportal.alerts.connections import (
+    AnswerLost,
+    NotSent,
+    Withdrawn,
+    deadline,
+    refuse_early_end,
+    tls_context,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,29 +28,6 @@ if TYPE_CHECKING:
 
 _OK, _SEND_CONTENT = 250, 354
 _PERMANENT = 500
-_LONGEST_ANSWER = 4_096
-_DEADLINE_S = 90.0  # of a conversation: a server may answer one byte at a time
-
-
-class NotSent(Exception):  # noqa: N818  (a result, as the caller sees it)
-    """The server has not accepted the message, and will not deliver it.
-
-    Args:
-        answer: of the server, or the error.
-        is_permanent: whether the server refused it for good.
-    """
-
-    def __init__(self, answer: str, *, is_permanent: bool = False) -> None:
-        super().__init__(answer)
-        self.is_permanent = is_permanent
-
-
-class AnswerLost(Exception):  # noqa: N818
-    """The message was sent completely, but the server's answer was lost."""
-
-
-class Withdrawn(Exception):  # noqa: N818
-    """The caller did not allow the end of the message: the server delivers nothing."""
 
 
 def send(message: EmailMessage, address: str, may_end: Callable[[], bool]) -> str:
@@ -68,7 +51,8 @@ def send(message: EmailMessage, address: str, may_end: Callable[[], bool]) -> st
         server.send(_escaped(content))
         if not may_end():
             raise Withdrawn
-        _refuse_early_end(server)
+        assert server.sock is not None  # noqa: S101  (connected)
+        refuse_early_end(server.sock)
         try:
             server.send(b".\r\n")
             code, answer = server.getreply()
@@ -80,27 +64,20 @@ def send(message: EmailMessage, address: str, may_end: Callable[[], bool]) -> st
 
 @contextmanager
 def _conversation() -> Iterator[smtplib.SMTP]:
-    """Connect and log in; errors become `NotSent`. The connection is closed at the deadline."""
-    kind = smtplib.SMTP_SSL if settings.EMAIL_USE_SSL else smtplib.SMTP
+    """Connect and log in; errors become `NotSent`, to be tried again: no message is at fault."""
     server: smtplib.SMTP | None = None
     try:
-        timeout_s = settings.EMAIL_TIMEOUT or _DEADLINE_S
-        server = kind(settings.EMAIL_HOST, settings.EMAIL_PORT, timeout=timeout_s)
-        timer = Timer(_DEADLINE_S, _hang_up, [server])
-        timer.start()
-        try:
+        server = _connected()
+        with deadline(lambda: server.sock):
             server.ehlo_or_helo_if_needed()
             if settings.EMAIL_USE_TLS:
-                server.starttls()
+                server.starttls(context=tls_context())
                 server.ehlo()
             if settings.EMAIL_HOST_USER:
                 server.login(settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD)
             yield server
-        finally:
-            timer.cancel()
     except smtplib.SMTPResponseException as error:
-        answer = _text(error.smtp_code, error.smtp_error)
-        raise NotSent(answer, is_permanent=error.smtp_code >= _PERMANENT) from error
+        raise NotSent(_text(error.smtp_code, error.smtp_error)) from error
     except (OSError, smtplib.SMTPException, ValueError) as error:
         raise NotSent(str(error) or type(error).__name__) from error
     finally:
@@ -108,25 +85,11 @@ def _conversation() -> Iterator[smtplib.SMTP]:
             server.close()
 
 
-def _refuse_early_end(server: smtplib.SMTP) -> None:
-    """Raise `NotSent` if the server closed the connection, or answered before the message's end."""
-    assert server.sock is not None  # noqa: S101  (connected)
-    timeout_s = server.sock.gettimeout()
-    server.sock.settimeout(0)
-    try:
-        early = server.sock.recv(_LONGEST_ANSWER)
-    except (BlockingIOError, ssl.SSLWantReadError):
-        return
-    finally:
-        server.sock.settimeout(timeout_s)
-    raise NotSent(early.decode("utf-8", "replace").strip() or "The server closed the connection.")
-
-
-def _hang_up(server: smtplib.SMTP) -> None:
-    """End the connection of another thread, which reads the end of the stream then."""
-    with suppress(OSError):
-        if server.sock is not None:
-            server.sock.shutdown(socket.SHUT_RDWR)
+def _connected() -> smtplib.SMTP:
+    server = settings.EMAIL_HOST, settings.EMAIL_PORT
+    if settings.EMAIL_USE_SSL:
+        return smtplib.SMTP_SSL(*server, timeout=settings.EMAIL_TIMEOUT, context=tls_context())
+    return smtplib.SMTP(*server, timeout=settings.EMAIL_TIMEOUT)
 
 
 def _expect(code: int, reply: tuple[int, bytes]) -> None:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from email import message_from_bytes, policy
 
 from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult
 
 
 class MailServer:
@@ -18,6 +19,12 @@ class MailServer:
         self.accepted = []
         self.received = []  # completely; some of them without an answer
         self.faults = []
+        self.log_ins = []
+
+    def log_in(self, _server, _session, _envelope, _mechanism, data):
+        """Accept the password "secret"."""
+        self.log_ins.append((data.login.decode(), data.password.decode()))
+        return AuthResult(success=data.password == b"secret", handled=False)
 
     async def handle_RCPT(  # noqa: N802  (names of aiosmtpd)
         self, server, _session, envelope, address, _options
@@ -43,12 +50,26 @@ class MailServer:
 
 
 @contextmanager
-def running(settings):
-    """Run a mail server that the portal's settings name."""
+def running(settings, starttls=None, tls=None):
+    """Run a mail server that the portal's settings name.
+
+    Args:
+        settings: of the portal.
+        starttls: context of STARTTLS; None: the server does not offer it.
+        tls: context of TLS from the beginning.
+    """
     server = MailServer()
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
-    controller = Controller(server, hostname="127.0.0.1", port=port)
+    controller = Controller(
+        server,
+        hostname="127.0.0.1",
+        port=port,
+        tls_context=starttls,
+        authenticator=server.log_in,
+        auth_require_tls=starttls is not None,
+        ssl_context=tls,
+    )
     controller.start()
     try:
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", port

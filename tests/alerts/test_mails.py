@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from ioportal.alerts import outbox, planning
+from ioportal.alerts import outbox, planning, smtp
 from ioportal.alerts.models import CaseDecision, MailPolicy, Notification
 from ioportal.flags.models import Case, Flag
 from tests import untraced
@@ -128,7 +128,7 @@ def test_a_worker_that_ended_leaves_nothing_behind(waiting, mails, monkeypatch):
     def killed(*_):
         raise SystemExit
 
-    monkeypatch.setattr(outbox.smtp, "send", killed)
+    monkeypatch.setattr(smtp, "send", killed)
     with pytest.raises(SystemExit):
         outbox.send_due(10)
     monkeypatch.undo()
@@ -142,7 +142,7 @@ def test_a_worker_that_ended_leaves_nothing_behind(waiting, mails, monkeypatch):
 
 
 def test_a_worker_whose_claim_was_returned_cannot_end_its_message(waiting, mails, monkeypatch):
-    send = outbox.smtp.send
+    send = smtp.send
 
     def frozen(message, address, may_end):
         def later():
@@ -151,7 +151,7 @@ def test_a_worker_whose_claim_was_returned_cannot_end_its_message(waiting, mails
 
         return send(message, address, later)
 
-    monkeypatch.setattr(outbox.smtp, "send", frozen)
+    monkeypatch.setattr(smtp, "send", frozen)
     outbox.send_due(10)
 
     assert mails.received == []

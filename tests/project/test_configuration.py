@@ -70,6 +70,16 @@ def test_an_invalid_size_is_refused(monkeypatch, size):
         env.size("FREE", "4GB")
 
 
+def test_a_file_must_exist(monkeypatch, tmp_path):
+    monkeypatch.setenv("FILE", __file__)
+    assert env.file("FILE") == __file__
+    assert env.file("NOT_SET") == ""
+
+    monkeypatch.setenv("FILE", str(tmp_path))
+    with pytest.raises(ImproperlyConfigured, match="is not a file on this host"):
+        env.file("FILE")
+
+
 def test_folders_must_exist(monkeypatch, tmp_path):
     monkeypatch.setenv("FOLDERS", f"{tmp_path}, /proc")
     assert env.folders("FOLDERS") == [str(tmp_path), "/proc"]

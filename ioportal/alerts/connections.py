@@ -1,0 +1,84 @@
+"""Connections that deliver notifications: their results, verified TLS, and limits of time.
+
+A message is sent in two parts. Until the second part, its end, the server has nothing to deliver;
+after it, only the server's answer is missing.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from contextlib import contextmanager, suppress
+from threading import Timer
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LONGEST_ANSWER = 4_096  # bytes that are read
+_DEADLINE_S = 90.0  # of a conversation: a server may answer one byte at a time
+
+
+class NotSent(Exception):  # noqa: N818  (a result, as the caller sees it)
+    """The server has not accepted the message, and will not deliver it.
+
+    Args:
+        answer: of the server, or the error.
+        is_permanent: whether the server refused it for good.
+    """
+
+    def __init__(self, answer: str, *, is_permanent: bool = False) -> None:
+        super().__init__(answer)
+        self.is_permanent = is_permanent
+
+
+class AnswerLost(Exception):  # noqa: N818
+    """The message was sent completely, but the server's answer was lost."""
+
+
+class Withdrawn(Exception):  # noqa: N818
+    """The caller did not allow the end of the message: the server delivers nothing."""
+
+
+def tls_context() -> ssl.SSLContext:
+    """Return a context that verifies certificates and host names, with the site's own CAs."""
+    context = ssl.create_default_context()
+    if settings.CA_FILE:
+        context.load_verify_locations(settings.CA_FILE)
+    return context
+
+
+@contextmanager
+def deadline(current_socket: Callable[[], socket.socket | None]) -> Iterator[None]:
+    """End a conversation that lasts too long: its reader gets the end of the stream.
+
+    Args:
+        current_socket: returns the socket, which STARTTLS replaces.
+    """
+
+    def hang_up() -> None:
+        with suppress(OSError):
+            if sock := current_socket():
+                sock.shutdown(socket.SHUT_RDWR)
+
+    timer = Timer(_DEADLINE_S, hang_up)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def refuse_early_end(sock: socket.socket) -> None:
+    """Raise `NotSent` if the server closed the connection, or answered before the message's end."""
+    timeout_s = sock.gettimeout()
+    sock.settimeout(0)
+    try:
+        early = sock.recv(LONGEST_ANSWER)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return
+    finally:
+        sock.settimeout(timeout_s)
+    raise NotSent(early.decode("utf-8", "replace").strip() or "The server closed the connection.")
