@@ -42,10 +42,12 @@ def drain(stage: Callable[[int], int], turn_s: float = inf) -> bool:
     return False
 
 
-def drain_alone(name: str, stage: Callable[[int], int]) -> bool:
+def drain_alone(
+    name: str, stage: Callable[[int], int], prepare: Callable[[], None] | None = None
+) -> bool:
     """Run a stage for its turn, unless another worker runs it; return whether rows may be left.
 
-    Each stage runs on one worker at a time; others skip it.
+    Each stage runs on one worker at a time; others skip it. `prepare` runs once, before the slices.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [Lock.STAGE, name])
@@ -53,6 +55,8 @@ def drain_alone(name: str, stage: Callable[[int], int]) -> bool:
             return False
         try:
             with failures_recorded(name):
+                if prepare:
+                    prepare()
                 return drain(stage, TURN_S)
         finally:
             cursor.execute("SELECT pg_advisory_unlock(%s, hashtext(%s))", [Lock.STAGE, name])

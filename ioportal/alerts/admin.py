@@ -1,4 +1,4 @@
-"""The mail policy and silences, in Django's admin."""
+"""The mail policy, silences, channels and bounced addresses, in Django's admin."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 
-from ioportal.alerts.models import MailPolicy, Silence
-from ioportal.site.admin import StaffAdmin
+from ioportal.alerts import channel_messages
+from ioportal.alerts.models import BouncedAddress, Channel, MailPolicy, Silence
+from ioportal.site.admin import StaffAdmin, is_staff
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
     from django.forms import ModelForm
     from django.http import HttpRequest
 
@@ -56,3 +58,40 @@ class SilenceAdmin(StaffAdmin):
         """Record who creates it."""
         obj.created_by = obj.created_by or request.user.get_username()
         super().save_model(request, obj, form, change)
+
+
+@admin.register(Channel)
+class ChannelAdmin(StaffAdmin):
+    """Channels are disabled, not deleted: notifications refer to them."""
+
+    list_display = ("name", "kind", "min_severity", "filesystem", "enabled")
+    actions = ("send_test",)
+
+    @admin.action(description="Send a test message")
+    def send_test(self, request: HttpRequest, channels: QuerySet[Channel]) -> None:
+        """Write a test message to each selected channel."""
+        for channel in channels:
+            channel_messages.write_test(channel)
+        self.message_user(request, "The test messages are in the outbox: see Mails.")
+
+
+@admin.register(BouncedAddress)
+class BouncedAddressAdmin(StaffAdmin):
+    """Addresses without mails; deletion allows mails again."""
+
+    list_display = ("address", "bounced_at", "reason")
+    search_fields = ("address",)
+
+    def has_add_permission(self, _request: HttpRequest) -> bool:
+        """Refuse additions: only bounces add addresses."""
+        return False
+
+    def has_change_permission(
+        self, _request: HttpRequest, _obj: BouncedAddress | None = None
+    ) -> bool:
+        """Refuse changes."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, _obj: Any = None) -> bool:
+        """Allow staff to delete: the address works again."""
+        return is_staff(request)

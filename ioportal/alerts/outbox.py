@@ -1,6 +1,6 @@
-"""The outbox: sends waiting notifications, so that a crash neither loses nor repeats a mail.
+"""The outbox: delivers waiting notifications, so that a crash neither loses nor repeats one.
 
-A worker claims a notification, talks to the mail server, and changes the state again just before
+A worker claims a notification, talks to the server, and changes the state again just before
 the end of the message. Each change is a conditional update that only the claim's owner can make.
 One worker sends at a time (`ioportal.alerts.tasks`): notifications that another one left behind
 belong to a worker that ended.
@@ -14,13 +14,15 @@ from datetime import timedelta
 import structlog
 from django.utils import timezone
 
-from ioportal.alerts import compose, smtp
 from ioportal.alerts.connections import AnswerLost, NotSent, Withdrawn
+from ioportal.alerts.deliveries import deliver
 from ioportal.alerts.models import Notification
+from ioportal.visible_text import visible_text
 
 log = structlog.get_logger()
 
 RETRY_AFTER = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 240, 720, 1_440))
+_RESPONSE = 500  # characters
 _State = Notification.State
 
 
@@ -61,7 +63,7 @@ def recover() -> None:
     )
     Notification.objects.filter(state=_State.ENDING).update(
         state=_State.UNCERTAIN,
-        response="The worker ended before the mail server answered.",
+        response="The worker ended before the server answered.",
         finished_at=timezone.now(),
     )
 
@@ -77,31 +79,34 @@ def send_due(limit: int) -> int:
 def _send(key: int) -> None:
     claim = uuid.uuid4()
     mine = Notification.objects.filter(pk=key, claim=claim)
-    waiting = Notification.objects.filter(pk=key, state=_State.WAITING)
-    if not waiting.update(state=_State.SENDING, claim=claim):
+    due = Notification.objects.due().filter(pk=key)
+    if not due.update(state=_State.SENDING, claim=claim):
         return
-    notification = mine.get()
+    notification = mine.select_related("channel", "follows").get()
     now = timezone.now
 
     def may_end() -> bool:
         return bool(mine.filter(state=_State.SENDING).update(state=_State.ENDING))
 
     try:
-        answer = smtp.send(compose.message(notification), notification.address, may_end)
+        answer = deliver(notification, may_end)
     except NotSent as error:
         _retry(notification, claim, error)
     except AnswerLost as error:
-        mine.update(state=_State.UNCERTAIN, response=str(error)[:500], finished_at=now())
-        log.warning("mail_uncertain", notification=key, error=str(error))
+        mine.update(state=_State.UNCERTAIN, response=_response(error), finished_at=now())
+        log.warning("notification_uncertain", notification=key, error=str(error))
     except Withdrawn:
-        log.info("mail_withdrawn", notification=key)
+        log.info("notification_withdrawn", notification=key)
     else:
-        mine.update(state=_State.SENT, response=answer[:500], finished_at=now())
-        log.info("mail_sent", notification=key)
+        mine.update(state=_State.SENT, response=_response(answer), finished_at=now())
+        log.info("notification_sent", notification=key)
 
 
 def _retry(notification: Notification, claim: uuid.UUID, error: NotSent) -> None:
-    """Schedule the next attempt, or give up."""
+    """Schedule the next attempt, or give up.
+
+    Others of its channel wait as well: mails must not wait for a frozen server again and again.
+    """
     attempts = notification.attempts + 1
     mine = Notification.objects.filter(pk=notification.pk, claim=claim)
     is_over = error.is_permanent or attempts > len(RETRY_AFTER)
@@ -111,5 +116,14 @@ def _retry(notification: Notification, claim: uuid.UUID, error: NotSent) -> None
         if is_over
         else {"state": _State.WAITING, "next_attempt_at": now + RETRY_AFTER[attempts - 1]}
     )
-    mine.update(attempts=attempts, claim=None, response=str(error)[:500], **outcome)
-    log.warning("mail_not_sent", notification=notification.pk, error=str(error), over=is_over)
+    mine.update(attempts=attempts, claim=None, response=_response(error), **outcome)
+    if notification.channel and not error.is_permanent:
+        others = Notification.objects.due().filter(channel=notification.channel)
+        others.update(next_attempt_at=now + RETRY_AFTER[0])
+    log.warning(
+        "notification_not_sent", notification=notification.pk, error=str(error), over=is_over
+    )
+
+
+def _response(answer: object) -> str:
+    return visible_text(str(answer))[:_RESPONSE]

@@ -49,7 +49,7 @@ def plan(now: datetime | None = None) -> int:
         policy = current_policy()
         decisions = decide(
             candidates(),
-            list(_silences(now)),
+            list(silences(now)),
             list(_mailed(now - max(_DAY, policy.interval))),
             policy,
             now,
@@ -72,7 +72,7 @@ def current_policy() -> Policy:
 
 def candidates() -> list[Candidate]:
     """Return the cases above notices that are neither muted nor resolved."""
-    last = NotificationCase.objects.filter(case=OuterRef("pk")).exclude(
+    last = NotificationCase.objects.filter(case=OuterRef("pk"), notification__channel=None).exclude(
         notification__state=Notification.State.DISCARDED
     )
     last = last.order_by("-notification__created_at")
@@ -119,7 +119,8 @@ def _candidate(row: Mapping[str, Any], address: str, value: float, lag: timedelt
     )
 
 
-def _silences(now: datetime) -> Iterator[Silence]:
+def silences(now: datetime) -> Iterator[Silence]:
+    """Yield the silences that have not expired."""
     for stored in StoredSilence.objects.filter(until__gt=now).select_related("filesystem"):
         yield Silence(
             stored.until,
@@ -132,7 +133,8 @@ def _silences(now: datetime) -> Iterator[Silence]:
 
 def _mailed(since: datetime) -> Iterator[Mailed]:
     about_cases = (Notification.Kind.CASES, Notification.Kind.FOLLOW_UP)
-    earlier = Notification.objects.filter(created_at__gt=since, kind__in=about_cases)
+    earlier = Notification.objects.all().to_users()
+    earlier = earlier.filter(created_at__gt=since, kind__in=about_cases)
     earlier = earlier.exclude(state=Notification.State.DISCARDED)
     for recipient, filesystem, at in earlier.values_list(
         "recipient", "filesystem__name", "created_at"

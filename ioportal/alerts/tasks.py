@@ -3,15 +3,16 @@
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.alerts import addresses, copies, follow_ups, outbox, planning
+from ioportal.alerts import addresses, channel_planning, copies, follow_ups, outbox, planning
 from ioportal.alerts.digests import schedule
 from ioportal.stage_runs import drain_alone, failures_recorded
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def plan_mails() -> None:
-    """Write the mails about cases that are due."""
+    """Write the mails and the notifications of channels that are due."""
     planning.plan()
+    channel_planning.plan()
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
@@ -23,12 +24,7 @@ def follow_up() -> None:
 @shared_task
 def send_mails() -> bool:
     """Send waiting mails; return whether some are left. One worker sends at a time."""
-
-    def send(limit: int) -> int:
-        outbox.recover()
-        return outbox.send_due(limit)
-
-    return drain_alone("mails", send)
+    return drain_alone("mails", outbox.send_due, prepare=outbox.recover)
 
 
 @shared_task

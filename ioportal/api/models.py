@@ -54,6 +54,7 @@ class Token(models.Model):
 
         INGEST = "ingest", "send batches of one source"
         METRICS = "metrics", "read the portal's metrics"
+        BOUNCES = "bounces", "report bounced mails"
 
     name = models.CharField(max_length=128, blank=True)  # label, such as the host of the agent
     scope = models.CharField(max_length=8, choices=Scope)

@@ -1,5 +1,7 @@
 """Tables of mails."""
 
+from ioportal.alerts.models.bounced_address import BouncedAddress
+from ioportal.alerts.models.channel import Channel
 from ioportal.alerts.models.notification import (
     Answer,
     Notification,
@@ -11,7 +13,9 @@ from ioportal.alerts.models.policy import CaseDecision, MailPolicy, Silence
 
 __all__ = [
     "Answer",
+    "BouncedAddress",
     "CaseDecision",
+    "Channel",
     "MailPolicy",
     "Notification",
     "NotificationCase",

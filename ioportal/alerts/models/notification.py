@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 from django.db import models
 from django.db.models import Q
 
+from ioportal.alerts.models.channel import Channel
 from ioportal.alerts.outcomes import Outcome, Step
 from ioportal.flags.models import Case
 from ioportal.site.models import Filesystem
@@ -26,7 +27,11 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
         if not user.is_authenticated:  # without a name, as the recipients of copies
             return self.none()
         sent = (Notification.State.SENT, Notification.State.UNCERTAIN)
-        return self.filter(recipient=user.get_username(), state__in=sent)
+        return self.to_users().filter(recipient=user.get_username(), state__in=sent)
+
+    def to_users(self) -> Self:
+        """Mails to users, without notifications of channels."""
+        return self.filter(channel=None)
 
     def due(self) -> Self:
         """Notifications to send now, the longest waiting first."""
@@ -37,11 +42,11 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
 
 
 class Notification(models.Model):
-    """A mail to one recipient, as it is sent; a row of the outbox.
+    """A mail to one recipient, or a message to a channel, as it is sent; a row of the outbox.
 
     Delivery changes states by conditional updates, so that a crash neither loses nor repeats it:
-    waiting → sending (a worker talks to the mail server) → ending (all but the end of the message
-    was sent) → sent. Only a crash or a lost connection while ending makes it uncertain.
+    waiting → sending (a worker talks to the server) → ending (all but the end of the message was
+    sent) → sent. Only a crash or a lost connection while ending makes it uncertain.
     """
 
     class Kind(models.TextChoices):
@@ -60,8 +65,8 @@ class Notification(models.Model):
         WAITING = "waiting", "waiting"
         SENDING = "sending", "sending"
         ENDING = "ending", "ending"
-        SENT = "sent", "sent"  # the mail server accepted it
-        FAILED = "failed", "failed"  # refused for good
+        SENT = "sent", "sent"  # the server accepted it
+        FAILED = "failed", "failed"  # refused for good, or bounced
         UNCERTAIN = "uncertain", "uncertain"  # the server's answer was lost: never repeated
         DISCARDED = "discarded", "discarded"  # by a member of staff
 
@@ -70,8 +75,9 @@ class Notification(models.Model):
     # Of a mail that must be written once, such as the digest of a day for a recipient.
     key = models.CharField(max_length=200, blank=True)
     follows = models.ForeignKey("self", models.SET_NULL, null=True, related_name="follow_ups")
-    recipient = models.CharField(max_length=64, blank=True)  # user name; "": no user
-    address = models.EmailField()
+    channel = models.ForeignKey(Channel, models.PROTECT, null=True, related_name="notifications")
+    recipient = models.CharField(max_length=64, blank=True)  # user or channel; "": neither
+    address = models.EmailField(blank=True)  # "": the channel has a URL
     filesystem = models.ForeignKey(Filesystem, models.SET_NULL, null=True, related_name="+")
     subject = models.CharField(max_length=200)
     text = models.TextField()
@@ -84,7 +90,7 @@ class Notification(models.Model):
     next_attempt_at = models.DateTimeField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     claim = models.UUIDField(null=True)  # of the worker that sends it
-    response = models.CharField(max_length=500, blank=True)  # last answer of the mail server
+    response = models.CharField(max_length=500, blank=True)  # last answer of the server
     finished_at = models.DateTimeField(null=True)
     # The last follow-up: `ioportal.alerts.follow_ups`.
     step = models.CharField(
