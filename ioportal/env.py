@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -19,6 +20,7 @@ _UNIT_BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
 _SMTP_PORTS = {"smtp": 25, "smtps": 465, "smtp+starttls": 587}
+_IMAP_PORTS = {"imaps": 993, "imap+starttls": 143}
 
 
 def text(name: str, default: str | None = None) -> str:
@@ -161,6 +163,41 @@ def mail(name: str, default: str) -> dict[str, object]:
         "EMAIL_USE_SSL": parts.scheme == "smtps",
         "EMAIL_USE_TLS": parts.scheme == "smtp+starttls",
     }
+
+
+@dataclass(frozen=True)
+class Mailbox:
+    """A folder of an IMAP server."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    folder: str
+    has_starttls: bool
+
+
+def mailbox(name: str) -> Mailbox | None:
+    """Return the mailbox of a URL (``imaps://user:password@host/INBOX``); None: it is not set.
+
+    The password may be in the file named by ``NAME_PASSWORD_FILE`` instead.
+    """
+    parts = urlsplit(text(name, ""))
+    if not parts.scheme:
+        return None
+    try:
+        port = parts.port or _IMAP_PORTS[parts.scheme]
+    except (KeyError, ValueError) as error:
+        schemes = ", ".join(f"{scheme}://user@host" for scheme in _IMAP_PORTS)
+        raise ImproperlyConfigured(f"{name} is not the URL of a mailbox ({schemes}).") from error
+    return Mailbox(
+        host=parts.hostname or "localhost",
+        port=port,
+        user=unquote(parts.username or ""),
+        password=str(_password(name, unquote(parts.password or ""))),
+        folder=unquote(parts.path.strip("/")) or "INBOX",
+        has_starttls=parts.scheme == "imap+starttls",
+    )
 
 
 def _password(name: str, password: object) -> object:

@@ -199,6 +199,7 @@ EMAIL_TIMEOUT = env.duration("IOPORTAL_SMTP_TIMEOUT", "30s").total_seconds()  # 
 MAIL_REPLY_TO = env.text("IOPORTAL_MAIL_REPLY_TO", "")  # such as the address of a ticket system
 # Prints the mail address of a user whose name is its last argument (docs/operations.md, "Mails").
 ADDRESS_COMMAND = env.command("IOPORTAL_ADDRESS_COMMAND")
+BOUNCES_MAILBOX = env.mailbox("IOPORTAL_BOUNCES_URL")
 # Certificates (PEM) of CAs for connections of the worker, in addition to the system's.
 CA_FILE = env.file("IOPORTAL_CA_FILE")
 PORTAL_URL = env.text("IOPORTAL_URL", "http://localhost:8000").rstrip("/")  # in mails

@@ -23,6 +23,7 @@ FOLLOW_UP: Final = "ioportal.alerts.tasks.follow_up"
 LOOK_UP_ADDRESSES: Final = "ioportal.alerts.tasks.look_up_addresses"
 WRITE_DIGESTS: Final = "ioportal.alerts.tasks.write_digests"
 COPY_MAILS: Final = "ioportal.alerts.tasks.copy_mails"
+READ_BOUNCES: Final = "ioportal.alerts.tasks.read_bounces"
 
 
 def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
@@ -38,4 +39,5 @@ def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
         LOOK_UP_ADDRESSES: timedelta(minutes=1),
         WRITE_DIGESTS: timedelta(minutes=10),
         COPY_MAILS: timedelta(minutes=1),
+        READ_BOUNCES: timedelta(minutes=2),
     }

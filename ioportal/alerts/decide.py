@@ -101,6 +101,7 @@ class Candidate:
         is_about_data: whether the rule is about data quality.
         mailed_at: the last mail about it; None: none.
         mailed_value: the value in that mail.
+        bounced_at: when a mail to the address bounced; None: not known.
     """
 
     case: int
@@ -117,6 +118,7 @@ class Candidate:
     is_about_data: bool = False
     mailed_at: datetime | None = None
     mailed_value: float = 0.0
+    bounced_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -218,6 +220,7 @@ def _withheld(
     """Return why a case is not mailed about; "": it may be."""
     reasons = (
         *_unfit(candidate, policy),
+        *_unreachable(candidate, policy),
         *_inhibited(candidate, everything),
         *_silenced(candidate, silences, now),
         *_repeated(candidate, policy, now),
@@ -239,12 +242,19 @@ def _unfit(candidate: Candidate, policy: Policy) -> Iterator[str]:
         yield "The rule is about data quality: it blames nobody."
     if candidate.lag > policy.fresh:
         yield "It was found in old data that was loaded later."
+
+
+def _unreachable(candidate: Candidate, policy: Policy) -> Iterator[str]:
+    """Yield why the owner of a case gets no mails."""
     if not candidate.recipient:
         yield "Its owner is unknown."
     elif candidate.recipient in policy.excluded:
         yield f"{candidate.recipient} is excluded from mails."
     elif not candidate.address:
         yield f"{candidate.recipient} has no mail address."
+    elif candidate.bounced_at:
+        on = candidate.bounced_at.astimezone(policy.zone)
+        yield f"Mails to {candidate.address} bounced on {on:%Y-%m-%d}."
 
 
 def _inhibited(candidate: Candidate, everything: Sequence[Candidate]) -> Iterator[str]:

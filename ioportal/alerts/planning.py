@@ -15,6 +15,7 @@ from django.utils import timezone
 from ioportal.alerts import compose
 from ioportal.alerts.decide import Candidate, Decision, Mailed, Policy, Silence, Verdict, decide
 from ioportal.alerts.models import (
+    BouncedAddress,
     CaseDecision,
     MailPolicy,
     Notification,
@@ -84,6 +85,7 @@ def candidates() -> list[Candidate]:
     )  # fmt: skip
     owners = {row["owner"] for row in rows}
     addresses = dict(UserAccount.objects.filter(name__in=owners).values_list("name", "email"))
+    bounced = BouncedAddress.objects.times(addresses.values())
     evidence = Flag.objects.counted().filter(case__in=[row["pk"] for row in rows]).order_by()
     figures = {
         case: (value, lag)
@@ -93,13 +95,22 @@ def candidates() -> list[Candidate]:
     }
     return [
         _candidate(
-            row, addresses.get(row["owner"], ""), *figures.get(row["pk"], (0.0, timedelta(0)))
+            row,
+            address := addresses.get(row["owner"], ""),
+            bounced.get(address.lower()),
+            *figures.get(row["pk"], (0.0, timedelta(0))),
         )
         for row in rows
     ]
 
 
-def _candidate(row: Mapping[str, Any], address: str, value: float, lag: timedelta) -> Candidate:
+def _candidate(
+    row: Mapping[str, Any],
+    address: str,
+    bounced_at: datetime | None,
+    value: float,
+    lag: timedelta,
+) -> Candidate:
     rule = BY_CODE.get(row["rule"])
     return Candidate(
         case=row["pk"],
@@ -116,6 +127,7 @@ def _candidate(row: Mapping[str, Any], address: str, value: float, lag: timedelt
         lag=lag,
         mailed_at=row["mailed_at"],
         mailed_value=row["mailed_value"] or 0.0,
+        bounced_at=bounced_at,
     )
 
 

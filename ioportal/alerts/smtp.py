@@ -45,7 +45,7 @@ def send(message: EmailMessage, address: str, may_end: Callable[[], bool]) -> st
     """
     content = message.as_bytes(policy=SMTP)
     with _conversation() as server:
-        _expect(_OK, server.mail(settings.DEFAULT_FROM_EMAIL))
+        _expect(_OK, server.mail(settings.DEFAULT_FROM_EMAIL, _report_options(server, message)))
         _expect(_OK, server.rcpt(address))
         _expect(_SEND_CONTENT, server.docmd("DATA"))
         server.send(_escaped(content))
@@ -90,6 +90,14 @@ def _connected() -> smtplib.SMTP:
     if settings.EMAIL_USE_SSL:
         return smtplib.SMTP_SSL(*server, timeout=settings.EMAIL_TIMEOUT, context=tls_context())
     return smtplib.SMTP(*server, timeout=settings.EMAIL_TIMEOUT)
+
+
+def _report_options(server: smtplib.SMTP, message: EmailMessage) -> list[str]:
+    """Ask for bounces (RFC 3461) with the headers of the message, and with its identity."""
+    if not server.has_extn("dsn"):
+        return []
+    identity, _, _ = message["Message-ID"].strip("<>").partition("@")
+    return ["RET=HDRS", f"ENVID={identity}"]
 
 
 def _expect(code: int, reply: tuple[int, bytes]) -> None:

@@ -1,9 +1,17 @@
-"""Celery tasks: addresses, decisions about mails, digests, copies and delivery."""
+"""Celery tasks: addresses, decisions about mails, digests, copies, delivery, and bounces."""
 
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.alerts import addresses, channel_planning, copies, follow_ups, outbox, planning
+from ioportal.alerts import (
+    addresses,
+    bounces,
+    channel_planning,
+    copies,
+    follow_ups,
+    outbox,
+    planning,
+)
 from ioportal.alerts.digests import schedule
 from ioportal.stage_runs import drain_alone, failures_recorded
 
@@ -44,3 +52,9 @@ def write_digests() -> None:
 def copy_mails() -> None:
     """Write the copies of sent mails."""
     copies.write()
+
+
+@shared_task
+def read_bounces() -> bool:
+    """Apply the bounces in the mailbox; return whether some are left."""
+    return drain_alone("bounces", bounces.read_mailbox)

@@ -12,14 +12,14 @@ SERVED, LOG_IN, REFUSED, MISSING = "served", "log in", "refused", "missing"
 
 # alice owns the data, bob is in her project, charlie is not, sam is staff.
 PEOPLE = ("anonymous", "alice", "bob", "charlie", "sam")
-TOKENS = ("ingest token", "metrics token")
-NO_SESSION = (LOG_IN, LOG_IN)  # pages do not accept tokens
+TOKENS = ("ingest token", "metrics token", "bounces token")
+NO_SESSION = (LOG_IN,) * len(TOKENS)  # pages do not accept tokens
 
 
 class Access(Enum):
     """Outcomes for `PEOPLE` and `TOKENS`."""
 
-    PUBLIC = (*[SERVED] * 5, SERVED, SERVED)
+    PUBLIC = (*[SERVED] * 5, *[SERVED] * 3)
     USERS = (LOG_IN, SERVED, SERVED, SERVED, SERVED, *NO_SESSION)
     PROJECT = (LOG_IN, SERVED, SERVED, MISSING, SERVED, *NO_SESSION)
     OWNER = (LOG_IN, SERVED, MISSING, MISSING, SERVED, *NO_SESSION)
@@ -27,10 +27,11 @@ class Access(Enum):
     STAFF_VIEW = (LOG_IN, MISSING, MISSING, MISSING, SERVED, *NO_SESSION)
     STAFF_ACTION = (LOG_IN, REFUSED, REFUSED, MISSING, SERVED, *NO_SESSION)
     OWNERS_STAFF_ACTION = (LOG_IN, REFUSED, MISSING, MISSING, SERVED, *NO_SESSION)
-    INGEST = (*[REFUSED] * 5, SERVED, REFUSED)
-    METRICS = (*[REFUSED] * 5, REFUSED, SERVED)
+    INGEST = (*[REFUSED] * 5, SERVED, REFUSED, REFUSED)
+    METRICS = (*[REFUSED] * 5, REFUSED, SERVED, REFUSED)
+    BOUNCES = (*[REFUSED] * 5, REFUSED, REFUSED, SERVED)
     NO_DEMO = (LOG_IN, *[MISSING] * 4, *NO_SESSION)
-    NOTHING = tuple([MISSING] * 7)
+    NOTHING = (MISSING,) * 8
 
 
 A = Access
@@ -126,6 +127,7 @@ TABLE = [
     ("logout/", "/logout/", {"POST": A.PUBLIC}),
     ("api/v1/", "/api/v1/", {"GET": A.NOTHING}),
     ("api/v1/openapi.json", "/api/v1/openapi.json", {"GET": A.PUBLIC}),
+    ("api/v1/bounces", "/api/v1/bounces", {"POST": A.BOUNCES}),
     ("api/v1/ingest/batches", "/api/v1/ingest/batches", {"POST": A.INGEST}),
     ("api/v1/metrics", "/api/v1/metrics", {"GET": A.METRICS}),
 ]
@@ -149,6 +151,7 @@ def visitors(client, alice, bob, charlie, sam, _source, call):
     secrets = {
         "ingest token": call("token", "create", "ingest", "--source", "mds1-trace"),
         "metrics token": call("token", "create", "metrics"),
+        "bounces token": call("token", "create", "bounces"),
     }
     users = {"alice": alice, "bob": bob, "charlie": charlie, "sam": sam}
 
