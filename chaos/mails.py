@@ -1,10 +1,11 @@
-"""Verify that no mail is lost or sent twice while workers are killed and the mail server fails.
+"""Verify that no notification is lost or sent twice while workers are killed and servers fail.
 
 usage: python -m chaos.mails [--seeds N | --seed K]
 
-In each schedule, a worker sends some mails. It is killed at random times, and conversations fail at
-random steps. The mail server counts what it received. A mail is *uncertain* exactly if the server
-did not answer its end; if the worker was killed while ending it, it may be.
+In each schedule, a worker sends some mails, chats and webhooks. It is killed at random times, and
+conversations fail at random steps. The servers count what they received. A mail or chat is
+*uncertain* exactly if the server did not answer its end; if the worker was killed while ending it,
+it may be. A webhook is repeated until it is answered, and its receiver recognises it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections import Counter
+from collections import Counter, deque
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -26,7 +27,8 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from chaos.mail_server import KINDS, STEPS, MailServer
+from chaos import http_server, mail_server
+from chaos.failing_server import KINDS, FailingServer
 from scripts.checkout import CHECKOUT, VAR, Problem, exit_status, say
 
 if TYPE_CHECKING:
@@ -34,12 +36,17 @@ if TYPE_CHECKING:
     from typing import IO
 
 FILE = VAR / "mail-chaos.json"
-_MAILS = 5  # of a schedule
-_FAULTS = 3  # of a mail, at most: the portal gives up after more
+_NOTIFICATIONS = 5  # of a schedule
+_FAULTS = 7  # of a schedule, at most: the portal gives up after more
+_CHANNELS = ("webhook", "chat")
 _KILLS = 4  # of a schedule, at most
 _PATIENCE_S = 60.0
 _LOOK_S = 0.02
 _FINAL = {"sent", "failed", "uncertain"}
+_TOTALS = (
+    *("mail", "webhook", "chat", "kills", "sent", "failed", "lost", "duplicated", "uncertain"),
+    "repeated webhooks",
+)
 
 
 class Worker:
@@ -58,7 +65,7 @@ class Worker:
         self._life = self._next()
 
     def kill(self, database: psycopg.Connection) -> set[str]:
-        """Kill it in the middle of its work; return the tokens of the mails it was ending."""
+        """Kill it in the middle of its work; return the tokens of what it was ending."""
         os.kill(self._life, signal.SIGSTOP)
         time.sleep(_LOOK_S)  # for statements that the database has received
         ending = "SELECT token::text FROM alerts_notification WHERE state = 'ending'"
@@ -83,40 +90,58 @@ class Worker:
 
 
 class Chaos:
-    """Schedules on one database, worker and mail server."""
+    """Schedules on one database and worker."""
 
-    def __init__(self, database: psycopg.Connection, worker: Worker, server: MailServer) -> None:
-        self._database, self._worker, self._server = database, worker, server
+    def __init__(
+        self,
+        database: psycopg.Connection,
+        worker: Worker,
+        smtp: FailingServer,
+        http: FailingServer,
+    ) -> None:
+        self._database, self._worker = database, worker
+        self._servers = {smtp: mail_server.STEPS, http: http_server.STEPS}
+        self._server_of = {"mail": smtp, "webhook": http, "chat": http}
         self.totals: Counter[str] = Counter()
         self.failures: list[str] = []
+        database.cursor().executemany(
+            "INSERT INTO alerts_channel (name, kind, address, secret, min_severity, rules, enabled)"
+            " VALUES (%(kind)s, %(kind)s, %(url)s, 'secret', 2, '{}', true)",
+            [{"kind": kind, "url": f"http://127.0.0.1:{http.port}/"} for kind in _CHANNELS],
+        )
 
     def run(self, seed: int) -> str:
         """Run a schedule; return a line about it."""
         chance = Random(seed)
         begun = time.monotonic()
-        self._server.results.clear()
-        self._server.faults.clear()
-        faults = [
-            (chance.choice(STEPS), chance.choices(KINDS, (4, 2, 1, 3, 1))[0])
-            for _ in range(chance.randint(0, _MAILS * _FAULTS // 2))
-        ]
-        mixed = [*faults, *[None] * (_MAILS + chance.randint(0, 3))]
-        chance.shuffle(mixed)
-        self._server.faults.extend(mixed)
-        self._write()
+        count = chance.randint(0, _FAULTS)
+        for server, steps in self._servers.items():
+            server.results.clear()
+            faults = [
+                (chance.choice(steps), chance.choices(KINDS, (4, 2, 1, 3, 1))[0])
+                for _ in range(count)
+            ]
+            mixed = [*faults, *[None] * (_NOTIFICATIONS + chance.randint(0, 3))]
+            chance.shuffle(mixed)
+            server.faults = deque(mixed)
+        self._write(chance)
         ending = self._until_final(chance)
         problems = self._compare(ending)
         self.failures += [f"seed {seed}: {problem}" for problem in problems]
         return f"seed {seed:<5} {time.monotonic() - begun:5.1f} s  {len(problems)} problems"
 
-    def _write(self) -> None:
+    def _write(self, chance: Random) -> None:
         self._database.execute("DELETE FROM alerts_notification")
         self._database.cursor().executemany(
-            "INSERT INTO alerts_notification (token, recipient, address, subject, text, html,"
-            " reason, state, created_at, released_by, next_attempt_at, attempts, response)"
-            " VALUES (%s, 'alice', 'alice@example.org', 'A case', 'Hello', '', 'chaos', 'waiting',"
-            " now(), '', now(), 0, '')",
-            [(uuid.uuid4(),) for _ in range(_MAILS)],
+            "INSERT INTO alerts_notification (token, channel_id, recipient, address, subject, text,"
+            " html, reason, state, created_at, released_by, next_attempt_at, attempts, response)"
+            " VALUES (%(token)s, (SELECT id FROM alerts_channel WHERE kind = %(kind)s), 'alice',"
+            " 'alice@example.org', 'A case', %(token)s, '', 'chaos', 'waiting', now(), '', now(), 0,"
+            " '')",
+            [
+                {"token": str(uuid.uuid4()), "kind": chance.choice(tuple(self._server_of))}
+                for _ in range(_NOTIFICATIONS)
+            ],
         )
 
     def _until_final(self, chance: Random) -> set[str]:
@@ -131,7 +156,7 @@ class Chaos:
                 ending |= self._worker.kill(self._database)
                 self.totals["kills"] += 1
             if now > _PATIENCE_S:
-                raise Problem(f"Mails are still waiting after {_PATIENCE_S:.0f} s")
+                raise Problem(f"Notifications are still waiting after {_PATIENCE_S:.0f} s")
             # The time of the next attempt has come.
             self._database.execute(
                 "UPDATE alerts_notification SET next_attempt_at = now()"
@@ -146,36 +171,44 @@ class Chaos:
 
     def _compare(self, ending: set[str]) -> list[str]:
         """Compare states with what the server received, also after the portal gave up."""
-        while self._server.open:
+        while any(server.open for server in self._servers):
             time.sleep(_LOOK_S)
         rows = self._database.execute(
-            "SELECT token::text, state, response FROM alerts_notification"
-        )
-        problems = []
-        for token, state, response in rows:
-            results = self._server.results[token]
+            "SELECT token::text, coalesce(kind, 'mail'), state, response FROM alerts_notification"
+            " LEFT JOIN (SELECT id AS channel_id, kind FROM alerts_channel) AS channel"
+            " USING (channel_id)"
+        ).fetchall()
+        tokens = {token for token, *_ in rows}
+        problems = [
+            f"unknown: {token}"
+            for server in self._servers
+            for token in server.results.keys() - tokens
+        ]
+        for token, kind, state, response in rows:
+            results = self._server_of[kind].results[token]
             received = results["accepted"] + results["died"]
             lost = (not received and state == "sent") or (state == "failed" and received)
             is_uncertain = state == "uncertain"
-            self.totals["mails"] += 1
+            self.totals[kind] += 1
             self.totals[state] += 1
             self.totals["lost"] += lost
             self.totals["duplicated"] += received > 1
-            # A worker that was killed while ending a mail may have recorded the answer before.
-            wrong = bool(results["died"]) != is_uncertain and token not in ending
+            self.totals["repeated webhooks"] += results["repeated"]
+            expected = kind != "webhook" and bool(results["died"])
+            # A worker that was killed while ending a message may have recorded the answer before.
+            wrong = is_uncertain != expected and token not in ending
             if lost or received > 1 or wrong:
-                problems.append(f"{state} ({response}), server: {dict(results)}")
+                problems.append(f"{kind} {state} ({response}), server: {dict(results)}")
         return problems
 
     def save(self, out: Path, schedules: int) -> None:
         """Write the results so far."""
-        totals = {name: self.totals[name] for name in ("mails", "kills", "sent", "failed", "lost")}
+        smtp, http = self._servers
         content = {
             "schedules": schedules,
-            **totals,
-            "duplicated": self.totals["duplicated"],
-            "uncertain": self.totals["uncertain"],
-            "injected": dict(sorted(self._server.injected.items())),
+            **{name: self.totals[name] for name in _TOTALS},
+            "injected": dict(sorted(smtp.injected.items())),
+            "injected into HTTP": dict(sorted(http.injected.items())),
             "failures": self.failures,
         }
         out.write_text(json.dumps(content, indent=1) + "\n")
@@ -211,17 +244,18 @@ def main() -> None:
     log = VAR / "log" / "mail-chaos.log"
     with (
         _new_database(os.environ["DATABASE_URL"]) as url,
-        MailServer() as server,
+        FailingServer(mail_server.SmtpConversation) as smtp,
+        FailingServer(http_server.HttpConversation) as http,
         psycopg.connect(url, autocommit=True) as database,
         log.open("wb") as output,
     ):
         environment = os.environ | {
             "DATABASE_URL": url,
-            "IOPORTAL_SMTP_URL": f"smtp://127.0.0.1:{server.port}",
+            "IOPORTAL_SMTP_URL": f"smtp://127.0.0.1:{smtp.port}",
             "IOPORTAL_SMTP_TIMEOUT": "1s",
         }
         worker = Worker(environment, output)
-        chaos = Chaos(database, worker, server)
+        chaos = Chaos(database, worker, smtp, http)
         try:
             for done, seed in enumerate(seeds, start=1):
                 say(f"{done:>4}/{len(seeds)} {chaos.run(seed)}")
@@ -230,7 +264,7 @@ def main() -> None:
             worker.stop()
     if chaos.failures:
         raise Problem("\n".join([*chaos.failures, f"The worker's log is {log}"]))
-    say(f"No mail was lost or sent twice: see {arguments.out}")
+    say(f"Nothing was lost or sent twice: see {arguments.out}")
 
 
 if __name__ == "__main__":
