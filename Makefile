@@ -79,7 +79,7 @@ bench: setup-bench services staticfiles/staticfiles.json  ## Measure parsers, lo
 chaos: services  ## Inject faults and verify every count (SEEDS=20, or SEED=17)
 	@$(VENV)/python -m chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
-mail-chaos: services  ## Kill the sender of mails and break its mail server; count every mail (SEEDS=20, or SEED=17)
+mail-chaos: services  ## Kill the sender of notifications and break its servers; count every message (SEEDS=20, or SEED=17)
 	@$(RUN) $(VENV)/python -m chaos.mails $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 incidents: setup-test services  ## Distinguish harmful from busy jobs in 20 simulated incidents

@@ -133,11 +133,12 @@ class Chaos:
     def _write(self, chance: Random) -> None:
         self._database.execute("DELETE FROM alerts_notification")
         self._database.cursor().executemany(
-            "INSERT INTO alerts_notification (token, channel_id, recipient, address, subject, text,"
-            " html, reason, state, created_at, released_by, next_attempt_at, attempts, response)"
-            " VALUES (%(token)s, (SELECT id FROM alerts_channel WHERE kind = %(kind)s), 'alice',"
-            " 'alice@example.org', 'A case', %(token)s, '', 'chaos', 'waiting', now(), '', now(), 0,"
-            " '')",
+            "INSERT INTO alerts_notification (token, channel_id, kind, key, recipient, address,"
+            " subject, text, html, reason, state, created_at, released_by, next_attempt_at,"
+            " attempts, response, step)"
+            " VALUES (%(token)s, (SELECT id FROM alerts_channel WHERE kind = %(kind)s), 'cases',"
+            " '', 'alice', 'alice@example.org', 'A case', %(token)s, '', 'chaos', 'waiting', now(),"
+            " '', now(), 0, '', '')",
             [
                 {"token": str(uuid.uuid4()), "kind": chance.choice(tuple(self._server_of))}
                 for _ in range(_NOTIFICATIONS)

@@ -60,7 +60,8 @@ def notification_of(key: str) -> Notification | None:
     if timezone.now() > datetime.fromtimestamp(int(expires), UTC):
         return None
     sent = (Notification.State.SENT, Notification.State.UNCERTAIN)
-    return Notification.objects.filter(token=UUID(token), state__in=sent).first()
+    mails = Notification.objects.all().to_users()
+    return mails.filter(token=UUID(token), state__in=sent).first()
 
 
 def record(notification: Notification, kind: str, comment: str) -> bool:

@@ -53,6 +53,7 @@ class Message:
         token = uuid4()
         is_mail = channel.kind == Channel.Kind.TICKET
         return Notification(
+            kind=Notification.Kind.CHANNEL,
             channel=channel,
             token=token,
             recipient=channel.name,

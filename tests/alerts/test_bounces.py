@@ -3,6 +3,8 @@
 import time
 import uuid
 from email.message import EmailMessage
+from socketserver import StreamRequestHandler, TCPServer
+from threading import Thread
 
 import pytest
 from django.utils import timezone
@@ -112,6 +114,38 @@ def test_a_bounce_may_arrive_before_the_answer_of_the_server(sent, mails, monkey
 
     sent.refresh_from_db()
     assert sent.state == State.FAILED
+
+
+class WithReports(StreamRequestHandler):
+    """A mail server that supports delivery status notifications."""
+
+    def handle(self):
+        self._say("220 ready")
+        while line := self.rfile.readline().decode().strip():
+            self.server.lines.append(line)
+            if line == "data":
+                self._say("354 go ahead")
+                while self.rfile.readline() != b".\r\n":
+                    pass
+            self._say("250-x\r\n250 DSN" if line.startswith("ehlo") else "250 OK")
+
+    def _say(self, answer):
+        self.wfile.write(f"{answer}\r\n".encode())
+
+
+def test_bounces_are_requested_with_the_token_in_the_envelope(sent, settings):
+    Notification.objects.update(state=State.WAITING, next_attempt_at=timezone.now(), text="hello")
+    with TCPServer(("127.0.0.1", 0), WithReports) as server:
+        server.lines = []
+        settings.EMAIL_HOST, settings.EMAIL_PORT = server.server_address
+        settings.EMAIL_TIMEOUT = 5
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        outbox.send_due(1)
+        thread.join()
+
+    [mail] = [line for line in server.lines if line.startswith("mail FROM")]
+    assert mail.endswith(f" RET=HDRS ENVID={sent.token}")
 
 
 def test_a_repeated_bounce_changes_nothing(sent):

@@ -70,6 +70,22 @@ def test_an_invalid_size_is_refused(monkeypatch, size):
         env.size("FREE", "4GB")
 
 
+def test_a_mailbox_has_a_url(monkeypatch):
+    assert env.mailbox("NOT_SET") is None
+
+    monkeypatch.setenv("IMAP", "imaps://io%40x:se%2Fcret@mail.example.org/Bounces")
+    mailbox = env.mailbox("IMAP")
+    assert mailbox == env.Mailbox(
+        "mail.example.org", 993, "io@x", "se/cret", "Bounces", has_starttls=False
+    )
+    assert "cret" not in repr(mailbox)
+    monkeypatch.setenv("IMAP", "imap+starttls://io@mail")
+    assert env.mailbox("IMAP") == env.Mailbox("mail", 143, "io", "", "INBOX", has_starttls=True)
+    monkeypatch.setenv("IMAP", "imap://io@mail")
+    with pytest.raises(ImproperlyConfigured, match="is not the URL of a mailbox"):
+        env.mailbox("IMAP")
+
+
 def test_a_file_must_exist(monkeypatch, tmp_path):
     monkeypatch.setenv("FILE", __file__)
     assert env.file("FILE") == __file__

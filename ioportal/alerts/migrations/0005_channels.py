@@ -104,6 +104,21 @@ class Migration(migrations.Migration):
                 "ordering": ["name"],
             },
         ),
+        migrations.AlterField(
+            model_name="notification",
+            name="kind",
+            field=models.CharField(
+                choices=[
+                    ("cases", "cases"),
+                    ("follow-up", "follow-up"),
+                    ("digest", "digest"),
+                    ("report", "report"),
+                    ("channel", "channel"),
+                ],
+                default="cases",
+                max_length=16,
+            ),
+        ),
         migrations.AddField(
             model_name="notification",
             name="channel",

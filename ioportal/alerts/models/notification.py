@@ -57,6 +57,7 @@ class Notification(models.Model):
         DIGEST = "digest", "digest"
         REPORT = "report", "report"  # of the recipient's own jobs, on request
         COPY = "copy", "copy"  # for admins, of a mail about cases
+        CHANNEL = "channel", "channel"  # a message to a channel
 
     class State(models.TextChoices):
         """State of delivery."""
