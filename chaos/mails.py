@@ -136,9 +136,9 @@ class Chaos:
             "INSERT INTO alerts_notification (token, channel_id, kind, key, recipient, address,"
             " subject, text, html, reason, state, created_at, released_by, next_attempt_at,"
             " attempts, response, step)"
-            " VALUES (%(token)s, (SELECT id FROM alerts_channel WHERE kind = %(kind)s), 'cases',"
-            " '', 'alice', 'alice@example.org', 'A case', %(token)s, '', 'chaos', 'waiting', now(),"
-            " '', now(), 0, '', '')",
+            " VALUES (%(token)s::uuid, (SELECT id FROM alerts_channel WHERE kind = %(kind)s),"
+            " 'cases', '', 'alice', 'alice@example.org', 'A case', %(token)s::text, '', 'chaos',"
+            " 'waiting', now(), '', now(), 0, '', '')",
             [
                 {"token": str(uuid.uuid4()), "kind": chance.choice(tuple(self._server_of))}
                 for _ in range(_NOTIFICATIONS)
@@ -175,9 +175,9 @@ class Chaos:
         while any(server.open for server in self._servers):
             time.sleep(_LOOK_S)
         rows = self._database.execute(
-            "SELECT token::text, coalesce(kind, 'mail'), state, response FROM alerts_notification"
-            " LEFT JOIN (SELECT id AS channel_id, kind FROM alerts_channel) AS channel"
-            " USING (channel_id)"
+            "SELECT token::text, coalesce(channel.kind, 'mail'), state, response"
+            " FROM alerts_notification AS notification"
+            " LEFT JOIN alerts_channel AS channel ON channel.id = notification.channel_id"
         ).fetchall()
         tokens = {token for token, *_ in rows}
         problems = [
