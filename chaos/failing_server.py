@@ -38,6 +38,7 @@ class FailingServer(ThreadingTCPServer):
         self.faults: deque[tuple[str, str] | None] = deque()
         self.results: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.injected: Counter[str] = Counter()
+        self.unread = 0  # closed without an answer before the end, which may have been sent
         self.open = 0  # conversations
         self.lock = Lock()
         Thread(target=self.serve_forever, args=[0.05], daemon=True).start()
@@ -92,8 +93,11 @@ class Conversation(StreamRequestHandler):
             if step == "content":  # the other side has given up, but may have sent the end
                 self._fault = ("end", "drop")
                 return
-        elif kind.startswith("refuse"):
+        if kind.startswith("refuse"):
             self.refuse(for_now=kind == "refuse for now")
+        elif step != "end":
+            with self.server.lock:
+                self.server.unread += 1
         raise Closed
 
     def receive_end(self, token: str) -> None:

@@ -5,7 +5,8 @@ usage: python -m chaos.mails [--seeds N | --seed K]
 In each schedule, a worker sends some mails, chats and webhooks. It is killed at random times, and
 conversations fail at random steps. The servers count what they received. A mail or chat is
 *uncertain* exactly if the server did not answer its end; if the worker was killed while ending it,
-it may be. A webhook is repeated until it is answered, and its receiver recognises it.
+it may be. So may a chat whose server closed without reading: HTTP has no answer before the end. A
+webhook is repeated until it is answered, and its receiver recognises it.
 """
 
 from __future__ import annotations
@@ -117,6 +118,7 @@ class Chaos:
         count = chance.randint(0, _FAULTS)
         for server, steps in self._servers.items():
             server.results.clear()
+            server.unread = 0
             faults = [
                 (chance.choice(steps), chance.choices(KINDS, (4, 2, 1, 3, 1))[0])
                 for _ in range(count)
@@ -185,21 +187,26 @@ class Chaos:
             for server in self._servers
             for token in server.results.keys() - tokens
         ]
+        unread = 0  # uncertain chats that their server did not receive
         for token, kind, state, response in rows:
             results = self._server_of[kind].results[token]
             received = results["accepted"] + results["died"]
             lost = (not received and state == "sent") or (state == "failed" and received)
-            is_uncertain = state == "uncertain"
             self.totals[kind] += 1
             self.totals[state] += 1
             self.totals["lost"] += lost
             self.totals["duplicated"] += received > 1
             self.totals["repeated webhooks"] += results["repeated"]
-            expected = kind != "webhook" and bool(results["died"])
             # A worker that was killed while ending a message may have recorded the answer before.
-            wrong = is_uncertain != expected and token not in ending
-            if lost or received > 1 or wrong:
+            is_wrong = token not in ending and (
+                (state == "uncertain") != (kind != "webhook" and bool(results["died"]))
+            )
+            is_unread = is_wrong and kind == "chat" and not received
+            unread += is_unread
+            if lost or received > 1 or (is_wrong and not is_unread):
                 problems.append(f"{kind} {state} ({response}), server: {dict(results)}")
+        if unread > self._server_of["chat"].unread:
+            problems.append(f"{unread} chats are uncertain without a reason")
         return problems
 
     def save(self, out: Path, schedules: int) -> None:
