@@ -113,6 +113,7 @@ class Migration(migrations.Migration):
                     ("follow-up", "follow-up"),
                     ("digest", "digest"),
                     ("report", "report"),
+                    ("copy", "copy"),
                     ("channel", "channel"),
                 ],
                 default="cases",
