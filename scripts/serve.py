@@ -2,8 +2,9 @@
 
 usage: python -m scripts.serve PORT
 
-With the demo, three more programs start when the portal answers: the simulated centre writes logs,
-an agent ships them, and the past year is loaded, with its progress on the terminal.
+With the demo, four more programs start when the portal answers: the simulated centre writes logs,
+an agent ships them, the past year is loaded, with its progress on the terminal, and a mail server
+keeps all mails in var/live/mailbox.
 
 Output goes to var/log/NAME.log. If one program ends, all are stopped, and the end of its log is
 shown. Settings come from the environment (``python -m scripts.services run``). If PORT is used, the
@@ -44,6 +45,7 @@ LIVE = VAR / "live"  # the demo's logs of today, and the configuration of its ag
 PROGRESS = VAR / "demo/progress.json"  # of the past year, written by `manage.py demo_year`
 YEAR = "year"  # the program that ends when its work is done
 HOST = "127.0.0.1"
+SMTP_PORT = 8025
 PORTS_TRIED = 100
 ASGI = "ioportal.asgi:application"
 WORKERS = "2"
@@ -69,7 +71,7 @@ def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
     }
 
 
-def demo(port: int) -> dict[str, list[str]]:
+def demo(port: int, smtp_port: int) -> dict[str, list[str]]:
     """Return the programs of the demo, by the name of their log; without a demo, none."""
     if not LIVE.exists():
         return {}
@@ -84,6 +86,10 @@ def demo(port: int) -> dict[str, list[str]]:
         "centre": [*simulator, "live", "--out", str(LIVE)],
         "agent": [*wait, *agent, "--config", f"{LIVE}/agent.toml"],
         YEAR: [python, "manage.py", "demo_year"],
+        "mailbox": [
+            *(python, "-m", "aiosmtpd", "--nosetuid", "--listen", f"{HOST}:{smtp_port}"),
+            *("--class", "aiosmtpd.handlers.Mailbox", str(LIVE / "mailbox")),
+        ],
     }
 
 
@@ -249,8 +255,11 @@ def main() -> None:
     PORTAL.pid_file.write_text(str(os.getpid()))
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(empty(PORTAL.folder / "metrics"))
     os.environ["IOPORTAL_DEMO"] = str(int(LIVE.exists()))  # the pages have a tour
-    port = free_port(int(sys.argv[1]))
-    asyncio.run(serve(port, commands(port), demo(port)))
+    port, smtp_port = free_port(int(sys.argv[1])), free_port(SMTP_PORT)
+    if LIVE.exists():  # mails of the demo stay on this machine
+        os.environ["IOPORTAL_SMTP_URL"] = f"smtp://{HOST}:{smtp_port}"
+        os.environ["IOPORTAL_URL"] = f"http://{HOST}:{port}"
+    asyncio.run(serve(port, commands(port), demo(port, smtp_port)))
 
 
 if __name__ == "__main__":

@@ -23,16 +23,33 @@ _CALM_READS = 60
 _MINUTE = timedelta(minutes=1)
 
 
-def ingest(logs, between=lambda: None, cleared_in=None, later=0):
+def ingest(logs, between=lambda: None, cleared_in=None):
     """Ingest everything; `between` the reads of both kinds, run a function.
 
-    In the minute `cleared_in`, the counters of jobs are cleared. With `later`, the jobs `LATER` run
-    after the others and send that many requests a minute together.
+    In the minute `cleared_in`, the counters of jobs are cleared.
     """
     store_calm_reads()
-    loading.ingest("sacct", logs("sacct", accounting(later)), cluster="anvil")
+    loading.ingest("sacct", logs("sacct", accounting()), cluster="anvil")
+    _ingest_reads(logs, reads(cleared_in), between)
+
+
+def ingest_later(logs, requests):
+    """Ingest the jobs `LATER`, which run after the others; together they send requests a minute."""
+    start, end = "12:10", "12:15"
+    jobs = sacct(
+        *(
+            Run(number, user="alice", name="storm", nodes=f"n{place}", start=start, end=end)
+            for place, number in enumerate(LATER, start=1)
+        )
+    )
+    loading.ingest("sacct", logs("sacct-later", jobs), cluster="anvil")
+    last = START + MINUTES * _MINUTE
+    _ingest_reads(logs, (read for read in reads(later=requests) if read[0] > last))
+
+
+def _ingest_reads(logs, all_reads, between=lambda: None):
     files = {"job_stats": [], "mds_stats": []}
-    for moment, *texts in reads(cleared_in, later):
+    for moment, *texts in all_reads:
         for (form, written), text in zip(files.items(), texts, strict=True):
             written.append(logs(f"{form}-{moment:%H%M}", text, read_at=moment))
     loading.ingest("mds_stats", *files["mds_stats"], server=SERVER)
@@ -40,7 +57,7 @@ def ingest(logs, between=lambda: None, cleared_in=None, later=0):
     loading.ingest("job_stats", *files["job_stats"])
 
 
-def accounting(later=0):
+def accounting():
     """Return the accounting of the jobs of alice (storm), bob and dave (array)."""
     common = {"start": "12:00", "end": "12:09"}
     return sacct(
@@ -49,10 +66,6 @@ def accounting(later=0):
         *(
             Run(number, user="dave", name=f"task-{number}", nodes=f"n{place}", **common)
             for place, number in enumerate(ARRAY, start=3)
-        ),
-        *(
-            Run(number, user="alice", name="storm", nodes=f"n{place}", start="12:10", end="12:15")
-            for place, number in enumerate(LATER if later else [], start=1)
         ),
     )
 

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.core.management import call_command
 
+from ioportal.alerts.decide import Mode
+from ioportal.alerts.models import MailPolicy
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -24,6 +27,7 @@ TODAY: Path = settings.BASE_DIR / "var/live"  # logs of today, and the configura
 PAST = TODAY / "past"
 _PEOPLE: Path = settings.BASE_DIR / "ioportal/demo/people.toml"
 _PORTAL = "http://127.0.0.1:8000"  # the address of `make serve`, for agents
+_MAILS_WAIT = timedelta(minutes=1)
 _PAST_LASTS = timedelta(hours=6, minutes=30)  # as `simulator.past` writes it
 
 
@@ -85,6 +89,21 @@ def register() -> None:
             call_command("token", *arguments, stdout=secret, stderr=io.StringIO())
             file.touch(mode=0o600)
             file.write_text(secret.getvalue())
+
+
+def send_mails_at_once() -> None:
+    """Set a policy that sends mails without approval: the demo has its own mailbox."""
+    if not MailPolicy.objects.exists():
+        MailPolicy.objects.create(
+            default_mode=Mode.AUTOMATIC,
+            wait=_MAILS_WAIT,
+            interval=_MAILS_WAIT,
+            repeat=timedelta(days=7),
+            daily_cap=20,
+            hourly_brake=20,
+            reason="Mails of the demo stay in its mailbox.",
+            set_by="demo",
+        )
 
 
 def remove_past() -> None:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.analysis.rules.metadata_operations import METADATA_OPERATIONS
-from ioportal.demo import centre
+from ioportal.demo import centre, mailbox
 from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job
 from ioportal.telemetry.models import ImpactWindow
@@ -103,6 +103,11 @@ def _stops() -> list[Stop]:
             _case(heaviest),
         ),
         Stop(
+            "The mail that the storm produced",
+            "What its user received, a few minutes after the storm.",
+            _mail(),
+        ),
+        Stop(
             "Is the data trustworthy",
             "What each source observed. Outside of it, data is missing, not zero.",
             f"{reverse('coverage')}?last=24h",
@@ -151,6 +156,11 @@ def _compared(before: Period, after: Period) -> str:
         return ""
     other = f"{reverse('job_list')}?{urlencode(after.pilots)}"
     return f"{reverse('populations')}?{urlencode({**before.pilots, 'compare': other})}"
+
+
+def _mail() -> str:
+    mails = mailbox.latest()
+    return reverse("received_mail", args=[mails[0].key]) if mails else ""
 
 
 def _case(job: Job | None) -> str:

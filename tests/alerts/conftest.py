@@ -18,16 +18,11 @@ def mails(settings):
 
 
 @pytest.fixture
-def later():
-    """Requests a minute of alice's jobs after the storm."""
-    return 0
-
-
-@pytest.fixture
-def storm(site, logs, later):
+def storm(site, logs):
     """Load a storm of alice, as if it had been evaluated live; return its case."""
-    UserAccount.objects.create(name="alice", full_name="Alice Ng", email="alice@example.org")
-    untraced.ingest(logs, later=later)
+    alice = {"full_name": "Alice Ng", "email": "alice@example.org"}
+    UserAccount.objects.update_or_create(name="alice", defaults=alice)
+    untraced.ingest(logs)
     flag = loading.evaluate()["impact", untraced.STORM]
     Flag.objects.update(opened_at=F("until"))
     return Case.objects.get(pk=flag.case_id)

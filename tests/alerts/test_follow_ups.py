@@ -8,33 +8,31 @@ from ioportal.alerts import outbox, planning
 from ioportal.alerts.follow_ups import follow_up
 from ioportal.alerts.models import Answer, MailPolicy, Notification, NotificationCase
 from ioportal.flags.models import CaseEvent
-from tests import untraced
+from tests import loading, untraced
 from tests.logs import at
 
 WEEK = timedelta(days=7)
+CALM, STORMS = 3 * untraced.CALM_REQUESTS, 3 * untraced.STORM_REQUESTS  # a minute, of three jobs
 AFTER_THE_STORM = at("12:09:30")
 
 
 @pytest.fixture
-def later():
-    return 3 * untraced.CALM_REQUESTS
+def mailed(storm, automatic, mails, logs):
+    """Send a mail as if just after the storm; then load later jobs with requests a minute."""
 
-
-@pytest.fixture
-def mailed(storm, automatic, mails):
-    """Send a mail as if at a time of the data."""
-
-    def at_time(moment):
+    def before(requests):
         planning.plan()
         outbox.send_due(10)
-        Notification.objects.update(finished_at=moment)
+        Notification.objects.update(finished_at=AFTER_THE_STORM)
+        untraced.ingest_later(logs, requests)
+        loading.evaluate()
         return Notification.objects.get()
 
-    return at_time
+    return before
 
 
 def test_calmer_jobs_are_a_reason_to_say_thank_you(mailed, mails, storm):
-    first = mailed(AFTER_THE_STORM)
+    first = mailed(CALM)
 
     assert follow_up(at("12:30")) == 1
     outbox.send_due(10)
@@ -51,9 +49,8 @@ def test_calmer_jobs_are_a_reason_to_say_thank_you(mailed, mails, storm):
     assert follow_up(at("12:31")) == 0
 
 
-@pytest.mark.parametrize("later", [3 * untraced.STORM_REQUESTS])
 def test_unchanged_jobs_are_a_reason_for_a_reminder_and_then_for_staff(mailed, mails, storm):
-    first = mailed(AFTER_THE_STORM)
+    first = mailed(STORMS)
     now = AFTER_THE_STORM + WEEK
 
     assert follow_up(now - timedelta(minutes=1)) == 0
@@ -69,14 +66,14 @@ def test_unchanged_jobs_are_a_reason_for_a_reminder_and_then_for_staff(mailed, m
 
 
 def test_a_disputed_mail_has_no_follow_up(mailed):
-    first = mailed(AFTER_THE_STORM)
+    first = mailed(CALM)
     Answer.objects.create(notification=first, kind=Answer.Kind.WRONG)
 
     assert follow_up(at("12:30")) == 0
 
 
 def test_follow_ups_need_the_approval_that_mails_need(mailed):
-    mailed(AFTER_THE_STORM)
+    mailed(CALM)
     MailPolicy.objects.update(default_mode="approval")
 
     follow_up(at("12:30"))

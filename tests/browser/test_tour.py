@@ -1,12 +1,15 @@
 """A first visitor follows the tour of the demo."""
 
 import re
+from email.message import EmailMessage
+from mailbox import Maildir
 
 import pytest
 from django.db import transaction
 from django.test import override_settings
 from playwright.sync_api import expect
 
+from ioportal.demo import mailbox
 from ioportal.site.models import Cluster
 from tests.web.demo.tour import date_the_story, pilots
 from tests.web.rows import flag_job
@@ -22,6 +25,7 @@ HEADINGS = {
     "The week of 1,175 jobs": "hepprod",
     "Before and after the search-path fix": "hepprod",
     "Who was flagged, and why": "Excessive metadata operations",
+    "The mail that the storm produced": "Slows down other jobs",
     "Is the data trustworthy": "Coverage",
 }
 
@@ -35,6 +39,9 @@ def _story(heavy_job, tmp_path, monkeypatch):
     pilots(anvil, "2016-10-25T00:10", 1_175, 10)
     pilots(anvil, "2017-08-18T10:00", 2, 1_500)
     pilots(anvil, "2017-08-20T10:00", 3, 700)
+    mail = EmailMessage()
+    mail["Subject"], mail["To"] = "Slows down other jobs: your jobs", "alice@example.org"
+    Maildir(mailbox.FOLDER).add(mail)
     with transaction.atomic():
         flag_job(crisis)
     with override_settings(DEMO=True):

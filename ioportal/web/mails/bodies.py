@@ -35,7 +35,7 @@ _POLICY = {
 }
 
 
-def _isolated(view: Callable[..., str]) -> Callable[..., HttpResponseBase]:
+def isolated(view: Callable[..., str]) -> Callable[..., HttpResponseBase]:
     """Let pages of the portal show the HTML that a view returns, in a frame without scripts."""
 
     @wraps(view)
@@ -45,7 +45,7 @@ def _isolated(view: Callable[..., str]) -> Callable[..., HttpResponseBase]:
     return csp(_POLICY)(xframe_options_sameorigin(require_safe(response)))
 
 
-@_isolated
+@isolated
 def html(request: UserRequest, pk: int) -> str:
     """Return the HTML of a mail, with the addresses of its images."""
     mail = get_object_or_404(Notification.objects.visible_to(request.user), pk=pk)
@@ -62,7 +62,7 @@ def image(request: UserRequest, pk: int, name: str) -> HttpResponse:
     return HttpResponse(bytes(found.png), content_type="image/png")
 
 
-@_isolated
+@isolated
 def preview_html(request: UserRequest) -> str:
     """Return the HTML of a mail that was not written, with its images inside."""
     content = Preview(request.user, request.GET).content

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from ioportal.demo import centre
+from ioportal.demo import centre, mailbox
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Cluster
 
@@ -12,8 +12,9 @@ DATES = '{"ends": "2017-10-30", "until": "2017-10-31T00:00:00+00:00"}'
 
 
 def date_the_story(folder, monkeypatch):
-    """Use the dates of the reports."""
+    """Use the dates of the reports, and an empty mailbox."""
     monkeypatch.setattr(centre, "YEAR", folder)
+    monkeypatch.setattr(mailbox, "FOLDER", folder / "mailbox")
     (folder / "dates.json").write_text(DATES)
 
 

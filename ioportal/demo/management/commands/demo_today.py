@@ -33,3 +33,4 @@ class Command(commands.Command):
             stages.run_all()
             centre.remove_past()
         log_in.create()
+        centre.send_mails_at_once()
